@@ -1,0 +1,1 @@
+"""Decision makers, hand-written and learned, behind the one protocol of `scheduler.py`."""

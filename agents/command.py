@@ -1,0 +1,218 @@
+"""How an entry point starts: everything it is told is checked before Hydra makes a run folder."""
+
+import os
+import signal
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterator, Mapping
+from functools import wraps
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn, Self
+
+import hydra
+from hydra import compose, initialize_config_dir
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+from hydra._internal.utils import get_args_parser
+from hydra.core.config_loader import ConfigLoader
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from hydra.errors import HydraException
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from env.schema import nearest
+from env.sim.errors import InputError
+
+PROJECT = Path(__file__).resolve().parent.parent
+CONF = PROJECT / "conf"
+
+
+def run(
+    main: Callable[[DictConfig], None], config_name: str, check: Callable[[DictConfig], None]
+) -> None:
+    """Runs an entry point under Hydra.
+
+    Bad input of any kind gets one line on standard error and exit code 2; nothing is written. In a
+    sweep (`-m`) every combination is checked before the first one runs.
+
+    Args:
+        main: the program; gets the composed configuration.
+        config_name: its primary configuration in conf/.
+        check: raises `InputError` for a configuration that `main` cannot run.
+    """
+    fix_hash_seed()
+    try:
+        arguments = _arguments()
+        if not _only_shows(arguments):
+            for config in _compositions(arguments, config_name):
+                check(config)
+    except InputError as error:
+        refuse(error)
+
+    @wraps(main)
+    def guarded(config: DictConfig) -> None:
+        try:
+            main(config)
+        except InputError as error:
+            refuse(error)
+
+    hydra.main(version_base="1.3", config_path=str(CONF), config_name=config_name)(guarded)()
+
+
+def fix_hash_seed() -> None:
+    """Starts Python anew with `PYTHONHASHSEED=0`, unless it is set.
+
+    RLlib goes through sets of policy names, so their hashes decide which network draws its first
+    weights first: without this the same seed gives other numbers in every process.
+    """
+    if "PYTHONHASHSEED" not in os.environ:
+        os.environ["PYTHONHASHSEED"] = "0"
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+
+
+class StopOnSignals:
+    """Within it, Ctrl-C and SIGTERM ask to stop; a second one stops at once.
+
+    Attributes:
+        asked: whether a signal has come.
+    """
+
+    asked = False
+
+    def __enter__(self) -> Self:
+        self._before = {
+            number: signal.signal(number, self._ask) for number in (signal.SIGINT, signal.SIGTERM)
+        }
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _ask(self, number: int, frame: FrameType | None) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+        print("stopping after this iteration; once more stops at once", file=sys.stderr)
+
+
+def refuse(error: InputError) -> NoReturn:
+    """Prints the one line and leaves."""
+    print(f"error: {error}", file=sys.stderr)
+    raise SystemExit(2)
+
+
+def plain(config: DictConfig) -> dict[str, Any]:
+    """A composed configuration as plain containers, which is what Ray and pydantic take.
+
+    Raises:
+        InputError: an interpolation does not resolve, or a mandatory value is missing.
+    """
+    try:
+        found = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
+    except OmegaConfBaseException as error:
+        raise InputError(_one_line(error)) from None
+    assert isinstance(found, dict)
+    return {str(key): value for key, value in found.items()}
+
+
+def _arguments() -> Namespace:
+    parser = get_args_parser()
+    _raise_errors(parser)
+    arguments = parser.parse_args()
+    for name in ("config_path", "config_name", "experimental_rerun"):
+        if getattr(arguments, name) is not None:
+            raise InputError(f"--{name.replace('_', '-')}: not supported, use --config-dir")
+    return arguments
+
+
+def _raise_errors(parser: ArgumentParser) -> None:
+    def error(message: str) -> NoReturn:
+        raise InputError(f"{message}, see --help")
+
+    parser.error = error  # type: ignore[method-assign]
+
+
+def _only_shows(arguments: Namespace) -> bool:
+    """Whether the command only prints something, such as its help."""
+    shows = ("help", "hydra_help", "shell_completion", "cfg", "info")
+    return any(getattr(arguments, name) for name in shows)
+
+
+def _compositions(arguments: Namespace, config_name: str) -> Iterator[DictConfig]:
+    """The configuration of every job of the command."""
+    overrides = list(arguments.overrides)
+    if arguments.config_dir is not None:
+        folder = Path(arguments.config_dir).resolve()
+        if not folder.is_dir():
+            raise InputError(f"--config-dir: '{folder}' is not a folder")
+        overrides.append(f"hydra.searchpath=[file://{folder}]")
+    try:
+        with initialize_config_dir(config_dir=str(CONF), version_base="1.3"):
+            loader = GlobalHydra.instance().config_loader()
+            jobs = [overrides]
+            if arguments.multirun:
+                parsed = OverridesParser.create(config_loader=loader).parse_overrides(overrides)
+                (jobs,) = BasicSweeper.split_arguments(parsed, max_batch_size=None)
+            for job in jobs:
+                _check_names(loader, config_name, job)
+                yield compose(config_name, overrides=job)
+    except (HydraException, OmegaConfBaseException) as error:
+        raise InputError(_one_line(error)) from None
+
+
+def _check_names(loader: ConfigLoader, config_name: str, job: list[str]) -> None:
+    """Finds unknown groups, options and keys, which Hydra reports over many lines."""
+    overrides = OverridesParser.create(config_loader=loader).parse_overrides(job)
+    hydras = [o for o in overrides if o.key_or_group.startswith(("hydra.", "hydra/"))]
+    paths = [str(override.input_line) for override in hydras]
+    groups = []
+    for override in overrides:
+        group = override.key_or_group
+        options = loader.get_group_options(group, config_name=config_name, overrides=paths)
+        if options and override not in hydras:
+            _check_option(override, options)
+            groups.append(override)
+    chosen = compose(config_name, overrides=paths + [str(each.input_line) for each in groups])
+    known = list(_keys(OmegaConf.to_container(chosen, resolve=False)))
+    for override in overrides:
+        key = override.key_or_group
+        mine = override not in groups and override not in hydras
+        if mine and not override.is_add() and key not in known:
+            parent = _deepest_known(key, known)
+            near = [name for name in known if name.startswith(parent)]
+            siblings = [name for name in near if "." not in name.removeprefix(parent)]
+            raise InputError(f"{key}: unknown key, {nearest(key, siblings)}")
+
+
+def _check_option(override: Override, options: list[str]) -> None:
+    chosen = override.value()
+    for option in chosen if isinstance(chosen, list) else [chosen]:
+        if option is not None and str(option) not in options:
+            raise InputError(
+                f"{override.key_or_group}={option}: unknown option, {nearest(str(option), options)}"
+            )
+
+
+def _deepest_known(key: str, known: list[str]) -> str:
+    """The longest parent of a dotted key that exists, with its dot; "" for the root."""
+    parts = key.split(".")
+    for length in range(len(parts) - 1, 0, -1):
+        parent = ".".join(parts[:length])
+        if parent in known:
+            return f"{parent}."
+    return ""
+
+
+def _keys(tree: Any, prefix: str = "") -> Iterator[str]:
+    """Dotted names of everything in a configuration, branches included."""
+    if isinstance(tree, Mapping):
+        for name, value in tree.items():
+            yield f"{prefix}{name}"
+            yield from _keys(value, f"{prefix}{name}.")
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,1 @@
+"""Learned schedulers: the networks, how RLlib trains them, and how they are saved and loaded."""

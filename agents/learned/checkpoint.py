@@ -1,0 +1,112 @@
+"""Checkpoints of a run: RLlib's, with the run's own counters beside them; whole or not there."""
+
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ray.rllib.algorithms.algorithm import Algorithm
+
+from env.sim.errors import InputError
+
+FOLDER = "checkpoints"
+STATE = "run.json"
+PREFIX = "iteration_"
+
+
+@dataclass
+class RunState:
+    """What a run has done so far, over all its parts.
+
+    Attributes:
+        iteration: iterations done.
+        env_steps: environment steps sampled.
+        seconds: spent training.
+        recent: J of the last episodes.
+        best: lowest mean of a full `recent`; None before there is one.
+    """
+
+    iteration: int = 0
+    env_steps: int = 0
+    seconds: float = 0.0
+    recent: list[float] = field(default_factory=list)
+    best: float | None = None
+
+    @property
+    def J(self) -> float | None:
+        """Mean J of the last episodes."""
+        return sum(self.recent) / len(self.recent) if self.recent else None
+
+    def add_episodes(self, metrics: Mapping[str, list[float]], window: int) -> bool:
+        """Adds finished episodes; True when the last `window` of them are the best so far."""
+        found = metrics.get("J", [])
+        self.recent = (self.recent + found)[-window:]
+        mean = self.J
+        full = len(found) > 0 and len(self.recent) == window
+        if mean is None or not full or (self.best is not None and self.best <= mean):
+            return False
+        self.best = mean
+        return True
+
+
+def save_checkpoint(
+    algorithm: Algorithm, run_folder: Path, state: RunState, config: dict[str, Any], keep: int
+) -> Path:
+    """Writes `checkpoints/iteration_<n>`, and removes what is older than the `keep` newest.
+
+    The one with the lowest J of all stays, however old.
+    """
+    folder = run_folder / FOLDER
+    fresh = folder / "unfinished"
+    shutil.rmtree(fresh, ignore_errors=True)
+    algorithm.save_to_path(str(fresh.absolute()))
+    text = json.dumps({"state": asdict(state), "config": config}, indent=2)
+    (fresh / STATE).write_text(text + "\n")
+    target = folder / f"{PREFIX}{state.iteration:06}"
+    shutil.rmtree(target, ignore_errors=True)
+    fresh.rename(target)
+    saved = _checkpoints(folder)
+    best = min(saved, key=lambda path: _rank(load_checkpoint(path)[0]))
+    for old in saved[:-keep]:
+        if old != best:
+            shutil.rmtree(old)
+    return target
+
+
+def find_checkpoint(path: str | Path) -> Path:
+    """The checkpoint that a path means: itself, or the newest of a run folder.
+
+    Raises:
+        InputError: there is none.
+    """
+    path = Path(path).absolute()
+    if (path / STATE).is_file():
+        return path
+    saved = _checkpoints(path / FOLDER) or _checkpoints(path)
+    if not saved:
+        raise InputError(f"resume: '{path}' is neither a checkpoint nor a run folder with one")
+    return saved[-1]
+
+
+def load_checkpoint(path: Path) -> tuple[RunState, dict[str, Any]]:
+    """A checkpoint's counters and the configuration it was made with.
+
+    Raises:
+        InputError: the file that holds them is damaged.
+    """
+    try:
+        found = json.loads((path / STATE).read_text())
+        return RunState(**found["state"]), found["config"]
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise InputError(f"resume: '{path / STATE}' is damaged, {error}") from None
+
+
+def _checkpoints(folder: Path) -> list[Path]:
+    """Complete checkpoints, oldest first."""
+    return sorted(path for path in folder.glob(f"{PREFIX}*") if (path / STATE).is_file())
+
+
+def _rank(state: RunState) -> float:
+    return float("inf") if state.J is None else state.J

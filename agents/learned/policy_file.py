@@ -1,0 +1,295 @@
+"""Policies on disk: weights as safetensors, JSON beside them. Loading one executes nothing.
+
+A folder holds `policy.json` and one `<policy>.safetensors` for every policy of the run, with the
+weights of the policy network alone; the critic stays in the run's checkpoints.
+"""
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import torch
+from pydantic import Field
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from agents.learned.network import PolicySizes, SetPolicyNetwork
+from env.schema import Strict, validated
+from env.sim.errors import InputError
+
+FORMAT = 1
+DESCRIPTION = "policy.json"
+PACKAGES = ("numpy", "ray", "torch")
+
+Count = Annotated[int, Field(ge=1)]
+
+
+class FeatureNames(Strict):
+    """Names of what one kind of agent sees, in order."""
+
+    context: tuple[str, ...]
+    items: tuple[str, ...]
+
+
+class NetworkShape(Strict):
+    """The shape of one policy's weights; see `PolicySizes`."""
+
+    context: Count
+    item: Count
+    choices: Count
+    bids: Annotated[int, Field(ge=0)]
+    hidden: Annotated[tuple[Count, ...], Field(min_length=1)]
+
+
+class PolicyDescription(Strict):
+    """`policy.json`.
+
+    Attributes:
+        format: of the folder.
+        layout: of the agents (conf/agents).
+        memory_tiers: ratios of memory_req, in the order of the choices.
+        features: by kind of agent: memory, placer, server.
+        networks: by policy.
+        objective: what J was made of.
+        config: the composed configuration of the run.
+        versions: of the packages it was trained with.
+    """
+
+    format: Literal[1]
+    layout: str
+    memory_tiers: tuple[float, ...]
+    features: dict[str, FeatureNames]
+    networks: Annotated[dict[str, NetworkShape], Field(min_length=1)]
+    objective: dict[str, float]
+    config: dict[str, Any]
+    versions: dict[str, str]
+
+
+class LearnedPolicy:
+    """A trained policy as a decision maker: an observation in, the likeliest action out."""
+
+    def __init__(
+        self,
+        description: PolicyDescription,
+        networks: Mapping[str, SetPolicyNetwork],
+        columns: Mapping[str, "Columns"] | None = None,
+    ) -> None:
+        self.description = description
+        self._networks = networks
+        self._columns = columns or {}
+
+    def fitted(
+        self,
+        *,
+        features: Mapping[str, Mapping[str, Sequence[str]]],
+        layout: str,
+        memory_tiers: Sequence[float],
+        bid_levels: int | None = None,
+        where: str = "policy",
+    ) -> "LearnedPolicy":
+        """This policy for an environment, whose observations it reads by feature name.
+
+        What the cluster consists of never matters: node counts, server types and their names may
+        differ from those trained on, and the environment may have features that came later.
+
+        Args:
+            features: the environment's names of `context` and `items` by kind of agent.
+            layout: the environment's.
+            memory_tiers: the environment's.
+            bid_levels: the environment's, where its agents bid.
+            where: what to call the policy in an error, such as its path.
+
+        Raises:
+            InputError: layout, memory tiers or bid levels differ, or feature names are missing.
+        """
+        trained = self.description
+        bids = max(shape.bids for shape in trained.networks.values()) or None
+        for key, ours, theirs in (
+            ("layout", trained.layout, layout),
+            ("memory_tiers", list(trained.memory_tiers), list(memory_tiers)),
+            ("bid_levels", bids, bid_levels),
+        ):
+            if ours != theirs:
+                raise InputError(
+                    f"{where}: trained with agents.{key} {ours}, the environment has {theirs}"
+                )
+        columns = {}
+        for kind, names in trained.features.items():
+            present = features.get(kind, {"context": (), "items": ()})
+            for part in ("context", "items"):
+                missing = [name for name in getattr(names, part) if name not in present[part]]
+                if missing:
+                    raise InputError(
+                        f"{where}: agent {kind} needs the {part} features {', '.join(missing)}, "
+                        f"which the environment does not have"
+                    )
+            columns[kind] = Columns(
+                context=[list(present["context"]).index(name) for name in names.context],
+                items=[list(present["items"]).index(name) for name in names.items],
+            )
+        return LearnedPolicy(trained, self._networks, columns)
+
+    def act(self, agent: str, observation: Mapping[str, np.ndarray]) -> int | np.ndarray:
+        """The action with the highest probability.
+
+        Args:
+            agent: its id: `placer`, `memory`, or `server_<type>`.
+            observation: `context` (C,), `items` (M, I) and `mask` (B + M*K,); M may be any.
+
+        Returns:
+            The choice, or for agents that bid an array of bid and choice.
+        """
+        network = self._network(agent)
+        context, items, mask = (
+            np.asarray(observation[key], np.float32) for key in ("context", "items", "mask")
+        )
+        if columns := self._columns.get(kind_of(agent)):
+            context, items = context[columns.context], items[:, columns.items]
+        with torch.inference_mode():
+            logits = network(*(torch.from_numpy(part)[None] for part in (context, items, mask)))
+        scores = logits[0].numpy()
+        bids = network.sizes.bids
+        if bids:
+            return np.array([scores[:bids].argmax(), scores[bids:].argmax()])
+        return int(scores.argmax())
+
+    def _network(self, agent: str) -> SetPolicyNetwork:
+        """An agent's own policy, or the shared one of its kind.
+
+        Policies trained one per server type know the types by name; a type they never met acts
+        by the first of them, so that another cluster never makes a policy unfit.
+        """
+        kind = kind_of(agent)
+        for name in (agent, kind, *sorted(self._networks)):
+            if name in self._networks and kind_of(name) == kind:
+                return self._networks[name]
+        raise KeyError(f"the policy has no agent of the kind '{kind}'")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Where a policy finds its features in an environment's observations."""
+
+    context: list[int]
+    items: list[int]
+
+
+def kind_of(agent: str) -> str:
+    """`memory`, `placer` or `server`."""
+    return agent.split("_")[0]
+
+
+def save_policy(
+    folder: Path,
+    *,
+    weights: Mapping[str, Mapping[str, np.ndarray]],
+    sizes: Mapping[str, PolicySizes],
+    features: Mapping[str, Mapping[str, Sequence[str]]],
+    layout: str,
+    memory_tiers: Sequence[float],
+    objective: Mapping[str, float],
+    config: Mapping[str, Any],
+) -> None:
+    """Writes a policy folder; one that is there is replaced as a whole.
+
+    Args:
+        folder: to write.
+        weights: of every policy's `SetPolicyNetwork`.
+        sizes: of every policy's `SetPolicyNetwork`.
+        features: names of `context` and `items` by kind of agent.
+        layout: of the agents.
+        memory_tiers: ratios of memory_req.
+        objective: weights of J.
+        config: the composed configuration; plain containers.
+    """
+    description = {
+        "format": FORMAT,
+        "layout": layout,
+        "memory_tiers": list(memory_tiers),
+        "features": {
+            kind: {part: list(names[part]) for part in ("context", "items")}
+            for kind, names in features.items()
+        },
+        "networks": {name: vars(shape) for name, shape in sizes.items()},
+        "objective": dict(objective),
+        "config": dict(config),
+        "versions": {package: version(package) for package in PACKAGES},
+    }
+    fresh = folder.with_name(f"{folder.name}.new")
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.mkdir(parents=True)
+    for name, arrays in weights.items():
+        save_file({key: np.ascontiguousarray(a) for key, a in arrays.items()}, fresh / _file(name))
+    (fresh / DESCRIPTION).write_text(json.dumps(description, indent=2) + "\n")
+    shutil.rmtree(folder, ignore_errors=True)
+    fresh.rename(folder)
+
+
+def load_policy(folder: str | Path) -> LearnedPolicy:
+    """Reads a policy folder. PyTorch is set to one thread, which is fastest for one observation.
+
+    Raises:
+        InputError: a file is missing or damaged, or the format is not known.
+    """
+    folder = Path(folder)
+    description = _read_description(folder / DESCRIPTION)
+    networks = {}
+    for name, shape in description.networks.items():
+        networks[name] = _read_network(folder / _file(name), shape)
+    torch.set_num_threads(1)
+    return LearnedPolicy(description, networks)
+
+
+def _file(name: str) -> str:
+    return f"{name}.safetensors"
+
+
+def _read_description(path: Path) -> PolicyDescription:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read, {error.strerror}") from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: not JSON, {error}") from None
+    if not isinstance(data, dict):
+        raise InputError(f"{path}: holds a {type(data).__name__}, an object is needed")
+    description = validated(PolicyDescription, data, str(path))
+    for name, shape in description.networks.items():
+        kind = kind_of(name)
+        if name != Path(name).name or kind not in description.features:
+            raise InputError(
+                f"{path}: networks.{name}: no features of '{kind}', "
+                f"allowed: {', '.join(description.features)}"
+            )
+        names = description.features[kind]
+        if (len(names.context), len(names.items)) != (shape.context, shape.item):
+            raise InputError(
+                f"{path}: networks.{name}: context {shape.context} and item {shape.item} are not "
+                f"the numbers of feature names, {len(names.context)} and {len(names.items)}"
+            )
+    return description
+
+
+def _read_network(path: Path, shape: NetworkShape) -> SetPolicyNetwork:
+    try:
+        arrays = load_file(path)
+    except (OSError, SafetensorError) as error:
+        reason = "no such file" if isinstance(error, FileNotFoundError) else f"damaged, {error}"
+        raise InputError(f"{path}: {reason}") from None
+    network = SetPolicyNetwork(PolicySizes(**vars(shape)))
+    expected = {key: tuple(tensor.shape) for key, tensor in network.state_dict().items()}
+    found = {key: array.shape for key, array in arrays.items()}
+    if found != expected:
+        key = next(k for k in sorted(expected | found) if found.get(k) != expected.get(k))
+        raise InputError(
+            f"{path}: {key} has shape {found.get(key)}, policy.json asks for {expected.get(key)}"
+        )
+    if not all(np.isfinite(array).all() for array in arrays.values()):
+        raise InputError(f"{path}: weights are not finite")
+    network.load_state_dict({key: torch.from_numpy(array) for key, array in arrays.items()})
+    return network.eval()

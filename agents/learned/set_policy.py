@@ -1,0 +1,69 @@
+"""The RLModule of every agent: a policy that scores NUMA nodes, server types or tiers as a set."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium as gym
+from ray.rllib.core.columns import Columns
+from ray.rllib.core.distribution.torch.torch_distribution import (
+    TorchCategorical,
+    TorchMultiCategorical,
+)
+from ray.rllib.core.rl_module.apis import InferenceOnlyAPI, ValueFunctionAPI
+from ray.rllib.core.rl_module.torch import TorchRLModule
+from torch import Tensor
+
+from agents.learned.network import PolicySizes, SetPolicyNetwork, SetValueNetwork
+
+
+class SetPolicy(TorchRLModule, ValueFunctionAPI, InferenceOnlyAPI):
+    """Action masks inside, exact: what the mask forbids has probability 0.
+
+    Observations are a `Dict` of `context`, `items`, `mask` and `critic`; `model_config` holds
+    `hidden`, the widths of the hidden layers. Actions are Discrete(M*K), or
+    MultiDiscrete([B, M*K]) for agents that also bid. Only the value network, which exists on
+    learners alone, reads `critic`.
+    """
+
+    def setup(self) -> None:
+        """Builds the networks; RLlib removes `value` where the module only infers."""
+        sizes = policy_sizes(self.observation_space, self.action_space, self.model_config["hidden"])
+        if isinstance(self.action_space, gym.spaces.MultiDiscrete):
+            self.action_dist_cls = TorchMultiCategorical.get_partial_dist_cls(
+                input_lens=[int(n) for n in self.action_space.nvec]
+            )
+        else:
+            self.action_dist_cls = TorchCategorical
+        self.policy = SetPolicyNetwork(sizes)
+        self.value = SetValueNetwork(sizes, critic=self.observation_space["critic"].shape[0])
+
+    def get_non_inference_attributes(self) -> list[str]:
+        """The value network is for training alone."""
+        return ["value"]
+
+    def _forward(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Tensor]:
+        seen = batch[Columns.OBS]
+        logits = self.policy(seen["context"], seen["items"], seen["mask"])
+        return {Columns.ACTION_DIST_INPUTS: logits}
+
+    def compute_values(self, batch: dict[str, Any], embeddings: Any = None) -> Tensor:
+        """(N,) values, for PPO's advantages and loss."""
+        seen = batch[Columns.OBS]
+        values: Tensor = self.value(seen["context"], seen["items"], seen["mask"], seen["critic"])
+        return values
+
+
+def policy_sizes(
+    observations: gym.spaces.Dict, actions: gym.Space[Any], hidden: Sequence[int]
+) -> PolicySizes:
+    """Reads the sizes of a policy's weights from an agent's spaces."""
+    seen = {name: space.shape or () for name, space in observations.items()}
+    count, features = seen["items"]
+    bids = int(actions.nvec[0]) if isinstance(actions, gym.spaces.MultiDiscrete) else 0
+    return PolicySizes(
+        context=seen["context"][0],
+        item=features,
+        choices=(seen["mask"][0] - bids) // count,
+        bids=bids,
+        hidden=tuple(hidden),
+    )

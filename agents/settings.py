@@ -1,0 +1,154 @@
+"""What a training run is told, validated: the groups agents, objective, algo, ray and the budget."""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from env.schema import Strict
+
+Positive = Annotated[float, Field(gt=0)]
+NotNegative = Annotated[float, Field(ge=0)]
+Count = Annotated[int, Field(ge=1)]
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class AgentsSettings(Strict):
+    """Who decides what (conf/agents).
+
+    Attributes:
+        layout: `placer`, `hierarchical` or `server_types`.
+        memory_tiers: ratios of a function's memory_req that can be given, ascending.
+        bid_levels: how many bids a server type can choose from; layout server_types alone.
+        share_type_policy: one policy for all server types, or one each.
+    """
+
+    layout: Literal["placer", "hierarchical", "server_types"]
+    memory_tiers: Annotated[tuple[Positive, ...], Field(min_length=1)]
+    bid_levels: Annotated[int, Field(ge=2)] | None = None
+    share_type_policy: bool = True
+
+    @field_validator("memory_tiers")
+    @classmethod
+    def _ascending(cls, tiers: tuple[float, ...]) -> tuple[float, ...]:
+        if list(tiers) != sorted(set(tiers)):
+            raise ValueError(f"tiers must ascend without repeats, found {list(tiers)}")
+        return tiers
+
+    @model_validator(mode="after")
+    def _bids(self) -> Self:
+        if (self.layout == "server_types") != (self.bid_levels is not None):
+            raise ValueError(
+                f"bid_levels is for layout server_types alone, layout is {self.layout}"
+                if self.bid_levels
+                else "layout server_types needs bid_levels"
+            )
+        return self
+
+
+class ObjectiveSettings(Strict):
+    """J = time_weight * mean slowdown + cost_weight * cost ratio (conf/objective)."""
+
+    time_weight: NotNegative
+    cost_weight: NotNegative
+
+    @model_validator(mode="after")
+    def _something_counts(self) -> Self:
+        if self.time_weight == self.cost_weight == 0:
+            raise ValueError("time_weight and cost_weight are both 0, at least one must be above")
+        return self
+
+
+class PPOSettings(Strict):
+    """Proximal policy optimisation (conf/algo/ppo.yaml explains each)."""
+
+    name: Literal["ppo"]
+    hidden: Annotated[tuple[Count, ...], Field(min_length=1)]
+    batch_size: Count
+    minibatch_size: Count
+    epochs: Count
+    learning_rate: Positive
+    entropy: NotNegative
+    gamma: Share
+    gae_lambda: Share
+    clip: Positive
+    kl_stop: Positive
+
+    @model_validator(mode="after")
+    def _sizes(self) -> Self:
+        if self.minibatch_size > self.batch_size:
+            raise ValueError(
+                f"minibatch_size {self.minibatch_size} is above batch_size {self.batch_size}"
+            )
+        return self
+
+
+class RaySettings(Strict):
+    """Where a run samples (conf/ray).
+
+    Attributes:
+        address: of a running Ray cluster; None starts Ray on this machine.
+        num_cpus: cores Ray may use on this machine; None means all. Not with an address.
+        num_env_runners: processes that sample; 0 samples in the training process.
+        envs_per_runner: environments each of them steps.
+        restart_failed_runners: go on when one dies; else the run stops with its error.
+        runtime_env: Ray's runtime environment of the workers.
+    """
+
+    address: str | None
+    num_cpus: Count | None
+    num_env_runners: Annotated[int, Field(ge=0)]
+    envs_per_runner: Count
+    restart_failed_runners: bool
+    runtime_env: dict[str, Any]
+
+    @model_validator(mode="after")
+    def _cpus(self) -> Self:
+        if self.address is not None and self.num_cpus is not None:
+            raise ValueError("num_cpus is for a Ray started here, address names a running one")
+        return self
+
+
+class BudgetSettings(Strict):
+    """When a run ends: at whichever comes first. Counted over all its parts when resumed."""
+
+    minutes: Positive | None
+    iterations: Count | None
+
+    @model_validator(mode="after")
+    def _ends(self) -> Self:
+        if self.minutes is None and self.iterations is None:
+            raise ValueError("minutes and iterations are both null, the run would never end")
+        return self
+
+    def progress(self, seconds: float, iterations: int) -> float:
+        """The share of the budget that is used; 1 or more means it is over."""
+        shares = [0.0]
+        if self.minutes is not None:
+            shares.append(seconds / (60 * self.minutes))
+        if self.iterations is not None:
+            shares.append(iterations / self.iterations)
+        return max(shares)
+
+
+class CheckpointSettings(Strict):
+    """When to save, what to keep, and over how many episodes a policy's J is judged."""
+
+    every_minutes: Positive
+    keep: Count
+    best_over: Count
+
+
+class TrainSettings(Strict):
+    """Everything `train.py` is told. The groups of the world are checked where they are built."""
+
+    seed: Annotated[int, Field(ge=0, lt=2**32)]
+    resume: str | None
+    budget: BudgetSettings
+    checkpoint: CheckpointSettings
+    agents: AgentsSettings
+    objective: ObjectiveSettings
+    algo: PPOSettings
+    ray: RaySettings
+    cluster: dict[str, Any]
+    workflow: dict[str, Any]
+    workload: dict[str, Any]

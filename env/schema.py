@@ -1,0 +1,189 @@
+"""Validation of declared input: pydantic models in, one clear line out."""
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, Tag, ValidationError
+
+from env.sim.errors import InputError
+
+SHOWN_CHARACTERS = 60
+"""How much of a refused value an error shows."""
+
+
+class Strict(BaseModel):
+    """Base of every declared input: immutable, unknown keys and non-finite numbers refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Recorded(BaseModel):
+    """Base of what other programs write: unknown keys are left alone, types are not converted."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, strict=True)
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def validated(model: type[Model], data: Any, where: str) -> Model:
+    """Builds `model` from `data`.
+
+    Args:
+        model: a pydantic model. Unions in it are to be told apart by a discriminator.
+        data: plain mapping, as read from a file or composed by Hydra.
+        where: what to call the source in an error: a file name or a config group.
+
+    Raises:
+        InputError: one line with the source, the key, what was found and what is allowed.
+    """
+    if issubclass(model, Strict):
+        for key in _left_out(data):
+            raise InputError(f"{where}: {key}: missing, it has no default and must be given")
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        raise InputError(f"{where}: {_first_error(model, error)}") from None
+
+
+def nearest(word: str, allowed: Sequence[str]) -> str:
+    """`did you mean 'x'?`, or the allowed words where none is near."""
+    close = difflib.get_close_matches(word, allowed, n=1)
+    return f"did you mean '{close[0]}'?" if close else f"allowed: {', '.join(allowed)}"
+
+
+def one_line(text: str) -> str:
+    """`text` with every run of white space made one blank."""
+    return " ".join(text.split())
+
+
+def _left_out(data: Any, path: str = "") -> Iterator[str]:
+    """Keys whose value is still `???`, the mark of Hydra for a value that must be given."""
+    if isinstance(data, Mapping):
+        for key, value in data.items():
+            yield from _left_out(value, f"{path}.{key}" if path else str(key))
+    elif isinstance(data, str) and data == "???":
+        yield path
+
+
+def _first_error(model: type[BaseModel], error: ValidationError) -> str:
+    errors = error.errors(include_url=False)
+    # A misspelt key is both unknown and missing: the unknown one tells the reader more.
+    first = min(errors, key=lambda found: found["type"] != "extra_forbidden")
+    place = _Place((), model).follow(first["loc"])
+    key, kind, context = ".".join(place.path), first["type"], first.get("ctx", {})
+    if kind == "extra_forbidden":
+        return one_line(f"{key}: unknown key, {nearest(place.path[-1], place.outer_keys)}")
+    if kind == "missing":
+        return one_line(f"{key}: missing, required")
+    if kind in ("union_tag_invalid", "union_tag_not_found"):
+        field = str(context["discriminator"]).strip("'")
+        key = f"{key}.{field}" if key else field
+        allowed = place.tags
+        if kind == "union_tag_not_found":
+            return one_line(f"{key}: missing, required; allowed: {', '.join(allowed)}")
+        tag = str(context["tag"])
+        return one_line(f"{key}: {_short(tag)} is unknown, {nearest(tag, allowed)}")
+    found = first["input"]
+    if kind == "literal_error" and isinstance(found, str):
+        words = [str(word) for word in get_args(_bare(_options(place.annotation)[0]))]
+        return one_line(f"{key}: {_short(found)} is unknown, {nearest(found, words)}")
+    message = str(first["msg"]).removeprefix("Value error, ")
+    if kind in ("model_type", "model_attributes_type", "dict_type"):
+        message = "a mapping is needed"
+    # A validator's own text already says what it found.
+    shown = "" if kind == "value_error" else f", found {_short(found)}"
+    return one_line(f"{key}: {message}{shown}" if key else f"{message}{shown}")
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "a mapping"
+    if isinstance(value, (list, tuple)):
+        return f"a list of {len(value)}"
+    text = repr(value)
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}..."
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where an error is: the keys a user wrote, and what the model declares there.
+
+    Attributes:
+        path: keys and list positions, without the tags pydantic adds for unions.
+        annotation: the type declared at that place, None where nothing is declared.
+        outer_keys: known keys of the mapping that holds the last key.
+    """
+
+    path: tuple[str, ...]
+    annotation: Any
+    outer_keys: tuple[str, ...] = ()
+
+    @property
+    def tags(self) -> list[str]:
+        """Names of the alternatives of a union."""
+        return [tag for option in _options(self.annotation) for tag in _tags_of(option)]
+
+    def follow(self, location: tuple[int | str, ...]) -> "_Place":
+        """The place reached along an error location of pydantic."""
+        place = self
+        for part in location:
+            place = place._step(part)
+        return place
+
+    def _step(self, part: int | str) -> "_Place":
+        options = _options(self.annotation)
+        if len(options) > 1:
+            chosen = [option for option in options if part in _tags_of(option)]
+            if chosen:
+                return _Place(self.path, chosen[0], self.outer_keys)
+        model = _bare(options[0]) if options else None
+        path = (*self.path, str(part))
+        if isinstance(model, type) and issubclass(model, BaseModel):
+            fields = {field.alias or name: field for name, field in model.model_fields.items()}
+            field = fields.get(str(part))
+            # A second argument is needed even where the field has no metadata.
+            declared = Annotated[field.annotation, *field.metadata, None] if field else None
+            return _Place(path, declared, tuple(sorted(fields)))
+        if get_origin(model) in (dict, Mapping):
+            return _Place(path, get_args(model)[1])
+        if get_origin(model) in (list, tuple):
+            items = get_args(model)
+            inner = items[part] if isinstance(part, int) and part < len(items) else items[0]
+            return _Place(path, inner)
+        return _Place(path, None)
+
+
+def _bare(annotation: Any) -> Any:
+    """The type without the metadata of `Annotated`."""
+    while get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
+    return annotation
+
+
+def _options(annotation: Any) -> list[Any]:
+    """The alternatives of a union but None, each with its metadata; one where it is no union."""
+    bare = _bare(annotation)
+    if annotation is None or bare is type(None):
+        return []
+    if get_origin(bare) is None or get_origin(bare) in (dict, Mapping, list, tuple, Literal):
+        return [annotation]
+    return [option for inner in get_args(bare) for option in _options(inner)]
+
+
+def _tags_of(option: Any) -> list[str]:
+    """What pydantic may call one alternative of a union in an error location."""
+    marked = [part.tag for part in get_args(option) if isinstance(part, Tag)]
+    if marked:
+        return marked
+    model = _bare(option)
+    if not (isinstance(model, type) and issubclass(model, BaseModel)):
+        return []
+    return [
+        str(word)
+        for field in model.model_fields.values()
+        if get_origin(field.annotation) is Literal
+        for word in get_args(field.annotation)
+    ]

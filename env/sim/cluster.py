@@ -1,0 +1,322 @@
+"""The cluster: what is declared (`ClusterConfig`, `ServerType`), transfers, the `Cluster` view."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from env.sim.container import (
+    Container,
+    give_back_container,
+    read_container,
+    take_container,
+    write_container,
+)
+from env.sim.errors import InputError
+from env.sim.jit import compiled
+from env.sim.records import NONE
+from env.sim.server import (
+    Server,
+    server_on_container_completion,
+    server_on_container_creation,
+    startup_at,
+)
+
+if TYPE_CHECKING:
+    from env.sim.records import State
+
+
+@dataclass(frozen=True)
+class ServerType:
+    """`count` equal servers, each of `numa_nodes` equal NUMA nodes.
+
+    Attributes:
+        hourly_rate: USD per started hour.
+        cold_start_latency: seconds from renting a server to its first usable moment.
+        numa_nodes: NUMA nodes of one server.
+        cpu: cores of one NUMA node.
+        memory: MB of one NUMA node.
+        single_core_speed: operations per second; None means the cluster's.
+    """
+
+    name: str
+    count: int
+    hourly_rate: float
+    cold_start_latency: float
+    numa_nodes: int
+    cpu: int
+    memory: int
+    single_core_speed: int | None = None
+
+    def __post_init__(self) -> None:
+        for field in ("count", "numa_nodes", "cpu", "memory"):
+            _check(self.name, field, getattr(self, field), least=1)
+        _check(self.name, "hourly_rate", self.hourly_rate, least=0)
+        _check(self.name, "cold_start_latency", self.cold_start_latency, least=0)
+        if self.single_core_speed is not None:
+            _check(self.name, "single_core_speed", self.single_core_speed, least=1)
+
+
+@dataclass(frozen=True)
+class ClusterConfig:
+    """The hardware an episode runs on.
+
+    Attributes:
+        single_core_speed: operations per second of one core.
+        memory_bandwidth: bytes/s within one NUMA node.
+        numa_bandwidth: bytes/s between NUMA nodes of one server.
+        network_bandwidth: bytes/s between servers.
+        server_types: in the order that breaks ties.
+
+    Raises:
+        InputError: a value is out of range, a name is used twice, or there is no server.
+    """
+
+    single_core_speed: int
+    memory_bandwidth: float
+    numa_bandwidth: float
+    network_bandwidth: float
+    server_types: tuple[ServerType, ...]
+
+    def __post_init__(self) -> None:
+        _check("cluster", "single_core_speed", self.single_core_speed, least=1)
+        for field in ("memory_bandwidth", "numa_bandwidth", "network_bandwidth"):
+            value = getattr(self, field)
+            if not (math.isfinite(value) and value > 0):
+                raise InputError(f"cluster: {field} is {value}, a positive number is needed")
+        if not self.server_types:
+            raise InputError("cluster: no server types, at least 1 is needed")
+        names = [server_type.name for server_type in self.server_types]
+        for name in names:
+            if names.count(name) > 1:
+                raise InputError(f"cluster: server type '{name}' is declared twice")
+
+    @property
+    def core_second_price(self) -> float:
+        """USD of one second of a core of reference speed on the cheapest server type."""
+        return min(
+            kind.hourly_rate
+            / 3600.0
+            / (kind.numa_nodes * kind.cpu)
+            * (self.single_core_speed / (kind.single_core_speed or self.single_core_speed))
+            for kind in self.server_types
+        )
+
+    @property
+    def largest_node_memory(self) -> int:
+        """MB of the largest NUMA node."""
+        return max(server_type.memory for server_type in self.server_types)
+
+
+def _check(where: str, field: str, value: float, least: float) -> None:
+    if not (math.isfinite(value) and value >= least):
+        raise InputError(f"server type '{where}': {field} is {value}, at least {least} is needed")
+
+
+@compiled
+def transfer_speed(state, source, target):
+    """Bytes/s between two NUMA nodes: within one, within one server, between servers."""
+    if source == target:
+        return state.cluster[0].memory_bandwidth
+    if state.nodes[source].server == state.nodes[target].server:
+        return state.cluster[0].numa_bandwidth
+    return state.cluster[0].network_bandwidth
+
+
+@compiled
+def update_tree(state, node):
+    """Plays the matches of a node whose next completion has changed; the winner ends at entry 1."""
+    tree, nodes = state.tree, state.nodes
+    match = (len(tree) // 2 + node) // 2
+    while match >= 1:
+        left, right = tree[2 * match], tree[2 * match + 1]
+        wins = right == NONE or nodes[left].next_completion <= nodes[right].next_completion
+        tree[match] = left if wins else right
+        match //= 2
+
+
+@compiled
+def reset_tree(state):
+    """Every node is a leaf; NONE fills up to a power of two."""
+    tree = state.tree
+    leaves = len(tree) // 2
+    for leaf in range(leaves):
+        tree[leaves + leaf] = leaf if leaf < len(state.nodes) else NONE
+    for match in range(leaves - 1, 0, -1):
+        tree[match] = tree[2 * match]
+
+
+@compiled
+def earliest_node(state):
+    """The node with the next completion; the lowest index of equal ones."""
+    return state.tree[1]
+
+
+@compiled
+def cluster_on_container_creation(state, node, index, time):
+    """Creates a container on a node of a started server; `time` is its submission."""
+    server_on_container_creation(state, node, index, time)
+    update_tree(state, node)
+
+
+@compiled
+def cluster_on_container_completion(state):
+    """Completes the container that ends first in the whole cluster; returns it."""
+    node = earliest_node(state)
+    index = server_on_container_completion(state, node)
+    update_tree(state, node)
+    return index
+
+
+class Cluster:
+    """Reads the whole cluster: servers by type name, the first and last completion."""
+
+    def __init__(self, state: State, config: ClusterConfig) -> None:
+        self.state = state
+        self.config = config
+        self.servers: dict[str, tuple[Server, ...]] = {}
+        index = 0
+        for server_type in config.server_types:
+            self.servers[server_type.name] = tuple(
+                Server(state, index + server_id, server_type.name)
+                for server_id in range(server_type.count)
+            )
+            index += server_type.count
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{name}: {len(servers)}" for name, servers in self.servers.items())
+        return f"Cluster({counts})"
+
+    @property
+    def memory_bandwidth(self) -> float:
+        """Bytes/s within one NUMA node."""
+        return self.config.memory_bandwidth
+
+    @property
+    def numa_bandwidth(self) -> float:
+        """Bytes/s between NUMA nodes of one server."""
+        return self.config.numa_bandwidth
+
+    @property
+    def network_bandwidth(self) -> float:
+        """Bytes/s between servers."""
+        return self.config.network_bandwidth
+
+    @property
+    def single_core_speed(self) -> int:
+        """Operations per second of one core, unless a server type states its own."""
+        return self.config.single_core_speed
+
+    @property
+    def earliest_finished_time(self) -> float:
+        """Time of the first projected completion, inf if nothing runs."""
+        return min(server.earliest_finished_time for server in self._all_servers())
+
+    @property
+    def earliest_finished_srv_name(self) -> str | None:
+        """Type of the server of that completion."""
+        server = self._earliest_server()
+        return server.name if server else None
+
+    @property
+    def earliest_finished_srv_id(self) -> int | None:
+        """Server of that completion, within its type."""
+        server = self._earliest_server()
+        return server.server_id if server else None
+
+    @property
+    def latest_finished_time(self) -> float:
+        """Time of the last projected completion, -inf if nothing runs."""
+        return max(server.latest_finished_time for server in self._all_servers())
+
+    @property
+    def latest_finished_srv_name(self) -> str | None:
+        """Type of the server of that completion."""
+        server = self._latest_server()
+        return server.name if server else None
+
+    @property
+    def latest_finished_srv_id(self) -> int | None:
+        """Server of that completion, within its type."""
+        server = self._latest_server()
+        return server.server_id if server else None
+
+    def start_server(self, server_name: str, server_id: int, time: float) -> float:
+        """Starts a server if its lease is over; returns the cold start latency paid, seconds."""
+        server = self._server(server_name, server_id)
+        return float(startup_at(self.state, server.index, float(time)))
+
+    def get_data_transfer_speed(
+        self, source: tuple[str, int, int], target: tuple[str, int, int]
+    ) -> float:
+        """Bytes/s between two places, each (server name, server id, NUMA node id)."""
+        return float(transfer_speed(self.state, self._node(*source), self._node(*target)))
+
+    def on_container_creation(
+        self, server_name: str, server_id: int, numa_node_id: int, container: Container
+    ) -> float:
+        """Creates a container on a started server; returns the rent it costs, USD.
+
+        Raises:
+            InputError: there is no such NUMA node, or no room for another container.
+        """
+        node = self._node(server_name, server_id, numa_node_id)
+        index = take_container(self.state)
+        if index == NONE:
+            raise InputError("cluster: no room for another container")
+        write_container(self.state, index, container)
+        before = self.state.cluster[0]["total_rent"]
+        cluster_on_container_creation(self.state, node, index, container.submission_time)
+        return float(self.state.cluster[0]["total_rent"] - before)
+
+    def on_container_completion(self) -> Container:
+        """Completes the container that ends first in the whole cluster and returns it.
+
+        Raises:
+            InputError: nothing runs.
+        """
+        if self.earliest_finished_time == math.inf:
+            raise InputError("cluster: no running container to complete")
+        index = cluster_on_container_completion(self.state)
+        container = read_container(self.state, index)
+        give_back_container(self.state, index)
+        return container
+
+    def _all_servers(self) -> list[Server]:
+        return [server for servers in self.servers.values() for server in servers]
+
+    def _earliest_server(self) -> Server | None:
+        node = int(earliest_node(self.state))
+        if self.state.nodes[node]["next_completion"] == np.inf:
+            return None
+        return self._all_servers()[int(self.state.nodes[node]["server"])]
+
+    def _latest_server(self) -> Server | None:
+        server = max(self._all_servers(), key=lambda server: server.latest_finished_time)
+        return server if server.latest_finished_time > -math.inf else None
+
+    def _server(self, server_name: str, server_id: int) -> Server:
+        servers = self.servers.get(server_name)
+        if servers is None:
+            raise InputError(
+                f"server type '{server_name}' is unknown, known are {', '.join(self.servers)}"
+            )
+        if not 0 <= server_id < len(servers):
+            raise InputError(
+                f"server type '{server_name}' has servers 0 to {len(servers) - 1}, "
+                f"found {server_id}"
+            )
+        return servers[server_id]
+
+    def _node(self, server_name: str, server_id: int, numa_node_id: int) -> int:
+        server = self._server(server_name, server_id)
+        nodes = server.numa_nodes
+        if not 0 <= numa_node_id < len(nodes):
+            raise InputError(
+                f"server type '{server_name}' has NUMA nodes 0 to {len(nodes) - 1} a server, "
+                f"found {numa_node_id}"
+            )
+        return nodes[numa_node_id].index

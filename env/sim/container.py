@@ -1,0 +1,105 @@
+"""Containers: a function being run. The pool of records, and the `Container` snapshot."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from env.sim.jit import compiled
+from env.sim.records import NONE, State
+
+
+@dataclass(frozen=True)
+class Container:
+    """A container as it was when it was read; what one gives to `on_container_creation`.
+
+    Attributes:
+        wf_id, fn_id: the function it runs.
+        memory_req, memory_alloc: MB needed and given.
+        computation: operations in all; `remaining_computation`: at its node's clock.
+        parallelism: threads of execution.
+        submission_time: seconds, when its function was submitted.
+        data_transfer_time: seconds to fetch what the predecessors wrote.
+        creation_time: seconds, when it can first start.
+        start_time: seconds; None while it waits for memory. May lie in the future.
+        completion_time: seconds; projected until it has completed; None while it waits.
+    """
+
+    wf_id: int
+    fn_id: int
+    memory_req: int
+    memory_alloc: int
+    computation: int
+    parallelism: int
+    submission_time: float
+    creation_time: float
+    data_transfer_time: float = 0.0
+    remaining_computation: int | None = None
+    start_time: float | None = None
+    completion_time: float | None = None
+
+
+@compiled
+def take_container(state):
+    """Index of an unused container record, NONE if there is none left."""
+    index = state.cluster[0].free_container
+    if index != NONE:
+        state.cluster[0].free_container = state.containers[index].next
+        state.containers[index].next = NONE
+    return index
+
+
+@compiled
+def give_back_container(state, index):
+    """Returns a container record to the pool."""
+    state.containers[index].next = state.cluster[0].free_container
+    state.cluster[0].free_container = index
+
+
+@compiled
+def reset_containers(state):
+    """All records unused."""
+    count = len(state.containers)
+    for index in range(count):
+        state.containers[index].next = index + 1
+    state.containers[count - 1].next = NONE
+    state.cluster[0].free_container = 0
+
+
+def write_container(state: State, index: int, container: Container) -> None:
+    """Fills an unused record from a snapshot that stands alone (no function behind it)."""
+    record = state.containers[index]
+    for field in (
+        "wf_id",
+        "fn_id",
+        "memory_req",
+        "memory_alloc",
+        "computation",
+        "parallelism",
+        "submission_time",
+        "creation_time",
+        "data_transfer_time",
+    ):
+        record[field] = getattr(container, field)
+    record["remaining_computation"] = container.computation
+    record["function"] = NONE
+    record["start_time"] = record["completion_time"] = np.nan
+
+
+def read_container(state: State, index: int) -> Container:
+    """Snapshot of a container record; `completion_time` as last projected."""
+    record = state.containers[index]
+    started = not np.isnan(record["start_time"])
+    return Container(
+        wf_id=int(record["wf_id"]),
+        fn_id=int(record["fn_id"]),
+        memory_req=int(record["memory_req"]),
+        memory_alloc=int(record["memory_alloc"]),
+        computation=int(record["computation"]),
+        parallelism=int(record["parallelism"]),
+        submission_time=float(record["submission_time"]),
+        creation_time=float(record["creation_time"]),
+        data_transfer_time=float(record["data_transfer_time"]),
+        remaining_computation=int(record["remaining_computation"]),
+        start_time=float(record["start_time"]) if started else None,
+        completion_time=float(record["completion_time"]) if started else None,
+    )

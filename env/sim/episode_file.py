@@ -1,0 +1,574 @@
+"""Episode files: a cluster, workflows, the placements made and what came of them, as JSON.
+
+What `env.sim.replay` re-runs and `env.sim.validate` checks. The cluster part is also the shape of
+a `conf/cluster` file. Field names carry their units.
+"""
+
+import gzip
+import json
+import os
+import zlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
+
+import numpy as np
+from pydantic import BaseModel, Field
+
+from env.schema import Strict, nearest, validated
+from env.sim.cluster import ClusterConfig, ServerType
+from env.sim.errors import InputError
+from env.sim.workflow import WorkflowTemplate
+
+if TYPE_CHECKING:
+    from env.sim.raw_env import RawEnv, StepLog
+
+# The engine counts in 64-bit integers; beyond 2**53 a float64 no longer holds every one of them.
+LARGEST_WHOLE = 2**53
+
+Name = Annotated[str, Field(min_length=1)]
+Whole = Annotated[int, Field(strict=True, ge=0, le=LARGEST_WHOLE)]
+Positive = Annotated[int, Field(strict=True, ge=1, le=LARGEST_WHOLE)]
+Number = Annotated[float, Field(strict=True, ge=0)]
+PositiveNumber = Annotated[float, Field(strict=True, gt=0)]
+
+
+class ServerTypeModel(Strict):
+    """`server_count` equal servers, each of equal NUMA nodes; a count of 0 drops the type."""
+
+    server_count: Whole
+    hourly_rate: Number
+    cold_start_latency: Number
+    numa_nodes_per_server: Positive
+    cores_per_numa_node: Positive
+    memory_mb_per_numa_node: Positive
+    single_core_speed_ops_per_s: Positive | None = None
+
+    def server_type(self, name: str) -> ServerType:
+        """The same as the simulator takes it."""
+        return ServerType(
+            name=name,
+            count=self.server_count,
+            hourly_rate=self.hourly_rate,
+            cold_start_latency=self.cold_start_latency,
+            numa_nodes=self.numa_nodes_per_server,
+            cpu=self.cores_per_numa_node,
+            memory=self.memory_mb_per_numa_node,
+            single_core_speed=self.single_core_speed_ops_per_s,
+        )
+
+
+class NamedServerTypeModel(ServerTypeModel):
+    """A server type in a list, so with its name inside."""
+
+    name: Name
+
+
+class _Hardware(Strict):
+    single_core_speed_ops_per_s: Positive
+    same_node_bandwidth_bytes_per_s: PositiveNumber
+    between_nodes_of_one_server_bandwidth_bytes_per_s: PositiveNumber
+    between_servers_bandwidth_bytes_per_s: PositiveNumber
+
+    def _config(self, named_types: Iterable[tuple[str, ServerTypeModel]]) -> ClusterConfig:
+        return ClusterConfig(
+            single_core_speed=self.single_core_speed_ops_per_s,
+            memory_bandwidth=self.same_node_bandwidth_bytes_per_s,
+            numa_bandwidth=self.between_nodes_of_one_server_bandwidth_bytes_per_s,
+            network_bandwidth=self.between_servers_bandwidth_bytes_per_s,
+            server_types=tuple(
+                declared.server_type(name)
+                for name, declared in named_types
+                if declared.server_count
+            ),
+        )
+
+
+class ClusterModel(_Hardware):
+    """The cluster of an episode file: server types as a list."""
+
+    server_types: Annotated[tuple[NamedServerTypeModel, ...], Field(min_length=1)]
+
+    def cluster_config(self) -> ClusterConfig:
+        """The same as the simulator takes it.
+
+        Raises:
+            InputError: no server, or a type declared twice.
+        """
+        return self._config((declared.name, declared) for declared in self.server_types)
+
+    @classmethod
+    def of(cls, config: ClusterConfig) -> "ClusterModel":
+        """The file's form of `config`."""
+        return cls(
+            single_core_speed_ops_per_s=config.single_core_speed,
+            same_node_bandwidth_bytes_per_s=float(config.memory_bandwidth),
+            between_nodes_of_one_server_bandwidth_bytes_per_s=float(config.numa_bandwidth),
+            between_servers_bandwidth_bytes_per_s=float(config.network_bandwidth),
+            server_types=tuple(
+                NamedServerTypeModel(
+                    name=declared.name,
+                    server_count=declared.count,
+                    hourly_rate=float(declared.hourly_rate),
+                    cold_start_latency=float(declared.cold_start_latency),
+                    numa_nodes_per_server=declared.numa_nodes,
+                    cores_per_numa_node=declared.cpu,
+                    memory_mb_per_numa_node=declared.memory,
+                    single_core_speed_ops_per_s=declared.single_core_speed,
+                )
+                for declared in config.server_types
+            ),
+        )
+
+
+class ClusterGroupModel(_Hardware):
+    """A `conf/cluster` file: server types by name, so that one key can be overridden."""
+
+    server_types: Annotated[dict[Name, ServerTypeModel], Field(min_length=1)]
+
+
+def cluster_from_config(mapping: Mapping[str, Any], where: str) -> ClusterConfig:
+    """The cluster that a `conf/cluster` file declares.
+
+    Args:
+        mapping: the composed group as plain containers; types in the order that breaks ties.
+        where: the group or file, for errors.
+
+    Raises:
+        InputError: one line with `where`, the key, what was found and what is allowed.
+    """
+    declared = validated(ClusterGroupModel, mapping, where)
+    return _located(where, declared._config, declared.server_types.items())
+
+
+class FunctionModel(Strict):
+    """A function: operations, MB, and the cores it can use."""
+
+    function_id: Whole
+    computation: Positive
+    memory_required_mb: Positive
+    parallelism: Positive
+
+
+class EdgeModel(Strict):
+    """`data_bytes` move from function `source` to function `target`."""
+
+    source: Whole
+    target: Whole
+    data_bytes: Whole
+
+
+class WorkflowModel(Strict):
+    """A workflow and when it arrives (s)."""
+
+    workflow_id: Whole
+    arrival_time: Number
+    functions: Annotated[tuple[FunctionModel, ...], Field(min_length=1)]
+    edges: tuple[EdgeModel, ...] = ()
+
+    def template(self) -> WorkflowTemplate:
+        """The same as the simulator takes it; function k has id k.
+
+        Raises:
+            InputError: an edge leads nowhere or is declared twice, or the graph has a cycle.
+        """
+        return WorkflowTemplate(
+            name=f"workflow {self.workflow_id}",
+            computation=np.array([function.computation for function in self.functions]),
+            memory_req=np.array([function.memory_required_mb for function in self.functions]),
+            parallelism=np.array([function.parallelism for function in self.functions]),
+            edges=np.array(
+                [(edge.source, edge.target) for edge in self.edges], dtype=np.int64
+            ).reshape(-1, 2),
+            data_bytes=np.array([edge.data_bytes for edge in self.edges], dtype=np.int64),
+        )
+
+
+class ActionModel(Strict):
+    """Which function a decision is about, and where and with how much memory (MB) it runs."""
+
+    workflow_id: Whole
+    function_id: Whole
+    server_type: Name
+    server_index: Whole
+    numa_node_index: Whole
+    memory_allocated_mb: Positive
+
+
+class NodeStatusModel(Strict):
+    """A NUMA node's projected use at a moment; free memory is negative when over-committed."""
+
+    cpu_utilisation: Number
+    memory_utilisation: Number
+    load: Number
+    total_parallelism: Whole
+    free_memory_mb: Annotated[int, Field(strict=True, ge=-LARGEST_WHOLE, le=LARGEST_WHOLE)]
+    time_to_first_completion: Number
+    time_to_last_completion: Number
+
+
+class DecisionModel(Strict):
+    """What came of one action: times in s, rent in USD charged up to the next decision."""
+
+    submission_time: Number
+    cold_start_time: Number
+    data_transfer_time: Number
+    creation_time: Number
+    rent: Number
+    completed_before_next_decision: tuple[tuple[Whole, Whole], ...]
+    target_node_before: NodeStatusModel
+
+
+class FunctionTimesModel(Strict):
+    """When a function was submitted, could first start, started and completed (s)."""
+
+    workflow_id: Whole
+    function_id: Whole
+    submission_time: Number
+    creation_time: Number
+    start_time: Number
+    completion_time: Number
+
+
+class ServerUseModel(Strict):
+    """Whole hours rented, the end of the last lease (s) and the rent (USD) of a server."""
+
+    server_type: Name
+    server_index: Whole
+    hours_rented: Whole
+    lease_expiration_time: Number
+    rent: Number
+
+
+class Results(Strict):
+    """Everything that comes of an episode's actions."""
+
+    decision_count: Whole
+    decisions: tuple[DecisionModel, ...]
+    functions: tuple[FunctionTimesModel, ...]
+    servers: tuple[ServerUseModel, ...]
+    total_rent: Number
+    last_completion_time: Number
+    workflow_completion_times: tuple[Number, ...]
+
+
+class Options(Strict):
+    """Rules that differ from the simulator's own; there are none to choose from in format 1."""
+
+
+class EpisodeFile(Strict):
+    """A whole episode. `actions` has one row a decision, in the order of the decisions."""
+
+    format: Literal[1] = 1
+    name: str
+    description: str = ""
+    exercises: tuple[str, ...] = ()
+    options: Options = Options()
+    cluster: ClusterModel
+    workflows: Annotated[tuple[WorkflowModel, ...], Field(min_length=1)]
+    actions: tuple[ActionModel, ...]
+    expected: Results | None = None
+
+    @property
+    def arrival_times(self) -> list[float]:
+        """Seconds, one a workflow."""
+        return [workflow.arrival_time for workflow in self.workflows]
+
+    def cluster_config(self) -> ClusterConfig:
+        """The cluster as the simulator takes it."""
+        return self.cluster.cluster_config()
+
+    def templates(self) -> list[WorkflowTemplate]:
+        """One a workflow, as the simulator takes them."""
+        return [workflow.template() for workflow in self.workflows]
+
+
+def read_episode(path: str | os.PathLike[str]) -> EpisodeFile:
+    """Reads an episode file, plain or .gz.
+
+    Raises:
+        InputError: one line with the file, the place in it, what was found and what is allowed.
+    """
+    where = str(path)
+    document = _parsed(_text(Path(path)), where)
+    if not isinstance(document, dict):
+        raise InputError(f"{where}: {type(document).__name__} found, a JSON object is needed")
+    episode = validated(EpisodeFile, document, where)
+    _located(where, _check_references, episode)
+    return episode
+
+
+def write_episode(path: str | os.PathLike[str], episode: EpisodeFile) -> None:
+    """Writes an episode file (gzip if it ends in .gz) that reads back as the same numbers.
+
+    The file appears whole or not at all.
+    """
+    target = Path(path)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
+    content = _json_text(episode).encode()
+    if target.suffix == ".gz":
+        content = gzip.compress(content, mtime=0)
+    try:
+        temporary.write_bytes(content)
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def episode_of(env: "RawEnv", name: str, description: str) -> EpisodeFile:
+    """The finished run of a `RawEnv(..., record=True)` as an episode file, results included.
+
+    Raises:
+        InputError: the episode is not over, or its steps were not recorded.
+    """
+    results = results_of(env)
+    return EpisodeFile(
+        name=name,
+        description=description,
+        cluster=ClusterModel.of(env.cluster_config),
+        workflows=tuple(
+            _workflow_model(wf_id, float(arrival), template)
+            for wf_id, (arrival, template) in enumerate(
+                zip(env.arrival_times, env.workflow_templates, strict=True)
+            )
+        ),
+        actions=tuple(
+            ActionModel(
+                workflow_id=log.wf_id,
+                function_id=log.fn_id,
+                server_type=log.server_name,
+                server_index=log.server_id,
+                numa_node_index=log.numa_node_id,
+                memory_allocated_mb=log.memory_alloc,
+            )
+            for log in env.logs
+        ),
+        expected=results,
+    )
+
+
+def results_of(env: "RawEnv") -> Results:
+    """What a finished `RawEnv(..., record=True)` computed.
+
+    Raises:
+        InputError: the episode is not over, or its steps were not recorded.
+    """
+    if not env.done:
+        raise InputError("episode: not over yet, every function must be placed and completed")
+    functions = [function for workflow in env.workload.workflows for function in workflow.functions]
+    if len(env.logs) != len(functions):
+        raise InputError(
+            f"episode: {len(env.logs)} of {len(functions)} steps are recorded, "
+            "RawEnv(..., record=True) is needed"
+        )
+    return Results(
+        decision_count=len(env.logs),
+        decisions=tuple(_decision_model(log) for log in env.logs),
+        functions=tuple(
+            FunctionTimesModel(
+                workflow_id=function.wf_id,
+                function_id=function.fn_id,
+                submission_time=function.submission_time,
+                creation_time=function.creation_time,
+                start_time=function.start_time,
+                completion_time=function.completion_time,
+            )
+            for function in functions
+        ),
+        servers=tuple(
+            ServerUseModel(
+                server_type=server_name,
+                server_index=server.server_id,
+                hours_rented=server.hours_rented,
+                lease_expiration_time=server.expiration_time if server.hours_rented else 0.0,
+                rent=server.rent,
+            )
+            for server_name, servers in env.cluster.servers.items()
+            for server in servers
+        ),
+        total_rent=env.total_rent,
+        last_completion_time=max(function.completion_time for function in functions),
+        workflow_completion_times=tuple(
+            max(function.completion_time for function in workflow.functions)
+            for workflow in env.workload.workflows
+        ),
+    )
+
+
+def json_rows(fields: Mapping[str, Any], indent: int) -> str:
+    """`fields` as the inside of a JSON object, lists of objects one row a line."""
+    pad = " " * indent
+    lines = []
+    for key, value in fields.items():
+        if isinstance(value, (list, tuple)) and value and isinstance(value[0], dict):
+            rows = ",\n".join(f"{pad} {json.dumps(row)}" for row in value)
+            lines.append(f"{pad}{json.dumps(key)}: [\n{rows}\n{pad}]")
+        else:
+            lines.append(f"{pad}{json.dumps(key)}: {json.dumps(value)}")
+    return ",\n".join(lines)
+
+
+def _decision_model(log: "StepLog") -> DecisionModel:
+    before = log.target_node_before
+    return DecisionModel(
+        submission_time=log.submission_time,
+        cold_start_time=log.cold_start_time,
+        data_transfer_time=log.data_transfer_time,
+        creation_time=log.creation_time,
+        rent=log.rent,
+        completed_before_next_decision=log.completed,
+        target_node_before=NodeStatusModel(
+            cpu_utilisation=before.cpu,
+            memory_utilisation=before.memory,
+            load=before.load,
+            total_parallelism=before.total_parallelism,
+            free_memory_mb=before.free_memory,
+            time_to_first_completion=before.time_to_first_completion,
+            time_to_last_completion=before.time_to_last_completion,
+        ),
+    )
+
+
+def _workflow_model(wf_id: int, arrival: float, template: WorkflowTemplate) -> WorkflowModel:
+    return WorkflowModel(
+        workflow_id=wf_id,
+        arrival_time=arrival,
+        functions=tuple(
+            FunctionModel(
+                function_id=fn_id,
+                computation=int(computation),
+                memory_required_mb=int(memory),
+                parallelism=int(parallelism),
+            )
+            for fn_id, (computation, memory, parallelism) in enumerate(
+                zip(template.computation, template.memory_req, template.parallelism, strict=True)
+            )
+        ),
+        edges=tuple(
+            EdgeModel(source=int(source), target=int(target), data_bytes=int(data_bytes))
+            for (source, target), data_bytes in zip(
+                template.edges, template.data_bytes, strict=True
+            )
+        ),
+    )
+
+
+def _text(path: Path) -> str:
+    try:
+        content = path.read_bytes()
+        if path.suffix == ".gz":
+            content = gzip.decompress(content)
+        return content.decode()
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file, an episode file is needed") from None
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read: {_one_line(error)}") from None
+
+
+def _parsed(text: str, where: str) -> Any:
+    def refuse_constant(constant: str) -> NoReturn:
+        raise InputError(f"{where}: {constant} found, only finite numbers are allowed")
+
+    def refuse_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        fields: dict[str, Any] = {}
+        for key, value in pairs:
+            if key in fields:
+                raise InputError(f"{where}: key '{key}' stands twice in one object")
+            fields[key] = value
+        return fields
+
+    try:
+        return json.loads(text, parse_constant=refuse_constant, object_pairs_hook=refuse_repeats)
+    except InputError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{where}: not valid JSON: {_one_line(error)}") from None
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _located(where: str, function: Any, *arguments: Any) -> Any:
+    """Calls `function`; what it finds wrong with the input is reported as found in `where`."""
+    try:
+        return function(*arguments)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
+
+
+def _check_references(episode: EpisodeFile) -> None:
+    """What one field cannot show: ids in order, a DAG, and actions that name what exists."""
+    _check_ids("workflows", [workflow.workflow_id for workflow in episode.workflows])
+    for workflow in episode.workflows:
+        _check_ids(
+            f"workflows.{workflow.workflow_id}.functions",
+            [function.function_id for function in workflow.functions],
+        )
+    episode.templates()
+    types = {declared.name: declared for declared in episode.cluster_config().server_types}
+    placed: set[tuple[int, int]] = set()
+    known = {
+        (workflow.workflow_id, function.function_id)
+        for workflow in episode.workflows
+        for function in workflow.functions
+    }
+    for index, action in enumerate(episode.actions):
+        function = (action.workflow_id, action.function_id)
+        shown = f"actions.{index}: workflow {function[0]} function {function[1]}"
+        if function not in known:
+            raise InputError(f"{shown} is not among the workflows")
+        if function in placed:
+            raise InputError(f"{shown} is placed twice")
+        placed.add(function)
+        if action.server_type not in types:
+            raise InputError(
+                f"actions.{index}.server_type: unknown type '{action.server_type}', "
+                f"{nearest(action.server_type, list(types))}"
+            )
+        declared = types[action.server_type]
+        _check_index(index, "server_index", action.server_index, declared.count)
+        _check_index(index, "numa_node_index", action.numa_node_index, declared.numa_nodes)
+        if action.memory_allocated_mb > declared.memory:
+            raise InputError(
+                f"{shown} gets {action.memory_allocated_mb} MB on a NUMA node of "
+                f"'{declared.name}', which has {declared.memory} MB"
+            )
+    if placed != known:
+        wf_id, fn_id = min(known - placed)
+        raise InputError(f"actions: workflow {wf_id} function {fn_id} is never placed")
+
+
+def _check_ids(where: str, ids: list[int]) -> None:
+    for position, found in enumerate(ids):
+        if found != position:
+            raise InputError(
+                f"{where}.{position}: id {found} found, ids must be 0 to {len(ids) - 1} in order"
+            )
+
+
+def _check_index(action: int, field: str, found: int, count: int) -> None:
+    if found >= count:
+        raise InputError(f"actions.{action}.{field}: {found} found, allowed are 0 to {count - 1}")
+
+
+def _json_text(episode: EpisodeFile) -> str:
+    head = _plain(episode)
+    head.pop("workflows")
+    last = {key: head.pop(key) for key in ("actions", "expected") if key in head}
+    expected = last.pop("expected", None)
+    workflows = ",\n".join(_workflow_text(workflow) for workflow in episode.workflows)
+    parts = [json_rows(head, 1), f' "workflows": [\n{workflows}\n ]', json_rows(last, 1)]
+    if expected is not None:
+        parts.append(f' "expected": {{\n{json_rows(expected, 2)}\n }}')
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def _workflow_text(workflow: WorkflowModel) -> str:
+    plain = _plain(workflow)
+    head = {key: plain.pop(key) for key in ("workflow_id", "arrival_time")}
+    return f"  {json.dumps(head)[:-1]},\n{json_rows(plain, 3)}}}"
+
+
+def _plain(model: BaseModel) -> dict[str, Any]:
+    return model.model_dump(exclude_none=True)

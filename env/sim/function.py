@@ -1,0 +1,107 @@
+"""The `Function` view: one cloud function of a running workflow."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from env.sim.records import FINISHED, NONE, PENDING, STATE_NAMES
+
+if TYPE_CHECKING:
+    from env.sim.raw_env import RawEnv
+
+
+class Function:
+    """Reads the record of function `fn_id` of workflow `wf_id`.
+
+    Attributes that have no value yet read as None.
+    """
+
+    def __init__(self, env: RawEnv, wf_id: int, fn_id: int) -> None:
+        self._env = env
+        self.wf_id = wf_id
+        self.fn_id = fn_id
+
+    def __repr__(self) -> str:
+        return f"Function(wf_id={self.wf_id}, fn_id={self.fn_id}, state={self.state})"
+
+    @property
+    def computation(self) -> int:
+        """Operations."""
+        return int(self._template.computation[self.fn_id])
+
+    @property
+    def memory_req(self) -> int:
+        """MB."""
+        return int(self._template.memory_req[self.fn_id])
+
+    @property
+    def parallelism(self) -> int:
+        """Threads of execution."""
+        return int(self._template.parallelism[self.fn_id])
+
+    @property
+    def state(self) -> str:
+        """PENDING, SUBMITTED, RUNNING or FINISHED."""
+        return STATE_NAMES[self._state]
+
+    @property
+    def memory_alloc(self) -> int | None:
+        """MB given to its container."""
+        return int(self._record["memory_alloc"]) if self._placed else None
+
+    @property
+    def submission_time(self) -> float | None:
+        """Seconds: the arrival, or the last completion among the predecessors."""
+        return float(self._record["submission_time"]) if self._state > PENDING else None
+
+    @property
+    def creation_time(self) -> float | None:
+        """Seconds: when its container could first start."""
+        return float(self._record["creation_time"]) if self._placed else None
+
+    @property
+    def start_time(self) -> float | None:
+        """Seconds; None while it waits for memory. May lie in the future."""
+        started = self._placed and self._record["start_time"] >= 0
+        return float(self._record["start_time"]) if started else None
+
+    @property
+    def completion_time(self) -> float | None:
+        """Seconds; None until it has finished."""
+        return float(self._record["completion_time"]) if self._state == FINISHED else None
+
+    @property
+    def server_name(self) -> str | None:
+        """Type of the server it was placed on."""
+        place = self._env.place_of(int(self._record["node"])) if self._placed else None
+        return place[0] if place else None
+
+    @property
+    def server_id(self) -> int | None:
+        """Server within its type."""
+        place = self._env.place_of(int(self._record["node"])) if self._placed else None
+        return place[1] if place else None
+
+    @property
+    def numa_node_id(self) -> int | None:
+        """NUMA node within its server."""
+        place = self._env.place_of(int(self._record["node"])) if self._placed else None
+        return place[2] if place else None
+
+    @property
+    def _template(self):
+        return self._env.workflow_templates[self.wf_id]
+
+    @property
+    def _record(self):
+        return self._env.state.functions[self._env.function_index(self.wf_id, self.fn_id)]
+
+    @property
+    def _state(self) -> int:
+        if self._env.function_index(self.wf_id, self.fn_id) == NONE:
+            return PENDING
+        return int(self._record["state"])
+
+    @property
+    def _placed(self) -> bool:
+        return self._state > PENDING and self._record["node"] != NONE

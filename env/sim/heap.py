@@ -1,0 +1,61 @@
+"""A binary heap of EVENT records, ordered by (time, major, minor). The caller keeps the size."""
+
+from env.sim.jit import compiled
+
+
+@compiled
+def before(heap, a, b):
+    """Whether entry `a` comes before entry `b`."""
+    if heap[a].time != heap[b].time:
+        return heap[a].time < heap[b].time
+    if heap[a].major != heap[b].major:
+        return heap[a].major < heap[b].major
+    return heap[a].minor < heap[b].minor
+
+
+@compiled
+def swap(heap, a, b):
+    """Exchanges two entries."""
+    time, major, minor, index = heap[a].time, heap[a].major, heap[a].minor, heap[a].index
+    heap[a].time = heap[b].time
+    heap[a].major = heap[b].major
+    heap[a].minor = heap[b].minor
+    heap[a].index = heap[b].index
+    heap[b].time = time
+    heap[b].major = major
+    heap[b].minor = minor
+    heap[b].index = index
+
+
+@compiled
+def push(heap, size, time, major, minor, index):
+    """Adds an entry to a heap of `size` entries."""
+    heap[size].time = time
+    heap[size].major = major
+    heap[size].minor = minor
+    heap[size].index = index
+    child = size
+    while child > 0:
+        parent = (child - 1) // 2
+        if not before(heap, child, parent):
+            break
+        swap(heap, child, parent)
+        child = parent
+
+
+@compiled
+def drop_first(heap, size):
+    """Removes the first entry of a heap of `size` entries."""
+    last = size - 1
+    swap(heap, 0, last)
+    parent = 0
+    while True:
+        child = 2 * parent + 1
+        if child >= last:
+            break
+        if child + 1 < last and before(heap, child + 1, child):
+            child += 1
+        if not before(heap, child, parent):
+            break
+        swap(heap, child, parent)
+        parent = child

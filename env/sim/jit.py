@@ -1,0 +1,35 @@
+"""How the engine is compiled: `compiled` is numba's `njit` with a cache that cannot go stale."""
+
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+
+import numba
+
+# numba looks for changes only in the file of the function it caches, so a change in a function that
+# is called from another file would go unnoticed. A cache folder named after all sources cures that.
+
+
+def _cache_folder() -> Path:
+    digest = hashlib.sha256(f"{numba.__version__} {numba.config.BOUNDSCHECK}".encode())
+    for source in sorted(Path(__file__).parent.parent.glob("**/*.py")):
+        digest.update(source.read_bytes())
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    name = Path("serverless-scheduling") / digest.hexdigest()[:16]
+    for parent in (base, Path(tempfile.gettempdir())):
+        try:
+            (parent / name).mkdir(parents=True, exist_ok=True)
+        except OSError:
+            continue
+        if os.access(parent / name, os.W_OK):
+            return parent / name
+    raise OSError(
+        f"no folder for compiled code: neither {base} nor the temporary folder is writable"
+    )
+
+
+if not os.environ.get("NUMBA_CACHE_DIR"):
+    numba.config.CACHE_DIR = str(_cache_folder())
+
+compiled = numba.njit(cache=True, error_model="numpy")

@@ -1,0 +1,403 @@
+"""`RawEnv`: drives the entities from one decision to the next.
+
+`advance` plays events until a decision is due, `place` carries one out; everything else reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from env.sim.cluster import (
+    Cluster,
+    ClusterConfig,
+    cluster_on_container_completion,
+    cluster_on_container_creation,
+    earliest_node,
+    transfer_speed,
+)
+from env.sim.container import give_back_container, take_container
+from env.sim.errors import InputError
+from env.sim.function import Function
+from env.sim.heap import drop_first
+from env.sim.jit import compiled
+from env.sim.numa_node import INF, last_completion, status_at
+from env.sim.records import DONE, NO_CONTAINER_SLOT, NONE, PLACE, RECYCLED
+from env.sim.server import startup_at
+from env.sim.state import copy_state, new_state, reset
+from env.sim.workflow import WorkflowTemplate
+from env.sim.workload import Workload, arrive, declared, finish_function, get, run_function
+
+
+@compiled
+def advance(state):
+    """Plays events until a decision is due: completions first, then timers, then decisions.
+
+    Returns:
+        PLACE (the function to be placed heads the queue), DONE, or a negative error code.
+    """
+    cluster = state.cluster
+    while True:
+        completion = state.nodes[earliest_node(state)].next_completion
+        timer = state.timers[0].time if cluster[0].timers_size > 0 else INF
+        decision = state.queue[0].time if cluster[0].queue_size > 0 else INF
+        if completion < INF and completion <= timer and completion <= decision:
+            cluster[0].time = completion
+            complete_next(state)
+        elif cluster[0].timers_size > 0 and timer <= decision:
+            cluster[0].time = timer
+            position = state.timers[0].index
+            drop_first(state.timers, cluster[0].timers_size)
+            cluster[0].timers_size -= 1
+            error = arrive(state, position)
+            if error < 0:
+                return error
+        elif cluster[0].queue_size > 0:
+            cluster[0].time = decision
+            return PLACE
+        else:
+            return DONE
+
+
+@compiled
+def complete_next(state):
+    """The container that ends first in the cluster, and its function, come to their end."""
+    index = cluster_on_container_completion(state)
+    function, time = state.containers[index].function, state.containers[index].completion_time
+    count = state.log[0].completed_count
+    state.completed[count].time = time
+    state.completed[count].major = state.containers[index].wf_id
+    state.completed[count].minor = state.containers[index].fn_id
+    state.log[0].completed_count = count + 1
+    finish_function(state, function, time)
+    give_back_container(state, index)
+
+
+@compiled
+def transfer_seconds(state, function, node):
+    """Seconds to move all predecessors' data to a node, added in ascending function id (rule 3)."""
+    known = declared(state, function)
+    first = function - state.functions[function].fn_id
+    begin = state.template_functions[known].first_predecessor
+    seconds = 0.0
+    for edge in range(begin, begin + state.template_functions[known].predecessor_count):
+        source = state.functions[first + state.predecessors[edge].function].node
+        seconds += state.predecessors[edge].data_bytes / transfer_speed(state, source, node)
+    return seconds
+
+
+@compiled
+def place(state, node, memory_alloc):
+    """Places the function at the head of the queue on a node with `memory_alloc` MB.
+
+    Returns:
+        0 or a negative error code.
+    """
+    log, containers, functions = state.log, state.containers, state.functions
+    index = take_container(state)
+    if index == NONE:
+        return NO_CONTAINER_SLOT
+    function = get(state)
+    time = functions[function].submission_time
+    server = state.nodes[node].server
+    log[0].rent = 0.0
+    log[0].completed_count = 0
+    log[0].wf_id = functions[function].wf_id
+    log[0].fn_id = functions[function].fn_id
+    log[0].submission_time = time
+    log[0].cold_start_time = startup_at(state, server, time)
+    log[0].data_transfer_time = transfer_seconds(state, function, node)
+    log[0].creation_time = max(state.nodes[node].clock, time) + log[0].data_transfer_time
+    containers[index].wf_id = functions[function].wf_id
+    containers[index].fn_id = functions[function].fn_id
+    containers[index].function = function
+    containers[index].memory_req = functions[function].memory_req
+    containers[index].memory_alloc = memory_alloc
+    containers[index].computation = functions[function].computation
+    containers[index].remaining_computation = functions[function].computation
+    containers[index].parallelism = functions[function].parallelism
+    containers[index].submission_time = time
+    containers[index].data_transfer_time = log[0].data_transfer_time
+    containers[index].creation_time = log[0].creation_time
+    run_function(state, function, node, memory_alloc, log[0].creation_time)
+    cluster_on_container_creation(state, node, index, time)
+    state.cluster[0].decisions += 1
+    return 0
+
+
+@compiled
+def step(state, node, memory_alloc):
+    """Status of the chosen node, then `place`, then `advance`.
+
+    Returns:
+        (what `advance` returns, status of the node before, times to its first and last completion).
+    """
+    time = state.queue[0].time
+    status = status_at(state, node, time)
+    first = last = 0.0
+    if state.nodes[node].running_count > 0:
+        first = state.nodes[node].next_completion - time
+        last = last_completion(state, node) - time
+    kind = place(state, node, memory_alloc)
+    if kind == 0:
+        kind = advance(state)
+    return kind, status, first, last
+
+
+class NodeBefore(NamedTuple):
+    """A NUMA node at the submission time, before the placement.
+
+    Attributes:
+        cpu, memory, load, total_parallelism, free_memory: as in `NodeStatus`.
+        time_to_first_completion, time_to_last_completion: seconds; 0 on an empty node.
+    """
+
+    cpu: float
+    memory: float
+    load: float
+    total_parallelism: int
+    free_memory: int
+    time_to_first_completion: float
+    time_to_last_completion: float
+
+
+class StepLog(NamedTuple):
+    """What one decision did.
+
+    Attributes:
+        wf_id, fn_id: the function placed.
+        server_name, server_id, numa_node_id, memory_alloc: the decision; MB.
+        submission_time, creation_time: seconds of simulated time.
+        cold_start_time, data_transfer_time: seconds.
+        rent: USD, for the placement and all completions up to the next decision.
+        completed: (wf_id, fn_id) completed before the next decision, by (time, wf_id, fn_id).
+        target_node_before: the chosen node just before.
+    """
+
+    wf_id: int
+    fn_id: int
+    server_name: str
+    server_id: int
+    numa_node_id: int
+    memory_alloc: int
+    submission_time: float
+    cold_start_time: float
+    data_transfer_time: float
+    creation_time: float
+    rent: float
+    completed: tuple[tuple[int, int], ...]
+    target_node_before: NodeBefore
+
+
+class RawEnv:
+    """One episode: workflows arrive, functions become ready, the caller places each of them.
+
+    Args:
+        arrival_times: seconds, one a workflow; `wf_id` is the position in this list.
+        workflow_templates: one a workflow.
+        cluster_config: the hardware.
+        seed: kept as `seed`; the simulation itself draws nothing at random.
+        record: keep every `StepLog` in `logs`.
+        workflow_slots: workflows that can be active at once, None for all (see `new_state`).
+
+    Raises:
+        InputError: see `new_state`.
+    """
+
+    def __init__(
+        self,
+        arrival_times: Sequence[float],
+        workflow_templates: Sequence[WorkflowTemplate],
+        cluster_config: ClusterConfig,
+        seed: int | None = None,
+        record: bool = False,
+        workflow_slots: int | None = None,
+    ) -> None:
+        self.arrival_times = tuple(float(time) for time in arrival_times)
+        self.workflow_templates = tuple(workflow_templates)
+        self.cluster_config = cluster_config
+        self.seed = seed
+        self.record = record
+        self.logs: list[StepLog] = []
+        self.state = new_state(
+            self.arrival_times, self.workflow_templates, cluster_config, workflow_slots
+        )
+        self._places = [
+            (kind.name, server_id, node_id)
+            for kind in cluster_config.server_types
+            for server_id in range(kind.count)
+            for node_id in range(kind.numa_nodes)
+        ]
+        self._node_of = {place: node for node, place in enumerate(self._places)}
+        self._memory_of = self.state.nodes["memory"].tolist()
+        self._kind = self._checked(advance(self.state))
+
+    def __repr__(self) -> str:
+        return f"RawEnv(time={self.time}, decisions={self.decisions}, done={self.done})"
+
+    def reset(self) -> None:
+        """Starts the same episode again."""
+        reset(self.state)
+        self.logs = []
+        self._kind = self._checked(advance(self.state))
+
+    @property
+    def done(self) -> bool:
+        """Whether every function has finished."""
+        return self._kind == DONE
+
+    @property
+    def time(self) -> float:
+        """Seconds: the last event."""
+        return float(self.state.cluster[0]["time"])
+
+    @property
+    def total_rent(self) -> float:
+        """USD paid so far."""
+        return float(self.state.cluster[0]["total_rent"])
+
+    @property
+    def decisions(self) -> int:
+        """Decisions taken so far."""
+        return int(self.state.cluster[0]["decisions"])
+
+    @property
+    def cold_starts(self) -> int:
+        """Servers started so far."""
+        return int(self.state.cluster[0]["cold_starts"])
+
+    @property
+    def overcommits(self) -> int:
+        """Admissions after which a node's projection exceeded its memory."""
+        return int(self.state.cluster[0]["overcommits"])
+
+    @property
+    def cluster(self) -> Cluster:
+        """View of the hardware."""
+        return Cluster(self.state, self.cluster_config)
+
+    @property
+    def workload(self) -> Workload:
+        """View of all workflows."""
+        return Workload(self)
+
+    @property
+    def current_function(self) -> Function | None:
+        """The function to be placed now; None when the episode is over."""
+        if self._kind != PLACE:
+            return None
+        head = self.state.queue[0]
+        return Function(self, int(head["major"]), int(head["minor"]))
+
+    def step(
+        self, server_name: str, server_id: int, numa_node_id: int, memory_alloc: int
+    ) -> StepLog:
+        """Places the current function and plays on to the next decision.
+
+        Args:
+            server_name: server type.
+            server_id: server within its type.
+            numa_node_id: NUMA node within its server.
+            memory_alloc: MB, 1 to the node's memory.
+
+        Raises:
+            InputError: the episode is over, there is no such place, the memory is out of range, or
+                more workflows are active than there are slots.
+        """
+        place_given = (server_name, server_id, numa_node_id)
+        node = self._node_of.get(place_given)
+        if node is None:
+            node = self.node_index(*place_given)
+        if self._kind != PLACE:
+            raise InputError("step: the episode is over, call reset()")
+        if not 1 <= memory_alloc <= self._memory_of[node] or memory_alloc != int(memory_alloc):
+            raise InputError(self._bad_memory(node, memory_alloc))
+        kind, status, first, last = step(self.state, node, int(memory_alloc))
+        self._kind = self._checked(kind)
+        wf_id, fn_id, submission, cold, transfer, creation, rent, count = self.state.log[0].item()
+        completed: tuple[tuple[int, int], ...] = ()
+        if count:
+            done = self.state.completed[:count].tolist()
+            completed = tuple((wf, fn) for _, wf, fn, _ in (sorted(done) if count > 1 else done))
+        log = StepLog(
+            wf_id,
+            fn_id,
+            server_name,
+            server_id,
+            numa_node_id,
+            int(memory_alloc),
+            submission,
+            cold,
+            transfer,
+            creation,
+            rent,
+            completed,
+            NodeBefore(*status, first, last),
+        )
+        if self.record:
+            self.logs.append(log)
+        return log
+
+    def fork(self) -> RawEnv:
+        """An independent copy at this moment. The history in `logs` is not copied."""
+        other = object.__new__(RawEnv)
+        other.__dict__.update(self.__dict__)
+        other.state = copy_state(self.state)
+        other.logs = []
+        other.record = False
+        return other
+
+    def node_index(self, server_name: str, server_id: int, numa_node_id: int) -> int:
+        """Index of a NUMA node in the records.
+
+        Raises:
+            InputError: there is no such place.
+        """
+        node = self._node_of.get((server_name, server_id, numa_node_id))
+        if node is not None:
+            return node
+        kinds = {kind.name: kind for kind in self.cluster_config.server_types}
+        if server_name not in kinds:
+            raise InputError(f"server type '{server_name}' is unknown, known are {', '.join(kinds)}")
+        kind = kinds[server_name]
+        raise InputError(
+            f"server type '{server_name}' has servers 0 to {kind.count - 1} with NUMA nodes 0 to "
+            f"{kind.numa_nodes - 1}, found server {server_id}, NUMA node {numa_node_id}"
+        )
+
+    def place_of(self, node: int) -> tuple[str, int, int]:
+        """(server name, server id, NUMA node id) of an index in the records."""
+        return self._places[node]
+
+    def function_index(self, wf_id: int, fn_id: int) -> int:
+        """Index of a function in the records, NONE before its workflow arrives.
+
+        Raises:
+            InputError: the workflow has ended and its records serve another one.
+        """
+        slot = int(self.state.slot_of[wf_id])
+        if slot == RECYCLED:
+            raise InputError(f"workflow {wf_id} has ended and its records have been recycled")
+        if slot == NONE:
+            return NONE
+        return slot * int(self.state.cluster[0]["functions_per_slot"]) + fn_id
+
+    def _checked(self, kind: int) -> int:
+        if kind < 0:
+            raise InputError(
+                f"more than {len(self.state.workflows)} workflows are active at {self.time} s: "
+                "give RawEnv more workflow_slots"
+            )
+        return kind
+
+    def _bad_memory(self, node: int, memory_alloc: float) -> str:
+        function = self.current_function
+        assert function is not None
+        name, server_id, node_id = self.place_of(node)
+        return (
+            f"function ({function.wf_id}, {function.fn_id}): memory_alloc is {memory_alloc} MB, "
+            f"NUMA node {node_id} of server {name} {server_id} takes whole numbers from 1 to "
+            f"{self._memory_of[node]}"
+        )

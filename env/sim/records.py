@@ -1,0 +1,240 @@
+"""The records of the engine: one structured dtype per entity, and `State`, the arrays of one episode.
+
+Compiled functions take the whole `State` and indices. Times are seconds, memory is MB, data is
+bytes, speeds are operations per second, rent is USD. `NONE` (-1) stands for no index.
+"""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+NONE: Final = -1
+RECYCLED: Final = -2  # slot of a workflow that has ended and given its slot to another
+
+# States of a function.
+PENDING: Final = 0
+SUBMITTED: Final = 1
+RUNNING: Final = 2
+FINISHED: Final = 3
+STATE_NAMES: Final = ("PENDING", "SUBMITTED", "RUNNING", "FINISHED")
+
+# What `advance` stops at, and what went wrong if negative.
+DONE: Final = 0
+PLACE: Final = 1
+NO_WORKFLOW_SLOT: Final = -1
+NO_CONTAINER_SLOT: Final = -2
+
+# Kinds of timers, in the order in which they fire at one moment.
+ARRIVAL: Final = 0
+
+FUNCTION = np.dtype(
+    [
+        ("wf_id", np.int64),
+        ("fn_id", np.int64),
+        ("computation", np.int64),
+        ("memory_req", np.int64),
+        ("parallelism", np.int64),
+        ("state", np.int64),
+        ("memory_alloc", np.int64),
+        ("submission_time", np.float64),
+        ("creation_time", np.float64),
+        ("start_time", np.float64),
+        ("completion_time", np.float64),
+        ("node", np.int64),  # index into nodes, NONE until placed
+        ("unfinished_predecessors", np.int64),
+    ]
+)
+
+WORKFLOW = np.dtype(
+    [
+        ("wf_id", np.int64),  # NONE while the slot is unused
+        ("template", np.int64),
+        ("arrival_time", np.float64),
+        ("completion_time", np.float64),  # of the last function; nan until then
+        ("finished", np.int64),  # functions that have ended
+        ("finish_bound", np.float64),  # forecast: see env/sim/forecast.py
+        ("raised_bound", np.float64),  # scratch of the forecast
+    ]
+)
+
+CONTAINER = np.dtype(
+    [
+        ("wf_id", np.int64),
+        ("fn_id", np.int64),
+        ("function", np.int64),  # index into functions; NONE when the container stands alone
+        ("memory_req", np.int64),
+        ("memory_alloc", np.int64),
+        ("computation", np.int64),
+        ("parallelism", np.int64),
+        ("submission_time", np.float64),
+        ("data_transfer_time", np.float64),
+        ("creation_time", np.float64),
+        ("start_time", np.float64),  # nan while waiting for memory
+        ("completion_time", np.float64),  # projected; exact once completed
+        ("remaining_computation", np.int64),  # at the node's clock
+        ("remaining_at_next", np.int64),  # at the node's next completion
+        ("next", np.int64),  # next container of the same list
+    ]
+)
+
+NUMA_NODE = np.dtype(
+    [
+        ("server", np.int64),  # index into servers
+        ("node_id", np.int64),  # within the server
+        ("cpu", np.int64),
+        ("memory", np.int64),
+        ("single_core_speed", np.int64),
+        ("computing_capacity", np.int64),
+        ("clock", np.float64),
+        ("first_running", np.int64),  # list in order of admission; future starts included
+        ("last_running", np.int64),
+        ("running_count", np.int64),
+        ("first_waiting", np.int64),  # queue for memory
+        ("last_waiting", np.int64),
+        ("waiting_count", np.int64),
+        ("allocated_memory", np.int64),  # sum over the running list
+        ("next_completion", np.float64),  # inf when nothing runs
+        ("next_container", np.int64),
+        ("last_completion", np.float64),  # valid while `projected` is 1
+        ("projected", np.int64),  # 1: completion_time of all running containers is up to date
+        ("forecast", np.int64),  # 1: the same for waiting ones (env/sim/forecast.py)
+    ]
+)
+
+SERVER = np.dtype(
+    [
+        ("type", np.int64),  # index into the config's server types
+        ("server_id", np.int64),  # within the type
+        ("hourly_rate", np.float64),
+        ("cold_start_latency", np.float64),
+        ("first_node", np.int64),
+        ("node_count", np.int64),
+        ("expiration_time", np.float64),  # -inf before the first lease
+        ("hours_rented", np.int64),
+        ("rent", np.float64),
+        ("container_count", np.int64),  # created and not completed
+    ]
+)
+
+CLUSTER = np.dtype(
+    [
+        ("memory_bandwidth", np.float64),
+        ("numa_bandwidth", np.float64),
+        ("network_bandwidth", np.float64),
+        ("single_core_speed", np.int64),
+        ("largest_node_cpu", np.int64),
+        ("core_second_price", np.float64),  # of the cheapest core of reference speed, USD
+        ("functions_per_slot", np.int64),
+        ("time", np.float64),  # of the last event
+        ("total_rent", np.float64),
+        ("cold_starts", np.int64),
+        ("overcommits", np.int64),  # admissions after which the projection exceeds a node's memory
+        ("decisions", np.int64),
+        ("queue_size", np.int64),
+        ("timers_size", np.int64),
+        ("free_container", np.int64),  # head of the free list
+        ("first_free_slot", np.int64),  # ring of free workflow slots
+        ("free_slots", np.int64),
+        ("arrived", np.int64),
+        ("arrived_work", np.float64),  # core-seconds of all workflows that have arrived
+        ("finished_workflows", np.int64),
+        ("finished_slowdown", np.float64),  # sum over finished workflows
+        ("active_slowdown", np.float64),  # forecast: sum over active workflows
+    ]
+)
+
+# An entry of a heap: ordered by time, then major, then minor.
+EVENT = np.dtype(
+    [("time", np.float64), ("major", np.int64), ("minor", np.int64), ("index", np.int64)]
+)
+
+TEMPLATE = np.dtype(
+    [
+        ("first_function", np.int64),
+        ("function_count", np.int64),
+        ("critical_path", np.float64),  # seconds at full speed, no transfer, no cold start
+        ("work", np.float64),  # core-seconds at the cluster's core speed
+    ]
+)
+
+TEMPLATE_FUNCTION = np.dtype(
+    [
+        ("computation", np.int64),
+        ("memory_req", np.int64),
+        ("parallelism", np.int64),
+        ("first_predecessor", np.int64),  # range of `predecessors`
+        ("predecessor_count", np.int64),
+        ("first_successor", np.int64),  # range of `successors`
+        ("successor_count", np.int64),
+        ("best_time", np.float64),  # seconds at full speed on the largest node
+        ("upward_rank", np.float64),  # best_time and the longest chain of best times after it
+    ]
+)
+
+EDGE = np.dtype([("function", np.int64), ("data_bytes", np.int64)])
+
+ARRIVING = np.dtype([("time", np.float64), ("wf_id", np.int64), ("template", np.int64)])
+
+# An entry of a node's projection (env/sim/numa_node.py).
+PROJECTED = np.dtype(
+    [
+        ("container", np.int64),
+        ("start", np.float64),  # inf while waiting for memory
+        ("completion", np.float64),  # inf until projected
+        ("remaining", np.int64),
+        ("remaining_at_first", np.int64),  # when the first container completes
+        ("parallelism", np.int64),
+        ("memory", np.int64),
+        ("ratio", np.float64),  # min(1, memory given / memory required)
+        ("speed", np.int64),
+        ("creation", np.float64),
+    ]
+)
+
+
+# What the last placement did, and the state of the chosen node just before it.
+LOG = np.dtype(
+    [
+        ("wf_id", np.int64),
+        ("fn_id", np.int64),
+        ("submission_time", np.float64),
+        ("cold_start_time", np.float64),
+        ("data_transfer_time", np.float64),
+        ("creation_time", np.float64),
+        ("rent", np.float64),  # for the placement and all completions up to the next decision
+        ("completed_count", np.int64),
+    ]
+)
+
+
+class State(NamedTuple):
+    """All arrays of one episode. The first block changes, the second never does.
+
+    `slots` is the number of workflows that can be active at once, F the largest number of functions
+    of a template.
+    """
+
+    cluster: np.ndarray  # CLUSTER (1,)
+    servers: np.ndarray  # SERVER (S,)
+    nodes: np.ndarray  # NUMA_NODE (N,)
+    containers: np.ndarray  # CONTAINER (slots * F,)
+    workflows: np.ndarray  # WORKFLOW (slots,)
+    functions: np.ndarray  # FUNCTION (slots * F,), function fn of slot s at s * F + fn
+    queue: np.ndarray  # EVENT (slots * F,), heap of submitted functions: (time, wf, fn)
+    timers: np.ndarray  # EVENT (TIMERS,), heap: (time, kind, id)
+    tree: np.ndarray  # int64 (2 * L,), tournament of nodes by next completion, winner at 1
+    free_slots: np.ndarray  # int64 (slots,), ring
+    slot_of: np.ndarray  # int64 (W,), slot of a workflow, or NONE, or RECYCLED
+    completed: np.ndarray  # EVENT (slots * F,), (time, wf, fn) completed since the last placement
+    log: np.ndarray  # LOG (1,)
+
+    templates: np.ndarray  # TEMPLATE (T,)
+    template_functions: np.ndarray  # TEMPLATE_FUNCTION
+    predecessors: np.ndarray  # EDGE, per function in ascending id
+    successors: np.ndarray  # EDGE
+    arrivals: np.ndarray  # ARRIVING (W,), by (time, wf_id)
+    scratch: np.ndarray  # PROJECTED (slots * F + 1,), without meaning between calls
+
+
+MUTABLE: Final = State._fields[: State._fields.index("templates")]
+TIMERS: Final = 8

@@ -1,0 +1,188 @@
+"""Servers: leases by the hour, cold starts; the `Server` view."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from env.sim.jit import compiled
+from env.sim.numa_node import (
+    NumaNode,
+    completion_bound,
+    last_completion,
+    node_on_container_completion,
+    node_on_container_creation,
+    node_on_server_startup,
+)
+
+if TYPE_CHECKING:
+    from env.sim.records import State
+
+HOUR = 3600.0
+
+
+@compiled
+def cold_start_time(state, server, time):
+    """Seconds a placement at `time` has to wait for the server: 0 while its lease runs (rule 2)."""
+    if state.servers[server].expiration_time <= time:
+        return state.servers[server].cold_start_latency
+    return 0.0
+
+
+@compiled
+def startup_at(state, server, time):
+    """Starts the server if its lease is over; returns the cold start latency paid."""
+    if state.servers[server].expiration_time > time:
+        return 0.0
+    latency = state.servers[server].cold_start_latency
+    first = state.servers[server].first_node
+    for node in range(first, first + state.servers[server].node_count):
+        node_on_server_startup(state, node, time + latency)
+    state.cluster[0].cold_starts += 1
+    return latency
+
+
+@compiled
+def lease_hours(expiration_time, time, last):
+    """Whole hours to add at `time` so that the lease covers `last` (rule 9)."""
+    if last <= expiration_time:
+        return 0
+    return math.ceil((last - max(time, expiration_time)) / HOUR)
+
+
+@compiled
+def renew_lease_at(state, server, node, time):
+    """Extends the lease to the last projected completion after a change on `node` (rule 9)."""
+    servers = state.servers
+    end = servers[server].expiration_time
+    # The lease covers all other nodes already; a safe bound often spares the projection.
+    if completion_bound(state, node) <= end:
+        return
+    hours = lease_hours(end, time, last_completion(state, node))
+    if hours > 0:
+        rent = hours * servers[server].hourly_rate
+        servers[server].expiration_time = max(time, end) + hours * HOUR
+        servers[server].hours_rented += hours
+        servers[server].rent += rent
+        state.cluster[0].total_rent += rent
+        state.log[0].rent += rent
+
+
+@compiled
+def server_on_container_creation(state, node, index, time):
+    """Creates a container on a node of a started server; `time` is its submission."""
+    server = state.nodes[node].server
+    state.servers[server].container_count += 1
+    node_on_container_creation(state, node, index)
+    renew_lease_at(state, server, node, time)
+
+
+@compiled
+def server_on_container_completion(state, node):
+    """Completes the first container of a node; returns it."""
+    server = state.nodes[node].server
+    time = state.nodes[node].next_completion
+    state.servers[server].container_count -= 1
+    index = node_on_container_completion(state, node)
+    renew_lease_at(state, server, node, time)
+    return index
+
+
+@compiled
+def reset_server(state, server):
+    """A server without a lease."""
+    state.servers[server].expiration_time = -np.inf
+    state.servers[server].hours_rented = 0
+    state.servers[server].rent = 0.0
+    state.servers[server].container_count = 0
+
+
+class Server:
+    """Reads one server: its lease, its rent and its NUMA nodes."""
+
+    def __init__(self, state: State, index: int, name: str) -> None:
+        self.state = state
+        self.index = index
+        self.name = name
+
+    def __repr__(self) -> str:
+        return (
+            f"Server({self.name}, server_id={self.server_id}, "
+            f"expiration_time={self.expiration_time}, containers={self.container_count})"
+        )
+
+    @property
+    def server_id(self) -> int:
+        """Index within its type."""
+        return int(self._record["server_id"])
+
+    @property
+    def hourly_rate(self) -> float:
+        """USD per started hour."""
+        return float(self._record["hourly_rate"])
+
+    @property
+    def cold_start_latency(self) -> float:
+        """Seconds."""
+        return float(self._record["cold_start_latency"])
+
+    @property
+    def numa_nodes(self) -> tuple[NumaNode, ...]:
+        """Its NUMA nodes."""
+        first = int(self._record["first_node"])
+        count = int(self._record["node_count"])
+        return tuple(NumaNode(self.state, node) for node in range(first, first + count))
+
+    @property
+    def expiration_time(self) -> float:
+        """Seconds: end of the lease, -inf before the first one."""
+        return float(self._record["expiration_time"])
+
+    @property
+    def hours_rented(self) -> int:
+        """Whole hours paid so far."""
+        return int(self._record["hours_rented"])
+
+    @property
+    def rent(self) -> float:
+        """USD paid so far."""
+        return float(self._record["rent"])
+
+    @property
+    def container_count(self) -> int:
+        """Containers created and not completed, waiting ones included."""
+        return int(self._record["container_count"])
+
+    @property
+    def earliest_finished_time(self) -> float:
+        """Time of the first projected completion, inf if nothing runs."""
+        return min(node.next_completion_time for node in self.numa_nodes)
+
+    @property
+    def earliest_finished_nn_id(self) -> int | None:
+        """NUMA node of that completion."""
+        if self.earliest_finished_time == math.inf:
+            return None
+        return min(self.numa_nodes, key=lambda node: node.next_completion_time).node_id
+
+    @property
+    def latest_finished_time(self) -> float:
+        """Time of the last projected completion, -inf if nothing runs."""
+        return max(node.last_completion_time for node in self.numa_nodes)
+
+    @property
+    def latest_finished_nn_id(self) -> int | None:
+        """NUMA node of that completion."""
+        if self.latest_finished_time == -math.inf:
+            return None
+        return max(self.numa_nodes, key=lambda node: node.last_completion_time).node_id
+
+    def startup_at(self, time: float) -> float:
+        """Starts the server if its lease is over; returns the cold start latency paid, seconds."""
+        return float(startup_at(self.state, self.index, float(time)))
+
+    @property
+    def _record(self) -> np.void:
+        return self.state.servers[self.index]

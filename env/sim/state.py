@@ -1,0 +1,235 @@
+"""Builds, resets and copies a `State`: the arrays of one episode."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from env.sim import records
+from env.sim.cluster import ClusterConfig, ServerType, reset_tree
+from env.sim.container import reset_containers
+from env.sim.errors import InputError
+from env.sim.jit import compiled
+from env.sim.numa_node import reset_node
+from env.sim.records import State
+from env.sim.server import reset_server
+from env.sim.workflow import WorkflowTemplate
+from env.sim.workload import reset_workload
+
+
+def new_state(
+    arrival_times: Sequence[float],
+    templates: Sequence[WorkflowTemplate],
+    config: ClusterConfig,
+    workflow_slots: int | None = None,
+) -> State:
+    """A state of an episode, reset.
+
+    Args:
+        arrival_times: seconds, one a workflow.
+        templates: one a workflow; equal objects are stored once.
+        config: the hardware.
+        workflow_slots: workflows that can be active at once; None means all of them. With fewer,
+            records are recycled and an endless trace runs in bounded memory.
+
+    Raises:
+        InputError: the lengths differ, an arrival time is not a number >= 0, or a function needs
+            more memory than any NUMA node has.
+    """
+    _check(arrival_times, templates, config)
+    distinct = list({id(template): template for template in templates}.values())
+    position = {id(template): index for index, template in enumerate(distinct)}
+    slots = min(workflow_slots or len(templates), max(1, len(templates)))
+    per_slot = max((template.function_count for template in distinct), default=1)
+    state = _allocate(config, slots, per_slot, len(templates), distinct)
+    arrivals = sorted(
+        (float(time), wf_id, position[id(templates[wf_id])])
+        for wf_id, time in enumerate(arrival_times)
+    )
+    for index, (time, wf_id, template) in enumerate(arrivals):
+        state.arrivals[index] = (time, wf_id, template)
+    reset(state)
+    return state
+
+
+def state_of_one_node(cpu: int, memory: int, single_core_speed: int, capacity: int) -> State:
+    """A state with one NUMA node and no workload, for `NumaNode.alone`."""
+    server_type = ServerType("alone", 1, 0.0, 0.0, 1, cpu, memory)
+    config = ClusterConfig(single_core_speed, 1.0, 1.0, 1.0, (server_type,))
+    state = _allocate(config, 1, capacity, 0, [])
+    reset(state)
+    return state
+
+
+def copy_state(state: State) -> State:
+    """An independent copy; what never changes is shared."""
+    return State(
+        *(getattr(state, name).copy() for name in records.MUTABLE),
+        *state[len(records.MUTABLE) : -1],
+        np.empty_like(state.scratch),
+    )
+
+
+@compiled
+def reset(state):
+    """Back to time 0: no leases, nothing running, nothing arrived."""
+    cluster = state.cluster
+    cluster[0].time = 0.0
+    cluster[0].total_rent = 0.0
+    cluster[0].cold_starts = 0
+    cluster[0].overcommits = 0
+    cluster[0].decisions = 0
+    cluster[0].active_slowdown = 0.0
+    state.log[0].completed_count = 0
+    state.log[0].rent = 0.0
+    for server in range(len(state.servers)):
+        reset_server(state, server)
+    for node in range(len(state.nodes)):
+        reset_node(state, node)
+    for slot in range(len(state.workflows)):
+        state.workflows[slot].raised_bound = 0.0
+    reset_containers(state)
+    reset_tree(state)
+    reset_workload(state)
+
+
+def _check(
+    arrival_times: Sequence[float], templates: Sequence[WorkflowTemplate], config: ClusterConfig
+) -> None:
+    if len(arrival_times) != len(templates):
+        raise InputError(
+            f"{len(arrival_times)} arrival times but {len(templates)} workflow templates"
+        )
+    if not templates:
+        raise InputError("workload: no workflows, at least 1 is needed")
+    for wf_id, time in enumerate(arrival_times):
+        if not (np.isfinite(time) and time >= 0):
+            raise InputError(f"workflow {wf_id}: arrival_time is {time}, a number >= 0 is needed")
+    largest = config.largest_node_memory
+    for template in {id(template): template for template in templates}.values():
+        fn_id = int(np.argmax(template.memory_req))
+        if template.memory_req[fn_id] > largest:
+            raise InputError(
+                f"workflow '{template.name}': function {fn_id} needs "
+                f"{template.memory_req[fn_id]} MB, the largest NUMA node has {largest}"
+            )
+
+
+def _allocate(
+    config: ClusterConfig,
+    slots: int,
+    per_slot: int,
+    workflow_count: int,
+    templates: list[WorkflowTemplate],
+) -> State:
+    servers, nodes = _hardware(config)
+    leaves = 1 << max(1, int(np.ceil(np.log2(len(nodes)))))
+    count = slots * per_slot
+    cluster = np.zeros(1, records.CLUSTER)
+    cluster["memory_bandwidth"] = config.memory_bandwidth
+    cluster["numa_bandwidth"] = config.numa_bandwidth
+    cluster["network_bandwidth"] = config.network_bandwidth
+    cluster["single_core_speed"] = config.single_core_speed
+    cluster["largest_node_cpu"] = nodes["cpu"].max()
+    cluster["core_second_price"] = config.core_second_price
+    cluster["functions_per_slot"] = per_slot
+    return State(
+        cluster,
+        servers,
+        nodes,
+        np.zeros(count, records.CONTAINER),
+        np.zeros(slots, records.WORKFLOW),
+        np.zeros(count, records.FUNCTION),
+        np.zeros(count, records.EVENT),
+        np.zeros(records.TIMERS, records.EVENT),
+        np.zeros(2 * leaves, np.int64),
+        np.zeros(slots, np.int64),
+        np.zeros(workflow_count, np.int64),
+        np.zeros(count, records.EVENT),
+        np.zeros(1, records.LOG),
+        *_catalogue(templates, config, int(nodes["cpu"].max())),
+        np.zeros(workflow_count, records.ARRIVING),
+        np.zeros(count + 1, records.PROJECTED),
+    )
+
+
+def _hardware(config: ClusterConfig) -> tuple[np.ndarray, np.ndarray]:
+    types = config.server_types
+    servers = np.zeros(sum(kind.count for kind in types), records.SERVER)
+    nodes = np.zeros(sum(kind.count * kind.numa_nodes for kind in types), records.NUMA_NODE)
+    server = node = 0
+    for type_index, kind in enumerate(types):
+        speed = kind.single_core_speed or config.single_core_speed
+        for server_id in range(kind.count):
+            servers[server]["type"] = type_index
+            servers[server]["server_id"] = server_id
+            servers[server]["hourly_rate"] = kind.hourly_rate
+            servers[server]["cold_start_latency"] = kind.cold_start_latency
+            servers[server]["first_node"] = node
+            servers[server]["node_count"] = kind.numa_nodes
+            for node_id in range(kind.numa_nodes):
+                nodes[node]["server"] = server
+                nodes[node]["node_id"] = node_id
+                nodes[node]["cpu"] = kind.cpu
+                nodes[node]["memory"] = kind.memory
+                nodes[node]["single_core_speed"] = speed
+                nodes[node]["computing_capacity"] = kind.cpu * speed
+                node += 1
+            server += 1
+    return servers, nodes
+
+
+def _catalogue(
+    templates: list[WorkflowTemplate], config: ClusterConfig, largest_cpu: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Templates as records: (templates, their functions, predecessor edges, successor edges)."""
+    heads = np.zeros(len(templates), records.TEMPLATE)
+    functions = np.zeros(sum(t.function_count for t in templates), records.TEMPLATE_FUNCTION)
+    edge_count = sum(len(template.edges) for template in templates)
+    predecessors = np.zeros(edge_count, records.EDGE)
+    successors = np.zeros(edge_count, records.EDGE)
+    first_function = first_edge = 0
+    for index, template in enumerate(templates):
+        own = functions[first_function : first_function + template.function_count]
+        edges = slice(first_edge, first_edge + len(template.edges))
+        own["computation"] = template.computation
+        own["memory_req"] = template.memory_req
+        own["parallelism"] = template.parallelism
+        sources, targets = template.edges[:, 0], template.edges[:, 1]
+        by_target = np.lexsort((sources, targets))
+        predecessors[edges]["function"] = sources[by_target]
+        predecessors[edges]["data_bytes"] = template.data_bytes[by_target]
+        successors[edges]["function"] = targets
+        successors[edges]["data_bytes"] = template.data_bytes
+        ids = np.arange(template.function_count)
+        own["first_predecessor"] = first_edge + np.searchsorted(targets[by_target], ids)
+        own["predecessor_count"] = np.bincount(targets, minlength=len(ids))
+        own["first_successor"] = first_edge + np.searchsorted(sources, ids)
+        own["successor_count"] = np.bincount(sources, minlength=len(ids))
+        own["best_time"] = template.computation / (
+            config.single_core_speed * np.minimum(template.parallelism, largest_cpu)
+        )
+        own["upward_rank"] = upward_ranks(template, own["best_time"])
+        heads[index]["first_function"] = first_function
+        heads[index]["function_count"] = template.function_count
+        heads[index]["critical_path"] = own["upward_rank"].max()
+        heads[index]["work"] = template.computation.sum() / config.single_core_speed
+        first_function += template.function_count
+        first_edge += len(template.edges)
+    return heads, functions, predecessors, successors
+
+
+def upward_ranks(template: WorkflowTemplate, times: np.ndarray) -> np.ndarray:
+    """Longest sum of `times` from each function to a sink, itself included (HEFT without transfer).
+
+    Args:
+        template: the DAG.
+        times: (F,) seconds.
+    """
+    ranks = times.astype(np.float64)
+    for fn_id in reversed(template.topological_order()):
+        targets = template.edges[template.edges[:, 0] == fn_id, 1]
+        if len(targets):
+            ranks[fn_id] = times[fn_id] + ranks[targets].max()
+    return ranks

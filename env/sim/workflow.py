@@ -1,0 +1,191 @@
+"""Workflows: the template (what is declared) and the `Workflow` view (what is running)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from env.sim.errors import InputError
+from env.sim.function import Function
+
+if TYPE_CHECKING:
+    from env.sim.raw_env import RawEnv
+
+
+@dataclass(frozen=True, eq=False)
+class WorkflowTemplate:
+    """A DAG of functions, checked when built.
+
+    Attributes:
+        name: what errors and reports call it.
+        computation: int64 (F,), operations, at least 1.
+        memory_req: int64 (F,), MB, at least 1.
+        parallelism: int64 (F,), threads of execution, at least 1.
+        edges: int64 (E, 2), (source, target) function ids; sorted and unique once built.
+        data_bytes: int64 (E,), bytes moved from source to target, at least 0.
+        function_names: for reading; empty, or one name a function.
+
+    Raises:
+        InputError: an entry is out of range, an edge leads nowhere, or the graph has a cycle.
+    """
+
+    name: str
+    computation: np.ndarray
+    memory_req: np.ndarray
+    parallelism: np.ndarray
+    edges: np.ndarray
+    data_bytes: np.ndarray
+    function_names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for field in ("computation", "memory_req", "parallelism"):
+            values = self._whole_numbers(field, least=1)
+            if len(values) != len(self.computation):
+                raise InputError(
+                    f"workflow '{self.name}': {field} has {len(values)} entries, "
+                    f"computation has {len(self.computation)}"
+                )
+        if len(self.computation) == 0:
+            raise InputError(f"workflow '{self.name}': no functions, at least 1 is needed")
+        self._check_edges(self._whole_numbers("data_bytes", least=0))
+        self._check_acyclic()
+
+    @property
+    def function_count(self) -> int:
+        """F, the number of functions."""
+        return len(self.computation)
+
+    def topological_order(self) -> list[int]:
+        """Function ids, every function after its predecessors; shorter than F if there is a cycle."""
+        waiting = np.bincount(self.edges[:, 1], minlength=self.function_count)
+        order = [int(fn) for fn in np.flatnonzero(waiting == 0)]
+        for fn in order:
+            for target in self.edges[self.edges[:, 0] == fn, 1]:
+                waiting[target] -= 1
+                if waiting[target] == 0:
+                    order.append(int(target))
+        return order
+
+    def _whole_numbers(self, field: str, least: int) -> np.ndarray:
+        given = np.asarray(getattr(self, field))
+        if given.size and not np.issubdtype(given.dtype, np.integer):
+            whole = np.isfinite(given) & (given == np.floor(given)) & (np.abs(given) < 2**62)
+            if not whole.all():
+                bad = int(np.flatnonzero(~whole)[0])
+                raise InputError(
+                    f"workflow '{self.name}': {field}[{bad}] is {given[bad]}, "
+                    "a whole number is needed"
+                )
+        values = np.ascontiguousarray(given, dtype=np.int64).reshape(-1)
+        if (values < least).any():
+            bad = int(np.flatnonzero(values < least)[0])
+            raise InputError(
+                f"workflow '{self.name}': {field}[{bad}] is {values[bad]}, at least {least} is needed"
+            )
+        object.__setattr__(self, field, values)
+        return values
+
+    def _check_edges(self, data_bytes: np.ndarray) -> None:
+        edges = np.asarray(self.edges, dtype=np.int64).reshape(-1, 2)
+        if len(edges) != len(data_bytes):
+            raise InputError(
+                f"workflow '{self.name}': {len(edges)} edges but {len(data_bytes)} data_bytes"
+            )
+        for source, target in edges:
+            for end in (source, target):
+                if not 0 <= end < self.function_count:
+                    raise InputError(
+                        f"workflow '{self.name}': edge {source} -> {target} names function {end}, "
+                        f"known are 0 to {self.function_count - 1}"
+                    )
+        order = np.lexsort((edges[:, 1], edges[:, 0]))
+        edges, data_bytes = edges[order], data_bytes[order]
+        twice = np.flatnonzero((edges[1:] == edges[:-1]).all(axis=1))
+        if len(twice):
+            source, target = edges[twice[0]]
+            raise InputError(f"workflow '{self.name}': edge {source} -> {target} is declared twice")
+        object.__setattr__(self, "edges", np.ascontiguousarray(edges))
+        object.__setattr__(self, "data_bytes", np.ascontiguousarray(data_bytes))
+
+    def _check_acyclic(self) -> None:
+        in_cycle = sorted(set(range(self.function_count)) - set(self.topological_order()))
+        if in_cycle:
+            shown = ", ".join(str(fn) for fn in in_cycle[:5])
+            raise InputError(
+                f"workflow '{self.name}': the graph has a cycle through or before "
+                f"functions {shown}; a DAG is needed"
+            )
+
+
+class Workflow:
+    """Reads one workflow of an episode: its functions, its DAG, and who is in which state."""
+
+    def __init__(self, env: RawEnv, wf_id: int) -> None:
+        self._env = env
+        self.wf_id = wf_id
+        self.functions = tuple(
+            Function(env, wf_id, fn_id) for fn_id in range(self.template.function_count)
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"Workflow(wf_id={self.wf_id}, {self.template.name}, arrival_time={self.arrival_time}, "
+            f"finished={len(self.finished_functions)}/{len(self.functions)})"
+        )
+
+    @property
+    def template(self) -> WorkflowTemplate:
+        """What was declared."""
+        return self._env.workflow_templates[self.wf_id]
+
+    @property
+    def arrival_time(self) -> float:
+        """Seconds."""
+        return self._env.arrival_times[self.wf_id]
+
+    @property
+    def completion_time(self) -> float | None:
+        """Seconds: the last completion of its functions; None until all have finished."""
+        slot = int(self._env.state.slot_of[self.wf_id])
+        time = self._env.state.workflows[slot]["completion_time"] if slot >= 0 else np.nan
+        return None if np.isnan(time) else float(time)
+
+    def predecessors(self, fn_id: int) -> tuple[int, ...]:
+        """Functions whose data a function reads, ascending."""
+        edges = self.template.edges
+        return tuple(int(source) for source in edges[edges[:, 1] == fn_id, 0])
+
+    def successors(self, fn_id: int) -> tuple[int, ...]:
+        """Functions that read a function's data, ascending."""
+        edges = self.template.edges
+        return tuple(int(target) for target in edges[edges[:, 0] == fn_id, 1])
+
+    @property
+    def source_functions(self) -> set[int]:
+        """Functions without predecessors."""
+        return set(range(len(self.functions))) - {int(fn) for fn in self.template.edges[:, 1]}
+
+    @property
+    def pending_functions(self) -> set[int]:
+        """Functions that wait for a predecessor, or for the workflow to arrive."""
+        return self._in_state("PENDING")
+
+    @property
+    def submitted_functions(self) -> set[int]:
+        """Functions that wait for a placement."""
+        return self._in_state("SUBMITTED")
+
+    @property
+    def running_functions(self) -> set[int]:
+        """Functions that have been placed and have not finished."""
+        return self._in_state("RUNNING")
+
+    @property
+    def finished_functions(self) -> set[int]:
+        """Functions that have finished."""
+        return self._in_state("FINISHED")
+
+    def _in_state(self, state: str) -> set[int]:
+        return {function.fn_id for function in self.functions if function.state == state}

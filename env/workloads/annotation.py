@@ -1,0 +1,206 @@
+"""Rules for what a source does not state: from a `TaskGraph` to a `WorkflowTemplate`.
+
+The rules are here, their numbers in conf/workflow/annotation.
+"""
+
+import math
+import zlib
+from collections import Counter
+from typing import Annotated, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from env.schema import Strict
+from env.sim.errors import InputError
+from env.sim.workflow import WorkflowTemplate
+from env.workloads.task_graph import Task, TaskGraph
+
+LARGEST = 2**62
+"""Bound of every number handed to the engine, which counts in int64."""
+
+Seconds = Annotated[float, Field(gt=0, le=1e9)]
+Megabytes = Annotated[float, Field(ge=1, le=1e9)]
+Cores = Annotated[int, Field(ge=1, le=1_000_000)]
+
+
+class AnnotationRules(Strict):
+    """Numbers of the rules that `annotate` applies.
+
+    Attributes:
+        seed: of the draws; each template and task category has a stream of its own.
+        runtime_scale: measured runtimes are multiplied by it.
+        min_runtime: seconds a task measured at 0 is taken to last.
+        runtime_range: seconds, measured runtimes are clipped to it after scaling; null: not at all.
+        missing_runtime: seconds, range of the draw where no runtime was measured.
+        min_memory: MB, smaller measured amounts are raised to it.
+        missing_memory: MB, range of the draw where no memory, or 0, was measured.
+        max_parallelism: cores, measured parallelism is cut to it.
+        missing_parallelism: cores, range of the draw where no parallelism was measured.
+    """
+
+    seed: int = Field(ge=0)
+    runtime_scale: float = Field(gt=0, le=1e9)
+    min_runtime: Seconds
+    runtime_range: tuple[Seconds, Seconds] | None
+    missing_runtime: tuple[Seconds, Seconds]
+    min_memory: Megabytes
+    missing_memory: tuple[Megabytes, Megabytes]
+    max_parallelism: Cores
+    missing_parallelism: tuple[Cores, Cores]
+
+    @model_validator(mode="after")
+    def _ranges_ascend(self) -> Self:
+        for key in ("runtime_range", "missing_runtime", "missing_memory", "missing_parallelism"):
+            bounds = getattr(self, key)
+            if bounds is not None and bounds[0] > bounds[1]:
+                raise ValueError(f"{key} is [{bounds[0]}, {bounds[1]}], [low, high] is needed")
+        return self
+
+
+def annotate(
+    graph: TaskGraph, rules: AnnotationRules, core_speed: int
+) -> tuple[WorkflowTemplate, Counter[str]]:
+    """Fills in what the source leaves open and converts to the simulator's units.
+
+    - Runtime: missing, drawn for the category; 0, `min_runtime`. Then `runtime_scale`, then
+      clipped to `runtime_range`.
+    - Memory: missing or 0, drawn for the category; else rounded up to whole MB, at least
+      `min_memory`.
+    - Parallelism: missing or 0, drawn for the category; else rounded up, at most
+      `max_parallelism`.
+    - Computation: runtime * core speed * parallelism, for the source measured the runtime on that
+      many cores; at least 1 operation.
+
+    Scaling, clipping and the two bounds are for measurements: what a person wrote inline is taken
+    as it is.
+
+    Args:
+        graph: a workflow as read.
+        rules: numbers of the rules.
+        core_speed: operations per second of the cluster's reference core, which the source's
+            cores are taken to equal.
+
+    Returns:
+        The template, and how often each rule had to decide.
+
+    Raises:
+        InputError: the graph has a cycle, or a number is beyond what the engine can count.
+    """
+    counts = Counter(graph.assumptions)
+    draws = _Draws(graph.name, rules)
+    functions = [_function(task, graph, rules, draws, core_speed, counts) for task in graph.tasks]
+    edges = sorted(graph.edge_bytes)
+    data_bytes = [graph.edge_bytes[edge] for edge in edges]
+    largest = max((value for function in functions for value in function), default=0)
+    if max(largest, sum(data_bytes)) >= LARGEST:
+        raise InputError(f"{graph.where}: a computation, memory or data amount is 2^62 or more")
+    computation, memory, parallelism = np.array(functions, dtype=np.int64).T
+    try:
+        template = WorkflowTemplate(
+            name=graph.name,
+            computation=computation,
+            memory_req=memory,
+            parallelism=parallelism,
+            edges=np.array(edges, dtype=np.int64).reshape(-1, 2),
+            data_bytes=np.array(data_bytes, dtype=np.int64),
+            function_names=tuple(task.name for task in graph.tasks),
+        )
+    except InputError as error:
+        raise InputError(f"{graph.where}: {error}") from None
+    return template, +counts
+
+
+def _function(
+    task: Task,
+    graph: TaskGraph,
+    rules: AnnotationRules,
+    draws: "_Draws",
+    core_speed: int,
+    counts: Counter[str],
+) -> tuple[int, int, int]:
+    """Computation (operations), memory (MB) and parallelism of one task."""
+    parallelism = math.ceil(task.cores or 0)
+    if parallelism == 0:
+        parallelism = draws.parallelism(task.category)
+        counts["parallelism drawn"] += 1
+    elif graph.measured and parallelism > rules.max_parallelism:
+        parallelism = rules.max_parallelism
+        counts["parallelism cut to max_parallelism"] += 1
+
+    memory = math.ceil(task.memory or 0)
+    if memory == 0:
+        memory = draws.memory(task.category)
+        counts["memory drawn"] += 1
+    elif graph.measured and memory < rules.min_memory:
+        memory = math.ceil(rules.min_memory)
+        counts["memory raised to min_memory"] += 1
+
+    if task.computation is not None:
+        return task.computation, memory, parallelism
+    runtime = _runtime(task, graph.measured, rules, draws, counts)
+    operations = runtime * core_speed * parallelism
+    if not operations < LARGEST:
+        raise InputError(
+            f"{graph.where}: task '{task.name}' lasts {runtime} s on {parallelism} cores, "
+            "which is 2^62 operations or more"
+        )
+    return max(1, round(operations)), memory, parallelism
+
+
+def _runtime(
+    task: Task, measured: bool, rules: AnnotationRules, draws: "_Draws", counts: Counter[str]
+) -> float:
+    """Seconds."""
+    runtime = task.runtime
+    if runtime is None:
+        runtime = draws.runtime(task.category)
+        counts["runtime drawn"] += 1
+    elif runtime == 0:
+        runtime = rules.min_runtime
+        counts["runtime 0 raised to min_runtime"] += 1
+    if not measured:
+        return runtime
+    runtime *= rules.runtime_scale
+    if rules.runtime_range is None:
+        return runtime
+    clipped = min(max(runtime, rules.runtime_range[0]), rules.runtime_range[1])
+    if clipped != runtime:
+        counts["runtime clipped to runtime_range"] += 1
+    return clipped
+
+
+class _Draws:
+    """One draw per task category: tasks of a kind are alike, whatever else is in the template.
+
+    The stream depends on the seed, the template's name and the category alone, so neither the
+    order of files nor of tasks matters.
+    """
+
+    def __init__(self, template: str, rules: AnnotationRules) -> None:
+        self._template = zlib.crc32(template.encode())
+        self._rules = rules
+        self._drawn: dict[str, tuple[float, int, int]] = {}
+
+    def runtime(self, category: str) -> float:
+        """Seconds."""
+        return self._of(category)[0]
+
+    def memory(self, category: str) -> int:
+        """MB."""
+        return self._of(category)[1]
+
+    def parallelism(self, category: str) -> int:
+        """Cores."""
+        return self._of(category)[2]
+
+    def _of(self, category: str) -> tuple[float, int, int]:
+        if category not in self._drawn:
+            rules, key = self._rules, (self._template, zlib.crc32(category.encode()))
+            rng = np.random.default_rng(np.random.SeedSequence(rules.seed, spawn_key=key))
+            runtime = math.exp(rng.uniform(*np.log(rules.missing_runtime)))
+            memory = math.exp(rng.uniform(*np.log(rules.missing_memory)))
+            low, high = rules.missing_parallelism
+            parallelism = int(rng.integers(low, high, endpoint=True))
+            self._drawn[category] = (runtime, max(1, round(memory)), parallelism)
+        return self._drawn[category]

@@ -1,0 +1,161 @@
+"""When workflows arrive: fixed times, Poisson, bursts, a daily cycle.
+
+Every process draws from the generator it is given, starts at time 0 and returns seconds.
+"""
+
+import math
+from typing import Annotated, Any, Literal, Self
+
+import numpy as np
+from pydantic import BeforeValidator, Field, model_validator
+
+from env.schema import Strict
+
+SECONDS_PER_HOUR = 3_600
+SECONDS_PER_DAY = 24 * SECONDS_PER_HOUR
+
+Gap = Annotated[float, Field(gt=0, le=1e9)]
+Count = Annotated[int, Field(ge=1, le=1_000_000)]
+Hour = Annotated[float, Field(ge=0, le=24)]
+
+
+def _as_range(value: Any) -> Any:
+    return (value, value) if isinstance(value, int) else value
+
+
+class FixedArrivals(Strict):
+    """Arrivals at given times, the same in every episode.
+
+    Attributes:
+        times: seconds, one workflow each.
+    """
+
+    kind: Literal["fixed"]
+    times: Annotated[tuple[Annotated[float, Field(ge=0)], ...], Field(min_length=1)]
+
+    def draw(self, rng: np.random.Generator) -> tuple[float, ...]:
+        """Arrival times in seconds; nothing is drawn."""
+        return self.times
+
+
+class RandomArrivals(Strict):
+    """A random number of workflows.
+
+    Attributes:
+        workflows: how many arrive in an episode, [low, high] or one number, drawn uniformly.
+    """
+
+    workflows: Annotated[
+        tuple[Count, Count],
+        BeforeValidator(_as_range),
+    ]
+
+    @model_validator(mode="after")
+    def _workflows_ascend(self) -> Self:
+        if self.workflows[0] > self.workflows[1]:
+            raise ValueError(f"workflows is {list(self.workflows)}, [low, high] is needed")
+        return self
+
+    def _count(self, rng: np.random.Generator) -> int:
+        low, high = self.workflows
+        return int(rng.integers(low, high, endpoint=True))
+
+
+class PoissonArrivals(RandomArrivals):
+    """Arrivals independent of each other at a constant rate.
+
+    Attributes:
+        mean_gap: seconds between arrivals.
+    """
+
+    kind: Literal["poisson"]
+    mean_gap: Gap
+
+    def draw(self, rng: np.random.Generator) -> tuple[float, ...]:
+        """Arrival times in seconds."""
+        gaps = rng.exponential(self.mean_gap, self._count(rng))
+        return tuple(np.cumsum(gaps).tolist())
+
+
+class BurstyArrivals(RandomArrivals):
+    """Two-state Markov-modulated Poisson process: calm and burst take turns.
+
+    The state an episode starts in is drawn from the long-run shares of the two.
+    Fischer, Meier-Hellstern, Perf. Eval. 18 (1993), section 2.
+
+    Attributes:
+        calm_gap: mean seconds between arrivals while calm.
+        burst_gap: mean seconds between arrivals in a burst.
+        calm_duration: mean seconds a calm spell lasts.
+        burst_duration: mean seconds a burst lasts.
+    """
+
+    kind: Literal["bursty"]
+    calm_gap: Gap
+    burst_gap: Gap
+    calm_duration: Gap
+    burst_duration: Gap
+
+    def draw(self, rng: np.random.Generator) -> tuple[float, ...]:
+        """Arrival times in seconds."""
+        count = self._count(rng)
+        gaps = (self.calm_gap, self.burst_gap)
+        durations = (self.calm_duration, self.burst_duration)
+        state = int(rng.random() * sum(durations) >= self.calm_duration)
+        time, state_end = 0.0, rng.exponential(durations[state])
+        times: list[float] = []
+        while len(times) < count:
+            arrival = time + rng.exponential(gaps[state])
+            if arrival < state_end:
+                time = arrival
+                times.append(time)
+            else:
+                # The exponential has no memory: the rest of the gap is drawn anew.
+                time, state = state_end, 1 - state
+                state_end = time + rng.exponential(durations[state])
+        return tuple(times)
+
+
+class DailyArrivals(RandomArrivals):
+    """Poisson arrivals whose rate follows a cosine over 24 hours.
+
+    rate(t) = (1 + amplitude * cos(2 pi (t - peak) / 24 h)) / mean_gap, drawn by thinning (Lewis and
+    Shedler, Nav. Res. Logist. 26 (1979)).
+
+    Attributes:
+        mean_gap: seconds between arrivals, averaged over a day.
+        amplitude: 0 for a constant rate, 1 for a rate that falls to 0 opposite the peak.
+        peak_hour: hour of the day with the highest rate.
+        start_hour: hour of the day at which an episode begins, [low, high], drawn uniformly.
+    """
+
+    kind: Literal["daily"]
+    mean_gap: Gap
+    amplitude: float = Field(ge=0, le=1)
+    peak_hour: Hour
+    start_hour: tuple[Hour, Hour]
+
+    @model_validator(mode="after")
+    def _hours_ascend(self) -> Self:
+        if self.start_hour[0] > self.start_hour[1]:
+            raise ValueError(f"start_hour is {list(self.start_hour)}, [low, high] is needed")
+        return self
+
+    def draw(self, rng: np.random.Generator) -> tuple[float, ...]:
+        """Arrival times in seconds from the episode's begin."""
+        count = self._count(rng)
+        since_peak = (rng.uniform(*self.start_hour) - self.peak_hour) * SECONDS_PER_HOUR
+        highest = 1 + self.amplitude
+        time = 0.0
+        times: list[float] = []
+        while len(times) < count:
+            time += rng.exponential(self.mean_gap / highest)
+            phase = 2 * math.pi * (time + since_peak) / SECONDS_PER_DAY
+            if rng.random() * highest < 1 + self.amplitude * math.cos(phase):
+                times.append(time)
+        return tuple(times)
+
+
+Arrivals = Annotated[
+    FixedArrivals | PoissonArrivals | BurstyArrivals | DailyArrivals, Field(discriminator="kind")
+]

@@ -1,0 +1,83 @@
+"""Episodes: arrivals plus workflows, drawn for training or held out for evaluation."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from pydantic import Field
+
+from env.schema import Strict
+from env.sim.workflow import WorkflowTemplate
+from env.workloads.arrivals import Arrivals
+from env.workloads.templates import TemplatePool, WorkflowConfig, template_pools
+
+TRAINING_KEY, EVALUATION_KEY = 0, 1
+"""First word of every spawn key: what keeps the two kinds of episodes apart for any seed."""
+
+
+class WorkloadConfig(Strict):
+    """Config group `workload`: when workflows arrive.
+
+    Attributes:
+        seed: of the episodes.
+        arrivals: the arrival process, told by its `kind`.
+    """
+
+    seed: int = Field(ge=0)
+    arrivals: Arrivals
+
+
+@dataclass(frozen=True)
+class EpisodeWorkload:
+    """What arrives in one episode.
+
+    Attributes:
+        arrival_times: seconds, one for each workflow.
+        templates: the workflow that arrives at each of them.
+    """
+
+    arrival_times: tuple[float, ...]
+    templates: tuple[WorkflowTemplate, ...]
+
+
+def training_seed(seed: int, worker: int, env: int, episode: int) -> np.random.SeedSequence:
+    """Seed of one training episode: its own for every worker, environment and episode number."""
+    return np.random.SeedSequence(seed, spawn_key=(TRAINING_KEY, worker, env, episode))
+
+
+def evaluation_seed(seed: int, index: int) -> np.random.SeedSequence:
+    """Seed of the held-out episode number `index`; no training episode has it."""
+    return np.random.SeedSequence(seed, spawn_key=(EVALUATION_KEY, index))
+
+
+class WorkloadGenerator:
+    """Draws episodes.
+
+    Args:
+        workflow_config: the group `workflow`.
+        workload_config: the group `workload`.
+        core_speed: operations per second of the cluster's reference core.
+
+    Raises:
+        InputError: a workflow cannot be made.
+    """
+
+    def __init__(
+        self, workflow_config: WorkflowConfig, workload_config: WorkloadConfig, core_speed: int
+    ) -> None:
+        self.pools = template_pools(workflow_config, core_speed)
+        self._config = workload_config
+
+    def training_episode(self, seed_sequence: np.random.SeedSequence) -> EpisodeWorkload:
+        """An episode of the training pool, see `training_seed`."""
+        return self._episode(self.pools.training, seed_sequence)
+
+    def evaluation_episode(self, index: int) -> EpisodeWorkload:
+        """Held-out episode number `index`: always the same for the config's seed."""
+        return self._episode(self.pools.evaluation, evaluation_seed(self._config.seed, index))
+
+    def _episode(
+        self, pool: TemplatePool, seed_sequence: np.random.SeedSequence
+    ) -> EpisodeWorkload:
+        rng = np.random.default_rng(seed_sequence)
+        arrival_times = self._config.arrivals.draw(rng)
+        return EpisodeWorkload(arrival_times, pool.draw(rng, len(arrival_times)))

@@ -1,0 +1,176 @@
+"""Workflows made by the recipes of WfCommons, which need no files.
+
+https://wfcommons.org. A recipe grows the graph of a measured workflow and draws runtimes and sizes
+from distributions fitted to measurements. It takes no seed, so the global generators it draws from
+are seeded, and put back as they were, around every call.
+"""
+
+import json
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, get_args
+
+import networkx as nx
+import numpy as np
+from pydantic import BeforeValidator, Field, model_validator
+
+from env.schema import Strict
+from env.sim.errors import InputError
+from env.workloads.task_graph import Task, TaskGraph, graph_from_files, positions
+
+RecipeName = Literal[
+    "blast",
+    "bwa",
+    "cycles",
+    "epigenomics",
+    "genome",
+    "montage",
+    "rnaseq",
+    "seismology",
+    "soykb",
+    "srasearch",
+]
+RECIPES: tuple[str, ...] = get_args(RecipeName)
+
+ENDS = ("SRC", "DST")
+"""Nodes that WfCommons puts before and after every graph and counts as tasks, but never runs."""
+
+
+Tasks = Annotated[int, Field(ge=1, le=1_000_000)]
+
+
+def _as_range(value: Any) -> Any:
+    return (value, value) if isinstance(value, int) else value
+
+
+class RecipeEntry(Strict):
+    """Workflows of one recipe in the mix.
+
+    Attributes:
+        recipe: its name. In WfCommons 1.6 rnaseq makes tasks without any edge.
+        num_tasks: the most functions a workflow may have, or [low, high] to draw that from.
+        seed: of the workflows; training and evaluation use streams of it that never meet.
+        training_templates: workflows in the training pool.
+        evaluation_templates: workflows in the evaluation pool.
+        weight: of the entry in the mix, spread evenly over its templates.
+    """
+
+    recipe: RecipeName
+    num_tasks: Annotated[tuple[Tasks, Tasks], BeforeValidator(_as_range)]
+    seed: int = Field(ge=0)
+    training_templates: int = Field(default=10, ge=1)
+    evaluation_templates: int = Field(default=5, ge=1)
+    weight: float = Field(default=1.0, gt=0)
+
+    @model_validator(mode="after")
+    def _large_enough(self) -> Self:
+        low, high = self.num_tasks
+        least = minimum_tasks(self.recipe)
+        if low < least:
+            raise ValueError(
+                f"num_tasks is {low}, recipe '{self.recipe}' needs at least {least} "
+                "(its smallest measured workflow)"
+            )
+        if low > high:
+            raise ValueError(f"num_tasks is [{low}, {high}], [low, high] is needed")
+        return self
+
+
+@cache
+def minimum_tasks(recipe: str) -> int:
+    """Tasks of the smallest workflow that a recipe can make; read without importing WfCommons."""
+    package = find_spec("wfcommons")
+    if package is None or package.origin is None:
+        raise InputError("package wfcommons is not installed, workflow recipes need it")
+    folder = Path(package.origin).parent / "wfchef" / "recipes" / recipe / "microstructures"
+    summary = json.loads((folder / "summary.json").read_text())
+    orders: list[int] = [base["order"] for base in summary["base_graphs"].values()]
+    return min(orders) - len(ENDS)
+
+
+def recipe_graph(
+    entry: RecipeEntry, seed_sequence: np.random.SeedSequence, name: str, where: str
+) -> TaskGraph:
+    """One workflow of a recipe; the same seed gives the same one in every process.
+
+    The number of cores a recipe states is a placeholder (always 1) and is not used.
+
+    Args:
+        entry: recipe and size.
+        seed_sequence: of this workflow.
+        name: what to call it.
+        where: the config key, for errors.
+    """
+    low, high = entry.num_tasks
+    num_tasks = int(np.random.default_rng(seed_sequence).integers(low, high, endpoint=True))
+    with _seeded_globals(seed_sequence):
+        made = _recipe_class(entry.recipe).from_num_tasks(num_tasks + len(ENDS))
+        made.build_workflow(name)
+    tasks = tuple(
+        Task(
+            name=task_id,
+            category=task.name,
+            runtime=task.runtime,
+            reads={file.file_id: file.size for file in task.input_files},
+            writes={file.file_id: file.size for file in task.output_files},
+        )
+        for task_id, task in made.tasks_map.items()
+    )
+    index = positions(made.tasks_map, where)
+    edges = {
+        (index[parent], index[child])
+        for child, parents in made.tasks_parents.items()
+        for parent in parents
+    }
+    return graph_from_files(name, where, tasks, edges, {})
+
+
+@contextmanager
+def _seeded_globals(seed_sequence: np.random.SeedSequence) -> Iterator[None]:
+    python_state, numpy_state = random.getstate(), np.random.get_state()
+    words = seed_sequence.generate_state(8)
+    try:
+        random.seed(int.from_bytes(words[:4].tobytes(), "little"))
+        np.random.seed(words[4:])
+        yield
+    finally:
+        random.setstate(python_state)
+        np.random.set_state(numpy_state)
+
+
+@cache
+def _recipe_class(recipe: str) -> Any:
+    """The class of WfCommons, made independent of Python's hash seed."""
+    # Imported when needed: it takes more than a second.
+    from wfcommons.wfchef import recipes
+
+    class Repeatable(getattr(recipes, f"{recipe.capitalize()}Recipe")):  # type: ignore[misc]
+        def generate_nx_graph(self) -> nx.DiGraph:
+            return _in_stable_order(super().generate_nx_graph())
+
+    return Repeatable
+
+
+def _in_stable_order(graph: nx.DiGraph) -> nx.DiGraph:
+    """The same graph with nodes and edges in an order that does not depend on string hashes.
+
+    WfCommons copies nodes set by set, in the sets' order, and draws runtimes in the order of the
+    nodes. Here the measured nodes come first as they are, then all first copies, all second ones,
+    and so on, each in the order of the nodes they copy.
+    """
+    measured = [node for node, data in graph.nodes(data=True) if "duplicate_of" not in data]
+    rank = {node: (0, position) for position, node in enumerate(measured)}
+    copies = dict.fromkeys(measured, 0)
+    for node, data in graph.nodes(data=True):
+        if "duplicate_of" in data:
+            original = data["duplicate_of"]
+            copies[original] += 1
+            rank[node] = (copies[original], rank[original][1])
+    ordered = nx.DiGraph()
+    ordered.add_nodes_from(sorted(graph.nodes(data=True), key=lambda item: rank[item[0]]))
+    ordered.add_edges_from(sorted(graph.edges, key=lambda edge: (rank[edge[0]], rank[edge[1]])))
+    return ordered

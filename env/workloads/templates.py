@@ -1,0 +1,216 @@
+"""Pools of workflow templates: what the config group `workflow` describes, ready to be drawn from.
+
+A pool is filled once in a process; episodes sample it.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, Self
+
+import numpy as np
+from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
+
+from env.schema import Strict
+from env.sim.workflow import WorkflowTemplate
+from env.workloads.annotation import AnnotationRules, annotate
+from env.workloads.files import find_workflow_files, read_workflow_file
+from env.workloads.inline import InlineEntry, inline_graph
+from env.workloads.recipes import RecipeEntry, recipe_graph
+from env.workloads.task_graph import TaskGraph
+
+PoolName = Literal["training", "evaluation"]
+POOLS: tuple[PoolName, PoolName] = ("training", "evaluation")
+
+
+def _as_paths(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value
+
+
+Paths = Annotated[tuple[str, ...], BeforeValidator(_as_paths), Field(min_length=1)]
+"""A file, a folder, a glob pattern, or a list of them."""
+
+
+class FilesEntry(Strict):
+    """Workflow files (WfFormat, DAX) in the mix.
+
+    Attributes:
+        path: files for both pools. Learned policies are then judged on workflows they have seen,
+            at arrivals they have not; give `evaluation_path` to judge on unseen workflows.
+        evaluation_path: files for the evaluation pool in place of `path`.
+        weight: of the entry in the mix, spread evenly over its files.
+    """
+
+    path: Paths
+    evaluation_path: Paths | None = None
+    weight: float = Field(default=1.0, gt=0)
+
+
+ENTRY_KEYS = {"recipe": "recipe", "path": "files", "functions": "inline"}
+"""The key that tells what an entry of the mix is."""
+
+
+def _entry_kind(entry: Any) -> str | None:
+    keys = entry if isinstance(entry, Mapping) else vars(entry) if hasattr(entry, "weight") else ()
+    return next((kind for key, kind in ENTRY_KEYS.items() if key in keys), None)
+
+
+Entry = Annotated[
+    Annotated[RecipeEntry, Tag("recipe")]
+    | Annotated[FilesEntry, Tag("files")]
+    | Annotated[InlineEntry, Tag("inline")],
+    Discriminator(
+        _entry_kind,
+        custom_error_type="entry_kind",
+        custom_error_message=f"one of the keys {', '.join(ENTRY_KEYS)} is needed",
+    ),
+]
+
+
+class WorkflowConfig(Strict):
+    """Config group `workflow`: which workflows there are.
+
+    Attributes:
+        path: workflow files that take the place of the mix; null: the mix.
+        evaluation_path: with `path`, other files for the evaluation pool.
+        mix: named entries, drawn by weight.
+        annotation: rules for what a source does not state.
+    """
+
+    path: Paths | None = None
+    evaluation_path: Paths | None = None
+    mix: dict[str, Entry] = Field(default_factory=dict)
+    annotation: AnnotationRules
+
+    @model_validator(mode="after")
+    def _has_workflows(self) -> Self:
+        if self.path is None and self.evaluation_path is not None:
+            raise ValueError("evaluation_path needs path, which is not given")
+        if self.path is None and not self.mix:
+            raise ValueError("no workflows: one of path and mix is needed")
+        return self
+
+    @property
+    def entries(self) -> Mapping[str, RecipeEntry | FilesEntry | InlineEntry]:
+        """The mix in force, by name."""
+        if self.path is None:
+            return self.mix
+        return {"path": FilesEntry(path=self.path, evaluation_path=self.evaluation_path)}
+
+    def with_absolute_paths(self) -> "WorkflowConfig":
+        """The same config for processes that run elsewhere: relative paths start here."""
+
+        def absolute(paths: tuple[str, ...] | None) -> tuple[str, ...] | None:
+            if paths is None:
+                return None
+            return tuple(str(Path(path).expanduser().absolute()) for path in paths)
+
+        def moved(config: "FilesEntry | WorkflowConfig") -> dict[str, Any]:
+            paths = {"path": config.path, "evaluation_path": config.evaluation_path}
+            return {key: absolute(path) for key, path in paths.items()}
+
+        mix = {
+            name: entry.model_copy(update=moved(entry)) if isinstance(entry, FilesEntry) else entry
+            for name, entry in self.mix.items()
+        }
+        return self.model_copy(update={**moved(self), "mix": mix})
+
+
+@dataclass(frozen=True, eq=False)
+class TemplatePool:
+    """Templates with the probability of each.
+
+    Attributes:
+        templates: P templates.
+        weights: float64 (P,), sums to 1.
+        assumptions: how often an annotation rule had to decide, over the whole pool.
+    """
+
+    templates: tuple[WorkflowTemplate, ...]
+    weights: np.ndarray
+    assumptions: Mapping[str, int]
+
+    def draw(self, rng: np.random.Generator, count: int) -> tuple[WorkflowTemplate, ...]:
+        """`count` templates, drawn by weight with replacement."""
+        chosen = rng.choice(len(self.templates), size=count, p=self.weights)
+        return tuple(self.templates[position] for position in chosen)
+
+
+@dataclass(frozen=True)
+class TemplatePools:
+    """What training and evaluation draw their workflows from.
+
+    Workflows of recipes are never in both; files and inline workflows are, unless an
+    `evaluation_path` is given.
+    """
+
+    training: TemplatePool
+    evaluation: TemplatePool
+
+
+def template_pools(config: WorkflowConfig, core_speed: int) -> TemplatePools:
+    """The pools of a config, filled once in a process and again only when a file has changed.
+
+    Args:
+        config: the group `workflow`.
+        core_speed: operations per second of the cluster's reference core.
+
+    Raises:
+        InputError: a file cannot be used, or a workflow is not a DAG.
+    """
+    here = config.with_absolute_paths()
+    stamps = tuple(
+        (str(file), file.stat().st_mtime_ns)
+        for entry in here.entries.values()
+        if isinstance(entry, FilesEntry)
+        for file in find_workflow_files(entry.path + (entry.evaluation_path or ()))
+    )
+    return _filled(here.model_dump_json(by_alias=True), stamps, core_speed)
+
+
+@lru_cache(maxsize=8)
+def _filled(config_json: str, stamps: tuple[Any, ...], core_speed: int) -> TemplatePools:
+    config = WorkflowConfig.model_validate_json(config_json)
+    training, evaluation = (_pool(config, pool, core_speed) for pool in POOLS)
+    return TemplatePools(training, evaluation)
+
+
+def _pool(config: WorkflowConfig, pool: PoolName, core_speed: int) -> TemplatePool:
+    templates: list[WorkflowTemplate] = []
+    weights: list[float] = []
+    assumptions: Counter[str] = Counter()
+    for name, entry in config.entries.items():
+        found = len(templates)
+        for graph in _graphs(name, entry, pool):
+            template, counts = annotate(graph, config.annotation, core_speed)
+            templates.append(template)
+            assumptions += counts
+        found = len(templates) - found
+        weights += [entry.weight / found] * found
+    shares = np.array(weights) / sum(weights)
+    shares.flags.writeable = False
+    return TemplatePool(tuple(templates), shares, MappingProxyType(assumptions))
+
+
+def _graphs(
+    name: str, entry: RecipeEntry | FilesEntry | InlineEntry, pool: PoolName
+) -> Iterable[TaskGraph]:
+    where = f"workflow: mix.{name}"
+    if isinstance(entry, InlineEntry):
+        return [inline_graph(entry, name, where)]
+    if isinstance(entry, FilesEntry):
+        other = entry.evaluation_path if pool == "evaluation" else None
+        return [read_workflow_file(file) for file in find_workflow_files(other or entry.path)]
+    count = entry.training_templates if pool == "training" else entry.evaluation_templates
+    return (
+        recipe_graph(
+            entry,
+            np.random.SeedSequence(entry.seed, spawn_key=(POOLS.index(pool), number)),
+            f"{name}-{pool}-{number}",
+            where,
+        )
+        for number in range(count)
+    )

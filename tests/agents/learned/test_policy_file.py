@@ -1,0 +1,215 @@
+"""Policies on disk: what is saved acts the same, what is damaged or does not fit is refused."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from agents.learned.network import PolicySizes, SetPolicyNetwork
+from agents.learned.policy_file import load_policy, save_policy
+from env.sim.errors import InputError
+
+NAMES = {"context": ("slack", "rank"), "items": ("cpu", "memory", "load")}
+FITS: dict[str, Any] = {
+    "features": {"server": NAMES},
+    "layout": "server_types",
+    "memory_tiers": (0.5, 1.0),
+    "bid_levels": 8,
+}
+SIZES = PolicySizes(context=2, item=3, choices=2, bids=8, hidden=(8, 8))
+
+
+@pytest.fixture
+def network() -> SetPolicyNetwork:
+    torch.manual_seed(3)
+    network = SetPolicyNetwork(SIZES)
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.normal_()
+    return network
+
+
+@pytest.fixture
+def folder(network: SetPolicyNetwork, tmp_path: Path) -> Path:
+    weights = {key: tensor.numpy() for key, tensor in network.state_dict().items()}
+    save_policy(
+        tmp_path / "policy",
+        weights={"server": weights},
+        sizes={"server": SIZES},
+        features=FITS["features"],
+        layout="server_types",
+        memory_tiers=(0.5, 1.0),
+        objective={"time_weight": 1.0, "cost_weight": 1.0},
+        config={"seed": 0},
+    )
+    return tmp_path / "policy"
+
+
+def observations(count: int, items: int) -> list[dict[str, np.ndarray]]:
+    random = np.random.default_rng(0)
+    made = []
+    for _ in range(count):
+        mask = (random.random(8 + 2 * items) < 0.7).astype(np.float32)
+        mask[[0, 8]] = 1
+        made.append(
+            {
+                "context": random.normal(size=2).astype(np.float32),
+                "items": random.normal(size=(items, 3)).astype(np.float32),
+                "mask": mask,
+            }
+        )
+    return made
+
+
+@pytest.mark.parametrize("items", [1, 4, 30])
+def test_a_loaded_policy_acts_as_the_saved_one(
+    network: SetPolicyNetwork, folder: Path, items: int
+) -> None:
+    policy = load_policy(folder)
+    for seen in observations(50, items):
+        inputs = [torch.from_numpy(seen[key])[None] for key in ("context", "items", "mask")]
+        logits = network(*inputs)[0]
+        action = policy.act("server_small", seen)
+        assert isinstance(action, np.ndarray)
+        assert action.tolist() == [int(logits[:8].argmax()), int(logits[8:].argmax())]
+        assert seen["mask"][action[0]] == seen["mask"][8 + action[1]] == 1
+
+
+def test_the_weights_are_bit_equal(network: SetPolicyNetwork, folder: Path) -> None:
+    loaded = load_policy(folder)._networks["server"].state_dict()
+    assert loaded.keys() == network.state_dict().keys()
+    for key, tensor in network.state_dict().items():
+        assert torch.equal(loaded[key], tensor)
+
+
+def test_a_policy_reads_a_later_environment_by_name(folder: Path) -> None:
+    seen = observations(20, 5)
+    later = {"context": ("new", "rank", "slack"), "items": ("load", "new", "cpu", "memory")}
+    policy = load_policy(folder)
+    fitted = policy.fitted(**(FITS | {"features": {"server": later}}))
+    for one in seen:
+        wide = {
+            "context": np.array([9, one["context"][1], one["context"][0]], np.float32),
+            "items": np.stack(
+                [one["items"][:, 2], np.full(5, 9), one["items"][:, 0], one["items"][:, 1]], axis=1
+            ),
+            "mask": one["mask"],
+        }
+        assert (fitted.act("server_x", wide) == policy.act("server_x", one)).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"layout": "placer"}, "agents.layout server_types, the environment has placer"),
+        ({"memory_tiers": (0.5, 0.9)}, r"agents.memory_tiers \[0.5, 1.0\]"),
+        ({"bid_levels": 4}, "agents.bid_levels 8, the environment has 4"),
+        (
+            {"features": {"server": NAMES | {"items": ("cpu", "load")}}},
+            "agent server needs the items features memory",
+        ),
+        ({"features": {}}, "agent server needs the context features slack, rank"),
+    ],
+)
+def test_a_policy_that_does_not_fit_is_refused(
+    folder: Path, change: dict[str, Any], says: str
+) -> None:
+    policy = load_policy(folder)
+    with pytest.raises(InputError, match=says) as caught:
+        policy.fitted(**(FITS | change), where="some/policy")
+    assert str(caught.value).startswith("some/policy: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_server_types_never_seen_act_by_a_policy_of_their_kind(
+    network: SetPolicyNetwork, tmp_path: Path
+) -> None:
+    weights = {key: tensor.numpy() for key, tensor in network.state_dict().items()}
+    other = {key: -array for key, array in weights.items()}
+    save_policy(
+        tmp_path / "policy",
+        weights={"server_a": weights, "server_b": other},
+        sizes={"server_a": SIZES, "server_b": SIZES},
+        features=FITS["features"],
+        layout="server_types",
+        memory_tiers=(0.5, 1.0),
+        objective={"time_weight": 1.0},
+        config={},
+    )
+    policy = load_policy(tmp_path / "policy").fitted(**FITS)
+    seen = observations(20, 5)
+    actions = {t: [policy.act(f"server_{t}", one).tolist() for one in seen] for t in "abz"}
+    assert actions["z"] == actions["a"] != actions["b"]
+
+
+def truncate(folder: Path) -> None:
+    file = folder / "server.safetensors"
+    file.write_bytes(file.read_bytes()[:-40])
+
+
+def edit(**changes: Any) -> Any:
+    def change(folder: Path) -> None:
+        file = folder / "policy.json"
+        file.write_text(json.dumps(json.loads(file.read_text()) | changes))
+
+    return change
+
+
+DAMAGES = {
+    "no folder": (lambda folder: folder.rename(folder.with_name("away")), "cannot be read"),
+    "no weights": (lambda folder: (folder / "server.safetensors").unlink(), "no such file"),
+    "weights cut short": (truncate, "damaged"),
+    "weights that are a pickle": (
+        lambda folder: (folder / "server.safetensors").write_bytes(b"\x80\x04cos\nsystem\n"),
+        "damaged",
+    ),
+    "not JSON": (lambda folder: (folder / "policy.json").write_text("{'a'"), "not JSON"),
+    "not text": (lambda folder: (folder / "policy.json").write_bytes(b"\xff\xfe\x00"), "not JSON"),
+    "a list": (lambda folder: (folder / "policy.json").write_text("[]"), "object is needed"),
+    "a later format": (edit(format=2), "format"),
+    "an unknown key": (edit(extra=1), "extra: unknown key"),
+    "no layout": (edit(layout=None), "layout"),
+    "no networks": (edit(networks={}), "networks"),
+    "a path for a name": (
+        edit(networks={"../server": vars(SIZES)}),
+        "networks.../server",
+    ),
+    "another width": (
+        edit(networks={"server": vars(SIZES) | {"hidden": [4]}}),
+        "has shape",
+    ),
+    "fewer names than features": (
+        edit(features={"server": {"context": ["slack"], "items": ["cpu", "memory", "load"]}}),
+        "numbers of feature names",
+    ),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_policy_is_refused_in_one_line(folder: Path, damage: str) -> None:
+    change, says = DAMAGES[damage]
+    change(folder)
+    with pytest.raises(InputError, match=says) as caught:
+        load_policy(folder)
+    assert str(folder) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_weights_that_are_not_finite_are_refused(network: SetPolicyNetwork, folder: Path) -> None:
+    weights = {key: tensor.numpy().copy() for key, tensor in network.state_dict().items()}
+    weights["bid.bias"][0] = np.nan
+    save_policy(
+        folder,
+        weights={"server": weights},
+        sizes={"server": SIZES},
+        features=FITS["features"],
+        layout="server_types",
+        memory_tiers=(0.5, 1.0),
+        objective={},
+        config={},
+    )
+    with pytest.raises(InputError, match="not finite"):
+        load_policy(folder)

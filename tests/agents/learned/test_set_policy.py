@@ -1,0 +1,127 @@
+"""The policy network: masks, independence of the number of items, and who reads the critic."""
+
+import numpy as np
+import pytest
+import torch
+from ray.rllib.core.columns import Columns
+
+from agents.learned.network import MASKED_LOGIT
+from agents.learned.set_policy import SetPolicy
+from tests.agents.learned.toy_env import ToyEnv
+
+LAYOUTS = {"placer": "placer", "hierarchical": "memory", "server_types": "server_a"}
+
+
+def build(layout: str, *, items: int = 6, choices: int = 3, inference: bool = False) -> SetPolicy:
+    env = ToyEnv({"layout": layout, "items": items, "choices": choices})
+    agent = LAYOUTS[layout]
+    torch.manual_seed(0)
+    return SetPolicy(
+        observation_space=env.observation_spaces[agent],
+        action_space=env.action_spaces[agent],
+        inference_only=inference,
+        model_config={"hidden": [16, 16]},
+    )
+
+
+def observe(
+    layout: str, count: int, *, items: int = 6, choices: int = 3
+) -> dict[str, torch.Tensor]:
+    """`count` observations of the layout's agent, with random masks."""
+    random = np.random.default_rng(1)
+    env = ToyEnv({"layout": layout, "items": items, "choices": choices})
+    env.reset(seed=2)
+    seen = [env._one() for _ in range(count)]
+    for one in seen:
+        allowed = one["mask"][env.bids :]
+        allowed[random.random(len(allowed)) < 0.4] = 0
+        allowed[random.integers(0, len(allowed) - choices)] = 1
+    return {key: torch.from_numpy(np.stack([one[key] for one in seen])) for key in seen[0]}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_masked_action_has_probability_zero_and_is_never_sampled(layout: str) -> None:
+    module, seen = build(layout), observe(layout, 50)
+    if layout == "server_types":
+        seen["mask"][:, 1:8] = 0  # may only bid 0
+    with torch.no_grad():
+        for parameter in module.policy.parameters():
+            parameter.mul_(20)
+    logits = module.forward_exploration({Columns.OBS: seen})[Columns.ACTION_DIST_INPUTS]
+    distribution = module.get_exploration_action_dist_cls().from_logits(logits)
+    bids = module.policy.sizes.bids
+    parts = [seen["mask"][:, bids:]] if not bids else [seen["mask"][:, :8], seen["mask"][:, 8:]]
+    for part in torch.split(logits, [mask.shape[1] for mask in parts], dim=-1):
+        assert torch.isfinite(part).all()
+    for number, mask in enumerate(parts):
+        part = torch.split(logits, [mask.shape[1] for mask in parts], dim=-1)[number]
+        probabilities = torch.distributions.Categorical(logits=part).probs
+        assert (probabilities[mask == 0] == 0).all()
+    for _ in range(200):
+        actions = distribution.sample()
+        for number, mask in enumerate(parts):
+            chosen = actions[:, number] if bids else actions
+            assert (mask[torch.arange(50), chosen] == 1).all()
+    assert torch.isfinite(distribution.entropy()).all()
+    assert torch.isfinite(distribution.kl(distribution)).all()
+    assert torch.isfinite(distribution.logp(actions)).all()
+
+
+def test_nothing_allowed_gives_finite_logits() -> None:
+    module, seen = build("placer"), observe("placer", 2)
+    seen["mask"][:] = 0
+    logits = module.forward_inference({Columns.OBS: seen})[Columns.ACTION_DIST_INPUTS]
+    assert (logits == MASKED_LOGIT).all()
+    assert torch.isfinite(module.compute_values({Columns.OBS: seen})).all()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_weights_do_not_depend_on_the_number_of_items(layout: str) -> None:
+    small, large = build(layout, items=3), build(layout, items=40)
+    shapes = {key: tensor.shape for key, tensor in small.state_dict().items()}
+    assert shapes == {key: tensor.shape for key, tensor in large.state_dict().items()}
+    large.load_state_dict(small.state_dict())
+    logits = large.forward_inference({Columns.OBS: observe(layout, 5, items=40)})
+    assert logits[Columns.ACTION_DIST_INPUTS].shape == (5, large.policy.sizes.bids + 40 * 3)
+
+
+def test_padding_and_order_of_items_change_nothing() -> None:
+    module, seen = build("placer", choices=1), observe("placer", 8, choices=1)
+    before = module.forward_inference({Columns.OBS: seen})[Columns.ACTION_DIST_INPUTS]
+    values = module.compute_values({Columns.OBS: seen})
+
+    order = torch.tensor([4, 2, 0, 5, 1, 3])
+    padded = {
+        **seen,
+        "items": torch.cat([seen["items"][:, order], torch.full((8, 2, 4), 77.0)], dim=1),
+        "mask": torch.cat([seen["mask"][:, order], torch.zeros(8, 2)], dim=1),
+    }
+    after = module.forward_inference({Columns.OBS: padded})[Columns.ACTION_DIST_INPUTS]
+    torch.testing.assert_close(after[:, :6], before[:, order])
+    torch.testing.assert_close(module.compute_values({Columns.OBS: padded}), values)
+
+
+def test_only_the_value_reads_the_critic_features() -> None:
+    module, seen = build("server_types"), observe("server_types", 4)
+    other = {**seen, "critic": seen["critic"] + 1}
+    first, second = (module.forward_train({Columns.OBS: each}) for each in (seen, other))
+    assert torch.equal(first[Columns.ACTION_DIST_INPUTS], second[Columns.ACTION_DIST_INPUTS])
+    values = [module.compute_values({Columns.OBS: each}) for each in (seen, other)]
+    assert not torch.isclose(values[0], values[1]).any()
+
+
+def test_the_critic_stays_with_the_learner() -> None:
+    acting = build("placer", inference=True)
+    assert not any(key.startswith("value") for key in acting.state_dict())
+    learning = build("placer")
+    acting.set_state(learning.get_state(inference_only=True))
+    for key, tensor in acting.state_dict().items():
+        assert torch.equal(tensor, learning.state_dict()[key])
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_an_untrained_policy_is_nearly_uniform(layout: str) -> None:
+    module, seen = build(layout), observe(layout, 20)
+    seen["items"] = seen["items"].clamp(-1, 1)
+    logits = module.forward_inference({Columns.OBS: seen})[Columns.ACTION_DIST_INPUTS]
+    assert logits[seen["mask"] == 1].abs().max() < 0.1

@@ -1,0 +1,107 @@
+"""A multi-agent environment with the observation contract of the real one and an obvious optimum."""
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from ray.rllib.env.multi_agent_env import MultiAgentEnv
+
+CONTEXT, ITEM, CRITIC = 3, 4, 2
+TYPES = ("a", "b")
+
+
+class ToyEnv(MultiAgentEnv):
+    """Choose the item whose first feature is highest; the reward is that feature.
+
+    Config: `layout` (as the real one's), `items` M, `choices` K, `steps` per episode. Of the items,
+    one is padding: always forbidden, with absurd features. With several choices only the last pays.
+    """
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        super().__init__()
+        self.layout = config.get("layout", "placer")
+        self.count = config.get("items", 6)
+        self.choices = config.get("choices", 1)
+        self.steps = config.get("steps", 20)
+        self.crash = config.get("crash", False)
+        self.bids = 8 if self.layout == "server_types" else 0
+        servers = [f"server_{name}" for name in TYPES]
+        self.possible_agents = {
+            "placer": ["placer"],
+            "hierarchical": ["memory", "placer", *servers],
+            "server_types": servers,
+        }[self.layout]
+        self.agents = list(self.possible_agents)
+        options = self.count * self.choices
+        box = lambda *shape: gym.spaces.Box(-100.0, 100.0, shape, np.float32)
+        self.observation_spaces = {
+            agent: gym.spaces.Dict(
+                context=box(CONTEXT),
+                items=box(self.count, ITEM),
+                mask=box(self.bids + options),
+                critic=box(CRITIC),
+            )
+            for agent in self.possible_agents
+        }
+        self.action_spaces = {
+            agent: gym.spaces.MultiDiscrete([self.bids, options])
+            if self.bids
+            else gym.spaces.Discrete(options)
+            for agent in self.possible_agents
+        }
+
+    def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[dict, dict]:
+        if seed is not None:
+            self.random = np.random.default_rng(seed)
+        self.time, self.total = 0, 0.0
+        return self._observe(), {}
+
+    def step(self, actions: dict[str, Any]) -> tuple[dict, dict, dict, dict, dict]:
+        if self.crash:
+            raise RuntimeError("told to crash")
+        gained = 0.0
+        for agent, action in actions.items():
+            seen = self.seen[agent]
+            option = int(action[1]) if self.bids else int(action)
+            assert seen["mask"][self.bids + option] == 1, "a masked action was taken"
+            item, choice = divmod(option, self.choices)
+            gained += float(seen["items"][item, 0]) * (choice == self.choices - 1) / len(actions)
+        self.total += gained
+        self.time += 1
+        done = self.time == self.steps
+        observations = self._observe(everyone=done)
+        info = {"episode_metrics": {"J": -self.total, "slowdown": 1.0}} if done else {}
+        return (
+            observations,
+            {agent: gained for agent in self.possible_agents},
+            {"__all__": done},
+            {"__all__": False},
+            {agent: info for agent in observations},
+        )
+
+    def _observe(self, everyone: bool = False) -> dict[str, dict[str, np.ndarray]]:
+        """Turns: memory, placer, a server type; or everyone at once."""
+        acting = self.possible_agents
+        if self.layout == "hierarchical" and not everyone:
+            phase = self.time % 3
+            server = f"server_{TYPES[self.random.integers(2)]}"
+            acting = [["memory"], ["placer"], [server]][phase]
+        self.seen = {agent: self._one() for agent in acting}
+        return self.seen
+
+    def _one(self) -> dict[str, np.ndarray]:
+        items = self.random.uniform(-1, 1, (self.count, ITEM)).astype(np.float32)
+        items[-1] = 99.0
+        allowed = np.ones((self.count, self.choices), np.float32)
+        allowed[-1] = 0
+        return {
+            "context": self.random.uniform(-1, 1, CONTEXT).astype(np.float32),
+            "items": items,
+            "mask": np.concatenate([np.ones(self.bids, np.float32), allowed.ravel()]),
+            "critic": np.full(CRITIC, (self.steps - self.time) / self.steps, np.float32),
+        }
+
+
+def make(config: dict[str, Any]) -> ToyEnv:
+    """What RLlib registers."""
+    return ToyEnv(dict(config))

@@ -1,0 +1,116 @@
+"""Bad commands: one line that says what is wrong, exit code 2, and nothing written."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from omegaconf import DictConfig
+
+import train
+from agents.command import plain, run
+from agents.settings import TrainSettings
+from env.schema import validated
+
+BAD = {
+    "a group": (["clutser=tiny"], "clutser: unknown key, did you mean 'cluster'?"),
+    "an option": (["cluster=tinny"], "cluster=tinny: unknown option, did you mean 'tiny'?"),
+    "an experiment": (["experiment=smoek"], "did you mean 'smoke'?"),
+    "a key": (["budget.minuts=3"], "budget.minuts: unknown key, did you mean 'budget.minutes'?"),
+    "an added key": (["+algo.clp=1"], "algo.clp: unknown key, did you mean 'clip'?"),
+    "an added root": (["+sede=1"], "sede: unknown key, did you mean 'seed'?"),
+    "a removed key": (["~algo.clip"], "algo.clip"),
+    "a word for a number": (["algo.clip=wide"], "algo.clip"),
+    "NaN": (["objective.time_weight=nan"], "objective.time_weight"),
+    "a negative weight": (["objective.cost_weight=-1"], "objective.cost_weight"),
+    "no weight": (["objective.time_weight=0", "objective.cost_weight=0"], "both 0"),
+    "a share above 1": (["algo.gamma=1.5"], "algo.gamma"),
+    "a minibatch above the batch": (["algo.batch_size=64"], "minibatch_size"),
+    "no end": (["budget.minutes=null"], "never end"),
+    "a layout": (["agents.layout=flat"], "agents.layout"),
+    "no tiers": (["agents.memory_tiers=[]"], "agents.memory_tiers"),
+    "tiers out of order": (["agents.memory_tiers=[1.0,0.5]"], "agents.memory_tiers"),
+    "bids of another layout": (["+agents.bid_levels=8"], "bid_levels"),
+    "no bids": (["agents=server_types", "agents.bid_levels=null"], "bid_levels"),
+    "cores of a running cluster": (["ray=cluster", "ray.num_cpus=4"], "ray"),
+    "no override": (["seed"], "seed"),
+    "a flag": (["--sede"], "--sede"),
+    "another config": (["--config-name", "other"], "--config-name"),
+    "a folder of configs": (["--config-dir", "nowhere"], "--config-dir"),
+    "a sweep without -m": (["seed=1,2"], "seed=1,2"),
+    "one of a sweep": (["-m", "seed=0,1,-2"], "seed"),
+    "one option of a sweep": (["-m", "cluster=tiny,tinny"], "did you mean 'tiny'?"),
+    "an interpolation": (["seed=${nothing}"], "nothing"),
+}
+
+
+def settings_only(config: DictConfig) -> None:
+    """The part of the training check that needs no environment."""
+    validated(TrainSettings, plain(config), "train")
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONHASHSEED", "0")
+    return tmp_path
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_bad_command_gets_one_line(
+    case: str,
+    elsewhere: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    overrides, says = BAD[case]
+    monkeypatch.setattr(sys, "argv", ["train.py", *overrides])
+    with pytest.raises(SystemExit) as caught:
+        run(lambda config: pytest.fail("it ran"), "train", settings_only)
+    assert caught.value.code == 2
+    captured = capsys.readouterr()
+    assert says in captured.err
+    assert captured.err.startswith("error: ")
+    assert captured.err.count("\n") == 1
+    assert captured.out == ""
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_a_good_command_runs_in_its_folder(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["train.py", "-m", "seed=3,4", "objective=cost,latency"])
+    seen: list[tuple[int, float]] = []
+
+    def main(config: DictConfig) -> None:
+        seen.append((config.seed, config.objective.time_weight))
+
+    run(main, "train", settings_only)
+    assert seen == [(3, 0.1), (3, 1.0), (4, 0.1), (4, 1.0)]
+    assert len(list(elsewhere.glob("outputs/*/*/*/.hydra/config.yaml"))) == 4
+
+
+def test_own_configs_can_be_given(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = elsewhere / "mine" / "objective"
+    mine.mkdir(parents=True)
+    (mine / "fast.yaml").write_text("time_weight: 5.0\ncost_weight: 0.0\n")
+    overrides = ["--config-dir", "mine", "objective=fast"]
+    monkeypatch.setattr(sys, "argv", ["train.py", *overrides])
+    seen: list[float] = []
+    run(lambda config: seen.append(config.objective.time_weight), "train", settings_only)
+    assert seen == [5.0]
+
+
+def test_the_help_explains_every_group(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["train.py", "--help"])
+    with pytest.raises(SystemExit) as caught:
+        run(train.train, "train", train.check)
+    assert not caught.value.code
+    shown = capsys.readouterr().out
+    groups = ("cluster", "workflow", "workload", "agents", "objective", "algo", "ray", "experiment")
+    for group in groups:
+        assert f"\n  {group} " in shown, group
+    assert "hetero_numa" in shown
+    assert "Checkpoints are pickles" in shown
+    assert list(elsewhere.iterdir()) == []

@@ -1,0 +1,1 @@
+"""Tests of the world: simulator, workloads, environment."""

@@ -1,0 +1,1 @@
+"""Tests of the simulator, and the models it is held to."""

@@ -1,0 +1,293 @@
+"""Episode files: read, refused in one line, and written so that they read back the same."""
+
+import copy
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from omegaconf import OmegaConf
+
+from env.sim.episode_file import (
+    ClusterModel,
+    cluster_from_config,
+    read_episode,
+    write_episode,
+)
+from env.sim.errors import InputError
+from tests.reference_episode import reference_episode
+from tests.strategies import Scenario, scenarios
+
+ROOT = Path(__file__).parents[3]
+GOLDEN = sorted((ROOT / "tests" / "golden").glob("*.json"))
+CLUSTERS = sorted((ROOT / "conf" / "cluster").glob("*.yaml"))
+CHAIN = GOLDEN[1]
+
+
+def _error(path: Path) -> str:
+    with pytest.raises(InputError) as caught:
+        read_episode(path)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert path.name in message
+    return message
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
+def test_golden_numbers_arrive(path: Path, tmp_path: Path) -> None:
+    """What is written again says the same as the original, number for number."""
+    write_episode(tmp_path / "again.json", read_episode(path))
+    again = json.loads((tmp_path / "again.json").read_text())
+    assert again.pop("format") == 1
+    assert again.pop("options") == {}
+    assert again == json.loads(path.read_text())
+
+
+def test_layout_is_one_row_a_line(tmp_path: Path) -> None:
+    write_episode(tmp_path / "again.json", read_episode(CHAIN))
+    again = (tmp_path / "again.json").read_text().splitlines()
+    original = CHAIN.read_text().splitlines()
+    rows = [line for line in original if line.startswith(("    {", "   {", "  {"))]
+    assert len(rows) > 15
+    assert [line for line in rows if line not in again] == []
+
+
+def test_gzip_reads_back_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    episode = read_episode(CHAIN)
+    write_episode(tmp_path / "episode.json.gz", episode)
+    assert read_episode(tmp_path / "episode.json.gz") == episode
+    assert [path.name for path in tmp_path.iterdir()] == ["episode.json.gz"]
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(scenario=scenarios())
+def test_random_episodes_read_back(
+    tmp_path_factory: pytest.TempPathFactory, scenario: Scenario
+) -> None:
+    path = tmp_path_factory.mktemp("episodes") / "episode.json"
+    episode = reference_episode(scenario)
+    write_episode(path, episode)
+    again = read_episode(path)
+    assert again == episode
+    assert again.cluster_config() == scenario.cluster
+
+
+def test_a_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "episode.json"
+    path.write_text("old")
+
+    def fail(*_: Any) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        write_episode(path, read_episode(CHAIN))
+    assert path.read_text() == "old"
+    assert [one.name for one in tmp_path.iterdir()] == ["episode.json"]
+
+
+def _set(*keys: Any, to: Any) -> Callable[[Any], None]:
+    def change(document: Any) -> None:
+        for key in keys[:-1]:
+            document = document[key]
+        document[keys[-1]] = to
+
+    return change
+
+
+def _drop(*keys: Any) -> Callable[[Any], None]:
+    def change(document: Any) -> None:
+        for key in keys[:-1]:
+            document = document[key]
+        del document[keys[-1]]
+
+    return change
+
+
+def _add_edge(source: int, target: int) -> Callable[[Any], None]:
+    def change(document: Any) -> None:
+        edge = {"source": source, "target": target, "data_bytes": 1}
+        document["workflows"][0]["edges"].append(edge)
+
+    return change
+
+
+def _repeat_action(document: Any) -> None:
+    document["actions"].append(document["actions"][0])
+
+
+def _repeat_type(document: Any) -> None:
+    document["cluster"]["server_types"].append(document["cluster"]["server_types"][0])
+
+
+FUNCTION = ("workflows", 0, "functions", 1)
+TYPE = ("cluster", "server_types", 0)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (_set("nme", to="x"), ["nme", "unknown key", "'name'"]),
+        (_set("format", to=2), ["format", "1", "2"]),
+        (_set("options", to={"billing": "second"}), ["options.billing", "unknown key"]),
+        (_drop("actions"), ["actions", "missing"]),
+        (_set("actions", 0, "nod", to=1), ["actions.0.nod", "unknown key"]),
+        (_set("actions", 0, "server_type", to="smal"), ["'smal'", "'small'"]),
+        (_set("actions", 0, "server_index", to=1), ["actions.0.server_index", "1", "0 to 0"]),
+        (_set("actions", 0, "numa_node_index", to=2), ["numa_node_index", "2", "0 to 1"]),
+        (_set("actions", 0, "memory_allocated_mb", to=0), ["memory_allocated_mb", "0"]),
+        (_set("actions", 0, "memory_allocated_mb", to=9000), ["function 0", "9000", "8192"]),
+        (_set("actions", 1, "function_id", to=9), ["actions.1", "function 9"]),
+        (_set("actions", 1, "function_id", to=0), ["actions.1", "placed twice"]),
+        (_repeat_action, ["actions.4", "placed twice"]),
+        (_drop("actions", 2), ["function 2", "never placed"]),
+        (_set("workflows", to=[]), ["workflows"]),
+        (_set("workflows", 0, "workflow_id", to=3), ["workflows.0", "id 3"]),
+        (_set(*FUNCTION, "function_id", to=7), ["functions.1", "id 7", "0 to 3"]),
+        (_set(*FUNCTION, "computation", to=0), ["functions.1.computation", "1", "0"]),
+        (_set(*FUNCTION, "computation", to=1.5), ["functions.1.computation", "1.5"]),
+        (_set(*FUNCTION, "computation", to="8"), ["functions.1.computation", "'8'"]),
+        (_set(*FUNCTION, "computation", to=True), ["functions.1.computation", "True"]),
+        (_set(*FUNCTION, "computation", to=10**30), ["functions.1.computation", "less"]),
+        (_set(*FUNCTION, "parallelism", to=-1), ["functions.1.parallelism", "-1"]),
+        (_set("workflows", 0, "arrival_time", to=-1.0), ["arrival_time", "-1.0"]),
+        (_set("workflows", 0, "arrival_time", to=None), ["arrival_time", "None"]),
+        (_set("workflows", 0, "edges", 0, "data_bytes", to=-5), ["data_bytes", "-5"]),
+        (_add_edge(3, 0), ["workflow 0", "cycle"]),
+        (_add_edge(1, 1), ["workflow 0", "cycle"]),
+        (_add_edge(0, 1), ["edge 0 -> 1", "twice"]),
+        (_add_edge(0, 8), ["edge 0 -> 8", "function 8"]),
+        (_set(*TYPE, "hourly_rate", to=-0.5), ["server_types.0.hourly_rate", "-0.5"]),
+        (_set(*TYPE, "server_count", to=0), ["'small'"]),
+        (_repeat_type, ["'small'", "twice"]),
+        (_set("cluster", "between_servers_bandwidth_bytes_per_s", to=0), ["bandwidth", "0"]),
+        (_set("cluster", "single_core_speed_ops_per_s", to=-3), ["single_core_speed", "-3"]),
+        (_set("expected", "total_rent", to=-1), ["expected.total_rent", "-1"]),
+        (_set("expected", "functions", 0, "rent", to=1), ["functions.0.rent", "unknown key"]),
+    ],
+)
+def test_bad_content_gets_one_clear_line(
+    tmp_path: Path, change: Callable[[Any], None], words: list[str]
+) -> None:
+    document = copy.deepcopy(json.loads(CHAIN.read_text()))
+    change(document)
+    path = tmp_path / "bad.json"
+    path.write_text(json.dumps(document))
+    message = _error(path)
+    for word in words:
+        assert word in message
+
+
+@pytest.mark.parametrize("constant", ["NaN", "Infinity", "-Infinity", "1e999"])
+def test_only_finite_numbers(tmp_path: Path, constant: str) -> None:
+    path = tmp_path / "bad.json"
+    path.write_text(CHAIN.read_text().replace('"arrival_time": 0.0', f'"arrival_time": {constant}'))
+    assert "finite" in _error(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "word"),
+    [
+        (b"", "JSON"),
+        (b'{"name": "x",', "JSON"),
+        (b"[]", "object"),
+        (b'{"name": "x", "name": "y"}', "twice"),
+        (b"\xff\xfe", "cannot be read"),
+        (b"[" * 100_000, "JSON"),
+    ],
+)
+def test_no_episode_at_all(tmp_path: Path, content: bytes, word: str) -> None:
+    path = tmp_path / "bad.json"
+    path.write_bytes(content)
+    assert word in _error(path)
+
+
+def test_missing_and_broken_files(tmp_path: Path) -> None:
+    assert "no such file" in _error(tmp_path / "absent.json")
+    assert "cannot be read" in _error(tmp_path)
+    packed = gzip.compress(CHAIN.read_bytes())
+    for name, content in (("cut.json.gz", packed[:-20]), ("plain.json.gz", CHAIN.read_bytes())):
+        (tmp_path / name).write_bytes(content)
+        assert "cannot be read" in _error(tmp_path / name)
+
+
+def _config(name: str) -> dict[str, Any]:
+    document = OmegaConf.to_container(OmegaConf.load(ROOT / "conf" / "cluster" / name))
+    assert isinstance(document, dict)
+    return {str(key): value for key, value in document.items()}
+
+
+@pytest.mark.parametrize("path", CLUSTERS, ids=lambda path: path.stem)
+def test_every_cluster_config_is_a_cluster(path: Path) -> None:
+    config = cluster_from_config(_config(path.name), path.name)
+    assert ClusterModel.of(config).cluster_config() == config
+
+
+def test_hetero_numa_is_the_cluster_of_13_nodes() -> None:
+    types = cluster_from_config(_config("hetero_numa.yaml"), "hetero_numa").server_types
+    assert [one.name for one in types] == ["small", "medium", "large", "fast", "bigmem"]
+    assert sum(one.count * one.numa_nodes for one in types) == 13
+    assert sum(one.count * one.numa_nodes * one.cpu for one in types) == 124
+
+
+def test_large_is_a_hundred_times_hetero_numa() -> None:
+    counts = {
+        name: [one.count for one in cluster_from_config(_config(name), name).server_types]
+        for name in ("hetero_numa.yaml", "large.yaml")
+    }
+    assert counts["large.yaml"] == [100 * count for count in counts["hetero_numa.yaml"]]
+    assert sum(counts["large.yaml"]) == 1000
+
+
+def test_a_count_of_zero_drops_a_server_type() -> None:
+    document = _config("hetero_numa.yaml")
+    document["server_types"]["large"]["server_count"] = 0
+    names = [one.name for one in cluster_from_config(document, "cluster").server_types]
+    assert names == ["small", "medium", "fast", "bigmem"]
+
+
+def test_a_type_may_state_its_own_core_speed() -> None:
+    document = _config("tiny.yaml")
+    document["server_types"]["large"]["single_core_speed_ops_per_s"] = 1_500_000
+    speeds = [one.single_core_speed for one in cluster_from_config(document, "c").server_types]
+    assert speeds == [None, 1_500_000]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            _set("between_servers_bandwidth_bytes_per_s", to=-1.0),
+            ["between_servers_bandwidth_bytes_per_s", "-1.0", "greater than 0"],
+        ),
+        (
+            _set("server_types", "small", "hourly_rte", to=1.0),
+            ["server_types.small.hourly_rte", "'hourly_rate'"],
+        ),
+        (
+            _set("server_types", "small", "memory_mb_per_numa_node", to="big"),
+            ["server_types.small.memory_mb_per_numa_node", "'big'"],
+        ),
+        (
+            _set("server_types", "small", "hourly_rate", to=float("nan")),
+            ["server_types.small.hourly_rate", "nan"],
+        ),
+        (_set("server_types", to={}), ["server_types"]),
+        (_drop("single_core_speed_ops_per_s"), ["single_core_speed_ops_per_s", "missing"]),
+    ],
+)
+def test_bad_cluster_config_gets_one_clear_line(
+    change: Callable[[Any], None], words: list[str]
+) -> None:
+    document = _config("tiny.yaml")
+    change(document)
+    with pytest.raises(InputError) as caught:
+        cluster_from_config(document, "conf/cluster/tiny.yaml")
+    message = str(caught.value)
+    assert message.startswith("conf/cluster/tiny.yaml: ")
+    assert "\n" not in message
+    for word in words:
+        assert word in message

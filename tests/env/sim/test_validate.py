@@ -1,0 +1,178 @@
+"""The checker accepts right schedules and names what is wrong with any other."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from env.sim.episode_file import EpisodeFile, read_episode, write_episode
+from env.sim.errors import InputError
+from env.sim.validate import main, violations
+from tests.reference_episode import reference_episode
+from tests.strategies import Scenario, scenarios
+
+GOLDEN = sorted((Path(__file__).parents[2] / "golden").glob("*.json"))
+CHAIN, MEMORY, LEASE, GRAPH = GOLDEN[1], GOLDEN[3], GOLDEN[4], GOLDEN[5]
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
+def test_golden_schedules_are_right(path: Path) -> None:
+    assert violations(read_episode(path)) == []
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(scenario=scenarios())
+def test_schedules_of_the_reference_are_right(scenario: Scenario) -> None:
+    assert violations(reference_episode(scenario)) == []
+
+
+def _changed(path: Path, change: Callable[[Any], None]) -> EpisodeFile:
+    document = read_episode(path).model_dump()
+    change(document["expected"])
+    return EpisodeFile.model_validate(document)
+
+
+def _shift(table: str, row: int, seconds: float, *keys: str) -> Callable[[Any], None]:
+    def change(results: Any) -> None:
+        for key in keys:
+            results[table][row][key] += seconds
+
+    return change
+
+
+def _drop_function(results: Any) -> None:
+    results["functions"] = results["functions"][:-1]
+
+
+def _repeat_function(results: Any) -> None:
+    results["functions"] = (*results["functions"], results["functions"][0])
+
+
+def _set(table: str, row: int, key: str, value: Any) -> Callable[[Any], None]:
+    def change(results: Any) -> None:
+        results[table][row][key] = value
+
+    return change
+
+
+def _start_both_at_once(results: Any) -> None:
+    """The second of golden 04 starts beside the first: 1536 + 1024 of 2048 MB."""
+    results["functions"][1].update({"start_time": 2.0, "completion_time": 10.0})
+
+
+def _jump_the_queue(results: Any) -> None:
+    """The third of golden 04 starts when the second should, and the other way round."""
+    results["functions"][1].update({"start_time": 13.0, "completion_time": 21.0})
+    results["functions"][2].update({"start_time": 12.0, "completion_time": 15.0})
+
+
+@pytest.mark.parametrize(
+    ("path", "change", "words"),
+    [
+        (GRAPH, _drop_function, ["workflow 1 function 11", "0 times"]),
+        (GRAPH, _repeat_function, ["workflow 0 function 0", "2 times"]),
+        (CHAIN, _shift("functions", 3, 0.1, "completion_time"), ["function 3", "41.7", "41.6"]),
+        (CHAIN, _shift("functions", 3, -0.1, "completion_time"), ["function 3", "full speed"]),
+        (GRAPH, _shift("functions", 5, 2e-3, "completion_time"), ["function 5", "operations"]),
+        (
+            CHAIN,
+            _shift("functions", 3, -1.0, "start_time", "completion_time"),
+            ["function 3", "creation_time 38.6 is after start_time 37.6"],
+        ),
+        (
+            CHAIN,
+            _shift("functions", 2, -0.1, "submission_time"),
+            ["function 2", "submission_time", "20.1 is due"],
+        ),
+        (CHAIN, _shift("decisions", 3, -8.0, "cold_start_time"), ["cold_start_time is 0.0", "8.0"]),
+        (CHAIN, _shift("decisions", 1, 0.4, "data_transfer_time"), ["0.5, 0.1 is due"]),
+        (CHAIN, _shift("decisions", 1, 1.0, "creation_time"), ["creation_time is 13.1"]),
+        (MEMORY, _start_both_at_once, ["workflow 1", "512 MB are free, it was given 1024 MB"]),
+        (MEMORY, _jump_the_queue, ["workflow 1 function 0", "starts at 13.0", "at 12.0"]),
+        (MEMORY, _shift("functions", 3, 1.0, "start_time"), ["starts at 5.0", "fit at 4.0"]),
+        (LEASE, _set("servers", 0, "hours_rented", 3), ["3 hours rented, 4 are due"]),
+        (LEASE, _set("servers", 0, "lease_expiration_time", 20050.0), ["after the lease ends"]),
+        (LEASE, _set("servers", 0, "rent", 2.25), ["rent is 2.25, 3.0 is due"]),
+        (LEASE, _set("decisions", 1, "rent", 1.5), ["decision 1: rent is 1.5, 0.75 is due"]),
+        (
+            LEASE,
+            _set("decisions", 0, "completed_before_next_decision", ((0, 0),)),
+            ["decision 0", "[[0, 0]]", "[]"],
+        ),
+    ],
+)
+def test_each_kind_of_error_is_named(
+    path: Path, change: Callable[[Any], None], words: list[str]
+) -> None:
+    found = violations(_changed(path, change))
+    assert any(all(word in line for word in words) for line in found), found
+
+
+def _leaves(value: Any, keys: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    if isinstance(value, dict):
+        return [leaf for key, inner in value.items() for leaf in _leaves(inner, (*keys, key))]
+    if isinstance(value, (list, tuple)):
+        return [leaf for key, inner in enumerate(value) for leaf in _leaves(inner, (*keys, key))]
+    return [keys]
+
+
+@pytest.mark.parametrize("path", [CHAIN, MEMORY, LEASE], ids=lambda path: path.stem)
+def test_no_number_can_be_changed_unseen(path: Path) -> None:
+    """Every number of the results, moved a little, is seen."""
+    episode = read_episode(path)
+    assert episode.expected is not None
+    leaves = _leaves(episode.expected.model_dump(mode="json"))
+    assert len(leaves) > 60
+    for leaf in leaves:
+        document = episode.model_dump(mode="json")
+        holder = document["expected"]
+        for key in leaf[:-1]:
+            holder = holder[key]
+        value = holder[leaf[-1]]
+        holder[leaf[-1]] = "other" if isinstance(value, str) else value + type(value)(1)
+        assert violations(EpisodeFile.model_validate(document)), leaf
+
+
+def test_decision_order() -> None:
+    episode = read_episode(GOLDEN[2])
+    document = episode.model_dump()
+    for rows in (document, document["expected"]):
+        key = "actions" if "actions" in rows else "decisions"
+        rows[key] = (rows[key][1], rows[key][0], *rows[key][2:])
+    found = violations(EpisodeFile.model_validate(document))
+    assert any("comes before" in line for line in found), found
+
+
+def test_placements_that_cannot_be() -> None:
+    document = read_episode(CHAIN).model_dump()
+    document["actions"][0]["memory_allocated_mb"] = 10_000
+    document["actions"][1]["server_index"] = 4
+    found = violations(EpisodeFile.model_validate(document))
+    assert any("10000 MB" in line and "8192" in line for line in found), found
+    assert any("small 4 node 0, which does not exist" in line for line in found), found
+
+
+def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(path) for path in GOLDEN]) == 0
+    assert capsys.readouterr().out == ""
+    bad = tmp_path / "bad.json"
+    write_episode(bad, _changed(LEASE, _set("servers", 0, "hours_rented", 3)))
+    assert main([str(bad)]) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        f"{bad}: server small 0: 3 hours rented, 4 are due"
+    ]
+    bare = tmp_path / "bare.json"
+    write_episode(bare, read_episode(LEASE).model_copy(update={"expected": None}))
+    for path in (bare, tmp_path / "absent.json"):
+        assert main([str(path)]) == 2
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        assert len(captured.err.splitlines()) == 1
+        assert str(path) in captured.err
+
+
+def test_nothing_to_check() -> None:
+    with pytest.raises(InputError, match="expected: missing"):
+        violations(read_episode(CHAIN).model_copy(update={"expected": None}))

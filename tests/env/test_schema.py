@@ -1,0 +1,116 @@
+"""Bad input becomes one line that names the key, what was found and what is allowed."""
+
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import Field
+
+from env.schema import Recorded, Strict, validated
+from env.sim.errors import InputError
+
+
+class Circle(Strict):
+    kind: Literal["circle"]
+    radius: float = Field(gt=0)
+
+
+class Square(Strict):
+    kind: Literal["square"]
+    side: float = Field(gt=0)
+
+
+class Drawing(Strict):
+    title: str
+    style: Literal["plain", "dotted"] = "plain"
+    shapes: dict[str, Annotated[Circle | Square, Field(discriminator="kind")]]
+    layers: tuple[Circle, ...] = ()
+    frame: Square | None = None
+    step: int | None = Field(default=None, alias="every")
+
+
+class Note(Recorded):
+    text: str
+
+
+GOOD: dict[str, Any] = {
+    "title": "t",
+    "style": "dotted",
+    "shapes": {"a": {"kind": "circle", "radius": 1}, "b": {"kind": "square", "side": 2}},
+    "layers": [{"kind": "circle", "radius": 3}],
+    "frame": {"kind": "square", "side": 9},
+    "every": 2,
+}
+
+
+def test_good_input() -> None:
+    drawing = validated(Drawing, GOOD, "drawing.yaml")
+    assert isinstance(drawing.shapes["b"], Square)
+    assert drawing.step == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"titel": "x"}, "titel: unknown key, did you mean 'title'?"),
+        ({"title": 3}, "title: Input should be a valid string, found 3"),
+        ({"title": "???"}, "title: missing, it has no default and must be given"),
+        ({"title": ["a"] * 9}, "title: Input should be a valid string, found a list of 9"),
+        ({"style": "doted"}, "style: 'doted' is unknown, did you mean 'dotted'?"),
+        ({"style": "x"}, "style: 'x' is unknown, allowed: plain, dotted"),
+        ({"shapes": 4}, "shapes: a mapping is needed, found 4"),
+        ({"shapes": {"a": 4}}, "shapes.a: a mapping is needed, found 4"),
+        (
+            {"shapes": {"a": {"kind": "circel"}}},
+            "shapes.a.kind: 'circel' is unknown, did you mean 'circle'?",
+        ),
+        (
+            {"shapes": {"a": {"radius": 1}}},
+            "shapes.a.kind: missing, required; allowed: circle, square",
+        ),
+        (
+            {"shapes": {"circle": {"kind": "circle", "radios": 1}}},
+            "shapes.circle.radios: unknown key, did you mean 'radius'?",
+        ),
+        ({"shapes": {"a": {"kind": "square"}}}, "shapes.a.side: missing, required"),
+        (
+            {"shapes": {"a": {"kind": "square", "side": -1}}},
+            "shapes.a.side: Input should be greater than 0, found -1",
+        ),
+        (
+            {"layers": [{"kind": "circle", "radius": 1, "radus": 2}]},
+            "layers.0.radus: unknown key, did you mean 'radius'?",
+        ),
+        (
+            {"frame": {"kind": "square", "side": float("nan")}},
+            "frame.side: Input should be a finite number, found nan",
+        ),
+        (
+            {"frame": {"kind": "square", "sides": 4}},
+            "frame.sides: unknown key, did you mean 'side'?",
+        ),
+        ({"evry": 2}, "evry: unknown key, did you mean 'every'?"),
+        ({"zzz": 2}, "zzz: unknown key, allowed: every, frame, layers, shapes, style, title"),
+        ({"a\nb": 2}, "a b: unknown key, allowed: every, frame, layers, shapes, style, title"),
+    ],
+)
+def test_bad_input(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        validated(Drawing, GOOD | changes, "drawing.yaml")
+    assert str(caught.value) == f"drawing.yaml: {message}"
+
+
+def test_a_whole_that_is_no_mapping() -> None:
+    with pytest.raises(InputError, match="^drawing.yaml: a mapping is needed, found a list of 1$"):
+        validated(Drawing, [1], "drawing.yaml")
+
+
+def test_long_values_are_cut() -> None:
+    with pytest.raises(InputError) as caught:
+        validated(Drawing, GOOD | {"style": "x" * 9_999}, "drawing.yaml")
+    assert len(str(caught.value)) < 150
+
+
+def test_what_others_wrote_is_read_leniently_but_not_converted() -> None:
+    assert validated(Note, {"text": "???", "more": 1}, "note.json").text == "???"
+    with pytest.raises(InputError, match="^note.json: text: Input should be a valid string"):
+        validated(Note, {"text": 3}, "note.json")

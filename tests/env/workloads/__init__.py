@@ -1,0 +1,1 @@
+"""Tests of where workflows and arrivals come from."""

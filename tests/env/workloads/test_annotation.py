@@ -1,0 +1,148 @@
+"""The rules for what a source does not state."""
+
+import math
+
+import numpy as np
+import pytest
+
+from env.schema import validated
+from env.sim.errors import InputError
+from env.workloads.annotation import AnnotationRules, annotate
+from env.workloads.task_graph import Task, TaskGraph
+
+SPEED = 1_000
+RULES = {
+    "seed": 3,
+    "runtime_scale": 2.0,
+    "min_runtime": 0.5,
+    "runtime_range": [1.5, 100.0],
+    "missing_runtime": [5.0, 10.0],
+    "min_memory": 128,
+    "missing_memory": [512, 4096],
+    "max_parallelism": 8,
+    "missing_parallelism": [1, 4],
+}
+
+
+def with_rules(**changes: object) -> AnnotationRules:
+    return validated(AnnotationRules, RULES | changes, "annotation")
+
+
+def graph(*tasks: Task, name: str = "w", measured: bool = True) -> TaskGraph:
+    return TaskGraph(name, "w.json", tasks, {}, measured=measured)
+
+
+def runtimes(tasks: TaskGraph, rules: AnnotationRules) -> list[float]:
+    template, _ = annotate(tasks, rules, SPEED)
+    return [float(seconds) for seconds in template.computation / template.parallelism / SPEED]
+
+
+def test_runtimes_are_raised_scaled_and_clipped() -> None:
+    tasks = graph(*(Task(str(i), "a", runtime=s) for i, s in enumerate([0, 0.7, 20, 60])))
+    assert runtimes(tasks, with_rules()) == [1.5, 1.5, 40, 100]
+    assert runtimes(tasks, with_rules(runtime_range=None)) == [1, 1.4, 40, 120]
+    _, counts = annotate(tasks, with_rules(), SPEED)
+    assert counts["runtime 0 raised to min_runtime"] == 1
+    assert counts["runtime clipped to runtime_range"] == 3
+
+
+def test_computation_is_the_work_of_all_cores() -> None:
+    task = Task("t", "a", runtime=20, cores=3)
+    template, _ = annotate(graph(task), with_rules(), SPEED)
+    assert template.parallelism.tolist() == [3]
+    assert template.computation.tolist() == [20 * 2 * SPEED * 3]
+
+
+def test_computation_is_at_least_one_operation() -> None:
+    template, _ = annotate(
+        graph(Task("t", "a", runtime=1e-9, cores=1)), with_rules(runtime_range=None), SPEED
+    )
+    assert template.computation.tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("cores", "parallelism"), [(1, 1), (1.2, 2), (0.3, 1), (8, 8), (48, 8), (9.5, 8)]
+)
+def test_measured_parallelism(cores: float, parallelism: int) -> None:
+    template, _ = annotate(graph(Task("t", "a", runtime=1, cores=cores)), with_rules(), SPEED)
+    assert template.parallelism.tolist() == [parallelism]
+
+
+@pytest.mark.parametrize(("memory", "whole"), [(0.075, 128), (128, 128), (300.000001, 301)])
+def test_measured_memory(memory: float, whole: int) -> None:
+    template, _ = annotate(graph(Task("t", "a", runtime=1, memory=memory)), with_rules(), SPEED)
+    assert template.memory_req.tolist() == [whole]
+
+
+def test_what_a_person_wrote_is_taken_as_it_is() -> None:
+    task = Task("t", "a", runtime=0.1, memory=4, cores=64)
+    template, counts = annotate(graph(task, measured=False), with_rules(), SPEED)
+    assert template.computation.tolist() == [6400]
+    assert template.memory_req.tolist() == [4]
+    assert template.parallelism.tolist() == [64]
+    assert not counts
+
+
+@pytest.mark.parametrize("nothing", [None, 0])
+def test_missing_memory_and_parallelism_are_drawn_by_category(nothing: int | None) -> None:
+    tasks = [Task(f"{c}{i}", c, 1, None, nothing, nothing) for c in "abcdefgh" for i in range(3)]
+    template, counts = annotate(graph(*tasks), with_rules(), SPEED)
+    memory, parallelism = template.memory_req.reshape(8, 3), template.parallelism.reshape(8, 3)
+    for values in (memory, parallelism):
+        assert (values == values[:, :1]).all()  # alike within a category
+        assert len(np.unique(values)) > 1  # and not everywhere
+    assert counts["memory drawn"] == counts["parallelism drawn"] == 24
+    assert memory.min() >= 512 and memory.max() <= 4096
+    assert parallelism.min() >= 1 and parallelism.max() <= 4
+
+
+def test_draws_fill_their_ranges() -> None:
+    tasks = [Task(str(i), str(i)) for i in range(2_000)]
+    template, counts = annotate(graph(*tasks), with_rules(runtime_scale=1.0), SPEED)
+    assert counts["runtime drawn"] == 2_000
+    assert np.bincount(template.parallelism)[1:] == pytest.approx([500] * 4, abs=100)
+    # log-uniform: half below the geometric mean
+    for values, low, high in (
+        (template.memory_req, 512, 4096),
+        (template.computation / template.parallelism / SPEED, 5, 10),
+    ):
+        assert low - 1 <= values.min() and values.max() <= high + 1
+        assert (values < math.sqrt(low * high)).mean() == pytest.approx(0.5, abs=0.05)
+
+
+def test_draws_depend_on_seed_template_and_category_alone() -> None:
+    tasks = [Task(c, c, runtime=1) for c in "abcdef"]
+
+    def memory(name: str, reverse: bool, seed: int) -> dict[str, int]:
+        chosen = tasks[::-1] if reverse else tasks
+        template, _ = annotate(graph(*chosen, name=name), with_rules(seed=seed), SPEED)
+        return dict(zip(template.function_names, template.memory_req.tolist(), strict=True))
+
+    assert memory("w", False, 3) == memory("w", True, 3)
+    assert memory("w", False, 3) != memory("v", False, 3)
+    assert memory("w", False, 3) != memory("w", False, 4)
+    alone, _ = annotate(graph(tasks[2]), with_rules(), SPEED)
+    assert alone.memory_req[0] == memory("w", False, 3)["c"]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("missing_memory", [4, 2], r"annotation: missing_memory is \[4.0, 2.0\], \[low, high\]"),
+        ("missing_memory", [4], "annotation: missing_memory.1: missing, required"),
+        ("runtime_scale", 0, "annotation: runtime_scale: Input should be greater than 0, found 0"),
+        ("min_runtime", float("nan"), "annotation: min_runtime: Input should be a finite number"),
+        ("max_paralelism", 4, "unknown key, did you mean 'max_parallelism'?"),
+        ("seed", -1, "annotation: seed: "),
+    ],
+)
+def test_bad_rules(key: str, value: object, message: str) -> None:
+    with pytest.raises(InputError, match=message.replace("?", r"\?")):
+        with_rules(**{key: value})
+
+
+def test_more_work_than_the_engine_can_count() -> None:
+    with pytest.raises(InputError, match="w.json: task 't' lasts 1e\\+18 s on 1 cores, which is"):
+        annotate(
+            graph(Task("t", "a", 1e18, None, 1, 1), measured=False), with_rules(), 1_000_000_000
+        )

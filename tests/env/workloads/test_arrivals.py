@@ -1,0 +1,163 @@
+"""Arrival processes: their statistics, and their configs."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from env.schema import validated
+from env.sim.errors import InputError
+from env.workloads.arrivals import DailyArrivals
+from env.workloads.generator import WorkloadConfig
+
+from .conftest import Composed
+
+MANY = "workload.arrivals.workflows=20000"
+
+
+def drawn(composed: Composed, *overrides: str, seed: int = 0) -> np.ndarray:
+    config = validated(WorkloadConfig, composed(*overrides)["workload"], "workload")
+    times = np.array(config.arrivals.draw(np.random.default_rng(seed)))
+    assert (np.diff(times) >= 0).all() and times[0] >= 0
+    return times
+
+
+def dispersion(times: np.ndarray, window: float) -> float:
+    """Variance over mean of the counts in windows of that many seconds: 1 for Poisson."""
+    counts = np.bincount((times / window).astype(int))[:-1]
+    return float(counts.var() / counts.mean())
+
+
+def test_fixed(composed: Composed) -> None:
+    times = drawn(composed, "+workload=fixed")
+    assert times.tolist() == [0, 300, 900, 1200, 2100, 2400, 3600, 4500]
+
+
+def test_the_number_of_workflows_is_drawn_uniformly(composed: Composed) -> None:
+    config = validated(WorkloadConfig, composed("+workload=poisson")["workload"], "workload")
+    rng = np.random.default_rng(0)
+    sizes = np.bincount([len(config.arrivals.draw(rng)) for _ in range(7_000)])
+    assert sizes[:6].sum() == 0
+    assert sizes[6:] == pytest.approx([1_000] * 7, abs=120)
+
+
+def test_poisson(composed: Composed) -> None:
+    times = drawn(composed, "+workload=poisson", MANY)
+    gaps = np.diff(times, prepend=0)
+    assert gaps.mean() == pytest.approx(600, rel=0.03)
+    assert gaps.std() == pytest.approx(600, rel=0.05)
+    assert dispersion(times, 3_600) == pytest.approx(1, abs=0.1)
+
+
+def test_bursty(composed: Composed) -> None:
+    times = drawn(composed, "+workload=bursty", MANY)
+    assert np.diff(times).mean() == pytest.approx(600, rel=0.06)
+    # Asymptotic index of dispersion of a two-state MMPP (Fischer, Meier-Hellstern 1993, eq. 10):
+    # 1 + 2 (rate1 - rate2)^2 r1 r2 / ((r1 + r2)^2 (rate1 r2 + rate2 r1)), r = rates of leaving.
+    calm, burst, leave_calm, leave_burst = 1 / 1200, 1 / 150, 1 / 3600, 1 / 600
+    expected = 1 + 2 * (calm - burst) ** 2 * leave_calm * leave_burst / (
+        (leave_calm + leave_burst) ** 2 * (calm * leave_burst + burst * leave_calm)
+    )
+    assert expected > 2
+    assert dispersion(times, 36_000) == pytest.approx(expected, rel=0.15)
+
+
+def test_bursty_starts_in_the_long_run_state(composed: Composed) -> None:
+    """The first gap is not always a calm one: its mean lies between the two."""
+    config = validated(WorkloadConfig, composed("+workload=bursty")["workload"], "workload")
+    rng = np.random.default_rng(0)
+    first = np.array([config.arrivals.draw(rng)[0] for _ in range(4_000)])
+    assert (first < 60).mean() > 1.5 * (1 - np.exp(-60 / 1200))
+
+
+def test_daily(composed: Composed) -> None:
+    times = drawn(composed, "+workload=daily", MANY, "workload.arrivals.start_hour=[0,0]")
+    assert np.diff(times).mean() == pytest.approx(600, rel=0.03)
+    counts = np.bincount((times / 3600 % 24).astype(int), minlength=24)
+    share = counts / counts.mean()
+    expected = 1 + 0.6 * np.cos(2 * np.pi * (np.arange(24) + 0.5 - 14) / 24)
+    assert share == pytest.approx(expected, abs=0.12)
+
+
+def test_daily_can_be_quiet_at_night(composed: Composed) -> None:
+    times = drawn(
+        composed,
+        "+workload=daily",
+        "workload.arrivals.workflows=2000",
+        "workload.arrivals.amplitude=1",
+        "workload.arrivals.start_hour=[0,0]",
+    )
+    hours = times / 3600 % 24
+    assert ((hours > 1.5) & (hours < 2.5)).sum() < 5
+
+
+def test_daily_episodes_begin_at_any_hour() -> None:
+    """An episode that begins at the peak is denser than one that begins opposite to it."""
+
+    def span(hour: float) -> float:
+        data = {"kind": "daily", "workflows": 12, "mean_gap": 300, "amplitude": 0.9}
+        hours = {"peak_hour": 14, "start_hour": [hour, hour]}
+        arrivals = validated(DailyArrivals, data | hours, "arrivals")
+        return float(
+            np.mean([arrivals.draw(np.random.default_rng(seed))[-1] for seed in range(200)])
+        )
+
+    assert span(2) > 2 * span(14)
+
+
+@pytest.mark.parametrize("name", ["poisson", "bursty", "daily", "tiny"])
+def test_the_same_generator_state_gives_the_same_arrivals(composed: Composed, name: str) -> None:
+    first, again = (drawn(composed, f"+workload={name}", seed=4) for _ in range(2))
+    assert first.tolist() == again.tolist()
+    assert first.tolist() != drawn(composed, f"+workload={name}", seed=5).tolist()
+
+
+@pytest.mark.parametrize(
+    ("group", "override", "message"),
+    [
+        ("poisson", "workload.arrivals.kind=poissn", "arrivals.kind: 'poissn' is unknown, did you"),
+        ("poisson", "~workload.arrivals.kind", "arrivals.kind: missing, required; allowed: fixed"),
+        (
+            "poisson",
+            "+workload.arrivals.mean_gp=3",
+            "arrivals.mean_gp: unknown key, did you mean 'mean_gap'?",
+        ),
+        ("poisson", "~workload.arrivals.mean_gap", "arrivals.mean_gap: missing, required"),
+        ("poisson", "workload.arrivals.mean_gap=0", "arrivals.mean_gap: Input should be greater"),
+        ("poisson", "workload.arrivals.mean_gap=nan", "arrivals.mean_gap: Input should be a finit"),
+        ("poisson", "workload.arrivals.mean_gap=[1]", "arrivals.mean_gap: Input should be a valid"),
+        ("poisson", "workload.arrivals.workflows=0", "arrivals.workflows.0: Input should be gre"),
+        ("poisson", "workload.arrivals.workflows=[5,4]", "arrivals: workflows is [5, 4], [low,"),
+        ("poisson", "workload.arrivals=3", "arrivals: a mapping is needed, found 3"),
+        ("poisson", "workload.seed=-1", "seed: Input should be greater than or equal to 0"),
+        ("poisson", "+workload.sed=1", "sed: unknown key, did you mean 'seed'?"),
+        ("bursty", "workload.arrivals.burst_gap=-1", "arrivals.burst_gap: Input should be greater"),
+        ("daily", "workload.arrivals.amplitude=2", "arrivals.amplitude: Input should be less than"),
+        ("daily", "workload.arrivals.start_hour=[9,8]", "arrivals: start_hour is [9.0, 8.0], [lo"),
+        ("fixed", "workload.arrivals.times=[]", "arrivals.times: "),
+        ("fixed", "workload.arrivals.times=[0,-1]", "arrivals.times.1: Input should be greater"),
+        ("fixed", "workload.arrivals.times=5", "arrivals.times: Input should be a valid tuple"),
+    ],
+)
+def test_bad_configs(composed: Composed, group: str, override: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        drawn(composed, f"+workload={group}", override)
+    assert str(caught.value).startswith(f"workload: {message}")
+    assert "\n" not in str(caught.value)
+
+
+WRONG: list[Any] = [None, True, -3, 2.5, 10**400, 1e300, "x", "", [], {}, [None], {"a": 1}, [3, 3]]
+
+
+@pytest.mark.parametrize("group", ["poisson", "bursty", "daily", "fixed"])
+def test_any_value_may_be_wrong(composed: Composed, group: str) -> None:
+    whole = composed(f"+workload={group}")["workload"]
+    for key in whole["arrivals"]:
+        for wrong in WRONG:
+            data = whole | {"arrivals": whole["arrivals"] | {key: wrong}}
+            try:
+                config = validated(WorkloadConfig, data, "workload")
+            except InputError as error:
+                assert "\n" not in str(error) and len(str(error)) < 300
+            else:
+                assert np.isfinite(config.arrivals.draw(np.random.default_rng(0))).all()

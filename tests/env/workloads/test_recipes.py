@@ -1,0 +1,143 @@
+"""WfCommons recipes: repeatable in every process, and without side effects."""
+
+import hashlib
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from env.schema import validated
+from env.sim.errors import InputError
+from env.workloads.recipes import RECIPES, RecipeEntry, minimum_tasks, recipe_graph
+from env.workloads.task_graph import TaskGraph
+
+ROOT = Path(__file__).resolve().parents[3]
+# rnaseq at this size makes WfCommons copy nodes in the order of a set.
+CASES = [("rnaseq", 200), ("montage", 70), ("srasearch", 40)]
+
+
+def entry(recipe: str, num_tasks: object) -> RecipeEntry:
+    return validated(RecipeEntry, {"recipe": recipe, "num_tasks": num_tasks, "seed": 1}, "mix.x")
+
+
+def make(recipe: str, num_tasks: object, seed: int = 5) -> TaskGraph:
+    return recipe_graph(entry(recipe, num_tasks), np.random.SeedSequence(seed), "x", "mix.x")
+
+
+def content(graph: TaskGraph) -> tuple[object, ...]:
+    """Everything a template is made from; the names of the files mean nothing."""
+    tasks = [(task.name, task.category, task.runtime) for task in graph.tasks]
+    return tasks, sorted(graph.edge_bytes.items())
+
+
+def digest() -> str:
+    """Of the workflows of all cases."""
+    made = [content(make(recipe, num_tasks)) for recipe, num_tasks in CASES]
+    return hashlib.sha256(repr(made).encode()).hexdigest()
+
+
+def test_the_names_are_those_of_wfcommons() -> None:
+    from wfcommons.wfchef import recipes
+
+    offered = {name.removesuffix("Recipe") for name in vars(recipes) if name.endswith("Recipe")}
+    assert {name.lower() for name in offered} == set(RECIPES)
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_every_recipe_makes_its_smallest_workflow(recipe: str) -> None:
+    least = minimum_tasks(recipe)
+    graph = make(recipe, least)
+    assert len(graph.tasks) == least
+    assert graph.edge_bytes or recipe == "rnaseq"
+    assert all(task.runtime is not None and task.runtime >= 0 for task in graph.tasks)
+    assert all(task.cores is None and task.memory is None for task in graph.tasks)
+    with pytest.raises(InputError) as caught:
+        entry(recipe, least - 1)
+    assert str(caught.value) == (
+        f"mix.x: num_tasks is {least - 1}, recipe '{recipe}' needs at least {least} "
+        "(its smallest measured workflow)"
+    )
+
+
+def test_num_tasks_is_an_upper_bound_or_a_range() -> None:
+    sizes = [len(make("srasearch", [30, 60], seed).tasks) for seed in range(12)]
+    assert max(sizes) <= 60 and min(sizes) >= 28
+    assert len(set(sizes)) > 3
+    assert len(make("montage", 70).tasks) <= 70
+
+
+def test_the_same_seed_makes_the_same_workflow() -> None:
+    assert content(make("genome", 60, 1)) == content(make("genome", 60, 1))
+    assert content(make("genome", 60, 1)) != content(make("genome", 60, 2))
+
+
+def test_children_read_what_their_parents_write() -> None:
+    assert max(make("montage", 60).edge_bytes.values()) > 1_000_000
+
+
+def test_global_generators_are_left_as_they_were() -> None:
+    random.seed(11)
+    np.random.seed(12)
+    expected = (random.getstate(), np.random.random(3).tolist())
+    np.random.seed(12)
+    make("blast", 50)
+    assert (random.getstate(), np.random.random(3).tolist()) == expected
+
+
+def test_global_generators_are_put_back_after_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    from env.workloads import recipes
+
+    random.seed(11)
+    expected = random.getstate()
+
+    def fails(recipe: str) -> None:
+        random.random()
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(recipes, "_recipe_class", fails)
+    with pytest.raises(ZeroDivisionError):
+        make("blast", 50)
+    assert random.getstate() == expected
+
+
+def test_workflows_do_not_depend_on_the_hash_seed(tmp_path: Path) -> None:
+    """Two processes with other hash seeds agree, print nothing and leave no file."""
+    program = "from tests.env.workloads.test_recipes import digest; print(digest())"
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", program],
+            cwd=tmp_path,
+            env=os.environ | {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for hash_seed in ("1", "2")
+    ]
+    results = [process.communicate(timeout=60) for process in running]
+    expected = digest()
+    assert results == [(f"{expected}\n", "")] * 2
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"recipe": "montag"}, "mix.x: recipe: 'montag' is unknown, did you mean 'montage'?"),
+        ({"recipe": 3}, "mix.x: recipe: "),
+        ({"num_tasks": "many"}, "mix.x: num_tasks: "),
+        ({"num_tasks": [70, 60]}, "mix.x: num_tasks is [70, 60], [low, high] is needed"),
+        ({"seed": -1}, "mix.x: seed: Input should be greater than or equal to 0, found -1"),
+        ({"weight": 0}, "mix.x: weight: Input should be greater than 0, found 0"),
+        ({"nun_tasks": 60}, "mix.x: nun_tasks: unknown key, did you mean 'num_tasks'?"),
+    ],
+)
+def test_bad_entries(data: dict[str, object], message: str) -> None:
+    good = {"recipe": "montage", "num_tasks": 60, "seed": 1}
+    with pytest.raises(InputError) as caught:
+        validated(RecipeEntry, good | data, "mix.x")
+    assert str(caught.value).startswith(message)

@@ -1,0 +1,274 @@
+"""Pools: the config group `workflow` from YAML to templates."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from env.schema import validated
+from env.sim.errors import InputError
+from env.workloads.templates import WorkflowConfig, template_pools
+
+from .conftest import Composed
+
+SPEED = 1_000_000_000
+
+
+@pytest.fixture
+def annotation(composed: Composed) -> dict[str, Any]:
+    rules: dict[str, Any] = composed("+workflow=files")["workflow"]["annotation"]
+    return rules
+
+
+def configured(data: dict[str, Any]) -> WorkflowConfig:
+    return validated(WorkflowConfig, data, "workflow")
+
+
+def test_the_study_has_disjoint_pools_of_the_stated_kind(composed: Composed) -> None:
+    pools = template_pools(configured(composed("+workflow=study")["workflow"]), SPEED)
+    training, evaluation = pools.training.templates, pools.evaluation.templates
+    assert (len(training), len(evaluation)) == (60, 30)
+    seen = {template.computation.tobytes() for template in training}
+    assert len(seen) == 60
+    assert not seen & {template.computation.tobytes() for template in evaluation}
+    assert len({template.name for template in training + evaluation}) == 90
+    for template in training + evaluation:
+        runtime = template.computation / template.parallelism / SPEED
+        assert template.function_count in range(28, 81)
+        for values, low, high in (
+            (runtime, 0.5, 1800),
+            (template.parallelism, 1, 4),
+            (template.memory_req, 512, 4096),
+        ):
+            assert values.min() >= low and values.max() <= high
+    assert pools.training.weights.sum() == pytest.approx(1)
+
+
+def test_pools_are_filled_once(composed: Composed) -> None:
+    data = composed("+workflow=tiny")["workflow"]
+    assert template_pools(configured(data), SPEED) is template_pools(configured(data), SPEED)
+    assert template_pools(configured(data), SPEED) is not template_pools(configured(data), 5)
+
+
+@pytest.mark.parametrize("name", ["tiny", "inline"])
+def test_inline_workflows_are_taken_as_written(composed: Composed, name: str) -> None:
+    pools = template_pools(configured(composed(f"+workflow={name}")["workflow"]), SPEED)
+    assert not pools.training.assumptions
+    for template in pools.training.templates:
+        assert 3 <= template.function_count <= 6
+
+
+def test_inline_numbers_and_names(annotation: dict[str, Any]) -> None:
+    mix = {
+        "numbered": {
+            "functions": [{"runtime": 2.0, "memory": 100, "parallelism": 3}, {"computation": 7}],
+            "edges": [{"from": 0, "to": 1, "bytes": 50}],
+        },
+        "named": {
+            "weight": 3,
+            "functions": {"a": {"runtime": 2.0}, 5: {"runtime": 1.0}},
+            "edges": [{"from": "a", "to": 5, "bytes": 60}],
+        },
+    }
+    pool = template_pools(configured({"mix": mix, "annotation": annotation}), 10).training
+    numbered, named = pool.templates
+    assert numbered.computation.tolist() == [60, 7]
+    assert numbered.memory_req[0] == 100
+    assert (numbered.edges.tolist(), numbered.data_bytes.tolist()) == ([[0, 1]], [50])
+    assert named.function_names == ("a", "5")
+    assert named.name == "named"
+    assert pool.weights.tolist() == [0.25, 0.75]
+    assert pool.assumptions == {"memory drawn": 3, "parallelism drawn": 3}
+
+
+def test_a_mix_draws_entries_by_weight(
+    fixtures: Path, annotation: dict[str, Any], tmp_path: Path
+) -> None:
+    """The weight belongs to the entry, however many files it has."""
+    for number in range(3):
+        shutil.copy(fixtures / "photo.json", tmp_path / f"{number}.json")
+    mix = {
+        "many": {"path": str(tmp_path), "weight": 1},
+        "one": {"path": str(fixtures / "photo.dax"), "weight": 4},
+    }
+    pool = template_pools(configured({"mix": mix, "annotation": annotation}), SPEED).training
+    assert [template.name for template in pool.templates] == ["0", "1", "2", "photo"]
+    assert pool.weights == pytest.approx([1 / 15, 1 / 15, 1 / 15, 0.8])
+    drawn = pool.draw(np.random.default_rng(0), 4_000)
+    share = sum(template.name == "photo" for template in drawn) / 4_000
+    assert share == pytest.approx(0.8, abs=0.03)
+
+
+@pytest.mark.parametrize("group", ["study", "files"])
+def test_a_path_takes_the_place_of_the_mix(composed: Composed, fixtures: Path, group: str) -> None:
+    config = configured(
+        composed(f"+workflow={group}", f"workflow.path={fixtures}/photo.json")["workflow"]
+    )
+    pools = template_pools(config, SPEED)
+    assert [template.name for template in pools.training.templates] == ["photo"]
+    assert [template.name for template in pools.evaluation.templates] == ["photo"]
+
+
+def test_other_files_for_evaluation(composed: Composed, fixtures: Path) -> None:
+    config = configured(
+        composed(
+            "+workflow=files",
+            f"workflow.path=[{fixtures}/photo.json,{fixtures}/photo.dax]",
+            f"workflow.evaluation_path={fixtures}/photo_old.json",
+        )["workflow"]
+    )
+    pools = template_pools(config, SPEED)
+    assert [template.name for template in pools.training.templates] == ["photo", "photo"]
+    assert [template.name for template in pools.evaluation.templates] == ["photo_old"]
+
+
+def test_a_changed_file_is_read_again(
+    fixtures: Path, annotation: dict[str, Any], tmp_path: Path
+) -> None:
+    file = tmp_path / "w.json"
+    shutil.copy(fixtures / "photo.json", file)
+    config = configured({"path": str(file), "annotation": annotation})
+    assert template_pools(config, SPEED).training.templates[0].function_count == 4
+    shutil.copy(fixtures / "photo_old.json", file)
+    assert template_pools(config, SPEED).training.templates[0].function_count == 3
+
+
+def test_absolute_paths_mean_the_same_elsewhere(
+    fixtures: Path,
+    annotation: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(fixtures)
+    relative = configured(
+        {"path": "photo.json", "mix": {"a": {"path": ["photo.dax"]}}, "annotation": annotation}
+    )
+    moved = relative.with_absolute_paths()
+    monkeypatch.chdir(tmp_path)
+    assert moved.path == (str(fixtures / "photo.json"),)
+    assert moved.mix["a"].path == (str(fixtures / "photo.dax"),)  # type: ignore[union-attr]
+    assert len(template_pools(moved, SPEED).training.templates) == 1
+    with pytest.raises(InputError, match="photo.json: no such file or folder"):
+        template_pools(relative, SPEED)
+
+
+LEFT_OUT = object()
+
+
+@pytest.mark.parametrize(
+    ("group", "path", "value", "message"),
+    [
+        ("files", "path", "???", "path: missing, it has no default and must be given"),
+        ("files", "path", [], "path: "),
+        ("files", "path", LEFT_OUT, "no workflows: one of path and mix is needed"),
+        ("study", "evaluation_path", "x", "evaluation_path needs path, which is not given"),
+        ("study", "mix", {}, "no workflows: one of path and mix is needed"),
+        ("study", "mx", 3, "mx: unknown key, did you mean 'mix'?"),
+        ("study", "mix.blast.num_task", 3, "mix.blast.num_task: unknown key, did you mean 'num_t"),
+        ("study", "mix.blast.num_tasks", 3, "mix.blast: num_tasks is 3, recipe 'blast' needs at"),
+        ("study", "mix.blast", {"recip": "blast"}, "mix.blast: one of the keys recipe, path, fun"),
+        ("study", "mix.blast", 4, "mix.blast: one of the keys recipe, path, functions is needed"),
+        ("study", "annotation.min_runtme", 3, "annotation.min_runtme: unknown key, did you mean"),
+        ("study", "annotation", LEFT_OUT, "annotation: missing, required"),
+        ("tiny", "mix.chain.functions.0.memroy", 3, "mix.chain.functions.0.memroy: unknown key, "),
+        ("tiny", "mix.chain.functions.0.memory", 0, "mix.chain.functions.0.memory: Input should "),
+        (
+            "tiny",
+            "mix.chain.functions.0.computation",
+            3,
+            "mix.chain.functions.0: one of runtime and computation is needed, both are given",
+        ),
+        (
+            "tiny",
+            "mix.chain.functions.0.runtime",
+            LEFT_OUT,
+            "mix.chain.functions.0: one of runtime and computation is needed, neither is given",
+        ),
+        ("tiny", "mix.chain.functions", [], "mix.chain: no tasks, at least 1 is needed"),
+        ("tiny", "mix.chain.edges.0.to", 9, "mix.chain: edge 0 -> 9 names '9', known are 0, 1, 2"),
+        ("tiny", "mix.chain.edges.0.to", 0, "mix.chain: edge 0 -> 0 leads from a function to its"),
+        (
+            "tiny",
+            "mix.chain.edges.1",
+            {"from": 0, "to": 1, "bytes": 1},
+            "mix.chain: edge 0 -> 1 is declared twice",
+        ),
+        (
+            "tiny",
+            "mix.chain.edges.0",
+            {"from": 2, "to": 1, "bytes": 1},
+            "mix.chain: workflow 'chain': the graph has a cycle",
+        ),
+        ("tiny", "mix.chain.edges.0.bytes", -1, "mix.chain.edges.0.bytes: Input should be great"),
+        ("tiny", "mix.chain.edges.0.from", LEFT_OUT, "mix.chain.edges.0.from: missing, required"),
+        ("tiny", "mix.chain.edges.0.form", 1, "mix.chain.edges.0.form: unknown key, did you mean"),
+    ],
+)
+def test_bad_configs(
+    composed: Composed, group: str, path: str, value: object, message: str
+) -> None:
+    data = composed(f"+workflow={group}")["workflow"]
+    *outer, last = [int(part) if part.isdigit() else part for part in path.split(".")]
+    node: Any = data
+    for key in outer:
+        node = node[key]
+    if value is LEFT_OUT:
+        del node[last]
+    else:
+        node[last] = value
+    with pytest.raises(InputError) as caught:
+        template_pools(configured(data), SPEED)
+    assert str(caught.value).startswith(f"workflow: {message}")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_broken_file_is_named(annotation: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "bad.json").write_text(json.dumps({"workflow": {}}))
+    with pytest.raises(InputError, match=r"^/.*/bad.json: workflow.specification: missing"):
+        template_pools(configured({"path": str(tmp_path), "annotation": annotation}), SPEED)
+
+
+WRONG: list[Any] = [
+    None,
+    True,
+    -3,
+    2.5,
+    10**400,
+    "x",
+    "",
+    [],
+    {},
+    [None],
+    {"a": 1},
+    float("nan"),
+    "???",
+]
+
+
+@pytest.mark.parametrize("group", ["study", "inline", "tiny"])
+def test_any_value_may_be_wrong(composed: Composed, group: str) -> None:
+    whole = json.dumps(composed(f"+workflow={group}")["workflow"])
+    for path in list(_paths(json.loads(whole))):
+        for wrong in WRONG:
+            data = json.loads(whole)
+            node = data
+            for key in path[:-1]:
+                node = node[key]
+            node[path[-1]] = wrong
+            try:
+                config = configured(data)
+                if group != "study":  # whose pools take seconds to fill
+                    template_pools(config, SPEED)
+            except InputError as error:
+                assert "\n" not in str(error) and len(str(error)) < 1_000
+
+
+def _paths(node: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    inside: dict[Any, Any] = dict(enumerate(node)) if isinstance(node, list) else {}
+    if isinstance(node, dict):
+        inside = node
+    here = [path] if path else []
+    return here + [found for key in inside for found in _paths(inside[key], (*path, key))]

@@ -1,0 +1,210 @@
+"""WfFormat: both layouts, their quirks, and what a broken file gets."""
+
+import copy
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from env.sim.errors import InputError
+from env.workloads.annotation import AnnotationRules, annotate
+from env.workloads.files import read_workflow_file
+from env.workloads.task_graph import TaskGraph
+from env.workloads.wfformat import read_wfformat
+
+
+def read(data: Any) -> TaskGraph:
+    return read_wfformat(json.dumps(data).encode(), "photo", "photo.json")
+
+
+@pytest.fixture
+def photo(fixtures: Path) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads((fixtures / "photo.json").read_text())
+    return data
+
+
+@pytest.fixture
+def photo_old(fixtures: Path) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads((fixtures / "photo_old.json").read_text())
+    return data
+
+
+def test_current_layout(photo: dict[str, Any]) -> None:
+    graph = read(photo)
+    split, scale_2, scale_3, join = graph.tasks
+    assert [task.category for task in graph.tasks] == ["split", "scale", "scale", "join"]
+    assert (split.runtime, split.memory, split.cores) == (0, 300.000001, 2)
+    assert (scale_2.memory, scale_2.cores) == (0, 1)
+    assert scale_3.cores == 2  # the stated count, not the average use
+    assert join.memory is None
+    assert graph.edge_bytes == {
+        (0, 1): 4_000_000,
+        (0, 2): 5_000_000,
+        (0, 3): 700,
+        (1, 3): 40_000,
+        (2, 3): 0,
+    }
+
+
+def test_what_had_to_be_decided_is_counted(photo: dict[str, Any]) -> None:
+    assert read(photo).assumptions == {
+        "edges stated by one end only, kept": 1,  # scale_ID03 does not name join_ID04 as its child
+        "edges added for a file that is read": 1,  # join reads log.txt, split is not its parent
+        "file sizes missing, taken as 0": 1,  # b.small.jpg
+    }
+
+
+def test_old_layout(photo_old: dict[str, Any]) -> None:
+    graph = read(photo_old)
+    assert [task.runtime for task in graph.tasks] == [4.0, 12.5, 2.0]
+    assert [task.memory for task in graph.tasks] == [300.0, 200.0, None]  # kB and bytes to MB
+    assert [task.cores for task in graph.tasks] == [1, 1, None]
+    assert [task.category for task in graph.tasks] == ["split", "scale", "scale"]
+    # b.jpg: the writer says 5000000, the reader 4999999
+    assert graph.edge_bytes == {(0, 1): 4_000_000, (0, 2): 5_000_000}
+    assert graph.assumptions["files with several sizes, the writer's taken"] == 1
+
+
+def test_oldest_layout_calls_tasks_jobs(photo_old: dict[str, Any]) -> None:
+    expected = read(photo_old)
+    photo_old["workflow"]["jobs"] = photo_old["workflow"].pop("tasks")
+    assert read(photo_old) == expected
+
+
+def test_without_an_execution_runtimes_are_left_open(
+    photo: dict[str, Any], rules: AnnotationRules
+) -> None:
+    del photo["workflow"]["execution"]
+    graph = read(photo)
+    assert [task.runtime for task in graph.tasks] == [None] * 4
+    template, counts = annotate(graph, rules, 1_000)
+    assert counts["runtime drawn"] == 4
+    runtimes = template.computation / template.parallelism / 1_000
+    low, high = rules.missing_runtime
+    assert low - 1e-3 <= runtimes.min() and runtimes.max() <= high + 1e-3
+    assert runtimes[1] == runtimes[2]  # both scale
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (("execution", "tasks", 1, "runtimeInSeconds"), -1, "greater than or equal to 0, found -1"),
+        (("execution", "tasks", 1, "runtimeInSeconds"), float("nan"), "finite number, found nan"),
+        (("execution", "tasks", 1, "runtimeInSeconds"), float("inf"), "finite number, found inf"),
+        (("execution", "tasks", 1, "runtimeInSeconds"), "12", "valid number, found '12'"),
+        (("execution", "tasks", 1, "memoryInBytes"), -5, "greater than or equal to 0, found -5"),
+        (("execution", "tasks", 1, "id"), "split_ID01", "'split_ID01' has two execution records"),
+        (("specification", "files", 1, "sizeInBytes"), -1, "files.1.sizeInBytes"),
+        (("specification", "files", 1, "id"), "album.tar", "with 9000000.0 and 4000000.0 bytes"),
+        (("specification", "tasks", 1, "id"), "split_ID01", "'split_ID01' is declared twice"),
+        (("specification", "tasks", 1, "parents"), ["x"], "has the parent 'x', no such task"),
+        (("specification", "tasks", 1, "children"), ["x"], "has the child 'x', no such task"),
+        (("specification", "tasks", 1, "parents"), ["scale_ID02"], "depends on itself"),
+        (("specification", "tasks"), [], "no tasks, at least 1 is needed"),
+        (("specification", "tasks"), None, "workflow.specification.tasks"),
+    ],
+)
+def test_bad_values(
+    photo: dict[str, Any], path: tuple[str | int, ...], value: Any, message: str
+) -> None:
+    _node(photo["workflow"], path[:-1])[path[-1]] = value
+    with pytest.raises(InputError, match="^photo.json: .*") as caught:
+        read(photo)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_cycle(photo: dict[str, Any], rules: AnnotationRules) -> None:
+    photo["workflow"]["specification"]["tasks"][0]["parents"] = ["join_ID04"]
+    with pytest.raises(InputError, match="^photo.json: workflow 'photo': the graph has a cycle"):
+        annotate(read(photo), rules, 1_000)
+
+
+def test_unknown_parent_in_the_old_layout(photo_old: dict[str, Any]) -> None:
+    photo_old["workflow"]["tasks"][1]["parents"] = ["ID99"]
+    with pytest.raises(InputError, match="task 'scale_ID02' has the parent 'ID99', no such task"):
+        read(photo_old)
+
+
+def test_declared_order_wins_over_files(photo: dict[str, Any]) -> None:
+    """A task that reads what a later task writes has read an older version of it."""
+    photo["workflow"]["specification"]["tasks"][0]["inputFiles"].append("sheet.pdf")
+    graph = read(photo)
+    assert (3, 0) not in graph.edge_bytes
+    assert graph.assumptions["file dependencies against the declared order left out"] == 1
+
+
+def test_with_several_writers_only_declared_edges_count(photo: dict[str, Any]) -> None:
+    tasks = photo["workflow"]["specification"]["tasks"]
+    tasks[1]["outputFiles"].append("log.txt")
+    graph = read(photo)
+    assert (0, 3) not in graph.edge_bytes
+    assert graph.edge_bytes[1, 3] == 40_700
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"\xff\xfe\x00", b"[" * 100_000, b"[]", b"3", b"null"]
+)
+def test_not_wfformat(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "broken.json"
+    file.write_bytes(content)
+    with pytest.raises(InputError, match="broken.json: ") as caught:
+        read_workflow_file(file)
+    assert "\n" not in str(caught.value)
+
+
+WRONG: list[Any] = [
+    None,
+    True,
+    -3,
+    2.5,
+    10**400,
+    1e300,
+    "x",
+    "",
+    [],
+    {},
+    [[]],
+    [None],
+    {"a": 1},
+    float("nan"),
+]
+
+
+@pytest.mark.parametrize("file", ["photo.json", "photo_old.json"])
+def test_any_value_may_be_wrong(fixtures: Path, rules: AnnotationRules, file: str) -> None:
+    """Whatever stands in a place, the file either loads or is refused in one line."""
+    whole = json.loads((fixtures / file).read_text())
+    refused = 0
+    for path in list(_paths(whole)):
+        for wrong in WRONG:
+            data = copy.deepcopy(whole)
+            _node(data, path[:-1])[path[-1]] = wrong
+            try:
+                annotate(read(data), rules, 1_000_000_000)
+            except InputError as error:
+                refused += 1
+                assert "\n" not in str(error) and len(str(error)) < 500
+    assert refused > 300
+
+
+def _paths(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    if path:
+        yield path
+    items = (
+        node.items()
+        if isinstance(node, dict)
+        else enumerate(node)
+        if isinstance(node, list)
+        else ()
+    )
+    for key, inner in items:
+        yield from _paths(inner, (*path, key))
+
+
+def _node(data: Any, path: tuple[Any, ...]) -> Any:
+    for key in path:
+        data = data[key]
+    return data

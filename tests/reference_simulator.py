@@ -1,0 +1,369 @@
+"""A slow, obvious model of the simulator, to hold the engine to.
+
+Written from the nine rules of an episode file's numbers alone, in plain Python: every question
+about the future is answered by projecting a node again from its clock. Shares no code with the
+simulator; inputs are the plain declarations `ClusterConfig` and `WorkflowTemplate`.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from env.sim.cluster import ClusterConfig, ServerType
+from env.sim.workflow import WorkflowTemplate
+
+SECONDS_PER_HOUR = 3600
+
+
+@dataclass
+class ReferenceContainer:
+    """A function placed on a node. `remaining` operations are those left at the node's clock."""
+
+    wf_id: int
+    fn_id: int
+    computation: int
+    parallelism: int
+    memory_req: int
+    memory_alloc: int
+    creation_time: float
+    start_time: float = math.nan
+    completion_time: float = math.nan
+    remaining: int = 0
+
+    def __post_init__(self) -> None:
+        self.remaining = self.computation
+
+
+@dataclass
+class Moment:
+    """The projected state of a node from `time` up to the next moment."""
+
+    time: float
+    running: list[int]  # positions in `admitted`
+    remaining: list[int]  # of every admitted container
+    speeds: list[int]  # of those running
+
+
+@dataclass
+class Status:
+    """A node's projected use at a moment."""
+
+    cpu: float
+    memory: float
+    load: float
+    total_parallelism: int
+    free_memory: int
+    time_to_first_completion: float
+    time_to_last_completion: float
+
+
+class ReferenceNode:
+    """A NUMA node: `admitted` containers have a start time, `waiting` ones lack the memory."""
+
+    def __init__(self, cpu: int, memory: int, single_core_speed: int) -> None:
+        self.cpu = cpu
+        self.memory = memory
+        self.single_core_speed = single_core_speed
+        self.clock = 0.0
+        self.admitted: list[ReferenceContainer] = []
+        self.waiting: list[ReferenceContainer] = []
+
+    def speed(self, container: ReferenceContainer, total_parallelism: int) -> int:
+        """Rule 7: operations/s of a container while `total_parallelism` runs on the node."""
+        if total_parallelism <= self.cpu:
+            share = self.single_core_speed
+        else:
+            share = (self.cpu * self.single_core_speed) // total_parallelism
+        ratio = min(1.0, container.memory_alloc / container.memory_req)
+        return max(1, int(ratio * share * container.parallelism))
+
+    def project(self) -> tuple[list[Moment], list[float]]:
+        """Rule 7: every moment from the clock on, and the completion time of every container."""
+        now = self.clock
+        remaining = [container.remaining for container in self.admitted]
+        completion: list[float | None] = [None] * len(self.admitted)
+        moments = []
+        while True:
+            running = [
+                position
+                for position, container in enumerate(self.admitted)
+                if container.start_time <= now and completion[position] is None
+            ]
+            total = sum(self.admitted[position].parallelism for position in running)
+            speeds = [self.speed(self.admitted[position], total) for position in running]
+            moments.append(Moment(now, running, list(remaining), speeds))
+            # A start (0) before a completion (1), then in order of admission.
+            events = [
+                (container.start_time, 0, position)
+                for position, container in enumerate(self.admitted)
+                if container.start_time > now
+            ] + [
+                (now + remaining[position] / speed, 1, position)
+                for position, speed in zip(running, speeds, strict=True)
+            ]
+            if not events:
+                return moments, [time for time in completion if time is not None]
+            time, kind, chosen = min(events)
+            for position, speed in zip(running, speeds, strict=True):
+                remaining[position] = max(0, remaining[position] - int(speed * (time - now)))
+            if kind == 1:
+                remaining[chosen] = 0
+                completion[chosen] = time
+            now = time
+
+    def moment_at(self, time: float) -> Moment:
+        """The projected state at `time`, starts and completions of that moment counted as done."""
+        moments, _ = self.project()
+        # A clock ahead of `time` is that of a server still starting: nothing runs yet.
+        idle = Moment(-math.inf, [], [container.remaining for container in self.admitted], [])
+        return [moment for moment in [idle, *moments] if moment.time <= time][-1]
+
+    def free_memory_at(self, time: float) -> int:
+        """MB projected to be free at `time`."""
+        running = self.moment_at(time).running
+        return self.memory - sum(self.admitted[position].memory_alloc for position in running)
+
+    def completion_times(self) -> list[float]:
+        """Projected completion time of every admitted container, in order of admission."""
+        return self.project()[1]
+
+    def status_at(self, time: float) -> Status:
+        """The node's projected use at `time`."""
+        moment = self.moment_at(time)
+        ends = self.completion_times()
+        total = sum(self.admitted[position].parallelism for position in moment.running)
+        free = self.free_memory_at(time)
+        return Status(
+            cpu=sum(moment.speeds) / (self.cpu * self.single_core_speed),
+            memory=(self.memory - free) / self.memory,
+            load=total / self.cpu,
+            total_parallelism=total,
+            free_memory=free,
+            time_to_first_completion=min(ends) - time if ends else 0.0,
+            time_to_last_completion=max(ends) - time if ends else 0.0,
+        )
+
+    def place(self, container: ReferenceContainer) -> None:
+        """Rule 5: the container starts at its creation time if it fits then, or else waits."""
+        if not self._try_to_admit(container, container.creation_time):
+            self.waiting.append(container)
+
+    def complete(self) -> ReferenceContainer:
+        """Rules 8 and 6: the earliest container completes, those waiting are tried in order."""
+        ends = self.completion_times()
+        time, chosen = min((time, position) for position, time in enumerate(ends))
+        # At equal times the moments differ only in who is still counted; the last one is settled.
+        remaining = self.moment_at(time).remaining
+        for position, container in enumerate(self.admitted):
+            container.remaining = remaining[position]
+        done = self.admitted.pop(chosen)
+        done.completion_time = time
+        self.clock = time
+        while self.waiting:
+            head = self.waiting[0]
+            if not self._try_to_admit(head, max(time, head.creation_time)):
+                break
+            self.waiting.pop(0)
+        return done
+
+    def _try_to_admit(self, container: ReferenceContainer, time: float) -> bool:
+        fits = self.free_memory_at(time) >= container.memory_alloc
+        if fits:
+            container.start_time = time
+            self.admitted.append(container)
+        return fits
+
+
+@dataclass
+class ReferenceServer:
+    """A server with its lease."""
+
+    server_type: ServerType
+    server_id: int
+    nodes: list[ReferenceNode]
+    lease_end: float = 0.0
+    hours_rented: int = 0
+    rent: float = 0.0
+
+    def renew_lease(self, time: float) -> float:
+        """Rule 9: rents whole hours up to the last projected completion; USD."""
+        ends = [end for node in self.nodes for end in node.completion_times()]
+        if not ends or max(ends) <= self.lease_end:
+            return 0.0
+        start = max(time, self.lease_end)
+        hours = math.ceil((max(ends) - start) / SECONDS_PER_HOUR)
+        self.lease_end = start + hours * SECONDS_PER_HOUR
+        self.hours_rented += hours
+        rent = hours * self.server_type.hourly_rate
+        self.rent += rent
+        return rent
+
+
+@dataclass
+class Placement:
+    """Where a function was placed."""
+
+    server: ReferenceServer
+    node_id: int
+
+
+@dataclass
+class Step:
+    """What came of one decision."""
+
+    wf_id: int
+    fn_id: int
+    submission_time: float
+    cold_start_time: float
+    data_transfer_time: float
+    creation_time: float
+    rent: float
+    completed: list[tuple[int, int]]
+    target_node_before: Status
+
+
+@dataclass
+class ReferenceSimulator:
+    """A whole episode, stepped like `RawEnv`."""
+
+    arrival_times: Sequence[float]
+    templates: Sequence[WorkflowTemplate]
+    cluster: ClusterConfig
+    servers: dict[str, list[ReferenceServer]] = field(default_factory=dict)
+    placements: dict[tuple[int, int], Placement] = field(default_factory=dict)
+    containers: dict[tuple[int, int], ReferenceContainer] = field(default_factory=dict)
+    submissions: dict[tuple[int, int], float] = field(default_factory=dict)
+    current: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        for server_type in self.cluster.server_types:
+            speed = server_type.single_core_speed or self.cluster.single_core_speed
+            self.servers[server_type.name] = [
+                ReferenceServer(
+                    server_type,
+                    server_id,
+                    [
+                        ReferenceNode(server_type.cpu, server_type.memory, speed)
+                        for _ in range(server_type.numa_nodes)
+                    ],
+                )
+                for server_id in range(server_type.count)
+            ]
+        self._advance()
+
+    def step(self, server_name: str, server_id: int, node_id: int, memory_alloc: int) -> Step:
+        """Places the current function and runs up to the next decision."""
+        assert self.current is not None
+        wf_id, fn_id = self.current
+        submission = self.submissions[self.current]
+        template = self.templates[wf_id]
+        server = self.servers[server_name][server_id]
+        node = server.nodes[node_id]
+        before = node.status_at(submission)
+        cold_start = 0.0
+        if server.lease_end <= submission:  # rule 2
+            cold_start = server.server_type.cold_start_latency
+            for other in server.nodes:
+                other.clock = submission + cold_start
+        transfer = self._transfer_time(self.current, server, node_id)
+        container = ReferenceContainer(
+            wf_id=wf_id,
+            fn_id=fn_id,
+            computation=int(template.computation[fn_id]),
+            parallelism=int(template.parallelism[fn_id]),
+            memory_req=int(template.memory_req[fn_id]),
+            memory_alloc=memory_alloc,
+            creation_time=max(node.clock, submission) + transfer,  # rule 4
+        )
+        node.place(container)
+        self.placements[self.current] = Placement(server, node_id)
+        self.containers[self.current] = container
+        rent = server.renew_lease(submission)
+        completed, later_rent = self._advance()
+        return Step(
+            wf_id=wf_id,
+            fn_id=fn_id,
+            submission_time=submission,
+            cold_start_time=cold_start,
+            data_transfer_time=transfer,
+            creation_time=container.creation_time,
+            rent=rent + later_rent,
+            completed=completed,
+            target_node_before=before,
+        )
+
+    def predecessors(self, wf_id: int, fn_id: int) -> list[tuple[int, int]]:
+        """(function id, bytes) of the predecessors, in ascending function id."""
+        template = self.templates[wf_id]
+        return sorted(
+            (int(source), int(data_bytes))
+            for (source, target), data_bytes in zip(
+                template.edges, template.data_bytes, strict=True
+            )
+            if target == fn_id
+        )
+
+    @property
+    def total_rent(self) -> float:
+        """USD of all servers."""
+        return sum(server.rent for servers in self.servers.values() for server in servers)
+
+    def _transfer_time(
+        self, function: tuple[int, int], server: ReferenceServer, node_id: int
+    ) -> float:
+        """Rule 3."""
+        total = 0.0
+        for source, data_bytes in self.predecessors(*function):
+            there = self.placements[function[0], source]
+            if there.server is not server:
+                bandwidth = self.cluster.network_bandwidth
+            elif there.node_id != node_id:
+                bandwidth = self.cluster.numa_bandwidth
+            else:
+                bandwidth = self.cluster.memory_bandwidth
+            total += data_bytes / bandwidth
+        return total
+
+    def _advance(self) -> tuple[list[tuple[int, int]], float]:
+        """Rule 1: completes what completes before the next decision, and finds that decision."""
+        completed = []
+        rent = 0.0
+        while True:
+            waiting = self._submitted()
+            completions = [
+                (end, server_name, server_id, node_id)
+                for server_name, servers in self.servers.items()
+                for server_id, server in enumerate(servers)
+                for node_id, node in enumerate(server.nodes)
+                for end in node.completion_times()
+            ]
+            earliest = min(completions, default=None)
+            if earliest is None or (waiting and waiting[0][0] < earliest[0]):
+                break
+            time, server_name, server_id, node_id = earliest
+            server = self.servers[server_name][server_id]
+            done = server.nodes[node_id].complete()
+            completed.append((time, done.wf_id, done.fn_id))
+            rent += server.renew_lease(time)
+        self.current = None
+        if waiting:
+            submission, wf_id, fn_id = waiting[0]
+            self.current = (wf_id, fn_id)
+            self.submissions[self.current] = submission
+        return [(wf_id, fn_id) for _, wf_id, fn_id in sorted(completed)], rent
+
+    def _submitted(self) -> list[tuple[float, int, int]]:
+        """(submission time, workflow, function) of all that wait for a decision, in order."""
+        submitted = []
+        for wf_id, template in enumerate(self.templates):
+            for fn_id in range(template.function_count):
+                if (wf_id, fn_id) in self.containers:
+                    continue
+                before = [
+                    self.containers.get((wf_id, source))
+                    for source, _ in self.predecessors(wf_id, fn_id)
+                ]
+                ends = [math.nan if one is None else one.completion_time for one in before]
+                if not any(math.isnan(end) for end in ends):
+                    submitted.append((max(ends, default=self.arrival_times[wf_id]), wf_id, fn_id))
+        return sorted(submitted)

@@ -1,0 +1,163 @@
+"""Hypothesis strategies: random clusters, workflows and placements, small and full of trouble.
+
+Numbers are small on purpose: containers contend, wait for memory, tie and outlive leases.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from hypothesis import strategies as st
+
+from env.sim.cluster import ClusterConfig, ServerType
+from env.sim.workflow import WorkflowTemplate
+
+# Whole numbers make ties; the others make roundings.
+MOMENTS = st.one_of(
+    st.integers(0, 12).map(float),
+    st.floats(0.0, 20.0),
+    st.sampled_from([3599.0, 3600.0, 3601.0, 7200.0, 20000.0]),
+)
+CORE_SPEEDS = st.sampled_from([1, 7, 1000, 1_000_000])
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """An episode and the placement of each function: (type, server, NUMA node, MB given)."""
+
+    arrival_times: tuple[float, ...]
+    templates: tuple[WorkflowTemplate, ...]
+    cluster: ClusterConfig
+    placements: Mapping[tuple[int, int], tuple[str, int, int, int]]
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """A container that comes to a node `gap` seconds after the one before."""
+
+    gap: float
+    transfer: float
+    computation: int
+    parallelism: int
+    memory_req: int
+    memory_alloc: int
+
+
+@dataclass(frozen=True)
+class NodeScenario:
+    """A NUMA node and the containers that come to it."""
+
+    cpu: int
+    memory: int
+    single_core_speed: int
+    arrivals: tuple[Arrival, ...]
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> ClusterConfig:
+    """One to three types of one or two servers with one to three NUMA nodes."""
+    return ClusterConfig(
+        single_core_speed=draw(CORE_SPEEDS),
+        memory_bandwidth=draw(st.sampled_from([1000.0, 1e10])),
+        numa_bandwidth=draw(st.sampled_from([300.0, 3e9])),
+        network_bandwidth=draw(st.sampled_from([12.5, 1.25e8])),
+        server_types=tuple(
+            ServerType(
+                name=f"type{index}",
+                count=draw(st.integers(1, 2)),
+                hourly_rate=draw(st.sampled_from([0.0, 0.17, 1.5])),
+                cold_start_latency=draw(st.sampled_from([0.0, 1.0, 2.5, 60.0])),
+                numa_nodes=draw(st.integers(1, 3)),
+                cpu=draw(st.integers(1, 4)),
+                memory=draw(st.integers(4, 16)),
+                single_core_speed=draw(st.none() | CORE_SPEEDS),
+            )
+            for index in range(draw(st.integers(1, 3)))
+        ),
+    )
+
+
+def _computations(core_speed: int) -> st.SearchStrategy[int]:
+    """A few seconds of work, one operation, or more than an hour."""
+    return st.one_of(
+        st.integers(1, 12).map(lambda seconds: seconds * core_speed),
+        st.integers(1, 20 * core_speed),
+        st.just(1),
+        st.just(4000 * core_speed),
+    )
+
+
+@st.composite
+def workflow_templates(draw: st.DrawFn, name: str, cluster: ClusterConfig) -> WorkflowTemplate:
+    """A DAG of one to six functions."""
+    count = draw(st.integers(1, 6))
+    pairs = [(source, target) for source in range(count) for target in range(source + 1, count)]
+    edges = draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
+    functions = [
+        (
+            draw(_computations(cluster.single_core_speed)),
+            draw(st.integers(1, cluster.largest_node_memory)),
+            draw(st.integers(1, 6)),
+        )
+        for _ in range(count)
+    ]
+    computation, memory_req, parallelism = np.array(functions, dtype=np.int64).T
+    return WorkflowTemplate(
+        name=name,
+        computation=computation,
+        memory_req=memory_req,
+        parallelism=parallelism,
+        edges=np.array(edges, dtype=np.int64).reshape(-1, 2),
+        data_bytes=np.array(
+            [draw(st.sampled_from([0, 1000, 12345, 10**9])) for _ in edges], dtype=np.int64
+        ),
+    )
+
+
+@st.composite
+def scenarios(draw: st.DrawFn) -> Scenario:
+    """An episode of one to four workflows in which few nodes get all the functions."""
+    cluster = draw(clusters())
+    templates = tuple(
+        draw(workflow_templates(f"workflow {index}", cluster))
+        for index in range(draw(st.integers(1, 4)))
+    )
+    nodes = [
+        (server_type, server_id, node_id)
+        for server_type in cluster.server_types
+        for server_id in range(server_type.count)
+        for node_id in range(server_type.numa_nodes)
+    ]
+    favourites = draw(st.lists(st.sampled_from(nodes), min_size=1, max_size=3))
+    placements = {}
+    for wf_id, template in enumerate(templates):
+        for fn_id in range(template.function_count):
+            server_type, server_id, node_id = draw(st.sampled_from(favourites))
+            needed = min(int(template.memory_req[fn_id]), server_type.memory)
+            given = draw(st.sampled_from([needed, max(1, needed // 2), server_type.memory]))
+            placements[wf_id, fn_id] = (server_type.name, server_id, node_id, given)
+    arrivals = tuple(draw(MOMENTS) for _ in templates)
+    return Scenario(arrivals, templates, cluster, placements)
+
+
+@st.composite
+def node_scenarios(draw: st.DrawFn) -> NodeScenario:
+    """Up to ten containers on one node."""
+    memory = draw(st.integers(4, 16))
+    core_speed = draw(CORE_SPEEDS)
+    arrivals = []
+    for _ in range(draw(st.integers(1, 10))):
+        memory_req = draw(st.integers(1, 2 * memory))
+        arrivals.append(
+            Arrival(
+                gap=draw(st.sampled_from([0.0, 0.0, 0.5, 1.0, 3.0]) | st.floats(0.0, 5.0)),
+                transfer=draw(st.sampled_from([0.0, 0.0, 1.0, 2.5]) | st.floats(0.0, 5.0)),
+                computation=draw(_computations(core_speed)),
+                parallelism=draw(st.integers(1, 6)),
+                memory_req=memory_req,
+                memory_alloc=draw(
+                    st.sampled_from([min(memory_req, memory), max(1, memory // 2), memory])
+                ),
+            )
+        )
+    return NodeScenario(draw(st.integers(1, 4)), memory, core_speed, tuple(arrivals))

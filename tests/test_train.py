@@ -1,0 +1,190 @@
+"""`python train.py` as a user runs it: from another folder, resumed, interrupted, swept, refused."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from agents.command import CONF, PROJECT
+from agents.learned.policy_file import load_policy
+
+TRAIN = [sys.executable, str(PROJECT / "train.py")]
+# The least that is still a run. One episode of the tiny cluster is shorter than a batch.
+BRIEF = [
+    "cluster=tiny",
+    "workflow=tiny",
+    "workload=tiny",
+    "algo.batch_size=256",
+    "algo.minibatch_size=64",
+    "ray.envs_per_runner=2",
+    "budget.minutes=null",
+    "checkpoint.best_over=2",
+]
+CURVES = {
+    "J",
+    "slowdown",
+    "cost_ratio",
+    "makespan",
+    "rent",
+    "cold_starts",
+    "utilisation",
+    "env_steps_per_s",
+}
+TIMEOUT = 150
+
+
+def call(*overrides: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*TRAIN, *overrides], cwd=folder, text=True, capture_output=True, timeout=TIMEOUT
+    )
+
+
+def runs_in(folder: Path) -> list[Path]:
+    """Run folders, oldest first."""
+    return sorted(path.parent for path in folder.glob("outputs/**/metrics.csv"))
+
+
+def rows_of(run: Path) -> list[dict[str, str]]:
+    with (run / "metrics.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture(scope="module")
+def shadowed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A working directory with packages of the same names as the project's."""
+    folder = tmp_path_factory.mktemp("elsewhere")
+    for name in ("env", "agents"):
+        (folder / name).mkdir()
+        (folder / name / "__init__.py").write_text("raise RuntimeError('the wrong package')\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def first(shadowed: Path) -> Path:
+    """The folder of a finished run of two iterations."""
+    done = call(*BRIEF, "budget.iterations=2", folder=shadowed)
+    assert done.returncode == 0, done.stderr
+    assert "results:" in done.stdout
+    (run,) = runs_in(shadowed)
+    return run
+
+
+def test_a_run_leaves_what_it_says(first: Path) -> None:
+    rows = rows_of(first)
+    assert [row["iteration"] for row in rows] == ["1", "2"]
+    for name in CURVES | {"loss/server/policy", "entropy/memory", "KL/placer"}:
+        float(rows[-1][name])
+    assert [path.name for path in (first / "checkpoints").iterdir()] == ["iteration_000002"]
+    assert (first / ".hydra" / "config.yaml").is_file()
+    events = EventAccumulator(str(first))
+    events.Reload()
+    assert CURVES <= set(events.Tags()["scalars"])
+    assert len(events.Scalars("J")) == 2
+
+
+@pytest.mark.parametrize("name", ["policy", "policy_best"])
+def test_the_policy_of_a_run_can_be_loaded(first: Path, name: str) -> None:
+    policy = load_policy(first / name)
+    assert policy.description.layout == "hierarchical"
+    assert set(policy.description.networks) == {"memory", "placer", "server"}
+    assert not list((first / name).glob("*.pkl"))
+
+
+def test_a_run_resumes_with_two_remote_runners(first: Path, shadowed: Path) -> None:
+    done = call(
+        *BRIEF,
+        "budget.iterations=3",
+        "ray.num_env_runners=2",
+        f"resume={first.relative_to(shadowed)}",
+        folder=shadowed,
+    )
+    assert done.returncode == 0, done.stderr
+    resumed = runs_in(shadowed)[-1]
+    assert [row["iteration"] for row in rows_of(resumed)] == ["3"]
+    assert int(rows_of(resumed)[0]["env_steps"]) > int(rows_of(first)[-1]["env_steps"])
+
+
+def test_every_experiment_runs_for_a_moment_and_the_same_seed_repeats(
+    first: Path, tmp_path: Path
+) -> None:
+    names = sorted(path.stem for path in (CONF / "experiment").glob("*.yaml"))
+    done = call("-m", f"experiment=null,{','.join(names)}", *BRIEF, "budget.iterations=1",
+                folder=tmp_path)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    runs = runs_in(tmp_path)
+    assert len(runs) == 1 + len(names)
+    repeated, before = rows_of(runs[0])[0], rows_of(first)[0]
+    told = {"seconds", "env_steps_per_s"}
+    assert {k: v for k, v in repeated.items() if k not in told} == {
+        k: v for k, v in before.items() if k not in told
+    }
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_is_saved(tmp_path: Path, number: signal.Signals) -> None:
+    process = subprocess.Popen(
+        [*TRAIN, *BRIEF, "budget.iterations=100000"],
+        cwd=tmp_path,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        deadline = time.monotonic() + TIMEOUT
+        while not (runs_in(tmp_path) and rows_of(runs_in(tmp_path)[0])):
+            assert time.monotonic() < deadline and process.poll() is None
+            time.sleep(0.2)
+        os.kill(process.pid, number)
+        _, told = process.communicate(timeout=TIMEOUT)
+    finally:
+        process.kill()
+    assert process.returncode == 0, told
+    assert "stopping" in told
+    (run,) = runs_in(tmp_path)
+    (checkpoint,) = (run / "checkpoints").iterdir()
+    state = json.loads((checkpoint / "run.json").read_text())["state"]
+    assert state["iteration"] == len(rows_of(run))
+    load_policy(run / "policy")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "says"),
+    [
+        (["resume=nowhere"], "neither a checkpoint nor a run folder"),
+        (["cluster.server_types.small.server_count=0"], "server_count"),
+        (["workflow=files", "workflow.path=nowhere.json"], "nowhere.json"),
+    ],
+)
+def test_what_only_the_world_can_tell_is_refused_too(
+    tmp_path: Path, overrides: list[str], says: str
+) -> None:
+    done = call("cluster=tiny", *overrides, folder=tmp_path)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("overrides", "says"),
+    [
+        (["agents=placer"], "agents.layout is placer"),
+        (["algo.hidden=[8]"], "algo.hidden is"),
+        ([], "give a larger one"),
+    ],
+)
+def test_a_checkpoint_of_another_kind_is_not_resumed(
+    first: Path, tmp_path: Path, overrides: list[str], says: str
+) -> None:
+    done = call(*BRIEF, "budget.iterations=2", f"resume={first}", *overrides, folder=tmp_path)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []

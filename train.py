@@ -1,0 +1,217 @@
+"""Trains schedulers: `python train.py cluster=hetero_numa algo=ppo`. See `--help`."""
+
+import contextlib
+import logging
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig
+
+from agents.command import PROJECT, StopOnSignals, plain, run
+from agents.settings import RaySettings, TrainSettings
+from env.schema import validated
+from env.sim.errors import InputError
+
+if TYPE_CHECKING:
+    from env.multi_agent import ServerlessEnv
+    from ray.rllib.algorithms.ppo import PPO
+
+# Ray, RLlib and PyTorch take seconds to import: functions do so where they need them, so that a
+# slip in a command is answered at once.
+
+
+def train(config: DictConfig) -> None:
+    """One run, from its configuration to its results."""
+    import ray
+    from env.multi_agent import ENVIRONMENT
+
+    from agents.learned.algorithms import build, policy_spaces, ppo_config, run_seed, set_progress
+    from agents.learned.checkpoint import (
+        RunState,
+        find_checkpoint,
+        load_checkpoint,
+        save_checkpoint,
+    )
+    from agents.learned.run_log import RunLog, episodes_of, measures_of
+
+    told = plain(config)
+    settings = validated(TrainSettings, told, "train")
+    folder = Path(HydraConfig.get().runtime.output_dir)
+    world = world_of(settings)
+    environment = make_environment(world)
+    spaces = policy_spaces(environment, settings.agents.share_type_policy)
+
+    # A new run, or one that goes on where a checkpoint was made.
+    state, checkpoint = RunState(), None
+    if settings.resume is not None:
+        checkpoint = find_checkpoint(settings.resume)
+        state, _ = load_checkpoint(checkpoint)
+
+    start_ray(settings.ray)
+    try:
+        algorithm = build(
+            ppo_config(
+                settings.algo,
+                settings.ray,
+                environment=ENVIRONMENT,
+                world=world,
+                spaces=spaces,
+                share_type_policy=settings.agents.share_type_policy,
+                seed=run_seed(settings.seed, state.iteration),
+            ),
+            checkpoint,
+        )
+        started = time.monotonic() - state.seconds
+        saved = state.seconds
+        progress = settings.budget.progress(state.seconds, state.iteration)
+        with RunLog(folder, spaces) as log, StopOnSignals() as stop:
+            while progress < 1 and not stop.asked:
+                # Learning rate and entropy fall with the share of the budget that is used.
+                set_progress(algorithm, progress)
+
+                # Sample a batch, learn from it.
+                result = algorithm.train()
+
+                # Count what was done, and tell.
+                seconds = time.monotonic() - started
+                measures = measures_of(result, seconds - state.seconds)
+                state.iteration += 1
+                state.env_steps += int(result["env_runners"]["num_env_steps_sampled"])
+                state.seconds = seconds
+                best = state.add_episodes(episodes_of(result), settings.checkpoint.best_over)
+                progress = settings.budget.progress(state.seconds, state.iteration)
+                log.write(measures, state, progress)
+
+                # Keep what shall outlive a crash.
+                if best:
+                    write_policy(folder / "policy_best", algorithm, environment, settings, told)
+                if seconds - saved >= 60 * settings.checkpoint.every_minutes:
+                    write_policy(folder / "policy", algorithm, environment, settings, told)
+                    save_checkpoint(algorithm, folder, state, told, settings.checkpoint.keep)
+                    saved = seconds
+
+            write_policy(folder / "policy", algorithm, environment, settings, told)
+            save_checkpoint(algorithm, folder, state, told, settings.checkpoint.keep)
+        algorithm.stop()
+    finally:
+        ray.shutdown()
+        environment.close()
+
+    print(f"results:  {folder}")
+    print(f"curves:   tensorboard --logdir {folder}")
+    print(f"evaluate: python evaluate.py policy={folder / 'policy'}")
+
+
+def check(config: DictConfig) -> None:
+    """Refuses what cannot be trained, before anything is started or written."""
+    settings = validated(TrainSettings, plain(config), "train")
+    environment = make_environment(world_of(settings))
+    environment.close()
+    if settings.resume is not None:
+        check_resume(settings, settings.resume)
+
+
+def world_of(settings: TrainSettings) -> dict[str, Any]:
+    """What the environment is built from, in plain containers: they travel to Ray's workers."""
+    from env.workloads.templates import WorkflowConfig
+
+    told = settings.model_dump(mode="json")
+    workflow = validated(WorkflowConfig, told["workflow"], "workflow").with_absolute_paths()
+    return {
+        "cluster": told["cluster"],
+        "workflow": workflow.model_dump(mode="json"),
+        "workload": told["workload"],
+        "agents": {key: told["agents"][key] for key in ("layout", "memory_tiers", "bid_levels")},
+        "objective": told["objective"],
+    }
+
+
+def make_environment(world: dict[str, Any]) -> "ServerlessEnv":
+    """An environment of this process, for its spaces and names."""
+    from env.multi_agent import ServerlessEnv
+
+    return ServerlessEnv(world)
+
+
+def check_resume(settings: TrainSettings, path: str) -> None:
+    """Refuses a checkpoint whose networks are not those of this configuration."""
+    from agents.learned.checkpoint import find_checkpoint, load_checkpoint
+
+    checkpoint = find_checkpoint(path)
+    state, before = load_checkpoint(checkpoint)
+    told = settings.model_dump(mode="json")
+    for group, keys in (("agents", tuple(told["agents"])), ("algo", ("name", "hidden"))):
+        for key in keys:
+            if before[group].get(key, told[group][key]) != told[group][key]:
+                raise InputError(
+                    f"resume: {group}.{key} is {told[group][key]}, '{checkpoint}' was made with "
+                    f"{before[group][key]}: give the same"
+                )
+    if settings.budget.progress(state.seconds, state.iteration) >= 1:
+        raise InputError(
+            f"resume: '{checkpoint}' has done {state.iteration} iterations in "
+            f"{state.seconds / 60:.1f} minutes, which is all of budget: give a larger one"
+        )
+
+
+def start_ray(settings: RaySettings) -> None:
+    """Starts or joins Ray, quietly, with this project first on the path of every worker."""
+    import ray
+    import torch
+
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    logging.getLogger("ray.rllib").setLevel(logging.ERROR)
+    # More threads than one fight over busy cores.
+    torch.set_num_threads(1)
+    runtime = dict(settings.runtime_env)
+    runtime["env_vars"] = {
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(PROJECT), os.environ.get("PYTHONPATH")])),
+        "PYTHONHASHSEED": os.environ.get("PYTHONHASHSEED", "0"),
+        "OMP_NUM_THREADS": "1",
+        **runtime.get("env_vars", {}),
+    }
+    if settings.address is not None:
+        runtime.setdefault("working_dir", str(PROJECT))
+    # Ray puts the folder it is started in before all others on its workers' path, where it could
+    # hide this project's packages behind others of the same name.
+    with contextlib.chdir(PROJECT):
+        ray.init(
+            address=settings.address or "local",
+            num_cpus=settings.num_cpus,
+            include_dashboard=False if settings.address is None else None,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            runtime_env=runtime,
+        )
+
+
+def write_policy(
+    folder: Path,
+    algorithm: "PPO",
+    environment: "ServerlessEnv",
+    settings: TrainSettings,
+    config: dict[str, Any],
+) -> None:
+    """Writes the policy as it is now, in the form that evaluation and sharing use."""
+    from agents.learned.algorithms import policy_spaces, policy_weights
+    from agents.learned.policy_file import save_policy
+    from agents.learned.set_policy import policy_sizes
+
+    spaces = policy_spaces(environment, settings.agents.share_type_policy)
+    save_policy(
+        folder,
+        weights=policy_weights(algorithm),
+        sizes={name: policy_sizes(*pair, settings.algo.hidden) for name, pair in spaces.items()},
+        features=environment.feature_names,
+        layout=settings.agents.layout,
+        memory_tiers=settings.agents.memory_tiers,
+        objective=settings.objective.model_dump(),
+        config=config,
+    )
+
+
+if __name__ == "__main__":
+    run(train, "train", check)
