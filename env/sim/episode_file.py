@@ -8,7 +8,8 @@ import gzip
 import json
 import os
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
@@ -138,7 +139,8 @@ def cluster_from_config(mapping: Mapping[str, Any], where: str) -> ClusterConfig
         InputError: one line with `where`, the key, what was found and what is allowed.
     """
     declared = validated(ClusterGroupModel, mapping, where)
-    return _located(where, declared._config, declared.server_types.items())
+    with located(where):
+        return declared._config(declared.server_types.items())
 
 
 class FunctionModel(Strict):
@@ -294,7 +296,8 @@ def read_episode(path: str | os.PathLike[str]) -> EpisodeFile:
     if not isinstance(document, dict):
         raise InputError(f"{where}: {type(document).__name__} found, a JSON object is needed")
     episode = validated(EpisodeFile, document, where)
-    _located(where, _check_references, episode)
+    with located(where):
+        _check_references(episode)
     return episode
 
 
@@ -361,20 +364,26 @@ def results_of(env: "RawEnv") -> Results:
             f"episode: {len(env.logs)} of {len(functions)} steps are recorded, "
             "RawEnv(..., record=True) is needed"
         )
+    rows = tuple(
+        FunctionTimesModel.model_validate(
+            {
+                "workflow_id": function.wf_id,
+                "function_id": function.fn_id,
+                "submission_time": function.submission_time,
+                "creation_time": function.creation_time,
+                "start_time": function.start_time,
+                "completion_time": function.completion_time,
+            }
+        )
+        for function in functions
+    )
+    ends = dict.fromkeys((row.workflow_id for row in rows), 0.0)
+    for row in rows:
+        ends[row.workflow_id] = max(ends[row.workflow_id], row.completion_time)
     return Results(
         decision_count=len(env.logs),
         decisions=tuple(_decision_model(log) for log in env.logs),
-        functions=tuple(
-            FunctionTimesModel(
-                workflow_id=function.wf_id,
-                function_id=function.fn_id,
-                submission_time=function.submission_time,
-                creation_time=function.creation_time,
-                start_time=function.start_time,
-                completion_time=function.completion_time,
-            )
-            for function in functions
-        ),
+        functions=rows,
         servers=tuple(
             ServerUseModel(
                 server_type=server_name,
@@ -387,11 +396,8 @@ def results_of(env: "RawEnv") -> Results:
             for server in servers
         ),
         total_rent=env.total_rent,
-        last_completion_time=max(function.completion_time for function in functions),
-        workflow_completion_times=tuple(
-            max(function.completion_time for function in workflow.functions)
-            for workflow in env.workload.workflows
-        ),
+        last_completion_time=max(ends.values()),
+        workflow_completion_times=tuple(ends.values()),
     )
 
 
@@ -489,10 +495,11 @@ def _one_line(error: Exception) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def _located(where: str, function: Any, *arguments: Any) -> Any:
-    """Calls `function`; what it finds wrong with the input is reported as found in `where`."""
+@contextmanager
+def located(where: str) -> Iterator[None]:
+    """What is found wrong with the input inside is reported as found in `where`."""
     try:
-        return function(*arguments)
+        yield
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
 
@@ -555,7 +562,7 @@ def _check_index(action: int, field: str, found: int, count: int) -> None:
 def _json_text(episode: EpisodeFile) -> str:
     head = _plain(episode)
     head.pop("workflows")
-    last = {key: head.pop(key) for key in ("actions", "expected") if key in head}
+    last: dict[str, Any] = {key: head.pop(key) for key in ("actions", "expected") if key in head}
     expected = last.pop("expected", None)
     workflows = ",\n".join(_workflow_text(workflow) for workflow in episode.workflows)
     parts = [json_rows(head, 1), f' "workflows": [\n{workflows}\n ]', json_rows(last, 1)]

@@ -53,7 +53,7 @@ WORKFLOW = np.dtype(
         ("completion_time", np.float64),  # of the last function; nan until then
         ("finished", np.int64),  # functions that have ended
         ("finish_bound", np.float64),  # forecast: see env/sim/forecast.py
-        ("raised_bound", np.float64),  # scratch of the forecast
+        ("raised_bound", np.float64),  # scratch of the forecast, -inf between calls
     ]
 )
 
@@ -71,6 +71,7 @@ CONTAINER = np.dtype(
         ("creation_time", np.float64),
         ("start_time", np.float64),  # nan while waiting for memory
         ("completion_time", np.float64),  # projected; exact once completed
+        ("forecast_completion", np.float64),  # waiting ones included (env/sim/forecast.py)
         ("remaining_computation", np.int64),  # at the node's clock
         ("remaining_at_next", np.int64),  # at the node's next completion
         ("next", np.int64),  # next container of the same list
@@ -97,7 +98,8 @@ NUMA_NODE = np.dtype(
         ("next_container", np.int64),
         ("last_completion", np.float64),  # valid while `projected` is 1
         ("projected", np.int64),  # 1: completion_time of all running containers is up to date
-        ("forecast", np.int64),  # 1: the same for waiting ones (env/sim/forecast.py)
+        ("forecast", np.int64),  # 1: forecast_completion of all its containers is up to date
+        ("forecast_last", np.float64),  # last of them
     ]
 )
 
@@ -174,6 +176,27 @@ TEMPLATE_FUNCTION = np.dtype(
 EDGE = np.dtype([("function", np.int64), ("data_bytes", np.int64)])
 
 ARRIVING = np.dtype([("time", np.float64), ("wf_id", np.int64), ("template", np.int64)])
+
+# What placing the current function on a node would do (env/sim/forecast.py).
+CANDIDATE = np.dtype(
+    [
+        ("feasible", np.int64),  # 1: the node has the memory at all
+        ("waits", np.int64),  # 1: it would wait for memory
+        ("cold_start_time", np.float64),
+        ("data_transfer_time", np.float64),
+        ("creation_time", np.float64),
+        ("finish_time", np.float64),  # inf where it is not feasible
+        ("rent_increase", np.float64),  # USD
+        ("delay_own", np.float64),  # growth of its workflow's finish bound / critical path
+        ("delay_others", np.float64),  # the same, summed over all other workflows
+        ("lease_left", np.float64),  # seconds, 0 without a lease
+        ("lease_left_after", np.float64),
+        ("allocated_memory", np.int64),  # MB given to running and waiting containers
+        ("parallelism", np.int64),  # threads of running and waiting containers
+        ("first_completion", np.float64),  # seconds from now, 0 on an empty node
+        ("last_completion", np.float64),
+    ]
+)
 
 # An entry of a node's projection (env/sim/numa_node.py).
 PROJECTED = np.dtype(

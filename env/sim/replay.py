@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from env.sim.episode_file import EpisodeFile, Results, json_rows, read_episode, results_of
+from env.sim.episode_file import EpisodeFile, Results, json_rows, located, read_episode, results_of
 from env.sim.errors import InputError
 from env.sim.raw_env import RawEnv
 
@@ -69,10 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         for file in files:
             episode = read_episode(file)
-            try:
+            with located(file):
                 computed = replayed(episode)
-            except InputError as error:
-                raise InputError(f"{file}: {error}") from None
             printed.append(
                 f"{{\n{json_rows({'name': episode.name} | computed.model_dump(), 1)}\n}}"
             )

@@ -88,7 +88,7 @@ def reset(state):
     for node in range(len(state.nodes)):
         reset_node(state, node)
     for slot in range(len(state.workflows)):
-        state.workflows[slot].raised_bound = 0.0
+        state.workflows[slot].raised_bound = -np.inf
     reset_containers(state)
     reset_tree(state)
     reset_workload(state)

@@ -10,7 +10,7 @@ import itertools
 import math
 import sys
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from env.sim.episode_file import (
@@ -22,6 +22,7 @@ from env.sim.episode_file import (
     NodeStatusModel,
     Results,
     ServerTypeModel,
+    located,
     read_episode,
 )
 from env.sim.errors import InputError
@@ -64,15 +65,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "each violation; exit code 1 if there is one.",
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="episode file, plain or .gz")
-    found = []
+    found: list[str] = []
     try:
         for file in parser.parse_args(arguments).files:
             episode = read_episode(file)
-            if episode.expected is None:
-                raise InputError(
-                    f"{file}: expected: missing, only a finished schedule can be checked"
-                )
-            found += [f"{file}: {line}" for line in violations(episode)]
+            with located(file):
+                found += [f"{file}: {line}" for line in violations(episode)]
     except InputError as error:
         print(error, file=sys.stderr)
         return 2
@@ -575,7 +573,7 @@ def _close(first: float, second: float) -> bool:
     return math.isclose(first, second, rel_tol=0.0, abs_tol=TOLERANCE)
 
 
-def _check_close(what: str, stated: float, due: float) -> Iterable[str]:
+def _check_close(what: str, stated: float, due: float) -> list[str]:
     return [] if _close(stated, due) else [f"{what} is {stated}, {due} is due"]
 
 

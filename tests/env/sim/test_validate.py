@@ -88,7 +88,11 @@ def _jump_the_queue(results: Any) -> None:
         ),
         (CHAIN, _shift("decisions", 3, -8.0, "cold_start_time"), ["cold_start_time is 0.0", "8.0"]),
         (CHAIN, _shift("decisions", 1, 0.4, "data_transfer_time"), ["0.5, 0.1 is due"]),
-        (CHAIN, _shift("decisions", 1, 1.0, "creation_time"), ["creation_time is 13.1"]),
+        (
+            CHAIN,
+            _shift("decisions", 1, 1.0, "creation_time"),
+            ["creation_time of the decision is 13.1"],
+        ),
         (MEMORY, _start_both_at_once, ["workflow 1", "512 MB are free, it was given 1024 MB"]),
         (MEMORY, _jump_the_queue, ["workflow 1 function 0", "starts at 13.0", "at 12.0"]),
         (MEMORY, _shift("functions", 3, 1.0, "start_time"), ["starts at 5.0", "fit at 4.0"]),
