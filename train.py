@@ -16,8 +16,9 @@ from env.schema import validated
 from env.sim.errors import InputError
 
 if TYPE_CHECKING:
-    from env.multi_agent import ServerlessEnv
     from ray.rllib.algorithms.ppo import PPO
+
+    from env.multi_agent import ServerlessEnv
 
 # Ray, RLlib and PyTorch take seconds to import: functions do so where they need them, so that a
 # slip in a command is answered at once.
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 def train(config: DictConfig) -> None:
     """One run, from its configuration to its results."""
     import ray
-    from env.multi_agent import ENVIRONMENT
+    from ray.tune.registry import register_env
 
     from agents.learned.algorithms import build, policy_spaces, ppo_config, run_seed, set_progress
     from agents.learned.checkpoint import (
@@ -36,6 +37,7 @@ def train(config: DictConfig) -> None:
         save_checkpoint,
     )
     from agents.learned.run_log import RunLog, episodes_of, measures_of
+    from env.multi_agent import ENVIRONMENT, ServerlessEnv
 
     told = plain(config)
     settings = validated(TrainSettings, told, "train")
@@ -52,6 +54,8 @@ def train(config: DictConfig) -> None:
 
     start_ray(settings.ray)
     try:
+        # Every Ray has a registry of its own, so in a sweep every run registers.
+        register_env(ENVIRONMENT, ServerlessEnv)
         algorithm = build(
             ppo_config(
                 settings.algo,

@@ -190,7 +190,7 @@ def _check_names(loader: ConfigLoader, config_name: str, job: list[str]) -> None
 def _check_option(override: Override, options: list[str]) -> None:
     chosen = override.value()
     for option in chosen if isinstance(chosen, list) else [chosen]:
-        if option is not None and str(option) not in options:
+        if str(option) not in options:
             raise InputError(
                 f"{override.key_or_group}={option}: unknown option, {nearest(str(option), options)}"
             )

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from env.reward import Objective
 from env.schema import Strict
 
 Positive = Annotated[float, Field(gt=0)]
@@ -42,19 +43,6 @@ class AgentsSettings(Strict):
                 if self.bid_levels
                 else "layout server_types needs bid_levels"
             )
-        return self
-
-
-class ObjectiveSettings(Strict):
-    """J = time_weight * mean slowdown + cost_weight * cost ratio (conf/objective)."""
-
-    time_weight: NotNegative
-    cost_weight: NotNegative
-
-    @model_validator(mode="after")
-    def _something_counts(self) -> Self:
-        if self.time_weight == self.cost_weight == 0:
-            raise ValueError("time_weight and cost_weight are both 0, at least one must be above")
         return self
 
 
@@ -146,7 +134,7 @@ class TrainSettings(Strict):
     budget: BudgetSettings
     checkpoint: CheckpointSettings
     agents: AgentsSettings
-    objective: ObjectiveSettings
+    objective: Objective
     algo: PPOSettings
     ray: RaySettings
     cluster: dict[str, Any]

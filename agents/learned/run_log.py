@@ -15,17 +15,8 @@ from torch.utils.tensorboard import SummaryWriter
 
 from agents.learned.callbacks import EPISODE_METRICS
 from agents.learned.checkpoint import RunState
+from env.reward import METRICS
 
-# What an episode reports; the environment computes it.
-EPISODE_COLUMNS = (
-    "J",
-    "slowdown",
-    "cost_ratio",
-    "makespan",
-    "rent",
-    "cold_starts",
-    "utilisation",
-)
 # Our names and RLlib's of what each policy's learner reports.
 LEARNER_METRICS = {
     "loss/{}/policy": "policy_loss",
@@ -71,7 +62,7 @@ class RunLog:
         learned = [name.format(policy) for policy in policies for name in LEARNER_METRICS]
         self._table = csv.DictWriter(
             self._file,
-            ["iteration", "env_steps", "seconds", *EPISODE_COLUMNS, "env_steps_per_s", *learned],
+            ["iteration", "env_steps", "seconds", *METRICS, "env_steps_per_s", *learned],
             extrasaction="ignore",
         )
         self._table.writeheader()

@@ -41,10 +41,13 @@ class Container:
 @compiled
 def take_container(state):
     """Index of an unused container record, NONE if there is none left."""
-    index = state.cluster[0].free_container
+    cluster = state.cluster
+    index = cluster[0].free_container
     if index != NONE:
-        state.cluster[0].free_container = state.containers[index].next
-        state.containers[index].next = NONE
+        cluster[0].free_container = state.containers[index].next
+    elif cluster[0].containers_used < len(state.containers):
+        index = cluster[0].containers_used
+        cluster[0].containers_used += 1
     return index
 
 
@@ -58,11 +61,8 @@ def give_back_container(state, index):
 @compiled
 def reset_containers(state):
     """All records unused."""
-    count = len(state.containers)
-    for index in range(count):
-        state.containers[index].next = index + 1
-    state.containers[count - 1].next = NONE
-    state.cluster[0].free_container = 0
+    state.cluster[0].free_container = NONE
+    state.cluster[0].containers_used = 0
 
 
 def write_container(state: State, index: int, container: Container) -> None:

@@ -134,7 +134,8 @@ CLUSTER = np.dtype(
         ("decisions", np.int64),
         ("queue_size", np.int64),
         ("timers_size", np.int64),
-        ("free_container", np.int64),  # head of the free list
+        ("free_container", np.int64),  # head of the list of containers given back
+        ("containers_used", np.int64),  # records that were ever taken; a prefix
         ("first_free_slot", np.int64),  # ring of free workflow slots
         ("free_slots", np.int64),
         ("arrived", np.int64),

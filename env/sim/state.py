@@ -63,11 +63,24 @@ def state_of_one_node(cpu: int, memory: int, single_core_speed: int, capacity: i
 
 
 def copy_state(state: State) -> State:
-    """An independent copy; what never changes is shared."""
+    """An independent copy: what never changes is shared, unused records are not copied."""
+    cluster = state.cluster[0]
+    used = {
+        "containers": int(cluster["containers_used"]),
+        "queue": int(cluster["queue_size"]),
+        "timers": int(cluster["timers_size"]),
+        "completed": int(state.log[0]["completed_count"]),
+    }
+    changing = []
+    for name, array in zip(records.MUTABLE, state, strict=False):
+        if name in used:
+            copy = np.empty_like(array)
+            copy[: used[name]] = array[: used[name]]
+        else:
+            copy = array.copy()
+        changing.append(copy)
     return State(
-        *(getattr(state, name).copy() for name in records.MUTABLE),
-        *state[len(records.MUTABLE) : -1],
-        np.empty_like(state.scratch),
+        *changing, *state[len(records.MUTABLE) : -1], np.empty_like(state.scratch)
     )
 
 

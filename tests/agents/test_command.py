@@ -14,6 +14,7 @@ from env.schema import validated
 BAD = {
     "a group": (["clutser=tiny"], "clutser: unknown key, did you mean 'cluster'?"),
     "an option": (["cluster=tinny"], "cluster=tinny: unknown option, did you mean 'tiny'?"),
+    "no option": (["experiment=null"], "experiment=None: unknown option"),
     "an experiment": (["experiment=smoek"], "did you mean 'smoke'?"),
     "a key": (["budget.minuts=3"], "budget.minuts: unknown key, did you mean 'budget.minutes'?"),
     "an added key": (["+algo.clp=1"], "algo.clp: unknown key, did you mean 'clip'?"),

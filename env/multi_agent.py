@@ -1,0 +1,158 @@
+"""The RLlib `MultiAgentEnv`: workflows arrive, agents place their functions, J is what they earn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium as gym
+from ray.rllib.env.multi_agent_env import MultiAgentEnv
+from ray.tune.registry import register_env
+
+from env.layouts import Action, AgentsConfig, Observation, Placement, make_layout
+from env.reward import Objective, cheapest_cost, episode_metrics, potential
+from env.schema import validated
+from env.sim.episode_file import cluster_from_config
+from env.sim.forecast import update_finish_bounds
+from env.sim.raw_env import RawEnv
+from env.workloads.generator import WorkloadConfig, WorkloadGenerator, training_seed
+from env.workloads.templates import WorkflowConfig
+
+ENV_NAME = "serverless-v1"
+"""Its version rises whenever the same actions would give other observations or rewards."""
+
+
+class ServerlessEnv(MultiAgentEnv):
+    """One cluster under a stream of workflows.
+
+    Every step is one turn: the agents that got an observation act. When a turn completes a
+    placement, the simulator plays on to the next function, and every agent earns the fall of the
+    potential (see env/reward.py): the return of each over an episode is -(J - time_weight).
+
+    Args:
+        config: plain mappings by config group: `cluster`, `workflow`, `workload`, `agents`,
+            `objective`, and `seed`, the seed of the training episodes. RLlib's `EnvContext` adds the
+            number of the worker.
+
+    Raises:
+        InputError: a group does not validate.
+    """
+
+    metadata = {"render_modes": ["ansi"], "name": ENV_NAME}
+    render_mode = "ansi"
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.cluster_config = cluster_from_config(config["cluster"], "cluster")
+        self.objective = validated(Objective, config["objective"], "objective")
+        agents = validated(AgentsConfig, config["agents"], "agents")
+        self.generator = WorkloadGenerator(
+            validated(WorkflowConfig, config["workflow"], "workflow"),
+            validated(WorkloadConfig, config["workload"], "workload"),
+            self.cluster_config.single_core_speed,
+        )
+        self.layout = make_layout(agents, self.objective, self.cluster_config, see_future=True)
+        self._seed = int(config["seed"])
+        self._stream = (int(getattr(config, "worker_index", 0)), 0)
+        self._episode = 0
+        members = self.layout.agents
+        self.possible_agents = list(members)
+        self.agents = list(members)
+        self.observation_spaces = {name: agent.observation_space for name, agent in members.items()}
+        self.action_spaces = {name: agent.action_space for name, agent in members.items()}
+        self.raw_env: RawEnv | None = None
+
+    def get_observation_space(self, agent_id: str) -> gym.Space:
+        """Dict of `context`, `items`, `mask` and `critic`; see `Agent.observation_space`."""
+        return self.observation_spaces[agent_id]
+
+    def get_action_space(self, agent_id: str) -> gym.Space:
+        """See `Agent.action_space`."""
+        return self.action_spaces[agent_id]
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Observation], dict[str, Any]]:
+        """Starts the next episode of the stream; a seed starts the stream that it names.
+
+        `options={"workload": EpisodeWorkload}` plays that workload instead of drawing one.
+        """
+        if seed is not None:
+            self._seed, self._stream, self._episode = int(seed), (0, 0), 0
+        workload = (options or {}).get("workload")
+        if workload is None:
+            sequence = training_seed(self._seed, *self._stream, self._episode)
+            workload = self.generator.training_episode(sequence)
+        self._episode += 1
+        self.raw_env = RawEnv(workload.arrival_times, workload.templates, self.cluster_config)
+        self._cheapest = cheapest_cost(self.raw_env.state)
+        self._potential = self.objective.time_weight
+        self.layout.reset(self.raw_env)
+        self.agents = list(self.possible_agents)
+        return self.layout.start(), {}
+
+    def step(
+        self, action_dict: dict[str, Action]
+    ) -> tuple[dict, dict[str, float], dict[str, bool], dict[str, bool], dict]:
+        """Plays one turn.
+
+        Args:
+            action_dict: an action of every agent that got an observation.
+
+        Returns:
+            observations of the agents that act next; rewards of all agents when a function was
+            placed; terminated and truncated flags; infos, which hold `episode_metrics` at the end.
+        """
+        assert self.raw_env is not None, "reset the environment first"
+        turn = self.layout.act(action_dict)
+        if not isinstance(turn, Placement):
+            return turn, {}, {"__all__": False}, {"__all__": False}, {}
+        self.raw_env.step(*self.raw_env.place_of(turn.node), turn.memory_alloc)
+        reward = self._earn()
+        rewards = dict.fromkeys(self.possible_agents, reward)
+        if not self.raw_env.done:
+            return self.layout.start(), rewards, {"__all__": False}, {"__all__": False}, {}
+        metrics = episode_metrics(self.raw_env, self.objective)
+        observations = {
+            name: agent.blank_observation() for name, agent in self.layout.agents.items()
+        }
+        infos = {name: {"episode_metrics": metrics} for name in self.possible_agents}
+        terminateds = dict.fromkeys([*self.possible_agents, "__all__"], True)
+        truncateds = dict.fromkeys([*self.possible_agents, "__all__"], False)
+        self.agents = []
+        return observations, rewards, terminateds, truncateds, infos
+
+    def render(self) -> str:
+        """The cluster at this moment, a line a NUMA node."""
+        assert self.raw_env is not None, "reset the environment first"
+        env = self.raw_env
+        function = env.current_function
+        lines = [
+            f"time {env.time:.1f} s, rent {env.total_rent:.2f} USD, decisions {env.decisions}, "
+            f"next {function if function else 'none, the episode is over'}"
+        ]
+        for name, servers in env.cluster.servers.items():
+            for server in servers:
+                lease = max(0.0, server.expiration_time - env.time)
+                for node in server.numa_nodes:
+                    status = node.status_at(env.time)
+                    lines.append(
+                        f"{name:>12} {server.server_id:>4} node {node.node_id}: "
+                        f"load {status.load:5.2f}, free {status.free_memory:>7} MB, "
+                        f"running {len(node.running_containers):>3}, "
+                        f"waiting {len(node.waiting_containers):>3}, lease left {lease:7.1f} s"
+                    )
+        return "\n".join(lines)
+
+    def _earn(self) -> float:
+        assert self.raw_env is not None
+        state = self.raw_env.state
+        update_finish_bounds(state)
+        weights = self.objective.time_weight, self.objective.cost_weight
+        potential_now = float(potential(state, *weights, self._cheapest))
+        reward = self._potential - potential_now
+        self._potential = potential_now
+        return reward
+
+
+register_env(ENV_NAME, ServerlessEnv)

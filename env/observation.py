@@ -1,0 +1,356 @@
+"""What agents see: named, normalised, finite features of the simulator's state.
+
+Seconds enter as log(1 + t) / 8 (8 is about the logarithm of an hour), ratios without an upper bound
+as log(1 + x); every value is clipped to [-LIMIT, LIMIT]. The names are stored with a policy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from pydantic import Field
+
+from env.reward import Objective, cheapest_cost
+from env.schema import Strict
+from env.sim.forecast import forecast, update_finish_bounds
+from env.sim.jit import compiled
+from env.sim.numa_node import INF
+from env.sim.records import CANDIDATE, NONE, State
+from env.sim.workload import declared
+
+LIMIT: Final = 10.0
+
+CONTEXT_FEATURES: Final = (
+    "best_time",  # seconds of the function at full speed, log
+    "parallelism",  # / cores of the largest node
+    "memory_req",  # / memory of the largest node
+    "upward_rank",  # seconds, log
+    "critical_path_left",  # upward rank / critical path of the workflow, 0 to 1
+    "workflow_elapsed",  # seconds since its arrival / critical path, log
+    "workflow_delay",  # (finish bound - arrival) / critical path, log (0 is the best)
+    "slack",  # how much later it could be without moving the finish bound / critical path
+    "queue_length",  # submitted functions, log
+    "active_workflows",  # log
+    "leased_cores",  # share of all cores under a lease
+    "backlog",  # operations left in containers / capacity of all cores, seconds, log
+    "work_share",  # the function's work / mean work of the workflows that have arrived
+    "memory_ratio",  # the memory tier if it has been chosen, else 1
+)
+
+TIER_FEATURES: Final = (
+    "ratio",  # of the memory that the function needs
+    "feasible_nodes",  # share of NUMA nodes that have it
+)  # then NODE_FEATURES of the node with the smallest greedy score
+
+TYPE_FEATURES: Final = (
+    "nodes",  # number of NUMA nodes, log
+    "leased_nodes",  # share under a lease
+    "idle_nodes",  # share under a lease and empty
+)  # then NODE_FEATURES of the type's node with the smallest greedy score
+
+NODE_FEATURES: Final = (
+    "cores",  # / cores of the largest node
+    "memory",  # / memory of the largest node
+    "core_price",  # cheapest price of a core-second / price here, 0 to 1
+    "load",  # threads of its containers / cores
+    "free_memory",  # share not given to its containers; negative with a queue
+    "first_completion",  # seconds until, log
+    "last_completion",  # seconds until, log
+    "waiting",  # containers waiting for memory, log
+    "lease_left",  # hours
+    "cold",  # 1: a cold start would be due
+    "transfer",  # seconds to fetch the predecessors' data, log
+    "feasible",  # 1: it has the memory
+    "waits",  # 1: this function would wait for memory
+    "finish_delay",  # forecast finish - best possible finish, seconds, log
+    "finish_delay_relative",  # the same / critical path, log
+    "delay_own",  # growth of the own workflow's slowdown, log
+    "delay_others",  # growth of the other workflows' slowdowns, log
+    "rent_increase",  # / mean cheapest cost of an arrived workflow, log
+    "lease_left_after",  # hours
+    "finish_delay_over_best",  # finish_delay_relative less that of the best node
+    "delay_over_best",  # delay_own + delay_others less those of the best node
+    "rent_over_best",  # rent_increase less that of the best node
+    "score_over_best",  # greedy score less the smallest, log
+    "best_score",  # 1: it has the smallest greedy score
+)
+
+CRITIC_FEATURES: Final = (
+    "workflows",  # log of their number in the episode
+    "workflows_to_come",  # share
+    "work_to_come",  # share of all work
+    "work",  # seconds of all work on all cores, log
+    "next_arrival",  # seconds until, log
+    "second_arrival",  # seconds until, log
+    "next_work",  # work of the next workflow / all work
+    "elapsed",  # seconds, log
+    "paid",  # rent so far / all work at the cheapest price, log
+    "slowdown",  # mean slowdown so far, as in the potential, log
+)
+
+
+class ScoreWeights(Strict):
+    """Weights of the greedy score that two node features are made of.
+
+    score = finish * finish_delay / critical path + delay * time_weight * (delay_own + delay_others)
+    + rent * cost_weight * rent_increase / mean cheapest cost of an arrived workflow
+    """
+
+    finish: float = Field(ge=0)
+    delay: float = Field(ge=0)
+    rent: float = Field(ge=0)
+
+
+@compiled
+def log_seconds(seconds):
+    """Seconds on a logarithmic scale, an hour near 1."""
+    return np.log1p(max(0.0, seconds)) / 8.0
+
+
+@compiled
+def clip(value):
+    """Within the limits of every feature."""
+    return min(LIMIT, max(-LIMIT, value))
+
+
+@compiled
+def workflow_cost(state):
+    """USD: mean cheapest cost of a workflow that has arrived."""
+    cluster = state.cluster[0]
+    return cluster.arrived_work / cluster.arrived * cluster.core_second_price
+
+
+@compiled
+def greedy_scores(state, candidates, weights, scores):
+    """Fills `scores` (N,) of the current function's candidates; inf where it is not feasible.
+
+    Args:
+        weights: (finish, delay * time_weight, rent * cost_weight).
+    """
+    function = state.queue[0].index
+    known = declared(state, function)
+    slot = function // state.cluster[0].functions_per_slot
+    critical_path = state.templates[state.workflows[slot].template].critical_path
+    best_finish = state.cluster[0].time + state.template_functions[known].best_time
+    unit = workflow_cost(state)
+    for node in range(len(candidates)):
+        if candidates[node].feasible == 0:
+            scores[node] = INF
+            continue
+        finish_delay = (candidates[node].finish_time - best_finish) / critical_path
+        delay = candidates[node].delay_own + candidates[node].delay_others
+        scores[node] = (
+            weights[0] * finish_delay
+            + weights[1] * delay
+            + weights[2] * candidates[node].rent_increase / unit
+        )
+
+
+@compiled
+def write_context(state, out):
+    """CONTEXT_FEATURES of the current function and the workload into `out`."""
+    cluster = state.cluster[0]
+    function = state.queue[0].index
+    known = state.template_functions[declared(state, function)]
+    slot = function // cluster.functions_per_slot
+    workflow = state.workflows[slot]
+    critical_path = state.templates[workflow.template].critical_path
+    largest_memory = 0
+    cores = 0
+    leased = 0
+    backlog = 0.0
+    capacity = 0
+    for node in range(len(state.nodes)):
+        largest_memory = max(largest_memory, state.nodes[node].memory)
+        cores += state.nodes[node].cpu
+        capacity += state.nodes[node].computing_capacity
+        if state.servers[state.nodes[node].server].expiration_time > cluster.time:
+            leased += state.nodes[node].cpu
+        for head in (state.nodes[node].first_running, state.nodes[node].first_waiting):
+            index = head
+            while index != NONE:
+                backlog += state.containers[index].remaining_computation
+                index = state.containers[index].next
+    speed = cluster.single_core_speed
+    work = known.computation / speed
+    out[0] = clip(log_seconds(known.best_time))
+    out[1] = clip(known.parallelism / cluster.largest_node_cpu)
+    out[2] = clip(known.memory_req / largest_memory)
+    out[3] = clip(log_seconds(known.upward_rank))
+    out[4] = clip(known.upward_rank / critical_path)
+    out[5] = clip(np.log1p((cluster.time - workflow.arrival_time) / critical_path))
+    expected = (workflow.finish_bound - workflow.arrival_time) / critical_path
+    out[6] = clip(np.log(max(1.0, expected)))
+    slack = workflow.finish_bound - cluster.time - known.upward_rank
+    out[7] = clip(max(0.0, slack) / critical_path)
+    out[8] = clip(np.log1p(cluster.queue_size - 1) / 4.0)
+    out[9] = clip(np.log1p(cluster.arrived - cluster.finished_workflows) / 4.0)
+    out[10] = leased / cores
+    out[11] = clip(log_seconds(backlog / capacity))
+    out[12] = clip(work / (cluster.arrived_work / cluster.arrived))
+    out[13] = 1.0
+
+
+@compiled
+def write_nodes(state, candidates, scores, out):
+    """NODE_FEATURES of every candidate into `out` (N, I)."""
+    cluster = state.cluster[0]
+    function = state.queue[0].index
+    known = state.template_functions[declared(state, function)]
+    slot = function // cluster.functions_per_slot
+    critical_path = state.templates[state.workflows[slot].template].critical_path
+    best_finish = cluster.time + known.best_time
+    unit = workflow_cost(state)
+    largest_memory = 0
+    least_finish = least_delay = least_rent = least_score = INF
+    for node in range(len(candidates)):
+        largest_memory = max(largest_memory, state.nodes[node].memory)
+        if candidates[node].feasible == 1:
+            least_finish = min(least_finish, candidates[node].finish_time)
+            delay = candidates[node].delay_own + candidates[node].delay_others
+            least_delay = min(least_delay, delay)
+            least_rent = min(least_rent, candidates[node].rent_increase)
+            least_score = min(least_score, scores[node])
+    for node in range(len(candidates)):
+        hardware = state.nodes[node]
+        server = state.servers[hardware.server]
+        candidate = candidates[node]
+        row = out[node]
+        price = server.hourly_rate / 3600.0 / (server.node_count * hardware.cpu)
+        price *= cluster.single_core_speed / hardware.single_core_speed
+        row[0] = hardware.cpu / cluster.largest_node_cpu
+        row[1] = hardware.memory / largest_memory
+        row[2] = cluster.core_second_price / price if price > 0.0 else 1.0
+        row[3] = clip(candidate.parallelism / hardware.cpu)
+        row[4] = clip(1.0 - candidate.allocated_memory / hardware.memory)
+        row[5] = clip(log_seconds(candidate.first_completion))
+        row[6] = clip(log_seconds(candidate.last_completion))
+        row[7] = clip(np.log1p(hardware.waiting_count))
+        row[8] = clip(candidate.lease_left / 3600.0)
+        row[9] = 1.0 if candidate.cold_start_time > 0.0 else 0.0
+        row[10] = clip(log_seconds(candidate.data_transfer_time))
+        row[11] = candidate.feasible
+        row[12] = candidate.waits
+        if candidate.feasible == 0:
+            row[13:] = 0.0
+            continue
+        delay = candidate.delay_own + candidate.delay_others
+        finish_delay = max(0.0, candidate.finish_time - best_finish)
+        rent = candidate.rent_increase / unit
+        row[13] = clip(log_seconds(finish_delay))
+        row[14] = clip(np.log1p(finish_delay / critical_path))
+        row[15] = clip(np.log1p(candidate.delay_own))
+        row[16] = clip(np.log1p(candidate.delay_others))
+        row[17] = clip(np.log1p(rent))
+        row[18] = clip(candidate.lease_left_after / 3600.0)
+        row[19] = clip(np.log1p((candidate.finish_time - least_finish) / critical_path))
+        row[20] = clip(np.log1p(delay - least_delay))
+        row[21] = clip(np.log1p((candidate.rent_increase - least_rent) / unit))
+        row[22] = clip(np.log1p(10.0 * (scores[node] - least_score)))
+        row[23] = 1.0 if scores[node] == least_score else 0.0
+
+
+@compiled
+def write_critic(state, cheapest, out):
+    """CRITIC_FEATURES into `out`: the future of the episode, for the value function alone."""
+    cluster = state.cluster[0]
+    count = len(state.arrivals)
+    work = 0.0
+    to_come = 0.0
+    capacity = 0
+    for position in range(count):
+        own = state.templates[state.arrivals[position].template].work
+        work += own
+        if position >= cluster.arrived:
+            to_come += own
+    for node in range(len(state.nodes)):
+        capacity += state.nodes[node].computing_capacity
+    slowdown = cluster.finished_slowdown + cluster.active_slowdown + (count - cluster.arrived)
+    out[0] = clip(np.log1p(count))
+    out[1] = (count - cluster.arrived) / count
+    out[2] = to_come / work
+    out[3] = clip(log_seconds(work * cluster.single_core_speed / capacity))
+    out[4] = out[5] = out[6] = 0.0
+    if cluster.arrived < count:
+        out[4] = clip(log_seconds(state.arrivals[cluster.arrived].time - cluster.time))
+        out[6] = state.templates[state.arrivals[cluster.arrived].template].work / work
+    if cluster.arrived + 1 < count:
+        out[5] = clip(log_seconds(state.arrivals[cluster.arrived + 1].time - cluster.time))
+    out[7] = clip(log_seconds(cluster.time))
+    out[8] = clip(np.log1p(cluster.total_rent / cheapest))
+    out[9] = clip(np.log1p(slowdown / count))
+
+
+@compiled
+def memory_tier(memory_req, ratio):
+    """MB of a tier: the ratio of what a function needs, rounded up."""
+    return int(np.ceil(memory_req * ratio))
+
+
+@dataclass
+class Observer:
+    """Buffers and weights for observing one episode.
+
+    Attributes:
+        candidates: (K, N) CANDIDATE, by memory tier.
+        scores: (K, N) greedy scores.
+        nodes: (K, N, I) float32 NODE_FEATURES.
+        context: (C,) float32 CONTEXT_FEATURES.
+    """
+
+    state: State
+    tiers: tuple[float, ...]
+    objective: Objective
+    weights: ScoreWeights
+
+    def __post_init__(self) -> None:
+        shape = (len(self.tiers), len(self.state.nodes))
+        self.candidates = np.zeros(shape, CANDIDATE)
+        self.scores = np.zeros(shape)
+        self.nodes = np.zeros((*shape, len(NODE_FEATURES)), np.float32)
+        self.context = np.zeros(len(CONTEXT_FEATURES), np.float32)
+        self.cheapest = cheapest_cost(self.state)
+        self._score_weights = np.array(
+            [
+                self.weights.finish,
+                self.weights.delay * self.objective.time_weight,
+                self.weights.rent * self.objective.cost_weight,
+            ]
+        )
+
+    def observe_workload(self) -> None:
+        """Brings the context up to date; needed before `observe_nodes` at every decision."""
+        update_finish_bounds(self.state)
+        write_context(self.state, self.context)
+
+    def observe_nodes(self, tier: int) -> None:
+        """Brings candidates, scores and node features of a memory tier up to date."""
+        observe_nodes(
+            self.state,
+            self.memory_alloc(tier),
+            self._score_weights,
+            self.candidates[tier],
+            self.scores[tier],
+            self.nodes[tier],
+        )
+
+    def memory_alloc(self, tier: int) -> int:
+        """MB that a tier gives to the current function."""
+        memory_req = self.state.functions[self.state.queue[0]["index"]]["memory_req"]
+        return int(memory_tier(int(memory_req), self.tiers[tier]))
+
+    def critic(self) -> np.ndarray:
+        """(V,) float32 CRITIC_FEATURES."""
+        out = np.zeros(len(CRITIC_FEATURES), np.float32)
+        write_critic(self.state, self.cheapest, out)
+        return out
+
+
+@compiled
+def observe_nodes(state, memory_alloc, weights, candidates, scores, out):
+    """Forecast, greedy scores and NODE_FEATURES of the current function with `memory_alloc` MB."""
+    forecast(state, memory_alloc, candidates)
+    greedy_scores(state, candidates, weights, scores)
+    write_nodes(state, candidates, scores, out)

@@ -1,0 +1,115 @@
+"""The objective J, the shaped reward that adds up to it, and the metrics of an episode.
+
+J = time_weight * mean slowdown + cost_weight * cost ratio. The slowdown of a workflow is its flow
+time / its critical path at full speed; the cost ratio is rent / all work at the cheapest
+core-second of the cluster.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from env.schema import Strict
+from env.sim.jit import compiled
+from env.sim.raw_env import RawEnv
+from env.sim.records import State
+
+NotNegative = Annotated[float, Field(ge=0)]
+
+METRICS = (
+    "J",
+    "slowdown",
+    "slowdown_p95",
+    "cost_ratio",
+    "makespan",
+    "rent",
+    "cold_starts",
+    "utilisation",
+    "overcommits",
+    "decisions",
+)
+
+
+class Objective(Strict):
+    """Config group `objective`: what a second of slowdown is worth against a dollar."""
+
+    time_weight: NotNegative
+    cost_weight: NotNegative
+
+    @model_validator(mode="after")
+    def _something_counts(self) -> Self:
+        if self.time_weight == self.cost_weight == 0:
+            raise ValueError("time_weight and cost_weight are both 0, at least one must be above")
+        return self
+
+
+def cheapest_cost(state: State) -> float:
+    """USD of all work of the episode at the cheapest core-second of the cluster."""
+    work = state.templates["work"][state.arrivals["template"]].sum()
+    return float(work * state.cluster[0]["core_second_price"])
+
+
+@compiled
+def potential(state, time_weight, cost_weight, cheapest):
+    """J as far as it is known now: finish bounds stand in for what has not finished.
+
+    Finish bounds have to be up to date. A workflow that has not arrived counts with slowdown 1, so
+    the potential is time_weight at the start and J at the end; the reward of a step is the fall of
+    the potential, and an episode's undiscounted return is -(J - time_weight).
+    """
+    cluster = state.cluster[0]
+    count = len(state.arrivals)
+    slowdown = cluster.finished_slowdown + cluster.active_slowdown + (count - cluster.arrived)
+    return time_weight * slowdown / count + cost_weight * cluster.total_rent / cheapest
+
+
+def slowdowns(env: RawEnv) -> np.ndarray:
+    """(W,) slowdown of every workflow of a finished episode.
+
+    Raises:
+        InputError: records of a workflow have been recycled.
+    """
+    critical_paths = critical_path_of(env)
+    return np.array(
+        [
+            (workflow.completion_time - workflow.arrival_time) / critical_paths[workflow.wf_id]
+            for workflow in env.workload.workflows
+        ]
+    )
+
+
+def critical_path_of(env: RawEnv) -> np.ndarray:
+    """(W,) seconds of the critical path of every workflow at full speed."""
+    arrivals = env.state.arrivals
+    lengths = np.empty(len(arrivals))
+    lengths[arrivals["wf_id"]] = env.state.templates["critical_path"][arrivals["template"]]
+    return lengths
+
+
+def episode_metrics(env: RawEnv, objective: Objective) -> dict[str, float]:
+    """What a finished episode came to, by the names in `METRICS`.
+
+    Units: makespan in seconds from 0 to the last completion, rent in USD, utilisation as work done
+    / core-seconds rented; the rest are ratios and counts.
+    """
+    state = env.state
+    slowdown = slowdowns(env)
+    cost_ratio = env.total_rent / cheapest_cost(state)
+    cores = np.bincount(state.nodes["server"], weights=state.nodes["cpu"])
+    rented = float((state.servers["hours_rented"] * cores).sum() * 3600.0)
+    work = float(state.templates["work"][state.arrivals["template"]].sum())
+    return {
+        "J": objective.time_weight * float(slowdown.mean()) + objective.cost_weight * cost_ratio,
+        "slowdown": float(slowdown.mean()),
+        "slowdown_p95": float(np.percentile(slowdown, 95)),
+        "cost_ratio": cost_ratio,
+        "makespan": env.time,
+        "rent": env.total_rent,
+        "cold_starts": float(env.cold_starts),
+        "utilisation": work / rented,
+        "overcommits": float(env.overcommits),
+        "decisions": float(env.decisions),
+    }
