@@ -37,7 +37,7 @@ def train(config: DictConfig) -> None:
         save_checkpoint,
     )
     from agents.learned.run_log import RunLog, episodes_of, measures_of
-    from env.multi_agent import ENVIRONMENT, ServerlessEnv
+    from env.multi_agent import ENV_NAME, ServerlessEnv
 
     told = plain(config)
     settings = validated(TrainSettings, told, "train")
@@ -55,12 +55,12 @@ def train(config: DictConfig) -> None:
     start_ray(settings.ray)
     try:
         # Every Ray has a registry of its own, so in a sweep every run registers.
-        register_env(ENVIRONMENT, ServerlessEnv)
+        register_env(ENV_NAME, ServerlessEnv)
         algorithm = build(
             ppo_config(
                 settings.algo,
                 settings.ray,
-                environment=ENVIRONMENT,
+                environment=ENV_NAME,
                 world=world,
                 spaces=spaces,
                 share_type_policy=settings.agents.share_type_policy,
@@ -125,11 +125,8 @@ def world_of(settings: TrainSettings) -> dict[str, Any]:
     told = settings.model_dump(mode="json")
     workflow = validated(WorkflowConfig, told["workflow"], "workflow").with_absolute_paths()
     return {
-        "cluster": told["cluster"],
+        **{key: told[key] for key in ("cluster", "workload", "agents", "objective", "seed")},
         "workflow": workflow.model_dump(mode="json"),
-        "workload": told["workload"],
-        "agents": {key: told["agents"][key] for key in ("layout", "memory_tiers", "bid_levels")},
-        "objective": told["objective"],
     }
 
 
@@ -201,7 +198,7 @@ def write_policy(
 ) -> None:
     """Writes the policy as it is now, in the form that evaluation and sharing use."""
     from agents.learned.algorithms import policy_spaces, policy_weights
-    from agents.learned.policy_file import save_policy
+    from agents.learned.policy_file import features_of, save_policy
     from agents.learned.set_policy import policy_sizes
 
     spaces = policy_spaces(environment, settings.agents.share_type_policy)
@@ -209,7 +206,7 @@ def write_policy(
         folder,
         weights=policy_weights(algorithm),
         sizes={name: policy_sizes(*pair, settings.algo.hidden) for name, pair in spaces.items()},
-        features=environment.feature_names,
+        features=features_of(environment.layout),
         layout=settings.agents.layout,
         memory_tiers=settings.agents.memory_tiers,
         objective=settings.objective.model_dump(),

@@ -2,8 +2,9 @@
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
+from env.layouts import AgentsConfig
 from env.reward import Objective
 from env.schema import Strict
 
@@ -11,39 +12,6 @@ Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
 Count = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0, le=1)]
-
-
-class AgentsSettings(Strict):
-    """Who decides what (conf/agents).
-
-    Attributes:
-        layout: `placer`, `hierarchical` or `server_types`.
-        memory_tiers: ratios of a function's memory_req that can be given, ascending.
-        bid_levels: how many bids a server type can choose from; layout server_types alone.
-        share_type_policy: one policy for all server types, or one each.
-    """
-
-    layout: Literal["placer", "hierarchical", "server_types"]
-    memory_tiers: Annotated[tuple[Positive, ...], Field(min_length=1)]
-    bid_levels: Annotated[int, Field(ge=2)] | None = None
-    share_type_policy: bool = True
-
-    @field_validator("memory_tiers")
-    @classmethod
-    def _ascending(cls, tiers: tuple[float, ...]) -> tuple[float, ...]:
-        if list(tiers) != sorted(set(tiers)):
-            raise ValueError(f"tiers must ascend without repeats, found {list(tiers)}")
-        return tiers
-
-    @model_validator(mode="after")
-    def _bids(self) -> Self:
-        if (self.layout == "server_types") != (self.bid_levels is not None):
-            raise ValueError(
-                f"bid_levels is for layout server_types alone, layout is {self.layout}"
-                if self.bid_levels
-                else "layout server_types needs bid_levels"
-            )
-        return self
 
 
 class PPOSettings(Strict):
@@ -133,7 +101,7 @@ class TrainSettings(Strict):
     resume: str | None
     budget: BudgetSettings
     checkpoint: CheckpointSettings
-    agents: AgentsSettings
+    agents: AgentsConfig
     objective: Objective
     algo: PPOSettings
     ray: RaySettings

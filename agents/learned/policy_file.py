@@ -19,6 +19,8 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from agents.learned.network import PolicySizes, SetPolicyNetwork
+from env.layouts import Layout
+from env.observation import CONTEXT_FEATURES
 from env.schema import Strict, validated
 from env.sim.errors import InputError
 
@@ -177,6 +179,14 @@ class Columns:
 
     context: list[int]
     items: list[int]
+
+
+def features_of(layout: Layout) -> dict[str, dict[str, tuple[str, ...]]]:
+    """The names of what each kind of agent of a layout sees: `context` and `items`."""
+    return {
+        agent.kind: {"context": CONTEXT_FEATURES, "items": agent.item_features}
+        for agent in layout.agents.values()
+    }
 
 
 def kind_of(agent: str) -> str:

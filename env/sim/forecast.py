@@ -21,9 +21,9 @@ from env.sim.numa_node import (
     speed_share,
     write_entry,
 )
-from env.sim.raw_env import transfer_seconds
+from env.sim.raw_env import chain_after
 from env.sim.records import CANDIDATE, NONE
-from env.sim.server import cold_start_time, lease_hours
+from env.sim.server import HOUR, cold_start_time, lease_hours
 from env.sim.workload import declared
 
 if TYPE_CHECKING:
@@ -67,21 +67,12 @@ def forecast_node(state, node):
 
 
 @compiled
-def chain_after(state, function):
-    """Seconds of the longest chain of best times behind a function."""
-    known = state.template_functions[declared(state, function)]
-    return known.upward_rank - known.best_time
-
-
-@compiled
 def raise_bounds(state, index):
     """Raises finish bounds by the containers of a list, `index` being its head."""
     containers, workflows = state.containers, state.workflows
-    per_slot = state.cluster[0].functions_per_slot
     while index != NONE:
-        function = containers[index].function
-        bound = containers[index].forecast_completion + chain_after(state, function)
-        slot = function // per_slot
+        bound = containers[index].forecast_completion + containers[index].chain_after
+        slot = containers[index].slot
         if bound > workflows[slot].finish_bound:
             workflows[slot].finish_bound = bound
         index = containers[index].next
@@ -121,20 +112,49 @@ def forecast(state, memory_alloc, candidates):
     Finish bounds have to be up to date (`update_finish_bounds`).
     """
     function = state.queue[0].index
+    sum_sources(state, function)
+    after = chain_after(state, function)
     for node in range(len(state.nodes)):
-        forecast_candidate(state, function, node, memory_alloc, candidates)
+        forecast_candidate(state, function, after, node, memory_alloc, candidates[node])
 
 
 @compiled
-def forecast_candidate(state, function, node, memory_alloc, candidates):
-    """What placing `function` on `node` with `memory_alloc` MB would do."""
-    nodes, functions, scratch = state.nodes, state.functions, state.scratch
-    time = state.cluster[0].time
+def sum_sources(state, function):
+    """Adds up the bytes that wait for a function, by the node and the server that hold them."""
+    nodes, servers, cluster = state.nodes, state.servers, state.cluster
+    cluster[0].source_bytes = 0.0
+    for node in range(len(nodes)):
+        nodes[node].source_bytes = 0.0
+    for server in range(len(servers)):
+        servers[server].source_bytes = 0.0
+    known = declared(state, function)
+    first = function - state.functions[function].fn_id
+    begin = state.template_functions[known].first_predecessor
+    for edge in range(begin, begin + state.template_functions[known].predecessor_count):
+        source = state.functions[first + state.predecessors[edge].function].node
+        data_bytes = state.predecessors[edge].data_bytes
+        nodes[source].source_bytes += data_bytes
+        servers[nodes[source].server].source_bytes += data_bytes
+        cluster[0].source_bytes += data_bytes
+
+
+@compiled
+def forecast_candidate(state, function, after, node, memory_alloc, candidate):
+    """What placing `function` on `node` with `memory_alloc` MB would do.
+
+    `after` is the longest chain of best times behind the function.
+    """
+    nodes, functions, cluster = state.nodes, state.functions, state.cluster
+    time = cluster[0].time
     server = nodes[node].server
     end = state.servers[server].expiration_time
-    candidate = candidates[node]
     cold = cold_start_time(state, server, time)
-    transfer = transfer_seconds(state, function, node)
+    near, around = nodes[node].source_bytes, state.servers[server].source_bytes
+    transfer = (
+        near / cluster[0].memory_bandwidth
+        + (around - near) / cluster[0].numa_bandwidth
+        + (cluster[0].source_bytes - around) / cluster[0].network_bandwidth
+    )
     clock = time + cold if cold > 0.0 else nodes[node].clock
     creation = max(clock, time) + transfer
     busy = nodes[node].running_count > 0
@@ -144,95 +164,100 @@ def forecast_candidate(state, function, node, memory_alloc, candidates):
     candidate.cold_start_time = cold
     candidate.data_transfer_time = transfer
     candidate.creation_time = creation
+    candidate.delay_own = 0.0
+    candidate.delay_others = 0.0
     candidate.lease_left = max(0.0, end - time)
+    candidate.allocated_memory = nodes[node].allocated_memory + nodes[node].waiting_memory
+    candidate.parallelism = nodes[node].parallelism
     candidate.first_completion = nodes[node].next_completion - time if busy else 0.0
     candidate.last_completion = last_before - time
-    running = gather(state, node)
-    total = gather_waiting(state, node, running)
-    allocated = 0
-    parallelism = 0
-    for i in range(total):
-        allocated += scratch[i].memory
-        parallelism += scratch[i].parallelism
-    candidate.allocated_memory = allocated
-    candidate.parallelism = parallelism
     if candidate.feasible == 0:
         candidate.finish_time = INF
         candidate.rent_increase = 0.0
-        candidate.delay_own = 0.0
-        candidate.delay_others = 0.0
         candidate.lease_left_after = candidate.lease_left
         return
     cpu, core_speed = nodes[node].cpu, nodes[node].single_core_speed
     ratio = min(1.0, memory_alloc / functions[function].memory_req)
     own = functions[function].parallelism
-    per_slot = state.cluster[0].functions_per_slot
-    candidate.delay_others = 0.0
-    if parallelism + own <= max(cpu, own) and allocated + memory_alloc <= nodes[node].memory:
+    fits = candidate.allocated_memory + memory_alloc <= nodes[node].memory
+    if fits and (nodes[node].parallelism + own <= cpu or not busy):
         # Nobody shares a core and nobody waits: the others do not notice.
         speed = container_speed(ratio, speed_share(own, cpu, core_speed), own)
         finish = creation + functions[function].computation / speed
         last = max(last_before, finish)
-        slot = function // per_slot
-        bound = finish + chain_after(state, function)
-        growth = max(0.0, bound - state.workflows[slot].finish_bound)
-        critical_path = state.templates[state.workflows[slot].template].critical_path
-        candidate.delay_own = growth / critical_path
+        workflow = state.workflows[function // cluster[0].functions_per_slot]
+        growth = max(0.0, finish + after - workflow.finish_bound)
+        candidate.delay_own = growth / state.templates[workflow.template].critical_path
     else:
-        if fits_at(state, node, memory_alloc, creation):
-            position = running  # before those that wait
-            running = gather(state, node)
-            gather_waiting(state, node, running + 1)
-            running += 1
-            scratch[position].start = creation
-        else:
-            position = total
-            candidate.waits = 1
-            running = gather(state, node)
-            gather_waiting(state, node, running)
-            scratch[position].start = INF
-        scratch[position].container = NONE
-        scratch[position].completion = INF
-        scratch[position].remaining = functions[function].computation
-        scratch[position].parallelism = own
-        scratch[position].memory = memory_alloc
-        scratch[position].ratio = ratio
-        scratch[position].creation = creation
-        total += 1
-        _, _, last = run_projection(
-            scratch, running, total, clock, cpu, core_speed, nodes[node].memory, False
+        finish, last = forecast_shared(
+            state, function, after, node, memory_alloc, clock, creation, ratio, candidate
         )
-        finish = scratch[position].completion
-        measure_delays(state, function, total, candidate)
     candidate.finish_time = finish
-    hours = lease_hours(end, time, last) - lease_hours(end, time, last_before)
-    candidate.rent_increase = hours * state.servers[server].hourly_rate
-    lease_after = end
-    if last > end:
-        lease_after = max(time, end) + lease_hours(end, time, last) * 3600.0
-    candidate.lease_left_after = lease_after - time
+    hours = lease_hours(end, time, last)
+    more_hours = hours - lease_hours(end, time, last_before)
+    candidate.rent_increase = more_hours * state.servers[server].hourly_rate
+    candidate.lease_left_after = candidate.lease_left + hours * HOUR
 
 
 @compiled
-def measure_delays(state, function, total, candidate):
+def forecast_shared(
+    state, function, after, node, memory_alloc, clock, creation, ratio, candidate
+):
+    """Projects a node with the function added.
+
+    Returns:
+        (finish time of the function, last completion on the node); delays go into `candidate`.
+    """
+    nodes, scratch = state.nodes, state.scratch
+    fits = fits_at(state, node, memory_alloc, creation)
+    running = gather(state, node)
+    if fits:
+        position = running  # admitted before those that wait
+        running += 1
+        total = gather_waiting(state, node, running)
+        scratch[position].start = creation
+    else:
+        candidate.waits = 1
+        position = gather_waiting(state, node, running)
+        total = position + 1
+        scratch[position].start = INF
+    scratch[position].container = NONE
+    scratch[position].completion = INF
+    scratch[position].remaining = state.functions[function].computation
+    scratch[position].parallelism = state.functions[function].parallelism
+    scratch[position].memory = memory_alloc
+    scratch[position].ratio = ratio
+    scratch[position].creation = creation
+    scratch[position].speed = 0
+    _, _, last = run_projection(
+        scratch,
+        running,
+        total,
+        clock,
+        nodes[node].cpu,
+        nodes[node].single_core_speed,
+        nodes[node].memory,
+        False,
+    )
+    measure_delays(state, function, after, total, candidate)
+    return scratch[position].completion, last
+
+
+@compiled
+def measure_delays(state, function, after, total, candidate):
     """Growth of finish bounds under the projection in the scratch, by workflow."""
-    scratch, workflows = state.scratch, state.workflows
-    per_slot = state.cluster[0].functions_per_slot
-    own_slot = function // per_slot
+    scratch, workflows, containers = state.scratch, state.workflows, state.containers
+    own_slot = function // state.cluster[0].functions_per_slot
     for i in range(total):
-        placed = function
-        if scratch[i].container != NONE:
-            placed = state.containers[scratch[i].container].function
-        slot = placed // per_slot
-        bound = scratch[i].completion + chain_after(state, placed)
+        index = scratch[i].container
+        slot = own_slot if index == NONE else containers[index].slot
+        chain = after if index == NONE else containers[index].chain_after
+        bound = scratch[i].completion + chain
         if bound > workflows[slot].raised_bound:
             workflows[slot].raised_bound = bound
-    candidate.delay_own = 0.0
     for i in range(total):
-        placed = function
-        if scratch[i].container != NONE:
-            placed = state.containers[scratch[i].container].function
-        slot = placed // per_slot
+        index = scratch[i].container
+        slot = own_slot if index == NONE else containers[index].slot
         growth = workflows[slot].raised_bound - workflows[slot].finish_bound
         workflows[slot].raised_bound = -INF
         if growth > 0.0:

@@ -64,6 +64,7 @@ def write_entry(scratch, position, containers, index):
     scratch[position].memory = alloc
     scratch[position].ratio = min(1.0, alloc / req)
     scratch[position].creation = containers[index].creation_time
+    scratch[position].speed = 0
 
 
 @compiled
@@ -78,58 +79,92 @@ def run_projection(scratch, running, total, clock, cpu, core_speed, memory, only
         projection ends with the first completion.
     """
     now = clock
+    active = 0
+    parallelism = 0
+    next_start = INF
+    for i in range(running):
+        if scratch[i].start <= now:
+            scratch[active].active = i
+            active += 1
+            parallelism += scratch[i].parallelism
+        elif scratch[i].start < next_start:
+            next_start = scratch[i].start
+    elapsed = 0.0
     unfinished = total
     first = NONE
     first_time = INF
     while unfinished > 0:
-        parallelism = 0
-        next_start = INF
-        for i in range(running):
-            if scratch[i].completion == INF:
-                if scratch[i].start <= now:
-                    parallelism += scratch[i].parallelism
-                elif scratch[i].start < next_start:
-                    next_start = scratch[i].start
+        # One pass an event: what was done since the last one, then the speed from here on.
         share = speed_share(parallelism, cpu, core_speed)
         completing = NONE
         event = INF
-        for i in range(running):
-            if scratch[i].completion == INF and scratch[i].start <= now:
-                speed = container_speed(scratch[i].ratio, share, scratch[i].parallelism)
-                scratch[i].speed = speed
-                completion = now + scratch[i].remaining / speed
-                if completion < event:
-                    event = completion
-                    completing = i
+        for j in range(active):
+            i = scratch[j].active
+            left = max(0, scratch[i].remaining - int(scratch[i].speed * elapsed))
+            speed = container_speed(scratch[i].ratio, share, scratch[i].parallelism)
+            scratch[i].remaining = left
+            scratch[i].speed = speed
+            completion = now + left / speed
+            if completion < event:
+                event = completion
+                completing = j
         if next_start <= event:
-            event = next_start
-            completing = NONE
-        elapsed = event - now
-        for i in range(running):
-            if scratch[i].completion == INF and scratch[i].start <= now:
-                done = int(scratch[i].speed * elapsed)
-                scratch[i].remaining = max(0, scratch[i].remaining - done)
-        now = event
-        if completing == NONE:
+            elapsed = next_start - now
+            now = next_start
+            next_start = INF
+            for i in range(running):
+                if scratch[i].start == now:
+                    active = activate(scratch, active, i)
+                    parallelism += scratch[i].parallelism
+                elif now < scratch[i].start < next_start:
+                    next_start = scratch[i].start
             continue
-        scratch[completing].completion = now
+        elapsed = event - now
+        now = event
+        done = scratch[completing].active
+        scratch[done].completion = now
+        parallelism -= scratch[done].parallelism
+        active -= 1
+        for j in range(completing, active):
+            scratch[j].active = scratch[j + 1].active
         unfinished -= 1
         if first == NONE:
-            first = completing
+            first = done
             first_time = now
             for i in range(running):
                 scratch[i].remaining_at_first = scratch[i].remaining
+            for j in range(active):
+                i = scratch[j].active
+                step = int(scratch[i].speed * elapsed)
+                scratch[i].remaining_at_first = max(0, scratch[i].remaining - step)
             if only_first:
                 break
-        running = start_waiting(scratch, running, total, now, memory)
+        if running < total:
+            started = start_waiting(scratch, running, total, now, memory)
+            for i in range(running, started):
+                if scratch[i].start <= now:
+                    active = activate(scratch, active, i)
+                    parallelism += scratch[i].parallelism
+                elif scratch[i].start < next_start:
+                    next_start = scratch[i].start
+            running = started
     return first, first_time, now
+
+
+@compiled
+def activate(scratch, active, entry):
+    """Inserts an entry among the `active` running ones, which stand in order of admission."""
+    j = active
+    while j > 0 and scratch[j - 1].active > entry:
+        scratch[j].active = scratch[j - 1].active
+        j -= 1
+    scratch[j].active = entry
+    return active + 1
 
 
 @compiled
 def start_waiting(scratch, running, total, now, memory):
     """Starts waiting entries that fit at a completion; returns the new number of running entries."""
-    if running == total:
-        return running
     free = memory
     for i in range(running):
         if scratch[i].completion == INF:
@@ -227,6 +262,7 @@ def node_on_server_startup(state, node, time):
 def node_on_container_creation(state, node, index):
     """A container starts at its creation time if its memory is free then; else it waits."""
     nodes, containers = state.nodes, state.containers
+    nodes[node].parallelism += containers[index].parallelism
     creation = containers[index].creation_time
     if fits_at(state, node, containers[index].memory_alloc, creation):
         admit(state, node, index, creation)
@@ -241,6 +277,7 @@ def node_on_container_creation(state, node, index):
         containers[nodes[node].last_waiting].next = index
     nodes[node].last_waiting = index
     nodes[node].waiting_count += 1
+    nodes[node].waiting_memory += containers[index].memory_alloc
     nodes[node].forecast = 0
 
 
@@ -274,6 +311,7 @@ def node_on_container_completion(state, node):
     nodes[node].clock = time
     nodes[node].running_count -= 1
     nodes[node].allocated_memory -= containers[done].memory_alloc
+    nodes[node].parallelism -= containers[done].parallelism
     while nodes[node].first_waiting != NONE:
         head = nodes[node].first_waiting
         start = max(time, containers[head].creation_time)
@@ -283,6 +321,7 @@ def node_on_container_completion(state, node):
         if containers[head].next == NONE:
             nodes[node].last_waiting = NONE
         nodes[node].waiting_count -= 1
+        nodes[node].waiting_memory -= containers[head].memory_alloc
         admit(state, node, head, start)
     project(state, node, False)
     return done
@@ -296,11 +335,7 @@ def completion_bound(state, node):
     to rounding at each event.
     """
     nodes, containers = state.nodes, state.containers
-    parallelism = 0
-    index = nodes[node].first_running
-    while index != NONE:
-        parallelism += containers[index].parallelism
-        index = containers[index].next
+    parallelism = nodes[node].parallelism
     share = speed_share(parallelism, nodes[node].cpu, nodes[node].single_core_speed)
     lost = 2 * nodes[node].running_count + 1
     bound = -INF
@@ -362,7 +397,7 @@ def reset_node(state, node):
     nodes[node].first_running = nodes[node].last_running = NONE
     nodes[node].first_waiting = nodes[node].last_waiting = NONE
     nodes[node].running_count = nodes[node].waiting_count = 0
-    nodes[node].allocated_memory = 0
+    nodes[node].allocated_memory = nodes[node].waiting_memory = nodes[node].parallelism = 0
     nodes[node].next_completion = INF
     nodes[node].next_container = NONE
     nodes[node].last_completion = -INF

@@ -89,6 +89,13 @@ def transfer_seconds(state, function, node):
 
 
 @compiled
+def chain_after(state, function):
+    """Seconds of the longest chain of best times behind a function."""
+    known = state.template_functions[declared(state, function)]
+    return known.upward_rank - known.best_time
+
+
+@compiled
 def place(state, node, memory_alloc):
     """Places the function at the head of the queue on a node with `memory_alloc` MB.
 
@@ -113,6 +120,8 @@ def place(state, node, memory_alloc):
     containers[index].wf_id = functions[function].wf_id
     containers[index].fn_id = functions[function].fn_id
     containers[index].function = function
+    containers[index].slot = function // state.cluster[0].functions_per_slot
+    containers[index].chain_after = chain_after(state, function)
     containers[index].memory_req = functions[function].memory_req
     containers[index].memory_alloc = memory_alloc
     containers[index].computation = functions[function].computation

@@ -62,6 +62,8 @@ CONTAINER = np.dtype(
         ("wf_id", np.int64),
         ("fn_id", np.int64),
         ("function", np.int64),  # index into functions; NONE when the container stands alone
+        ("slot", np.int64),  # of its workflow
+        ("chain_after", np.float64),  # seconds of the longest chain of best times behind it
         ("memory_req", np.int64),
         ("memory_alloc", np.int64),
         ("computation", np.int64),
@@ -94,12 +96,15 @@ NUMA_NODE = np.dtype(
         ("last_waiting", np.int64),
         ("waiting_count", np.int64),
         ("allocated_memory", np.int64),  # sum over the running list
+        ("waiting_memory", np.int64),  # sum over the queue
+        ("parallelism", np.int64),  # sum over both
         ("next_completion", np.float64),  # inf when nothing runs
         ("next_container", np.int64),
         ("last_completion", np.float64),  # valid while `projected` is 1
         ("projected", np.int64),  # 1: completion_time of all running containers is up to date
         ("forecast", np.int64),  # 1: forecast_completion of all its containers is up to date
         ("forecast_last", np.float64),  # last of them
+        ("source_bytes", np.float64),  # scratch of the forecast: data of the current function here
     ]
 )
 
@@ -115,6 +120,7 @@ SERVER = np.dtype(
         ("hours_rented", np.int64),
         ("rent", np.float64),
         ("container_count", np.int64),  # created and not completed
+        ("source_bytes", np.float64),  # as in NUMA_NODE
     ]
 )
 
@@ -142,6 +148,7 @@ CLUSTER = np.dtype(
         ("arrived_work", np.float64),  # core-seconds of all workflows that have arrived
         ("finished_workflows", np.int64),
         ("finished_slowdown", np.float64),  # sum over finished workflows
+        ("source_bytes", np.float64),  # as in NUMA_NODE
         ("active_slowdown", np.float64),  # forecast: sum over active workflows
     ]
 )
@@ -212,6 +219,7 @@ PROJECTED = np.dtype(
         ("ratio", np.float64),  # min(1, memory given / memory required)
         ("speed", np.int64),
         ("creation", np.float64),
+        ("active", np.int64),  # at position j: the j-th running entry, in order of admission
     ]
 )
 
