@@ -112,10 +112,9 @@ def train(config: DictConfig) -> None:
 def check(config: DictConfig) -> None:
     """Refuses what cannot be trained, before anything is started or written."""
     settings = validated(TrainSettings, plain(config), "train")
-    environment = make_environment(world_of(settings))
-    environment.close()
     if settings.resume is not None:
         check_resume(settings, settings.resume)
+    make_environment(world_of(settings)).close()
 
 
 def world_of(settings: TrainSettings) -> dict[str, Any]:
@@ -126,7 +125,7 @@ def world_of(settings: TrainSettings) -> dict[str, Any]:
     workflow = validated(WorkflowConfig, told["workflow"], "workflow").with_absolute_paths()
     return {
         **{key: told[key] for key in ("cluster", "workload", "agents", "objective", "seed")},
-        "workflow": workflow.model_dump(mode="json"),
+        "workflow": workflow.model_dump(mode="json", by_alias=True),
     }
 
 

@@ -1,4 +1,4 @@
-"""What a training run is told, validated: the groups agents, objective, algo, ray and the budget."""
+"""What a training run is told, validated: groups, budget, checkpoints."""
 
 from typing import Annotated, Any, Literal, Self
 

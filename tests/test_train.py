@@ -1,4 +1,4 @@
-"""`python train.py` as a user runs it: from another folder, resumed, interrupted, swept, refused."""
+"""`python train.py` as users run it: elsewhere, resumed, interrupted, swept, refused."""
 
 import csv
 import json
@@ -90,7 +90,7 @@ def test_a_run_leaves_what_it_says(first: Path) -> None:
     assert (first / ".hydra" / "config.yaml").is_file()
     events = EventAccumulator(str(first))
     events.Reload()
-    assert CURVES <= set(events.Tags()["scalars"])
+    assert set(events.Tags()["scalars"]) >= CURVES
     assert len(events.Scalars("J")) == 2
 
 
@@ -132,8 +132,7 @@ def test_every_experiment_runs_for_a_moment_and_the_same_seed_repeats(
     }
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_run_is_saved(tmp_path: Path, number: signal.Signals) -> None:
+def test_an_interrupted_run_is_saved(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [*TRAIN, *BRIEF, "budget.iterations=100000"],
         cwd=tmp_path,
@@ -146,7 +145,7 @@ def test_an_interrupted_run_is_saved(tmp_path: Path, number: signal.Signals) -> 
         while not (runs_in(tmp_path) and rows_of(runs_in(tmp_path)[0])):
             assert time.monotonic() < deadline and process.poll() is None
             time.sleep(0.2)
-        os.kill(process.pid, number)
+        os.kill(process.pid, signal.SIGINT)
         _, told = process.communicate(timeout=TIMEOUT)
     finally:
         process.kill()
@@ -163,14 +162,14 @@ def test_an_interrupted_run_is_saved(tmp_path: Path, number: signal.Signals) -> 
     ("overrides", "says"),
     [
         (["resume=nowhere"], "neither a checkpoint nor a run folder"),
-        (["cluster.server_types.small.server_count=0"], "server_count"),
+        (["cluster.between_servers_bandwidth_bytes_per_s=-1"], "between_servers_bandwidth"),
         (["workflow=files", "workflow.path=nowhere.json"], "nowhere.json"),
     ],
 )
 def test_what_only_the_world_can_tell_is_refused_too(
     tmp_path: Path, overrides: list[str], says: str
 ) -> None:
-    done = call("cluster=tiny", *overrides, folder=tmp_path)
+    done = call(*BRIEF, "budget.iterations=1", *overrides, folder=tmp_path)
     assert done.returncode == 2
     assert says in done.stderr
     assert done.stderr.count("\n") == 1

@@ -15,6 +15,7 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
 from agents.learned.callbacks import EpisodeMetrics
+from agents.learned.env_runner import SeededEnvRunner
 from agents.learned.learner import PROGRESS_STEPS, BudgetPPOLearner
 from agents.learned.set_policy import SetPolicy
 from agents.settings import PPOSettings, RaySettings
@@ -74,6 +75,7 @@ def ppo_config(
         PPOConfig()
         .environment(environment, env_config=dict(world), disable_env_checking=True)
         .env_runners(
+            env_runner_cls=SeededEnvRunner,
             num_env_runners=ray.num_env_runners,
             num_envs_per_env_runner=ray.envs_per_runner,
         )

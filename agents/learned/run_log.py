@@ -101,7 +101,7 @@ class RunLog:
             "env_steps": state.env_steps,
             "seconds": round(state.seconds, 1),
         }
-        self._table.writerow(row | measures)
+        self._table.writerow(row | {name: f"{value:.6g}" for name, value in measures.items()})
         self._file.flush()
         left = state.seconds * (1 / progress - 1) if progress < 1 else 0.0
         self._show(

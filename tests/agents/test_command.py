@@ -1,5 +1,7 @@
 """Bad commands: one line that says what is wrong, exit code 2, and nothing written."""
 
+import os
+import signal
 import sys
 from pathlib import Path
 
@@ -7,7 +9,7 @@ import pytest
 from omegaconf import DictConfig
 
 import train
-from agents.command import plain, run
+from agents.command import StopOnSignals, plain, run
 from agents.settings import TrainSettings
 from env.schema import validated
 
@@ -88,6 +90,18 @@ def test_a_good_command_runs_in_its_folder(
     run(main, "train", settings_only)
     assert seen == [(3, 0.1), (3, 1.0), (4, 0.1), (4, 1.0)]
     assert len(list(elsewhere.glob("outputs/*/*/*/.hydra/config.yaml"))) == 4
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_asks_to_stop_and_a_second_one_insists(number: signal.Signals) -> None:
+    before = signal.getsignal(number)
+    with StopOnSignals() as stop:
+        assert not stop.asked
+        os.kill(os.getpid(), number)
+        assert stop.asked
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), number)
+    assert signal.getsignal(number) is before
 
 
 def test_own_configs_can_be_given(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:

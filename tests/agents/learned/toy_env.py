@@ -1,4 +1,4 @@
-"""A multi-agent environment with the observation contract of the real one and an obvious optimum."""
+"""An environment with the observation contract of the real one and an obvious optimum."""
 
 from typing import Any
 
@@ -33,13 +33,12 @@ class ToyEnv(MultiAgentEnv):
         }[self.layout]
         self.agents = list(self.possible_agents)
         options = self.count * self.choices
-        box = lambda *shape: gym.spaces.Box(-100.0, 100.0, shape, np.float32)
         self.observation_spaces = {
             agent: gym.spaces.Dict(
-                context=box(CONTEXT),
-                items=box(self.count, ITEM),
-                mask=box(self.bids + options),
-                critic=box(CRITIC),
+                context=_box(CONTEXT),
+                items=_box(self.count, ITEM),
+                mask=_box(self.bids + options),
+                critic=_box(CRITIC),
             )
             for agent in self.possible_agents
         }
@@ -52,6 +51,7 @@ class ToyEnv(MultiAgentEnv):
 
     def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[dict, dict]:
         if seed is not None:
+            self.seed = seed
             self.random = np.random.default_rng(seed)
         self.time, self.total = 0, 0.0
         return self._observe(), {}
@@ -100,6 +100,10 @@ class ToyEnv(MultiAgentEnv):
             "mask": np.concatenate([np.ones(self.bids, np.float32), allowed.ravel()]),
             "critic": np.full(CRITIC, (self.steps - self.time) / self.steps, np.float32),
         }
+
+
+def _box(*shape: int) -> gym.spaces.Box:
+    return gym.spaces.Box(-100.0, 100.0, shape, np.float32)
 
 
 def make(config: dict[str, Any]) -> ToyEnv:

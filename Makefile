@@ -1,0 +1,29 @@
+# `make train` learns a policy, `make test` runs every check. Both make .venv first.
+PYTHON ?= python3
+TRAIN ?= cluster=hetero_numa algo=ppo budget.minutes=5
+REQUIRED = .venv/bin/python -c "import tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['project']; print(*$(1), sep='\n')"
+
+.PHONY: train test clean
+
+train: .venv/installed
+	.venv/bin/python train.py $(TRAIN)
+
+# The engine's tests run a second time with numba's bounds checks, which compiled code leaves out.
+test: .venv/installed-dev
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy env agents benchmarks train.py evaluate.py
+	NUMBA_BOUNDSCHECK=1 .venv/bin/python -m pytest tests/env/sim
+	.venv/bin/python -m pytest
+
+.venv/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(call REQUIRED,p['dependencies']) | .venv/bin/python -m pip install -q -c constraints.txt -r /dev/stdin
+	touch $@
+
+.venv/installed-dev: .venv/installed
+	$(call REQUIRED,p['optional-dependencies']['dev']) | .venv/bin/python -m pip install -q -c constraints.txt -r /dev/stdin
+	touch $@
+
+clean:
+	rm -rf .venv
