@@ -102,6 +102,12 @@ class ScoreWeights(Strict):
     delay: float = Field(ge=0)
     rent: float = Field(ge=0)
 
+    def by_objective(self, objective: Objective) -> np.ndarray:
+        """(finish, delay * time_weight, rent * cost_weight), as `greedy_scores` takes them."""
+        return np.array(
+            [self.finish, self.delay * objective.time_weight, self.rent * objective.cost_weight]
+        )
+
 
 @compiled
 def log_seconds(seconds):
@@ -312,13 +318,7 @@ class Observer:
         self.nodes = np.zeros((*shape, len(NODE_FEATURES)), np.float32)
         self.context = np.zeros(len(CONTEXT_FEATURES), np.float32)
         self.cheapest = cheapest_cost(self.state)
-        self._score_weights = np.array(
-            [
-                self.weights.finish,
-                self.weights.delay * self.objective.time_weight,
-                self.weights.rent * self.objective.cost_weight,
-            ]
-        )
+        self._score_weights = self.weights.by_objective(self.objective)
 
     def observe_workload(self) -> None:
         """Brings the context up to date; needed before `observe_nodes` at every decision."""

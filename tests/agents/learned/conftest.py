@@ -24,7 +24,7 @@ def toy() -> Iterator[str]:
 
 def ray_settings(**given: object) -> RaySettings:
     """In process, four environments, unless told otherwise."""
-    defaults = {
+    defaults: dict[str, object] = {
         "address": None,
         "num_cpus": None,
         "num_env_runners": 0,

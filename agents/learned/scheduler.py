@@ -1,0 +1,78 @@
+"""A trained policy as a scheduler: decides through its layout, like the agents it was trained as."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from agents.learned.policy_file import features_of, load_policy
+from agents.scheduler import Decision
+from env.layouts import AgentsConfig, Placement, make_layout
+from env.reward import Objective
+from env.schema import validated
+from env.sim.cluster import ClusterConfig
+from env.sim.errors import InputError
+from env.sim.raw_env import RawEnv
+
+
+class LearnedScheduler:
+    """The policy of a `policy/` folder, or of the run folder that holds one, on a cluster.
+
+    Args:
+        path: the folder.
+        cluster: to schedule; need not be the one that it was trained on.
+        objective: to schedule for.
+        agents: group `agents`; None means what the policy was trained with.
+
+    Raises:
+        InputError: the folder is missing or damaged, or layout, memory tiers, bid levels or features
+            do not fit.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        cluster: ClusterConfig,
+        objective: Objective,
+        agents: dict[str, Any] | None,
+    ) -> None:
+        folder = policy_folder(path)
+        policy = load_policy(folder)
+        given = policy.description.config.get("agents", {}) if agents is None else agents
+        config = validated(AgentsConfig, given, f"{folder}: agents" if agents is None else "agents")
+        self.name = "learned"
+        self._layout = make_layout(config, objective, cluster, see_future=False)
+        self._policy = policy.fitted(
+            features=features_of(self._layout),
+            layout=config.layout,
+            memory_tiers=config.memory_tiers,
+            bid_levels=config.bid_levels,
+            where=str(folder),
+        )
+
+    def reset(self, env: RawEnv, objective: Objective, seed: np.random.SeedSequence) -> None:
+        """Turns to a new episode; acting draws nothing at random."""
+        self._layout.reset(env)
+
+    def place(self, decision: Decision) -> Placement:
+        """Asks the agents turn by turn."""
+        observations = self._layout.start()
+        while True:
+            turn = self._layout.act(
+                {name: self._policy.act(name, seen) for name, seen in observations.items()}
+            )
+            if isinstance(turn, Placement):
+                return turn
+            observations = turn
+
+
+def policy_folder(path: str | Path) -> Path:
+    """The folder with `policy.json`: `path` itself or `path/policy`.
+
+    Raises:
+        InputError: neither has one.
+    """
+    for folder in (Path(path), Path(path) / "policy"):
+        if (folder / "policy.json").is_file():
+            return folder
+    raise InputError(f"policy: no policy.json in '{path}' nor in '{Path(path) / 'policy'}'")

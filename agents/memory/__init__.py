@@ -1,0 +1,1 @@
+"""Memory rules: how many MB a function is given."""

@@ -1,0 +1,1 @@
+"""Orders: which submitted function is placed next."""

@@ -1,0 +1,1 @@
+"""Placement rules: which NUMA node runs a function. One file, one rule."""

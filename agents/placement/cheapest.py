@@ -1,0 +1,21 @@
+"""Placement `cheapest`: the node that adds least rent."""
+
+from typing import Literal
+
+import numpy as np
+
+from agents.placement.rule import smallest
+from agents.scheduler import Decision
+from env.schema import Strict
+
+
+class Cheapest(Strict):
+    """The smallest rise of rent; ties by finish time."""
+
+    name: Literal["cheapest"]
+
+    def choose(
+        self, decision: Decision, candidates: np.ndarray, memory_alloc: int, rng: np.random.Generator
+    ) -> int:
+        """Index of the NUMA node; see `PlacementRule`."""
+        return smallest(candidates, candidates["rent_increase"], candidates["finish_time"])

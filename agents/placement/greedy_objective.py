@@ -1,0 +1,30 @@
+"""Placement `greedy_objective`: the node with the smallest predicted rise of J."""
+
+from typing import Literal
+
+import numpy as np
+
+from agents.placement.rule import smallest
+from agents.scheduler import Decision
+from env.observation import ScoreWeights, greedy_scores
+from env.schema import Strict
+
+
+class GreedyObjective(Strict):
+    """Weighs finish delay, the delay of all workflows it touches, and extra rent.
+
+    The formula is that of `ScoreWeights`. With weights 0, 1, 1 it is the predicted rise of J, with
+    the mean cost of the workflows that have arrived in place of that of the whole episode.
+    """
+
+    name: Literal["greedy_objective"]
+    weights: ScoreWeights
+
+    def choose(
+        self, decision: Decision, candidates: np.ndarray, memory_alloc: int, rng: np.random.Generator
+    ) -> int:
+        """Index of the NUMA node; see `PlacementRule`."""
+        scores = np.empty(len(candidates))
+        weights = self.weights.by_objective(decision.objective)
+        greedy_scores(decision.env.state, candidates, weights, scores)
+        return smallest(candidates, scores, candidates["finish_time"])
