@@ -13,8 +13,9 @@ from env.schema import Strict
 class GreedyObjective(Strict):
     """Weighs finish delay, the delay of all workflows it touches, and extra rent.
 
-    The formula is that of `ScoreWeights`. With weights 0, 1, 1 it is the predicted rise of J, with
-    the mean cost of the workflows that have arrived in place of that of the whole episode.
+    The formula is that of `ScoreWeights`; its terms for delay and rent are the predicted rise of J,
+    with the mean cost of the workflows that have arrived in place of that of the whole episode. The
+    finish term prefers, among placements that move no bound and no lease, those that end early.
     """
 
     name: Literal["greedy_objective"]
