@@ -1,4 +1,4 @@
-"""Compares schedulers: `python evaluate.py policy=PATH baselines=[…] episodes=100`. See `--help`."""
+"""Compares schedulers: `python evaluate.py policy=PATH episodes=100`. See `--help`."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -59,6 +59,11 @@ class Contest:
             raise InputError("evaluate: neither a policy nor baselines, at least 1 is needed")
 
 
+def check(config: DictConfig) -> None:
+    """Refuses what cannot be evaluated, before anything is written."""
+    Contest(config)
+
+
 def evaluate(config: DictConfig) -> None:
     """One evaluation, from its configuration to its results."""
     from rich.console import Console
@@ -95,4 +100,4 @@ def evaluate(config: DictConfig) -> None:
 
 
 if __name__ == "__main__":
-    run(evaluate, "evaluate", Contest)
+    run(evaluate, "evaluate", check)

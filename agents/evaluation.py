@@ -1,4 +1,4 @@
-"""Evaluation: every scheduler on the same held-out episodes, and the statistics of the comparison."""
+"""Evaluation: every scheduler on the same held-out episodes, and how they compare."""
 
 import csv
 import json
@@ -95,7 +95,7 @@ def summarise(results: Results, baselines: Sequence[str]) -> list[dict[str, str 
     """
     means = {name: np.mean([row["J"] for row in rows]) for name, rows in results.items()}
     best = min(baselines or results, key=lambda name: means[name])
-    summary = []
+    summary: list[dict[str, str | Interval]] = []
     for name in sorted(results, key=lambda name: means[name]):
         rows = results[name]
         differences = [

@@ -1,1 +1,1 @@
-"""The world: an exact simulator, the workloads that enter it, and the same world as an RL environment."""
+"""The world: an exact simulator, the workloads that enter it, the same world for agents."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
@@ -21,7 +21,11 @@ class ServerlessAEC(AECEnv):
     agent bids, the mask is that of the bids, then that of the places.
     """
 
-    metadata = {"render_modes": ["ansi"], "name": "serverless_v1", "is_parallelizable": False}
+    metadata: ClassVar = {
+        "render_modes": ["ansi"],
+        "name": "serverless_v1",
+        "is_parallelizable": False,
+    }
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         super().__init__()
@@ -64,7 +68,7 @@ class ServerlessAEC(AECEnv):
 
     def step(self, action: Any) -> None:
         """The selected agent acts; the last one of a turn moves the world."""
-        agent = self.agent_selection
+        agent: str = self.agent_selection  # type: ignore[has-type]
         if self.terminations[agent]:
             self._was_dead_step(action)
             return
@@ -94,7 +98,7 @@ class ServerlessAEC(AECEnv):
         self._env.close()
 
     def _space(self, agent: str) -> gym.spaces.Dict:
-        parts = dict(self._env.get_observation_space(agent).spaces)
+        parts = dict(self._env.layout.agents[agent].observation_space.spaces)
         mask = parts.pop("mask")
         return gym.spaces.Dict(
             {

@@ -7,7 +7,7 @@ placement. The environment and the learned scheduler both decide through it.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, NamedTuple, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import gymnasium as gym
 import numpy as np
@@ -30,7 +30,7 @@ from env.sim.cluster import ClusterConfig
 from env.sim.raw_env import RawEnv
 
 Observation = dict[str, np.ndarray]
-Action = int | np.ndarray
+Action = Any
 
 
 class AgentsConfig(Strict):
@@ -94,7 +94,7 @@ class Agent(NamedTuple):
 
     @property
     def observation_space(self) -> gym.spaces.Dict:
-        """context (C,), items (M, I), mask (A,) and critic (V,), all float32."""
+        """Parts: context (C,), items (M, I), mask (A,) and critic (V,), all float32."""
         return gym.spaces.Dict(
             {
                 "context": _box(len(CONTEXT_FEATURES)),
@@ -176,13 +176,13 @@ class Layout:
     def _first_turn(self) -> dict[str, Observation]:
         raise NotImplementedError
 
-    def _observation(self, items: np.ndarray, mask: np.ndarray, ratio: float = 1.0) -> Observation:
+    def _observation(self, items: np.ndarray, mask: Any, ratio: float = 1.0) -> Observation:
         context = self._observer.context.copy()
         context[CONTEXT_FEATURES.index("memory_ratio")] = ratio
         return {
             "context": context,
             "items": np.ascontiguousarray(items, np.float32),
-            "mask": np.ascontiguousarray(mask.reshape(-1), np.float32),
+            "mask": np.ascontiguousarray(mask, np.float32).reshape(-1),
             "critic": self._critic,
         }
 
@@ -217,6 +217,7 @@ class PlacerLayout(Layout):
         return {"placer": self._observation(items, self._fits(everywhere))}
 
     def act(self, actions: dict[str, Action]) -> Placement:
+        """The only turn."""
         node, tier = divmod(int(actions["placer"]), len(self.tiers))
         return self._placement(node, tier)
 
@@ -243,9 +244,10 @@ class HierarchicalLayout(Layout):
                 best = int(np.argmin(self._observer.scores[tier]))
                 items[tier, len(TIER_FEATURES) :] = self._observer.nodes[tier, best]
             items[tier, : len(TIER_FEATURES)] = ratio, fits[:, tier].mean()
-        return {"memory": self._observation(items, fits.any(axis=0))}
+        return {"memory": self._observation(items, np.any(fits, axis=0))}
 
     def act(self, actions: dict[str, Action]) -> dict[str, Observation] | Placement:
+        """Tier, then type, then NUMA node."""
         (name, action), *_ = actions.items()
         if name == "memory":
             self._tier = int(action)
@@ -270,7 +272,7 @@ class HierarchicalLayout(Layout):
                 idle.mean(),
             )
             items[index, len(TYPE_FEATURES) :] = observer.nodes[tier, best]
-            mask[index] = candidates["feasible"].any()
+            mask[index] = float(candidates["feasible"].any())
         return self._observation(items, mask, self.tiers[tier])
 
     def _see_nodes(self) -> Observation:
@@ -318,6 +320,7 @@ class ServerTypesLayout(Layout):
         return observations
 
     def act(self, actions: dict[str, Action]) -> Placement:
+        """The only turn: bids and places of all."""
         bids = [int(actions[name][0]) if able else -1 for name, able in self._takers()]
         winner = int(np.argmax(bids))  # the first of equal bids
         place = int(actions[list(self.agents)[winner]][1])

@@ -1,9 +1,9 @@
-"""The RLlib `MultiAgentEnv`: workflows arrive, agents place their functions, J is what they earn."""
+"""The RLlib `MultiAgentEnv`: workflows arrive, agents place their functions and earn less J."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium as gym
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
@@ -31,14 +31,14 @@ class ServerlessEnv(MultiAgentEnv):
 
     Args:
         config: plain mappings by config group: `cluster`, `workflow`, `workload`, `agents`,
-            `objective`, and `seed`, the seed of the training episodes. RLlib's `EnvContext` adds the
+            `objective`, and `seed`, that of the training episodes. RLlib's `EnvContext` adds the
             number of the worker.
 
     Raises:
         InputError: a group does not validate.
     """
 
-    metadata = {"render_modes": ["ansi"], "name": ENV_NAME}
+    metadata: ClassVar = {"render_modes": ["ansi"], "name": ENV_NAME}
     render_mode = "ansi"
 
     def __init__(self, config: Mapping[str, Any]) -> None:

@@ -73,12 +73,11 @@ def slowdowns(env: RawEnv) -> np.ndarray:
         InputError: records of a workflow have been recycled.
     """
     critical_paths = critical_path_of(env)
-    return np.array(
-        [
-            (workflow.completion_time - workflow.arrival_time) / critical_paths[workflow.wf_id]
-            for workflow in env.workload.workflows
-        ]
-    )
+    slots = np.array([env.slot_of(wf_id) for wf_id in range(len(critical_paths))])
+    finished = env.state.workflows[slots]
+    flow_times = finished["completion_time"] - finished["arrival_time"]
+    slowdown: np.ndarray = flow_times / critical_paths
+    return slowdown
 
 
 def critical_path_of(env: RawEnv) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""A trained policy as a scheduler: decides through its layout, like the agents it was trained as."""
+"""A trained policy as a scheduler: its agents decide through the layout they were trained in."""
 
 from pathlib import Path
 from typing import Any
@@ -25,8 +25,8 @@ class LearnedScheduler:
         agents: group `agents`; None means what the policy was trained with.
 
     Raises:
-        InputError: the folder is missing or damaged, or layout, memory tiers, bid levels or features
-            do not fit.
+        InputError: the folder is missing or damaged, or layout, memory tiers, bid levels or
+            features do not fit.
     """
 
     def __init__(

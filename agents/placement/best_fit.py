@@ -15,7 +15,11 @@ class BestFit(Strict):
     name: Literal["best_fit"]
 
     def choose(
-        self, decision: Decision, candidates: np.ndarray, memory_alloc: int, rng: np.random.Generator
+        self,
+        decision: Decision,
+        candidates: np.ndarray,
+        memory_alloc: int,
+        rng: np.random.Generator,
     ) -> int:
         """Index of the NUMA node; see `PlacementRule`."""
         left = free_memory(decision, candidates) - memory_alloc

@@ -15,7 +15,11 @@ class Cheapest(Strict):
     name: Literal["cheapest"]
 
     def choose(
-        self, decision: Decision, candidates: np.ndarray, memory_alloc: int, rng: np.random.Generator
+        self,
+        decision: Decision,
+        candidates: np.ndarray,
+        memory_alloc: int,
+        rng: np.random.Generator,
     ) -> int:
         """Index of the NUMA node; see `PlacementRule`."""
         return smallest(candidates, candidates["rent_increase"], candidates["finish_time"])

@@ -15,9 +15,11 @@ class DataLocal(Strict):
     name: Literal["data_local"]
 
     def choose(
-        self, decision: Decision, candidates: np.ndarray, memory_alloc: int, rng: np.random.Generator
+        self,
+        decision: Decision,
+        candidates: np.ndarray,
+        memory_alloc: int,
+        rng: np.random.Generator,
     ) -> int:
         """Index of the NUMA node; see `PlacementRule`."""
-        return smallest(
-            candidates, candidates["data_transfer_time"], candidates["finish_time"]
-        )
+        return smallest(candidates, candidates["data_transfer_time"], candidates["finish_time"])

@@ -18,7 +18,11 @@ class EarliestFinish(Strict):
     name: Literal["earliest_finish"]
 
     def choose(
-        self, decision: Decision, candidates: np.ndarray, memory_alloc: int, rng: np.random.Generator
+        self,
+        decision: Decision,
+        candidates: np.ndarray,
+        memory_alloc: int,
+        rng: np.random.Generator,
     ) -> int:
         """Index of the NUMA node; see `PlacementRule`."""
         return smallest(candidates, candidates["finish_time"])

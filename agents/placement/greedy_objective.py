@@ -22,7 +22,11 @@ class GreedyObjective(Strict):
     weights: ScoreWeights
 
     def choose(
-        self, decision: Decision, candidates: np.ndarray, memory_alloc: int, rng: np.random.Generator
+        self,
+        decision: Decision,
+        candidates: np.ndarray,
+        memory_alloc: int,
+        rng: np.random.Generator,
     ) -> int:
         """Index of the NUMA node; see `PlacementRule`."""
         scores = np.empty(len(candidates))

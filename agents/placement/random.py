@@ -14,7 +14,11 @@ class Random(Strict):
     name: Literal["random"]
 
     def choose(
-        self, decision: Decision, candidates: np.ndarray, memory_alloc: int, rng: np.random.Generator
+        self,
+        decision: Decision,
+        candidates: np.ndarray,
+        memory_alloc: int,
+        rng: np.random.Generator,
     ) -> int:
         """Index of the NUMA node; see `PlacementRule`."""
         return int(rng.choice(np.flatnonzero(candidates["feasible"])))

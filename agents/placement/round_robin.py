@@ -14,7 +14,11 @@ class RoundRobin(Strict):
     name: Literal["round_robin"]
 
     def choose(
-        self, decision: Decision, candidates: np.ndarray, memory_alloc: int, rng: np.random.Generator
+        self,
+        decision: Decision,
+        candidates: np.ndarray,
+        memory_alloc: int,
+        rng: np.random.Generator,
     ) -> int:
         """Index of the NUMA node; see `PlacementRule`."""
         feasible = np.flatnonzero(candidates["feasible"])

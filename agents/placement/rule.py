@@ -13,7 +13,11 @@ class PlacementRule(Protocol):
     name: str
 
     def choose(
-        self, decision: Decision, candidates: np.ndarray, memory_alloc: int, rng: np.random.Generator
+        self,
+        decision: Decision,
+        candidates: np.ndarray,
+        memory_alloc: int,
+        rng: np.random.Generator,
     ) -> int:
         """Index of the NUMA node; only feasible ones may be chosen.
 

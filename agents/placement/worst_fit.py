@@ -15,7 +15,11 @@ class WorstFit(Strict):
     name: Literal["worst_fit"]
 
     def choose(
-        self, decision: Decision, candidates: np.ndarray, memory_alloc: int, rng: np.random.Generator
+        self,
+        decision: Decision,
+        candidates: np.ndarray,
+        memory_alloc: int,
+        rng: np.random.Generator,
     ) -> int:
         """Index of the NUMA node; see `PlacementRule`."""
         return smallest(candidates, -free_memory(decision, candidates))

@@ -6,13 +6,14 @@ import tempfile
 from pathlib import Path
 
 import numba
+from numba import config
 
 # numba looks for changes only in the file of the function it caches, so a change in a function that
 # is called from another file would go unnoticed. A cache folder named after all sources cures that.
 
 
 def _cache_folder() -> Path:
-    digest = hashlib.sha256(f"{numba.__version__} {numba.config.BOUNDSCHECK}".encode())
+    digest = hashlib.sha256(f"{numba.__version__} {config.BOUNDSCHECK}".encode())
     for source in sorted(Path(__file__).parent.parent.glob("**/*.py")):
         digest.update(source.read_bytes())
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
@@ -30,7 +31,7 @@ def _cache_folder() -> Path:
 
 
 if not os.environ.get("NUMBA_CACHE_DIR"):
-    numba.config.CACHE_DIR = str(_cache_folder())
+    config.CACHE_DIR = str(_cache_folder())
 
 # The engine allocates nothing, so reference counting is switched off: with it, every call pays for
 # all the arrays of a `State`, which made decisions six times slower.

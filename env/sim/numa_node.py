@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -164,7 +165,7 @@ def activate(scratch, active, entry):
 
 @compiled
 def start_waiting(scratch, running, total, now, memory):
-    """Starts waiting entries that fit at a completion; returns the new number of running entries."""
+    """Starts waiting entries that fit at a completion; returns the new number of running ones."""
     free = memory
     for i in range(running):
         if scratch[i].completion == INF:
@@ -593,7 +594,7 @@ class NumaNode:
         return [UtilisationRecord(time, self.status_at(time)) for time in sorted(times)]
 
     def speed_records(self, wf_id: int, fn_id: int) -> list[SpeedRecord]:
-        """A container's speed over time, from its start; the last record, of speed 0, is its end."""
+        """A container's speed over time; the last record, of speed 0, is its end."""
         runs = self._runs()
         own = next((run for run in runs if (run.wf_id, run.fn_id) == (wf_id, fn_id)), None)
         if own is None:
@@ -609,7 +610,7 @@ class NumaNode:
         """Operations a container has done by `time`: rounded down in every piece of its record."""
         done = 0
         records = self.speed_records(wf_id, fn_id)
-        for record, following in zip(records, records[1:], strict=False):
+        for record, following in pairwise(records):
             if record.timestamp < time:
                 done += int(record.speed * (min(time, following.timestamp) - record.timestamp))
         return done

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from env.sim.cluster import (
     Cluster,
     ClusterConfig,
@@ -343,7 +341,7 @@ class RawEnv:
             creation,
             rent,
             completed,
-            NodeBefore(*status, first, last),
+            NodeBefore._make((*status, first, last)),
         )
         if self.record:
             self.logs.append(log)
@@ -369,7 +367,8 @@ class RawEnv:
             return node
         kinds = {kind.name: kind for kind in self.cluster_config.server_types}
         if server_name not in kinds:
-            raise InputError(f"server type '{server_name}' is unknown, known are {', '.join(kinds)}")
+            known = ", ".join(kinds)
+            raise InputError(f"server type '{server_name}' is unknown, known are {known}")
         kind = kinds[server_name]
         raise InputError(
             f"server type '{server_name}' has servers 0 to {kind.count - 1} with NUMA nodes 0 to "
@@ -386,12 +385,21 @@ class RawEnv:
         Raises:
             InputError: the workflow has ended and its records serve another one.
         """
-        slot = int(self.state.slot_of[wf_id])
-        if slot == RECYCLED:
-            raise InputError(f"workflow {wf_id} has ended and its records have been recycled")
+        slot = self.slot_of(wf_id)
         if slot == NONE:
             return NONE
         return slot * int(self.state.cluster[0]["functions_per_slot"]) + fn_id
+
+    def slot_of(self, wf_id: int) -> int:
+        """Index of a workflow in the records, NONE before it arrives.
+
+        Raises:
+            InputError: as for `function_index`.
+        """
+        slot = int(self.state.slot_of[wf_id])
+        if slot == RECYCLED:
+            raise InputError(f"workflow {wf_id} has ended and its records have been recycled")
+        return slot
 
     def _checked(self, kind: int) -> int:
         if kind < 0:

@@ -1,4 +1,4 @@
-"""The records of the engine: one structured dtype per entity, and `State`, the arrays of one episode.
+"""The records of the engine: a structured dtype per entity, and `State`, the arrays of an episode.
 
 Compiled functions take the whole `State` and indices. Times are seconds, memory is MB, data is
 bytes, speeds are operations per second, rent is USD. `NONE` (-1) stands for no index.

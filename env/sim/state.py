@@ -79,9 +79,8 @@ def copy_state(state: State) -> State:
         else:
             copy = array.copy()
         changing.append(copy)
-    return State(
-        *changing, *state[len(records.MUTABLE) : -1], np.empty_like(state.scratch)
-    )
+    shared = state[len(records.MUTABLE) : -1]
+    return State._make((*changing, *shared, np.empty_like(state.scratch)))
 
 
 @compiled

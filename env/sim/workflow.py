@@ -58,7 +58,7 @@ class WorkflowTemplate:
         return len(self.computation)
 
     def topological_order(self) -> list[int]:
-        """Function ids, every function after its predecessors; shorter than F if there is a cycle."""
+        """Function ids, each after its predecessors; fewer than F if there is a cycle."""
         waiting = np.bincount(self.edges[:, 1], minlength=self.function_count)
         order = [int(fn) for fn in np.flatnonzero(waiting == 0)]
         for fn in order:
@@ -82,7 +82,8 @@ class WorkflowTemplate:
         if (values < least).any():
             bad = int(np.flatnonzero(values < least)[0])
             raise InputError(
-                f"workflow '{self.name}': {field}[{bad}] is {values[bad]}, at least {least} is needed"
+                f"workflow '{self.name}': {field}[{bad}] is {values[bad]}, "
+                f"at least {least} is needed"
             )
         object.__setattr__(self, field, values)
         return values

@@ -31,7 +31,8 @@ def find_workflow_files(paths: Iterable[str]) -> tuple[Path, ...]:
         path = Path(text).expanduser()
         if path.is_file() and not _is_workflow(path):
             raise InputError(f"{text}: not a workflow file, allowed suffixes: {_allowed()}")
-        matches = [path] if path.exists() else map(Path, glob.glob(str(path), recursive=True))
+        globbed = glob.glob(str(path), recursive=True)  # noqa: PTH207, absolute patterns too
+        matches = [path] if path.exists() else map(Path, globbed)
         files = sorted(file for match in matches for file in _expanded(match))
         if not files:
             what = "no workflow file in it" if path.exists() else "no such file or folder"

@@ -65,7 +65,8 @@ def test_worked_example() -> None:
     # D at 2 s: 5 threads, 800 each; D does floor(1536 / 2048 * 2 * 800) = 1200.
     node.on_container_creation(_container(D, 4200, 2, 2048, 1536, 2.0))
     assert node.status_at(2.5).cpu == 0.9
-    # A ends at 3 s (800 at 800/s), then 4 threads at full speed: B 2000 at 2000/s, D 3000 at 1500/s.
+    # A ends at 3 s (800 at 800/s), then 4 threads at full speed: B 2000 at 2000/s,
+    # D 3000 at 1500/s.
     assert _projected(node) == {A: 3.0, B: 4.0, D: 5.0}
 
     for fn_id, time, cpu_after, remaining in (
