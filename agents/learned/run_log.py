@@ -34,7 +34,8 @@ LINE_EVERY = 10.0
 def episodes_of(result: Mapping[str, Any]) -> dict[str, list[float]]:
     """The metrics of the episodes that finished in an iteration, one value each; maybe none."""
     series = result[ENV_RUNNER_RESULTS].get(EPISODE_METRICS, {})
-    return {name: list(values) for name, values in series.items() if np.size(values)}
+    # RLlib gives an empty series as the number NaN.
+    return {name: values for name, values in series.items() if isinstance(values, list) and values}
 
 
 def measures_of(result: Mapping[str, Any], seconds: float) -> dict[str, float]:
