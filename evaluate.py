@@ -1,5 +1,6 @@
 """Compares schedulers: `python evaluate.py policy=PATH episodes=100`. See `--help`."""
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +12,7 @@ from agents.baseline import make_baselines
 from agents.command import plain, run
 from agents.evaluation import evaluate_all, summarise, write_episodes, write_summary
 from agents.scheduler import Scheduler
-from env.reward import Objective
+from env.reward import Objective, check_world
 from env.schema import Strict, validated
 from env.sim.episode_file import cluster_from_config
 from env.sim.errors import InputError
@@ -46,6 +47,7 @@ class Contest:
             workload.model_copy(update={"seed": self.settings.seed}),
             self.cluster.single_core_speed,
         )
+        check_world(self.generator.pools.evaluation.templates, self.cluster)
         self.schedulers: list[Scheduler] = make_baselines(self.settings.baselines)
         if self.settings.policy is not None:
             # PyTorch takes seconds to import; baselines alone do without.
@@ -70,13 +72,14 @@ def evaluate(config: DictConfig) -> None:
     from rich.progress import Progress
 
     from report.comparison import draw_comparison
-    from report.table import summary_table
+    from report.table import PLAIN_WIDTH, summary_table
 
     contest = Contest(config)
     settings = contest.settings
     folder = Path(HydraConfig.get().runtime.output_dir)
-    console = Console()
-    with Progress(console=console, transient=True) as progress:
+    # A file or pipe has no width of its own.
+    console = Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("episodes", total=settings.episodes * len(contest.schedulers))
         results = evaluate_all(
             contest.schedulers,
@@ -95,7 +98,7 @@ def evaluate(config: DictConfig) -> None:
     write_summary(folder, summary)
     title = f"{settings.episodes} held-out episodes, seed {settings.seed}"
     draw_comparison(summary, settings.baselines, title, folder / "comparison.png")
-    console.print(summary_table(summary, title))
+    console.print(summary_table(summary, title, console.width))
     print(f"results: {folder}")
 
 

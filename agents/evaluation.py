@@ -64,10 +64,12 @@ def evaluate_all(
         objective: what J is made of.
         episodes: how many.
         seed: of what schedulers draw; the episodes have the seed of the generator.
-        record_to: folder for episode files, None for no files.
+        record_to: folder for episode files, made if it is missing; None for no files.
         tell: called with a scheduler's name and the episode's number after every episode.
     """
     results: Results = {scheduler.name: [] for scheduler in schedulers}
+    if record_to is not None:
+        record_to.mkdir(parents=True, exist_ok=True)
     for index in range(episodes):
         workload = generator.evaluation_episode(index)
         for scheduler in schedulers:

@@ -10,7 +10,7 @@ from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from ray.tune.registry import register_env
 
 from env.layouts import Action, AgentsConfig, Observation, Placement, make_layout
-from env.reward import Objective, cheapest_cost, episode_metrics, potential
+from env.reward import Objective, cheapest_cost, check_world, episode_metrics, potential
 from env.schema import validated
 from env.sim.episode_file import cluster_from_config
 from env.sim.forecast import update_finish_bounds
@@ -51,6 +51,7 @@ class ServerlessEnv(MultiAgentEnv):
             validated(WorkloadConfig, config["workload"], "workload"),
             self.cluster_config.single_core_speed,
         )
+        check_world(self.generator.pools.training.templates, self.cluster_config)
         self.layout = make_layout(agents, self.objective, self.cluster_config, see_future=True)
         self._seed = int(config["seed"])
         self._stream = (int(getattr(config, "worker_index", 0)), 0)

@@ -7,15 +7,20 @@ core-second of the cluster.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from env.schema import Strict
+from env.sim.cluster import ClusterConfig
+from env.sim.errors import InputError
 from env.sim.jit import compiled
 from env.sim.raw_env import RawEnv
 from env.sim.records import State
+from env.sim.state import new_state
+from env.sim.workflow import WorkflowTemplate
 
 NotNegative = Annotated[float, Field(ge=0)]
 
@@ -50,6 +55,22 @@ def cheapest_cost(state: State) -> float:
     """USD of all work of the episode at the cheapest core-second of the cluster."""
     work = state.templates["work"][state.arrivals["template"]].sum()
     return float(work * state.cluster[0]["core_second_price"])
+
+
+def check_world(templates: Sequence[WorkflowTemplate], cluster: ClusterConfig) -> None:
+    """Refuses workflows that a cluster cannot run, whether or not an episode draws them.
+
+    Raises:
+        InputError: a function needs more memory than any NUMA node has, or a core costs nothing,
+            so that rent has nothing to be compared to.
+    """
+    new_state([0.0] * len(templates), templates, cluster, workflow_slots=1)
+    for kind in cluster.server_types:
+        if kind.hourly_rate == 0:
+            raise InputError(
+                f"cluster: server_types.{kind.name}.hourly_rate: found 0, more than 0 is needed: "
+                f"rent is compared to the cheapest possible"
+            )
 
 
 @compiled

@@ -21,6 +21,8 @@ from agents.learned.set_policy import SetPolicy
 from agents.settings import PPOSettings, RaySettings
 
 SERVER_AGENT = "server_"
+# Seconds after which a remote runner that has not sampled its part counts as lost.
+SAMPLE_TIMEOUT = 600.0
 
 PolicySpaces = Mapping[str, tuple[gym.spaces.Dict, gym.Space[Any]]]
 
@@ -78,6 +80,8 @@ def ppo_config(
             env_runner_cls=SeededEnvRunner,
             num_env_runners=ray.num_env_runners,
             num_envs_per_env_runner=ray.envs_per_runner,
+            # A runner's first sample compiles the simulator, which RLlib's 60 s may be short for.
+            sample_timeout_s=SAMPLE_TIMEOUT,
         )
         .fault_tolerance(restart_failed_env_runners=ray.restart_failed_runners)
         .learners(learner_class=BudgetPPOLearner)

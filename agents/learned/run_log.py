@@ -33,9 +33,14 @@ LINE_EVERY = 10.0
 
 def episodes_of(result: Mapping[str, Any]) -> dict[str, list[float]]:
     """The metrics of the episodes that finished in an iteration, one value each; maybe none."""
-    series = result[ENV_RUNNER_RESULTS].get(EPISODE_METRICS, {})
+    series = result.get(ENV_RUNNER_RESULTS, {}).get(EPISODE_METRICS, {})
     # RLlib gives an empty series as the number NaN.
     return {name: values for name, values in series.items() if isinstance(values, list) and values}
+
+
+def env_steps_of(result: Mapping[str, Any]) -> int:
+    """Environment steps sampled in an iteration; 0 when every runner was lost in it."""
+    return int(result.get(ENV_RUNNER_RESULTS, {}).get(NUM_ENV_STEPS_SAMPLED, 0))
 
 
 def measures_of(result: Mapping[str, Any], seconds: float) -> dict[str, float]:
@@ -46,8 +51,8 @@ def measures_of(result: Mapping[str, Any], seconds: float) -> dict[str, float]:
         seconds: that it took.
     """
     measures = {name: float(np.mean(values)) for name, values in episodes_of(result).items()}
-    measures["env_steps_per_s"] = result[ENV_RUNNER_RESULTS][NUM_ENV_STEPS_SAMPLED] / seconds
-    for policy, learned in result[LEARNER_RESULTS].items():
+    measures["env_steps_per_s"] = env_steps_of(result) / seconds
+    for policy, learned in result.get(LEARNER_RESULTS, {}).items():
         for name, key in LEARNER_METRICS.items():
             if key in learned:
                 measures[name.format(policy)] = float(learned[key])

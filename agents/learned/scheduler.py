@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from agents.learned.policy_file import features_of, load_policy
+from agents.learned.policy_file import features_of, kind_of, load_policy
 from agents.scheduler import Decision
 from env.layouts import AgentsConfig, Placement, make_layout
 from env.reward import Objective
@@ -38,6 +38,7 @@ class LearnedScheduler:
     ) -> None:
         folder = policy_folder(path)
         policy = load_policy(folder)
+        networks = policy.description.networks
         given = policy.description.config.get("agents", {}) if agents is None else agents
         config = validated(AgentsConfig, given, f"{folder}: agents" if agents is None else "agents")
         self.name = "learned"
@@ -49,6 +50,16 @@ class LearnedScheduler:
             bid_levels=config.bid_levels,
             where=str(folder),
         )
+        for agent in self._layout.agents.values():
+            shapes = [networks[name] for name in networks if kind_of(name) == agent.kind]
+            if not shapes:
+                raise InputError(f"{folder}: networks: none for the agent {agent.name}")
+            for shape in shapes:
+                if (shape.choices, shape.bids) != (agent.choices, agent.bids):
+                    raise InputError(
+                        f"{folder}: networks: {shape.choices} choices and {shape.bids} bids for "
+                        f"the agent {agent.name}, which has {agent.choices} and {agent.bids}"
+                    )
 
     def reset(self, env: RawEnv, objective: Objective, seed: np.random.SeedSequence) -> None:
         """Turns to a new episode; acting draws nothing at random."""

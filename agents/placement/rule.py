@@ -10,7 +10,9 @@ from agents.scheduler import Decision
 class PlacementRule(Protocol):
     """Chooses among the candidates of a decision."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """What the configuration calls it."""
 
     def choose(
         self,

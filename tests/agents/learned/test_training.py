@@ -22,7 +22,7 @@ from agents.learned.checkpoint import (
     load_checkpoint,
     save_checkpoint,
 )
-from agents.learned.run_log import episodes_of
+from agents.learned.run_log import episodes_of, measures_of
 from agents.settings import PPOSettings
 from env.sim.errors import InputError
 from tests.agents.learned.conftest import ray_settings
@@ -157,6 +157,15 @@ def test_two_remote_runners_sample_different_episodes(toy: str) -> None:
     assert len({seed for part in seeds for seed in part}) == 2 * 4
     assert len(episodes_of(result)["J"]) >= 2 * 4
     assert not same(before, weights_of(algorithm))
+
+
+def test_an_iteration_may_end_before_any_episode(toy: str) -> None:
+    algorithm = make_algorithm(toy, {"layout": "placer", "steps": 200})
+    assert "J" not in measures_of(algorithm.train(), seconds=2.0)
+    measures = measures_of(algorithm.train(), seconds=2.0)
+    assert measures["env_steps_per_s"] == 320
+    assert "J" in measures
+    algorithm.stop()
 
 
 def test_a_crashing_environment_ends_the_run(toy: str) -> None:

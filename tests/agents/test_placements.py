@@ -1,0 +1,463 @@
+"""Placement and memory rules on states small enough to work out by hand."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agents.baseline import known_baselines, make_baselines
+from agents.memory.required import Required
+from agents.memory.stingy import Stingy
+from agents.memory.tiered import Tiered
+from agents.placement.best_fit import BestFit
+from agents.placement.cheapest import Cheapest
+from agents.placement.data_local import DataLocal
+from agents.placement.earliest_finish import EarliestFinish
+from agents.placement.first_fit import FirstFit
+from agents.placement.greedy_objective import GreedyObjective
+from agents.placement.random import Random
+from agents.placement.round_robin import RoundRobin
+from agents.placement.rule import PlacementRule
+from agents.placement.worst_fit import WorstFit
+from agents.scheduler import Decision, play
+from env.observation import ScoreWeights
+from env.reward import Objective
+from env.sim.cluster import ClusterConfig, ServerType
+from env.sim.episode_file import episode_of
+from env.sim.raw_env import RawEnv
+from env.sim.validate import violations
+from env.sim.workflow import WorkflowTemplate
+
+BALANCED = Objective(time_weight=1.0, cost_weight=1.0)
+SLOW, FAST, FAST_TOO = 0, 1, 2
+"""NUMA nodes of `TWO_TYPES`, by index."""
+SLOW_TYPE = ServerType("slow", 1, 0.36, 10.0, numa_nodes=1, cpu=2, memory=1000)
+FAST_TYPE = ServerType("fast", 1, 3.6, 60.0, 2, cpu=4, memory=4000, single_core_speed=2000)
+TWO_TYPES = ClusterConfig(1000, 1e6, 1e5, 1e4, (SLOW_TYPE, FAST_TYPE))
+
+
+class Fn:
+    """A function: operations, MB, threads."""
+
+    def __init__(self, computation: int = 1000, memory: int = 100, parallelism: int = 1) -> None:
+        self.row = (computation, memory, parallelism)
+
+
+def workflow(
+    *functions: Fn, edges: Mapping[tuple[int, int], int] | None = None
+) -> WorkflowTemplate:
+    """A workflow; edges give bytes by (source, target)."""
+    computation, memory, parallelism = np.array([fn.row for fn in functions]).T
+    edges = edges or {}
+    return WorkflowTemplate(
+        name="test",
+        computation=computation,
+        memory_req=memory,
+        parallelism=parallelism,
+        edges=np.array(list(edges), np.int64).reshape(-1, 2),
+        data_bytes=np.array(list(edges.values()), np.int64),
+    )
+
+
+def moment(
+    *placed: tuple[int, Fn], ask: Fn, cluster: ClusterConfig = TWO_TYPES, later: float = 0.0
+) -> Decision:
+    """The decision about `ask`, `later` seconds after every other function was put on its node."""
+    templates = [workflow(fn) for _, fn in placed] + [workflow(ask)]
+    env = RawEnv([0.0] * len(placed) + [later], templates, cluster)
+    for node, fn in placed:
+        env.step(*env.place_of(node), fn.row[1])
+    return Decision(env, BALANCED)
+
+
+def chosen(
+    rule: PlacementRule, decision: Decision, memory: int | None = None, seed: int = 0
+) -> int:
+    """The node that a rule takes; memory: what the function needs unless told otherwise."""
+    memory = decision.function.memory_req if memory is None else memory
+    candidates = decision.candidates(memory)
+    return rule.choose(decision, candidates, memory, np.random.default_rng(seed))
+
+
+def rules() -> dict[str, PlacementRule]:
+    weights = ScoreWeights(finish=1, delay=1, rent=1)
+    return {
+        "best_fit": BestFit(name="best_fit"),
+        "cheapest": Cheapest(name="cheapest"),
+        "data_local": DataLocal(name="data_local"),
+        "earliest_finish": EarliestFinish(name="earliest_finish"),
+        "first_fit": FirstFit(name="first_fit"),
+        "greedy_objective": GreedyObjective(name="greedy_objective", weights=weights),
+        "random": Random(name="random"),
+        "round_robin": RoundRobin(name="round_robin"),
+        "worst_fit": WorstFit(name="worst_fit"),
+    }
+
+
+@pytest.mark.parametrize("rule", rules().values(), ids=rules())
+def test_a_node_without_the_memory_is_never_chosen(rule: PlacementRule) -> None:
+    # The slow node is warm, idle, cheap and first, but has 1,000 MB of the 2,000 that are needed.
+    # The others are cold and full: their containers hold 3,900 of 4,000 MB and all cores.
+    full = Fn(computation=10**6, memory=3900, parallelism=8)
+    decision = moment((SLOW, Fn()), (FAST, full), (FAST_TOO, full), ask=Fn(memory=2000), later=12)
+    for seed in range(20):
+        assert chosen(rule, decision, seed=seed) in (FAST, FAST_TOO)
+
+
+def test_random_draws_every_feasible_node_and_repeats_with_the_seed() -> None:
+    rule = Random(name="random")
+
+    def draws(memory: int, seed: int) -> list[int]:
+        decision = moment(ask=Fn(memory=memory))
+        rng = np.random.default_rng(seed)
+        candidates = decision.candidates(memory)
+        return [rule.choose(decision, candidates, memory, rng) for _ in range(300)]
+
+    counts = np.bincount(draws(100, seed=1), minlength=3)
+    assert counts.min() > 70  # 100 each on average, standard deviation 8
+    assert set(draws(2000, seed=1)) == {FAST, FAST_TOO}
+    assert draws(100, seed=1) == draws(100, seed=1) != draws(100, seed=2)
+
+
+def test_random_repeats_over_a_whole_episode() -> None:
+    def nodes(seed: int) -> list[int]:
+        env = RawEnv([0.0] * 30, [workflow(Fn())] * 30, TWO_TYPES, record=True)
+        (scheduler,) = make_baselines(["random"])
+        play(env, scheduler, BALANCED, np.random.SeedSequence(seed))
+        return placed_nodes(env)
+
+    assert nodes(3) == nodes(3) != nodes(4)
+
+
+def placed_nodes(env: RawEnv) -> list[int]:
+    """Nodes in the order of the decisions."""
+    return [env.node_index(log.server_name, log.server_id, log.numa_node_id) for log in env.logs]
+
+
+@pytest.mark.parametrize(
+    ("memory", "types", "turns"),
+    [
+        ((100,) * 5, (SLOW_TYPE, FAST_TYPE), [0, 1, 2, 0, 1]),
+        # Decision 3 is the slow node's turn; 2,000 MB only fit on the next one.
+        ((100, 100, 100, 2000, 100), (SLOW_TYPE, FAST_TYPE), [0, 1, 2, 1, 1]),
+        # With the slow node last the one after it is the first.
+        ((100, 100, 2000, 100), (FAST_TYPE, SLOW_TYPE), [0, 1, 0, 0]),
+    ],
+)
+def test_round_robin_takes_turns(
+    memory: Sequence[int], types: tuple[ServerType, ...], turns: list[int]
+) -> None:
+    cluster = ClusterConfig(1000, 1e6, 1e5, 1e4, types)
+    one = workflow(*(Fn(memory=needed) for needed in memory))
+    env = RawEnv([0.0], [one], cluster, record=True)
+    (scheduler,) = make_baselines(["round_robin"])
+    for _ in range(2):  # the turns of an episode do not depend on the one before
+        env.reset()
+        play(env, scheduler, BALANCED, np.random.SeedSequence(0))
+        assert placed_nodes(env) == turns
+
+
+LONG = 10**6
+FIRST_FIT_CASES: dict[str, tuple[list[tuple[int, Fn]], Fn, int]] = {
+    "all empty": ([], Fn(), SLOW),
+    # 1,000 - 950 = 50 MB are free on the slow node.
+    "memory is short": ([(SLOW, Fn(LONG, 950))], Fn(), FAST),
+    "memory just fits": ([(SLOW, Fn(LONG, 900))], Fn(), SLOW),
+    # (2 + 1) / 2 cores.
+    "cores are short": ([(SLOW, Fn(LONG, parallelism=2))], Fn(), FAST),
+    # (1 + 1) / 2 cores.
+    "cores just fit": ([(SLOW, Fn(LONG, parallelism=1))], Fn(), SLOW),
+    # No node has a core to spare: (2 + 1) / 2 = 1.5, (6 + 1) / 4 = 1.75, (4 + 1) / 4 = 1.25.
+    "lowest load": (
+        [
+            (SLOW, Fn(LONG, parallelism=2)),
+            (FAST, Fn(LONG, parallelism=6)),
+            (FAST_TOO, Fn(LONG, parallelism=4)),
+        ],
+        Fn(),
+        FAST_TOO,
+    ),
+    # Alone it is too wide for every node: 8 / 2, 8 / 4, 8 / 4.
+    "wider than all": ([], Fn(parallelism=8), FAST),
+}
+
+
+@pytest.mark.parametrize("case", FIRST_FIT_CASES)
+def test_first_fit(case: str) -> None:
+    placed, ask, node = FIRST_FIT_CASES[case]
+    assert chosen(FirstFit(name="first_fit"), moment(*placed, ask=ask)) == node
+
+
+BEST_FIT_CASES: dict[str, tuple[list[tuple[int, Fn]], Fn, int]] = {
+    # Left: 1,000 - 300 = 700; 4,000 - 300 = 3,700 twice.
+    "smallest node": ([], Fn(memory=300), SLOW),
+    # Left: 700; 4,000 - 3,500 - 300 = 200; 3,700.
+    "fullest node": ([(FAST, Fn(LONG, 3500))], Fn(memory=300), FAST),
+    # Left: 700; 4,000 - 3,800 - 300 = -100, which is no room; 3,700.
+    "without room": ([(FAST, Fn(LONG, 3800))], Fn(memory=300), SLOW),
+    # Left: 1,000 - 500 - 900 = -400; 4,000 - 3,800 - 900 = -700; 4,000 - 3,400 - 900 = -300.
+    "least short": (
+        [(SLOW, Fn(LONG, 500)), (FAST, Fn(LONG, 3800)), (FAST_TOO, Fn(LONG, 3400))],
+        Fn(memory=900),
+        FAST_TOO,
+    ),
+    # The second container on the slow node waits: 500 held, 700 waited for, left -200 - 50. The
+    # others: 4,000 - 3,900 - 50 = 50 and 3,950.
+    "those that wait count": (
+        [(SLOW, Fn(LONG, 500)), (SLOW, Fn(LONG, 700)), (FAST, Fn(LONG, 3900))],
+        Fn(memory=50),
+        FAST,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BEST_FIT_CASES)
+def test_best_fit(case: str) -> None:
+    placed, ask, node = BEST_FIT_CASES[case]
+    assert chosen(BestFit(name="best_fit"), moment(*placed, ask=ask)) == node
+
+
+WORST_FIT_CASES: dict[str, tuple[list[tuple[int, Fn]], int]] = {
+    # Free: 1,000; 4,000; 4,000, the first of which is taken.
+    "largest node": ([], FAST),
+    # Free: 1,000; 3,900; 4,000.
+    "emptiest node": ([(FAST, Fn(LONG, 100))], FAST_TOO),
+    # Free: 1,000; 4,000 - 3,500 = 500 twice.
+    "smaller but emptier": ([(FAST, Fn(LONG, 3500)), (FAST_TOO, Fn(LONG, 3500))], SLOW),
+}
+
+
+@pytest.mark.parametrize("case", WORST_FIT_CASES)
+def test_worst_fit(case: str) -> None:
+    placed, node = WORST_FIT_CASES[case]
+    assert chosen(WorstFit(name="worst_fit"), moment(*placed, ask=Fn())) == node
+
+
+FINISH_CASES: dict[str, tuple[list[tuple[int, Fn]], Fn, int, float]] = {
+    # At 100 s the slow server is warm: 100 + 20,000 / 1,000 = 120. The fast one is cold:
+    # 100 + 60 + 20,000 / 2,000 = 170.
+    "a warm slow node before a cold fast one": ([(SLOW, Fn())], Fn(20_000), SLOW, 120.0),
+    # 100 + 200 = 300 against 100 + 60 + 100 = 260.
+    "a cold fast node for long work": ([(SLOW, Fn())], Fn(200_000), FAST, 260.0),
+    # Both warm: 120 against 100 + 20,000 / 2,000 = 110.
+    "the fast one if both are warm": ([(SLOW, Fn()), (FAST, Fn())], Fn(20_000), FAST, 110.0),
+    # Five threads on four cores: 4 * 2,000 / 5 = 1,600 a core, 100 + 20,000 / 1,600 = 112.5. The
+    # other node of the server has its cores free: 110.
+    "a free node before a shared one": (
+        [(SLOW, Fn()), (FAST, Fn(10**7, parallelism=4))],
+        Fn(20_000),
+        FAST_TOO,
+        110.0,
+    ),
+    # 4,000 MB are all held until 60 + 200,000 / 2,000 = 160 and, on the other node, until 260;
+    # waiting ends at 160 + 10 = 170. The slow node, cold: 100 + 10 + 20 = 130.
+    "a cold node before waiting": (
+        [(FAST, Fn(200_000, 4000)), (FAST_TOO, Fn(400_000, 4000))],
+        Fn(20_000),
+        SLOW,
+        130.0,
+    ),
+    # Of 2,000 MB, so not on the slow one.
+    "the shorter wait": (
+        [(FAST, Fn(400_000, 4000)), (FAST_TOO, Fn(200_000, 4000))],
+        Fn(20_000, 2000),
+        FAST_TOO,
+        170.0,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FINISH_CASES)
+def test_earliest_finish(case: str) -> None:
+    placed, ask, node, finish = FINISH_CASES[case]
+    decision = moment(*placed, ask=ask, later=100.0)
+    assert chosen(EarliestFinish(name="earliest_finish"), decision) == node
+    assert decision.candidates(ask.row[1])["finish_time"][node] == pytest.approx(finish)
+    # It comes true.
+    env = decision.env
+    wf_id = decision.function.wf_id
+    env.step(*env.place_of(node), ask.row[1])
+    assert env.done
+    assert env.workload.workflows[wf_id].functions[0].completion_time == pytest.approx(finish)
+
+
+CHEAPEST_CASES: dict[str, tuple[list[tuple[int, Fn]], Fn, int, list[float]]] = {
+    # An hour of the slow server costs 0.36 USD, one of the fast 3.6.
+    "all cold": ([], Fn(), SLOW, [0.36, 3.6, 3.6]),
+    # The fast one is paid for until 3,600 s.
+    "a lease that runs": ([(FAST, Fn())], Fn(), FAST, [0.36, 0.0, 0.0]),
+    # Free on both nodes of the fast server; the first has its cores taken, the second ends sooner.
+    "ties by finish time": (
+        [(FAST, Fn(10**6, parallelism=8))],
+        Fn(),
+        FAST_TOO,
+        [0.36, 0.0, 0.0],
+    ),
+    # 8,000 s on the fast server end after 8,100 s: two more hours. 16,000 s on the slow one, cold:
+    # 16,010 s are five hours.
+    "hours are counted": ([(FAST, Fn())], Fn(16_000_000), SLOW, [1.8, 7.2, 7.2]),
+}
+
+
+@pytest.mark.parametrize("case", CHEAPEST_CASES)
+def test_cheapest(case: str) -> None:
+    placed, ask, node, rents = CHEAPEST_CASES[case]
+    decision = moment(*placed, ask=ask, later=100.0)
+    assert chosen(Cheapest(name="cheapest"), decision) == node
+    assert decision.candidates(ask.row[1])["rent_increase"] == pytest.approx(rents)
+
+
+def test_data_local_goes_where_most_of_the_data_is() -> None:
+    # 1 MB on the slow node and 5 MB on the second fast one. Per second 1 MB move within a node,
+    # 0.1 MB between nodes of a server, 0.01 MB between servers. To slow: 1 + 500; to the first
+    # fast one: 100 + 50; to the second: 100 + 5.
+    bytes_of = {(0, 2): 1_000_000, (1, 2): 5_000_000}
+    env = RawEnv([0.0], [workflow(Fn(), Fn(), Fn(), edges=bytes_of)], TWO_TYPES)
+    env.step(*env.place_of(SLOW), 100)
+    env.step(*env.place_of(FAST_TOO), 100)
+    decision = Decision(env, BALANCED)
+    assert chosen(DataLocal(name="data_local"), decision) == FAST_TOO
+    assert decision.candidates(100)["data_transfer_time"] == pytest.approx([501, 150, 105])
+
+
+@pytest.mark.parametrize(("computation", "node"), [(1000, SLOW), (10**6, FAST)])
+def test_data_local_without_data_ends_early(computation: int, node: int) -> None:
+    # Cold: 10 + 1 against 60 + 0.5, and 10 + 1,000 against 60 + 500.
+    assert chosen(DataLocal(name="data_local"), moment(ask=Fn(computation))) == node
+
+
+SHARED, COLD, SLUGGISH = 0, 1, 2
+THREE_TYPES = ClusterConfig(
+    1000,
+    1e6,
+    1e5,
+    1e4,
+    (
+        ServerType("shared", 1, 1.0, 0.0, numa_nodes=1, cpu=2, memory=1000),
+        ServerType("cold", 1, 1.0, 5.0, numa_nodes=1, cpu=2, memory=1000),
+        ServerType("sluggish", 1, 1.0, 0.0, 1, cpu=2, memory=1000, single_core_speed=500),
+    ),
+)
+
+
+@pytest.fixture
+def trade_off() -> Decision:
+    """A function of 10 s at 3,595 s, and three nodes each of which is best at one thing.
+
+    - shared: leased until 3,600; a function of 6,000 operations and 2 threads begins at 3,595 and
+      ends 3 s later, alone. With ours there are 3 threads on 2 cores, 2,000 // 3 = 666 each: it
+      takes 6,000 / 1,332 = 4.5045 s, in which ours does 3,000 operations; 7 s more and ours ends,
+      at 3,606.5045. One more hour is rented.
+    - cold: starts in 5 s, so ours ends at 3,610. One hour is rented.
+    - sluggish: leased until 3,700; ours takes 20 s and ends at 3,615.
+    """
+    small = workflow(Fn())
+    templates = [small, small, workflow(Fn(6000, parallelism=2)), workflow(Fn(10_000))]
+    env = RawEnv([0.0, 100.0, 3595.0, 3595.0], templates, THREE_TYPES)
+    for node in (SHARED, SLUGGISH, SHARED):
+        env.step(*env.place_of(node), 100)
+    return Decision(env, BALANCED)
+
+
+def test_the_forecasts_of_the_trade_off(trade_off: Decision) -> None:
+    found = trade_off.candidates(100)
+    assert found["finish_time"] == pytest.approx([3606.504505, 3610, 3615], abs=2e-3)
+    assert found["rent_increase"] == pytest.approx([1, 1, 0])
+    # Ours ends 1.5045, 5 and 10 s after its bound, of a critical path of 10 s.
+    assert found["delay_own"] == pytest.approx([0.15045, 0.5, 1.0], abs=2e-4)
+    # The other ends 1.5045 s later, of a critical path of 3 s.
+    assert found["delay_others"] == pytest.approx([0.50150, 0, 0], abs=2e-4)
+
+
+ONLY: dict[str, tuple[dict[str, float], dict[str, float], int]] = {
+    # Smallest finish time.
+    "finish": ({"finish": 1, "delay": 0, "rent": 0}, {}, SHARED),
+    # 0.152 + 0.502 = 0.653 against 0.5 and 1.
+    "delay": ({"finish": 0, "delay": 1, "rent": 0}, {}, COLD),
+    # 1, 1 and 0 USD.
+    "rent": ({"finish": 0, "delay": 0, "rent": 1}, {}, SLUGGISH),
+    # 0.150 + 0.653 = 0.803 against 0.5 + 0.5 = 1 and 1 + 1 = 2.
+    "finish and delay": ({"finish": 1, "delay": 1, "rent": 0}, {}, SHARED),
+    # The objective's weights go on top: these leave the delay, the rent and the finish alone.
+    "no cost": ({"finish": 0, "delay": 1, "rent": 1}, {"cost_weight": 0}, COLD),
+    "no time": ({"finish": 0, "delay": 1, "rent": 1}, {"time_weight": 0}, SLUGGISH),
+    "no finish": ({"finish": 1, "delay": 1, "rent": 0}, {"time_weight": 0}, SHARED),
+    # Arrived are 1 + 1 + 6 + 10 = 18 s of work in 4 workflows, 4.5 s each; the cheapest
+    # core-second costs 1 / 3,600 / 2 USD, so a workflow 0.000625 USD and an hour 1,600 of them.
+    # Weighed by 0.0002 that is 0.32: 0.653 + 0.32, 0.5 + 0.32, 1.
+    "little rent": ({"finish": 0, "delay": 1, "rent": 0.0002}, {}, COLD),
+    # By 0.0004 it is 0.64: 1.293, 1.14, 1.
+    "more rent": ({"finish": 0, "delay": 1, "rent": 0.0004}, {}, SLUGGISH),
+}
+
+
+@pytest.mark.parametrize("case", ONLY)
+def test_greedy_objective_weighs_its_terms(case: str, trade_off: Decision) -> None:
+    weights, objective, node = ONLY[case]
+    trade_off.objective = BALANCED.model_copy(update=objective)
+    rule = GreedyObjective(name="greedy_objective", weights=ScoreWeights.model_validate(weights))
+    assert chosen(rule, trade_off) == node
+
+
+def test_required_gives_all() -> None:
+    assert Required(name="required").allocate(moment(ask=Fn(memory=333))) == 333
+
+
+@pytest.mark.parametrize(("ratio", "given"), [(0.5, 501), (0.001, 2), (1.0, 1001)])
+def test_stingy_gives_a_share_rounded_up(ratio: float, given: int) -> None:
+    assert Stingy(name="stingy", ratio=ratio).allocate(moment(ask=Fn(memory=1001))) == given
+
+
+@pytest.mark.parametrize(
+    ("held", "given"),
+    [
+        (0, 1000),
+        (240, 750),  # 760 MB are free
+        (250, 750),
+        (251, 500),
+        (500, 500),
+        (501, 1000),  # no tier could start at once: all, and it waits
+    ],
+)
+def test_tiered_gives_what_can_start_at_once(held: int, given: int) -> None:
+    taken = [(FAST, Fn(LONG, 4000)), (FAST_TOO, Fn(LONG, 4000))]
+    if held:
+        taken.append((SLOW, Fn(LONG, held)))
+    rule = Tiered(name="tiered", tiers=(0.5, 1.0, 0.75))
+    assert rule.allocate(moment(*taken, ask=Fn(memory=1000))) == given
+
+
+def test_tiered_takes_what_is_free_by_the_time_it_starts() -> None:
+    # The slow node is full until 10 + 1 s; the others, cold, start at 60 s and are empty.
+    everywhere = moment((SLOW, Fn(1000, 1000)), ask=Fn(memory=1000))
+    assert Tiered(name="tiered", tiers=(0.5, 1.0)).allocate(everywhere) == 1000
+
+
+@pytest.mark.parametrize("name", known_baselines())
+def test_every_baseline_makes_a_valid_schedule(name: str) -> None:
+    rng = np.random.default_rng(5)
+    edges: dict[tuple[int, int], int] = {
+        (0, 1): 10**5, (0, 2): 10**6, (1, 3): 10**4, (2, 3): 10**5, (2, 4): 0
+    }  # fmt: skip
+    templates = [
+        workflow(
+            *(
+                Fn(int(rng.integers(500, 10**6)), int(rng.integers(1, 4001)), int(cores))
+                for cores in rng.integers(1, 7, 5)
+            ),
+            edges=edges,
+        )
+        for _ in range(8)
+    ]
+    env = RawEnv(np.cumsum(rng.exponential(100, 8)).tolist(), templates, TWO_TYPES, record=True)
+    (scheduler,) = make_baselines([name])
+    play(env, scheduler, BALANCED, np.random.SeedSequence(1))
+    assert env.decisions == 40
+    assert violations(episode_of(env, name, "a test")) == []
+
+
+def test_the_baselines_of_the_configuration_use_all_rules() -> None:
+    used: list[Any] = [scheduler._config for scheduler in make_baselines(known_baselines())]  # type: ignore[attr-defined]
+    assert {config.placement.name for config in used} == set(rules())
+    assert {config.memory.name for config in used} == {"required", "stingy", "tiered"}
