@@ -12,6 +12,7 @@ from agents.baseline import make_baselines
 from agents.command import plain, run
 from agents.evaluation import evaluate_all, summarise, write_episodes, write_summary
 from agents.scheduler import Scheduler
+from env.layouts import AgentsConfig
 from env.reward import Objective, check_world
 from env.schema import Strict, validated
 from env.sim.episode_file import cluster_from_config
@@ -48,6 +49,8 @@ class Contest:
             self.cluster.single_core_speed,
         )
         check_world(self.generator.pools.evaluation.templates, self.cluster)
+        if self.settings.agents is not None:
+            validated(AgentsConfig, self.settings.agents, "agents")
         self.schedulers: list[Scheduler] = make_baselines(self.settings.baselines)
         if self.settings.policy is not None:
             # PyTorch takes seconds to import; baselines alone do without.

@@ -36,7 +36,7 @@ def train(config: DictConfig) -> None:
         load_checkpoint,
         save_checkpoint,
     )
-    from agents.learned.run_log import RunLog, episodes_of, measures_of
+    from agents.learned.run_log import RunLog, env_steps_of, episodes_of, measures_of
     from env.multi_agent import ENV_NAME, ServerlessEnv
 
     told = plain(config)
@@ -83,7 +83,7 @@ def train(config: DictConfig) -> None:
                 seconds = time.monotonic() - started
                 measures = measures_of(result, seconds - state.seconds)
                 state.iteration += 1
-                state.env_steps += int(result["env_runners"]["num_env_steps_sampled"])
+                state.env_steps += env_steps_of(result)
                 state.seconds = seconds
                 best = state.add_episodes(episodes_of(result), settings.checkpoint.best_over)
                 progress = settings.budget.progress(state.seconds, state.iteration)
@@ -178,14 +178,18 @@ def start_ray(settings: RaySettings) -> None:
     # Ray puts the folder it is started in before all others on its workers' path, where it could
     # hide this project's packages behind others of the same name.
     with contextlib.chdir(PROJECT):
-        ray.init(
-            address=settings.address or "local",
-            num_cpus=settings.num_cpus,
-            include_dashboard=False if settings.address is None else None,
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-            runtime_env=runtime,
-        )
+        try:
+            ray.init(
+                address=settings.address or "local",
+                num_cpus=settings.num_cpus,
+                include_dashboard=False if settings.address is None else None,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                runtime_env=runtime,
+            )
+        except ConnectionError as error:
+            reason = " ".join(str(error).split())
+            raise InputError(f"ray.address: '{settings.address}': {reason}") from None
 
 
 def write_policy(

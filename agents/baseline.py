@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import numpy as np
 from omegaconf import OmegaConf
 from pydantic import Field
+from yaml import YAMLError  # type: ignore[import-untyped]
 
 from agents.command import CONF
 from agents.memory.required import Required
@@ -24,7 +25,7 @@ from agents.placement.round_robin import RoundRobin
 from agents.placement.worst_fit import WorstFit
 from agents.scheduler import Decision, Placement, Scheduler
 from env.reward import Objective
-from env.schema import Strict, nearest, validated
+from env.schema import Strict, nearest, one_line, validated
 from env.sim.errors import InputError
 from env.sim.raw_env import RawEnv
 
@@ -95,4 +96,8 @@ def make_baselines(names: Sequence[str]) -> list[Scheduler]:
 
 @cache
 def _read(name: str) -> dict[str, Any]:
-    return OmegaConf.to_container(OmegaConf.load(CONF / "baseline" / f"{name}.yaml"))  # type: ignore[return-value]
+    try:
+        found = OmegaConf.load(CONF / "baseline" / f"{name}.yaml")
+    except (YAMLError, UnicodeDecodeError) as error:
+        raise InputError(f"conf/baseline/{name}.yaml: not YAML, {one_line(str(error))}") from None
+    return OmegaConf.to_container(found)  # type: ignore[return-value]

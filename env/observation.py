@@ -17,7 +17,7 @@ from env.schema import Strict
 from env.sim.forecast import forecast, update_finish_bounds
 from env.sim.jit import compiled
 from env.sim.numa_node import INF
-from env.sim.records import CANDIDATE, NONE, State
+from env.sim.records import CANDIDATE, State
 from env.sim.workload import declared
 
 LIMIT: Final = 10.0
@@ -110,9 +110,15 @@ class ScoreWeights(Strict):
 
 
 @compiled
+def log_of(ratio):
+    """log(1 + ratio), in the single precision that features have: half the cost of double."""
+    return np.log(np.float32(1.0 + ratio)) if ratio != 0.0 else np.float32(0.0)
+
+
+@compiled
 def log_seconds(seconds):
     """Seconds on a logarithmic scale, an hour near 1."""
-    return np.log1p(max(0.0, seconds)) / 8.0
+    return log_of(max(0.0, seconds)) / 8.0
 
 
 @compiled
@@ -156,45 +162,39 @@ def greedy_scores(state, candidates, weights, scores):
 
 @compiled
 def write_context(state, out):
-    """CONTEXT_FEATURES of the current function and the workload into `out`."""
+    """CONTEXT_FEATURES of the current function and the workload into `out`.
+
+    Finish bounds have to be up to date (`update_finish_bounds`).
+    """
     cluster = state.cluster[0]
     function = state.queue[0].index
     known = state.template_functions[declared(state, function)]
     slot = function // cluster.functions_per_slot
     workflow = state.workflows[slot]
     critical_path = state.templates[workflow.template].critical_path
-    largest_memory = 0
-    cores = 0
     leased = 0
-    backlog = 0.0
-    capacity = 0
+    backlog = 0
     for node in range(len(state.nodes)):
-        largest_memory = max(largest_memory, state.nodes[node].memory)
-        cores += state.nodes[node].cpu
-        capacity += state.nodes[node].computing_capacity
         if state.servers[state.nodes[node].server].expiration_time > cluster.time:
             leased += state.nodes[node].cpu
-        for head in (state.nodes[node].first_running, state.nodes[node].first_waiting):
-            index = head
-            while index != NONE:
-                backlog += state.containers[index].remaining_computation
-                index = state.containers[index].next
+        if state.nodes[node].running_count > 0:
+            backlog += state.nodes[node].backlog
     speed = cluster.single_core_speed
     work = known.computation / speed
     out[0] = clip(log_seconds(known.best_time))
     out[1] = clip(known.parallelism / cluster.largest_node_cpu)
-    out[2] = clip(known.memory_req / largest_memory)
+    out[2] = clip(known.memory_req / cluster.largest_node_memory)
     out[3] = clip(log_seconds(known.upward_rank))
     out[4] = clip(known.upward_rank / critical_path)
-    out[5] = clip(np.log1p((cluster.time - workflow.arrival_time) / critical_path))
+    out[5] = clip(log_of((cluster.time - workflow.arrival_time) / critical_path))
     expected = (workflow.finish_bound - workflow.arrival_time) / critical_path
     out[6] = clip(np.log(max(1.0, expected)))
     slack = workflow.finish_bound - cluster.time - known.upward_rank
     out[7] = clip(max(0.0, slack) / critical_path)
-    out[8] = clip(np.log1p(cluster.queue_size - 1) / 4.0)
-    out[9] = clip(np.log1p(cluster.arrived - cluster.finished_workflows) / 4.0)
-    out[10] = leased / cores
-    out[11] = clip(log_seconds(backlog / capacity))
+    out[8] = clip(log_of(cluster.queue_size - 1) / 4.0)
+    out[9] = clip(log_of(cluster.arrived - cluster.finished_workflows) / 4.0)
+    out[10] = leased / cluster.cores
+    out[11] = clip(log_seconds(backlog / cluster.computing_capacity))
     out[12] = clip(work / (cluster.arrived_work / cluster.arrived))
     out[13] = 1.0
 
@@ -209,10 +209,8 @@ def write_nodes(state, candidates, scores, out):
     critical_path = state.templates[state.workflows[slot].template].critical_path
     best_finish = cluster.time + known.best_time
     unit = workflow_cost(state)
-    largest_memory = 0
     least_finish = least_delay = least_rent = least_score = INF
     for node in range(len(candidates)):
-        largest_memory = max(largest_memory, state.nodes[node].memory)
         if candidates[node].feasible == 1:
             least_finish = min(least_finish, candidates[node].finish_time)
             delay = candidates[node].delay_own + candidates[node].delay_others
@@ -221,19 +219,17 @@ def write_nodes(state, candidates, scores, out):
             least_score = min(least_score, scores[node])
     for node in range(len(candidates)):
         hardware = state.nodes[node]
-        server = state.servers[hardware.server]
         candidate = candidates[node]
         row = out[node]
-        price = server.hourly_rate / 3600.0 / (server.node_count * hardware.cpu)
-        price *= cluster.single_core_speed / hardware.single_core_speed
+        price = hardware.core_second_price
         row[0] = hardware.cpu / cluster.largest_node_cpu
-        row[1] = hardware.memory / largest_memory
+        row[1] = hardware.memory / cluster.largest_node_memory
         row[2] = cluster.core_second_price / price if price > 0.0 else 1.0
         row[3] = clip(candidate.parallelism / hardware.cpu)
         row[4] = clip(1.0 - candidate.allocated_memory / hardware.memory)
         row[5] = clip(log_seconds(candidate.first_completion))
         row[6] = clip(log_seconds(candidate.last_completion))
-        row[7] = clip(np.log1p(hardware.waiting_count))
+        row[7] = clip(log_of(hardware.waiting_count))
         row[8] = clip(candidate.lease_left / 3600.0)
         row[9] = 1.0 if candidate.cold_start_time > 0.0 else 0.0
         row[10] = clip(log_seconds(candidate.data_transfer_time))
@@ -246,15 +242,15 @@ def write_nodes(state, candidates, scores, out):
         finish_delay = max(0.0, candidate.finish_time - best_finish)
         rent = candidate.rent_increase / unit
         row[13] = clip(log_seconds(finish_delay))
-        row[14] = clip(np.log1p(finish_delay / critical_path))
-        row[15] = clip(np.log1p(candidate.delay_own))
-        row[16] = clip(np.log1p(candidate.delay_others))
-        row[17] = clip(np.log1p(rent))
+        row[14] = clip(log_of(finish_delay / critical_path))
+        row[15] = clip(log_of(candidate.delay_own))
+        row[16] = clip(log_of(candidate.delay_others))
+        row[17] = clip(log_of(rent))
         row[18] = clip(candidate.lease_left_after / 3600.0)
-        row[19] = clip(np.log1p((candidate.finish_time - least_finish) / critical_path))
-        row[20] = clip(np.log1p(delay - least_delay))
-        row[21] = clip(np.log1p((candidate.rent_increase - least_rent) / unit))
-        row[22] = clip(np.log1p(10.0 * (scores[node] - least_score)))
+        row[19] = clip(log_of((candidate.finish_time - least_finish) / critical_path))
+        row[20] = clip(log_of(delay - least_delay))
+        row[21] = clip(log_of((candidate.rent_increase - least_rent) / unit))
+        row[22] = clip(log_of(10.0 * (scores[node] - least_score)))
         row[23] = 1.0 if scores[node] == least_score else 0.0
 
 
@@ -265,19 +261,16 @@ def write_critic(state, cheapest, out):
     count = len(state.arrivals)
     work = 0.0
     to_come = 0.0
-    capacity = 0
     for position in range(count):
         own = state.templates[state.arrivals[position].template].work
         work += own
         if position >= cluster.arrived:
             to_come += own
-    for node in range(len(state.nodes)):
-        capacity += state.nodes[node].computing_capacity
     slowdown = cluster.finished_slowdown + cluster.active_slowdown + (count - cluster.arrived)
-    out[0] = clip(np.log1p(count))
+    out[0] = clip(log_of(count))
     out[1] = (count - cluster.arrived) / count
     out[2] = to_come / work
-    out[3] = clip(log_seconds(work * cluster.single_core_speed / capacity))
+    out[3] = clip(log_seconds(work * cluster.single_core_speed / cluster.computing_capacity))
     out[4] = out[5] = out[6] = 0.0
     if cluster.arrived < count:
         out[4] = clip(log_seconds(state.arrivals[cluster.arrived].time - cluster.time))
@@ -285,8 +278,8 @@ def write_critic(state, cheapest, out):
     if cluster.arrived + 1 < count:
         out[5] = clip(log_seconds(state.arrivals[cluster.arrived + 1].time - cluster.time))
     out[7] = clip(log_seconds(cluster.time))
-    out[8] = clip(np.log1p(cluster.total_rent / cheapest))
-    out[9] = clip(np.log1p(slowdown / count))
+    out[8] = clip(log_of(cluster.total_rent / cheapest))
+    out[9] = clip(log_of(slowdown / count))
 
 
 @compiled

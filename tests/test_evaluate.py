@@ -162,6 +162,7 @@ SMALL = {f"cluster.server_types.{kind}.memory_mb_per_numa_node=1000" for kind in
 BAD: dict[str, tuple[list[str], str]] = {
     "a baseline": (["baselines=[earliest_finsh]"], "did you mean 'earliest_finish'?"),
     "a baseline twice": (["baselines=[random,random]"], "'random' is given twice"),
+    "no tiers": (["agents=placer", "agents.memory_tiers=[]"], "agents: memory_tiers"),
     "nobody": (["baselines=[]"], "neither a policy nor baselines"),
     "no episodes": (["episodes=0"], "episodes"),
     "a negative seed": (["seed=-1"], "seed"),

@@ -10,7 +10,11 @@ from env.schema import Strict
 
 
 class Cheapest(Strict):
-    """The smallest rise of rent; ties by finish time."""
+    """The smallest rise of rent; ties by finish time.
+
+    Time counts for nothing: all functions queue up on the servers with the lowest hourly rate, for
+    another hour there costs less than a first hour anywhere else.
+    """
 
     name: Literal["cheapest"]
 

@@ -24,6 +24,7 @@ from env.sim.server import (
     server_on_container_creation,
     startup_at,
 )
+from env.sim.tournament import earliest_node
 
 if TYPE_CHECKING:
     from env.sim.records import State
@@ -97,13 +98,12 @@ class ClusterConfig:
     @property
     def core_second_price(self) -> float:
         """USD of one second of a core of reference speed on the cheapest server type."""
-        return min(
-            kind.hourly_rate
-            / 3600.0
-            / (kind.numa_nodes * kind.cpu)
-            * (self.single_core_speed / (kind.single_core_speed or self.single_core_speed))
-            for kind in self.server_types
-        )
+        return min(self.core_second_price_of(kind) for kind in self.server_types)
+
+    def core_second_price_of(self, kind: ServerType) -> float:
+        """USD of one second of a core of reference speed on servers of a type."""
+        speed_ratio = self.single_core_speed / (kind.single_core_speed or self.single_core_speed)
+        return kind.hourly_rate / 3600.0 / (kind.numa_nodes * kind.cpu) * speed_ratio
 
     @property
     def largest_node_memory(self) -> int:
@@ -127,48 +127,9 @@ def transfer_speed(state, source, target):
 
 
 @compiled
-def update_tree(state, node):
-    """Plays the matches of a node whose next completion has changed; the winner ends at entry 1."""
-    tree, nodes = state.tree, state.nodes
-    match = (len(tree) // 2 + node) // 2
-    while match >= 1:
-        left, right = tree[2 * match], tree[2 * match + 1]
-        wins = right == NONE or nodes[left].next_completion <= nodes[right].next_completion
-        tree[match] = left if wins else right
-        match //= 2
-
-
-@compiled
-def reset_tree(state):
-    """Every node is a leaf; NONE fills up to a power of two."""
-    tree = state.tree
-    leaves = len(tree) // 2
-    for leaf in range(leaves):
-        tree[leaves + leaf] = leaf if leaf < len(state.nodes) else NONE
-    for match in range(leaves - 1, 0, -1):
-        tree[match] = tree[2 * match]
-
-
-@compiled
-def earliest_node(state):
-    """The node with the next completion; the lowest index of equal ones."""
-    return state.tree[1]
-
-
-@compiled
-def cluster_on_container_creation(state, node, index, time):
-    """Creates a container on a node of a started server; `time` is its submission."""
-    server_on_container_creation(state, node, index, time)
-    update_tree(state, node)
-
-
-@compiled
 def cluster_on_container_completion(state):
     """Completes the container that ends first in the whole cluster; returns it."""
-    node = earliest_node(state)
-    index = server_on_container_completion(state, node)
-    update_tree(state, node)
-    return index
+    return server_on_container_completion(state, earliest_node(state))
 
 
 class Cluster:
@@ -269,7 +230,7 @@ class Cluster:
             raise InputError("cluster: no room for another container")
         write_container(self.state, index, container)
         before = self.state.cluster[0]["total_rent"]
-        cluster_on_container_creation(self.state, node, index, container.submission_time)
+        server_on_container_creation(self.state, node, index, container.submission_time)
         return float(self.state.cluster[0]["total_rent"] - before)
 
     def on_container_completion(self) -> Container:
@@ -284,6 +245,11 @@ class Cluster:
         container = read_container(self.state, index)
         give_back_container(self.state, index)
         return container
+
+    def reset(self) -> None:
+        """Ends all leases and empties all NUMA nodes."""
+        for server in self._all_servers():
+            server.reset()
 
     def _all_servers(self) -> list[Server]:
         return [server for servers in self.servers.values() for server in servers]

@@ -45,7 +45,7 @@ def take_container(state):
     index = cluster[0].free_container
     if index != NONE:
         cluster[0].free_container = state.containers[index].next
-    elif cluster[0].containers_used < len(state.containers):
+    elif cluster[0].containers_used < len(state.containers) - 1:
         index = cluster[0].containers_used
         cluster[0].containers_used += 1
     return index

@@ -4,6 +4,13 @@ The finish bound of a workflow is the time it ends if nothing else is ever place
 its placed functions, of forecast completion + longest chain of best times behind it, and over its
 submitted functions of now + upward rank. A forecast lets waiting containers start when completions
 leave them enough memory, and takes other future arrivals for absent.
+
+Where the engine projects a node exactly (rule 7), forecasts count in `demand`: the operations that
+each thread of a container has left, had it all its memory. Whatever runs on a node is drained of it
+at one rate, the share of a thread, so containers end in the order of the marks
+(operations drained at the start + demand) and a node is played forward in one pass over sorted
+lists. Left out are the roundings of speeds and of work done to whole operations: a forecast is
+early by at most about one operation an event, and by one operation a second where memory is short.
 """
 
 from __future__ import annotations
@@ -13,14 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from env.sim.jit import compiled
-from env.sim.numa_node import (
-    container_speed,
-    fits_at,
-    gather,
-    run_projection,
-    speed_share,
-    write_entry,
-)
+from env.sim.numa_node import container_speed, fits_at, speed_share
 from env.sim.raw_env import chain_after
 from env.sim.records import CANDIDATE, NONE
 from env.sim.server import HOUR, cold_start_time, lease_hours
@@ -33,41 +33,176 @@ INF = np.inf
 
 
 @compiled
-def gather_waiting(state, node, count):
-    """Appends a node's waiting containers to `count` entries of the scratch; returns the total."""
-    index = state.nodes[node].first_waiting
-    while index != NONE:
-        write_entry(state.scratch, count, state.containers, index)
-        count += 1
-        index = state.containers[index].next
-    return count
+def insert_ordered(containers, first, index, key):
+    """Inserts a container into a list sorted by `order_key`; returns the head of the list."""
+    containers[index].order_key = key
+    previous = NONE
+    following = first
+    while following != NONE and containers[following].order_key <= key:
+        previous = following
+        following = containers[following].next_in_order
+    containers[index].next_in_order = following
+    if previous == NONE:
+        return index
+    containers[previous].next_in_order = index
+    return first
+
+
+@compiled
+def insert_joined(containers, first, index, key):
+    """Inserts a container into a list sorted by `joined_key`; returns the head of the list."""
+    containers[index].joined_key = key
+    previous = NONE
+    following = first
+    while following != NONE and containers[following].joined_key <= key:
+        previous = following
+        following = containers[following].next_joined
+    containers[index].next_joined = following
+    if previous == NONE:
+        return index
+    containers[previous].next_joined = index
+    return first
+
+
+@compiled
+def demand_of(operations, memory_alloc, memory_req, parallelism):
+    """Operations left by each thread; a container short of memory has more to do, in proportion."""
+    return operations / (min(1.0, memory_alloc / memory_req) * parallelism)
 
 
 @compiled
 def forecast_node(state, node):
-    """Brings `forecast_completion` of all containers of a node up to date."""
-    nodes = state.nodes
-    running = gather(state, node)
-    total = gather_waiting(state, node, running)
-    _, _, last = run_projection(
-        state.scratch,
-        running,
-        total,
-        nodes[node].clock,
-        nodes[node].cpu,
-        nodes[node].single_core_speed,
-        nodes[node].memory,
-        False,
-    )
-    for i in range(total):
-        index = state.scratch[i].container
-        state.containers[index].forecast_completion = state.scratch[i].completion
-    nodes[node].forecast_last = last
+    """Brings the sorted lists and `forecast_completion` of all containers of a node up to date."""
+    nodes, containers = state.nodes, state.containers
+    draining = upcoming = NONE
+    parallelism = memory = backlog = 0
+    for head in (nodes[node].first_running, nodes[node].first_waiting):
+        index = head
+        while index != NONE:
+            backlog += containers[index].remaining_computation
+            containers[index].demand = demand_of(
+                containers[index].remaining_computation,
+                containers[index].memory_alloc,
+                containers[index].memory_req,
+                containers[index].parallelism,
+            )
+            start = containers[index].start_time  # nan while it waits
+            if start <= nodes[node].clock:
+                demand = containers[index].demand
+                draining = insert_ordered(containers, draining, index, demand)
+                parallelism += containers[index].parallelism
+                memory += containers[index].memory_alloc
+            elif start > nodes[node].clock:
+                upcoming = insert_ordered(containers, upcoming, index, start)
+            index = containers[index].next
+    nodes[node].first_draining = draining
+    nodes[node].first_upcoming = upcoming
+    nodes[node].draining_parallelism = parallelism
+    nodes[node].draining_memory = memory
+    nodes[node].backlog = backlog
+    nodes[node].forecast_last, _ = play_forward(state, node, NONE, INF)
     nodes[node].forecast = 1
 
 
 @compiled
-def raise_bounds(state, index):
+def play_forward(state, node, candidate, start):
+    """Plays a node from its clock until all its containers have completed.
+
+    Without a candidate (NONE) it writes `forecast_completion` of them all. With one, which starts
+    at `start` or, if that is inf, heads for the end of the queue for memory, it writes that of the
+    candidate and collects the workflows whose finish bounds rise.
+
+    Returns:
+        (time of the last completion, head of the list of raised workflows).
+    """
+    nodes, containers = state.nodes, state.containers
+    now = nodes[node].clock
+    cpu, core_speed = nodes[node].cpu, nodes[node].single_core_speed
+    parallelism, used = nodes[node].draining_parallelism, nodes[node].draining_memory
+    drained = 0.0  # operations of each thread since the clock
+    draining, upcoming = nodes[node].first_draining, nodes[node].first_upcoming
+    joined = NONE  # started since the clock, by the mark at which they end
+    late = NONE  # known to start later, beside the upcoming ones
+    waiting, last_in_queue = nodes[node].first_waiting, NONE
+    if start < INF:
+        late = insert_joined(containers, late, candidate, start)
+    else:
+        last_in_queue = candidate
+        if waiting == NONE:
+            waiting = candidate
+    raised = NONE
+    while True:
+        share = max(1, speed_share(parallelism, cpu, core_speed))
+        mark = containers[draining].order_key if draining != NONE else INF
+        joined_ends = joined != NONE and containers[joined].joined_key < mark
+        if joined_ends:
+            mark = containers[joined].joined_key
+        completion = now + (mark - drained) / share
+        begin = containers[upcoming].order_key if upcoming != NONE else INF
+        late_begins = late != NONE and containers[late].joined_key < begin
+        if late_begins:
+            begin = containers[late].joined_key
+        if begin < INF and begin <= completion:
+            if late_begins:
+                index, late = late, containers[late].next_joined
+            else:
+                index, upcoming = upcoming, containers[upcoming].next_in_order
+            drained += (begin - now) * share
+            now = begin
+            end = drained + containers[index].demand
+            joined = insert_joined(containers, joined, index, end)
+            parallelism += containers[index].parallelism
+            used += containers[index].memory_alloc
+            continue
+        if mark == INF:
+            return now, raised
+        if joined_ends:
+            index, joined = joined, containers[joined].next_joined
+        else:
+            index, draining = draining, containers[draining].next_in_order
+        now = completion
+        drained = mark
+        parallelism -= containers[index].parallelism
+        used -= containers[index].memory_alloc
+        if candidate == NONE or index == candidate:
+            containers[index].forecast_completion = now
+        if candidate != NONE:
+            raised = raise_bound(state, index, now, raised)
+        while waiting != NONE and used + containers[waiting].memory_alloc <= nodes[node].memory:
+            index = waiting
+            waiting = containers[index].next
+            if waiting == NONE and index != last_in_queue:
+                waiting = last_in_queue
+            if containers[index].creation_time > now:
+                late = insert_joined(containers, late, index, containers[index].creation_time)
+                continue
+            end = drained + containers[index].demand
+            joined = insert_joined(containers, joined, index, end)
+            parallelism += containers[index].parallelism
+            used += containers[index].memory_alloc
+
+
+@compiled
+def raise_bound(state, index, completion, raised):
+    """Notes the finish bound that a completion gives its workflow, if it is a later one.
+
+    Returns:
+        the head of the list of raised workflows.
+    """
+    workflows = state.workflows
+    slot = state.containers[index].slot
+    bound = completion + state.containers[index].chain_after
+    if bound <= workflows[slot].finish_bound:
+        return raised
+    if workflows[slot].raised_bound == -INF:
+        workflows[slot].next_raised = raised
+        raised = slot
+    workflows[slot].raised_bound = max(workflows[slot].raised_bound, bound)
+    return raised
+
+
+@compiled
+def take_finish_bounds(state, index):
     """Raises finish bounds by the containers of a list, `index` being its head."""
     containers, workflows = state.containers, state.workflows
     while index != NONE:
@@ -85,18 +220,18 @@ def update_finish_bounds(state):
     for slot in range(len(workflows)):
         workflows[slot].finish_bound = -INF
     for position in range(cluster[0].queue_size):
-        function = state.queue[position].index
-        rank = state.template_functions[declared(state, function)].upward_rank
-        slot = function // cluster[0].functions_per_slot
-        bound = cluster[0].time + rank
+        slot = state.slot_of[state.queue[position].major]
+        known = state.templates[workflows[slot].template].first_function
+        known += state.queue[position].minor
+        bound = cluster[0].time + state.template_functions[known].upward_rank
         if bound > workflows[slot].finish_bound:
             workflows[slot].finish_bound = bound
     for node in range(len(nodes)):
         if nodes[node].running_count > 0:
             if nodes[node].forecast == 0:
                 forecast_node(state, node)
-            raise_bounds(state, nodes[node].first_running)
-            raise_bounds(state, nodes[node].first_waiting)
+            take_finish_bounds(state, nodes[node].first_running)
+            take_finish_bounds(state, nodes[node].first_waiting)
     slowdown = 0.0
     for slot in range(len(workflows)):
         if workflows[slot].finish_bound > -INF:
@@ -113,9 +248,20 @@ def forecast(state, memory_alloc, candidates):
     """
     function = state.queue[0].index
     sum_sources(state, function)
-    after = chain_after(state, function)
+    containers, functions = state.containers, state.functions
+    own = len(containers) - 1
+    memory_req, parallelism = functions[function].memory_req, functions[function].parallelism
+    operations = functions[function].computation
+    containers[own].slot = function // state.cluster[0].functions_per_slot
+    containers[own].chain_after = chain_after(state, function)
+    containers[own].memory_req = memory_req
+    containers[own].memory_alloc = memory_alloc
+    containers[own].remaining_computation = operations
+    containers[own].parallelism = parallelism
+    containers[own].demand = demand_of(operations, memory_alloc, memory_req, parallelism)
+    containers[own].next = NONE
     for node in range(len(state.nodes)):
-        forecast_candidate(state, function, after, node, memory_alloc, candidates[node])
+        forecast_candidate(state, own, node, candidates[node])
 
 
 @compiled
@@ -139,14 +285,12 @@ def sum_sources(state, function):
 
 
 @compiled
-def forecast_candidate(state, function, after, node, memory_alloc, candidate):
-    """What placing `function` on `node` with `memory_alloc` MB would do.
-
-    `after` is the longest chain of best times behind the function.
-    """
-    nodes, functions, cluster = state.nodes, state.functions, state.cluster
+def forecast_candidate(state, own, node, candidate):
+    """What placing the container `own`, that of the current function, on `node` would do."""
+    nodes, containers, cluster = state.nodes, state.containers, state.cluster
     time = cluster[0].time
     server = nodes[node].server
+    memory_alloc = containers[own].memory_alloc
     end = state.servers[server].expiration_time
     cold = cold_start_time(state, server, time)
     near, around = nodes[node].source_bytes, state.servers[server].source_bytes
@@ -176,22 +320,24 @@ def forecast_candidate(state, function, after, node, memory_alloc, candidate):
         candidate.rent_increase = 0.0
         candidate.lease_left_after = candidate.lease_left
         return
-    cpu, core_speed = nodes[node].cpu, nodes[node].single_core_speed
-    ratio = min(1.0, memory_alloc / functions[function].memory_req)
-    own = functions[function].parallelism
+    cpu, parallelism = nodes[node].cpu, containers[own].parallelism
     fits = candidate.allocated_memory + memory_alloc <= nodes[node].memory
-    if fits and (nodes[node].parallelism + own <= cpu or not busy):
+    if fits and (nodes[node].parallelism + parallelism <= cpu or not busy):
         # Nobody shares a core and nobody waits: the others do not notice.
-        speed = container_speed(ratio, speed_share(own, cpu, core_speed), own)
-        finish = creation + functions[function].computation / speed
+        ratio = min(1.0, memory_alloc / containers[own].memory_req)
+        share = speed_share(parallelism, cpu, nodes[node].single_core_speed)
+        speed = container_speed(ratio, share, parallelism)
+        finish = creation + containers[own].remaining_computation / speed
         last = max(last_before, finish)
-        workflow = state.workflows[function // cluster[0].functions_per_slot]
-        growth = max(0.0, finish + after - workflow.finish_bound)
-        candidate.delay_own = growth / state.templates[workflow.template].critical_path
+        raised = raise_bound(state, own, finish, NONE)
     else:
-        finish, last = forecast_shared(
-            state, function, after, node, memory_alloc, clock, creation, ratio, candidate
-        )
+        containers[own].creation_time = creation
+        if not fits_at(state, node, memory_alloc, creation):
+            candidate.waits = 1
+        start = INF if candidate.waits == 1 else creation
+        last, raised = play_forward(state, node, own, start)
+        finish = containers[own].forecast_completion
+    measure_delays(state, containers[own].slot, raised, candidate)
     candidate.finish_time = finish
     hours = lease_hours(end, time, last)
     more_hours = hours - lease_hours(end, time, last_before)
@@ -200,76 +346,22 @@ def forecast_candidate(state, function, after, node, memory_alloc, candidate):
 
 
 @compiled
-def forecast_shared(
-    state, function, after, node, memory_alloc, clock, creation, ratio, candidate
-):
-    """Projects a node with the function added.
-
-    Returns:
-        (finish time of the function, last completion on the node); delays go into `candidate`.
-    """
-    nodes, scratch = state.nodes, state.scratch
-    fits = fits_at(state, node, memory_alloc, creation)
-    running = gather(state, node)
-    if fits:
-        position = running  # admitted before those that wait
-        running += 1
-        total = gather_waiting(state, node, running)
-        scratch[position].start = creation
-    else:
-        candidate.waits = 1
-        position = gather_waiting(state, node, running)
-        total = position + 1
-        scratch[position].start = INF
-    scratch[position].container = NONE
-    scratch[position].completion = INF
-    scratch[position].remaining = state.functions[function].computation
-    scratch[position].parallelism = state.functions[function].parallelism
-    scratch[position].memory = memory_alloc
-    scratch[position].ratio = ratio
-    scratch[position].creation = creation
-    scratch[position].speed = 0
-    _, _, last = run_projection(
-        scratch,
-        running,
-        total,
-        clock,
-        nodes[node].cpu,
-        nodes[node].single_core_speed,
-        nodes[node].memory,
-        False,
-    )
-    measure_delays(state, function, after, total, candidate)
-    return scratch[position].completion, last
-
-
-@compiled
-def measure_delays(state, function, after, total, candidate):
-    """Growth of finish bounds under the projection in the scratch, by workflow."""
-    scratch, workflows, containers = state.scratch, state.workflows, state.containers
-    own_slot = function // state.cluster[0].functions_per_slot
-    for i in range(total):
-        index = scratch[i].container
-        slot = own_slot if index == NONE else containers[index].slot
-        chain = after if index == NONE else containers[index].chain_after
-        bound = scratch[i].completion + chain
-        if bound > workflows[slot].raised_bound:
-            workflows[slot].raised_bound = bound
-    for i in range(total):
-        index = scratch[i].container
-        slot = own_slot if index == NONE else containers[index].slot
-        growth = workflows[slot].raised_bound - workflows[slot].finish_bound
-        workflows[slot].raised_bound = -INF
-        if growth > 0.0:
-            growth /= state.templates[workflows[slot].template].critical_path
-            if slot == own_slot:
-                candidate.delay_own = growth
-            else:
-                candidate.delay_others += growth
+def measure_delays(state, own_slot, raised, candidate):
+    """Turns raised finish bounds into delays over critical paths, and clears them."""
+    workflows = state.workflows
+    while raised != NONE:
+        growth = workflows[raised].raised_bound - workflows[raised].finish_bound
+        growth /= state.templates[workflows[raised].template].critical_path
+        workflows[raised].raised_bound = -INF
+        if raised == own_slot:
+            candidate.delay_own = growth
+        else:
+            candidate.delay_others += growth
+        raised = workflows[raised].next_raised
 
 
 def forecast_placements(env: RawEnv, memory_alloc: int) -> np.ndarray:
-    """CANDIDATE (N,): what placing the current function with `memory_alloc` MB would do, by node."""
+    """CANDIDATE (N,): what placing the current function with `memory_alloc` MB on each would do."""
     candidates = np.zeros(len(env.state.nodes), CANDIDATE)
     update_finish_bounds(env.state)
     forecast(env.state, memory_alloc, candidates)

@@ -22,6 +22,7 @@ from env.sim.container import (
 from env.sim.errors import InputError
 from env.sim.jit import compiled
 from env.sim.records import FINISHED, NONE, State
+from env.sim.tournament import update_tree
 
 INF = np.inf
 
@@ -43,37 +44,26 @@ def container_speed(memory_ratio, share, parallelism):
 @compiled
 def gather(state, node):
     """Copies the running list of a node into the scratch; returns the number of entries."""
+    scratch, containers = state.scratch, state.containers
     count = 0
     index = state.nodes[node].first_running
     while index != NONE:
-        write_entry(state.scratch, count, state.containers, index)
-        state.scratch[count].start = state.containers[index].start_time
+        alloc, req = containers[index].memory_alloc, containers[index].memory_req
+        scratch[count].container = index
+        scratch[count].start = containers[index].start_time
+        scratch[count].completion = INF
+        scratch[count].remaining = containers[index].remaining_computation
+        scratch[count].parallelism = containers[index].parallelism
+        scratch[count].ratio = min(1.0, alloc / req)
+        scratch[count].speed = 0
         count += 1
-        index = state.containers[index].next
+        index = containers[index].next
     return count
 
 
 @compiled
-def write_entry(scratch, position, containers, index):
-    """One container as an entry of a projection, waiting for memory."""
-    alloc, req = containers[index].memory_alloc, containers[index].memory_req
-    scratch[position].container = index
-    scratch[position].start = INF
-    scratch[position].completion = INF
-    scratch[position].remaining = containers[index].remaining_computation
-    scratch[position].parallelism = containers[index].parallelism
-    scratch[position].memory = alloc
-    scratch[position].ratio = min(1.0, alloc / req)
-    scratch[position].creation = containers[index].creation_time
-    scratch[position].speed = 0
-
-
-@compiled
-def run_projection(scratch, running, total, clock, cpu, core_speed, memory, only_first):
-    """Plays a node forward from its clock (rule 7) until all entries have completed.
-
-    Entries [0, running) have a start time; [running, total) wait for memory in this order and start
-    when a completion leaves enough of it.
+def run_projection(scratch, count, clock, cpu, core_speed, only_first):
+    """Plays a node forward from its clock (rule 7) until all `count` entries have completed.
 
     Returns:
         (entry that completes first, its time, time of the last completion); with `only_first` the
@@ -83,7 +73,7 @@ def run_projection(scratch, running, total, clock, cpu, core_speed, memory, only
     active = 0
     parallelism = 0
     next_start = INF
-    for i in range(running):
+    for i in range(count):
         if scratch[i].start <= now:
             scratch[active].active = i
             active += 1
@@ -91,7 +81,7 @@ def run_projection(scratch, running, total, clock, cpu, core_speed, memory, only
         elif scratch[i].start < next_start:
             next_start = scratch[i].start
     elapsed = 0.0
-    unfinished = total
+    unfinished = count
     first = NONE
     first_time = INF
     while unfinished > 0:
@@ -113,7 +103,7 @@ def run_projection(scratch, running, total, clock, cpu, core_speed, memory, only
             elapsed = next_start - now
             now = next_start
             next_start = INF
-            for i in range(running):
+            for i in range(count):
                 if scratch[i].start == now:
                     active = activate(scratch, active, i)
                     parallelism += scratch[i].parallelism
@@ -132,7 +122,7 @@ def run_projection(scratch, running, total, clock, cpu, core_speed, memory, only
         if first == NONE:
             first = done
             first_time = now
-            for i in range(running):
+            for i in range(count):
                 scratch[i].remaining_at_first = scratch[i].remaining
             for j in range(active):
                 i = scratch[j].active
@@ -140,15 +130,6 @@ def run_projection(scratch, running, total, clock, cpu, core_speed, memory, only
                 scratch[i].remaining_at_first = max(0, scratch[i].remaining - step)
             if only_first:
                 break
-        if running < total:
-            started = start_waiting(scratch, running, total, now, memory)
-            for i in range(running, started):
-                if scratch[i].start <= now:
-                    active = activate(scratch, active, i)
-                    parallelism += scratch[i].parallelism
-                elif scratch[i].start < next_start:
-                    next_start = scratch[i].start
-            running = started
     return first, first_time, now
 
 
@@ -164,20 +145,6 @@ def activate(scratch, active, entry):
 
 
 @compiled
-def start_waiting(scratch, running, total, now, memory):
-    """Starts waiting entries that fit at a completion; returns the new number of running ones."""
-    free = memory
-    for i in range(running):
-        if scratch[i].completion == INF:
-            free -= scratch[i].memory
-    while running < total and scratch[running].memory <= free:
-        free -= scratch[running].memory
-        scratch[running].start = max(now, scratch[running].creation)
-        running += 1
-    return running
-
-
-@compiled
 def project(state, node, full):
     """Brings the next completion of a node up to date; with `full`, all completion times too."""
     nodes = state.nodes
@@ -185,11 +152,9 @@ def project(state, node, full):
     first, first_time, last_time = run_projection(
         state.scratch,
         count,
-        count,
         nodes[node].clock,
         nodes[node].cpu,
         nodes[node].single_core_speed,
-        nodes[node].memory,
         not full,
     )
     nodes[node].next_completion = first_time
@@ -269,6 +234,7 @@ def node_on_container_creation(state, node, index):
         admit(state, node, index, creation)
         if nodes[node].projected == 0:
             project(state, node, False)
+        update_tree(state, node)
         return
     containers[index].start_time = np.nan
     containers[index].next = NONE
@@ -310,6 +276,7 @@ def node_on_container_completion(state, node):
     containers[done].completion_time = time
     containers[done].remaining_computation = 0
     nodes[node].clock = time
+    nodes[node].forecast = 0
     nodes[node].running_count -= 1
     nodes[node].allocated_memory -= containers[done].memory_alloc
     nodes[node].parallelism -= containers[done].parallelism
@@ -325,6 +292,7 @@ def node_on_container_completion(state, node):
         nodes[node].waiting_memory -= containers[head].memory_alloc
         admit(state, node, head, start)
     project(state, node, False)
+    update_tree(state, node)
     return done
 
 
@@ -536,6 +504,7 @@ class NumaNode:
             give_back_container(self.state, container)
         self._completed.clear()
         reset_node(self.state, self.index)
+        update_tree(self.state, self.index)
 
     def on_server_startup(self, time: float) -> None:
         """Sets the clock to the moment from which the node can be used."""

@@ -12,21 +12,19 @@ from env.sim.cluster import (
     Cluster,
     ClusterConfig,
     cluster_on_container_completion,
-    cluster_on_container_creation,
-    earliest_node,
     transfer_speed,
 )
 from env.sim.container import give_back_container, take_container
 from env.sim.errors import InputError
 from env.sim.function import Function
-from env.sim.heap import drop_first
 from env.sim.jit import compiled
 from env.sim.numa_node import INF, last_completion, status_at
 from env.sim.records import DONE, NO_CONTAINER_SLOT, NONE, PLACE, RECYCLED
-from env.sim.server import startup_at
+from env.sim.server import server_on_container_creation, startup_at
 from env.sim.state import copy_state, new_state, reset
+from env.sim.tournament import earliest_node
 from env.sim.workflow import WorkflowTemplate
-from env.sim.workload import Workload, arrive, declared, finish_function, get, run_function
+from env.sim.workload import Workload, declared, finish_function, fire_timer, get, run_function
 
 
 @compiled
@@ -46,10 +44,7 @@ def advance(state):
             complete_next(state)
         elif cluster[0].timers_size > 0 and timer <= decision:
             cluster[0].time = timer
-            position = state.timers[0].index
-            drop_first(state.timers, cluster[0].timers_size)
-            cluster[0].timers_size -= 1
-            error = arrive(state, position)
+            error = fire_timer(state)
             if error < 0:
                 return error
         elif cluster[0].queue_size > 0:
@@ -129,7 +124,7 @@ def place(state, node, memory_alloc):
     containers[index].data_transfer_time = log[0].data_transfer_time
     containers[index].creation_time = log[0].creation_time
     run_function(state, function, node, memory_alloc, log[0].creation_time)
-    cluster_on_container_creation(state, node, index, time)
+    server_on_container_creation(state, node, index, time)
     state.cluster[0].decisions += 1
     return 0
 

@@ -54,6 +54,7 @@ WORKFLOW = np.dtype(
         ("finished", np.int64),  # functions that have ended
         ("finish_bound", np.float64),  # forecast: see env/sim/forecast.py
         ("raised_bound", np.float64),  # scratch of the forecast, -inf between calls
+        ("next_raised", np.int64),  # scratch of the forecast
     ]
 )
 
@@ -74,6 +75,11 @@ CONTAINER = np.dtype(
         ("start_time", np.float64),  # nan while waiting for memory
         ("completion_time", np.float64),  # projected; exact once completed
         ("forecast_completion", np.float64),  # waiting ones included (env/sim/forecast.py)
+        ("demand", np.float64),  # operations left by each of its threads, had it all its memory
+        ("next_in_order", np.int64),  # next of the node's draining or upcoming containers
+        ("order_key", np.float64),  # its demand or start, by which that list is sorted
+        ("joined_key", np.float64),  # scratch of the forecast, as is the next
+        ("next_joined", np.int64),
         ("remaining_computation", np.int64),  # at the node's clock
         ("remaining_at_next", np.int64),  # at the node's next completion
         ("next", np.int64),  # next container of the same list
@@ -88,6 +94,7 @@ NUMA_NODE = np.dtype(
         ("memory", np.int64),
         ("single_core_speed", np.int64),
         ("computing_capacity", np.int64),
+        ("core_second_price", np.float64),  # of a core of reference speed, USD
         ("clock", np.float64),
         ("first_running", np.int64),  # list in order of admission; future starts included
         ("last_running", np.int64),
@@ -102,8 +109,13 @@ NUMA_NODE = np.dtype(
         ("next_container", np.int64),
         ("last_completion", np.float64),  # valid while `projected` is 1
         ("projected", np.int64),  # 1: completion_time of all running containers is up to date
-        ("forecast", np.int64),  # 1: forecast_completion of all its containers is up to date
+        ("forecast", np.int64),  # 1: forecast_completion of all its containers is up to date, and:
         ("forecast_last", np.float64),  # last of them
+        ("first_draining", np.int64),  # containers started at the clock, by `demand`
+        ("draining_parallelism", np.int64),  # sum over them, as is the next
+        ("draining_memory", np.int64),
+        ("first_upcoming", np.int64),  # admitted containers that start later, by start
+        ("backlog", np.int64),  # operations left in all its containers at the clock
         ("source_bytes", np.float64),  # scratch of the forecast: data of the current function here
     ]
 )
@@ -131,6 +143,9 @@ CLUSTER = np.dtype(
         ("network_bandwidth", np.float64),
         ("single_core_speed", np.int64),
         ("largest_node_cpu", np.int64),
+        ("largest_node_memory", np.int64),
+        ("cores", np.int64),  # of all nodes
+        ("computing_capacity", np.int64),  # of all nodes, operations per second
         ("core_second_price", np.float64),  # of the cheapest core of reference speed, USD
         ("functions_per_slot", np.int64),
         ("time", np.float64),  # of the last event
@@ -210,15 +225,13 @@ CANDIDATE = np.dtype(
 PROJECTED = np.dtype(
     [
         ("container", np.int64),
-        ("start", np.float64),  # inf while waiting for memory
+        ("start", np.float64),
         ("completion", np.float64),  # inf until projected
         ("remaining", np.int64),
         ("remaining_at_first", np.int64),  # when the first container completes
         ("parallelism", np.int64),
-        ("memory", np.int64),
         ("ratio", np.float64),  # min(1, memory given / memory required)
         ("speed", np.int64),
-        ("creation", np.float64),
         ("active", np.int64),  # at position j: the j-th running entry, in order of admission
     ]
 )
@@ -249,7 +262,7 @@ class State(NamedTuple):
     cluster: np.ndarray  # CLUSTER (1,)
     servers: np.ndarray  # SERVER (S,)
     nodes: np.ndarray  # NUMA_NODE (N,)
-    containers: np.ndarray  # CONTAINER (slots * F,)
+    containers: np.ndarray  # CONTAINER (slots * F + 1,), the last one is the forecast's candidate
     workflows: np.ndarray  # WORKFLOW (slots,)
     functions: np.ndarray  # FUNCTION (slots * F,), function fn of slot s at s * F + fn
     queue: np.ndarray  # EVENT (slots * F,), heap of submitted functions: (time, wf, fn)
@@ -265,7 +278,7 @@ class State(NamedTuple):
     predecessors: np.ndarray  # EDGE, per function in ascending id
     successors: np.ndarray  # EDGE
     arrivals: np.ndarray  # ARRIVING (W,), by (time, wf_id)
-    scratch: np.ndarray  # PROJECTED (slots * F + 1,), without meaning between calls
+    scratch: np.ndarray  # PROJECTED (slots * F,), without meaning between calls
 
 
 MUTABLE: Final = State._fields[: State._fields.index("templates")]

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from env.sim import records
-from env.sim.cluster import ClusterConfig, ServerType, reset_tree
+from env.sim.cluster import ClusterConfig, ServerType
 from env.sim.container import reset_containers
 from env.sim.errors import InputError
 from env.sim.jit import compiled
 from env.sim.numa_node import reset_node
 from env.sim.records import State
 from env.sim.server import reset_server
+from env.sim.tournament import reset_tree
 from env.sim.workflow import WorkflowTemplate
 from env.sim.workload import reset_workload
 
@@ -144,13 +145,16 @@ def _allocate(
     cluster["network_bandwidth"] = config.network_bandwidth
     cluster["single_core_speed"] = config.single_core_speed
     cluster["largest_node_cpu"] = nodes["cpu"].max()
+    cluster["largest_node_memory"] = nodes["memory"].max()
+    cluster["cores"] = nodes["cpu"].sum()
+    cluster["computing_capacity"] = nodes["computing_capacity"].sum()
     cluster["core_second_price"] = config.core_second_price
     cluster["functions_per_slot"] = per_slot
     return State(
         cluster,
         servers,
         nodes,
-        np.zeros(count, records.CONTAINER),
+        np.zeros(count + 1, records.CONTAINER),
         np.zeros(slots, records.WORKFLOW),
         np.zeros(count, records.FUNCTION),
         np.zeros(count, records.EVENT),
@@ -162,7 +166,7 @@ def _allocate(
         np.zeros(1, records.LOG),
         *_catalogue(templates, config, int(nodes["cpu"].max())),
         np.zeros(workflow_count, records.ARRIVING),
-        np.zeros(count + 1, records.PROJECTED),
+        np.zeros(count, records.PROJECTED),
     )
 
 
@@ -187,6 +191,7 @@ def _hardware(config: ClusterConfig) -> tuple[np.ndarray, np.ndarray]:
                 nodes[node]["memory"] = kind.memory
                 nodes[node]["single_core_speed"] = speed
                 nodes[node]["computing_capacity"] = kind.cpu * speed
+                nodes[node]["core_second_price"] = config.core_second_price_of(kind)
                 node += 1
             server += 1
     return servers, nodes

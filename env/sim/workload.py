@@ -113,6 +113,15 @@ def arrive(state, position):
 
 
 @compiled
+def fire_timer(state):
+    """Fires the next timer, which today is an arrival; returns what `arrive` returns."""
+    position = state.timers[0].index
+    drop_first(state.timers, state.cluster[0].timers_size)
+    state.cluster[0].timers_size -= 1
+    return arrive(state, position)
+
+
+@compiled
 def declared(state, index):
     """Index of a function in `template_functions`."""
     slot = index // state.cluster[0].functions_per_slot
@@ -207,23 +216,37 @@ class Workload:
         reset_workload(self._env.state)
 
     def peek(self) -> Function | None:
-        """The next function to be placed, None if none is submitted now."""
+        """The next function to be submitted or placed, of a later arrival if need be.
+
+        None if everything else waits for a completion.
+        """
         state = self._env.state
-        if state.cluster[0]["queue_size"] == 0:
+        heads = []
+        if state.cluster[0]["queue_size"]:
+            heads.append(state.queue[0][["time", "major", "minor"]].item())
+        if state.cluster[0]["timers_size"]:
+            wf_id = int(state.timers[0]["minor"])
+            first = min(self.workflows[wf_id].source_functions)
+            heads.append((float(state.timers[0]["time"]), wf_id, first))
+        if not heads:
             return None
-        head = state.queue[0]
-        return self.workflows[int(head["major"])].functions[int(head["minor"])]
+        _, wf_id, fn_id = min(heads)
+        return self.workflows[wf_id].functions[fn_id]
 
     def get(self) -> Function:
-        """Takes the next function from the queue.
+        """Takes the function that `peek` shows; its workflow arrives if it has not.
 
         Raises:
-            InputError: the queue is empty.
+            InputError: there is none.
         """
         function = self.peek()
         if function is None:
             raise InputError("workload: no function is submitted now")
-        get(self._env.state)
+        state = self._env.state
+        while function.state == "PENDING":
+            if fire_timer(state) < 0:
+                raise InputError(f"workload: {len(state.workflows)} workflows are active already")
+        get(state)
         return function
 
     def run_function(

@@ -1,0 +1,274 @@
+"""How fast the simulator is and what it costs: `python -m benchmarks.simulator [--json]`.
+
+Episodes of the default world (cluster hetero_numa, workflow study, workload poisson), one thread,
+recording off. The peer is the plain Python model of the tests, on some of the same decisions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from hydra import compose, initialize_config_dir
+from omegaconf import DictConfig, OmegaConf
+from rich.console import Console
+from rich.table import Table
+
+from env.observation import Observer, ScoreWeights, observe_nodes, write_context
+from env.reward import Objective
+from env.schema import validated
+from env.sim.episode_file import cluster_from_config
+from env.sim.forecast import update_finish_bounds
+from env.sim.jit import compiled
+from env.sim.raw_env import RawEnv, advance, place
+from env.sim.records import MUTABLE, PLACE, State
+from env.sim.state import reset
+from env.workloads.generator import WorkloadConfig, WorkloadGenerator, training_seed
+from env.workloads.templates import WorkflowConfig
+from tests.reference_simulator import ReferenceSimulator
+
+ROOT = Path(__file__).parents[1]
+REPEATS = 3
+FORKS = 1000
+REFERENCE_DECISIONS = 300
+
+# Imports the engine and makes it compile what the loop of the benchmark needs.
+COMPILE = "from benchmarks.simulator import measure_compilation; measure_compilation()"
+
+UNITS = {
+    "bare_decisions_per_s": "compiled loop, random feasible node",
+    "observed_decisions_per_s": "the same, all features observed at every decision",
+    "observed_greedy_decisions_per_s": "the same, the smallest greedy score chooses",
+    "rawenv_steps_per_s": "RawEnv.step from Python",
+    "reference_decisions_per_s": "the plain Python model, on the first of these decisions",
+    "bare_to_reference_ratio": "bare_decisions_per_s / reference_decisions_per_s",
+    "fork_us": "RawEnv.fork on a busy cluster, microseconds",
+    "bytes_per_env": "arrays that an environment does not share with its forks",
+    "cold_compile_s": "seconds to import and compile everything, empty cache",
+    "cached_load_s": "seconds to import and load it from the cache",
+}
+
+
+@compiled
+def draw(state, memory_alloc, random):
+    """A random node that has the memory, and the next number of the generator (Knuth's MMIX)."""
+    while True:
+        random = (random * 6364136223846793005 + 1442695040888963407) & 0x7FFFFFFFFFFFFFFF
+        node = (random >> 33) % len(state.nodes)
+        if memory_alloc <= state.nodes[node].memory:
+            return node, random
+
+
+@compiled
+def play_bare(state, random):
+    """Plays an episode with random placements; returns the number of decisions."""
+    reset(state)
+    while advance(state) == PLACE:
+        memory_alloc = state.functions[state.queue[0].index].memory_req
+        node, random = draw(state, memory_alloc, random)
+        place(state, node, memory_alloc)
+    return state.cluster[0].decisions
+
+
+@compiled
+def play_observed(state, random, weights, candidates, scores, nodes, context, greedy):
+    """The same with an observation before every decision; `greedy` takes the smallest score."""
+    reset(state)
+    while advance(state) == PLACE:
+        memory_alloc = state.functions[state.queue[0].index].memory_req
+        update_finish_bounds(state)
+        write_context(state, context)
+        observe_nodes(state, memory_alloc, weights, candidates, scores, nodes)
+        if greedy:
+            node = np.argmin(scores)
+        else:
+            node, random = draw(state, memory_alloc, random)
+        place(state, node, memory_alloc)
+    return state.cluster[0].decisions
+
+
+def observed(observer: Observer, random: int, greedy: bool) -> int:
+    """`play_observed` with the buffers of an observer."""
+    return play_observed(
+        observer.state,
+        random,
+        observer.weights.by_objective(observer.objective),
+        observer.candidates[0],
+        observer.scores[0],
+        observer.nodes[0],
+        observer.context,
+        greedy,
+    )
+
+
+def composed() -> DictConfig:
+    """The default configuration of training."""
+    with initialize_config_dir(str(ROOT / "conf"), version_base=None):
+        return compose("train", ["cluster=hetero_numa", "workflow=study", "workload=poisson"])
+
+
+def make_observers(episodes: int) -> tuple[list[RawEnv], list[Observer]]:
+    """Environments of the study's training episodes, and an observer of each."""
+    config = composed()
+    plain = {
+        group: OmegaConf.to_container(config[group], resolve=True)
+        for group in ("cluster", "workflow", "workload", "objective", "agents")
+    }
+    cluster = cluster_from_config(plain["cluster"], "cluster")
+    generator = WorkloadGenerator(
+        validated(WorkflowConfig, plain["workflow"], "workflow"),
+        validated(WorkloadConfig, plain["workload"], "workload"),
+        cluster.single_core_speed,
+    )
+    workloads = [generator.training_episode(training_seed(0, 0, 0, i)) for i in range(episodes)]
+    envs = [RawEnv(one.arrival_times, one.templates, cluster) for one in workloads]
+    objective = validated(Objective, plain["objective"], "objective")
+    weights = validated(ScoreWeights, plain["agents"]["score"], "agents.score")
+    return envs, [Observer(env.state, (1.0,), objective, weights) for env in envs]
+
+
+def rate(play: Callable[[], int]) -> float:
+    """Decisions per second: best of some repeats, after one to warm up."""
+    play()
+    best = 0.0
+    for _ in range(REPEATS):
+        begin = time.perf_counter()
+        decisions = play()
+        best = max(best, decisions / (time.perf_counter() - begin))
+    return best
+
+
+def play_rawenv(env: RawEnv, decisions: int | None = None) -> int:
+    """Steps an environment from Python, round robin over the nodes; returns the decisions."""
+    env.reset()
+    places, memory_alloc = nodes_in_order(env)
+    while not env.done and env.decisions != decisions:
+        env.step(*places[env.decisions % len(places)], memory_alloc)
+    return env.decisions
+
+
+def play_reference(env: RawEnv, decisions: int) -> int:
+    """The same on the plain Python model."""
+    model = ReferenceSimulator(env.arrival_times, env.workflow_templates, env.cluster_config)
+    places, memory_alloc = nodes_in_order(env)
+    for decision in range(decisions):
+        if model.current is None:
+            return decision
+        model.step(*places[decision % len(places)], memory_alloc)
+    return decisions
+
+
+def nodes_in_order(env: RawEnv) -> tuple[list[tuple[str, int, int]], int]:
+    """All places of an environment, and an amount of memory (MB) that each of them has."""
+    places = [env.place_of(node) for node in range(len(env.state.nodes))]
+    return places, min(1024, int(env.state.nodes["memory"].min()))
+
+
+def fork_us(env: RawEnv) -> float:
+    """Microseconds of a fork in the middle of an episode."""
+    decisions = play_rawenv(env)
+    play_rawenv(env, decisions // 2)
+
+    def fork_many() -> int:
+        for _ in range(FORKS):
+            env.fork()
+        return FORKS
+
+    return 1e6 / rate(fork_many)
+
+
+def own_bytes(state: State) -> int:
+    """Bytes of the arrays that a fork copies or makes anew."""
+    return sum(getattr(state, name).nbytes for name in (*MUTABLE, "scratch"))
+
+
+def measure_compilation() -> None:
+    """Imports and compiles (or loads) what a decision with observation needs; prints seconds."""
+    begin = time.perf_counter()
+    envs, observers = make_observers(1)
+    prepared = time.perf_counter()
+    play_rawenv(envs[0], 1)
+    observed(observers[0], 1, False)
+    print(time.perf_counter() - prepared, prepared - begin)
+
+
+def compile_seconds() -> tuple[float, float]:
+    """(cold, cached): seconds of a fresh process to get all compiled functions."""
+    with tempfile.TemporaryDirectory() as folder:
+        seconds = []
+        for _ in range(2):
+            done = subprocess.run(
+                [sys.executable, "-c", COMPILE],
+                cwd=ROOT,
+                env={**os.environ, "NUMBA_CACHE_DIR": folder},
+                check=True,
+                capture_output=True,
+                text=True,
+            )
+            seconds.append(sum(float(word) for word in done.stdout.split()))
+    return seconds[0], seconds[1]
+
+
+def measure(episodes: int, compilation: bool) -> dict[str, float]:
+    """All figures, by the names in `UNITS`.
+
+    Args:
+        episodes: number of episodes in the compiled loops.
+        compilation: measure compile times too, in processes of their own.
+    """
+    envs, observers = make_observers(episodes)
+    states = [env.state for env in envs]
+    figures = {
+        "bare_decisions_per_s": rate(
+            lambda: sum(play_bare(state, seed) for seed, state in enumerate(states))
+        ),
+        "observed_decisions_per_s": rate(
+            lambda: sum(observed(one, seed, False) for seed, one in enumerate(observers))
+        ),
+        "observed_greedy_decisions_per_s": rate(
+            lambda: sum(observed(one, seed, True) for seed, one in enumerate(observers))
+        ),
+        "rawenv_steps_per_s": rate(lambda: play_rawenv(envs[0])),
+        "reference_decisions_per_s": rate(lambda: play_reference(envs[0], REFERENCE_DECISIONS)),
+        "fork_us": fork_us(envs[0]),
+        "bytes_per_env": own_bytes(states[0]),
+    }
+    ratio = figures["bare_decisions_per_s"] / figures["reference_decisions_per_s"]
+    figures["bare_to_reference_ratio"] = ratio
+    if compilation:
+        figures["cold_compile_s"], figures["cached_load_s"] = compile_seconds()
+    return figures
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Measures and prints, as a table or as one JSON object."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--episodes", type=int, default=64, help="in the compiled loops")
+    parser.add_argument(
+        "--no-compilation", action="store_true", help="leave out the compile times (half a minute)"
+    )
+    options = parser.parse_args(arguments)
+    if options.episodes < 1:
+        parser.error(f"--episodes is {options.episodes}, at least 1 is needed")
+    figures = measure(options.episodes, not options.no_compilation)
+    if options.json:
+        print(json.dumps(figures))
+        return
+    table = Table("figure", "value", "what")
+    for name, what in UNITS.items():
+        if name in figures:
+            table.add_row(name, f"{figures[name]:,.{0 if figures[name] >= 1000 else 2}f}", what)
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,228 @@
+"""Forecasts against what then happens, and against forks in which it has been done."""
+
+import math
+
+import numpy as np
+import pytest
+
+from env.reward import Objective, cheapest_cost, episode_metrics, potential
+from env.sim.cluster import ClusterConfig, ServerType
+from env.sim.container import Container
+from env.sim.forecast import forecast_node, forecast_placements, update_finish_bounds
+from env.sim.numa_node import NumaNode
+from env.sim.raw_env import RawEnv, place
+from env.sim.records import NONE
+from env.sim.server import lease_hours
+from env.sim.workflow import WorkflowTemplate
+
+SPEED = 1_000_000
+CLUSTER = ClusterConfig(
+    SPEED,
+    100e9,
+    30e9,
+    1.25e9,
+    (
+        ServerType("small", 2, 0.17, 25.0, 1, 4, 8192),
+        ServerType("large", 1, 1.09, 45.0, 2, 8, 16384),
+    ),
+)
+RATIOS = (0.5, 0.75, 1.0)
+
+
+def random_workflow(rng: np.random.Generator, count: int, chained: bool = True) -> WorkflowTemplate:
+    """Functions of half a second to half an hour; every one but the first has one predecessor."""
+    edges = [(int(rng.integers(max(0, i - 8), i)), i) for i in range(1, count) if chained]
+    return WorkflowTemplate(
+        "random",
+        (np.exp(rng.uniform(np.log(0.5), np.log(1800), count)) * SPEED).astype(np.int64),
+        rng.integers(512, 4096, count),
+        rng.integers(1, 5, count),
+        np.array(edges, np.int64).reshape(-1, 2),
+        rng.integers(0, 20 * 10**9, len(edges)),
+    )
+
+
+def random_env(seed: int) -> tuple[RawEnv, np.random.Generator]:
+    """An episode of four workflows, busy enough for queues, and the generator of its decisions."""
+    rng = np.random.default_rng(seed)
+    templates = [random_workflow(rng, int(rng.integers(5, 25))) for _ in range(4)]
+    return RawEnv(np.cumsum(rng.exponential(300, 4)).tolist(), templates, CLUSTER), rng
+
+
+def random_decision(env: RawEnv, rng: np.random.Generator) -> tuple[int, int]:
+    """(node, MB) for the current function."""
+    function = env.current_function
+    assert function is not None
+    memory_alloc = math.ceil(function.memory_req * rng.choice(RATIOS))
+    nodes = len(env.state.nodes)
+    return int(rng.choice([0, rng.integers(nodes)])), memory_alloc  # the first one is crowded
+
+
+def tolerance(span: float) -> float:
+    """Seconds by which a forecast `span` seconds ahead may be early: see env/sim/forecast.py."""
+    return 1e-3 + 1e-4 * span
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_node_runs_as_forecast(seed: int) -> None:
+    """Containers that start now, later, at one moment, in a queue, and short of memory."""
+    rng = np.random.default_rng(seed)
+    node = NumaNode.alone(cpu=4, memory=8192, single_core_speed=SPEED)
+    time, ids = 0.0, iter(range(100))
+    for _ in range(int(rng.integers(3, 16))):
+        time += float(rng.choice([0.0, 0.0, 1.0, rng.uniform(0, 200)]))
+        while node.next_completion_time <= time:
+            node.on_container_completion()
+        wait_for_data = float(rng.choice([0.0, 5.0, rng.uniform(0, 20)]))
+        memory_req = int(rng.integers(512, 4096))
+        node.on_container_creation(
+            Container(
+                wf_id=0,
+                fn_id=next(ids),
+                memory_req=memory_req,
+                memory_alloc=math.ceil(memory_req * rng.choice(RATIOS)),
+                computation=int(rng.uniform(25, 600) * SPEED),
+                parallelism=int(rng.integers(1, 5)),
+                submission_time=time,
+                creation_time=time + wait_for_data,
+            )
+        )
+    while node.next_completion_time <= time + 20:  # from here on, all data have arrived
+        node.on_container_completion()
+    clock = node.current_time
+    forecast_node(node.state, 0)
+    forecast = {
+        int(record["fn_id"]): float(record["forecast_completion"])
+        for record in node.state.containers[: node.state.cluster[0]["containers_used"]]
+    }
+    ends = []
+    while node.running_containers:
+        container = node.on_container_completion()
+        end = container.completion_time
+        assert end is not None
+        ends.append(end)
+        assert forecast[container.fn_id] == pytest.approx(end, abs=tolerance(end - clock))
+    if ends:
+        last = float(node.state.nodes[0]["forecast_last"])
+        assert last == pytest.approx(max(ends), abs=tolerance(max(ends) - clock))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_candidate_finishes_as_forecast(seed: int) -> None:
+    """Functions come to one node; the forecast of the last one is what comes of it."""
+    rng = np.random.default_rng(seed)
+    count = int(rng.integers(1, 14))
+    templates = [random_workflow(rng, 1, chained=False) for _ in range(count)]
+    arrivals = np.sort(rng.choice([0.0, 1.0, 2.0, 50.0, 400.0], count)).tolist()
+    one_node = ClusterConfig(SPEED, 100e9, 30e9, 1.25e9, CLUSTER.server_types[:1])
+    env = RawEnv(arrivals, templates, one_node)
+    for wf_id in range(count):
+        _, memory_alloc = random_decision(env, rng)
+        candidate = forecast_placements(env, memory_alloc)[0]
+        time = env.time
+        env.step("small", 0, 0, memory_alloc)
+    assert env.done
+    function = env.workload.workflows[wf_id].functions[0]
+    end = function.completion_time
+    assert end is not None
+    assert candidate["feasible"] == 1
+    assert candidate["creation_time"] == function.creation_time
+    assert candidate["waits"] == (function.start_time != function.creation_time)
+    assert candidate["finish_time"] == pytest.approx(end, abs=tolerance(end - time))
+
+
+def finish_bounds(env: RawEnv) -> np.ndarray:
+    """Finish bounds of all workflow slots, -inf where no workflow is active."""
+    update_finish_bounds(env.state)
+    return env.state.workflows["finish_bound"].copy()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_candidate_does_what_its_placement_does(seed: int) -> None:
+    """Delays, finish time and rent are the differences to a fork in which it has been placed."""
+    env, rng = random_env(seed)
+    waited = shared = 0
+    while not env.done:
+        node, memory_alloc = random_decision(env, rng)
+        before = finish_bounds(env)
+        function = env.current_function
+        assert function is not None
+        own = env.function_index(function.wf_id, function.fn_id)
+        slot = own // int(env.state.cluster[0]["functions_per_slot"])
+        critical = env.state.templates["critical_path"][env.state.workflows["template"]]
+        for index, candidate in enumerate(forecast_placements(env, memory_alloc)):
+            fork = env.fork()
+            server, last = int(fork.state.nodes[index]["server"]), fork.state.nodes["forecast_last"]
+            lease_end = float(fork.state.servers[server]["expiration_time"])
+            idle = fork.state.nodes[index]["running_count"] == 0
+            hours = -lease_hours(lease_end, env.time, env.time if idle else last[index])
+            assert place(fork.state, index, memory_alloc) == 0
+            after = finish_bounds(fork)
+            active = before > -np.inf
+            delays = np.zeros(len(before))
+            delays[active] = np.maximum(0.0, after[active] - before[active]) / critical[active]
+            newest = [int(fork.state.nodes[index][end]) for end in ("last_running", "last_waiting")]
+            record = next(
+                fork.state.containers[container]
+                for container in newest
+                if container != NONE and fork.state.containers[container]["function"] == own
+            )
+            span = float(record["forecast_completion"]) - env.time
+            close = tolerance(span)
+            assert candidate["finish_time"] == pytest.approx(
+                float(record["forecast_completion"]), abs=close
+            )
+            assert candidate["waits"] == np.isnan(record["start_time"])
+            slack = close / critical
+            assert candidate["delay_own"] == pytest.approx(delays[slot], abs=slack[slot])
+            others = np.delete(delays, slot).sum()
+            assert candidate["delay_others"] == pytest.approx(others, abs=slack[active].sum())
+            hours += lease_hours(lease_end, env.time, last[index])
+            rent = hours * float(fork.state.servers[server]["hourly_rate"])
+            assert candidate["rent_increase"] == pytest.approx(rent)
+            if not fork.state.nodes[index]["waiting_count"]:
+                paid = fork.total_rent - env.total_rent
+                assert candidate["rent_increase"] == pytest.approx(paid)
+            waited += candidate["waits"]
+            shared += others > 0
+        env.step(*env.place_of(node), memory_alloc)
+    assert waited > 0 and shared > 0
+
+
+@pytest.mark.parametrize("weights", [(1.0, 1.0), (1.0, 0.1), (0.1, 1.0)])
+def test_rewards_add_up_to_the_objective(weights: tuple[float, float]) -> None:
+    """The falls of the potential over an episode sum to -(J - time_weight)."""
+    objective = Objective(time_weight=weights[0], cost_weight=weights[1])
+    for seed in range(3):
+        env, rng = random_env(seed)
+        cheapest = cheapest_cost(env.state)
+        values = []
+        while True:
+            update_finish_bounds(env.state)
+            values.append(float(potential(env.state, *weights, cheapest)))
+            if env.done:
+                break
+            node, memory_alloc = random_decision(env, rng)
+            env.step(*env.place_of(node), memory_alloc)
+        rewards = -np.diff([objective.time_weight, *values])
+        wanted = -(episode_metrics(env, objective)["J"] - objective.time_weight)
+        assert rewards.sum() == pytest.approx(wanted, abs=1e-6)
+
+
+def test_stepping_a_fork_never_changes_the_original() -> None:
+    """All arrays stay bit for bit, and the fork goes where the original would have gone."""
+    env, rng = random_env(7)
+    while env.decisions < 30:
+        node, memory_alloc = random_decision(env, rng)
+        env.step(*env.place_of(node), memory_alloc)
+    kept = [array.tobytes() for array in env.state]
+    fork = env.fork()
+    decisions = []
+    while not fork.done:
+        decisions.append(random_decision(fork, rng))
+        forecast_placements(fork, decisions[-1][1])
+        fork.step(*fork.place_of(decisions[-1][0]), decisions[-1][1])
+    assert [array.tobytes() for array in env.state] == kept
+    for node, memory_alloc in decisions:
+        env.step(*env.place_of(node), memory_alloc)
+    assert (env.done, env.time, env.total_rent) == (True, fork.time, fork.total_rent)

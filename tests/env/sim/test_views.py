@@ -1,0 +1,125 @@
+"""The entities' own methods: an episode driven by hand, in the steps that `RawEnv.step` takes."""
+
+import pytest
+
+from agents.command import PROJECT
+from env.sim.container import Container
+from env.sim.episode_file import read_episode
+from env.sim.errors import InputError
+from env.sim.raw_env import RawEnv
+
+GOLDEN = sorted((PROJECT / "tests" / "golden").glob("*.json"))
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
+def test_an_episode_driven_through_the_entities(path):
+    episode = read_episode(path)
+    env = RawEnv(episode.arrival_times, episode.templates(), episode.cluster_config())
+    workload, cluster = env.workload, env.cluster
+    cluster.reset()
+    workload.reset()
+    rent = 0.0
+    places = {}
+
+    def complete_first() -> None:
+        container = cluster.on_container_completion()
+        workload.finish_function(container.wf_id, container.fn_id, container.completion_time)
+
+    for action in episode.actions:
+        # Completions may submit functions that come before the one that is next now.
+        while workload.peek() is None or not _is_due(workload, cluster):
+            complete_first()
+        function = workload.get()
+        assert (function.wf_id, function.fn_id) == (action.workflow_id, action.function_id)
+        place = (action.server_type, action.server_index, action.numa_node_index)
+        time = function.submission_time
+        cluster.start_server(*place[:2], time)
+        workflow = workload.workflows[function.wf_id]
+        transfer = 0.0
+        for source in workflow.predecessors(function.fn_id):
+            edge = (workflow.template.edges == (source, function.fn_id)).all(axis=1)
+            data_bytes = int(workflow.template.data_bytes[edge][0])
+            source_place = places[function.wf_id, source]
+            transfer += data_bytes / cluster.get_data_transfer_speed(source_place, place)
+        node = cluster.servers[place[0]][place[1]].numa_nodes[place[2]]
+        creation = max(node.current_time, time) + transfer
+        workload.run_function(
+            function.wf_id, function.fn_id, place, action.memory_allocated_mb, creation
+        )
+        rent += cluster.on_container_creation(
+            *place,
+            Container(
+                wf_id=function.wf_id,
+                fn_id=function.fn_id,
+                memory_req=function.memory_req,
+                memory_alloc=action.memory_allocated_mb,
+                computation=function.computation,
+                parallelism=function.parallelism,
+                submission_time=time,
+                creation_time=creation,
+                data_transfer_time=transfer,
+            ),
+        )
+        places[function.wf_id, function.fn_id] = place
+        assert function.state == "RUNNING"
+    while cluster.earliest_finished_time < float("inf"):
+        complete_first()
+    for expected in episode.expected.functions:
+        function = workload.workflows[expected.workflow_id].functions[expected.function_id]
+        assert function.completion_time == pytest.approx(expected.completion_time, abs=1e-9)
+    assert env.total_rent == pytest.approx(episode.expected.total_rent, abs=1e-9)
+
+
+def _is_due(workload, cluster) -> bool:
+    """Whether the next function comes before the next completion."""
+    function = workload.peek()
+    arrival = workload.workflows[function.wf_id].arrival_time
+    time = function.submission_time if function.submission_time is not None else arrival
+    return time < cluster.earliest_finished_time
+
+
+def test_a_workflow_tells_who_is_in_which_state():
+    episode = read_episode(PROJECT / "tests" / "golden" / "02_chain_with_transfers.json")
+    env = RawEnv(episode.arrival_times, episode.templates(), episode.cluster_config())
+    workflow = env.workload.workflows[0]
+    assert workflow.source_functions == {0}
+    assert (workflow.submitted_functions, workflow.pending_functions) == ({0}, {1, 2, 3})
+    action = episode.actions[0]
+    env.step(
+        action.server_type,
+        action.server_index,
+        action.numa_node_index,
+        action.memory_allocated_mb,
+    )
+    assert (workflow.finished_functions, workflow.submitted_functions) == ({0}, {1})
+    assert env.workload.peek().fn_id == 1
+    assert [function.fn_id for function in env.workload.queue] == [1]
+
+
+def test_recycled_slots_change_nothing_but_the_history():
+    episode = read_episode(PROJECT / "tests" / "golden" / "05_lease_renewal_and_restart.json")
+    given = episode.arrival_times, episode.templates(), episode.cluster_config()
+    whole, recycled = RawEnv(*given), RawEnv(*given, workflow_slots=2)
+    for action in episode.actions:
+        place = (action.server_type, action.server_index, action.numa_node_index)
+        assert whole.step(*place, action.memory_allocated_mb) == recycled.step(
+            *place, action.memory_allocated_mb
+        )
+    assert whole.total_rent == recycled.total_rent
+    assert whole.workload.workflows[0].completion_time == 4010.0
+    with pytest.raises(InputError, match="workflow 0 has ended"):
+        recycled.workload.workflows[0].functions[0].completion_time  # noqa: B018
+
+
+def test_too_few_slots_is_an_error_that_says_so():
+    episode = read_episode(PROJECT / "tests" / "golden" / "04_memory_waiting_queue.json")
+    given = episode.arrival_times, episode.templates(), episode.cluster_config()
+    env = RawEnv(*given, workflow_slots=1)
+    action = episode.actions[0]
+    with pytest.raises(InputError, match="more than 1 workflows are active at 1.0 s"):
+        env.step(
+            action.server_type,
+            action.server_index,
+            action.numa_node_index,
+            action.memory_allocated_mb,
+        )
