@@ -16,8 +16,7 @@ from env.reward import Objective, cheapest_cost
 from env.schema import Strict
 from env.sim.forecast import forecast, update_finish_bounds
 from env.sim.jit import compiled
-from env.sim.numa_node import INF
-from env.sim.records import CANDIDATE, State
+from env.sim.records import CANDIDATE, INF, State
 from env.sim.workload import declared
 
 LIMIT: Final = 10.0

@@ -20,16 +20,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from env.sim.jit import compiled
-from env.sim.numa_node import container_speed, fits_at, speed_share
+from env.sim.projection import container_speed, fits_at, speed_share
 from env.sim.raw_env import chain_after
-from env.sim.records import CANDIDATE, NONE
+from env.sim.records import CANDIDATE, INF, NONE
 from env.sim.server import HOUR, cold_start_time, lease_hours
 from env.sim.workload import declared
 
 if TYPE_CHECKING:
     from env.sim.raw_env import RawEnv
-
-INF = np.inf
 
 
 @compiled

@@ -18,8 +18,8 @@ from env.sim.container import give_back_container, take_container
 from env.sim.errors import InputError
 from env.sim.function import Function
 from env.sim.jit import compiled
-from env.sim.numa_node import INF, last_completion, status_at
-from env.sim.records import DONE, NO_CONTAINER_SLOT, NONE, PLACE, RECYCLED
+from env.sim.projection import last_completion, status_at
+from env.sim.records import DONE, INF, NO_CONTAINER_SLOT, NONE, PLACE, RECYCLED
 from env.sim.server import server_on_container_creation, startup_at
 from env.sim.state import copy_state, new_state, reset
 from env.sim.tournament import earliest_node

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+INF: Final = np.inf
 NONE: Final = -1
 RECYCLED: Final = -2  # slot of a workflow that has ended and given its slot to another
 

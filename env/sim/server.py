@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from env.sim.jit import compiled
-from env.sim.numa_node import (
-    NumaNode,
+from env.sim.numa_node import NumaNode
+from env.sim.projection import (
     completion_bound,
     last_completion,
     node_on_container_completion,

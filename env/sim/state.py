@@ -11,7 +11,8 @@ from env.sim.cluster import ClusterConfig, ServerType
 from env.sim.container import reset_containers
 from env.sim.errors import InputError
 from env.sim.jit import compiled
-from env.sim.numa_node import reset_node
+from env.sim.numa_node import NumaNode
+from env.sim.projection import reset_node
 from env.sim.records import State
 from env.sim.server import reset_server
 from env.sim.tournament import reset_tree
@@ -54,13 +55,13 @@ def new_state(
     return state
 
 
-def state_of_one_node(cpu: int, memory: int, single_core_speed: int, capacity: int) -> State:
-    """A state with one NUMA node and no workload, for `NumaNode.alone`."""
+def numa_node_alone(cpu: int, memory: int, single_core_speed: int, capacity: int = 256) -> NumaNode:
+    """A NUMA node outside any cluster, able to hold `capacity` containers at once."""
     server_type = ServerType("alone", 1, 0.0, 0.0, 1, cpu, memory)
     config = ClusterConfig(single_core_speed, 1.0, 1.0, 1.0, (server_type,))
     state = _allocate(config, 1, capacity, 0, [])
     reset(state)
-    return state
+    return NumaNode(state, 0)
 
 
 def copy_state(state: State) -> State:

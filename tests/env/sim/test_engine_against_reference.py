@@ -8,6 +8,7 @@ from env.sim.episode_file import episode_of
 from env.sim.numa_node import NumaNode
 from env.sim.raw_env import RawEnv
 from env.sim.replay import differences, replayed
+from env.sim.state import numa_node_alone
 from env.sim.validate import violations
 from tests.reference_episode import reference_episode
 from tests.reference_simulator import ReferenceContainer, ReferenceNode
@@ -67,7 +68,7 @@ def test_replay_and_fork(scenario: Scenario) -> None:
 @given(scenario=node_scenarios())
 def test_node_alone(scenario: NodeScenario) -> None:
     """A NUMA node outside any cluster: state, projection and use after every event."""
-    node = NumaNode.alone(scenario.cpu, scenario.memory, scenario.single_core_speed)
+    node = numa_node_alone(scenario.cpu, scenario.memory, scenario.single_core_speed)
     reference = ReferenceNode(scenario.cpu, scenario.memory, scenario.single_core_speed)
     now = 0.0
     for fn_id, arrival in enumerate(scenario.arrivals):

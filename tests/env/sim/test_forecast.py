@@ -9,10 +9,10 @@ from env.reward import Objective, cheapest_cost, episode_metrics, potential
 from env.sim.cluster import ClusterConfig, ServerType
 from env.sim.container import Container
 from env.sim.forecast import forecast_node, forecast_placements, update_finish_bounds
-from env.sim.numa_node import NumaNode
 from env.sim.raw_env import RawEnv, place
 from env.sim.records import NONE
 from env.sim.server import lease_hours
+from env.sim.state import numa_node_alone
 from env.sim.workflow import WorkflowTemplate
 
 SPEED = 1_000_000
@@ -67,7 +67,7 @@ def tolerance(span: float) -> float:
 def test_a_node_runs_as_forecast(seed: int) -> None:
     """Containers that start now, later, at one moment, in a queue, and short of memory."""
     rng = np.random.default_rng(seed)
-    node = NumaNode.alone(cpu=4, memory=8192, single_core_speed=SPEED)
+    node = numa_node_alone(cpu=4, memory=8192, single_core_speed=SPEED)
     time, ids = 0.0, iter(range(100))
     for _ in range(int(rng.integers(3, 16))):
         time += float(rng.choice([0.0, 0.0, 1.0, rng.uniform(0, 200)]))
@@ -116,13 +116,13 @@ def test_a_candidate_finishes_as_forecast(seed: int) -> None:
     arrivals = np.sort(rng.choice([0.0, 1.0, 2.0, 50.0, 400.0], count)).tolist()
     one_node = ClusterConfig(SPEED, 100e9, 30e9, 1.25e9, CLUSTER.server_types[:1])
     env = RawEnv(arrivals, templates, one_node)
-    for wf_id in range(count):
+    for _ in range(count):
         _, memory_alloc = random_decision(env, rng)
         candidate = forecast_placements(env, memory_alloc)[0]
         time = env.time
         env.step("small", 0, 0, memory_alloc)
     assert env.done
-    function = env.workload.workflows[wf_id].functions[0]
+    function = env.workload.workflows[count - 1].functions[0]
     end = function.completion_time
     assert end is not None
     assert candidate["feasible"] == 1

@@ -9,6 +9,7 @@ import pytest
 
 from env.sim.container import Container
 from env.sim.numa_node import NumaNode
+from env.sim.state import numa_node_alone
 
 A, B, C, D = range(4)
 
@@ -37,7 +38,7 @@ def _remaining(node: NumaNode) -> dict[int, int | None]:
 
 
 def test_worked_example() -> None:
-    node = NumaNode.alone(cpu=4, memory=8192, single_core_speed=1000)
+    node = numa_node_alone(cpu=4, memory=8192, single_core_speed=1000)
     assert node.computing_capacity == 4000
 
     # 3 threads on 4 cores: each at full speed, (1000 + 2000) / 4000 of the CPU.
@@ -91,7 +92,7 @@ def test_worked_example() -> None:
 )
 def test_speed_records(fn_id: int, speeds: list[tuple[float, int]]) -> None:
     """The execution-speed record of each container over the whole example."""
-    node = NumaNode.alone(cpu=4, memory=8192, single_core_speed=1000)
+    node = numa_node_alone(cpu=4, memory=8192, single_core_speed=1000)
     node.on_container_creation(_container(A, 2585, 1, 512, 512, 0.0))
     node.on_container_creation(_container(B, 7171, 2, 1024, 1536, 0.0))
     node.on_container_creation(_container(C, 1142, 4, 1024, 1024, 1.0))
