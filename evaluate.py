@@ -10,7 +10,7 @@ from pydantic import Field
 
 from agents.baseline import make_baselines
 from agents.command import plain, run
-from agents.evaluation import evaluate_all, summarise, write_episodes, write_summary
+from agents.evaluation import EpisodeTable, evaluate_all, summarise, write_summary
 from agents.scheduler import Scheduler
 from env.layouts import AgentsConfig
 from env.reward import Objective, check_world
@@ -82,8 +82,16 @@ def evaluate(config: DictConfig) -> None:
     folder = Path(HydraConfig.get().runtime.output_dir)
     # A file or pipe has no width of its own.
     console = Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+    with (
+        EpisodeTable(folder) as table,
+        Progress(console=console, transient=True, disable=not console.is_terminal) as progress,
+    ):
         task = progress.add_task("episodes", total=settings.episodes * len(contest.schedulers))
+
+        def tell(policy: str, episode: int, row: dict[str, float]) -> None:
+            table.add(policy, episode, row)
+            progress.update(task, advance=1, description=f"episode {episode}, {policy}")
+
         results = evaluate_all(
             contest.schedulers,
             contest.cluster,
@@ -92,12 +100,9 @@ def evaluate(config: DictConfig) -> None:
             settings.episodes,
             settings.seed,
             folder / "episodes" if settings.record else None,
-            lambda name, index: progress.update(
-                task, advance=1, description=f"episode {index}, {name}"
-            ),
+            tell,
         )
     summary = summarise(results, settings.baselines)
-    write_episodes(folder, results)
     write_summary(folder, summary)
     title = f"{settings.episodes} held-out episodes, seed {settings.seed}"
     draw_comparison(summary, settings.baselines, title, folder / "comparison.png")

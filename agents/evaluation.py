@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 from scipy import stats
@@ -53,7 +54,7 @@ def evaluate_all(
     episodes: int,
     seed: int,
     record_to: Path | None,
-    tell: Callable[[str, int], None],
+    tell: Callable[[str, int, dict[str, float]], None],
 ) -> Results:
     """Plays held-out episodes 0 to `episodes` - 1 with every scheduler.
 
@@ -65,7 +66,7 @@ def evaluate_all(
         episodes: how many.
         seed: of what schedulers draw; the episodes have the seed of the generator.
         record_to: folder for episode files, made if it is missing; None for no files.
-        tell: called with a scheduler's name and the episode's number after every episode.
+        tell: called after every episode with a scheduler's name, the episode's number and metrics.
     """
     results: Results = {scheduler.name: [] for scheduler in schedulers}
     if record_to is not None:
@@ -79,13 +80,16 @@ def evaluate_all(
             draws = np.random.SeedSequence(seed, spawn_key=(SCHEDULER_KEY, index))
             play(env, scheduler, objective, draws)
             seconds = time.perf_counter() - started
-            row = episode_metrics(env, objective)
-            results[scheduler.name].append({**row, "decisions_per_s": env.decisions / seconds})
+            row = {
+                **episode_metrics(env, objective),
+                "decisions_per_s": env.decisions / seconds,
+            }
+            results[scheduler.name].append(row)
             if record_to is not None:
                 name = f"{scheduler.name}_{index:04d}"
                 description = f"held-out episode {index} of seed {seed}, placed by {scheduler.name}"
                 write_episode(record_to / f"{name}.json", episode_of(env, name, description))
-            tell(scheduler.name, index)
+            tell(scheduler.name, index, row)
     return results
 
 
@@ -124,11 +128,21 @@ def write_summary(folder: Path, summary: list[dict[str, str | Interval]]) -> Non
             writer.writerow([row["policy"], *cells])
 
 
-def write_episodes(folder: Path, results: Results) -> None:
-    """`episodes.csv`: a row a policy and episode."""
-    with (folder / "episodes.csv").open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["policy", "episode", *COLUMNS[:-1]])
-        for name, rows in results.items():
-            for index, row in enumerate(rows):
-                writer.writerow([name, index, *(row[key] for key in COLUMNS[:-1])])
+class EpisodeTable:
+    """`episodes.csv`: a row a policy and episode, on disk as soon as it is known."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = (folder / "episodes.csv").open("w", newline="")
+        self._writer = csv.writer(self._file)
+        self._writer.writerow(["policy", "episode", *COLUMNS[:-1]])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._file.close()
+
+    def add(self, policy: str, episode: int, row: dict[str, float]) -> None:
+        """Writes one row."""
+        self._writer.writerow([policy, episode, *(row[key] for key in COLUMNS[:-1])])
+        self._file.flush()

@@ -73,16 +73,21 @@ def copy_state(state: State) -> State:
         "timers": int(cluster["timers_size"]),
         "completed": int(state.log[0]["completed_count"]),
     }
-    changing = []
-    for name, array in zip(records.MUTABLE, state, strict=False):
-        if name in used:
-            copy = np.empty_like(array)
-            copy[: used[name]] = array[: used[name]]
-        else:
-            copy = array.copy()
-        changing.append(copy)
-    shared = state[len(records.MUTABLE) : -1]
-    return State._make((*changing, *shared, np.empty_like(state.scratch)))
+    changing = [
+        _copy(array, used.get(name, len(array)))
+        for name, array in zip(records.MUTABLE, state, strict=False)
+    ]
+    shared = state[len(changing) : -1]
+    return State(*changing, *shared, *[np.empty_like(state.scratch)])
+
+
+def _copy(array: np.ndarray, used: int) -> np.ndarray:
+    """A copy of the first `used` records; the others are left without meaning."""
+    copy = np.empty_like(array)
+    size = used * array.itemsize
+    # As bytes: numpy copies records field by field, ten times slower.
+    copy.view(np.uint8)[:size] = array.view(np.uint8)[:size]
+    return copy
 
 
 @compiled

@@ -9,12 +9,12 @@ import pytest
 from agents.baseline import make_baselines
 from agents.evaluation import (
     COLUMNS,
+    EpisodeTable,
     Interval,
     Results,
     evaluate_all,
     interval,
     summarise,
-    write_episodes,
     write_summary,
 )
 from env.reward import METRICS, Objective
@@ -96,11 +96,16 @@ def test_summary_files(tmp_path: Path) -> None:
 
 
 def test_episodes_file(tmp_path: Path) -> None:
-    write_episodes(tmp_path, {"b": rows_of(3, 5), "a": rows_of(1, 2)})
-    with (tmp_path / "episodes.csv").open() as file:
-        table = list(csv.DictReader(file))
+    rows = rows_of(3, 5)
+    with EpisodeTable(tmp_path) as written:
+        for episode, row in enumerate(rows):
+            written.add("b", episode, row)
+            # On disk at once: an evaluation that is killed keeps what it has.
+            with (tmp_path / "episodes.csv").open() as file:
+                table = list(csv.DictReader(file))
+            assert len(table) == episode + 1
     shown = [(line["policy"], line["episode"], float(line["J"])) for line in table]
-    assert shown == [("b", "0", 3), ("b", "1", 5), ("a", "0", 1), ("a", "1", 2)]
+    assert shown == [("b", "0", 3), ("b", "1", 5)]
 
 
 def play_tiny(names: list[str], episodes: int, seed: int, record_to: Path | None) -> Results:
@@ -121,7 +126,7 @@ def play_tiny(names: list[str], episodes: int, seed: int, record_to: Path | None
         episodes,
         seed,
         record_to,
-        lambda name, index: told.append((name, index)),
+        lambda name, index, row: told.append((name, index)),
     )
     assert told == [(name, index) for index in range(episodes) for name in names]
     return results
