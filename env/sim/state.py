@@ -73,12 +73,11 @@ def copy_state(state: State) -> State:
         "timers": int(cluster["timers_size"]),
         "completed": int(state.log[0]["completed_count"]),
     }
-    changing = [
-        _copy(array, used.get(name, len(array)))
+    changed = {
+        name: _copy(array, used.get(name, len(array)))
         for name, array in zip(records.MUTABLE, state, strict=False)
-    ]
-    shared = state[len(changing) : -1]
-    return State(*changing, *shared, *[np.empty_like(state.scratch)])
+    }
+    return state._replace(**changed, scratch=np.empty_like(state.scratch))
 
 
 def _copy(array: np.ndarray, used: int) -> np.ndarray:
