@@ -145,10 +145,13 @@ def check_resume(settings: TrainSettings, path: str) -> None:
     told = settings.model_dump(mode="json")
     for group, keys in (("agents", tuple(told["agents"])), ("algo", ("name", "hidden"))):
         for key in keys:
-            if before[group].get(key, told[group][key]) != told[group][key]:
+            had = before.get(group)
+            if not isinstance(had, dict):
+                raise InputError(f"resume: '{checkpoint}' has no {group} in its configuration")
+            if had.get(key, told[group][key]) != told[group][key]:
                 raise InputError(
                     f"resume: {group}.{key} is {told[group][key]}, '{checkpoint}' was made with "
-                    f"{before[group][key]}: give the same"
+                    f"{had[key]}: give the same"
                 )
     if settings.budget.progress(state.seconds, state.iteration) >= 1:
         raise InputError(

@@ -22,7 +22,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from env.schema import nearest
+from env.schema import nearest, one_line
 from env.sim.errors import InputError
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -100,7 +100,7 @@ class StopOnSignals:
 
 def refuse(error: InputError) -> NoReturn:
     """Prints the one line and leaves."""
-    print(f"error: {error}", file=sys.stderr)
+    print(f"error: {one_line(str(error))}", file=sys.stderr)
     raise SystemExit(2)
 
 

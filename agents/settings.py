@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from env.layouts import AgentsConfig
 from env.reward import Objective
@@ -18,7 +18,7 @@ class PPOSettings(Strict):
     """Proximal policy optimisation (conf/algo/ppo.yaml explains each)."""
 
     name: Literal["ppo"]
-    hidden: Annotated[tuple[Count, ...], Field(min_length=1)]
+    hidden: Annotated[tuple[Annotated[int, Field(ge=1, le=65_536)], ...], Field(min_length=1)]
     batch_size: Count
     minibatch_size: Count
     epochs: Count
@@ -50,12 +50,24 @@ class RaySettings(Strict):
         runtime_env: Ray's runtime environment of the workers.
     """
 
-    address: str | None
-    num_cpus: Count | None
-    num_env_runners: Annotated[int, Field(ge=0)]
-    envs_per_runner: Count
+    address: Annotated[str, Field(min_length=1)] | None
+    num_cpus: Annotated[int, Field(ge=1, le=10_000)] | None
+    num_env_runners: Annotated[int, Field(ge=0, le=10_000)]
+    envs_per_runner: Annotated[int, Field(ge=1, le=10_000)]
     restart_failed_runners: bool
     runtime_env: dict[str, Any]
+
+    @field_validator("runtime_env")
+    @classmethod
+    def _known_to_ray(cls, given: dict[str, Any]) -> dict[str, Any]:
+        if given:
+            from ray.runtime_env import RuntimeEnv  # Ray takes seconds to import
+
+            try:
+                RuntimeEnv(**given)
+            except (TypeError, ValueError) as error:
+                raise ValueError(str(error)) from None
+        return given
 
     @model_validator(mode="after")
     def _cpus(self) -> Self:

@@ -46,7 +46,7 @@ class AgentsConfig(Strict):
 
     layout: Literal["placer", "hierarchical", "server_types"]
     memory_tiers: Annotated[tuple[Annotated[float, Field(gt=0)], ...], Field(min_length=1)]
-    bid_levels: Annotated[int, Field(ge=2)] | None = None
+    bid_levels: Annotated[int, Field(ge=2, le=1000)] | None = None
     share_type_policy: bool = True
     score: ScoreWeights
 

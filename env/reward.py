@@ -22,7 +22,7 @@ from env.sim.records import State
 from env.sim.state import new_state
 from env.sim.workflow import WorkflowTemplate
 
-NotNegative = Annotated[float, Field(ge=0)]
+NotNegative = Annotated[float, Field(ge=0, le=1e6)]
 
 METRICS = (
     "J",

@@ -1,19 +1,39 @@
 """Checkpoints of a run: RLlib's, with the run's own counters beside them; whole or not there."""
 
 import json
+import pickle
 import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import Field
 from ray.rllib.algorithms.algorithm import Algorithm
 
+from env.schema import Strict, validated
 from env.sim.errors import InputError
 
 FOLDER = "checkpoints"
 STATE = "run.json"
 PREFIX = "iteration_"
+
+
+class _StoredState(Strict):
+    """`RunState` as `run.json` holds it."""
+
+    iteration: Annotated[int, Field(ge=0)]
+    env_steps: Annotated[int, Field(ge=0)]
+    seconds: Annotated[float, Field(ge=0)]
+    recent: list[float]
+    best: float | None
+
+
+class _Stored(Strict):
+    """`run.json`: the counters, and the configuration of the run."""
+
+    state: _StoredState
+    config: dict[str, Any]
 
 
 @dataclass
@@ -94,13 +114,22 @@ def load_checkpoint(path: Path) -> tuple[RunState, dict[str, Any]]:
     """A checkpoint's counters and the configuration it was made with.
 
     Raises:
-        InputError: the file that holds them is damaged.
+        InputError: the file that holds them, or a pickle of RLlib's, is damaged.
     """
+    where = f"resume: '{path / STATE}'"
     try:
         found = json.loads((path / STATE).read_text())
-        return RunState(**found["state"]), found["config"]
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise InputError(f"resume: '{path / STATE}' is damaged, {error}") from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{where} is damaged, {error}") from None
+    if not isinstance(found, dict):
+        raise InputError(f"{where} is damaged, it holds a {type(found).__name__}, not an object")
+    stored = validated(_Stored, found, where)
+    for file in sorted(path.rglob("*.pkl")):
+        try:
+            pickle.loads(file.read_bytes())
+        except Exception as error:  # a damaged pickle raises whatever its bytes come to
+            raise InputError(f"resume: '{file}' is damaged, {error}") from None
+    return RunState(**stored.state.model_dump()), stored.config
 
 
 def _checkpoints(folder: Path) -> list[Path]:

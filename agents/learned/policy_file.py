@@ -28,7 +28,7 @@ FORMAT = 1
 DESCRIPTION = "policy.json"
 PACKAGES = ("numpy", "ray", "torch")
 
-Count = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=1, le=65_536)]
 
 
 class FeatureNames(Strict):
@@ -264,7 +264,7 @@ def _read_description(path: Path) -> PolicyDescription:
         data = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"{path}: cannot be read, {error.strerror}") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not JSON, {error}") from None
     if not isinstance(data, dict):
         raise InputError(f"{path}: holds a {type(data).__name__}, an object is needed")
@@ -288,7 +288,8 @@ def _read_description(path: Path) -> PolicyDescription:
 def _read_network(path: Path, shape: NetworkShape) -> SetPolicyNetwork:
     try:
         arrays = load_file(path)
-    except (OSError, SafetensorError) as error:
+    # safetensors raises these for number formats that numpy does not have.
+    except (OSError, SafetensorError, TypeError, AttributeError, ValueError) as error:
         reason = "no such file" if isinstance(error, FileNotFoundError) else f"damaged, {error}"
         raise InputError(f"{path}: {reason}") from None
     network = SetPolicyNetwork(PolicySizes(**vars(shape)))

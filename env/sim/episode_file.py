@@ -30,18 +30,22 @@ LARGEST_WHOLE = 2**53
 Name = Annotated[str, Field(min_length=1)]
 Whole = Annotated[int, Field(strict=True, ge=0, le=LARGEST_WHOLE)]
 Positive = Annotated[int, Field(strict=True, ge=1, le=LARGEST_WHOLE)]
-Number = Annotated[float, Field(strict=True, ge=0)]
+Number = Annotated[float, Field(strict=True, ge=0, le=1e12)]  # beyond it, sums lose their seconds
+Count = Annotated[int, Field(strict=True, ge=0, le=100_000)]
+PerServer = Annotated[int, Field(strict=True, ge=1, le=1_000)]
+Cores = Annotated[int, Field(strict=True, ge=1, le=1_000_000)]
+Rate = Annotated[float, Field(strict=True, ge=0, le=1e6)]
 PositiveNumber = Annotated[float, Field(strict=True, gt=0)]
 
 
 class ServerTypeModel(Strict):
     """`server_count` equal servers, each of equal NUMA nodes; a count of 0 drops the type."""
 
-    server_count: Whole
-    hourly_rate: Number
+    server_count: Count
+    hourly_rate: Rate
     cold_start_latency: Number
-    numa_nodes_per_server: Positive
-    cores_per_numa_node: Positive
+    numa_nodes_per_server: PerServer
+    cores_per_numa_node: Cores
     memory_mb_per_numa_node: Positive
     single_core_speed_ops_per_s: Positive | None = None
 

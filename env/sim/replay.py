@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from env.schema import one_line
 from env.sim.episode_file import EpisodeFile, Results, json_rows, located, read_episode, results_of
 from env.sim.errors import InputError
 from env.sim.raw_env import RawEnv
@@ -77,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if episode.expected is not None:
                 found += [f"{file}: {line}" for line in differences(computed, episode.expected)]
     except InputError as error:
-        print(error, file=sys.stderr)
+        print(one_line(str(error)), file=sys.stderr)
         return 2
     print(printed[0] if len(files) == 1 else "[\n" + ",\n".join(printed) + "\n]")
     for line in found:

@@ -13,6 +13,7 @@ from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from env.schema import one_line
 from env.sim.episode_file import (
     ActionModel,
     DecisionModel,
@@ -72,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             with located(file):
                 found += [f"{file}: {line}" for line in violations(episode)]
     except InputError as error:
-        print(error, file=sys.stderr)
+        print(one_line(str(error)), file=sys.stderr)
         return 2
     for line in found:
         print(line)

@@ -31,7 +31,7 @@ class FixedArrivals(Strict):
     """
 
     kind: Literal["fixed"]
-    times: Annotated[tuple[Annotated[float, Field(ge=0)], ...], Field(min_length=1)]
+    times: Annotated[tuple[Annotated[float, Field(ge=0, le=1e9)], ...], Field(min_length=1)]
 
     def draw(self, rng: np.random.Generator) -> tuple[float, ...]:
         """Arrival times in seconds; nothing is drawn."""

@@ -62,8 +62,8 @@ class RecipeEntry(Strict):
     recipe: RecipeName
     num_tasks: Annotated[tuple[Tasks, Tasks], BeforeValidator(_as_range)]
     seed: int = Field(ge=0)
-    training_templates: int = Field(default=10, ge=1)
-    evaluation_templates: int = Field(default=5, ge=1)
+    training_templates: int = Field(default=10, ge=1, le=10_000)
+    evaluation_templates: int = Field(default=5, ge=1, le=10_000)
     weight: float = Field(default=1.0, gt=0)
 
     @model_validator(mode="after")
