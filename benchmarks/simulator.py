@@ -270,7 +270,7 @@ def measure(episodes: int, compilation: bool) -> dict[str, float]:
 
 def main(arguments: list[str] | None = None) -> None:
     """Measures and prints, as a table or as one JSON object."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(usage=argparse.SUPPRESS, description=__doc__)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--episodes", type=int, default=64, help="in the compiled loops")
     parser.add_argument(

@@ -59,6 +59,7 @@ def differences(computed: Results, expected: Results) -> list[str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
     parser = argparse.ArgumentParser(
+        usage=argparse.SUPPRESS,
         prog="python -m env.sim.replay",
         description="Re-run episode files and print, as JSON, what the simulator computed: one "
         "object for one file, an array for several. Exit code 1 if a file expects other numbers.",

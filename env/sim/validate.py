@@ -61,6 +61,7 @@ def violations(episode: EpisodeFile) -> list[str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
     parser = argparse.ArgumentParser(
+        usage=argparse.SUPPRESS,
         prog="python -m env.sim.validate",
         description="Check the results in episode files without the simulator. Prints one line for "
         "each violation; exit code 1 if there is one.",
