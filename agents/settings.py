@@ -18,6 +18,7 @@ class PPOSettings(Strict):
     """Proximal policy optimisation (conf/algo/ppo.yaml explains each)."""
 
     name: Literal["ppo"]
+    sampler: Literal["fast", "rllib"]
     hidden: Annotated[tuple[Annotated[int, Field(ge=1, le=65_536)], ...], Field(min_length=1)]
     batch_size: Count
     minibatch_size: Count

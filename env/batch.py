@@ -8,7 +8,7 @@ turn, give E * A rows, those of one environment together.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -155,6 +155,20 @@ def place_all(states, sights, episodes, choices, weights, rewards):
         episodes[env].potential = now
 
 
+class Ended(NamedTuple):
+    """An episode that is over.
+
+    Attributes:
+        environment: where.
+        number: which one of the environment's stream.
+        metrics: `episode_metrics`.
+    """
+
+    environment: int
+    number: int
+    metrics: dict[str, float]
+
+
 class Batch:
     """E environments of one world, restarted when they end.
 
@@ -168,13 +182,13 @@ class Batch:
 
     Attributes:
         layout: the agents and their turns.
-        metrics: `episode_metrics` of every episode that has ended; whoever reads them clears them.
+        ended: every episode that is over; whoever reads them clears them.
     """
 
     def __init__(self, world: World, environments: int, seed: int, worker: int) -> None:
         self.layout = Layout(world.agents, world.objective, world.largest_cluster, see_future=True)
         self.turns = self.layout.turns
-        self.metrics: list[dict[str, float]] = []
+        self.ended: list[Ended] = []
         self._world = world
         self._stream = (seed, worker)
         weights = world.objective
@@ -187,12 +201,22 @@ class Batch:
         self._choices = np.zeros(environments, CHOICE)
         self._rewards = np.zeros(environments)
         self._unasked = np.zeros(environments, np.int64)
-        for env in range(environments):
-            self._start_episode(env)
-        start_all(self._states, self._sights, self._episodes)
+        self.restart()
 
     def __len__(self) -> int:
         return len(self._episodes)
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """(E,) which episode of its stream each environment plays."""
+        numbers: np.ndarray = self._episodes["number"] - 1
+        return numbers
+
+    def restart(self) -> None:
+        """Every environment starts the next episode of its stream, wherever it was."""
+        for env in range(len(self)):
+            self._start_episode(env)
+        start_all(self._states, self._sights, self._episodes)
 
     def agents_of(self, turn: int) -> list[Agent]:
         """Who can act at a turn; all of them do at once, but for NODE_TURN, where one does."""
@@ -257,7 +281,8 @@ class Batch:
             raise InputError(f"the engine ran out of records (code {kinds.min()})")
         done = kinds == DONE
         for env in np.flatnonzero(done).tolist():
-            self.metrics.append(episode_metrics(self.state(env), self._world.objective))
+            metrics = episode_metrics(self.state(env), self._world.objective)
+            self.ended.append(Ended(env, int(self._episodes[env]["number"]) - 1, metrics))
             self._start_episode(env)
         start_all(self._states, self._sights, self._episodes)
         return self._rewards.copy(), done

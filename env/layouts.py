@@ -159,6 +159,7 @@ class Layout:
         self, config: AgentsConfig, objective: Objective, cluster: ClusterConfig, see_future: bool
     ) -> None:
         self.config = config
+        self.objective = objective
         self.tiers = config.memory_tiers
         self.turns = TURNS[config.layout]
         self.type_names = tuple(kind.name for kind in cluster.server_types)

@@ -14,6 +14,8 @@ from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
+from agents.learned.advantages import ChunksToBatch
+from agents.learned.batch_runner import BatchEnvRunner
 from agents.learned.callbacks import EpisodeMetrics
 from agents.learned.env_runner import SeededEnvRunner
 from agents.learned.learner import PROGRESS_STEPS, BudgetPPOLearner
@@ -73,7 +75,7 @@ def ppo_config(
         )
         for policy, (observations, actions) in spaces.items()
     }
-    return (
+    config = (
         PPOConfig()
         .environment(environment, env_config=dict(world), disable_env_checking=True)
         .env_runners(
@@ -108,6 +110,13 @@ def ppo_config(
         .callbacks(EpisodeMetrics)
         .debugging(seed=seed, log_level="ERROR")
     )
+    if ppo.sampler == "fast":
+        config.env_runners(env_runner_cls=BatchEnvRunner)
+        config.learners(
+            add_default_connectors_to_learner_pipeline=False,
+            learner_connector=lambda *spaces: ChunksToBatch(ppo.gamma, ppo.gae_lambda),
+        )
+    return config
 
 
 def build(config: PPOConfig, checkpoint: Path | None) -> PPO:

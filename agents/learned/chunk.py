@@ -42,9 +42,8 @@ class Steps:
     def __len__(self) -> int:
         return len(self.rewards)
 
-    def of_environments(self, environments: np.ndarray) -> Self:
-        """The steps in the environments given (their numbers, int64)."""
-        chosen = np.isin(self.environment, environments)
+    def select(self, chosen: np.ndarray) -> Self:
+        """Some of the rows (R,) bool; whoever chooses takes all or none of an agent's episode."""
         # Where each row lands. ENDED and OPEN stay what they are.
         landing = np.cumsum(chosen) - 1
         following = np.where(self.following >= 0, landing[self.following], self.following)
@@ -84,14 +83,22 @@ class Chunk:
 
     Attributes:
         modules: steps by policy (RLlib: module).
-        env_steps: steps of the environments; one may be a step of several agents, or of one.
+        steps: of the environments; one may be a step of several agents, or of one.
     """
 
     modules: dict[str, Steps]
-    env_steps: int
+    steps: int
 
     def __len__(self) -> int:
-        return self.env_steps
+        return self.steps
+
+    def env_steps(self) -> int:
+        """Steps of the environments, as RLlib asks for them."""
+        return self.steps
+
+    def agent_steps(self) -> int:
+        """Steps of all agents that are to be trained on."""
+        return sum(int((each.following != OPEN).sum()) for each in self.modules.values())
 
     def __getitem__(self, steps: slice) -> Self:
         return self.slice(steps)
@@ -106,11 +113,11 @@ class Chunk:
             steps: `[:n]` or `[n:]`.
             len_lookback_buffer: RLlib gives it; there is nothing to look back into.
         """
-        first, cut, _ = slice(steps.start, steps.stop).indices(self.env_steps)
+        first, cut, _ = slice(steps.start, steps.stop).indices(self.steps)
         head = steps.stop is not None
         if steps.step is not None or (head and steps.start is not None):
             raise ValueError(f"a chunk is cut as [:n] or [n:], not {steps}")
-        share = (cut if head else first) / max(self.env_steps, 1)
+        share = (cut if head else first) / max(self.steps, 1)
         numbers, rows = np.unique(
             np.concatenate([each.environment for each in self.modules.values()]),
             return_counts=True,
@@ -121,6 +128,9 @@ class Chunk:
         chosen = numbers[:place] if head else numbers[place:]
         return replace(
             self,
-            modules={name: each.of_environments(chosen) for name, each in self.modules.items()},
-            env_steps=cut if head else self.env_steps - first,
+            modules={
+                name: each.select(np.isin(each.environment, chosen))
+                for name, each in self.modules.items()
+            },
+            steps=cut if head else self.steps - first,
         )

@@ -93,7 +93,7 @@ def test_the_batch_is_the_environment(layout: str, varied: bool) -> None:
         np.testing.assert_array_equal(rewards, [reward for reward, _ in earned])
         np.testing.assert_array_equal(done, [over for _, over in earned])
         for environment in np.flatnonzero(done):
-            assert batch.metrics.pop(0) == followers[environment].metrics
+            assert batch.ended.pop(0).metrics == followers[environment].metrics
             ended += 1
 
 
