@@ -21,6 +21,7 @@ from agents.placement.earliest_finish import EarliestFinish
 from agents.placement.first_fit import FirstFit
 from agents.placement.greedy_objective import GreedyObjective
 from agents.placement.random import Random
+from agents.placement.rollout import Rollout
 from agents.placement.round_robin import RoundRobin
 from agents.placement.worst_fit import WorstFit
 from agents.scheduler import Decision, Placement, Scheduler
@@ -37,6 +38,7 @@ PlacementParts = (
     | FirstFit
     | GreedyObjective
     | Random
+    | Rollout
     | RoundRobin
     | WorstFit
 )
