@@ -32,6 +32,11 @@ class Interval:
     ci_low: float
     ci_high: float
 
+    @property
+    def half_width(self) -> float:
+        """What stands behind a ±."""
+        return (self.ci_high - self.ci_low) / 2
+
 
 def interval(values: Sequence[float]) -> Interval:
     """Mean and interval; a single value has an interval of no width."""

@@ -91,5 +91,5 @@ def _cell(found: str | Interval, column: Column) -> str:
     shown = format(found.mean / column.scale, column.form)
     if not column.half:
         return shown
-    half = (found.ci_high - found.ci_low) / 2 / column.scale
+    half = found.half_width / column.scale
     return f"{shown} ± {format(half, column.form.removeprefix('+'))}"
