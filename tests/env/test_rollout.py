@@ -72,7 +72,7 @@ def test_clairvoyant_outcomes_are_what_j_comes_to(seed: int) -> None:
         fork = env.fork()
         fork.step(*fork.place_of(node), function.memory_req)
         play_slowly(fork)
-        tried[node] = episode_metrics(fork, OBJECTIVE)["J"]
+        tried[node] = episode_metrics(fork.state, OBJECTIVE)["J"]
     assert found == pytest.approx(tried, rel=1e-12)
 
 
