@@ -30,6 +30,7 @@ from tests.agents.learned.toy_env import ToyEnv
 
 PPO_SETTINGS = {
     "name": "ppo",
+    "sampler": "rllib",
     "hidden": (32, 32),
     "batch_size": 640,
     "minibatch_size": 128,
