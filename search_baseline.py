@@ -88,8 +88,8 @@ def baseline_file(found: Found, command: str) -> str:
     """A file as those of conf/baseline."""
     return (
         f"# Weights found by\n#   {command}\n"
-        f"# {found.tried} weights were tried on up to {found.searched} training episodes. On as many "
-        f"others J is {found.j.mean:.3f},\n# and {found.untuned.mean:.3f} with the untuned weights.\n"
+        f"# {found.tried} weights were tried on up to {found.searched} training episodes.\n"
+        f"# On as many others J is {found.j.mean:.3f}, and {found.untuned.mean:.3f} untuned.\n"
         "order: {name: submission}\n"
         f"placement: {{name: greedy_objective, weights: {{{shown(found.weights)}}}}}  # no unit\n"
         "memory: {name: required}\n"
