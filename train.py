@@ -16,7 +16,7 @@ from env.schema import validated
 from env.sim.errors import InputError
 
 if TYPE_CHECKING:
-    from ray.rllib.algorithms.ppo import PPO
+    from ray.rllib.algorithms.algorithm import Algorithm
 
     from env.multi_agent import ServerlessEnv
 
@@ -29,7 +29,13 @@ def train(config: DictConfig) -> None:
     import ray
     from ray.tune.registry import register_env
 
-    from agents.learned.algorithms import build, policy_spaces, ppo_config, run_seed, set_progress
+    from agents.learned.algorithms import (
+        algorithm_config,
+        build,
+        policy_spaces,
+        run_seed,
+        set_progress,
+    )
     from agents.learned.checkpoint import (
         RunState,
         find_checkpoint,
@@ -57,7 +63,7 @@ def train(config: DictConfig) -> None:
         # Every Ray has a registry of its own, so in a sweep every run registers.
         register_env(ENV_NAME, ServerlessEnv)
         algorithm = build(
-            ppo_config(
+            algorithm_config(
                 settings.algo,
                 settings.ray,
                 environment=ENV_NAME,
@@ -197,7 +203,7 @@ def start_ray(settings: RaySettings) -> None:
 
 def write_policy(
     folder: Path,
-    algorithm: "PPO",
+    algorithm: "Algorithm",
     environment: "ServerlessEnv",
     settings: TrainSettings,
     config: dict[str, Any],
