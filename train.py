@@ -35,6 +35,7 @@ def train(config: DictConfig) -> None:
         policy_spaces,
         run_seed,
         set_progress,
+        warm_start,
     )
     from agents.learned.checkpoint import (
         RunState,
@@ -62,6 +63,8 @@ def train(config: DictConfig) -> None:
     try:
         # Every Ray has a registry of its own, so in a sweep every run registers.
         register_env(ENV_NAME, ServerlessEnv)
+        started = time.monotonic() - state.seconds
+        seed = run_seed(settings.seed, state.iteration)
         algorithm = build(
             algorithm_config(
                 settings.algo,
@@ -70,11 +73,16 @@ def train(config: DictConfig) -> None:
                 world=world,
                 spaces=spaces,
                 share_type_policy=settings.agents.share_type_policy,
-                seed=run_seed(settings.seed, state.iteration),
+                seed=seed,
             ),
             checkpoint,
         )
-        started = time.monotonic() - state.seconds
+        if checkpoint is None:
+            # Before any reward, what a hand-written scheduler would do.
+            shared = settings.agents.share_type_policy
+            agreement = warm_start(algorithm, settings.algo, world, shared, seed)
+            for policy, share in agreement.items():
+                print(f"warm start: {policy} repeats {share:.1%} of held-out decisions")
         saved = state.seconds
         progress = settings.budget.progress(state.seconds, state.iteration)
         with RunLog(folder, spaces) as log, StopOnSignals() as stop:
@@ -120,7 +128,13 @@ def check(config: DictConfig) -> None:
     settings = validated(TrainSettings, plain(config), "train")
     if settings.resume is not None:
         check_resume(settings, settings.resume)
-    make_environment(world_of(settings)).close()
+    world = world_of(settings)
+    make_environment(world).close()
+    for key in ("teacher", "warm_start"):
+        if (teacher := getattr(settings.algo, key, None)) is not None:
+            from agents.learned.cloning import check_teacher
+
+            check_teacher(f"algo.{key}", teacher, world)
 
 
 def world_of(settings: TrainSettings) -> dict[str, Any]:

@@ -81,7 +81,7 @@ def evaluate_all(
             play(env, scheduler, objective, draws)
             seconds = time.perf_counter() - started
             row = {
-                **episode_metrics(env, objective),
+                **episode_metrics(env.state, objective),
                 "decisions_per_s": env.decisions / seconds,
             }
             results[scheduler.name].append(row)

@@ -17,11 +17,24 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Hidden = Annotated[tuple[Annotated[int, Field(ge=1, le=65_536)], ...], Field(min_length=1)]
 
 
+class CloningSettings(Strict):
+    """Behaviour cloning of a baseline (conf/algo/cloning/default.yaml explains each)."""
+
+    decisions: Annotated[int, Field(ge=2, le=10_000_000)]
+    held_out: Annotated[float, Field(gt=0, lt=1)]
+    epochs: Count
+    batch_size: Count
+    learning_rate: Positive
+
+
 class PPOSettings(Strict):
     """Proximal policy optimisation (conf/algo/ppo.yaml explains each)."""
 
     name: Literal["ppo"]
+    sampler: Literal["fast", "rllib"]
     hidden: Hidden
+    warm_start: str | None
+    cloning: CloningSettings
     batch_size: Count
     minibatch_size: Count
     epochs: Count
@@ -46,6 +59,8 @@ class IMPALASettings(Strict):
 
     name: Literal["impala"]
     hidden: Hidden
+    warm_start: str | None
+    cloning: CloningSettings
     batch_size: Count
     iteration_steps: Count
     learning_rate: Positive
@@ -58,6 +73,8 @@ class APPOSettings(Strict):
 
     name: Literal["appo"]
     hidden: Hidden
+    warm_start: str | None
+    cloning: CloningSettings
     batch_size: Count
     iteration_steps: Count
     epochs: Count
@@ -94,8 +111,19 @@ class DQNSettings(Strict):
         return self
 
 
+class BCSettings(Strict):
+    """Behaviour cloning and nothing else (conf/algo/bc.yaml explains each)."""
+
+    name: Literal["bc"]
+    hidden: Hidden
+    teacher: str
+    cloning: CloningSettings
+    iteration_steps: Count
+
+
 AlgoSettings = Annotated[
-    PPOSettings | APPOSettings | IMPALASettings | DQNSettings, Field(discriminator="name")
+    PPOSettings | APPOSettings | IMPALASettings | DQNSettings | BCSettings,
+    Field(discriminator="name"),
 ]
 
 

@@ -25,7 +25,7 @@ from rich.console import Console
 from rich.table import Table
 
 from agents.command import plain
-from env.observation import Observer, ScoreWeights, observe_nodes, write_context
+from env.observation import ScoreWeights, observe_nodes, write_context
 from env.reward import Objective
 from env.schema import validated
 from env.sim.cluster import ClusterConfig
@@ -35,6 +35,7 @@ from env.sim.jit import compiled
 from env.sim.raw_env import RawEnv, advance, place
 from env.sim.records import MUTABLE, PLACE, State
 from env.sim.state import reset
+from env.turns import Sight, new_sight
 from env.workloads.generator import (
     EpisodeWorkload,
     WorkloadConfig,
@@ -103,16 +104,16 @@ def play_observed(state, random, weights, candidates, scores, nodes, context, gr
     return state.cluster[0].decisions
 
 
-def observed(observer: Observer, random: int, greedy: bool) -> int:
-    """`play_observed` with the buffers of an observer."""
+def observed(env: RawEnv, sight: Sight, random: int, greedy: bool) -> int:
+    """`play_observed` with the buffers of a sight."""
     return play_observed(
-        observer.state,
+        env.state,
         random,
-        observer.weights.by_objective(observer.objective),
-        observer.candidates[0],
-        observer.scores[0],
-        observer.nodes[0],
-        observer.context,
+        sight.weights,
+        sight.candidates[0],
+        sight.scores[0],
+        sight.nodes[0],
+        sight.context,
         greedy,
     )
 
@@ -132,10 +133,12 @@ class World:
     objective: Objective
     weights: ScoreWeights
 
-    def observers(self) -> tuple[list[RawEnv], list[Observer]]:
-        """Environments of all workloads, and an observer of each."""
+    def environments(self) -> tuple[list[RawEnv], Sight]:
+        """Environments of all workloads, and what to look at them with."""
         envs = [RawEnv(one.arrival_times, one.templates, self.cluster) for one in self.workloads]
-        return envs, [Observer(env.state, (1.0,), self.objective, self.weights) for env in envs]
+        weights = self.weights.by_objective(self.objective)
+        types = len(self.cluster.server_types)
+        return envs, new_sight((1.0,), weights, types, len(envs[0].state.nodes))
 
 
 def study(episodes: int) -> World:
@@ -214,9 +217,9 @@ def measure_compilation() -> None:
     """Compiles, or loads, all that observed decisions need; prints the seconds."""
     world = study(1)
     begin = time.perf_counter()
-    envs, observers = world.observers()
+    envs, sight = world.environments()
     play_rawenv(envs[0], 1)
-    observed(observers[0], 1, False)
+    observed(envs[0], sight, 1, False)
     print(time.perf_counter() - begin)
 
 
@@ -244,17 +247,17 @@ def measure(episodes: int, compilation: bool) -> dict[str, float]:
         episodes: number of episodes in the compiled loops.
         compilation: measure compile times too, in processes of their own.
     """
-    envs, observers = study(episodes).observers()
+    envs, sight = study(episodes).environments()
     states = [env.state for env in envs]
     figures = {
         "bare_decisions_per_s": rate(
             lambda: sum(play_bare(state, seed) for seed, state in enumerate(states))
         ),
         "observed_decisions_per_s": rate(
-            lambda: sum(observed(one, seed, False) for seed, one in enumerate(observers))
+            lambda: sum(observed(one, sight, seed, False) for seed, one in enumerate(envs))
         ),
         "observed_greedy_decisions_per_s": rate(
-            lambda: sum(observed(one, seed, True) for seed, one in enumerate(observers))
+            lambda: sum(observed(one, sight, seed, True) for seed, one in enumerate(envs))
         ),
         "rawenv_steps_per_s": rate(lambda: play_rawenv(envs[0])),
         "reference_decisions_per_s": rate(lambda: play_reference(envs[0], REFERENCE_DECISIONS)),

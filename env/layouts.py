@@ -7,6 +7,7 @@ placement. The environment and the learned scheduler both decide through it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import gymnasium as gym
@@ -21,13 +22,31 @@ from env.observation import (
     NODE_FEATURES,
     TIER_FEATURES,
     TYPE_FEATURES,
-    Observer,
     ScoreWeights,
 )
-from env.reward import Objective
+from env.reward import Objective, cheapest_cost
 from env.schema import Strict
 from env.sim.cluster import ClusterConfig
+from env.sim.errors import InputError
+from env.sim.forecast import update_finish_bounds
 from env.sim.raw_env import RawEnv
+from env.turns import (
+    BID_TURN,
+    CHOICE,
+    NODE_TURN,
+    PLACE_TURN,
+    TIER_TURN,
+    TYPE_TURN,
+    decide,
+    new_sight,
+    see,
+    start_decision,
+    tier_memory,
+    turn_to_episode,
+)
+
+PARTS = ("context", "items", "mask", "critic")
+"""Of an observation."""
 
 Observation = dict[str, np.ndarray]
 Action = Any
@@ -129,10 +148,12 @@ def _box(*shape: int) -> Box:
 
 
 class Layout:
-    """Base of the layouts: the cluster's shape, and the observer of one episode.
+    """The turns of a decision, and what one simulator shows the agents in them.
 
     Attributes:
         agents: by name, in the order in which they act.
+        turns: of a decision, as env/turns.py numbers them.
+        type_names: of the server types.
     """
 
     def __init__(
@@ -141,212 +162,142 @@ class Layout:
         self.config = config
         self.objective = objective
         self.tiers = config.memory_tiers
+        self.turns = TURNS[config.layout]
         self.type_names = tuple(kind.name for kind in cluster.server_types)
         counts = [kind.count * kind.numa_nodes for kind in cluster.server_types]
-        ends = np.cumsum(counts)
-        self.nodes_of_type = [
-            slice(int(end - count), int(end)) for end, count in zip(ends, counts, strict=True)
-        ]
-        self.node_count = int(ends[-1])
-        self.most_nodes = max(counts)
+        self.node_count = sum(counts)
+        self.agents = {agent.name: agent for agent in _agents(config, self.type_names, counts)}
+        self.score_weights = config.score.by_objective(objective)
+        self._blank = {name: agent.blank_observation() for name, agent in self.agents.items()}
         self._see_future = see_future
-        self.agents = {agent.name: agent for agent in self._agents()}
+        self._sight = new_sight(self.tiers, self.score_weights, len(counts), self.node_count)
+        self._choice = np.zeros(1, CHOICE)
 
     def reset(self, env: RawEnv) -> None:
         """Turns to a new episode."""
-        self._observer = Observer(env.state, self.tiers, self.objective, self.config.score)
+        self._state = env.state
+        self._cheapest = cheapest_cost(env.state)
+        turn_to_episode(self._state, self._sight)
 
     def start(self) -> dict[str, Observation]:
         """Observations of the first turn of a decision."""
-        self._observer.observe_workload()
-        self._critic = (
-            self._observer.critic()
-            if self._see_future
-            else np.zeros(len(CRITIC_FEATURES), np.float32)
-        )
-        return self._first_turn()
+        update_finish_bounds(self._state)
+        start_decision(self._state, self._sight, self._cheapest, self._see_future)
+        self._turn = 0
+        return self._observe()
 
     def act(self, actions: dict[str, Action]) -> dict[str, Observation] | Placement:
         """Takes the actions of a turn; returns the next turn's observations or the placement."""
-        raise NotImplementedError
+        for index, name in enumerate(self._acting()):
+            bid, action = actions[name] if self.agents[name].bids else (0, actions[name])
+            turn = self.turns[self._turn]
+            decide(turn, index, self._sight, self._choice, int(action), int(bid))
+        self._turn += 1
+        if self._turn < len(self.turns):
+            return self._observe()
+        node, tier = (int(self._choice[0][key]) for key in ("node", "tier"))
+        return Placement(node, int(tier_memory(self._state, self._sight, tier)))
 
-    def _agents(self) -> list[Agent]:
-        raise NotImplementedError
+    def actions_of(self, placement: Placement) -> list[dict[str, Action]]:
+        """The actions that come to a placement, turn by turn: the inverse of `act`.
 
-    def _first_turn(self) -> dict[str, Observation]:
-        raise NotImplementedError
+        To be asked between `start` and the first `act`. Where server types bid, the one that is to
+        win bids the highest and the others 0, with the place `NO_PLACE`.
 
-    def _observation(self, items: np.ndarray, mask: Any, ratio: float = 1.0) -> Observation:
-        context = self._observer.context.copy()
-        context[CONTEXT_FEATURES.index("memory_ratio")] = ratio
-        return {
-            "context": context,
-            "items": np.ascontiguousarray(items, np.float32),
-            "mask": np.ascontiguousarray(mask, np.float32).reshape(-1),
-            "critic": self._critic,
+        Raises:
+            InputError: its memory is that of no tier.
+        """
+        tier = self._tier_of(placement.memory_alloc)
+        first_node = self._sight.first_node
+        kind = int(np.searchsorted(first_node, placement.node, side="right")) - 1
+        row = placement.node - int(first_node[kind])
+        winner = f"server_{self.type_names[kind]}"
+        turns: dict[int, dict[str, Action]] = {
+            PLACE_TURN: {"placer": placement.node * len(self.tiers) + tier},
+            TIER_TURN: {"memory": tier},
+            TYPE_TURN: {"placer": kind},
+            NODE_TURN: {winner: row},
+            BID_TURN: {
+                name: np.array(
+                    [agent.bids - 1, row * len(self.tiers) + tier]
+                    if name == winner
+                    else [0, NO_PLACE]
+                )
+                for name, agent in self.agents.items()
+            },
         }
+        return [turns[turn] for turn in self.turns]
 
-    def _fits(self, nodes: slice) -> np.ndarray:
-        """(n, K) whether a memory tier fits each of the nodes at all."""
-        memory = self._observer.state.nodes["memory"][nodes]
-        tiers = range(len(self.tiers))
-        given = np.array([self._observer.memory_alloc(tier) for tier in tiers])
-        return given[None, :] <= memory[:, None]
-
-    def _placement(self, node: int, tier: int) -> Placement:
-        return Placement(node, self._observer.memory_alloc(tier))
-
-    def _padded(self, rows: np.ndarray) -> np.ndarray:
-        """Rows of a server type's nodes, filled up with zeros to those of the largest type."""
-        padded = np.zeros((self.most_nodes, rows.shape[1]), np.float32)
-        padded[: len(rows)] = rows
-        return padded
-
-
-class PlacerLayout(Layout):
-    """One agent sees every NUMA node and chooses the node and the memory."""
-
-    def _agents(self) -> list[Agent]:
-        return [Agent("placer", "placer", NODE_FEATURES, self.node_count, len(self.tiers))]
-
-    def _first_turn(self) -> dict[str, Observation]:
-        top = len(self.tiers) - 1
-        self._observer.observe_nodes(top)
-        everywhere = slice(0, self.node_count)
-        items = self._observer.nodes[top].copy()
-        return {"placer": self._observation(items, self._fits(everywhere))}
-
-    def act(self, actions: dict[str, Action]) -> Placement:
-        """The only turn."""
-        node, tier = divmod(int(actions["placer"]), len(self.tiers))
-        return self._placement(node, tier)
-
-
-class HierarchicalLayout(Layout):
-    """`memory` chooses the tier, `placer` the server type, that type's agent the NUMA node."""
-
-    def _agents(self) -> list[Agent]:
-        return [
-            Agent("memory", "memory", TIER_FEATURES + NODE_FEATURES, len(self.tiers)),
-            Agent("placer", "placer", TYPE_FEATURES + NODE_FEATURES, len(self.type_names)),
-            *(
-                Agent(f"server_{name}", "server", NODE_FEATURES, self.most_nodes)
-                for name in self.type_names
-            ),
+    def _tier_of(self, memory_alloc: int) -> int:
+        """The highest tier with that memory; small functions can have several."""
+        given = [
+            int(tier_memory(self._state, self._sight, tier)) for tier in range(len(self.tiers))
         ]
-
-    def _first_turn(self) -> dict[str, Observation]:
-        fits = self._fits(slice(0, self.node_count))
-        items = np.zeros((len(self.tiers), len(TIER_FEATURES) + len(NODE_FEATURES)))
-        for tier, ratio in enumerate(self.tiers):
-            if fits[:, tier].any():
-                self._observer.observe_nodes(tier)
-                best = int(np.argmin(self._observer.scores[tier]))
-                items[tier, len(TIER_FEATURES) :] = self._observer.nodes[tier, best]
-            items[tier, : len(TIER_FEATURES)] = ratio, fits[:, tier].mean()
-        return {"memory": self._observation(items, np.any(fits, axis=0))}
-
-    def act(self, actions: dict[str, Action]) -> dict[str, Observation] | Placement:
-        """Tier, then type, then NUMA node."""
-        (name, action), *_ = actions.items()
-        if name == "memory":
-            self._tier = int(action)
-            return {"placer": self._see_types()}
-        if name == "placer":
-            self._type = int(action)
-            return {f"server_{self.type_names[self._type]}": self._see_nodes()}
-        return self._placement(self.nodes_of_type[self._type].start + int(action), self._tier)
-
-    def _see_types(self) -> Observation:
-        observer, tier = self._observer, self._tier
-        items = np.zeros((len(self.type_names), len(TYPE_FEATURES) + len(NODE_FEATURES)))
-        mask = np.zeros(len(self.type_names))
-        for index, nodes in enumerate(self.nodes_of_type):
-            candidates = observer.candidates[tier, nodes]
-            best = nodes.start + int(np.argmin(observer.scores[tier, nodes]))
-            leased = candidates["lease_left"] > 0
-            idle = leased & (candidates["parallelism"] == 0)
-            items[index, : len(TYPE_FEATURES)] = (
-                np.log1p(len(candidates)),
-                leased.mean(),
-                idle.mean(),
+        if memory_alloc not in given:
+            raise InputError(
+                f"{memory_alloc} MB is no tier of agents.memory_tiers, which are "
+                f"{', '.join(str(memory) for memory in given)} MB for this function"
             )
-            items[index, len(TYPE_FEATURES) :] = observer.nodes[tier, best]
-            mask[index] = float(candidates["feasible"].any())
-        return self._observation(items, mask, self.tiers[tier])
+        return len(given) - 1 - given[::-1].index(memory_alloc)
 
-    def _see_nodes(self) -> Observation:
-        nodes = self.nodes_of_type[self._type]
-        rows = self._observer.nodes[self._tier, nodes]
-        feasible = self._observer.candidates[self._tier, nodes]["feasible"]
-        return self._observation(
-            self._padded(rows), self._padded(feasible[:, None]), self.tiers[self._tier]
-        )
+    def _acting(self) -> list[str]:
+        """Who acts at this turn."""
+        turn = self.turns[self._turn]
+        if turn == NODE_TURN:
+            return [f"server_{self.type_names[self._choice[0]['type']]}"]
+        kind = TURN_KINDS[turn]
+        return [agent.name for agent in self.agents.values() if agent.kind == kind]
 
-
-class ServerTypesLayout(Layout):
-    """Every server type bids for the function; the highest bid takes it to the node it names."""
-
-    def _agents(self) -> list[Agent]:
-        assert self.config.bid_levels is not None
-        return [
-            Agent(
-                f"server_{name}",
-                "server",
-                NODE_FEATURES,
-                self.most_nodes,
-                len(self.tiers),
-                self.config.bid_levels,
-            )
-            for name in self.type_names
-        ]
-
-    def _first_turn(self) -> dict[str, Observation]:
-        top = len(self.tiers) - 1
-        self._observer.observe_nodes(top)
-        self._able = []
+    def _observe(self) -> dict[str, Observation]:
         observations = {}
-        for agent, nodes in zip(self.agents.values(), self.nodes_of_type, strict=True):
-            fits = self._fits(nodes)
-            able = bool(fits.any())
-            self._able.append(able)
-            bids = np.full(agent.bids, float(able))
-            places = self._padded(fits.astype(np.float32)).reshape(-1)
-            bids[0] = 1.0
-            if not able:
-                places[0] = 1.0  # it bids 0 and is not asked for a place
-            rows = self._padded(self._observer.nodes[top, nodes])
-            observations[agent.name] = self._observation(rows, np.concatenate([bids, places]))
+        for index, name in enumerate(self._acting()):
+            seen = {part: np.empty_like(blank) for part, blank in self._blank[name].items()}
+            see(
+                self.turns[self._turn],
+                index,
+                self._state,
+                self._sight,
+                self._choice,
+                *(seen[part] for part in PARTS),
+            )
+            observations[name] = seen
         return observations
 
-    def act(self, actions: dict[str, Action]) -> Placement:
-        """The only turn: bids and places of all."""
-        bids = [int(actions[name][0]) if able else -1 for name, able in self._takers()]
-        winner = int(np.argmax(bids))  # the first of equal bids
-        place = int(actions[list(self.agents)[winner]][1])
-        node, tier = divmod(place, len(self.tiers))
-        return self._placement(self.nodes_of_type[winner].start + node, tier)
 
-    def _takers(self) -> list[tuple[str, bool]]:
-        return list(zip(self.agents, self._able, strict=True))
+NO_PLACE = -1
+"""The place of a server type that bids 0, where it does not matter."""
 
-
-LAYOUTS: dict[str, type[Layout]] = {
-    "placer": PlacerLayout,
-    "hierarchical": HierarchicalLayout,
-    "server_types": ServerTypesLayout,
+TURNS: dict[str, tuple[int, ...]] = {
+    "placer": (PLACE_TURN,),
+    "hierarchical": (TIER_TURN, TYPE_TURN, NODE_TURN),
+    "server_types": (BID_TURN,),
 }
+"""The turns of a decision, by layout."""
+
+TURN_KINDS = {
+    PLACE_TURN: "placer",
+    TIER_TURN: "memory",
+    TYPE_TURN: "placer",
+    NODE_TURN: "server",
+    BID_TURN: "server",
+}
+"""The kind of the agents that act at a turn."""
 
 
-def make_layout(
-    config: AgentsConfig, objective: Objective, cluster: ClusterConfig, see_future: bool
-) -> Layout:
-    """The layout that a config names.
-
-    Args:
-        config: group `agents`.
-        objective: group `objective`; the features weigh by it.
-        cluster: the hardware.
-        see_future: whether `critic` features are filled (training) or zero (evaluation).
-    """
-    return LAYOUTS[config.layout](config, objective, cluster, see_future)
+def _agents(
+    config: AgentsConfig, type_names: Sequence[str], node_counts: Sequence[int]
+) -> list[Agent]:
+    tiers, most_nodes = len(config.memory_tiers), max(node_counts)
+    if config.layout == "placer":
+        return [Agent("placer", "placer", NODE_FEATURES, sum(node_counts), tiers)]
+    if config.layout == "hierarchical":
+        return [
+            Agent("memory", "memory", TIER_FEATURES + NODE_FEATURES, tiers),
+            Agent("placer", "placer", TYPE_FEATURES + NODE_FEATURES, len(type_names)),
+            *(Agent(f"server_{name}", "server", NODE_FEATURES, most_nodes) for name in type_names),
+        ]
+    assert config.bid_levels is not None
+    return [
+        Agent(f"server_{name}", "server", NODE_FEATURES, most_nodes, tiers, config.bid_levels)
+        for name in type_names
+    ]

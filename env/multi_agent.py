@@ -9,14 +9,11 @@ import gymnasium as gym
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from ray.tune.registry import register_env
 
-from env.layouts import Action, AgentsConfig, Observation, Placement, make_layout
-from env.reward import Objective, cheapest_cost, check_world, episode_metrics, potential
-from env.schema import validated
-from env.sim.episode_file import cluster_from_config
+from env.layouts import Action, Layout, Observation, Placement
+from env.reward import cheapest_cost, episode_metrics, potential
 from env.sim.forecast import update_finish_bounds
 from env.sim.raw_env import RawEnv
-from env.workloads.generator import WorkloadConfig, WorkloadGenerator, training_seed
-from env.workloads.templates import WorkflowConfig
+from env.world import World
 
 ENV_NAME = "serverless-v1"
 """Its version rises whenever the same actions would give other observations or rewards."""
@@ -30,9 +27,7 @@ class ServerlessEnv(MultiAgentEnv):
     potential (see env/reward.py): the return of each over an episode is -(J - time_weight).
 
     Args:
-        config: plain mappings by config group: `cluster`, `workflow`, `workload`, `agents`,
-            `objective`, and `seed`, that of the training episodes. RLlib's `EnvContext` adds the
-            number of the worker.
+        config: what a `World` is made of. RLlib's `EnvContext` adds the number of the worker.
 
     Raises:
         InputError: a group does not validate.
@@ -43,17 +38,11 @@ class ServerlessEnv(MultiAgentEnv):
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         super().__init__()
-        self.cluster_config = cluster_from_config(config["cluster"], "cluster")
-        self.objective = validated(Objective, config["objective"], "objective")
-        agents = validated(AgentsConfig, config["agents"], "agents")
-        self.generator = WorkloadGenerator(
-            validated(WorkflowConfig, config["workflow"], "workflow"),
-            validated(WorkloadConfig, config["workload"], "workload"),
-            self.cluster_config.single_core_speed,
-        )
-        check_world(self.generator.pools.training.templates, self.cluster_config)
-        self.layout = make_layout(agents, self.objective, self.cluster_config, see_future=True)
-        self._seed = int(config["seed"])
+        self.world = World(config)
+        self.objective = self.world.objective
+        cluster = self.world.largest_cluster
+        self.layout = Layout(self.world.agents, self.objective, cluster, see_future=True)
+        self._seed = self.world.seed
         self._stream = (int(getattr(config, "worker_index", 0)), 0)
         self._episode = 0
         members = self.layout.agents
@@ -80,12 +69,13 @@ class ServerlessEnv(MultiAgentEnv):
         """
         if seed is not None:
             self._seed, self._stream, self._episode = int(seed), (0, 0), 0
-        workload = (options or {}).get("workload")
+        workload, cluster = (options or {}).get("workload"), self.world.cluster
         if workload is None:
-            sequence = training_seed(self._seed, *self._stream, self._episode)
-            workload = self.generator.training_episode(sequence)
+            workload, cluster = self.world.training_episode(
+                self._seed, *self._stream, self._episode
+            )
         self._episode += 1
-        self.raw_env = RawEnv(workload.arrival_times, workload.templates, self.cluster_config)
+        self.raw_env = RawEnv(workload.arrival_times, workload.templates, cluster)
         self._cheapest = cheapest_cost(self.raw_env.state)
         self._potential = self.objective.time_weight
         self.layout.reset(self.raw_env)
@@ -113,7 +103,7 @@ class ServerlessEnv(MultiAgentEnv):
         rewards = dict.fromkeys(self.possible_agents, reward)
         if not self.raw_env.done:
             return self.layout.start(), rewards, {"__all__": False}, {"__all__": False}, {}
-        metrics = episode_metrics(self.raw_env, self.objective)
+        metrics = episode_metrics(self.raw_env.state, self.objective)
         observations = {
             name: agent.blank_observation() for name, agent in self.layout.agents.items()
         }

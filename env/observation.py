@@ -6,17 +6,16 @@ as log(1 + x); every value is clipped to [-LIMIT, LIMIT]. The names are stored w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from pydantic import Field
 
-from env.reward import Objective, cheapest_cost
+from env.reward import Objective
 from env.schema import Strict
-from env.sim.forecast import forecast, update_finish_bounds
+from env.sim.forecast import forecast
 from env.sim.jit import compiled
-from env.sim.records import CANDIDATE, INF, State
+from env.sim.records import INF
 from env.sim.workload import declared
 
 LIMIT: Final = 10.0
@@ -285,59 +284,6 @@ def write_critic(state, cheapest, out):
 def memory_tier(memory_req, ratio):
     """MB of a tier: the ratio of what a function needs, rounded up."""
     return int(np.ceil(memory_req * ratio))
-
-
-@dataclass
-class Observer:
-    """Buffers and weights for observing one episode.
-
-    Attributes:
-        candidates: (K, N) CANDIDATE, by memory tier.
-        scores: (K, N) greedy scores.
-        nodes: (K, N, I) float32 NODE_FEATURES.
-        context: (C,) float32 CONTEXT_FEATURES.
-    """
-
-    state: State
-    tiers: tuple[float, ...]
-    objective: Objective
-    weights: ScoreWeights
-
-    def __post_init__(self) -> None:
-        shape = (len(self.tiers), len(self.state.nodes))
-        self.candidates = np.zeros(shape, CANDIDATE)
-        self.scores = np.zeros(shape)
-        self.nodes = np.zeros((*shape, len(NODE_FEATURES)), np.float32)
-        self.context = np.zeros(len(CONTEXT_FEATURES), np.float32)
-        self.cheapest = cheapest_cost(self.state)
-        self._score_weights = self.weights.by_objective(self.objective)
-
-    def observe_workload(self) -> None:
-        """Brings the context up to date; needed before `observe_nodes` at every decision."""
-        update_finish_bounds(self.state)
-        write_context(self.state, self.context)
-
-    def observe_nodes(self, tier: int) -> None:
-        """Brings candidates, scores and node features of a memory tier up to date."""
-        observe_nodes(
-            self.state,
-            self.memory_alloc(tier),
-            self._score_weights,
-            self.candidates[tier],
-            self.scores[tier],
-            self.nodes[tier],
-        )
-
-    def memory_alloc(self, tier: int) -> int:
-        """MB that a tier gives to the current function."""
-        memory_req = self.state.functions[self.state.queue[0]["index"]]["memory_req"]
-        return int(memory_tier(int(memory_req), self.tiers[tier]))
-
-    def critic(self) -> np.ndarray:
-        """(V,) float32 CRITIC_FEATURES."""
-        out = np.zeros(len(CRITIC_FEATURES), np.float32)
-        write_critic(self.state, self.cheapest, out)
-        return out
 
 
 @compiled

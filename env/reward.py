@@ -17,7 +17,6 @@ from env.schema import Strict
 from env.sim.cluster import ClusterConfig
 from env.sim.errors import InputError
 from env.sim.jit import compiled
-from env.sim.raw_env import RawEnv
 from env.sim.records import State
 from env.sim.state import new_state
 from env.sim.workflow import WorkflowTemplate
@@ -87,37 +86,30 @@ def potential(state, time_weight, cost_weight, cheapest):
     return time_weight * slowdown / count + cost_weight * cluster.total_rent / cheapest
 
 
-def slowdowns(env: RawEnv) -> np.ndarray:
-    """(W,) slowdown of every workflow of a finished episode.
+def slowdowns(state: State) -> np.ndarray:
+    """(W,) slowdown of every workflow of a finished episode, by wf_id.
 
     Raises:
         InputError: records of a workflow have been recycled.
     """
-    critical_paths = critical_path_of(env)
-    slots = np.array([env.slot_of(wf_id) for wf_id in range(len(critical_paths))])
-    finished = env.state.workflows[slots]
+    if (state.slot_of < 0).any():
+        wf_id = int(np.argmax(state.slot_of < 0))
+        raise InputError(f"workflow {wf_id} has ended and its records have been recycled")
+    finished = state.workflows[state.slot_of]
     flow_times = finished["completion_time"] - finished["arrival_time"]
-    slowdown: np.ndarray = flow_times / critical_paths
+    slowdown: np.ndarray = flow_times / state.templates["critical_path"][finished["template"]]
     return slowdown
 
 
-def critical_path_of(env: RawEnv) -> np.ndarray:
-    """(W,) seconds of the critical path of every workflow at full speed."""
-    arrivals = env.state.arrivals
-    lengths = np.empty(len(arrivals))
-    lengths[arrivals["wf_id"]] = env.state.templates["critical_path"][arrivals["template"]]
-    return lengths
-
-
-def episode_metrics(env: RawEnv, objective: Objective) -> dict[str, float]:
+def episode_metrics(state: State, objective: Objective) -> dict[str, float]:
     """What a finished episode came to, by the names in `METRICS`.
 
     Units: makespan in seconds from 0 to the last completion, rent in USD, utilisation as work done
     / core-seconds rented; the rest are ratios and counts.
     """
-    state = env.state
-    slowdown = slowdowns(env)
-    cost_ratio = env.total_rent / cheapest_cost(state)
+    cluster = state.cluster[0]
+    slowdown = slowdowns(state)
+    cost_ratio = float(cluster["total_rent"]) / cheapest_cost(state)
     cores = np.bincount(state.nodes["server"], weights=state.nodes["cpu"])
     rented = float((state.servers["hours_rented"] * cores).sum() * 3600.0)
     work = float(state.templates["work"][state.arrivals["template"]].sum())
@@ -126,10 +118,10 @@ def episode_metrics(env: RawEnv, objective: Objective) -> dict[str, float]:
         "slowdown": float(slowdown.mean()),
         "slowdown_p95": float(np.percentile(slowdown, 95)),
         "cost_ratio": cost_ratio,
-        "makespan": env.time,
-        "rent": env.total_rent,
-        "cold_starts": float(env.cold_starts),
+        "makespan": float(cluster["time"]),
+        "rent": float(cluster["total_rent"]),
+        "cold_starts": float(cluster["cold_starts"]),
         "utilisation": work / rented,
-        "overcommits": float(env.overcommits),
-        "decisions": float(env.decisions),
+        "overcommits": float(cluster["overcommits"]),
+        "decisions": float(cluster["decisions"]),
     }

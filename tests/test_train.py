@@ -21,12 +21,11 @@ MOMENT = [
     "cluster=tiny",
     "workflow=tiny",
     "workload=tiny",
-    "algo.batch_size=256",
     "ray.envs_per_runner=2",
     "budget.minutes=null",
     "checkpoint.best_over=2",
 ]
-BRIEF = [*MOMENT, "algo.minibatch_size=64"]
+BRIEF = [*MOMENT, "algo.batch_size=256", "algo.minibatch_size=64"]
 CURVES = {
     "J",
     "slowdown",

@@ -20,8 +20,11 @@ from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
+from agents.learned.advantages import ChunksToBatch
 from agents.learned.asynchronous import BudgetAPPOLearner, BudgetIMPALALearner
+from agents.learned.batch_runner import BatchEnvRunner
 from agents.learned.callbacks import EpisodeMetrics
+from agents.learned.cloning import CloningConfig, Lesson, demonstrate, start_from
 from agents.learned.env_runner import SeededEnvRunner
 from agents.learned.learner import PROGRESS_STEPS, BudgetPPOLearner
 from agents.learned.q_network import SetQNetwork
@@ -30,6 +33,8 @@ from agents.learned.target_policy import TargetSetPolicy
 from agents.settings import (
     AlgoSettings,
     APPOSettings,
+    BCSettings,
+    CloningSettings,
     DQNSettings,
     IMPALASettings,
     PPOSettings,
@@ -72,14 +77,15 @@ def algorithm_config(algo: AlgoSettings, ray: RaySettings, **world: Any) -> Algo
         "appo": appo_config,
         "impala": impala_config,
         "dqn": dqn_config,
+        "bc": bc_config,
     }
     return builders[algo.name](algo, ray, **world)
 
 
 def ppo_config(ppo: PPOSettings, ray: RaySettings, **world: Any) -> PPOConfig:
-    """PPO. What samples (runner), and what turns samples into batches, is chosen here."""
+    """PPO; the sampler brings its runner, and what makes batches of its samples."""
     config = _common(PPOConfig(), SetPolicy, ppo, ray, **world)
-    return config.learners(learner_class=BudgetPPOLearner).training(
+    config.learners(learner_class=BudgetPPOLearner).training(
         gamma=ppo.gamma,
         lambda_=ppo.gae_lambda,
         lr=cosine_schedule(ppo.learning_rate),
@@ -94,6 +100,13 @@ def ppo_config(ppo: PPOSettings, ray: RaySettings, **world: Any) -> PPOConfig:
         minibatch_size=ppo.minibatch_size,
         train_batch_size_per_learner=ppo.batch_size,
     )
+    if ppo.sampler == "fast":
+        config.env_runners(env_runner_cls=BatchEnvRunner)
+        config.learners(
+            add_default_connectors_to_learner_pipeline=False,
+            learner_connector=lambda *spaces: ChunksToBatch(ppo.gamma, ppo.gae_lambda),
+        )
+    return config
 
 
 def impala_config(impala: IMPALASettings, ray: RaySettings, **world: Any) -> IMPALAConfig:
@@ -124,8 +137,8 @@ def dqn_config(dqn: DQNSettings, ray: RaySettings, **world: Any) -> DQNConfig:
     """Double dueling DQN with a replay of every policy's own steps."""
     epsilon = [[0, dqn.exploration], [dqn.exploration_steps, dqn.final_exploration]]
     config = _common(DQNConfig(), SetQNetwork, dqn, ray, model={"epsilon": epsilon}, **world)
-    # Turns that each environment plays between two rounds of updates: few, but cutting episodes into
-    # pieces costs more than playing them.
+    # Turns of each environment between two rounds of updates: few, but not so few that cutting
+    # episodes into pieces costs more than playing them.
     config.env_runners(rollout_fragment_length=8)
     return config.reporting(
         min_time_s_per_iteration=0, min_sample_timesteps_per_iteration=dqn.iteration_steps
@@ -146,6 +159,19 @@ def dqn_config(dqn: DQNSettings, ray: RaySettings, **world: Any) -> DQNConfig:
         * dqn.batch_size
         * (ray.num_env_runners or 1)
         / (ray.num_env_runners + 1),
+    )
+
+
+def bc_config(bc: BCSettings, ray: RaySettings, **world: Any) -> CloningConfig:
+    """Behaviour cloning; runners only play what was learned, and take the likeliest actions."""
+    config = _common(CloningConfig(), SetPolicy, bc, ray, **world)
+    config.lesson = partial(
+        lesson_of, bc.teacher, bc.cloning, world["world"], world["share_type_policy"], world["seed"]
+    )
+    config.env_runners(explore=False, rollout_fragment_length="auto")
+    config.reporting(min_time_s_per_iteration=0)
+    return config.training(
+        lr=bc.cloning.learning_rate, train_batch_size_per_learner=bc.iteration_steps
     )
 
 
@@ -231,6 +257,24 @@ def _asynchronous(config: AsyncConfig, algo: IMPALASettings | APPOSettings) -> A
     return config
 
 
+def lesson_of(
+    teacher: str,
+    cloning: CloningSettings,
+    world: Mapping[str, Any],
+    share_type_policy: bool,
+    seed: int,
+) -> Lesson:
+    """What a teacher decides in the episodes of a seed; see `demonstrate` and `Lesson`."""
+    demonstrations = demonstrate(
+        teacher,
+        cloning.decisions,
+        world,
+        policy_of=partial(policy_of, share_type_policy=share_type_policy),
+        seed=seed,
+    )
+    return Lesson(demonstrations, cloning, seed)
+
+
 def build(config: AlgorithmConfig, checkpoint: Path | None) -> Algorithm:
     """The algorithm, with the weights, optimiser state and counters of a checkpoint if given."""
     algorithm = config.build_algo()
@@ -241,10 +285,28 @@ def build(config: AlgorithmConfig, checkpoint: Path | None) -> Algorithm:
     return algorithm
 
 
+def warm_start(
+    algorithm: Algorithm,
+    algo: AlgoSettings,
+    world: Mapping[str, Any],
+    share_type_policy: bool,
+    seed: int,
+) -> dict[str, float]:
+    """Lets the policies of a new algorithm begin as `algo.warm_start` decides, if that is told.
+
+    Returns:
+        By policy the share of decisions, of those it did not learn from, that it repeats.
+    """
+    if isinstance(algo, DQNSettings | BCSettings) or algo.warm_start is None:
+        return {}
+    lesson = lesson_of(algo.warm_start, algo.cloning, world, share_type_policy, seed)
+    return start_from(algorithm, lesson, algo.cloning.learning_rate)
+
+
 def set_progress(algorithm: Algorithm, progress: float) -> None:
     """Tells every learner which share (0 to 1) of the run's budget is used.
 
-    DQN's has no schedules over the budget: its exploration falls with the steps.
+    Those of dqn and bc have no schedules over the budget.
     """
     algorithm.learner_group.foreach_learner(partial(_set_progress, progress=min(1.0, progress)))
 

@@ -1,5 +1,6 @@
 """What an episode reports when it ends: the environment's own metrics, through RLlib's logger."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from ray.rllib.callbacks.callbacks import RLlibCallback
@@ -22,5 +23,10 @@ class EpisodeMetrics(RLlibCallback):
         """Logs one value per metric."""
         infos = episode.get_infos(-1).values()
         metrics = next(info[EPISODE_METRICS] for info in infos if EPISODE_METRICS in info)
-        for name, value in metrics.items():
-            metrics_logger.log_value((EPISODE_METRICS, name), float(value), reduce="item_series")
+        log_episode(metrics, metrics_logger)
+
+
+def log_episode(metrics: Mapping[str, float], metrics_logger: MetricsLogger) -> None:
+    """Logs the metrics of one episode."""
+    for name, value in metrics.items():
+        metrics_logger.log_value((EPISODE_METRICS, name), float(value), reduce="item_series")

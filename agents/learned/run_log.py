@@ -23,6 +23,8 @@ LEARNER_METRICS = {
     "loss/{}/policy": ("policy_loss", "mean_pi_loss"),
     "loss/{}/value": ("vf_loss_unclipped", "mean_vf_loss", "vf_loss"),
     "loss/{}/q": ("qf_loss",),
+    "loss/{}/cloning": ("cloning_loss",),
+    "agreement/{}": ("agreement",),
     "explained_variance/{}": ("vf_explained_var",),
     "entropy/{}": ("entropy",),
     "KL/{}": ("mean_kl_loss",),

@@ -7,7 +7,7 @@ import numpy as np
 
 from agents.learned.policy_file import features_of, kind_of, load_policy
 from agents.scheduler import Decision
-from env.layouts import AgentsConfig, Placement, make_layout
+from env.layouts import AgentsConfig, Layout, Placement
 from env.reward import Objective
 from env.schema import validated
 from env.sim.cluster import ClusterConfig
@@ -42,7 +42,7 @@ class LearnedScheduler:
         given = policy.description.config.get("agents", {}) if agents is None else agents
         config = validated(AgentsConfig, given, f"{folder}: agents" if agents is None else "agents")
         self.name = "learned"
-        self._layout = make_layout(config, objective, cluster, see_future=False)
+        self._layout = Layout(config, objective, cluster, see_future=False)
         self._policy = policy.fitted(
             features=features_of(self._layout),
             layout=config.layout,

@@ -53,7 +53,8 @@ class ServerType:
     single_core_speed: int | None = None
 
     def __post_init__(self) -> None:
-        for field in ("count", "numa_nodes", "cpu", "memory"):
+        _check(self.name, "count", self.count, least=0)
+        for field in ("numa_nodes", "cpu", "memory"):
             _check(self.name, field, getattr(self, field), least=1)
         _check(self.name, "hourly_rate", self.hourly_rate, least=0)
         _check(self.name, "cold_start_latency", self.cold_start_latency, least=0)
@@ -88,17 +89,22 @@ class ClusterConfig:
             value = getattr(self, field)
             if not (math.isfinite(value) and value > 0):
                 raise InputError(f"cluster: {field} is {value}, a positive number is needed")
-        if not self.server_types:
-            raise InputError("cluster: no server types, at least 1 is needed")
+        if not self.present_types:
+            raise InputError("cluster: no servers, at least 1 is needed")
         names = [server_type.name for server_type in self.server_types]
         for name in names:
             if names.count(name) > 1:
                 raise InputError(f"cluster: server type '{name}' is declared twice")
 
     @property
+    def present_types(self) -> tuple[ServerType, ...]:
+        """The server types of which there is a server."""
+        return tuple(kind for kind in self.server_types if kind.count)
+
+    @property
     def core_second_price(self) -> float:
         """USD of one second of a core of reference speed on the cheapest server type."""
-        return min(self.core_second_price_of(kind) for kind in self.server_types)
+        return min(self.core_second_price_of(kind) for kind in self.present_types)
 
     def core_second_price_of(self, kind: ServerType) -> float:
         """USD of one second of a core of reference speed on servers of a type."""
@@ -108,7 +114,7 @@ class ClusterConfig:
     @property
     def largest_node_memory(self) -> int:
         """MB of the largest NUMA node."""
-        return max(server_type.memory for server_type in self.server_types)
+        return max(kind.memory for kind in self.present_types)
 
 
 def _check(where: str, field: str, value: float, least: float) -> None:

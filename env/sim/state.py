@@ -44,7 +44,7 @@ def new_state(
     position = {id(template): index for index, template in enumerate(distinct)}
     slots = min(workflow_slots or len(templates), max(1, len(templates)))
     per_slot = max((template.function_count for template in distinct), default=1)
-    state = _allocate(config, slots, per_slot, len(templates), distinct)
+    state = allocate(config, slots, per_slot, len(templates), distinct)
     arrivals = sorted(
         (float(time), wf_id, position[id(templates[wf_id])])
         for wf_id, time in enumerate(arrival_times)
@@ -59,7 +59,7 @@ def numa_node_alone(cpu: int, memory: int, single_core_speed: int, capacity: int
     """A NUMA node outside any cluster, able to hold `capacity` containers at once."""
     server_type = ServerType("alone", 1, 0.0, 0.0, 1, cpu, memory)
     config = ClusterConfig(single_core_speed, 1.0, 1.0, 1.0, (server_type,))
-    state = _allocate(config, 1, capacity, 0, [])
+    state = allocate(config, 1, capacity, 0, [])
     reset(state)
     return NumaNode(state, 0)
 
@@ -134,27 +134,19 @@ def _check(
             )
 
 
-def _allocate(
+def allocate(
     config: ClusterConfig,
     slots: int,
     per_slot: int,
     workflow_count: int,
-    templates: list[WorkflowTemplate],
+    templates: Sequence[WorkflowTemplate],
 ) -> State:
-    servers, nodes = _hardware(config)
+    """Arrays of the sizes asked for, with the hardware and the templates in them; not yet reset."""
+    cluster, servers, nodes = hardware(config)
     leaves = 1 << max(1, int(np.ceil(np.log2(len(nodes)))))
     count = slots * per_slot
-    cluster = np.zeros(1, records.CLUSTER)
-    cluster["memory_bandwidth"] = config.memory_bandwidth
-    cluster["numa_bandwidth"] = config.numa_bandwidth
-    cluster["network_bandwidth"] = config.network_bandwidth
-    cluster["single_core_speed"] = config.single_core_speed
-    cluster["largest_node_cpu"] = nodes["cpu"].max()
-    cluster["largest_node_memory"] = nodes["memory"].max()
-    cluster["cores"] = nodes["cpu"].sum()
-    cluster["computing_capacity"] = nodes["computing_capacity"].sum()
-    cluster["core_second_price"] = config.core_second_price
     cluster["functions_per_slot"] = per_slot
+    largest_cpu = int(cluster[0]["largest_node_cpu"])
     return State(
         cluster,
         servers,
@@ -169,13 +161,14 @@ def _allocate(
         np.zeros(workflow_count, np.int64),
         np.zeros(count, records.EVENT),
         np.zeros(1, records.LOG),
-        *_catalogue(templates, config, int(nodes["cpu"].max())),
+        *catalogue([(template, largest_cpu) for template in templates], config.single_core_speed),
         np.zeros(workflow_count, records.ARRIVING),
         np.zeros(count, records.PROJECTED),
     )
 
 
-def _hardware(config: ClusterConfig) -> tuple[np.ndarray, np.ndarray]:
+def hardware(config: ClusterConfig) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A cluster as records: (CLUSTER (1,), SERVER (S,), NUMA_NODE (N,))."""
     types = config.server_types
     servers = np.zeros(sum(kind.count for kind in types), records.SERVER)
     nodes = np.zeros(sum(kind.count * kind.numa_nodes for kind in types), records.NUMA_NODE)
@@ -199,20 +192,36 @@ def _hardware(config: ClusterConfig) -> tuple[np.ndarray, np.ndarray]:
                 nodes[node]["core_second_price"] = config.core_second_price_of(kind)
                 node += 1
             server += 1
-    return servers, nodes
+    cluster = np.zeros(1, records.CLUSTER)
+    cluster["memory_bandwidth"] = config.memory_bandwidth
+    cluster["numa_bandwidth"] = config.numa_bandwidth
+    cluster["network_bandwidth"] = config.network_bandwidth
+    cluster["single_core_speed"] = config.single_core_speed
+    cluster["largest_node_cpu"] = nodes["cpu"].max()
+    cluster["largest_node_memory"] = nodes["memory"].max()
+    cluster["cores"] = nodes["cpu"].sum()
+    cluster["computing_capacity"] = nodes["computing_capacity"].sum()
+    cluster["core_second_price"] = config.core_second_price
+    return cluster, servers, nodes
 
 
-def _catalogue(
-    templates: list[WorkflowTemplate], config: ClusterConfig, largest_cpu: int
+def catalogue(
+    entries: Sequence[tuple[WorkflowTemplate, int]], single_core_speed: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Templates as records: (templates, their functions, predecessor edges, successor edges)."""
+    """Templates as records: (templates, their functions, predecessor edges, successor edges).
+
+    Args:
+        entries: templates, each with the cores of the largest NUMA node it may meet.
+        single_core_speed: of the cluster, operations per second.
+    """
+    templates = [template for template, _ in entries]
     heads = np.zeros(len(templates), records.TEMPLATE)
     functions = np.zeros(sum(t.function_count for t in templates), records.TEMPLATE_FUNCTION)
     edge_count = sum(len(template.edges) for template in templates)
     predecessors = np.zeros(edge_count, records.EDGE)
     successors = np.zeros(edge_count, records.EDGE)
     first_function = first_edge = 0
-    for index, template in enumerate(templates):
+    for index, (template, largest_cpu) in enumerate(entries):
         own = functions[first_function : first_function + template.function_count]
         edges = slice(first_edge, first_edge + len(template.edges))
         own["computation"] = template.computation
@@ -230,13 +239,13 @@ def _catalogue(
         own["first_successor"] = first_edge + np.searchsorted(sources, ids)
         own["successor_count"] = np.bincount(sources, minlength=len(ids))
         own["best_time"] = template.computation / (
-            config.single_core_speed * np.minimum(template.parallelism, largest_cpu)
+            single_core_speed * np.minimum(template.parallelism, largest_cpu)
         )
         own["upward_rank"] = upward_ranks(template, own["best_time"])
         heads[index]["first_function"] = first_function
         heads[index]["function_count"] = template.function_count
         heads[index]["critical_path"] = own["upward_rank"].max()
-        heads[index]["work"] = template.computation.sum() / config.single_core_speed
+        heads[index]["work"] = template.computation.sum() / single_core_speed
         first_function += template.function_count
         first_edge += len(template.edges)
     return heads, functions, predecessors, successors

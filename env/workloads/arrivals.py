@@ -33,6 +33,11 @@ class FixedArrivals(Strict):
     kind: Literal["fixed"]
     times: Annotated[tuple[Annotated[float, Field(ge=0, le=1e9)], ...], Field(min_length=1)]
 
+    @property
+    def most(self) -> int:
+        """The most workflows that an episode can have."""
+        return len(self.times)
+
     def draw(self, rng: np.random.Generator) -> tuple[float, ...]:
         """Arrival times in seconds; nothing is drawn."""
         return self.times
@@ -55,6 +60,11 @@ class RandomArrivals(Strict):
         if self.workflows[0] > self.workflows[1]:
             raise ValueError(f"workflows is {list(self.workflows)}, [low, high] is needed")
         return self
+
+    @property
+    def most(self) -> int:
+        """The most workflows that an episode can have."""
+        return self.workflows[1]
 
     def _count(self, rng: np.random.Generator) -> int:
         low, high = self.workflows

@@ -67,6 +67,11 @@ class WorkloadGenerator:
         self.pools = template_pools(workflow_config, core_speed)
         self._config = workload_config
 
+    @property
+    def most_workflows(self) -> int:
+        """The most workflows that an episode can have."""
+        return self._config.arrivals.most
+
     def training_episode(self, seed_sequence: np.random.SeedSequence) -> EpisodeWorkload:
         """An episode of the training pool, see `training_seed`."""
         return self._episode(self.pools.training, seed_sequence)

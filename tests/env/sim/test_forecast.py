@@ -205,7 +205,7 @@ def test_rewards_add_up_to_the_objective(weights: tuple[float, float]) -> None:
             node, memory_alloc = random_decision(env, rng)
             env.step(*env.place_of(node), memory_alloc)
         rewards = -np.diff([objective.time_weight, *values])
-        wanted = -(episode_metrics(env, objective)["J"] - objective.time_weight)
+        wanted = -(episode_metrics(env.state, objective)["J"] - objective.time_weight)
         assert rewards.sum() == pytest.approx(wanted, abs=1e-6)
 
 

@@ -1,0 +1,262 @@
+"""The fast sampler: an RLlib environment runner that steps a compiled batch of environments.
+
+It stands where RLlib's multi-agent runner would and returns a `Chunk` of columns in place of
+episodes, whose bookkeeping is what costs RLlib its time.
+"""
+
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+import torch
+from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+from ray.rllib.core.columns import Columns
+from ray.rllib.env.multi_agent_env_runner import MultiAgentEnvRunner
+from ray.rllib.utils.metrics import (
+    NUM_ENV_STEPS_SAMPLED,
+    NUM_ENV_STEPS_SAMPLED_LIFETIME,
+    NUM_EPISODES,
+    NUM_EPISODES_LIFETIME,
+    NUM_MODULE_STEPS_SAMPLED,
+    NUM_MODULE_STEPS_SAMPLED_LIFETIME,
+)
+from torch import Tensor
+
+from agents.learned.callbacks import log_episode
+from agents.learned.chunk import OPEN, Chunk, Steps
+from agents.learned.network import MASKED_LOGIT
+from agents.learned.recorder import Recorder
+from env.batch import Batch
+from env.layouts import TURN_KINDS, Observation
+from env.multi_agent import ServerlessEnv
+from env.turns import BID_TURN
+
+BATCH = "batch"
+"""The part of the runner's state that makes sampling go on exactly."""
+EVALUATION_WORKERS = 1_000_000
+"""Numbers of evaluating workers start here: they never play the episodes of training."""
+FRAGMENT = 64
+"""Decisions of every environment between looks at how many episodes have ended."""
+
+
+class BatchEnvRunner(MultiAgentEnvRunner):
+    """Samples with `env.batch.Batch`; everything else is as in RLlib's runner.
+
+    A step of an environment is a turn. As environments are in step, what is sampled is a whole
+    number of decisions of all of them.
+    """
+
+    def make_env(self) -> None:
+        """The batch, and one environment of RLlib's kind for spaces and names."""
+        configured: AlgorithmConfig = self.config
+        self.config = configured.copy(copy_frozen=False).env_runners(num_envs_per_env_runner=1)
+        super().make_env()
+        self.config = configured
+        self.num_envs = configured.num_envs_per_env_runner
+        self._start_batch()
+
+    def _start_batch(self) -> None:
+        environment: ServerlessEnv = self.env.envs[0].unwrapped
+        worker = self._worker()
+        self.batch = Batch(environment.world, self.num_envs, self.config.seed or 0, worker)
+        self._recorders = {
+            TURN_KINDS[turn]: Recorder(self.batch.agents_of(turn), self.num_envs)
+            for turn in self.batch.turns
+        }
+        self._policies = {
+            agent.name: self.config.policy_mapping_fn(agent.name, None)
+            for agent in self.batch.layout.agents.values()
+        }
+        sequence = np.random.SeedSequence(self.config.seed, spawn_key=(worker,))
+        self._random = torch.Generator().manual_seed(int(sequence.generate_state(1)[0]))
+        self._needs_initial_reset = False
+
+    def _worker(self) -> int:
+        first = EVALUATION_WORKERS if self.config.in_evaluation else 0
+        return first + (self.worker_index or 0)
+
+    def _sample(
+        self,
+        *,
+        num_timesteps: int | None = None,
+        num_episodes: int | None = None,
+        explore: bool,
+        random_actions: bool = False,
+        force_reset: bool = False,
+    ) -> list[Chunk]:
+        """A chunk of at least `num_timesteps` turns, or chunks with `num_episodes` episodes.
+
+        Episodes are shared out among the environments beforehand, as stopping at the first
+        `num_episodes` that end would favour short ones.
+        """
+        if num_episodes is None:
+            if force_reset or self._needs_initial_reset:
+                self._restart()
+            assert num_timesteps is not None
+            per_decision = self.num_envs * len(self.batch.turns)
+            chunk = self._play(-(-num_timesteps // per_decision), explore, random_actions)
+            self._log_episodes([ended.metrics for ended in self.batch.ended])
+            self.batch.ended.clear()
+            return [chunk]
+        self._restart()
+        wanted = self.batch.numbers + num_episodes // self.num_envs
+        wanted[: num_episodes % self.num_envs] += 1
+        counted: list[dict[str, float]] = []
+        chunks = []
+        while len(counted) < num_episodes:
+            chunks.append(self._play(FRAGMENT, explore, random_actions))
+            counted += [
+                ended.metrics
+                for ended in self.batch.ended
+                if ended.number < wanted[ended.environment]
+            ]
+            self.batch.ended.clear()
+        self._log_episodes(counted)
+        self._needs_initial_reset = True
+        return chunks
+
+    def _restart(self) -> None:
+        self.batch.restart()
+        for recorder in self._recorders.values():
+            recorder.forget()
+        self._needs_initial_reset = False
+
+    def _play(self, decisions: int, explore: bool, random_actions: bool) -> Chunk:
+        """So many decisions of every environment."""
+        batch = self.batch
+        for turn in batch.turns:
+            self._recorder(turn).begin(decisions * self._rows(turn))
+        for _ in range(decisions):
+            for turn in batch.turns:
+                recorder, rows = self._recorder(turn), self._rows(turn)
+                seen = recorder.room(rows)
+                batch.observe(turn, seen)
+                acting = batch.acting(turn)
+                logits = self._logits(turn, acting, seen, explore, random_actions)
+                actions, logp = self._choose(logits, recorder.agents[0].bids, explore)
+                batch.act(turn, actions)
+                recorder.record(acting, actions, logp, logits.numpy())
+            earned, done = batch.step()
+            for recorder in self._recorders.values():
+                recorder.earn(earned, done)
+        modules: dict[str, Steps] = {}
+        for recorder in self._recorders.values():
+            modules |= self._by_policy(recorder)
+        chunk = Chunk(modules, decisions * len(batch.turns) * len(batch))
+        self._log_steps(chunk)
+        return chunk
+
+    def _recorder(self, turn: int) -> Recorder:
+        return self._recorders[TURN_KINDS[turn]]
+
+    def _rows(self, turn: int) -> int:
+        """Rows of a turn: an agent in every environment, or all bidders."""
+        agents = len(self.batch.agents_of(turn)) if turn == BID_TURN else 1
+        return agents * len(self.batch)
+
+    def _logits(
+        self,
+        turn: int,
+        acting: np.ndarray,
+        seen: Observation,
+        explore: bool,
+        random_actions: bool,
+    ) -> Tensor:
+        """(rows, A) of each row's own policy."""
+        observations = {part: torch.from_numpy(column) for part, column in seen.items()}
+        if random_actions:
+            mask = observations["mask"]
+            return torch.zeros_like(mask).masked_fill_(mask < 0.5, MASKED_LOGIT)
+        forward = "forward_exploration" if explore else "forward_inference"
+        policies = [self._policies[agent.name] for agent in self._recorder(turn).agents]
+        if len(set(policies)) == 1:
+            module = self.module[policies[0]]
+            return getattr(module, forward)({Columns.OBS: observations})[Columns.ACTION_DIST_INPUTS]
+        logits = torch.empty_like(observations["mask"])
+        for index, policy in enumerate(policies):
+            rows = torch.from_numpy(np.flatnonzero(acting == index))
+            if len(rows):
+                own = {part: column[rows] for part, column in observations.items()}
+                out = getattr(self.module[policy], forward)({Columns.OBS: own})
+                logits[rows] = out[Columns.ACTION_DIST_INPUTS]
+        return logits
+
+    def _choose(self, logits: Tensor, bids: int, explore: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Actions (rows,) or (rows, 2), and the logarithms of their probabilities (rows,)."""
+        parts = logits.split([bids, logits.shape[1] - bids], dim=1) if bids else (logits,)
+        chosen, logp = [], torch.zeros(len(logits))
+        for part in parts:
+            logs = part.log_softmax(dim=1)
+            if explore:
+                # The race of exponentials that torch's own multinomial runs.
+                race = torch.empty_like(logs).exponential_(generator=self._random)
+                actions = (logs.exp() / race).argmax(dim=1, keepdim=True)
+            else:
+                actions = logs.argmax(dim=1, keepdim=True)
+            chosen.append(actions)
+            logp += logs.gather(1, actions).squeeze(1)
+        actions = torch.cat(chosen, dim=1) if bids else chosen[0].squeeze(1)
+        return actions.numpy(), logp.numpy()
+
+    def _by_policy(self, recorder: Recorder) -> dict[str, Steps]:
+        steps, agents = recorder.finish()
+        policies = np.array([self._policies[agent.name] for agent in recorder.agents])
+        if len(set(policies)) == 1:
+            return {policies[0]: steps}
+        return {policy: steps.select(policies[agents] == policy) for policy in set(policies)}
+
+    def _log_steps(self, chunk: Chunk) -> None:
+        """The counters that RLlib reads."""
+        for key in (NUM_ENV_STEPS_SAMPLED, NUM_ENV_STEPS_SAMPLED_LIFETIME):
+            self._count(key, chunk.steps)
+        self.num_env_steps_sampled_lifetime += chunk.steps
+        for policy, steps in chunk.modules.items():
+            trained = int((steps.following != OPEN).sum())
+            for key in (NUM_MODULE_STEPS_SAMPLED, NUM_MODULE_STEPS_SAMPLED_LIFETIME):
+                self._count((key, policy), trained)
+
+    def _count(self, key: Any, steps: int) -> None:
+        lifetime = str(key).find("lifetime") >= 0
+        self.metrics.log_value(key, steps, reduce="lifetime_sum" if lifetime else "sum")
+
+    def _log_episodes(self, episodes: list[dict[str, float]]) -> None:
+        time_weight = self.batch.layout.objective.time_weight
+        agents = len(self.batch.layout.agents)
+        for metrics in episodes:
+            log_episode(metrics, self.metrics)
+            earned = agents * (time_weight - metrics["J"])
+            length = int(metrics["decisions"]) * len(self.batch.turns)
+            self._log_episode_metrics(length, earned, 0.0)
+        for key in (NUM_EPISODES, NUM_EPISODES_LIFETIME):
+            self._count(key, len(episodes))
+
+    def get_state(
+        self,
+        components: str | Collection[str] | None = None,
+        *,
+        not_components: str | Collection[str] | None = None,
+        **kwargs: Any,
+    ) -> dict[str, Any]:
+        """RLlib's, and everything that sampling goes on from."""
+        state: dict[str, Any] = super().get_state(
+            components, not_components=not_components, **kwargs
+        )
+        if self.env is not None and self._check_component(BATCH, components, not_components):
+            state[BATCH] = {
+                "worker": self._worker(),
+                "batch": self.batch.get_state(),
+                "random": self._random.get_state(),
+                "open": {kind: each.get_state() for kind, each in self._recorders.items()},
+            }
+        return state
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Goes on from `get_state`; what another runner was sampling is left to that one."""
+        super().set_state(state)
+        own = state.get(BATCH)
+        if own is not None and self.env is not None and own["worker"] == self._worker():
+            self.batch.set_state(own["batch"])
+            self._random.set_state(own["random"])
+            for kind, recorder in self._recorders.items():
+                recorder.set_state(own["open"][kind])
+            self._needs_initial_reset = False

@@ -1,0 +1,136 @@
+"""What the fast environment runner samples and the learner takes: steps in columns, no episodes."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
+
+import numpy as np
+
+# In `Steps.following`, where there is no row to go on with.
+ENDED = -1
+OPEN = -2
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The steps of all agents of one policy: R rows, those of one agent in the order of time.
+
+    N choices (A in all, with bids), M items, C, I and V features.
+
+    Attributes:
+        obs: float32 `context` (R, C), `items` (R, M, I), `mask` (R, A), `critic` (R, V).
+        actions: (R,) int64, or (R, 2) of agents that bid.
+        action_logp: (R,) float32, logarithm of the probability the action was sampled with.
+        action_dist_inputs: (R, A) float32, the logits it was sampled from.
+        rewards: (R,) float64, what the agent earned from this step to its next, or to the end of
+            the episode.
+        following: (R,) int64, the row of the agent's next step, always a later one. ENDED: the
+            episode ended after this step. OPEN: its next step is not sampled yet; such a row only
+            gives its value to the one before it, and comes again, to be trained on, in the next
+            chunk.
+        environment: (R,) int64, which of the runner's environments the row is from.
+    """
+
+    obs: dict[str, np.ndarray]
+    actions: np.ndarray
+    action_logp: np.ndarray
+    action_dist_inputs: np.ndarray
+    rewards: np.ndarray
+    following: np.ndarray
+    environment: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.rewards)
+
+    def select(self, chosen: np.ndarray) -> Self:
+        """Some of the rows (R,) bool; whoever chooses takes all or none of an agent's episode."""
+        # Where each row lands. ENDED and OPEN stay what they are.
+        landing = np.cumsum(chosen) - 1
+        following = np.where(self.following >= 0, landing[self.following], self.following)
+        return self._from([replace(self, following=following)], lambda parts: parts[0][chosen])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """The rows of several runners, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        starts = np.cumsum([0, *(len(part) for part in parts[:-1])])
+        moved = [
+            replace(part, following=part.following + start * (part.following >= 0))
+            for part, start in zip(parts, starts, strict=True)
+        ]
+        return cls._from(moved, np.concatenate)
+
+    @classmethod
+    def _from(
+        cls, parts: Sequence[Self], combine: Callable[[list[np.ndarray]], np.ndarray]
+    ) -> Self:
+        """Every column made of the same column of all parts."""
+        columns = {
+            field.name: combine([getattr(part, field.name) for part in parts])
+            for field in fields(cls)
+            if field.name != "obs"
+        }
+        obs = {name: combine([part.obs[name] for part in parts]) for name in parts[0].obs}
+        return cls(obs=obs, **columns)
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """What one runner sampled in one go; takes the place of RLlib's episodes.
+
+    RLlib measures it with `len` and, to share it among several learners, cuts it with slices.
+
+    Attributes:
+        modules: steps by policy (RLlib: module).
+        steps: of the environments; one may be a step of several agents, or of one.
+    """
+
+    modules: dict[str, Steps]
+    steps: int
+
+    def __len__(self) -> int:
+        return self.steps
+
+    def env_steps(self) -> int:
+        """Steps of the environments, as RLlib asks for them."""
+        return self.steps
+
+    def agent_steps(self) -> int:
+        """Steps of all agents that are to be trained on."""
+        return sum(int((each.following != OPEN).sum()) for each in self.modules.values())
+
+    def __getitem__(self, steps: slice) -> Self:
+        return self.slice(steps)
+
+    def slice(self, steps: slice, len_lookback_buffer: Any = None) -> Self:
+        """The first `[:n]` or the last `[n:]` of the chunk, for one of several learners.
+
+        Advantages need all steps of an episode, so the cut is between environments, where it is
+        nearest to n. `[:n]` counts as n steps all the same: RLlib shares out by these numbers.
+
+        Args:
+            steps: `[:n]` or `[n:]`.
+            len_lookback_buffer: RLlib gives it; there is nothing to look back into.
+        """
+        first, cut, _ = slice(steps.start, steps.stop).indices(self.steps)
+        head = steps.stop is not None
+        if steps.step is not None or (head and steps.start is not None):
+            raise ValueError(f"a chunk is cut as [:n] or [n:], not {steps}")
+        share = (cut if head else first) / max(self.steps, 1)
+        numbers, rows = np.unique(
+            np.concatenate([each.environment for each in self.modules.values()]),
+            return_counts=True,
+        )
+        # Rows up to and with each environment; the cut is after the one that is nearest.
+        reached = np.concatenate([[0], np.cumsum(rows)])
+        place = int(np.abs(reached - share * reached[-1]).argmin())
+        chosen = numbers[:place] if head else numbers[place:]
+        return replace(
+            self,
+            modules={
+                name: each.select(np.isin(each.environment, chosen))
+                for name, each in self.modules.items()
+            },
+            steps=cut if head else self.steps - first,
+        )

@@ -1,0 +1,159 @@
+"""Collects what the agents of one kind do, turn by turn, as columns of `Steps`."""
+
+from typing import Any
+
+import numpy as np
+
+from agents.learned.chunk import ENDED, OPEN, Steps
+from env.layouts import PARTS, Agent, Observation
+from env.sim.jit import compiled
+
+NO_ROW = -1
+
+
+@compiled
+def link(first, acting, last, following, agent, environment):
+    """Notes who made the rows from `first` on, and that they follow these agents' last rows.
+
+    Args:
+        first: row.
+        acting: (rows,) index of the agent, those of one environment together.
+        last: (E, A) last row of every agent, NO_ROW before its first.
+        following, agent, environment: columns.
+    """
+    per_environment = len(acting) // len(last)
+    for position in range(len(acting)):
+        row, env, who = first + position, position // per_environment, acting[position]
+        if last[env, who] != NO_ROW:
+            following[last[env, who]] = row
+        last[env, who] = row
+        following[row] = OPEN
+        agent[row] = who
+        environment[row] = env
+
+
+@compiled
+def earn(last, earned, done, rewards, following):
+    """Adds what each environment earned to the last row of its agents, and ends episodes.
+
+    Args:
+        last: as for `link`.
+        earned: (E,) team rewards.
+        done: (E,) whether the episode is over.
+        rewards, following: columns.
+    """
+    for env in range(len(last)):
+        for who in range(last.shape[1]):
+            row = last[env, who]
+            if row == NO_ROW:
+                continue
+            rewards[row] += earned[env]
+            if done[env]:
+                following[row] = ENDED
+                last[env, who] = NO_ROW
+
+
+class Recorder:
+    """Columns of the steps of A agents of one kind in E environments.
+
+    Between `begin` and `finish` every turn takes `room` for its observations and is then
+    `record`ed; `earn` follows every decision. The last step of every agent, which does not know
+    yet what it earns, is open and opens the next columns as well.
+
+    Attributes:
+        agents: whose steps these are; their rows have the same shape.
+    """
+
+    def __init__(self, agents: list[Agent], environments: int) -> None:
+        self.agents = agents
+        self._last = np.full((environments, len(agents)), NO_ROW)
+        self._columns = self._empty(0)
+
+    def begin(self, rows: int) -> None:
+        """Makes columns for the open steps and `rows` more."""
+        open_rows = np.flatnonzero(self._columns["following"] == OPEN)
+        before, self._columns = self._columns, self._empty(len(open_rows) + rows)
+        for name, column in self._columns.items():
+            column[: len(open_rows)] = before[name][open_rows]
+        environments, agents = (before[name][open_rows] for name in ("environment", "agent"))
+        self._last[environments, agents] = np.arange(len(open_rows))
+        self._used = len(open_rows)
+
+    def room(self, rows: int) -> Observation:
+        """Where the observations of the next `rows` steps belong."""
+        return {part: self._columns[part][self._used : self._used + rows] for part in PARTS}
+
+    def record(
+        self, acting: np.ndarray, actions: np.ndarray, logp: np.ndarray, logits: np.ndarray
+    ) -> None:
+        """The steps that the last `room` was for.
+
+        Args:
+            acting: (rows,) which of `agents` each is of.
+            actions: (rows,) int64, or (rows, 2) of agents that bid.
+            logp: (rows,) float32.
+            logits: (rows, A) float32.
+        """
+        columns, rows = self._columns, slice(self._used, self._used + len(acting))
+        columns["actions"][rows] = actions
+        columns["action_logp"][rows] = logp
+        columns["action_dist_inputs"][rows] = logits
+        link(
+            self._used,
+            acting,
+            self._last,
+            columns["following"],
+            columns["agent"],
+            columns["environment"],
+        )
+        self._used = rows.stop
+
+    def earn(self, earned: np.ndarray, done: np.ndarray) -> None:
+        """What a decision earned each environment (E,), and which episodes it ended (E,)."""
+        earn(self._last, earned, done, self._columns["rewards"], self._columns["following"])
+
+    def finish(self) -> tuple[Steps, np.ndarray]:
+        """The steps, and (R,) which of `agents` each is of."""
+        columns = self._columns
+        steps = Steps(
+            obs={part: columns[part] for part in PARTS},
+            **{
+                name: columns[name]
+                for name in (
+                    "actions",
+                    "action_logp",
+                    "action_dist_inputs",
+                    "rewards",
+                    "following",
+                    "environment",
+                )
+            },
+        )
+        return steps, columns["agent"]
+
+    def forget(self) -> None:
+        """The environments have started anew: nothing is open."""
+        self._last[:] = NO_ROW
+        self._columns = self._empty(0)
+
+    def get_state(self) -> dict[str, Any]:
+        """The open steps, by column."""
+        open_rows = self._columns["following"] == OPEN
+        return {name: column[open_rows] for name, column in self._columns.items()}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Goes on from `get_state`."""
+        self._last[:] = NO_ROW
+        self._columns = dict(state)
+
+    def _empty(self, rows: int) -> dict[str, np.ndarray]:
+        agent = self.agents[0]
+        blank = agent.blank_observation()
+        columns = {part: np.empty((rows, *blank[part].shape), np.float32) for part in PARTS}
+        columns["actions"] = np.empty((rows, 2) if agent.bids else rows, np.int64)
+        columns["action_logp"] = np.empty(rows, np.float32)
+        columns["action_dist_inputs"] = np.empty((rows, len(blank["mask"])), np.float32)
+        columns["rewards"] = np.zeros(rows)
+        for name in ("following", "environment", "agent"):
+            columns[name] = np.empty(rows, np.int64)
+        return columns

@@ -1,0 +1,381 @@
+"""Many simulators side by side, each turn of all of them one compiled call.
+
+Decision by decision a `Batch` does what as many `ServerlessEnv` would, for every layout; it differs
+in what it costs: observations go straight into the caller's buffers, and nothing is done in Python
+but starting an episode and measuring one that has ended. E environments, and A agents that act in a
+turn, give E * A rows, those of one environment together.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from env.layouts import TURN_KINDS, Agent, Layout, Observation
+from env.reward import cheapest_cost, episode_metrics, potential
+from env.sim.cluster import ClusterConfig
+from env.sim.errors import InputError
+from env.sim.forecast import update_finish_bounds
+from env.sim.jit import compiled
+from env.sim.raw_env import advance, place
+from env.sim.records import ARRIVING, DONE, MUTABLE, State
+from env.sim.state import allocate, catalogue, hardware, reset
+from env.turns import (
+    BID_TURN,
+    CHOICE,
+    NODE_TURN,
+    Sight,
+    decide,
+    new_sight,
+    see,
+    start_decision,
+    tier_memory,
+    turn_to_episode,
+)
+from env.workloads.generator import EpisodeWorkload
+from env.world import World
+
+# What the episode of an environment is: the sizes of its arrays, and what its reward needs.
+EPISODE = np.dtype(
+    [
+        ("servers", np.int64),
+        ("nodes", np.int64),
+        ("workflows", np.int64),
+        ("number", np.int64),  # of the episode in the environment's stream
+        ("cheapest", np.float64),  # USD, see `cheapest_cost`
+        ("potential", np.float64),  # at the last decision
+        ("kind", np.int64),  # what `advance` returned
+    ]
+)
+
+
+@compiled
+def state_of(states, episodes, env):
+    """The `State` of one environment: views of its rows."""
+    return State(
+        states.cluster[env],
+        states.servers[env][: episodes[env].servers],
+        states.nodes[env][: episodes[env].nodes],
+        states.containers[env],
+        states.workflows[env],
+        states.functions[env],
+        states.queue[env],
+        states.timers[env],
+        states.tree[env],
+        states.free_slots[env],
+        states.slot_of[env][: episodes[env].workflows],
+        states.completed[env],
+        states.log[env],
+        states.templates,
+        states.template_functions,
+        states.predecessors,
+        states.successors,
+        states.arrivals[env][: episodes[env].workflows],
+        states.scratch,
+    )
+
+
+@compiled
+def sight_of(sights, env):
+    """The `Sight` of one environment: views of its rows."""
+    return Sight(
+        sights.first_node[env],
+        sights.candidates[env],
+        sights.scores[env],
+        sights.nodes[env],
+        sights.context[env],
+        sights.critic[env],
+        sights.able[env],
+        sights.tiers,
+        sights.weights,
+    )
+
+
+@compiled
+def start_all(states, sights, episodes):
+    """`start_decision` of every environment."""
+    for env in range(len(episodes)):
+        state, sight = state_of(states, episodes, env), sight_of(sights, env)
+        start_decision(state, sight, episodes[env].cheapest, True)
+
+
+@compiled
+def see_all(turn, states, sights, episodes, choices, context, items, mask, critic):
+    """`see` of all agents that act at a turn, a row each."""
+    acting = len(context) // len(episodes)
+    for env in range(len(episodes)):
+        state, sight = state_of(states, episodes, env), sight_of(sights, env)
+        choice = choices[env : env + 1]
+        for agent in range(acting):
+            row = env * acting + agent
+            see(
+                turn,
+                agent,
+                state,
+                sight,
+                choice,
+                context[row],
+                items[row],
+                mask[row],
+                critic[row],
+            )
+
+
+@compiled
+def decide_all(turn, sights, choices, actions, bids):
+    """`decide` of all agents that act at a turn, a row each."""
+    acting = len(actions) // len(choices)
+    for env in range(len(choices)):
+        sight = sight_of(sights, env)
+        for agent in range(acting):
+            row = env * acting + agent
+            decide(turn, agent, sight, choices[env : env + 1], actions[row], bids[row])
+
+
+@compiled
+def place_all(states, sights, episodes, choices, weights, rewards):
+    """Places what was decided and plays every environment on to its next decision.
+
+    Args:
+        weights: float64 (2,), time_weight and cost_weight.
+        rewards: out, float64 (E,), the fall of each potential.
+    """
+    for env in range(len(episodes)):
+        state, sight = state_of(states, episodes, env), sight_of(sights, env)
+        kind = place(state, choices[env].node, tier_memory(state, sight, choices[env].tier))
+        if kind == 0:
+            kind = advance(state)
+        episodes[env].kind = kind
+        if kind < 0:
+            continue
+        update_finish_bounds(state)
+        now = potential(state, weights[0], weights[1], episodes[env].cheapest)
+        rewards[env] = episodes[env].potential - now
+        episodes[env].potential = now
+
+
+class Ended(NamedTuple):
+    """An episode that is over.
+
+    Attributes:
+        environment: where.
+        number: which one of the environment's stream.
+        metrics: `episode_metrics`.
+    """
+
+    environment: int
+    number: int
+    metrics: dict[str, float]
+
+
+class Batch:
+    """E environments of one world, restarted when they end.
+
+    A decision is: `observe` and `act` for each of `turns`, then `step`.
+
+    Args:
+        world: where episodes come from.
+        environments: E.
+        seed: of the episodes.
+        worker: number of the process, so that no two play the same episodes.
+
+    Attributes:
+        layout: the agents and their turns.
+        ended: every episode that is over; whoever reads them clears them.
+    """
+
+    def __init__(self, world: World, environments: int, seed: int, worker: int) -> None:
+        self.layout = Layout(world.agents, world.objective, world.largest_cluster, see_future=True)
+        self.turns = self.layout.turns
+        self.ended: list[Ended] = []
+        self._world = world
+        self._stream = (seed, worker)
+        weights = world.objective
+        self._weights = np.array([weights.time_weight, weights.cost_weight])
+        self._states, self._first_template = _stacked_states(world, environments)
+        types, nodes = len(world.cluster.server_types), self.layout.node_count
+        sight = new_sight(self.layout.tiers, self.layout.score_weights, types, nodes)
+        self._sights = Sight._make((*_stacked(sight[:-2], environments), *sight[-2:]))
+        self._episodes = np.zeros(environments, EPISODE)
+        self._choices = np.zeros(environments, CHOICE)
+        self._rewards = np.zeros(environments)
+        self._unasked = np.zeros(environments, np.int64)
+        self.restart()
+
+    def __len__(self) -> int:
+        return len(self._episodes)
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """(E,) which episode of its stream each environment plays."""
+        numbers: np.ndarray = self._episodes["number"] - 1
+        return numbers
+
+    def restart(self) -> None:
+        """Every environment starts the next episode of its stream, wherever it was."""
+        for env in range(len(self)):
+            self._start_episode(env)
+        start_all(self._states, self._sights, self._episodes)
+
+    def agents_of(self, turn: int) -> list[Agent]:
+        """Who can act at a turn; all of them do at once, but for NODE_TURN, where one does."""
+        kind = TURN_KINDS[turn]
+        return [agent for agent in self.layout.agents.values() if agent.kind == kind]
+
+    def acting(self, turn: int) -> np.ndarray:
+        """(E * A,) which of `agents_of(turn)` each row is of."""
+        if turn == NODE_TURN:
+            return self._choices["type"].copy()
+        if turn == BID_TURN:
+            return np.tile(np.arange(len(self.layout.agents)), len(self))
+        return np.zeros(len(self), np.int64)
+
+    def observe(self, turn: int, out: Observation) -> None:
+        """Writes what the agents of a turn see: `context`, `items`, `mask`, `critic`, all float32.
+
+        Args:
+            turn: of `turns`, in their order.
+            out: arrays of E * A rows, C-contiguous.
+        """
+        see_all(
+            turn,
+            self._states,
+            self._sights,
+            self._episodes,
+            self._choices,
+            out["context"],
+            out["items"],
+            out["mask"],
+            out["critic"],
+        )
+
+    def act(self, turn: int, actions: np.ndarray) -> None:
+        """Takes the actions of a turn: int64 (E * A,), or (E * A, 2) of bids and places."""
+        if actions.ndim == 2:
+            bids, actions = actions[:, 0], actions[:, 1]
+        else:
+            bids = np.broadcast_to(self._unasked[:1], actions.shape)
+        decide_all(
+            turn,
+            self._sights,
+            self._choices,
+            np.ascontiguousarray(actions),
+            np.ascontiguousarray(bids),
+        )
+
+    def step(self) -> tuple[np.ndarray, np.ndarray]:
+        """Places, plays on to the next decision, and restarts the environments that end.
+
+        Returns:
+            rewards, float64 (E,), and whether the episodes have ended, bool (E,).
+
+        Raises:
+            InputError: the engine ran out of records.
+        """
+        place_all(
+            self._states, self._sights, self._episodes, self._choices, self._weights, self._rewards
+        )
+        kinds = self._episodes["kind"]
+        if kinds.min() < 0:
+            raise InputError(f"the engine ran out of records (code {kinds.min()})")
+        done = kinds == DONE
+        for env in np.flatnonzero(done).tolist():
+            metrics = episode_metrics(self.state(env), self._world.objective)
+            self.ended.append(Ended(env, int(self._episodes[env]["number"]) - 1, metrics))
+            self._start_episode(env)
+        start_all(self._states, self._sights, self._episodes)
+        return self._rewards.copy(), done
+
+    def state(self, env: int) -> State:
+        """The `State` of one environment, to be read only."""
+        episode = self._episodes[env]
+        lengths = {
+            "servers": episode["servers"],
+            "nodes": episode["nodes"],
+            "slot_of": episode["workflows"],
+            "arrivals": episode["workflows"],
+        }
+        own = {
+            name: getattr(self._states, name)[env][: lengths.get(name)]
+            for name in (*MUTABLE, "arrivals")
+        }
+        return self._states._replace(**own)
+
+    def get_state(self) -> dict[str, Any]:
+        """Everything that changes, to go on exactly from here: arrays, by name."""
+        stacked = {name: getattr(self._states, name).copy() for name in (*MUTABLE, "arrivals")}
+        return {"states": stacked, "episodes": self._episodes.copy()}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Goes on from `get_state` of a batch of the same world and size."""
+        for name, array in state["states"].items():
+            getattr(self._states, name)[:] = array
+        self._episodes[:] = state["episodes"]
+        for env in range(len(self)):
+            turn_to_episode(self.state(env), self._sight(env))
+        start_all(self._states, self._sights, self._episodes)
+
+    def _start_episode(self, env: int) -> None:
+        """The next episode of the environment's stream."""
+        episode = self._episodes[env]
+        seed, worker = self._stream
+        workload, cluster = self._world.training_episode(seed, worker, env, int(episode["number"]))
+        episode["number"] += 1
+        self._load(env, workload, cluster)
+        state = self.state(env)
+        reset(state)
+        episode["kind"] = advance(state)
+        episode["cheapest"] = cheapest_cost(state)
+        episode["potential"] = self._world.objective.time_weight
+        update_finish_bounds(state)
+        turn_to_episode(state, self._sight(env))
+
+    def _load(self, env: int, workload: EpisodeWorkload, cluster: ClusterConfig) -> None:
+        """Writes the hardware and the arrivals of an episode into its records."""
+        states, episode = self._states, self._episodes[env]
+        head, servers, nodes = hardware(cluster)
+        head["functions_per_slot"] = states.cluster[env]["functions_per_slot"]
+        episode["servers"], episode["nodes"] = len(servers), len(nodes)
+        states.cluster[env] = head
+        states.servers[env, : len(servers)] = servers
+        states.nodes[env, : len(nodes)] = nodes
+        first = self._first_template[int(head[0]["largest_node_cpu"])]
+        arrivals = sorted(
+            (time, wf_id, first[id(template)])
+            for wf_id, (time, template) in enumerate(
+                zip(workload.arrival_times, workload.templates, strict=True)
+            )
+        )
+        episode["workflows"] = len(arrivals)
+        states.arrivals[env, : len(arrivals)] = np.array(arrivals, ARRIVING)
+
+    def _sight(self, env: int) -> Sight:
+        own = (part[env] for part in self._sights[:-2])
+        return Sight._make((*own, *self._sights[-2:]))
+
+
+def _stacked_states(world: World, environments: int) -> tuple[State, dict[int, dict[int, int]]]:
+    """The states of all environments, and where to find templates in them.
+
+    Templates are stored once for all. As best times and ranks depend on the largest NUMA node, they
+    are stored for every size that it can have; the index is by those cores and the template's id.
+    """
+    cores = sorted({kind.cpu for kind in world.largest_cluster.server_types})
+    pool = world.templates
+    entries = [(template, cpu) for cpu in cores for template in pool]
+    index: dict[int, dict[int, int]] = {cpu: {} for cpu in cores}
+    for position, (template, cpu) in enumerate(entries):
+        index[cpu][id(template)] = position
+    most = world.generator.most_workflows
+    per_slot = max(template.function_count for template in pool)
+    one = allocate(world.largest_cluster, most, per_slot, most, [])
+    shared = catalogue(entries, world.cluster.single_core_speed)
+    changing = len(MUTABLE)
+    stacked = _stacked((*one[:changing], one.arrivals), environments)
+    return State._make((*stacked[:-1], *shared, stacked[-1], one.scratch)), index
+
+
+def _stacked(arrays: tuple[np.ndarray, ...], count: int) -> list[np.ndarray]:
+    """The arrays with a first dimension of environments, all alike."""
+    return [np.repeat(array[None], count, axis=0) for array in arrays]

@@ -1,0 +1,88 @@
+"""How training episodes differ from the configured world: in their load and in their servers.
+
+Policies that meet other loads or clusters than they were trained on have to have seen a range of
+them. Evaluation never varies.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field, field_validator
+
+from env.schema import Strict
+from env.sim.cluster import ClusterConfig
+from env.workloads.generator import EpisodeWorkload
+
+Factor = Annotated[float, Field(ge=0, le=1000)]
+
+
+class Variation(Strict):
+    """Config group `variation`. Factors are drawn anew for every training episode.
+
+    Attributes:
+        arrival_rate: [low, high], the factor on the rate of arrivals, log-uniform.
+        server_count: [low, high], the factor on the count of every server type, uniform for each;
+            counts are rounded to whole servers.
+        unvaried: share of the episodes that are left as configured.
+    """
+
+    arrival_rate: tuple[Factor, Factor]
+    server_count: tuple[Factor, Factor]
+    unvaried: Annotated[float, Field(ge=0, le=1)]
+
+    @field_validator("arrival_rate", "server_count")
+    @classmethod
+    def _ascending(cls, factors: tuple[float, float]) -> tuple[float, float]:
+        if factors[0] > factors[1] or factors[1] <= 0:
+            raise ValueError(f"found {list(factors)}, [low, high] with high above 0 is needed")
+        return factors
+
+    @field_validator("arrival_rate")
+    @classmethod
+    def _some_rate(cls, factors: tuple[float, float]) -> tuple[float, float]:
+        if factors[0] <= 0:
+            raise ValueError(f"found {list(factors)}, a rate has to be above 0")
+        return factors
+
+    def largest(self, cluster: ClusterConfig) -> ClusterConfig:
+        """The cluster with as many servers of every type as an episode can have."""
+        high = max(1.0, self.server_count[1]) if self.unvaried else self.server_count[1]
+        counts = [max(1, round(high * kind.count)) for kind in cluster.server_types]
+        return _with_counts(cluster, counts)
+
+    def draw(
+        self,
+        workload: EpisodeWorkload,
+        cluster: ClusterConfig,
+        memory_req: int,
+        rng: np.random.Generator,
+    ) -> tuple[EpisodeWorkload, ClusterConfig]:
+        """An episode's own load and cluster, one with a NUMA node of at least `memory_req` MB."""
+        if rng.random() < self.unvaried:
+            return workload, cluster
+        rate = np.exp(rng.uniform(*np.log(self.arrival_rate)))
+        times = tuple(time / rate for time in workload.arrival_times)
+        while True:
+            factors = rng.uniform(*self.server_count, len(cluster.server_types))
+            counts = [
+                round(factor * kind.count)
+                for factor, kind in zip(factors, cluster.server_types, strict=True)
+            ]
+            memory = [
+                kind.memory
+                for kind, count in zip(cluster.server_types, counts, strict=True)
+                if count
+            ]
+            if max(memory, default=0) >= memory_req:
+                return EpisodeWorkload(times, workload.templates), _with_counts(cluster, counts)
+
+
+def _with_counts(cluster: ClusterConfig, counts: list[int]) -> ClusterConfig:
+    types = tuple(
+        dataclasses.replace(kind, count=count)
+        for kind, count in zip(cluster.server_types, counts, strict=True)
+    )
+    return dataclasses.replace(cluster, server_types=types)

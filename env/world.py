@@ -1,0 +1,73 @@
+"""The world that a configuration describes: cluster, workflows, arrivals, agents and objective."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from env.layouts import AgentsConfig
+from env.reward import Objective, check_world
+from env.schema import validated
+from env.sim.cluster import ClusterConfig
+from env.sim.episode_file import cluster_from_config
+from env.variation import Variation
+from env.workloads.generator import (
+    EpisodeWorkload,
+    WorkloadConfig,
+    WorkloadGenerator,
+    training_seed,
+)
+from env.workloads.templates import WorkflowConfig
+
+VARIATION_KEY = 0
+"""Last word of the spawn key of what varies an episode: its workload is drawn without."""
+
+
+class World:
+    """What training environments are made of, and where their episodes come from.
+
+    Args:
+        config: plain mappings by config group: `cluster`, `workflow`, `workload`, `agents`,
+            `objective`, `variation` (may be missing: nothing varies), and `seed`, that of the
+            training episodes.
+
+    Attributes:
+        cluster: as configured.
+        largest_cluster: with as many servers of every type as an episode can have.
+
+    Raises:
+        InputError: a group does not validate.
+    """
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self.cluster = cluster_from_config(config["cluster"], "cluster")
+        self.objective = validated(Objective, config["objective"], "objective")
+        self.agents = validated(AgentsConfig, config["agents"], "agents")
+        self.generator = WorkloadGenerator(
+            validated(WorkflowConfig, config["workflow"], "workflow"),
+            validated(WorkloadConfig, config["workload"], "workload"),
+            self.cluster.single_core_speed,
+        )
+        self.templates = self.generator.pools.training.templates
+        check_world(self.templates, self.cluster)
+        self.seed = int(config["seed"])
+        given = config.get("variation")
+        self._variation = None if given is None else validated(Variation, given, "variation")
+        self.largest_cluster = (
+            self.cluster if self._variation is None else self._variation.largest(self.cluster)
+        )
+        self._memory_req = max(int(template.memory_req.max()) for template in self.templates)
+
+    def training_episode(
+        self, seed: int, worker: int, environment: int, episode: int
+    ) -> tuple[EpisodeWorkload, ClusterConfig]:
+        """What arrives in a training episode, and the cluster it runs on."""
+        sequence = training_seed(seed, worker, environment, episode)
+        workload = self.generator.training_episode(sequence)
+        if self._variation is None:
+            return workload, self.cluster
+        key = (*sequence.spawn_key, VARIATION_KEY)
+        rng = np.random.default_rng(np.random.SeedSequence(sequence.entropy, spawn_key=key))
+        return self._variation.draw(workload, self.cluster, self._memory_req, rng)

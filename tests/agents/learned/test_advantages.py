@@ -1,0 +1,109 @@
+"""Advantages and value targets over columns are those of RLlib's stock connectors."""
+
+import copy
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from ray.rllib.core.columns import Columns
+from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
+
+from agents.learned.advantages import ChunksToBatch, advantages, values_of
+from agents.learned.chunk import ENDED, OPEN
+from tests.agents.learned.episodes import to_chunk
+from tests.agents.learned.test_training import make_algorithm
+
+GAMMA, LAMBDA = 0.97, 0.9
+
+
+def by_observation(batch: dict[str, Any], values: np.ndarray) -> dict[bytes, tuple[float, float]]:
+    """Advantage (not standardised) and value target of every trained row, by what it saw."""
+    contexts, targets = batch[Columns.OBS]["context"], batch[Columns.VALUE_TARGETS].numpy()
+    return {
+        contexts[row].numpy().tobytes(): (targets[row] - values[row], targets[row])
+        for row in torch.nonzero(batch[Columns.LOSS_MASK]).flatten().tolist()
+    }
+
+
+@pytest.mark.parametrize("layout", ["placer", "hierarchical", "server_types"])
+def test_value_targets_are_those_of_the_stock_connectors(toy: str, layout: str) -> None:
+    # 40 steps an environment and sample: every sample cuts episodes of 17 steps in the middle.
+    algorithm = make_algorithm(
+        toy,
+        {"layout": layout, "steps": 17},
+        ppo={"gamma": GAMMA, "gae_lambda": LAMBDA, "batch_size": 160},
+    )
+    runner, learner = algorithm.env_runner, algorithm.learner_group._learner
+    samples = [runner.sample() for _ in range(2)]
+    kinds = {
+        kind
+        for part in samples
+        for each in to_chunk(part).modules.values()
+        for kind in each.following.tolist()
+    }
+    assert {ENDED, OPEN} < kinds
+    for episodes in samples:
+        chunk = to_chunk(episodes)
+        ours = ChunksToBatch(GAMMA, LAMBDA)(rl_module=learner.module, episodes=[chunk])
+        stock = learner._learner_connector(
+            rl_module=learner.module, batch={}, episodes=copy.deepcopy(episodes), shared_data={}
+        )
+        assert ours.keys() == stock.keys()
+        for policy, batch in ours.items():
+            module = learner.module[policy]
+            found = by_observation(batch, values_of(module, batch[Columns.OBS]))
+            expected = by_observation(stock[policy], values_of(module, stock[policy][Columns.OBS]))
+            assert found.keys() == expected.keys()
+            for key, pair in expected.items():
+                assert found[key] == pytest.approx(pair, abs=1e-5)
+            trained = batch[Columns.ADVANTAGES][batch[Columns.LOSS_MASK]]
+            assert float(trained.mean()) == pytest.approx(0.0, abs=1e-5)
+            assert float(trained.std(correction=0)) == pytest.approx(1.0, abs=1e-5)
+            for column in (Columns.ACTIONS, Columns.ACTION_LOGP, Columns.ACTION_DIST_INPUTS):
+                assert batch[column].shape[1:] == stock[policy][column].shape[1:]
+    assert_rewards_conserved(samples)
+    algorithm.stop()
+
+
+def assert_rewards_conserved(samples: list[list[MultiAgentEpisode]]) -> None:
+    """What the episodes paid is in the rows that are trained on, also where a chunk ends."""
+    paid = 0.0
+    for episodes in samples:
+        for steps in to_chunk(episodes).modules.values():
+            paid += steps.rewards[steps.following != OPEN].sum()
+    earned = sum(
+        reward
+        for episodes in samples
+        for episode in episodes
+        for agent in episode.agent_episodes.values()
+        for reward in agent.get_rewards()
+    )
+    assert paid == pytest.approx(earned)
+
+
+def test_advantages_of_a_hand_worked_example() -> None:
+    """Two agents in turn; the first's episode goes on in the next chunk, the second's ends."""
+    rewards = np.array([1.0, 2.0, 3.0, 4.0, 99.0])
+    following = np.array([2, 3, 4, ENDED, OPEN])
+    values = np.array([0.5, 1.0, 1.5, 2.0, 10.0])
+    out = np.empty(5)
+    advantages(rewards, following, values, 1.0, 0.5, out)
+    third, fourth = 3 + 10 - 1.5, 4 - 2.0
+    assert out.tolist() == [1 + 1.5 - 0.5 + 0.5 * third, 2 + 2 - 1 + 0.5 * fourth, third, fourth, 0]
+
+
+def test_chunks_cut_anywhere_sum_to_the_same_returns() -> None:
+    """With lambda 1 and a perfect critic, a border between chunks changes no advantage."""
+    random = np.random.default_rng(3)
+    rewards = random.normal(size=30)
+    values = np.cumsum(rewards[::-1])[::-1] + 0.0
+    whole = np.empty(30)
+    advantages(rewards, np.append(np.arange(1, 30), ENDED), values, 1.0, 1.0, whole)
+    assert np.abs(whole).max() < 1e-12
+    for border in (1, 13, 29):
+        rows = np.append(np.arange(1, border + 1), OPEN)
+        first = np.empty(border + 1)
+        open_rewards = np.append(rewards[:border], 7.0)
+        advantages(open_rewards, rows, values[: border + 1], 1.0, 1.0, first)
+        assert np.abs(first).max() < 1e-12

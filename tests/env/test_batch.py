@@ -1,0 +1,144 @@
+"""The batch does decision by decision what single environments do."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from env.batch import Batch
+from env.layouts import PARTS, Observation
+from env.multi_agent import ServerlessEnv
+from env.turns import NODE_TURN
+from env.world import World
+from tests.env.worlds import LAYOUTS, STUDY, TINY, world
+
+VARIATION = {"arrival_rate": [0.5, 2.0], "server_count": [0.0, 2.0], "unvaried": 0.3}
+
+
+def buffers(batch: Batch, turn: int) -> Observation:
+    """Room for what all agents of a turn see."""
+    agents = batch.agents_of(turn)
+    blank = agents[0].blank_observation()
+    rows = len(batch) * (1 if turn == NODE_TURN else len(agents))
+    return {part: np.full((rows, *blank[part].shape), np.nan, np.float32) for part in PARTS}
+
+
+def random_actions(mask: np.ndarray, bids: int, rng: np.random.Generator) -> np.ndarray:
+    """(R,) or (R, 2) actions that the masks (R, A) allow."""
+    places = np.array([rng.choice(np.flatnonzero(row[bids:])) for row in mask])
+    if not bids:
+        return places
+    offers = np.array([rng.choice(np.flatnonzero(row[:bids])) for row in mask])
+    return np.stack([offers, places], axis=1)
+
+
+class Follower:
+    """One `ServerlessEnv` that is given the actions of one row of a batch."""
+
+    def __init__(self, config: dict[str, Any], environment: int) -> None:
+        self.env = ServerlessEnv(config)
+        self.env._stream = (7, environment)
+        self.seen, _ = self.env.reset()
+
+    def check_and_act(self, rows: list[tuple[str, Observation, Any]]) -> tuple[float, bool]:
+        """Compares a turn's observations with those of the batch, and takes its actions."""
+        assert list(self.seen) == [name for name, _, _ in rows]
+        for name, observation, _ in rows:
+            for part in PARTS:
+                np.testing.assert_array_equal(self.seen[name][part], observation[part])
+        actions = {name: action for name, _, action in rows}
+        self.seen, rewards, terminateds, _, infos = self.env.step(actions)
+        done = terminateds["__all__"]
+        if done:
+            self.metrics = next(iter(infos.values()))["episode_metrics"]
+            self.seen, _ = self.env.reset()
+        return next(iter(rewards.values()), 0.0), done
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("varied", [False, True], ids=["fixed", "varied"])
+def test_the_batch_is_the_environment(layout: str, varied: bool) -> None:
+    config = world(*(STUDY if varied else TINY), f"agents={layout}")
+    if varied:
+        config["variation"] = VARIATION
+    rng = np.random.default_rng(0)
+    batch = Batch(World(config), environments=3, seed=config["seed"], worker=7)
+    followers = [Follower(config, environment) for environment in range(3)]
+    ended = 0
+    while ended < 6:
+        for turn in batch.turns:
+            seen = buffers(batch, turn)
+            batch.observe(turn, seen)
+            agents = batch.agents_of(turn)
+            actions = random_actions(seen["mask"], agents[0].bids, rng)
+            acting = batch.acting(turn)
+            batch.act(turn, actions)
+            per_environment = len(actions) // 3
+            earned = []
+            for environment, follower in enumerate(followers):
+                rows = range(environment * per_environment, (environment + 1) * per_environment)
+                earned.append(
+                    follower.check_and_act(
+                        [
+                            (
+                                agents[acting[row]].name,
+                                {part: seen[part][row] for part in PARTS},
+                                actions[row],
+                            )
+                            for row in rows
+                        ]
+                    )
+                )
+        rewards, done = batch.step()
+        np.testing.assert_array_equal(rewards, [reward for reward, _ in earned])
+        np.testing.assert_array_equal(done, [over for _, over in earned])
+        for environment in np.flatnonzero(done):
+            assert batch.ended.pop(0).metrics == followers[environment].metrics
+            ended += 1
+
+
+def play(batch: Batch, decisions: int, rng: np.random.Generator) -> list[np.ndarray]:
+    """Random decisions; everything that was observed and earned."""
+    record = []
+    for _ in range(decisions):
+        for turn in batch.turns:
+            seen = buffers(batch, turn)
+            batch.observe(turn, seen)
+            record += [seen[part] for part in PARTS]
+            batch.act(turn, random_actions(seen["mask"], batch.agents_of(turn)[0].bids, rng))
+        record += list(batch.step())
+    return record
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_batch_goes_on_exactly_from_its_state(layout: str) -> None:
+    config = {**world(*TINY, f"agents={layout}"), "variation": VARIATION}
+    one, other = (Batch(World(config), environments=4, seed=1, worker=0) for _ in range(2))
+    play(one, 20, np.random.default_rng(1))
+    state = one.get_state()
+    wanted = play(one, 30, np.random.default_rng(2))
+    other.set_state(state)
+    found = play(other, 30, np.random.default_rng(2))
+    assert all(np.array_equal(a, b) for a, b in zip(wanted, found, strict=True))
+
+
+def test_varied_episodes_differ_in_load_and_servers() -> None:
+    config = {**world(*STUDY, "agents=placer"), "variation": VARIATION}
+    given = World(config)
+    plain = World({**config, "variation": None})
+    rates, counts, unvaried = [], [], 0
+    for episode in range(60):
+        workload, cluster = given.training_episode(0, 0, 0, episode)
+        base, _ = plain.training_episode(0, 0, 0, episode)
+        assert workload.templates == base.templates
+        rates.append(base.arrival_times[-1] / workload.arrival_times[-1])
+        counts.append(tuple(kind.count for kind in cluster.server_types))
+        unvaried += cluster == given.cluster and workload == base
+        assert cluster.largest_node_memory >= max(t.memory_req.max() for t in given.templates)
+    assert 0.5 <= min(rates) < 0.7
+    assert 1.5 < max(rates) <= 2.0
+    assert len(set(counts)) > 30
+    assert any(0 in count for count in counts)
+    assert 8 <= unvaried <= 30
+    most = [kind.count for kind in given.largest_cluster.server_types]
+    assert (np.max(counts, axis=0) <= most).all()
