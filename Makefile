@@ -12,7 +12,7 @@ train: .venv/installed
 test: .venv/installed-dev
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
-	.venv/bin/mypy env agents report benchmarks train.py evaluate.py
+	.venv/bin/mypy env agents report benchmarks train.py evaluate.py search_baseline.py
 	NUMBA_BOUNDSCHECK=1 .venv/bin/python -m pytest tests/env/sim
 	.venv/bin/python -m pytest
 

@@ -102,10 +102,10 @@ def evaluate(config: DictConfig) -> None:
             folder / "episodes" if settings.record else None,
             tell,
         )
-    summary = summarise(results, settings.baselines)
+    summary = summarise(results, {each.name: each.kind for each in contest.schedulers})
     write_summary(folder, summary)
     title = f"{settings.episodes} held-out episodes, seed {settings.seed}"
-    draw_comparison(summary, settings.baselines, title, folder / "comparison.png")
+    draw_comparison(summary, title, folder / "comparison.png")
     console.print(summary_table(summary, title, console.width))
     print(f"results: {folder}")
 

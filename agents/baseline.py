@@ -1,7 +1,7 @@
 """Hand-written schedulers: an order, a placement rule and a memory rule, put together in YAML."""
 
 from collections.abc import Sequence
-from functools import cache
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -21,9 +21,10 @@ from agents.placement.earliest_finish import EarliestFinish
 from agents.placement.first_fit import FirstFit
 from agents.placement.greedy_objective import GreedyObjective
 from agents.placement.random import Random
+from agents.placement.rollout import Rollout
 from agents.placement.round_robin import RoundRobin
 from agents.placement.worst_fit import WorstFit
-from agents.scheduler import Decision, Placement, Scheduler
+from agents.scheduler import Decision, Kind, Placement, Scheduler
 from env.reward import Objective
 from env.schema import Strict, nearest, one_line, validated
 from env.sim.errors import InputError
@@ -37,6 +38,7 @@ PlacementParts = (
     | FirstFit
     | GreedyObjective
     | Random
+    | Rollout
     | RoundRobin
     | WorstFit
 )
@@ -55,6 +57,7 @@ class ComposedScheduler:
 
     def __init__(self, name: str, config: BaselineConfig) -> None:
         self.name = name
+        self.kind: Kind = "reference" if isinstance(config.placement, Rollout) else "baseline"
         self._config = config
 
     def reset(self, env: RawEnv, objective: Objective, seed: np.random.SeedSequence) -> None:
@@ -77,27 +80,39 @@ def known_baselines() -> list[str]:
 def make_baselines(names: Sequence[str]) -> list[Scheduler]:
     """The named baselines.
 
+    Args:
+        names: of files of conf/baseline, or paths of such files; these are called by their name
+            without folder and ending.
+
     Raises:
-        InputError: a name is unknown or given twice, or a file does not validate.
+        InputError: a name is unknown or given twice, a file is missing or does not validate.
     """
     known = known_baselines()
-    for name in names:
-        if name not in known:
-            raise InputError(f"baselines: '{name}' is unknown, {nearest(name, known)}")
-        if list(names).count(name) > 1:
+    files = {}
+    for given in names:
+        is_path = Path(given).suffix in (".yaml", ".yml")
+        name = Path(given).stem if is_path else given
+        if name in files:
             raise InputError(f"baselines: '{name}' is given twice")
+        if not is_path and name not in known:
+            raise InputError(f"baselines: '{name}' is unknown, {nearest(name, known)}")
+        files[name] = Path(given) if is_path else CONF / "baseline" / f"{name}.yaml"
     return [
-        ComposedScheduler(
-            name, validated(BaselineConfig, _read(name), f"conf/baseline/{name}.yaml")
-        )
-        for name in names
+        ComposedScheduler(name, validated(BaselineConfig, _read(file), _shown(file)))
+        for name, file in files.items()
     ]
 
 
-@cache
-def _read(name: str) -> dict[str, Any]:
+def _read(file: Path) -> Any:
     try:
-        found = OmegaConf.load(CONF / "baseline" / f"{name}.yaml")
+        return OmegaConf.to_container(OmegaConf.load(file))
+    except OSError as error:
+        raise InputError(f"baselines: '{file}': {error.strerror or error}") from None
     except (YAMLError, UnicodeDecodeError) as error:
-        raise InputError(f"conf/baseline/{name}.yaml: not YAML, {one_line(str(error))}") from None
-    return OmegaConf.to_container(found)  # type: ignore[return-value]
+        raise InputError(f"{_shown(file)}: not YAML, {one_line(str(error))}") from None
+
+
+def _shown(file: Path) -> str:
+    """What errors call a file: those of conf/baseline as in the project's folder."""
+    ours = file.is_relative_to(CONF)
+    return f"conf/{file.relative_to(CONF)}" if ours else str(file)

@@ -3,7 +3,7 @@
 import csv
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -11,7 +11,7 @@ from typing import Self
 import numpy as np
 from scipy import stats
 
-from agents.scheduler import Scheduler, play
+from agents.scheduler import Kind, Scheduler, play
 from env.reward import METRICS, Objective, episode_metrics
 from env.sim.cluster import ClusterConfig
 from env.sim.episode_file import episode_of, write_episode
@@ -31,6 +31,11 @@ class Interval:
     mean: float
     ci_low: float
     ci_high: float
+
+    @property
+    def half_width(self) -> float:
+        """What stands behind a ±."""
+        return (self.ci_high - self.ci_low) / 2
 
 
 def interval(values: Sequence[float]) -> Interval:
@@ -93,14 +98,19 @@ def evaluate_all(
     return results
 
 
-def summarise(results: Results, baselines: Sequence[str]) -> list[dict[str, str | Interval]]:
-    """A row a policy, best J first: `policy`, then an interval for each of `COLUMNS`.
+def summarise(results: Results, kinds: Mapping[str, Kind]) -> list[dict[str, str | Interval]]:
+    """A row a policy, best J first: `policy`, `kind`, then an interval for each of `COLUMNS`.
 
     `J_over_best_baseline` is the paired difference of J to the baseline with the lowest mean J
-    (below 0: better); without baselines, to the best policy.
+    (below 0: better); without baselines, to the best learned policy, and else the best reference.
+
+    Args:
+        results: of every scheduler.
+        kinds: what each of them is, by name.
     """
     means = {name: np.mean([row["J"] for row in rows]) for name, rows in results.items()}
-    best = min(baselines or results, key=lambda name: means[name])
+    ranks: tuple[Kind, ...] = ("baseline", "learned", "reference")
+    best = min(results, key=lambda name: (ranks.index(kinds[name]), means[name]))
     summary: list[dict[str, str | Interval]] = []
     for name in sorted(results, key=lambda name: means[name]):
         rows = results[name]
@@ -108,7 +118,9 @@ def summarise(results: Results, baselines: Sequence[str]) -> list[dict[str, str 
             row["J"] - other["J"] for row, other in zip(rows, results[best], strict=True)
         ]
         columns = {key: interval([row[key] for row in rows]) for key in COLUMNS[:-1]}
-        summary.append({"policy": name, **columns, COLUMNS[-1]: interval(differences)})
+        summary.append(
+            {"policy": name, "kind": kinds[name], **columns, COLUMNS[-1]: interval(differences)}
+        )
     return summary
 
 
@@ -122,10 +134,11 @@ def write_summary(folder: Path, summary: list[dict[str, str | Interval]]) -> Non
     parts = ("mean", "ci_low", "ci_high")
     with (folder / "summary.csv").open("w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(["policy", *(f"{key}_{part}" for key in COLUMNS for part in parts)])
+        headings = [f"{key}_{part}" for key in COLUMNS for part in parts]
+        writer.writerow(["policy", "kind", *headings])
         for row in rows:
             cells = [row[key][part] for key in COLUMNS for part in parts]  # type: ignore[index]
-            writer.writerow([row["policy"], *cells])
+            writer.writerow([row["policy"], row["kind"], *cells])
 
 
 class EpisodeTable:

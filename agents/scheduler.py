@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from env.reward import Objective
 from env.sim.forecast import forecast_placements
 from env.sim.function import Function
 from env.sim.raw_env import RawEnv
+
+Kind = Literal["learned", "baseline", "reference"]
+"""What a scheduler is: learned, hand-written, or a reference that knows more or tries it all."""
 
 
 class Decision:
@@ -45,9 +48,11 @@ class Scheduler(Protocol):
 
     Attributes:
         name: what tables call it.
+        kind: what it is compared as; references are never the best baseline.
     """
 
     name: str
+    kind: Kind
 
     def reset(self, env: RawEnv, objective: Objective, seed: np.random.SeedSequence) -> None:
         """Turns to a new episode; everything random comes from `seed`."""

@@ -159,6 +159,19 @@ def greedy_scores(state, candidates, weights, scores):
 
 
 @compiled
+def greedy_node(candidates, scores):
+    """The node with the smallest greedy score; ties by finish time, then by index."""
+    best = 0
+    for node in range(1, len(candidates)):
+        if scores[node] < scores[best] or (
+            scores[node] == scores[best]
+            and candidates[node].finish_time < candidates[best].finish_time
+        ):
+            best = node
+    return best
+
+
+@compiled
 def write_context(state, out):
     """CONTEXT_FEATURES of the current function and the workload into `out`.
 

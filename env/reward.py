@@ -86,6 +86,20 @@ def potential(state, time_weight, cost_weight, cheapest):
     return time_weight * slowdown / count + cost_weight * cluster.total_rent / cheapest
 
 
+@compiled
+def arrived_objective(state, time_weight, cost_weight):
+    """J of the workflows that have arrived, all of which have to have finished.
+
+    Knows nothing of later ones; after the last one it is the J of the episode.
+    """
+    cluster = state.cluster[0]
+    cheapest = cluster.arrived_work * cluster.core_second_price
+    return (
+        time_weight * cluster.finished_slowdown / cluster.arrived
+        + cost_weight * cluster.total_rent / cheapest
+    )
+
+
 def slowdowns(state: State) -> np.ndarray:
     """(W,) slowdown of every workflow of a finished episode, by wf_id.
 

@@ -15,9 +15,10 @@ from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 from matplotlib.transforms import Bbox
 
 from agents.evaluation import Interval
+from report.table import label
 
 # Okabe and Ito's colours, told apart by colour-blind readers.
-BASELINE, LEARNED = "#0072B2", "#D55E00"
+COLOURS = {"baseline": "#0072B2", "learned": "#D55E00", "reference": "#999999"}
 MARKER = 6.0
 """Diameter of a point, in points (1/72 inch)."""
 LOG_FROM = 5.0
@@ -37,19 +38,16 @@ SIDES = {
 """Where a name can be: (right, up) of its point, and how it is aligned there."""
 
 
-def draw_comparison(
-    summary: Sequence[dict[str, str | Interval]], baselines: Sequence[str], title: str, path: Path
-) -> None:
+def draw_comparison(summary: Sequence[dict[str, str | Interval]], title: str, path: Path) -> None:
     """Writes the picture.
 
     Args:
         summary: rows of `summarise`, best first.
-        baselines: names of hand-written schedulers; the others are learned.
         title: what was evaluated.
         path: a .png file.
     """
-    names = [str(row["policy"]) for row in summary]
-    colours = [BASELINE if name in baselines else LEARNED for name in names]
+    names = [label(row) for row in summary]
+    colours = [COLOURS[str(row["kind"])] for row in summary]
     height = max(4.0, 1.2 + 0.36 * len(names))
     figure, (left, right) = plt.subplots(1, 2, figsize=(13, height), layout="constrained")
     figure.suptitle(title, fontsize=11)

@@ -1,6 +1,6 @@
 """The comparison as a table in the terminal."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from rich.box import SIMPLE_HEAD
@@ -82,8 +82,13 @@ def _table(
         table.add_column(column.heading, justify="right", no_wrap=True)
     for row in summary:
         cells = [_cell(row[column.key], column) for column in columns]
-        table.add_row(str(row["policy"]), *cells)
+        table.add_row(label(row), *cells)
     return table
+
+
+def label(row: Mapping[str, str | Interval]) -> str:
+    """What tables and pictures call a policy: its name, and whether it is a reference."""
+    return f"{row['policy']} (reference)" if row["kind"] == "reference" else str(row["policy"])
 
 
 def _cell(found: str | Interval, column: Column) -> str:
@@ -91,5 +96,5 @@ def _cell(found: str | Interval, column: Column) -> str:
     shown = format(found.mean / column.scale, column.form)
     if not column.half:
         return shown
-    half = (found.ci_high - found.ci_low) / 2 / column.scale
+    half = found.half_width / column.scale
     return f"{shown} ± {format(half, column.form.removeprefix('+'))}"

@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 import pytest
 import torch
 
+from agents.baseline import known_baselines
 from agents.command import PROJECT, run
 from agents.evaluation import COLUMNS
 from agents.learned.network import PolicySizes, SetPolicyNetwork
 from agents.learned.policy_file import features_of, save_policy
-from env.layouts import AgentsConfig, make_layout
+from env.layouts import AgentsConfig, Layout
 from env.reward import Objective
 from env.schema import validated
 from env.sim.episode_file import cluster_from_config, read_episode
@@ -126,7 +127,7 @@ def test_the_files(finished: tuple[Path, str]) -> None:
     means = [row["J"]["mean"] for row in rows]
     assert means == sorted(means)
     for row in rows:
-        assert list(row) == ["policy", *COLUMNS]
+        assert list(row) == ["policy", "kind", *COLUMNS]
         assert row["J"]["ci_low"] < row["J"]["mean"] < row["J"]["ci_high"]
     with (results / "episodes.csv").open() as file:
         assert len(list(csv.DictReader(file))) == 3 * len(RULES)
@@ -158,10 +159,39 @@ def test_recorded_episodes_replay(command: Command, tmp_path: Path) -> None:
         assert differences(replayed(episode), episode.expected) == []
 
 
+def test_references_are_shown_and_never_the_measure(command: Command, tmp_path: Path) -> None:
+    done = command(*TINY, "baselines=[clairvoyant,random,rollout]", "episodes=2")
+    assert done.code == 0, done.err
+    rows = {row["policy"]: row for row in rows_in(tmp_path)}
+    assert {name: row["kind"] for name, row in rows.items()} == {
+        "clairvoyant": "reference",
+        "random": "baseline",
+        "rollout": "reference",
+    }
+    assert rows["clairvoyant"]["J"]["mean"] < rows["random"]["J"]["mean"]
+    assert rows["random"]["J_over_best_baseline"]["mean"] == 0
+    assert rows["clairvoyant"]["J_over_best_baseline"]["mean"] < 0
+    assert "rollout (reference)" in done.out
+
+
+def test_a_baseline_of_ones_own(command: Command, tmp_path: Path) -> None:
+    rule = (PROJECT / "conf" / "baseline" / "cheapest.yaml").read_text()
+    Path("mine").mkdir()
+    Path("mine/thrifty.yaml").write_text(rule)
+    done = command(*TINY, "baselines=[cheapest,mine/thrifty.yaml]", "episodes=2")
+    assert done.code == 0, done.err
+    rows = {row["policy"]: row for row in without_speed(rows_in(tmp_path))}
+    assert rows["thrifty"] == rows["cheapest"] | {"policy": "thrifty"}
+
+
 SMALL = {f"cluster.server_types.{kind}.memory_mb_per_numa_node=1000" for kind in ("small", "large")}
 BAD: dict[str, tuple[list[str], str]] = {
     "a baseline": (["baselines=[earliest_finsh]"], "did you mean 'earliest_finish'?"),
     "a baseline twice": (["baselines=[random,random]"], "'random' is given twice"),
+    "a file of a baseline": (["baselines=[no/such.yaml]"], "'no/such.yaml': No such file"),
+    "a name that is a file's": (["baselines=[random,no/random.yaml]"], "'random' is given twice"),
+    "a file that is none": (["baselines=[text.yaml]"], "text.yaml: order: missing"),
+    "a word in a file": (["baselines=[word.yaml]"], "word.yaml"),
     "no tiers": (["agents=placer", "agents.memory_tiers=[]"], "agents: memory_tiers"),
     "nobody": (["baselines=[]"], "neither a policy nor baselines"),
     "no episodes": (["episodes=0"], "episodes"),
@@ -212,6 +242,8 @@ def bad_files(tmp_path: Path) -> None:
         '<!DOCTYPE a [<!ENTITY b "b"><!ENTITY c "&b;&b;">]><adag><job id="&c;"/></adag>'
     )
     (tmp_path / "text.json").write_text("{")
+    (tmp_path / "text.yaml").write_text("placement: {name: random}")
+    (tmp_path / "word.yaml").write_text("random")
 
 
 @pytest.mark.usefixtures("bad_files")
@@ -238,7 +270,7 @@ def make_policy(folder: Path, layout: str, **agents: Any) -> Path:
     """A policy with random weights, as a run on the tiny cluster would leave it."""
     config = world(*TINY, f"agents={layout}")
     settings = {**config["agents"], **agents}
-    made = make_layout(
+    made = Layout(
         validated(AgentsConfig, settings, "agents"),
         validated(Objective, config["objective"], "objective"),
         cluster_from_config(config["cluster"], "cluster"),
@@ -421,8 +453,9 @@ def test_all_baselines_on_real_workflows(command: Command, tmp_path: Path, data_
     )  # fmt: skip
     assert done.code == 0, done.err
     rows = rows_in(tmp_path)
-    baselines = {path.stem for path in (PROJECT / "conf" / "baseline").glob("*.yaml")}
-    assert {row["policy"] for row in rows} == baselines
+    known = set(known_baselines())
+    assert {row["policy"] for row in rows} == known - {"rollout", "clairvoyant"}
+    assert {row["kind"] for row in rows} == {"baseline"}
     for row in rows:
         # Neither is below what a schedule can reach; fetching data and cold starts come on top.
         assert row["slowdown"]["mean"] > 1

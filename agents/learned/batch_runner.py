@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import torch
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
-from ray.rllib.core.columns import Columns
 from ray.rllib.env.multi_agent_env_runner import MultiAgentEnvRunner
 from ray.rllib.utils.metrics import (
     NUM_ENV_STEPS_SAMPLED,
@@ -46,9 +45,11 @@ class BatchEnvRunner(MultiAgentEnvRunner):
     number of decisions of all of them.
     """
 
+    config: AlgorithmConfig
+
     def make_env(self) -> None:
         """The batch, and one environment of RLlib's kind for spaces and names."""
-        configured: AlgorithmConfig = self.config
+        configured = self.config
         self.config = configured.copy(copy_frozen=False).env_runners(num_envs_per_env_runner=1)
         super().make_env()
         self.config = configured
@@ -121,6 +122,7 @@ class BatchEnvRunner(MultiAgentEnvRunner):
             recorder.forget()
         self._needs_initial_reset = False
 
+    @torch.no_grad()
     def _play(self, decisions: int, explore: bool, random_actions: bool) -> Chunk:
         """So many decisions of every environment."""
         batch = self.batch
@@ -132,7 +134,7 @@ class BatchEnvRunner(MultiAgentEnvRunner):
                 seen = recorder.room(rows)
                 batch.observe(turn, seen)
                 acting = batch.acting(turn)
-                logits = self._logits(turn, acting, seen, explore, random_actions)
+                logits = self._logits(turn, acting, seen, random_actions)
                 actions, logp = self._choose(logits, recorder.agents[0].bids, explore)
                 batch.act(turn, actions)
                 recorder.record(acting, actions, logp, logits.numpy())
@@ -159,7 +161,6 @@ class BatchEnvRunner(MultiAgentEnvRunner):
         turn: int,
         acting: np.ndarray,
         seen: Observation,
-        explore: bool,
         random_actions: bool,
     ) -> Tensor:
         """(rows, A) of each row's own policy."""
@@ -167,18 +168,15 @@ class BatchEnvRunner(MultiAgentEnvRunner):
         if random_actions:
             mask = observations["mask"]
             return torch.zeros_like(mask).masked_fill_(mask < 0.5, MASKED_LOGIT)
-        forward = "forward_exploration" if explore else "forward_inference"
         policies = [self._policies[agent.name] for agent in self._recorder(turn).agents]
         if len(set(policies)) == 1:
-            module = self.module[policies[0]]
-            return getattr(module, forward)({Columns.OBS: observations})[Columns.ACTION_DIST_INPUTS]
+            return self.module[policies[0]].logits(observations)
         logits = torch.empty_like(observations["mask"])
         for index, policy in enumerate(policies):
             rows = torch.from_numpy(np.flatnonzero(acting == index))
             if len(rows):
                 own = {part: column[rows] for part, column in observations.items()}
-                out = getattr(self.module[policy], forward)({Columns.OBS: own})
-                logits[rows] = out[Columns.ACTION_DIST_INPUTS]
+                logits[rows] = self.module[policy].logits(own)
         return logits
 
     def _choose(self, logits: Tensor, bids: int, explore: bool) -> tuple[np.ndarray, np.ndarray]:

@@ -1,17 +1,33 @@
-"""RLlib's PPO learner with two rules of the study: stop at a KL, anneal over the run's budget."""
+"""RLlib's PPO learner, lean, with two rules of the study: stop at a KL, anneal over the budget."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+import torch
 from ray.rllib.algorithms.ppo.ppo import LEARNER_RESULTS_KL_KEY, PPOConfig
 from ray.rllib.algorithms.ppo.torch.ppo_torch_learner import PPOTorchLearner
+from ray.rllib.core.columns import Columns
+from ray.rllib.core.learner.training_data import TrainingData
 from ray.rllib.policy.sample_batch import MultiAgentBatch
-from ray.rllib.utils.metrics import NUM_ENV_STEPS_SAMPLED_LIFETIME
+from ray.rllib.utils.metrics import (
+    ALL_MODULES,
+    NUM_ENV_STEPS_SAMPLED_LIFETIME,
+    NUM_ENV_STEPS_TRAINED,
+    NUM_ENV_STEPS_TRAINED_LIFETIME,
+    NUM_MODULE_STEPS_TRAINED,
+    NUM_MODULE_STEPS_TRAINED_LIFETIME,
+)
 from torch import Tensor
+
+from agents.learned.loss import LOSSES, Sampled, parts_of, ppo_losses
 
 # Schedules are functions of the share of the budget that is used, in units of 1 / PROGRESS_STEPS,
 # because RLlib's schedules want integer steps and the length of a run may be given in minutes.
 PROGRESS_STEPS = 1_000_000
+# The part of the learner's state that holds where its stream of shuffles is.
+SHUFFLE = "shuffle"
+NO_ROWS = torch.empty(0, dtype=torch.int64)
 
 
 class BudgetPPOLearner(PPOTorchLearner):
@@ -19,14 +35,21 @@ class BudgetPPOLearner(PPOTorchLearner):
 
     Early stop: in one update, a module takes no further minibatch once its policy's mean KL
     divergence from the one that sampled is above `kl_target`. RLlib's adaptive KL penalty instead
-    would be a coefficient that its checkpoints forget; here the penalty is off (`kl_coeff` 0).
+    would be a coefficient that its checkpoints forget; here there is no penalty.
+
+    RLlib cuts minibatches of all modules side by side, and checks and logs at each. Here RLlib
+    sees one, the whole batch, and `_update` takes the gradient steps: module after module, every
+    epoch a new shuffle, cut in equal minibatches of at most `minibatch_size` rows. The seed and
+    the learner's state decide the shuffles. Where there are several learners, every step is that
+    of the mean over the minibatches of all of them.
     """
 
     def build(self) -> None:
         """Builds the learner; no share of the budget is used yet."""
         super().build()
         self._progress = 0.0
-        self._stopped: set[str] = set()
+        self._shuffle = torch.Generator()
+        self._shuffle.manual_seed((self.config.seed or 0) + self._learner_index)
 
     def set_progress(self, progress: float) -> None:
         """Moves learning rates and entropy coefficients to `progress` (0 to 1) of the budget."""
@@ -44,28 +67,150 @@ class BudgetPPOLearner(PPOTorchLearner):
             timesteps={**timesteps, NUM_ENV_STEPS_SAMPLED_LIFETIME: step}
         )
 
-    def compute_loss_for_module(
-        self,
-        *,
-        module_id: str,
-        config: PPOConfig,
-        batch: dict[str, Any],
-        fwd_out: dict[str, Tensor],
-    ) -> Tensor:
-        """PPO's loss; notes the module when this minibatch shows it beyond the KL target."""
-        loss: Tensor = super().compute_loss_for_module(
-            module_id=module_id, config=config, batch=batch, fwd_out=fwd_out
+    def configure_optimizers_for_module(
+        self, module_id: str, config: PPOConfig | None = None
+    ) -> None:
+        """RLlib's Adam, each step one fused operation."""
+        assert config is not None
+        parameters = self.get_parameters(self.module[module_id])
+        self.register_optimizer(
+            module_id=module_id,
+            optimizer=torch.optim.Adam(parameters, fused=True),
+            params=parameters,
+            lr_or_lr_schedule=config.lr,
         )
-        kl = self.metrics.peek((module_id, LEARNER_RESULTS_KL_KEY))
-        if kl.detach() > config.kl_target:
-            self._stopped.add(module_id)
-        return loss
 
-    def _create_iterator_if_necessary(self, **kwargs: Any) -> Iterator[MultiAgentBatch]:
-        self._stopped.clear()
-        for minibatch in super()._create_iterator_if_necessary(**kwargs):
-            for module_id in self._stopped & minibatch.policy_batches.keys():
-                del minibatch.policy_batches[module_id]
-            if not minibatch.policy_batches:
-                return
-            yield minibatch
+    def get_state(
+        self, components: Any = None, *, not_components: Any = None, **kwargs: Any
+    ) -> dict[str, Any]:
+        """RLlib's state, and where the stream of shuffles is."""
+        state: dict[str, Any] = super().get_state(
+            components, not_components=not_components, **kwargs
+        )
+        if self._check_component(SHUFFLE, components, not_components):
+            state[SHUFFLE] = self._shuffle.get_state().numpy()
+        return state
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Goes on where `get_state` was."""
+        super().set_state(state)
+        if SHUFFLE in state:
+            self._shuffle.set_state(torch.from_numpy(state[SHUFFLE].copy()))
+
+    def _make_modules_ddp_if_necessary(self) -> None:
+        """Several learners start with the weights of the first; equal steps keep them equal."""
+        if self.distributed:
+            for parameter in self._params.values():
+                torch.distributed.broadcast(parameter.data, src=0)
+
+    def _create_iterator_if_necessary(
+        self, *, training_data: TrainingData, **kwargs: Any
+    ) -> Iterable[MultiAgentBatch]:
+        return [self._make_batch_if_necessary(training_data)]
+
+    def _update(self, batch: dict[str, Any]) -> tuple[Any, dict[str, float], Any]:
+        losses = {}
+        for module_id in sorted(self.module.keys()):
+            measured, trained = self._train(module_id, batch.get(module_id))
+            if measured:
+                losses[module_id] = measured.pop(self.TOTAL_LOSS_KEY)
+                self.metrics.log_dict(measured, key=module_id, window=1)
+                self._log_trained(module_id, trained)
+        return {}, losses, {}
+
+    def _train(self, module_id: str, batch: dict[str, Any] | None) -> tuple[dict[str, float], int]:
+        """Takes all gradient steps of a module.
+
+        Args:
+            module_id: of the module.
+            batch: rows of this learner; None if it has none.
+
+        Returns:
+            The losses at the last step, empty if no learner has rows to train on; and how many
+            rows all steps took from this learner.
+
+        Raises:
+            FloatingPointError: the loss is not finite.
+        """
+        config = self.config.get_config_for_module(module_id)
+        module = self.module[module_id]
+        optimizer = self.get_optimizer(module_id)
+        entropy_coeff = self.entropy_coeff_schedulers_per_module[module_id].get_current_value()
+        parts = parts_of(module.action_space)
+        rows = NO_ROWS if batch is None else batch[Columns.LOSS_MASK].nonzero().flatten()
+        sampled = None if batch is None else Sampled.of(batch, parts)
+        minibatches = math.ceil(self._most(len(rows)) / config.minibatch_size)
+
+        measured: dict[str, float] = {}
+        trained = 0
+        for share in self._shares(rows, minibatches, config.num_epochs):
+            optimizer.zero_grad()
+            losses = torch.zeros(len(LOSSES))
+            if sampled is not None and len(share):
+                minibatch = sampled.rows(share)
+                losses = ppo_losses(
+                    module.forward_train({Columns.OBS: minibatch.obs})[Columns.ACTION_DIST_INPUTS],
+                    module.compute_values({Columns.OBS: minibatch.obs}),
+                    minibatch,
+                    parts,
+                    config,
+                    entropy_coeff,
+                )
+                losses[0].backward()
+            if self.distributed:
+                losses = self._averaged(module_id, losses.detach(), len(share))
+            measured = dict(zip(LOSSES, losses.tolist(), strict=True))
+            if not math.isfinite(measured[self.TOTAL_LOSS_KEY]):
+                raise FloatingPointError(f"policy '{module_id}': the loss is not finite")
+            optimizer.step()
+            trained += len(share)
+            if measured[LEARNER_RESULTS_KL_KEY] > config.kl_target:
+                break
+        return measured, trained
+
+    def _shares(self, rows: Tensor, minibatches: int, epochs: int) -> Iterator[Tensor]:
+        """The rows of every minibatch: in each epoch all of them, in a new order."""
+        if not minibatches:
+            return
+        for _ in range(epochs):
+            order = torch.randperm(len(rows), generator=self._shuffle).to(rows.device)
+            yield from rows[order].tensor_split(minibatches)
+
+    def _most(self, rows: int) -> int:
+        """The largest of the numbers that all learners give."""
+        if not self.distributed:
+            return rows
+        most = torch.tensor(rows)
+        torch.distributed.all_reduce(most, torch.distributed.ReduceOp.MAX)
+        return int(most)
+
+    def _averaged(self, module_id: str, losses: Tensor, rows: int) -> Tensor:
+        """Averages a module's gradients and losses over the rows of all learners."""
+        parameters = self.get_parameters(self.module[module_id])
+        gradients = [
+            torch.zeros_like(each) if each.grad is None else each.grad for each in parameters
+        ]
+        flat = torch.cat([each.flatten() for each in (*gradients, losses)]) * rows
+        sums = torch.cat([flat, torch.tensor([float(rows)])])
+        torch.distributed.all_reduce(sums)
+        means = sums / sums[-1]
+        *gradients, losses, _ = means.split([*map(torch.numel, gradients), len(losses), 1])
+        for parameter, gradient in zip(parameters, gradients, strict=True):
+            parameter.grad = gradient.view_as(parameter)
+        return losses
+
+    def _log_steps_trained_metrics(self, batch: MultiAgentBatch) -> None:
+        """RLlib counts the rows of a minibatch here; `_update` knows how often each was used."""
+        for key, reduce in (
+            (NUM_ENV_STEPS_TRAINED, "sum"),
+            (NUM_ENV_STEPS_TRAINED_LIFETIME, "lifetime_sum"),
+        ):
+            self.metrics.log_value((ALL_MODULES, key), batch.env_steps(), reduce=reduce)
+
+    def _log_trained(self, module_id: str, rows: int) -> None:
+        for scope in (module_id, ALL_MODULES):
+            for key, reduce in (
+                (NUM_MODULE_STEPS_TRAINED, "sum"),
+                (NUM_MODULE_STEPS_TRAINED_LIFETIME, "lifetime_sum"),
+            ):
+                self.metrics.log_value((scope, key), rows, reduce=reduce)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from agents.learned.policy_file import features_of, kind_of, load_policy
-from agents.scheduler import Decision
+from agents.scheduler import Decision, Kind
 from env.layouts import AgentsConfig, Layout, Placement
 from env.reward import Objective
 from env.schema import validated
@@ -42,6 +42,7 @@ class LearnedScheduler:
         given = policy.description.config.get("agents", {}) if agents is None else agents
         config = validated(AgentsConfig, given, f"{folder}: agents" if agents is None else "agents")
         self.name = "learned"
+        self.kind: Kind = "learned"
         self._layout = Layout(config, objective, cluster, see_future=False)
         self._policy = policy.fitted(
             features=features_of(self._layout),

@@ -1,6 +1,6 @@
 """The RLModule of every agent: a policy that scores NUMA nodes, server types or tiers as a set."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -42,9 +42,12 @@ class SetPolicy(TorchRLModule, ValueFunctionAPI, InferenceOnlyAPI):
         return ["value"]
 
     def _forward(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Tensor]:
-        seen = batch[Columns.OBS]
-        logits = self.policy(seen["context"], seen["items"], seen["mask"])
-        return {Columns.ACTION_DIST_INPUTS: logits}
+        return {Columns.ACTION_DIST_INPUTS: self.logits(batch[Columns.OBS])}
+
+    def logits(self, seen: Mapping[str, Tensor]) -> Tensor:
+        """(N, A) logits of N observations, without RLlib's ceremony around forward passes."""
+        logits: Tensor = self.policy(seen["context"], seen["items"], seen["mask"])
+        return logits
 
     def compute_values(self, batch: dict[str, Any], embeddings: Any = None) -> Tensor:
         """(N,) values, for PPO's advantages and loss."""

@@ -4,9 +4,8 @@ from typing import Literal
 
 import numpy as np
 
-from agents.placement.rule import smallest
 from agents.scheduler import Decision
-from env.observation import ScoreWeights, greedy_scores
+from env.observation import ScoreWeights, greedy_node, greedy_scores
 from env.schema import Strict
 
 
@@ -29,7 +28,12 @@ class GreedyObjective(Strict):
         rng: np.random.Generator,
     ) -> int:
         """Index of the NUMA node; see `PlacementRule`."""
-        scores = np.empty(len(candidates))
-        weights = self.weights.by_objective(decision.objective)
-        greedy_scores(decision.env.state, candidates, weights, scores)
-        return smallest(candidates, scores, candidates["finish_time"])
+        return greedy_choice(decision, candidates, self.weights)
+
+
+def greedy_choice(decision: Decision, candidates: np.ndarray, weights: ScoreWeights) -> int:
+    """The node with the smallest greedy score; ties by finish time, then by index."""
+    scores = np.empty(len(candidates))
+    by_objective = weights.by_objective(decision.objective)
+    greedy_scores(decision.env.state, candidates, by_objective, scores)
+    return int(greedy_node(candidates, scores))

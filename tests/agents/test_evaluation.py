@@ -17,6 +17,7 @@ from agents.evaluation import (
     summarise,
     write_summary,
 )
+from agents.scheduler import Kind
 from env.reward import METRICS, Objective
 from env.schema import validated
 from env.sim.episode_file import cluster_from_config, read_episode
@@ -55,7 +56,9 @@ def test_rows_are_sorted_by_mean_j_and_compared_in_pairs() -> None:
         "best_rule": rows_of(2, 4, 6),
         "learned": rows_of(1, 3, 2),
     }
-    summary = summarise(results, ["worst", "best_rule"])
+    summary = summarise(
+        results, {"worst": "baseline", "best_rule": "baseline", "learned": "learned"}
+    )
     assert [row["policy"] for row in summary] == ["learned", "best_rule", "worst"]
     learned, best, worst = (row["J_over_best_baseline"] for row in summary)
     assert isinstance(learned, Interval) and isinstance(worst, Interval)
@@ -68,26 +71,40 @@ def test_rows_are_sorted_by_mean_j_and_compared_in_pairs() -> None:
 
 
 def test_without_baselines_the_best_policy_is_the_measure() -> None:
-    summary = summarise({"one": rows_of(2, 4), "other": rows_of(5, 5)}, [])
+    results = {"one": rows_of(2, 4), "other": rows_of(5, 5)}
+    summary = summarise(results, {"one": "learned", "other": "learned"})
     cells = [row["J_over_best_baseline"] for row in summary]
     assert [cell.mean for cell in cells if isinstance(cell, Interval)] == [0, 2]
 
 
+def test_references_are_no_measure() -> None:
+    results = {"seer": rows_of(1, 1), "rule": rows_of(3, 5), "learned": rows_of(2, 2)}
+    kinds: dict[str, Kind] = {"seer": "reference", "rule": "baseline", "learned": "learned"}
+    summary = summarise(results, kinds)
+    assert [row["policy"] for row in summary] == ["seer", "learned", "rule"]
+    cells = [row["J_over_best_baseline"] for row in summary]
+    assert [cell.mean for cell in cells if isinstance(cell, Interval)] == [-3, -2, 0]
+    del results["rule"]
+    cells = [row["J_over_best_baseline"] for row in summarise(results, kinds)]
+    assert [cell.mean for cell in cells if isinstance(cell, Interval)] == [-1, 0]
+
+
 def test_summary_files(tmp_path: Path) -> None:
     results: Results = {"b": rows_of(3, 5), "a": rows_of(1, 2)}
-    write_summary(tmp_path, summarise(results, ["a", "b"]))
+    write_summary(tmp_path, summarise(results, {"a": "reference", "b": "baseline"}))
     rows = json.loads((tmp_path / "summary.json").read_text())
     assert [row["policy"] for row in rows] == ["a", "b"]
     for row in rows:
-        assert list(row) == ["policy", "J", *COLUMNS[1:]]
+        assert list(row) == ["policy", "kind", *COLUMNS]
         assert set(METRICS) <= set(row)
         for key in COLUMNS:
             assert list(row[key]) == ["mean", "ci_low", "ci_high"]
             assert row[key]["ci_low"] <= row[key]["mean"] <= row[key]["ci_high"]
     with (tmp_path / "summary.csv").open() as file:
         table = list(csv.DictReader(file))
-    assert list(table[0])[:4] == ["policy", "J_mean", "J_ci_low", "J_ci_high"]
-    assert len(table[0]) == 1 + 3 * len(COLUMNS)
+    assert list(table[0])[:5] == ["policy", "kind", "J_mean", "J_ci_low", "J_ci_high"]
+    assert len(table[0]) == 2 + 3 * len(COLUMNS)
+    assert [line["kind"] for line in table] == ["reference", "baseline"]
     for line, row in zip(table, rows, strict=True):
         assert line["policy"] == row["policy"]
         for key in COLUMNS:

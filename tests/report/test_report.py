@@ -20,7 +20,11 @@ NAMES = ("greedy_objective_tuned", "earliest_finish_stingy", "earliest_finish", 
 def summary_of(*values: float) -> Summary:
     """A policy for each value, which all its metrics have."""
     return [
-        {"policy": name, **dict.fromkeys(COLUMNS, Interval(value, value - 1.5, value + 1.5))}
+        {
+            "policy": name,
+            "kind": "baseline",
+            **dict.fromkeys(COLUMNS, Interval(value, value - 1.5, value + 1.5)),
+        }
         for name, value in zip(NAMES, values, strict=False)
     ]
 
@@ -45,6 +49,14 @@ def test_nothing_is_cut(width: int) -> None:
         assert len(shown) == len(WORDS)
 
 
+def test_a_reference_is_marked() -> None:
+    summary = summary_of(1.0, 2.0)
+    summary[0]["kind"] = "reference"
+    text = printed(summary, 140)
+    assert f"{NAMES[0]} (reference) " in text
+    assert text.count("(reference)") == 1
+
+
 def test_the_ranks_of_the_columns_are_an_order() -> None:
     assert sorted(column.rank for column in table.COLUMNS) == list(range(len(table.COLUMNS)))
 
@@ -63,7 +75,7 @@ def test_the_names_of_the_points_cover_nothing(
     monkeypatch.setattr(plt, "close", lambda figure: None)
     file = tmp_path / "comparison.png"
     try:
-        draw_comparison(summary_of(*values), NAMES[1:], "a title", file)
+        draw_comparison(summary_of(*values), "a title", file)
         assert file.stat().st_size > 0
         points = plt.gcf().axes[1]
         extents = [text.get_window_extent() for text in points.texts if text.get_text()]

@@ -1,0 +1,200 @@
+"""Searches the weights of `greedy_objective` for one world and objective, on training episodes."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from agents.evaluation import Interval, interval
+from env.observation import ScoreWeights
+from env.reward import Objective, arrived_objective
+from env.rollout import Buffers, play_greedy_episode
+from env.schema import Strict
+from env.sim.cluster import ClusterConfig
+from env.sim.state import new_state
+from env.workloads.generator import WorkloadGenerator, training_seed
+
+UNTUNED = ScoreWeights(finish=1.0, delay=1.0, rent=1.0)
+"""Of the baseline `greedy_objective`: what a search has to improve on."""
+FIRST_SPREAD = 0.7
+"""Standard deviation of the logarithm of weights drawn near good ones (about a factor of 2)."""
+DIGITS = 3
+"""Significant digits of weights."""
+
+Weight = Annotated[float, Field(gt=0)]
+
+
+class SearchSettings(Strict):
+    """How much is searched (conf/search_baseline.yaml explains each)."""
+
+    candidates: Annotated[int, Field(ge=2, le=100_000)]
+    episodes: Annotated[int, Field(ge=2, le=100_000)]
+    rounds: Annotated[int, Field(ge=1, le=16)]
+    finish: tuple[Weight, Weight]
+    rent: tuple[Weight, Weight]
+
+    @model_validator(mode="after")
+    def _ranges(self) -> Self:
+        for name, (low, high) in (("finish", self.finish), ("rent", self.rent)):
+            if low > high:
+                raise ValueError(f"{name} is [least, most], found [{low}, {high}]")
+        if self.candidates < 2**self.rounds:
+            raise ValueError(
+                f"candidates halve every round and end with 2 or more: {self.rounds} rounds need "
+                f"{2**self.rounds}, found {self.candidates}"
+            )
+        return self
+
+    @property
+    def sizes(self) -> list[tuple[int, int]]:
+        """(candidates, episodes) of every round."""
+        return [
+            (self.candidates >> number, self.episodes << number) for number in range(self.rounds)
+        ]
+
+    @property
+    def plays(self) -> int:
+        """Episodes that the whole search plays."""
+        (count, episodes), *later = self.sizes
+        halves = sum(count // 2 * (episodes // 2 + episodes) for count, episodes in later)
+        return count * episodes + halves + 2 * self.sizes[-1][1]
+
+
+@dataclass
+class Candidate:
+    """Weights, and the J of every training episode that they have played, by its number."""
+
+    weights: ScoreWeights
+    js: dict[int, float] = field(default_factory=dict)
+
+    @property
+    def mean(self) -> float:
+        """Mean J."""
+        return float(np.mean(list(self.js.values())))
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search came to.
+
+    Attributes:
+        weights: the best.
+        tried: number of weights that were played.
+        searched: number of training episodes of the last round.
+        played: episodes, those of all weights added up.
+        j, untuned: J of the best and of the untuned weights on `searched` further episodes.
+        difference: J of the best - J of the untuned weights on these, paired.
+    """
+
+    weights: ScoreWeights
+    tried: int
+    searched: int
+    played: int
+    j: Interval
+    untuned: Interval
+    difference: Interval
+
+
+class WeightSearch:
+    """Random search with successive halving, refined around what has been good so far.
+
+    The first round draws weights log-uniformly. Every further round plays twice as many episodes
+    with half as many candidates: half of these are the best of the round before, the others are
+    drawn near them, twice as near every round. All candidates of a round play the same episodes.
+    The score only ranks nodes, so its scale is free: delay is 1. Source of the halving: Jamieson,
+    Talwalkar, AISTATS 2016.
+
+    Args:
+        cluster: the hardware.
+        generator: of the episodes.
+        objective: what J is made of.
+        settings: the budget and the ranges.
+        seed: of the weights that are drawn and of the training episodes.
+        tell: called after every episode with the number of episodes played so far.
+    """
+
+    def __init__(
+        self,
+        cluster: ClusterConfig,
+        generator: WorkloadGenerator,
+        objective: Objective,
+        settings: SearchSettings,
+        seed: int,
+        tell: Callable[[int], None],
+    ) -> None:
+        self._cluster = cluster
+        self._generator = generator
+        self._objective = objective
+        self._settings = settings
+        self._seed = seed
+        self._tell = tell
+        self._rng = np.random.default_rng(seed)
+        self._played = 0
+
+    def run(self) -> Found:
+        """Searches, then measures the best on as many episodes that no candidate has played."""
+        untuned = Candidate(UNTUNED)
+        pool, tried, spread = [untuned], 1, FIRST_SPREAD
+        for count, episodes in self._settings.sizes:
+            if tried == 1:
+                new = [self._anywhere() for _ in range(count - 1)]
+            else:
+                pool = sorted(pool, key=lambda candidate: candidate.mean)[: count // 2]
+                new = [self._near(candidate, spread) for candidate in pool]
+                spread /= 2
+            pool = pool + new
+            tried += len(new)
+            self._play(pool, range(episodes))
+        best = min(pool, key=lambda candidate: candidate.mean)
+        fresh = range(episodes, 2 * episodes)
+        self._play([best, untuned], fresh)
+        js = [best.js[number] for number in fresh]
+        untuned_js = [untuned.js[number] for number in fresh]
+        return Found(
+            best.weights,
+            tried,
+            episodes,
+            self._played,
+            interval(js),
+            interval(untuned_js),
+            interval([j - other for j, other in zip(js, untuned_js, strict=True)]),
+        )
+
+    def _anywhere(self) -> Candidate:
+        finish, rent = (
+            np.exp(self._rng.uniform(np.log(least), np.log(most)))
+            for least, most in (self._settings.finish, self._settings.rent)
+        )
+        return _candidate(finish, rent)
+
+    def _near(self, candidate: Candidate, spread: float) -> Candidate:
+        factors = np.exp(self._rng.normal(0.0, spread, 2))
+        return _candidate(
+            candidate.weights.finish * factors[0], candidate.weights.rent * factors[1]
+        )
+
+    def _play(self, candidates: Sequence[Candidate], episodes: range) -> None:
+        """Has every candidate play those of the training episodes that it has not played."""
+        for number in episodes:
+            waiting = [candidate for candidate in candidates if number not in candidate.js]
+            if not waiting:
+                continue
+            workload = self._generator.training_episode(training_seed(self._seed, 0, 0, number))
+            state = new_state(workload.arrival_times, workload.templates, self._cluster)
+            buffers = Buffers.of(state)
+            for candidate in waiting:
+                weights = candidate.weights.by_objective(self._objective)
+                play_greedy_episode(state, weights, *buffers)
+                candidate.js[number] = arrived_objective(
+                    state, self._objective.time_weight, self._objective.cost_weight
+                )
+                self._played += 1
+            self._tell(self._played)
+
+
+def _candidate(finish: float, rent: float) -> Candidate:
+    """Weights of few digits, so that a file shows exactly what was played."""
+    finish, rent = (float(f"{weight:.{DIGITS}g}") for weight in (finish, rent))
+    return Candidate(ScoreWeights(finish=finish, delay=1.0, rent=rent))

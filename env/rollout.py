@@ -1,0 +1,168 @@
+"""Plays on without Python: greedy placements to the end of an episode, from any moment, in forks.
+
+`play_greedy` decides as the placement rule `greedy_objective` with the memory that functions
+require; `try_nodes` has it finish a fork for each node that the current function could go to.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from env.observation import ScoreWeights, greedy_node, greedy_scores
+from env.reward import Objective, arrived_objective
+from env.sim.errors import InputError
+from env.sim.forecast import forecast, update_finish_bounds
+from env.sim.jit import compiled
+from env.sim.raw_env import advance, place
+from env.sim.records import CANDIDATE, DONE, INF, PLACE, State
+from env.sim.state import blank_copy, copy_into, reset
+
+
+class Buffers(NamedTuple):
+    """What compiled code writes to while it plays: it allocates nothing.
+
+    Attributes:
+        candidates: (N,) CANDIDATE.
+        scores: (N,) greedy scores.
+    """
+
+    candidates: np.ndarray
+    scores: np.ndarray
+
+    @classmethod
+    def of(cls, state: State) -> Self:
+        """For states with as many NUMA nodes as this one."""
+        return cls(np.zeros(len(state.nodes), CANDIDATE), np.zeros(len(state.nodes)))
+
+
+@compiled
+def play_greedy(state, weights, candidates, scores):
+    """Plays events and greedy placements until nothing is left to be placed or to end.
+
+    Args:
+        state: at any moment, also one at which a decision is due.
+        weights: as `greedy_scores` takes them.
+        candidates, scores: see `Buffers`.
+
+    Returns:
+        DONE, or a negative error code.
+    """
+    kind = advance(state)
+    while kind == PLACE:
+        memory_req = state.functions[state.queue[0].index].memory_req
+        update_finish_bounds(state)
+        forecast(state, memory_req, candidates)
+        greedy_scores(state, candidates, weights, scores)
+        kind = place(state, greedy_node(candidates, scores), memory_req)
+        if kind == 0:
+            kind = advance(state)
+    return kind
+
+
+@compiled
+def play_greedy_episode(state, weights, candidates, scores):
+    """`play_greedy` from the beginning of an episode."""
+    reset(state)
+    return play_greedy(state, weights, candidates, scores)
+
+
+@compiled
+def forget_arrivals(state):
+    """No further workflow arrives. Every timer is the next arrival, which sets the one after it."""
+    state.cluster[0].timers_size = 0
+
+
+@compiled
+def has_twin(state, node):
+    """Whether an earlier node stands for this one: of the same type, neither server ever rented.
+
+    Nothing has run on such servers and no data is on them: they differ in their index alone, by
+    which rules break ties.
+    """
+    nodes, servers = state.nodes, state.servers
+    server = nodes[node].server
+    if servers[server].hours_rented > 0:
+        return False
+    for earlier in range(node):
+        other = nodes[earlier].server
+        if servers[other].type == servers[server].type and servers[other].hours_rented == 0:
+            return True
+    return False
+
+
+@compiled
+def try_nodes(
+    state,
+    fork,
+    memory_alloc,
+    clairvoyant,
+    weights,
+    time_weight,
+    cost_weight,
+    candidates,
+    scores,
+    outcomes,
+):
+    """What J comes to if the current function goes to each node and `play_greedy` does the rest.
+
+    Args:
+        state: at a decision; stays as it is.
+        fork: `blank_copy` of it.
+        memory_alloc: MB for the current function.
+        clairvoyant: whether later workflows arrive in the forks.
+        weights, candidates, scores: as for `play_greedy`.
+        time_weight, cost_weight: of the objective.
+        outcomes: (N,) J of all workflows that arrived in the fork; inf where the function does not
+            fit, or where an equal node has been tried (`has_twin`).
+
+    Returns:
+        DONE, or a negative error code.
+    """
+    for node in range(len(state.nodes)):
+        outcomes[node] = INF
+        if memory_alloc > state.nodes[node].memory or has_twin(state, node):
+            continue
+        copy_into(fork, state)
+        if not clairvoyant:
+            forget_arrivals(fork)
+        kind = place(fork, node, memory_alloc)
+        if kind == 0:
+            kind = play_greedy(fork, weights, candidates, scores)
+        if kind < 0:
+            return kind
+        outcomes[node] = arrived_objective(fork, time_weight, cost_weight)
+    return DONE
+
+
+def rollout_outcomes(
+    state: State,
+    memory_alloc: int,
+    clairvoyant: bool,
+    objective: Objective,
+    weights: ScoreWeights,
+) -> np.ndarray:
+    """(N,) J that follows from each node for the current function; see `try_nodes`.
+
+    Raises:
+        InputError: more workflows are active in a fork than the state has slots.
+    """
+    outcomes = np.empty(len(state.nodes))
+    kind = try_nodes(
+        state,
+        blank_copy(state),
+        memory_alloc,
+        clairvoyant,
+        weights.by_objective(objective),
+        objective.time_weight,
+        objective.cost_weight,
+        *Buffers.of(state),
+        outcomes,
+    )
+    if kind < 0:
+        raise InputError(
+            f"more than {len(state.workflows)} workflows are active in a rollout: "
+            "give RawEnv more workflow_slots"
+        )
+    return outcomes

@@ -1,0 +1,105 @@
+"""Tunes a baseline: `python search_baseline.py objective=cost`. See `--help`."""
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig
+from pydantic import Field
+
+from agents.command import plain, run
+from agents.weight_search import UNTUNED, Found, SearchSettings, WeightSearch
+from env.observation import ScoreWeights
+from env.reward import Objective, check_world
+from env.schema import Strict, validated
+from env.sim.cluster import ClusterConfig
+from env.sim.episode_file import cluster_from_config
+from env.workloads.generator import WorkloadConfig, WorkloadGenerator
+from env.workloads.templates import WorkflowConfig
+
+FILE = "greedy_objective_searched.yaml"
+
+
+class SearchCommand(Strict):
+    """Everything `search_baseline.py` is told; conf/search_baseline.yaml explains each."""
+
+    seed: Annotated[int, Field(ge=0, lt=2**32)]
+    search: SearchSettings
+    objective: Objective
+    cluster: dict[str, Any]
+    workflow: dict[str, Any]
+    workload: dict[str, Any]
+
+
+def world_of(told: SearchCommand) -> tuple[ClusterConfig, WorkloadGenerator]:
+    """Cluster and training episodes, checked against each other."""
+    cluster = cluster_from_config(told.cluster, "cluster")
+    generator = WorkloadGenerator(
+        validated(WorkflowConfig, told.workflow, "workflow"),
+        validated(WorkloadConfig, told.workload, "workload"),
+        cluster.single_core_speed,
+    )
+    check_world(generator.pools.training.templates, cluster)
+    return cluster, generator
+
+
+def check(config: DictConfig) -> None:
+    """Refuses what cannot be searched, before anything is written."""
+    world_of(validated(SearchCommand, plain(config), "search_baseline"))
+
+
+def search(config: DictConfig) -> None:
+    """One search, from its configuration to a file that evaluate.py takes."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    told = validated(SearchCommand, plain(config), "search_baseline")
+    cluster, generator = world_of(told)
+    console = Console()
+    started = time.monotonic()
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("episodes", total=told.search.plays)
+        found = WeightSearch(
+            cluster,
+            generator,
+            told.objective,
+            told.search,
+            told.seed,
+            lambda played: progress.update(task, completed=played),
+        ).run()
+    seconds = time.monotonic() - started
+    file = Path(HydraConfig.get().runtime.output_dir) / FILE
+    command = " ".join(["python search_baseline.py", *HydraConfig.get().overrides.task])
+    file.write_text(baseline_file(found, command))
+    print(
+        f"{found.tried} weights on up to {found.searched} training episodes of seed {told.seed}: "
+        f"{found.played} episodes played in {seconds:.0f} s"
+    )
+    print(f"J, mean and 95% interval, on {found.searched} further training episodes:")
+    for weights, j in ((found.weights, found.j), (UNTUNED, found.untuned)):
+        print(f"  {j.mean:.3f} ± {j.half_width:.3f}  {shown(weights)}")
+    print(f"  {found.difference.mean:+.3f} ± {found.difference.half_width:.3f}  difference, paired")
+    print(f"baseline: {file}")
+    print(f"evaluate: python evaluate.py 'baselines=[greedy_objective,{file}]'")
+
+
+def baseline_file(found: Found, command: str) -> str:
+    """A file as those of conf/baseline."""
+    return (
+        f"# Weights found by `{command}`: {found.tried} weights on up to\n"
+        f"# {found.searched} training episodes; on as many others J is {found.j.mean:.3f}, and "
+        f"{found.untuned.mean:.3f} with the untuned weights.\n"
+        "order: {name: submission}\n"
+        f"placement: {{name: greedy_objective, weights: {{{shown(found.weights)}}}}}  # no unit\n"
+        "memory: {name: required}\n"
+    )
+
+
+def shown(weights: ScoreWeights) -> str:
+    """`finish: 0.05, delay: 1.0, rent: 0.15`."""
+    return ", ".join(f"{name}: {weight}" for name, weight in weights)
+
+
+if __name__ == "__main__":
+    run(search, "search_baseline", check)

@@ -1,0 +1,105 @@
+"""Compiled play against the same decisions taken one by one from Python."""
+
+import numpy as np
+import pytest
+
+from agents.baseline import make_baselines
+from agents.scheduler import play
+from env.observation import ScoreWeights
+from env.reward import Objective, episode_metrics
+from env.rollout import Buffers, play_greedy, play_greedy_episode, rollout_outcomes
+from env.sim.errors import InputError
+from env.sim.raw_env import RawEnv
+from env.sim.records import MUTABLE
+from tests.env.sim.test_forecast import random_decision, random_env
+
+WEIGHTS = ScoreWeights(finish=0.05, delay=1.0, rent=0.15)
+"""Of the baseline `greedy_objective_tuned`."""
+OBJECTIVE = Objective(time_weight=1.0, cost_weight=0.5)
+
+
+def middle(seed: int) -> RawEnv:
+    """An episode after some random decisions."""
+    env, rng = random_env(seed)
+    for _ in range(int(rng.integers(0, 25))):
+        if not env.done:
+            node, memory_alloc = random_decision(env, rng)
+            env.step(*env.place_of(node), memory_alloc)
+    return env
+
+
+def play_slowly(env: RawEnv) -> None:
+    """The rest of the episode by the baseline, a decision at a time."""
+    (greedy,) = make_baselines(["greedy_objective_tuned"])
+    play(env, greedy, OBJECTIVE, np.random.SeedSequence(0))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_compiled_play_decides_as_the_baseline(seed: int) -> None:
+    env = middle(seed)
+    state = env.fork().state
+    assert play_greedy(state, WEIGHTS.by_objective(OBJECTIVE), *Buffers.of(state)) == 0
+    play_slowly(env)
+    for name in ("node", "memory_alloc", "creation_time", "completion_time"):
+        assert (state.functions[name] == env.state.functions[name]).all()
+    assert state.cluster[0]["decisions"] == env.decisions
+    assert state.cluster[0]["total_rent"] == env.total_rent
+
+
+def test_an_episode_from_its_beginning() -> None:
+    env = middle(3)
+    play_greedy_episode(env.state, WEIGHTS.by_objective(OBJECTIVE), *Buffers.of(env.state))
+    slow, _ = random_env(3)
+    play_slowly(slow)
+    assert (env.state.functions["completion_time"] == slow.state.functions["completion_time"]).all()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_clairvoyant_outcomes_are_what_j_comes_to(seed: int) -> None:
+    env = middle(seed)
+    function = env.current_function
+    assert function is not None
+    before = [array.tobytes() for array in env.state[: len(MUTABLE)]]
+    found = rollout_outcomes(env.state, function.memory_req, True, OBJECTIVE, WEIGHTS)
+    assert [array.tobytes() for array in env.state[: len(MUTABLE)]] == before
+    tried = np.full(len(found), np.inf)
+    fresh = set()
+    for node, server in enumerate(env.state.servers[env.state.nodes["server"]]):
+        if server["hours_rented"] == 0:
+            if server["type"] in fresh:
+                continue  # the first one of its kind stands for it
+            fresh.add(server["type"])
+        fork = env.fork()
+        fork.step(*fork.place_of(node), function.memory_req)
+        play_slowly(fork)
+        tried[node] = episode_metrics(fork.state, OBJECTIVE)["J"]
+    assert found == pytest.approx(tried, rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_outcomes_that_know_nothing_of_later_workflows(seed: int) -> None:
+    env, rng = random_env(seed)
+    while (env.state.slot_of < 0).sum() > 1:
+        node, memory_alloc = random_decision(env, rng)
+        env.step(*env.place_of(node), memory_alloc)
+    # The same moment of an episode in which the fourth workflow never comes.
+    shorter, rng = random_env(seed)
+    shorter = RawEnv(shorter.arrival_times[:3], shorter.workflow_templates[:3], env.cluster_config)
+    for _ in range(env.decisions):
+        node, memory_alloc = random_decision(shorter, rng)
+        shorter.step(*shorter.place_of(node), memory_alloc)
+    assert env.current_function is not None and shorter.current_function is not None
+    memory_alloc = env.current_function.memory_req
+    found = rollout_outcomes(env.state, memory_alloc, False, OBJECTIVE, WEIGHTS)
+    expected = rollout_outcomes(shorter.state, memory_alloc, True, OBJECTIVE, WEIGHTS)
+    assert (found == expected).all()
+    told = rollout_outcomes(env.state, memory_alloc, True, OBJECTIVE, WEIGHTS)
+    assert (found != told).any()
+
+
+def test_too_few_slots_are_an_error() -> None:
+    env, _ = random_env(0)
+    env = RawEnv([0.0, 1.0], env.workflow_templates[:2], env.cluster_config, workflow_slots=1)
+    with pytest.raises(InputError, match="more than 1 workflows are active in a rollout"):
+        rollout_outcomes(env.state, 4096, True, OBJECTIVE, WEIGHTS)
+    assert np.isfinite(rollout_outcomes(env.state, 4096, False, OBJECTIVE, WEIGHTS)).any()
