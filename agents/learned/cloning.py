@@ -24,13 +24,12 @@ from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS, LEARNER_RESULTS
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from agents.baseline import known_baselines, make_baselines
+from agents.baseline import make_baselines
 from agents.learned.set_policy import SetPolicy
 from agents.scheduler import Decision
 from agents.settings import CloningSettings
 from env.layouts import NO_PLACE
 from env.multi_agent import ServerlessEnv
-from env.schema import nearest
 from env.sim.errors import InputError
 
 Columnar = dict[str, Any]
@@ -47,9 +46,10 @@ def check_teacher(key: str, name: str, world: Mapping[str, Any]) -> None:
     Raises:
         InputError: there is no such baseline, or it gives memory of no tier.
     """
-    if name not in known_baselines():
-        raise InputError(f"{key}: '{name}' is unknown, {nearest(name, known_baselines())}")
-    demonstrate(name, 1, world, policy_of=str, seed=0)
+    try:
+        demonstrate(name, 1, world, policy_of=str, seed=0)
+    except InputError as error:
+        raise InputError(f"{key}: {str(error).removeprefix('baselines: ')}") from None
 
 
 def demonstrate(
@@ -63,7 +63,7 @@ def demonstrate(
     """Records what a baseline decides in training episodes, as its agents would.
 
     Args:
-        teacher: a name of conf/baseline.
+        teacher: a name of conf/baseline, or the path of such a file.
         decisions: how many, at least; the last episode is cut.
         world: what the environment is built from.
         policy_of: the policy of an agent.
@@ -93,7 +93,7 @@ def demonstrate(
         try:
             turns = environment.layout.actions_of(placement)
         except InputError as error:
-            raise InputError(f"baseline {teacher} cannot be cloned: {error}") from None
+            raise InputError(f"'{teacher}' cannot be cloned: {error}") from None
         for actions in turns:
             for agent, action in actions.items():
                 seen[policy_of(agent)].append((observations[agent], action))
