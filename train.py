@@ -16,7 +16,7 @@ from env.schema import validated
 from env.sim.errors import InputError
 
 if TYPE_CHECKING:
-    from ray.rllib.algorithms.ppo import PPO
+    from ray.rllib.algorithms.algorithm import Algorithm
 
     from env.multi_agent import ServerlessEnv
 
@@ -29,7 +29,14 @@ def train(config: DictConfig) -> None:
     import ray
     from ray.tune.registry import register_env
 
-    from agents.learned.algorithms import build, policy_spaces, ppo_config, run_seed, set_progress
+    from agents.learned.algorithms import (
+        algorithm_config,
+        build,
+        policy_spaces,
+        run_seed,
+        set_progress,
+        warm_start,
+    )
     from agents.learned.checkpoint import (
         RunState,
         find_checkpoint,
@@ -56,19 +63,26 @@ def train(config: DictConfig) -> None:
     try:
         # Every Ray has a registry of its own, so in a sweep every run registers.
         register_env(ENV_NAME, ServerlessEnv)
+        started = time.monotonic() - state.seconds
+        seed = run_seed(settings.seed, state.iteration)
         algorithm = build(
-            ppo_config(
+            algorithm_config(
                 settings.algo,
                 settings.ray,
                 environment=ENV_NAME,
                 world=world,
                 spaces=spaces,
                 share_type_policy=settings.agents.share_type_policy,
-                seed=run_seed(settings.seed, state.iteration),
+                seed=seed,
             ),
             checkpoint,
         )
-        started = time.monotonic() - state.seconds
+        if checkpoint is None:
+            # Before any reward, what a hand-written scheduler would do.
+            shared = settings.agents.share_type_policy
+            agreement = warm_start(algorithm, settings.algo, world, shared, seed)
+            for policy, share in agreement.items():
+                print(f"warm start: {policy} repeats {share:.1%} of held-out decisions")
         saved = state.seconds
         progress = settings.budget.progress(state.seconds, state.iteration)
         with RunLog(folder, spaces) as log, StopOnSignals() as stop:
@@ -114,7 +128,13 @@ def check(config: DictConfig) -> None:
     settings = validated(TrainSettings, plain(config), "train")
     if settings.resume is not None:
         check_resume(settings, settings.resume)
-    make_environment(world_of(settings)).close()
+    world = world_of(settings)
+    make_environment(world).close()
+    for key in ("teacher", "warm_start"):
+        if (teacher := getattr(settings.algo, key, None)) is not None:
+            from agents.learned.cloning import check_teacher
+
+            check_teacher(f"algo.{key}", teacher, world)
 
 
 def world_of(settings: TrainSettings) -> dict[str, Any]:
@@ -124,7 +144,10 @@ def world_of(settings: TrainSettings) -> dict[str, Any]:
     told = settings.model_dump(mode="json")
     workflow = validated(WorkflowConfig, told["workflow"], "workflow").with_absolute_paths()
     return {
-        **{key: told[key] for key in ("cluster", "workload", "agents", "objective", "seed")},
+        **{
+            key: told[key]
+            for key in ("cluster", "workload", "agents", "objective", "variation", "seed")
+        },
         "workflow": workflow.model_dump(mode="json", by_alias=True),
     }
 
@@ -197,7 +220,7 @@ def start_ray(settings: RaySettings) -> None:
 
 def write_policy(
     folder: Path,
-    algorithm: "PPO",
+    algorithm: "Algorithm",
     environment: "ServerlessEnv",
     settings: TrainSettings,
     config: dict[str, Any],

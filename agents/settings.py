@@ -7,6 +7,7 @@ from pydantic import Field, field_validator, model_validator
 from env.layouts import AgentsConfig
 from env.reward import Objective
 from env.schema import Strict
+from env.variation import Variation
 
 Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
@@ -14,12 +15,27 @@ Count = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
+Hidden = Annotated[tuple[Annotated[int, Field(ge=1, le=65_536)], ...], Field(min_length=1)]
+
+
+class CloningSettings(Strict):
+    """Behaviour cloning of a baseline (conf/algo/cloning/default.yaml explains each)."""
+
+    decisions: Annotated[int, Field(ge=2, le=10_000_000)]
+    held_out: Annotated[float, Field(gt=0, lt=1)]
+    epochs: Count
+    batch_size: Count
+    learning_rate: Positive
+
+
 class PPOSettings(Strict):
     """Proximal policy optimisation (conf/algo/ppo.yaml explains each)."""
 
     name: Literal["ppo"]
     sampler: Literal["fast", "rllib"]
-    hidden: Annotated[tuple[Annotated[int, Field(ge=1, le=65_536)], ...], Field(min_length=1)]
+    hidden: Hidden
+    warm_start: str | None
+    cloning: CloningSettings
     batch_size: Count
     minibatch_size: Count
     epochs: Count
@@ -37,6 +53,79 @@ class PPOSettings(Strict):
                 f"minibatch_size {self.minibatch_size} is above batch_size {self.batch_size}"
             )
         return self
+
+
+class IMPALASettings(Strict):
+    """Importance-weighted actors and learners (conf/algo/impala.yaml explains each)."""
+
+    name: Literal["impala"]
+    hidden: Hidden
+    warm_start: str | None
+    cloning: CloningSettings
+    batch_size: Count
+    iteration_steps: Count
+    learning_rate: Positive
+    entropy: NotNegative
+    gamma: Share
+
+
+class APPOSettings(Strict):
+    """Asynchronous PPO (conf/algo/appo.yaml explains each)."""
+
+    name: Literal["appo"]
+    hidden: Hidden
+    warm_start: str | None
+    cloning: CloningSettings
+    batch_size: Count
+    iteration_steps: Count
+    epochs: Count
+    learning_rate: Positive
+    entropy: NotNegative
+    gamma: Share
+    clip: Positive
+    target_update: Count
+
+
+class DQNSettings(Strict):
+    """Deep Q-learning (conf/algo/dqn.yaml explains each)."""
+
+    name: Literal["dqn"]
+    hidden: Hidden
+    batch_size: Count
+    iteration_steps: Count
+    replay_steps: Count
+    warmup_steps: Count
+    updates_per_step: Positive
+    target_update_steps: Count
+    learning_rate: Positive
+    gamma: Share
+    exploration: Share
+    final_exploration: Share
+    exploration_steps: Count
+
+    @model_validator(mode="after")
+    def _replay(self) -> Self:
+        if self.warmup_steps > self.replay_steps:
+            raise ValueError(
+                f"warmup_steps {self.warmup_steps} is above replay_steps {self.replay_steps}"
+            )
+        return self
+
+
+class BCSettings(Strict):
+    """Behaviour cloning and nothing else (conf/algo/bc.yaml explains each)."""
+
+    name: Literal["bc"]
+    hidden: Hidden
+    teacher: str
+    cloning: CloningSettings
+    iteration_steps: Count
+
+
+AlgoSettings = Annotated[
+    PPOSettings | APPOSettings | IMPALASettings | DQNSettings | BCSettings,
+    Field(discriminator="name"),
+]
 
 
 class RaySettings(Strict):
@@ -116,8 +205,18 @@ class TrainSettings(Strict):
     checkpoint: CheckpointSettings
     agents: AgentsConfig
     objective: Objective
-    algo: PPOSettings
+    algo: AlgoSettings
     ray: RaySettings
     cluster: dict[str, Any]
     workflow: dict[str, Any]
     workload: dict[str, Any]
+    variation: Variation
+
+    @model_validator(mode="after")
+    def _actions(self) -> Self:
+        if self.algo.name == "dqn" and self.agents.layout == "server_types":
+            raise ValueError(
+                "algo=dqn chooses among single actions, the agents of layout server_types choose a "
+                "bid and a place at once; its layouts are placer and hierarchical"
+            )
+        return self

@@ -27,6 +27,7 @@ from env.observation import (
 from env.reward import Objective, cheapest_cost
 from env.schema import Strict
 from env.sim.cluster import ClusterConfig
+from env.sim.errors import InputError
 from env.sim.forecast import update_finish_bounds
 from env.sim.raw_env import RawEnv
 from env.turns import (
@@ -197,6 +198,48 @@ class Layout:
         node, tier = (int(self._choice[0][key]) for key in ("node", "tier"))
         return Placement(node, int(tier_memory(self._state, self._sight, tier)))
 
+    def actions_of(self, placement: Placement) -> list[dict[str, Action]]:
+        """The actions that come to a placement, turn by turn: the inverse of `act`.
+
+        To be asked between `start` and the first `act`. Where server types bid, the one that is to
+        win bids the highest and the others 0, with the place `NO_PLACE`.
+
+        Raises:
+            InputError: its memory is that of no tier.
+        """
+        tier = self._tier_of(placement.memory_alloc)
+        first_node = self._sight.first_node
+        kind = int(np.searchsorted(first_node, placement.node, side="right")) - 1
+        row = placement.node - int(first_node[kind])
+        winner = f"server_{self.type_names[kind]}"
+        turns: dict[int, dict[str, Action]] = {
+            PLACE_TURN: {"placer": placement.node * len(self.tiers) + tier},
+            TIER_TURN: {"memory": tier},
+            TYPE_TURN: {"placer": kind},
+            NODE_TURN: {winner: row},
+            BID_TURN: {
+                name: np.array(
+                    [agent.bids - 1, row * len(self.tiers) + tier]
+                    if name == winner
+                    else [0, NO_PLACE]
+                )
+                for name, agent in self.agents.items()
+            },
+        }
+        return [turns[turn] for turn in self.turns]
+
+    def _tier_of(self, memory_alloc: int) -> int:
+        """The highest tier with that memory; small functions can have several."""
+        given = [
+            int(tier_memory(self._state, self._sight, tier)) for tier in range(len(self.tiers))
+        ]
+        if memory_alloc not in given:
+            raise InputError(
+                f"{memory_alloc} MB is no tier of agents.memory_tiers, which are "
+                f"{', '.join(str(memory) for memory in given)} MB for this function"
+            )
+        return len(given) - 1 - given[::-1].index(memory_alloc)
+
     def _acting(self) -> list[str]:
         """Who acts at this turn."""
         turn = self.turns[self._turn]
@@ -220,6 +263,9 @@ class Layout:
             observations[name] = seen
         return observations
 
+
+NO_PLACE = -1
+"""The place of a server type that bids 0, where it does not matter."""
 
 TURNS: dict[str, tuple[int, ...]] = {
     "placer": (PLACE_TURN,),

@@ -17,16 +17,15 @@ from agents.learned.policy_file import load_policy
 
 TRAIN = [sys.executable, str(PROJECT / "train.py")]
 # The least that is still a run. One episode of the tiny cluster is shorter than a batch.
-BRIEF = [
+MOMENT = [
     "cluster=tiny",
     "workflow=tiny",
     "workload=tiny",
-    "algo.batch_size=256",
-    "algo.minibatch_size=64",
     "ray.envs_per_runner=2",
     "budget.minutes=null",
     "checkpoint.best_over=2",
 ]
+BRIEF = [*MOMENT, "algo.batch_size=256", "algo.minibatch_size=64"]
 CURVES = {
     "J",
     "slowdown",
@@ -121,7 +120,7 @@ def test_every_experiment_runs_for_a_moment_and_the_same_seed_repeats(
 ) -> None:
     names = sorted(path.stem for path in (CONF / "experiment").glob("*.yaml"))
     sweep = f"experiment={','.join(names)}"
-    done = call("-m", sweep, *BRIEF, "budget.iterations=1", folder=tmp_path)
+    done = call("-m", sweep, *MOMENT, "budget.iterations=1", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     runs = runs_in(tmp_path)
     assert len(runs) == len(names)

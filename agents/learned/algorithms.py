@@ -1,26 +1,45 @@
-"""From settings to an RLlib algorithm: which agent has which policy, and PPO's configuration."""
+"""From settings to an RLlib algorithm: which agent has which policy, and every configuration."""
 
 import math
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import gymnasium as gym
 import numpy as np
-from ray.rllib.algorithms.ppo import PPO, PPOConfig
+from ray.rllib.algorithms.algorithm import Algorithm
+from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+from ray.rllib.algorithms.appo import APPOConfig
+from ray.rllib.algorithms.dqn import DQNConfig
+from ray.rllib.algorithms.impala import IMPALAConfig
+from ray.rllib.algorithms.ppo import PPOConfig
+from ray.rllib.core.learner.learner import Learner
 from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
 from agents.learned.advantages import ChunksToBatch
+from agents.learned.asynchronous import BudgetAPPOLearner, BudgetIMPALALearner
 from agents.learned.batch_runner import BatchEnvRunner
 from agents.learned.callbacks import EpisodeMetrics
+from agents.learned.cloning import CloningConfig, Lesson, demonstrate, start_from
 from agents.learned.env_runner import SeededEnvRunner
 from agents.learned.learner import PROGRESS_STEPS, BudgetPPOLearner
+from agents.learned.q_network import SetQNetwork
 from agents.learned.set_policy import SetPolicy
-from agents.settings import PPOSettings, RaySettings
+from agents.learned.target_policy import TargetSetPolicy
+from agents.settings import (
+    AlgoSettings,
+    APPOSettings,
+    BCSettings,
+    CloningSettings,
+    DQNSettings,
+    IMPALASettings,
+    PPOSettings,
+    RaySettings,
+)
 
 SERVER_AGENT = "server_"
 # Seconds after which a remote runner that has not sampled its part counts as lost.
@@ -45,70 +64,41 @@ def policy_spaces(environment: MultiAgentEnv, share_type_policy: bool) -> Policy
     }
 
 
-def ppo_config(
-    ppo: PPOSettings,
-    ray: RaySettings,
-    *,
-    environment: str,
-    world: Mapping[str, Any],
-    spaces: PolicySpaces,
-    share_type_policy: bool,
-    seed: int,
-) -> PPOConfig:
-    """PPO on the new API stack.
+def algorithm_config(algo: AlgoSettings, ray: RaySettings, **world: Any) -> AlgorithmConfig:
+    """RLlib's configuration of the algorithm that the settings name; new API stack.
 
     Args:
-        ppo: what to learn with.
+        algo: what to learn with.
         ray: where to sample.
-        environment: registered name.
-        world: what the environment is built from; plain containers.
-        spaces: of every policy.
-        share_type_policy: one policy for all server types.
-        seed: of weights, sampled actions and episodes.
+        world: arguments of `_common`.
     """
-    modules = {
-        policy: RLModuleSpec(
-            module_class=SetPolicy,
-            observation_space=observations,
-            action_space=actions,
-            model_config={"hidden": list(ppo.hidden)},
-        )
-        for policy, (observations, actions) in spaces.items()
+    builders: dict[str, Callable[..., AlgorithmConfig]] = {
+        "ppo": ppo_config,
+        "appo": appo_config,
+        "impala": impala_config,
+        "dqn": dqn_config,
+        "bc": bc_config,
     }
-    config = (
-        PPOConfig()
-        .environment(environment, env_config=dict(world), disable_env_checking=True)
-        .env_runners(
-            env_runner_cls=SeededEnvRunner,
-            num_env_runners=ray.num_env_runners,
-            num_envs_per_env_runner=ray.envs_per_runner,
-            # A runner's first sample compiles the simulator, which RLlib's 60 s may be short for.
-            sample_timeout_s=SAMPLE_TIMEOUT,
-        )
-        .fault_tolerance(restart_failed_env_runners=ray.restart_failed_runners)
-        .learners(learner_class=BudgetPPOLearner)
-        .multi_agent(
-            policies=set(modules),
-            policy_mapping_fn=partial(_policy_of_agent, share_type_policy=share_type_policy),
-        )
-        .rl_module(rl_module_spec=MultiRLModuleSpec(rl_module_specs=modules))
-        .training(
-            gamma=ppo.gamma,
-            lambda_=ppo.gae_lambda,
-            lr=cosine_schedule(ppo.learning_rate),
-            entropy_coeff=[[0, ppo.entropy], [PROGRESS_STEPS, 0.0]],
-            clip_param=ppo.clip,
-            # Values are sums of rewards of any size; RLlib's default would cut their gradient.
-            vf_clip_param=math.inf,
-            use_kl_loss=True,
-            kl_coeff=0.0,
-            kl_target=ppo.kl_stop,
-            num_epochs=ppo.epochs,
-            minibatch_size=ppo.minibatch_size,
-            train_batch_size_per_learner=ppo.batch_size,
-        )
-        .callbacks(EpisodeMetrics)
-        .debugging(seed=seed, log_level="ERROR")
+    return builders[algo.name](algo, ray, **world)
+
+
+def ppo_config(ppo: PPOSettings, ray: RaySettings, **world: Any) -> PPOConfig:
+    """PPO; the sampler brings its runner, and what makes batches of its samples."""
+    config = _common(PPOConfig(), SetPolicy, ppo, ray, **world)
+    config.learners(learner_class=BudgetPPOLearner).training(
+        gamma=ppo.gamma,
+        lambda_=ppo.gae_lambda,
+        lr=cosine_schedule(ppo.learning_rate),
+        entropy_coeff=falling_schedule(ppo.entropy),
+        clip_param=ppo.clip,
+        # Values are sums of rewards of any size; RLlib's default would cut their gradient.
+        vf_clip_param=math.inf,
+        use_kl_loss=True,
+        kl_coeff=0.0,
+        kl_target=ppo.kl_stop,
+        num_epochs=ppo.epochs,
+        minibatch_size=ppo.minibatch_size,
+        train_batch_size_per_learner=ppo.batch_size,
     )
     if ppo.sampler == "fast":
         config.env_runners(env_runner_cls=BatchEnvRunner)
@@ -119,7 +109,173 @@ def ppo_config(
     return config
 
 
-def build(config: PPOConfig, checkpoint: Path | None) -> PPO:
+def impala_config(impala: IMPALASettings, ray: RaySettings, **world: Any) -> IMPALAConfig:
+    """IMPALA: runners sample while the learner learns; V-trace makes up for their older policy."""
+    config = _common(IMPALAConfig(), SetPolicy, impala, ray, **world)
+    config.learners(learner_class=BudgetIMPALALearner)
+    return _asynchronous(config, impala)
+
+
+def appo_config(appo: APPOSettings, ray: RaySettings, **world: Any) -> APPOConfig:
+    """APPO: IMPALA with PPO's clipped loss, towards a target network."""
+    config = _common(APPOConfig(), TargetSetPolicy, appo, ray, **world)
+    config.learners(learner_class=BudgetAPPOLearner).training(
+        clip_param=appo.clip,
+        num_epochs=appo.epochs,
+        # A plain queue: RLlib's circular buffer replays batches in the background, by a thread that
+        # polls 10,000 times a second, and no run repeats. `num_epochs` repeats them as well.
+        use_circular_buffer=False,
+        # RLlib counts in rounds of that buffer; these two make it batches.
+        circular_buffer_num_batches=1,
+        circular_buffer_iterations_per_batch=1,
+        target_network_update_freq=appo.target_update * appo.epochs,
+    )
+    return _asynchronous(config, appo)
+
+
+def dqn_config(dqn: DQNSettings, ray: RaySettings, **world: Any) -> DQNConfig:
+    """Double dueling DQN with a replay of every policy's own steps."""
+    epsilon = [[0, dqn.exploration], [dqn.exploration_steps, dqn.final_exploration]]
+    config = _common(DQNConfig(), SetQNetwork, dqn, ray, model={"epsilon": epsilon}, **world)
+    # Turns of each environment between two rounds of updates: few, but not so few that cutting
+    # episodes into pieces costs more than playing them.
+    config.env_runners(rollout_fragment_length=8)
+    return config.reporting(
+        min_time_s_per_iteration=0, min_sample_timesteps_per_iteration=dqn.iteration_steps
+    ).training(
+        gamma=dqn.gamma,
+        lr=dqn.learning_rate,
+        double_q=True,
+        num_atoms=1,
+        replay_buffer_config={
+            "type": "MultiAgentEpisodeReplayBuffer",
+            "capacity": dqn.replay_steps,
+        },
+        num_steps_sampled_before_learning_starts=dqn.warmup_steps,
+        target_network_update_freq=dqn.target_update_steps,
+        train_batch_size_per_learner=dqn.batch_size,
+        # RLlib counts steps replayed for each one sampled, and one runner more than there are.
+        training_intensity=dqn.updates_per_step
+        * dqn.batch_size
+        * (ray.num_env_runners or 1)
+        / (ray.num_env_runners + 1),
+    )
+
+
+def bc_config(bc: BCSettings, ray: RaySettings, **world: Any) -> CloningConfig:
+    """Behaviour cloning; runners only play what was learned, and take the likeliest actions."""
+    config = _common(CloningConfig(), SetPolicy, bc, ray, **world)
+    config.lesson = partial(
+        lesson_of, bc.teacher, bc.cloning, world["world"], world["share_type_policy"], world["seed"]
+    )
+    config.env_runners(explore=False, rollout_fragment_length="auto")
+    config.reporting(min_time_s_per_iteration=0)
+    return config.training(
+        lr=bc.cloning.learning_rate, train_batch_size_per_learner=bc.iteration_steps
+    )
+
+
+Config = TypeVar("Config", bound=AlgorithmConfig)
+
+
+def _common(
+    config: Config,
+    module: type[SetPolicy],
+    algo: AlgoSettings,
+    ray: RaySettings,
+    *,
+    environment: str,
+    world: Mapping[str, Any],
+    spaces: PolicySpaces,
+    share_type_policy: bool,
+    seed: int,
+    model: Mapping[str, Any] | None = None,
+) -> Config:
+    """What all algorithms have in common.
+
+    Args:
+        config: of RLlib, to be filled.
+        module: class of every policy.
+        algo: what to learn with.
+        ray: where to sample.
+        environment: registered name.
+        world: what the environment is built from; plain containers.
+        spaces: of every policy.
+        share_type_policy: one policy for all server types.
+        seed: of weights, sampled actions and episodes.
+        model: what the module is told besides the widths of its layers.
+    """
+    modules = {
+        policy: RLModuleSpec(
+            module_class=module,
+            observation_space=observations,
+            action_space=actions,
+            model_config={"hidden": list(algo.hidden), **(model or {})},
+        )
+        for policy, (observations, actions) in spaces.items()
+    }
+    config.environment(environment, env_config=dict(world), disable_env_checking=True)
+    config.env_runners(
+        env_runner_cls=SeededEnvRunner,
+        num_env_runners=ray.num_env_runners,
+        num_envs_per_env_runner=ray.envs_per_runner,
+        # A runner's first sample compiles the simulator, which RLlib's 60 s may be short for.
+        sample_timeout_s=SAMPLE_TIMEOUT,
+    )
+    config.fault_tolerance(restart_failed_env_runners=ray.restart_failed_runners)
+    # The learner is in this process: it has a core of its own when runners sample elsewhere.
+    config.learners(num_learners=0)
+    config.multi_agent(
+        policies=set(modules),
+        policy_mapping_fn=partial(_policy_of_agent, share_type_policy=share_type_policy),
+    )
+    config.rl_module(rl_module_spec=MultiRLModuleSpec(rl_module_specs=modules))
+    config.callbacks(EpisodeMetrics)
+    config.debugging(seed=seed, log_level="ERROR")
+    return config
+
+
+AsyncConfig = TypeVar("AsyncConfig", bound=IMPALAConfig)
+
+
+def _asynchronous(config: AsyncConfig, algo: IMPALASettings | APPOSettings) -> AsyncConfig:
+    """What IMPALA and APPO have in common."""
+    config.env_runners(rollout_fragment_length="auto")
+    config.reporting(
+        min_time_s_per_iteration=0, min_sample_timesteps_per_iteration=algo.iteration_steps
+    )
+    config.training(
+        gamma=algo.gamma,
+        lr=cosine_schedule(algo.learning_rate),
+        entropy_coeff=falling_schedule(algo.entropy),
+        # Adam is used to any scale; a clip would mix that of the values with the policy's.
+        grad_clip=None,
+        train_batch_size_per_learner=algo.batch_size,
+    )
+    # Seconds to wait for runners before looking again; RLlib's 0 would keep a core busy.
+    config.timeout_s_sampler_manager = 0.1
+    return config
+
+
+def lesson_of(
+    teacher: str,
+    cloning: CloningSettings,
+    world: Mapping[str, Any],
+    share_type_policy: bool,
+    seed: int,
+) -> Lesson:
+    """What a teacher decides in the episodes of a seed; see `demonstrate` and `Lesson`."""
+    demonstrations = demonstrate(
+        teacher,
+        cloning.decisions,
+        world,
+        policy_of=partial(policy_of, share_type_policy=share_type_policy),
+        seed=seed,
+    )
+    return Lesson(demonstrations, cloning, seed)
+
+
+def build(config: AlgorithmConfig, checkpoint: Path | None) -> Algorithm:
     """The algorithm, with the weights, optimiser state and counters of a checkpoint if given."""
     algorithm = config.build_algo()
     # Ray made this empty folder in the home directory; a run's files belong to its own.
@@ -129,14 +285,38 @@ def build(config: PPOConfig, checkpoint: Path | None) -> PPO:
     return algorithm
 
 
-def set_progress(algorithm: PPO, progress: float) -> None:
-    """Tells every learner which share (0 to 1) of the run's budget is used."""
-    algorithm.learner_group.foreach_learner(
-        partial(BudgetPPOLearner.set_progress, progress=min(1.0, progress))
-    )
+def warm_start(
+    algorithm: Algorithm,
+    algo: AlgoSettings,
+    world: Mapping[str, Any],
+    share_type_policy: bool,
+    seed: int,
+) -> dict[str, float]:
+    """Lets the policies of a new algorithm begin as `algo.warm_start` decides, if that is told.
+
+    Returns:
+        By policy the share of decisions, of those it did not learn from, that it repeats.
+    """
+    if isinstance(algo, DQNSettings | BCSettings) or algo.warm_start is None:
+        return {}
+    lesson = lesson_of(algo.warm_start, algo.cloning, world, share_type_policy, seed)
+    return start_from(algorithm, lesson, algo.cloning.learning_rate)
 
 
-def policy_weights(algorithm: PPO) -> dict[str, dict[str, np.ndarray]]:
+def set_progress(algorithm: Algorithm, progress: float) -> None:
+    """Tells every learner which share (0 to 1) of the run's budget is used.
+
+    Those of dqn and bc have no schedules over the budget.
+    """
+    algorithm.learner_group.foreach_learner(partial(_set_progress, progress=min(1.0, progress)))
+
+
+def _set_progress(learner: Learner, progress: float) -> None:
+    if hasattr(learner, "set_progress"):
+        learner.set_progress(progress)
+
+
+def policy_weights(algorithm: Algorithm) -> dict[str, dict[str, np.ndarray]]:
     """The weights of each policy's `SetPolicyNetwork`: what acting needs, no critic."""
     return {
         policy: {
@@ -155,6 +335,11 @@ def run_seed(seed: int, iteration: int) -> int:
     """
     sequence = np.random.SeedSequence(seed, spawn_key=(iteration,))
     return int(sequence.generate_state(1)[0] >> 1)
+
+
+def falling_schedule(start: float) -> list[list[float]]:
+    """A straight line from `start` to 0 over the budget."""
+    return [[0, start], [PROGRESS_STEPS, 0.0]]
 
 
 def cosine_schedule(start: float, pieces: int = 32) -> list[list[float]]:

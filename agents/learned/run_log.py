@@ -17,15 +17,20 @@ from agents.learned.callbacks import EPISODE_METRICS
 from agents.learned.checkpoint import RunState
 from env.reward import METRICS
 
-# Our names and RLlib's of what each policy's learner reports.
+# Our names of what each policy's learner reports, and RLlib's, which differ between algorithms: the
+# first that is there counts. A learner reports what it has.
 LEARNER_METRICS = {
-    "loss/{}/policy": "policy_loss",
-    "loss/{}/value": "vf_loss_unclipped",
-    "explained_variance/{}": "vf_explained_var",
-    "entropy/{}": "entropy",
-    "KL/{}": "mean_kl_loss",
-    "learning_rate/{}": "default_optimizer_learning_rate",
-    "entropy_weight/{}": "curr_entropy_coeff",
+    "loss/{}/policy": ("policy_loss", "mean_pi_loss"),
+    "loss/{}/value": ("vf_loss_unclipped", "mean_vf_loss", "vf_loss"),
+    "loss/{}/q": ("qf_loss",),
+    "loss/{}/cloning": ("cloning_loss",),
+    "agreement/{}": ("agreement",),
+    "explained_variance/{}": ("vf_explained_var",),
+    "entropy/{}": ("entropy",),
+    "KL/{}": ("mean_kl_loss",),
+    "q/{}": ("qf_mean",),
+    "learning_rate/{}": ("default_optimizer_learning_rate",),
+    "entropy_weight/{}": ("curr_entropy_coeff",),
 }
 # Seconds between lines where there is no terminal to redraw a line on.
 LINE_EVERY = 10.0
@@ -53,8 +58,8 @@ def measures_of(result: Mapping[str, Any], seconds: float) -> dict[str, float]:
     measures = {name: float(np.mean(values)) for name, values in episodes_of(result).items()}
     measures["env_steps_per_s"] = env_steps_of(result) / seconds
     for policy, learned in result.get(LEARNER_RESULTS, {}).items():
-        for name, key in LEARNER_METRICS.items():
-            if key in learned:
+        for name, keys in LEARNER_METRICS.items():
+            for key in [key for key in keys if key in learned][:1]:
                 measures[name.format(policy)] = float(learned[key])
     return measures
 

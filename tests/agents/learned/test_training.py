@@ -28,9 +28,18 @@ from env.sim.errors import InputError
 from tests.agents.learned.conftest import ray_settings
 from tests.agents.learned.toy_env import ToyEnv
 
+CLONING = {
+    "decisions": 10,
+    "held_out": 0.1,
+    "epochs": 1,
+    "batch_size": 256,
+    "learning_rate": 1e-3,
+}
 PPO_SETTINGS = {
     "name": "ppo",
     "sampler": "rllib",
+    "warm_start": None,
+    "cloning": CLONING,
     "hidden": (32, 32),
     "batch_size": 640,
     "minibatch_size": 128,

@@ -1,0 +1,304 @@
+"""Behaviour cloning: policies learn to decide as a hand-written scheduler does.
+
+`algo=bc` does nothing else; `algo.warm_start` begins the other algorithms with it. RLlib's own `BC`
+reads recorded episodes from files through Ray Data. Here a teacher is asked in this process, and
+what it does fits into memory: its decisions go to an RLlib learner as they are. The learner, the
+checkpoints and the runners are RLlib's; only its pipeline for files is left out.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from ray.rllib.algorithms.algorithm import Algorithm
+from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+from ray.rllib.core.columns import Columns
+from ray.rllib.core.learner.learner_group import LearnerGroup
+from ray.rllib.core.learner.torch.torch_learner import TorchLearner
+from ray.rllib.core.rl_module.apis import TargetNetworkAPI
+from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+from ray.rllib.execution.rollout_ops import synchronous_parallel_sample
+from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
+from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS, LEARNER_RESULTS
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from agents.baseline import make_baselines
+from agents.learned.set_policy import SetPolicy
+from agents.scheduler import Decision
+from agents.settings import CloningSettings
+from env.layouts import NO_PLACE
+from env.multi_agent import ServerlessEnv
+from env.sim.errors import InputError
+
+Columnar = dict[str, Any]
+"""Of one policy: `obs`, a dict of columns as the observation space names them, and `actions`,
+int64 (R,) or (R, 2). R rows in the order of time."""
+
+AGREEMENT = "agreement"
+CLONING_LOSS = "cloning_loss"
+
+
+def check_teacher(key: str, name: str, world: Mapping[str, Any]) -> None:
+    """Refuses a teacher that cannot be cloned, as far as its first decisions show.
+
+    Raises:
+        InputError: there is no such baseline, or it gives memory of no tier.
+    """
+    try:
+        demonstrate(name, 1, world, policy_of=str, seed=0)
+    except InputError as error:
+        raise InputError(f"{key}: {str(error).removeprefix('baselines: ')}") from None
+
+
+def demonstrate(
+    teacher: str,
+    decisions: int,
+    world: Mapping[str, Any],
+    *,
+    policy_of: Callable[[str], str],
+    seed: int,
+) -> dict[str, Columnar]:
+    """Records what a baseline decides in training episodes, as its agents would.
+
+    Args:
+        teacher: a name of conf/baseline, or the path of such a file.
+        decisions: how many, at least; the last episode is cut.
+        world: what the environment is built from.
+        policy_of: the policy of an agent.
+        seed: of the episodes and of what the teacher draws.
+
+    Returns:
+        By policy.
+
+    Raises:
+        InputError: the teacher gives a function memory that is none of the agents' tiers.
+    """
+    (scheduler,) = make_baselines([teacher])
+    environment = ServerlessEnv(world)
+    seen: dict[str, list[tuple[dict[str, np.ndarray], Any]]] = {
+        policy_of(agent): [] for agent in environment.possible_agents
+    }
+    observations, _ = environment.reset(seed=seed)
+    episode = 0
+    for _ in range(decisions):
+        env = environment.raw_env
+        assert env is not None
+        if env.decisions == 0:
+            draws = np.random.SeedSequence(seed, spawn_key=(episode,))
+            scheduler.reset(env, environment.objective, draws)
+            episode += 1
+        placement = scheduler.place(Decision(env, environment.objective))
+        try:
+            turns = environment.layout.actions_of(placement)
+        except InputError as error:
+            raise InputError(f"'{teacher}' cannot be cloned: {error}") from None
+        for actions in turns:
+            for agent, action in actions.items():
+                seen[policy_of(agent)].append((observations[agent], action))
+            observations = environment.step(actions)[0]
+        if env.done:
+            observations, _ = environment.reset()
+    environment.close()
+    return {policy: _columns(steps) for policy, steps in seen.items() if steps}
+
+
+def _columns(steps: list[tuple[dict[str, np.ndarray], Any]]) -> Columnar:
+    return {
+        Columns.OBS: {
+            part: np.stack([observation[part] for observation, _ in steps]) for part in steps[0][0]
+        },
+        Columns.ACTIONS: np.array([action for _, action in steps], np.int64),
+    }
+
+
+class Lesson:
+    """A teacher's decisions: most to learn from, the last ones held out to be judged by.
+
+    Args:
+        demonstrations: by policy.
+        settings: shares and sizes.
+        seed: of the order in which they are learned.
+    """
+
+    def __init__(
+        self, demonstrations: Mapping[str, Columnar], settings: CloningSettings, seed: int
+    ) -> None:
+        self._settings = settings
+        self._rng = np.random.default_rng(seed)
+        self._learned, self.held_out = {}, {}
+        for policy, columns in demonstrations.items():
+            rows = len(columns[Columns.ACTIONS])
+            first = rows - max(1, round(settings.held_out * rows))
+            self._learned[policy] = _rows(columns, np.arange(first))
+            self.held_out[policy] = _rows(columns, np.arange(first, rows))
+
+    def teach(self, learners: LearnerGroup) -> list[Any]:
+        """Goes through the decisions `epochs` times; returns what the learners report."""
+        reported = []
+        for _ in range(self._settings.epochs):
+            batches, steps = {}, 0
+            for policy, columns in self._learned.items():
+                rows = len(columns[Columns.ACTIONS])
+                mixed = _rows(columns, self._rng.permutation(rows))
+                batches[policy], steps = SampleBatch(mixed), max(steps, rows)
+            reported += learners.update(
+                batch=MultiAgentBatch(batches, steps),
+                minibatch_size=min(self._settings.batch_size, steps),
+                num_epochs=1,
+            )
+        return reported
+
+    def agreement(self, learners: LearnerGroup) -> dict[str, float]:
+        """Share of the decisions held out that each policy's likeliest action repeats."""
+        found: dict[str, float] = next(
+            iter(learners.foreach_learner(lambda learner: _agreement(learner, self.held_out)))
+        ).get()
+        return found
+
+
+def _agreement(learner: Any, held_out: Mapping[str, Columnar]) -> dict[str, float]:
+    found = {}
+    for policy, columns in held_out.items():
+        module = learner.module[policy].unwrapped()
+        seen = {part: torch.from_numpy(rows) for part, rows in columns[Columns.OBS].items()}
+        with torch.inference_mode():
+            logits = module.policy(seen["context"], seen["items"], seen["mask"])
+        same = torch.ones(len(logits), dtype=torch.bool)
+        actions = torch.from_numpy(columns[Columns.ACTIONS])
+        for part, chosen in _parts(logits, actions, module.policy.sizes.bids):
+            same &= (part.argmax(dim=-1) == chosen) | (chosen == NO_PLACE)
+        found[policy] = float(same.float().mean())
+    return found
+
+
+def _rows(columns: Columnar, rows: np.ndarray) -> Columnar:
+    return {
+        Columns.OBS: {part: column[rows] for part, column in columns[Columns.OBS].items()},
+        Columns.ACTIONS: columns[Columns.ACTIONS][rows],
+    }
+
+
+def _parts(logits: Tensor, actions: Tensor, bids: int) -> list[tuple[Tensor, Tensor]]:
+    """Logits and actions of each choice: of one, or of bid and place."""
+    if not bids:
+        return [(logits, actions)]
+    return [(logits[:, :bids], actions[:, 0]), (logits[:, bids:], actions[:, 1])]
+
+
+class CloningLearner(TorchLearner):
+    """Cross-entropy of the masked logits against the teacher's actions; the critic is not touched.
+
+    The place of a server type that bids 0 is left out: it does not matter.
+    """
+
+    def compute_loss_for_module(
+        self,
+        *,
+        module_id: str,
+        config: AlgorithmConfig,
+        batch: dict[str, Any],
+        fwd_out: dict[str, Tensor],
+    ) -> Tensor:
+        """Mean over the rows, in nats."""
+        bids = self.module[module_id].unwrapped().policy.sizes.bids
+        logits, actions = fwd_out[Columns.ACTION_DIST_INPUTS], batch[Columns.ACTIONS].long()
+        loss = sum(
+            (
+                cross_entropy(part, chosen, ignore_index=NO_PLACE, reduction="sum")
+                for part, chosen in _parts(logits, actions, bids)
+            ),
+            torch.zeros(()),
+        ) / len(logits)
+        self.metrics.log_value((module_id, CLONING_LOSS), loss, window=1)
+        return loss
+
+
+class CloningConfig(AlgorithmConfig):
+    """RLlib's configuration of `Cloning`; `lesson` makes what is learned."""
+
+    def __init__(self, algo_class: type | None = None) -> None:
+        super().__init__(algo_class=algo_class or Cloning)
+        self.lesson: Callable[[], Lesson] | None = None
+
+    def get_default_learner_class(self) -> type[CloningLearner]:
+        """The learner of cross-entropy."""
+        return CloningLearner
+
+    def get_default_rl_module_spec(self) -> RLModuleSpec:
+        """The policies of this project."""
+        return RLModuleSpec(module_class=SetPolicy)
+
+
+class Cloning(Algorithm):
+    """`algo=bc`: an iteration goes through the teacher's decisions, then plays to measure its J."""
+
+    @classmethod
+    def get_default_config(cls) -> CloningConfig:
+        """Of RLlib's kind."""
+        return CloningConfig()
+
+    def setup(self, config: CloningConfig) -> None:
+        """Asks the teacher."""
+        super().setup(config)
+        assert config.lesson is not None
+        self._lesson = config.lesson()
+
+    def training_step(self) -> None:
+        """Learn, judge, play."""
+        learned = self._lesson.teach(self.learner_group)
+        self.metrics.aggregate(learned, key=LEARNER_RESULTS)
+        for policy, share in self._lesson.agreement(self.learner_group).items():
+            self.metrics.log_value((LEARNER_RESULTS, policy, AGREEMENT), share, window=1)
+        self.env_runner_group.sync_weights(
+            from_worker_or_learner_group=self.learner_group, inference_only=True
+        )
+        _, played = synchronous_parallel_sample(
+            worker_set=self.env_runner_group,
+            sample_timeout_s=self.config.sample_timeout_s,
+            _uses_new_env_runners=True,
+            _return_metrics=True,
+        )
+        self.metrics.aggregate(played, key=ENV_RUNNER_RESULTS)
+
+
+def start_from(algorithm: Algorithm, lesson: Lesson, learning_rate: float) -> dict[str, float]:
+    """Gives the policies of an algorithm what they would learn from a teacher; no critic changes.
+
+    Returns:
+        The agreement by policy on the decisions held out.
+    """
+    specs = {
+        policy: RLModuleSpec(
+            module_class=SetPolicy,
+            observation_space=spec.observation_space,
+            action_space=spec.action_space,
+            model_config=spec.model_config,
+        )
+        for policy, spec in algorithm.config.rl_module_spec.rl_module_specs.items()
+    }
+    config = CloningConfig().learners(num_learners=0).training(lr=learning_rate)
+    config.multi_agent(policies=set(specs)).debugging(seed=algorithm.config.seed)
+    multi = type(algorithm.config.rl_module_spec)(rl_module_specs=specs)
+    learners = config.build_learner_group(rl_module_spec=multi)
+    lesson.teach(learners)
+    cloned, agreement = learners.get_weights(), lesson.agreement(learners)
+    learners.shutdown()
+    algorithm.learner_group.foreach_learner(lambda learner: _take_over(learner, cloned))
+    algorithm.env_runner_group.sync_weights(
+        from_worker_or_learner_group=algorithm.learner_group, inference_only=True
+    )
+    return agreement
+
+
+def _take_over(learner: Any, weights: Mapping[str, Mapping[str, np.ndarray]]) -> None:
+    for policy, arrays in weights.items():
+        module = learner.module[policy].unwrapped()
+        mine = {key: array for key, array in arrays.items() if key.startswith("policy.")}
+        module.load_state_dict(
+            {key: torch.as_tensor(array) for key, array in mine.items()}, strict=False
+        )
+        if isinstance(module, TargetNetworkAPI):
+            for source, target in module.get_target_network_pairs():
+                target.load_state_dict(source.state_dict())

@@ -1,0 +1,268 @@
+"""APPO, IMPALA and DQN on the toy: they learn, keep to the masks, resume, and fail out loud."""
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from pydantic import TypeAdapter
+from ray.rllib.algorithms.algorithm import Algorithm
+from ray.rllib.algorithms.dqn.default_dqn_rl_module import QF_PREDS
+from ray.rllib.core.columns import Columns
+
+from agents.learned.algorithms import (
+    algorithm_config,
+    build,
+    policy_spaces,
+    policy_weights,
+    set_progress,
+)
+from agents.learned.checkpoint import RunState, find_checkpoint, save_checkpoint
+from agents.learned.network import MASKED_LOGIT
+from agents.learned.q_network import SetQNetwork
+from agents.learned.run_log import env_steps_of, episodes_of, measures_of
+from agents.settings import AlgoSettings
+from tests.agents.learned.conftest import ray_settings
+from tests.agents.learned.test_training import CLONING, PPO_SETTINGS, same
+from tests.agents.learned.toy_env import ToyEnv
+
+ASYNCHRONOUS = {
+    "hidden": (32, 32),
+    "warm_start": None,
+    "cloning": CLONING,
+    "batch_size": 80,
+    "iteration_steps": 640,
+    "learning_rate": 5e-3,
+    "entropy": 1e-3,
+    "gamma": 1.0,
+}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "ppo": PPO_SETTINGS,
+    "impala": {"name": "impala", **ASYNCHRONOUS},
+    "appo": {"name": "appo", **ASYNCHRONOUS, "epochs": 2, "clip": 0.2, "target_update": 2},
+    "dqn": {
+        "name": "dqn",
+        "hidden": (32, 32),
+        "batch_size": 64,
+        "iteration_steps": 512,
+        "replay_steps": 10_000,
+        "warmup_steps": 200,
+        "updates_per_step": 0.0625,
+        "target_update_steps": 300,
+        "learning_rate": 5e-3,
+        "gamma": 0.5,
+        "exploration": 1.0,
+        "final_exploration": 0.02,
+        "exploration_steps": 1500,
+    },
+}
+# Far above what any of these tests takes, far below what a user would call hanging.
+PATIENCE = 60.0
+
+
+def make_algorithm(
+    toy: str, name: str, world: dict[str, Any], checkpoint: Path | None = None, **ray: Any
+) -> Algorithm:
+    settings: Any = TypeAdapter(AlgoSettings).validate_python(SETTINGS[name])
+    config = algorithm_config(
+        settings,
+        ray_settings(**ray),
+        environment=toy,
+        world=world,
+        spaces=policy_spaces(ToyEnv(world), True),
+        share_type_policy=True,
+        seed=5,
+    )
+    return build(config, checkpoint)
+
+
+@pytest.fixture
+def stopping() -> Iterator[Callable[[Algorithm], Algorithm]]:
+    """Stops the algorithms it is given, however a test ends."""
+    started: list[Algorithm] = []
+
+    def keep(algorithm: Algorithm) -> Algorithm:
+        started.append(algorithm)
+        return algorithm
+
+    yield keep
+    for algorithm in started:
+        algorithm.stop()
+
+
+@pytest.mark.parametrize(
+    ("name", "layout", "iterations"),
+    [
+        ("impala", "placer", 9),
+        ("impala", "server_types", 9),
+        ("appo", "hierarchical", 9),
+        ("dqn", "hierarchical", 7),
+    ],
+)
+def test_learning_improves_the_return_clearly(
+    toy: str, stopping: Any, name: str, layout: str, iterations: int
+) -> None:
+    world = {"layout": layout, "items": 5, "steps": 10}
+    algorithm = stopping(make_algorithm(toy, name, world, envs_per_runner=16))
+    before = policy_weights(algorithm)
+    means = []
+    for iteration in range(iterations):
+        set_progress(algorithm, iteration / iterations)
+        result = algorithm.train()
+        means.append(-np.mean(episodes_of(result)["J"]))
+    # As in test_training.py: 6 at best, 0 at random. An action that is masked ends the toy.
+    assert abs(means[0]) < 2.0
+    assert np.mean(means[-2:]) > 3.0
+    measures = measures_of(result, seconds=1.0)
+    loss = "q" if name == "dqn" else "policy"
+    for policy, weights in policy_weights(algorithm).items():
+        assert not same(before[policy], weights)
+        assert np.isfinite(measures[f"loss/{policy}/{loss}"])
+
+
+@pytest.mark.parametrize("name", ["impala", "appo", "dqn"])
+def test_a_resumed_run_goes_on_with_weights_and_counters(
+    toy: str, stopping: Any, tmp_path: Path, name: str
+) -> None:
+    world = {"layout": "hierarchical", "steps": 9}
+    algorithm = stopping(make_algorithm(toy, name, world))
+    result = algorithm.train()
+    save_checkpoint(algorithm, tmp_path, RunState(iteration=1), {}, keep=1)
+    weights = algorithm.learner_group.get_weights()
+    sampled = result["env_runners"]["num_env_steps_sampled_lifetime"]
+
+    resumed = stopping(make_algorithm(toy, name, world, find_checkpoint(tmp_path)))
+    assert resumed.iteration == 1
+    assert same(resumed.learner_group.get_weights(), weights)
+    acting = resumed.env_runner.module["memory"].policy.state_dict()
+    assert same({k: v.numpy() for k, v in acting.items()}, policy_weights(algorithm)["memory"])
+    result = resumed.train()
+    assert result["training_iteration"] == 2
+    assert result["env_runners"]["num_env_steps_sampled_lifetime"] > sampled
+    assert not same(resumed.learner_group.get_weights(), weights)
+
+
+@pytest.mark.parametrize("name", ["impala", "appo"])
+def test_a_runner_samples_while_the_learner_learns(toy: str, stopping: Any, name: str) -> None:
+    world = {"layout": "hierarchical", "steps": 8}
+    algorithm = stopping(make_algorithm(toy, name, world, num_env_runners=1))
+    before = algorithm.learner_group.get_weights()
+    result = algorithm.train()
+    assert env_steps_of(result) >= 640
+    assert not same(before, algorithm.learner_group.get_weights())
+
+
+def error_of(call: Callable[[], Any]) -> BaseException:
+    """What a call raises; a call that hangs is a failed test, not a hanging one."""
+    caught: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            call()
+        except BaseException as error:
+            caught.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(PATIENCE)
+    assert not thread.is_alive(), f"no answer within {PATIENCE} s"
+    assert caught, "nothing was raised"
+    return caught[0]
+
+
+def broken(*args: Any, **kwargs: Any) -> Any:
+    raise ArithmeticError("told to break")
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_learner_that_throws_ends_the_run(toy: str, stopping: Any, name: str) -> None:
+    algorithm = stopping(make_algorithm(toy, name, {"layout": "hierarchical"}))
+    algorithm.learner_group._learner._update = broken
+    error = error_of(algorithm.train)
+    assert "told to break" in f"{error} {error.__cause__}"
+
+
+@pytest.mark.parametrize("name", ["impala", "appo"])
+def test_a_learner_whose_thread_dies_ends_the_run(
+    toy: str, stopping: Any, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(threading, "excepthook", lambda told: None)
+    algorithm = stopping(make_algorithm(toy, name, {"layout": "placer"}))
+    algorithm.learner_group._learner.get_state = broken
+    assert "thread died" in str(error_of(algorithm.train))
+
+
+@pytest.mark.parametrize("runners", [0, 1])
+def test_a_crashing_environment_ends_the_run(toy: str, stopping: Any, runners: int) -> None:
+    world = {"layout": "placer", "crash": True}
+    algorithm = stopping(make_algorithm(toy, "impala", world, num_env_runners=runners))
+    error = error_of(algorithm.train)
+    assert "told to crash" in f"{error} {error.__cause__}"
+
+
+class Worthless(ToyEnv):
+    """Nothing is ever earned."""
+
+    def step(self, actions: dict[str, Any]) -> tuple[dict, dict, dict, dict, dict]:
+        observations, rewards, *rest = super().step(actions)
+        return observations, dict.fromkeys(rewards, 0.0), *rest  # type: ignore[return-value]
+
+
+def test_what_follows_a_cut_has_the_value_that_the_critic_gives(toy: str, stopping: Any) -> None:
+    """V-trace with rewards of 0 and a critic that says 1 everywhere: its targets are 1."""
+    from ray.tune.registry import register_env
+
+    register_env("Worthless-v0", lambda config: Worthless(dict(config)))
+    algorithm = stopping(make_algorithm("Worthless-v0", "impala", {"steps": 10_000}))
+    learner = algorithm.learner_group._learner
+    for parameter in learner.module["placer"].unwrapped().value.head.parameters():
+        parameter.data.fill_(float(parameter.ndim == 1))
+    learner._optimizer_lr_schedules.clear()
+    for optimizer in learner._named_optimizers.values():
+        learner._set_optimizer_lr(optimizer, lr=0.0)
+    assert algorithm.train()["learners"]["placer"]["mean_vf_loss"] == pytest.approx(0.0, abs=1e-9)
+
+
+def q_network(epsilon: float) -> tuple[SetQNetwork, dict[str, Any]]:
+    environment = ToyEnv({"layout": "placer", "choices": 3})
+    environment.reset(seed=2)
+    torch.manual_seed(0)
+    module = SetQNetwork(
+        observation_space=environment.observation_spaces["placer"],
+        action_space=environment.action_spaces["placer"],
+        model_config={"hidden": [16, 16], "epsilon": [[0, epsilon], [1, epsilon]]},
+    )
+    with torch.no_grad():
+        for parameter in module.policy.parameters():
+            parameter.normal_()
+    seen = [environment._one() for _ in range(64)]
+    random = np.random.default_rng(1)
+    for one in seen:
+        one["mask"][random.random(18) < 0.4] = 0
+        one["mask"][random.integers(0, 15)] = 1
+    batch = {key: torch.from_numpy(np.stack([one[key] for one in seen])) for key in seen[0]}
+    return module, {Columns.OBS: batch}
+
+
+def test_exploration_draws_from_what_the_mask_allows() -> None:
+    module, batch = q_network(epsilon=1.0)
+    mask = batch[Columns.OBS]["mask"]
+    drawn = torch.zeros_like(mask)
+    for _ in range(200):
+        actions = module.forward_exploration(batch, t=5)[Columns.ACTIONS]
+        drawn[torch.arange(64), actions] += 1
+    assert (drawn[mask == 0] == 0).all()
+    assert (drawn[mask == 1] > 0).float().mean() > 0.99
+
+
+def test_without_exploration_the_best_allowed_value_is_taken() -> None:
+    module, batch = q_network(epsilon=0.0)
+    mask = batch[Columns.OBS]["mask"]
+    values = module.compute_q_values(batch)[QF_PREDS]
+    assert (values[mask == 0] == MASKED_LOGIT).all()
+    assert (values[mask == 1] > MASKED_LOGIT / 2).all()
+    for forward in (module.forward_exploration, module.forward_inference):
+        assert torch.equal(forward(batch)[Columns.ACTIONS], values.argmax(dim=-1))
