@@ -64,7 +64,7 @@ def train(config: DictConfig) -> None:
         # Every Ray has a registry of its own, so in a sweep every run registers.
         register_env(ENV_NAME, ServerlessEnv)
         started = time.monotonic() - state.seconds
-        seed = run_seed(settings.seed, state.iteration)
+        seed = run_seed(settings.algo, settings.ray, settings.seed, state.iteration)
         algorithm = build(
             algorithm_config(
                 settings.algo,

@@ -115,6 +115,18 @@ def test_a_run_resumes_with_two_remote_runners(first: Path, shadowed: Path) -> N
     assert int(rows_of(resumed)[0]["env_steps"]) > int(rows_of(first)[-1]["env_steps"])
 
 
+def test_a_resumed_run_ends_as_one_that_ran_through(tmp_path: Path) -> None:
+    told = [*BRIEF, "budget.iterations=4", "checkpoint.every_minutes=1e-9", "checkpoint.keep=9"]
+    assert call(*told, folder=tmp_path).returncode == 0
+    (through,) = runs_in(tmp_path)
+    middle = through / "checkpoints" / "iteration_000002"
+    assert call(*told, f"resume={middle}", folder=tmp_path).returncode == 0
+    resumed = runs_in(tmp_path)[-1]
+    assert [row["iteration"] for row in rows_of(resumed)] == ["3", "4"]
+    for file in sorted((through / "policy").glob("*.safetensors")):
+        assert file.read_bytes() == (resumed / "policy" / file.name).read_bytes()
+
+
 def test_every_experiment_runs_for_a_moment_and_the_same_seed_repeats(
     first: Path, tmp_path: Path
 ) -> None:

@@ -235,8 +235,14 @@ def test_the_best_policy_needs_a_full_window() -> None:
 
 
 def test_every_part_of_a_run_has_its_own_seed() -> None:
-    assert run_seed(1, 0) == run_seed(1, 0)
-    assert len({run_seed(seed, part) for seed in range(3) for part in (0, 1, 20)}) == 9
+    ppo = PPOSettings.model_validate(PPO_SETTINGS)
+    ray = ray_settings()
+    seeds = {run_seed(ppo, ray, seed, part) for seed in range(3) for part in (0, 1, 20)}
+    assert len(seeds) == 9
+    assert run_seed(ppo, ray, 1, 0) == run_seed(ppo, ray, 1, 0)
+    fast = PPOSettings.model_validate(PPO_SETTINGS | {"sampler": "fast"})
+    assert run_seed(fast, ray, 5, 20) == 5
+    assert run_seed(fast, ray_settings(num_env_runners=2), 5, 20) != 5
 
 
 def test_torch_stays_on_one_thread(toy: str) -> None:
