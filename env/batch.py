@@ -14,6 +14,7 @@ import numpy as np
 
 from env.layouts import TURN_KINDS, Agent, Layout, Observation
 from env.reward import cheapest_cost, episode_metrics, potential
+from env.rollout import trace_greedy
 from env.sim.cluster import ClusterConfig
 from env.sim.errors import InputError
 from env.sim.forecast import update_finish_bounds
@@ -87,17 +88,19 @@ def sight_of(sights, env):
         sights.context[env],
         sights.critic[env],
         sights.able[env],
+        sights.trace[env],
+        sights.cursor[env],
         sights.tiers,
         sights.weights,
     )
 
 
 @compiled
-def start_all(states, sights, episodes):
+def start_all(states, sights, episodes, weights):
     """`start_decision` of every environment."""
     for env in range(len(episodes)):
         state, sight = state_of(states, episodes, env), sight_of(sights, env)
-        start_decision(state, sight, episodes[env].cheapest, True)
+        start_decision(state, sight, weights, episodes[env].cheapest, True)
 
 
 @compiled
@@ -191,11 +194,11 @@ class Batch:
         self.ended: list[Ended] = []
         self._world = world
         self._stream = (seed, worker)
-        weights = world.objective
-        self._weights = np.array([weights.time_weight, weights.cost_weight])
+        self._weights = world.objective.weights
         self._states, self._first_template = _stacked_states(world, environments)
         types, nodes = len(world.cluster.server_types), self.layout.node_count
-        sight = new_sight(self.layout.tiers, self.layout.score_weights, types, nodes)
+        functions = self._states.functions.shape[1]
+        sight = new_sight(self.layout.tiers, self.layout.score_weights, types, nodes, functions)
         self._sights = Sight._make((*_stacked(sight[:-2], environments), *sight[-2:]))
         self._episodes = np.zeros(environments, EPISODE)
         self._choices = np.zeros(environments, CHOICE)
@@ -216,7 +219,7 @@ class Batch:
         """Every environment starts the next episode of its stream, wherever it was."""
         for env in range(len(self)):
             self._start_episode(env)
-        start_all(self._states, self._sights, self._episodes)
+        start_all(self._states, self._sights, self._episodes, self._weights)
 
     def agents_of(self, turn: int) -> list[Agent]:
         """Who can act at a turn; all of them do at once, but for NODE_TURN, where one does."""
@@ -284,7 +287,7 @@ class Batch:
             metrics = episode_metrics(self.state(env), self._world.objective)
             self.ended.append(Ended(env, int(self._episodes[env]["number"]) - 1, metrics))
             self._start_episode(env)
-        start_all(self._states, self._sights, self._episodes)
+        start_all(self._states, self._sights, self._episodes, self._weights)
         return self._rewards.copy(), done
 
     def state(self, env: int) -> State:
@@ -305,16 +308,21 @@ class Batch:
     def get_state(self) -> dict[str, Any]:
         """Everything that changes, to go on exactly from here: arrays, by name."""
         stacked = {name: getattr(self._states, name).copy() for name in (*MUTABLE, "arrivals")}
-        return {"states": stacked, "episodes": self._episodes.copy()}
+        return {
+            "states": stacked,
+            "episodes": self._episodes.copy(),
+            "trace": self._sights.trace.copy(),
+        }
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Goes on from `get_state` of a batch of the same world and size."""
         for name, array in state["states"].items():
             getattr(self._states, name)[:] = array
         self._episodes[:] = state["episodes"]
+        self._sights.trace[:] = state["trace"]
         for env in range(len(self)):
             turn_to_episode(self.state(env), self._sight(env))
-        start_all(self._states, self._sights, self._episodes)
+        start_all(self._states, self._sights, self._episodes, self._weights)
 
     def _start_episode(self, env: int) -> None:
         """The next episode of the environment's stream."""
@@ -323,13 +331,23 @@ class Batch:
         workload, cluster = self._world.training_episode(seed, worker, env, int(episode["number"]))
         episode["number"] += 1
         self._load(env, workload, cluster)
-        state = self.state(env)
+        state, sight = self.state(env), self._sight(env)
+        episode["cheapest"] = cheapest = cheapest_cost(state)
+        nodes = episode["nodes"]
+        trace_greedy(
+            state,
+            sight.weights,
+            self._weights,
+            cheapest,
+            sight.candidates[0][:nodes],
+            sight.scores[0][:nodes],
+            sight.trace,
+        )
         reset(state)
         episode["kind"] = advance(state)
-        episode["cheapest"] = cheapest_cost(state)
         episode["potential"] = self._world.objective.time_weight
         update_finish_bounds(state)
-        turn_to_episode(state, self._sight(env))
+        turn_to_episode(state, sight)
 
     def _load(self, env: int, workload: EpisodeWorkload, cluster: ClusterConfig) -> None:
         """Writes the hardware and the arrivals of an episode into its records."""

@@ -25,11 +25,13 @@ from env.observation import (
     ScoreWeights,
 )
 from env.reward import Objective, cheapest_cost
+from env.rollout import Buffers, trace_greedy
 from env.schema import Strict
 from env.sim.cluster import ClusterConfig
 from env.sim.errors import InputError
 from env.sim.forecast import update_finish_bounds
 from env.sim.raw_env import RawEnv
+from env.sim.state import copy_state
 from env.turns import (
     BID_TURN,
     CHOICE,
@@ -170,19 +172,33 @@ class Layout:
         self.score_weights = config.score.by_objective(objective)
         self._blank = {name: agent.blank_observation() for name, agent in self.agents.items()}
         self._see_future = see_future
-        self._sight = new_sight(self.tiers, self.score_weights, len(counts), self.node_count)
+        self._weights = objective.weights
         self._choice = np.zeros(1, CHOICE)
 
     def reset(self, env: RawEnv) -> None:
         """Turns to a new episode."""
         self._state = env.state
         self._cheapest = cheapest_cost(env.state)
+        functions = len(env.state.functions)
+        self._sight = new_sight(
+            self.tiers, self.score_weights, len(self.type_names), self.node_count, functions
+        )
+        if self._see_future:
+            buffers = Buffers.of(env.state)
+            trace_greedy(
+                copy_state(env.state),
+                self.score_weights,
+                self._weights,
+                self._cheapest,
+                *buffers,
+                self._sight.trace,
+            )
         turn_to_episode(self._state, self._sight)
 
     def start(self) -> dict[str, Observation]:
         """Observations of the first turn of a decision."""
         update_finish_bounds(self._state)
-        start_decision(self._state, self._sight, self._cheapest, self._see_future)
+        start_decision(self._state, self._sight, self._weights, self._cheapest, self._see_future)
         self._turn = 0
         return self._observe()
 

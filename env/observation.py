@@ -86,6 +86,9 @@ CRITIC_FEATURES: Final = (
     "elapsed",  # seconds, log
     "paid",  # rent so far / all work at the cheapest price, log
     "slowdown",  # mean slowdown so far, as in the potential, log
+    "reference_to_go",  # what J still grows by from now on under the reference (env/rollout.py)
+    "reference_lead",  # potential now - that of the reference at this time
+    "reference",  # J of the reference
 )
 
 
@@ -266,8 +269,15 @@ def write_nodes(state, candidates, scores, out):
 
 
 @compiled
-def write_critic(state, cheapest, out):
-    """CRITIC_FEATURES into `out`: the future of the episode, for the value function alone."""
+def write_critic(state, cheapest, reached, reference_reached, reference, out):
+    """CRITIC_FEATURES into `out`: the future of the episode, for the value function alone.
+
+    Args:
+        cheapest: USD, see `cheapest_cost`.
+        reached: potential now.
+        reference_reached: potential of the reference at this time.
+        reference: J of the reference.
+    """
     cluster = state.cluster[0]
     count = len(state.arrivals)
     work = 0.0
@@ -291,6 +301,9 @@ def write_critic(state, cheapest, out):
     out[7] = clip(log_seconds(cluster.time))
     out[8] = clip(log_of(cluster.total_rent / cheapest))
     out[9] = clip(log_of(slowdown / count))
+    out[10] = clip(reference - reference_reached)
+    out[11] = clip(reached - reference_reached)
+    out[12] = clip(reference)
 
 
 @compiled

@@ -43,6 +43,11 @@ class Objective(Strict):
     time_weight: NotNegative
     cost_weight: NotNegative
 
+    @property
+    def weights(self) -> np.ndarray:
+        """(time_weight, cost_weight), as compiled functions take them."""
+        return np.array([self.time_weight, self.cost_weight])
+
     @model_validator(mode="after")
     def _something_counts(self) -> Self:
         if self.time_weight == self.cost_weight == 0:

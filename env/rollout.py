@@ -11,7 +11,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from env.observation import ScoreWeights, greedy_node, greedy_scores
-from env.reward import Objective, arrived_objective
+from env.reward import Objective, arrived_objective, potential
 from env.sim.errors import InputError
 from env.sim.forecast import forecast, update_finish_bounds
 from env.sim.jit import compiled
@@ -66,6 +66,43 @@ def play_greedy_episode(state, weights, candidates, scores):
     """`play_greedy` from the beginning of an episode."""
     reset(state)
     return play_greedy(state, weights, candidates, scores)
+
+
+@compiled
+def trace_greedy(state, weights, objective, cheapest, candidates, scores, trace):
+    """Plays an episode as `play_greedy_episode` and notes how its potential rises.
+
+    What the greedy rule comes to in an episode tells a critic how hard the episode is; it is the
+    reference among CRITIC_FEATURES.
+
+    Args:
+        state, weights, candidates, scores: as for `play_greedy`.
+        objective: float64 (2,), time_weight and cost_weight.
+        cheapest: USD, see `cheapest_cost`.
+        trace: out, float64 (D, 2), time and potential at every decision, in this order, then at
+            time inf J; D is above the number of functions.
+
+    Returns:
+        DONE, or a negative error code.
+    """
+    reset(state)
+    kind = advance(state)
+    row = 0
+    while kind == PLACE:
+        memory_req = state.functions[state.queue[0].index].memory_req
+        update_finish_bounds(state)
+        trace[row, 0] = state.cluster[0].time
+        trace[row, 1] = potential(state, objective[0], objective[1], cheapest)
+        row += 1
+        forecast(state, memory_req, candidates)
+        greedy_scores(state, candidates, weights, scores)
+        kind = place(state, greedy_node(candidates, scores), memory_req)
+        if kind == 0:
+            kind = advance(state)
+    update_finish_bounds(state)
+    trace[row:, 0] = INF
+    trace[row:, 1] = potential(state, objective[0], objective[1], cheapest)
+    return kind
 
 
 @compiled

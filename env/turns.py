@@ -22,6 +22,7 @@ from env.observation import (
     write_context,
     write_critic,
 )
+from env.reward import potential
 from env.sim.jit import compiled
 from env.sim.records import CANDIDATE
 
@@ -50,12 +51,16 @@ class Sight(NamedTuple):
     context: np.ndarray  # float32 (C,), CONTEXT_FEATURES
     critic: np.ndarray  # float32 (V,), CRITIC_FEATURES
     able: np.ndarray  # int64 (T,), 1: the server type has room for the function; BID_TURN
+    trace: np.ndarray  # float64 (D, 2), time and potential of the reference (env/rollout.py)
+    cursor: np.ndarray  # int64 (1,), its last row that is not after the present
     tiers: np.ndarray  # float64 (K,), ratios of memory_req
     weights: np.ndarray  # float64 (3,), of the greedy score
 
 
-def new_sight(tiers: tuple[float, ...], weights: np.ndarray, types: int, nodes: int) -> Sight:
-    """Empty buffers for up to `nodes` NUMA nodes."""
+def new_sight(
+    tiers: tuple[float, ...], weights: np.ndarray, types: int, nodes: int, functions: int
+) -> Sight:
+    """Empty buffers for up to `nodes` NUMA nodes and episodes of up to so many functions."""
     count = len(tiers)
     return Sight(
         np.zeros(types + 1, np.int64),
@@ -65,6 +70,8 @@ def new_sight(tiers: tuple[float, ...], weights: np.ndarray, types: int, nodes: 
         np.zeros(len(CONTEXT_FEATURES), np.float32),
         np.zeros(len(CRITIC_FEATURES), np.float32),
         np.zeros(types, np.int64),
+        np.zeros((functions + 1, 2)),
+        np.zeros(1, np.int64),
         np.array(tiers),
         np.array(weights),
     )
@@ -80,6 +87,7 @@ def copy(source, target):
 @compiled
 def turn_to_episode(state, sight):
     """Reads from a new episode which NUMA nodes each server type has."""
+    sight.cursor[0] = 0
     first_node = sight.first_node
     first_node[:] = 0
     for node in range(len(state.nodes)):
@@ -89,11 +97,22 @@ def turn_to_episode(state, sight):
 
 
 @compiled
-def start_decision(state, sight, cheapest, see_future):
-    """Before the first turn. Finish bounds have to be up to date (`update_finish_bounds`)."""
+def start_decision(state, sight, weights, cheapest, see_future):
+    """Before the first turn. Finish bounds have to be up to date (`update_finish_bounds`).
+
+    Args:
+        weights: float64 (2,), time_weight and cost_weight.
+        cheapest: USD, see `cheapest_cost`.
+        see_future: whether `critic` is filled; the trace of the reference has to be there.
+    """
     write_context(state, sight.context)
     if see_future:
-        write_critic(state, cheapest, sight.critic)
+        trace, cursor = sight.trace, sight.cursor
+        while trace[cursor[0] + 1, 0] <= state.cluster[0].time:
+            cursor[0] += 1
+        reached = potential(state, weights[0], weights[1], cheapest)
+        reference = trace[len(trace) - 1, 1]
+        write_critic(state, cheapest, reached, trace[cursor[0], 1], reference, sight.critic)
 
 
 @compiled

@@ -190,7 +190,7 @@ class BatchEnvRunner(MultiAgentEnvRunner):
                 race = torch.empty_like(logs).exponential_(generator=self._random)
                 actions = (logs.exp() / race).argmax(dim=1, keepdim=True)
             else:
-                actions = logs.argmax(dim=1, keepdim=True)
+                actions = part.argmax(dim=1, keepdim=True)
             chosen.append(actions)
             logp += logs.gather(1, actions).squeeze(1)
         actions = torch.cat(chosen, dim=1) if bids else chosen[0].squeeze(1)

@@ -74,17 +74,19 @@ class SetPolicyNetwork(nn.Module):
 
 
 class SetValueNetwork(nn.Module):
-    """Value of an observation, from the context, the pooled items and the critic's features."""
+    """Value of an observation, from the context, the embedded and pooled items and the future."""
 
     def __init__(self, sizes: PolicySizes, critic: int) -> None:
         super().__init__()
+        first, *_, width = sizes.hidden
         self.bids = sizes.bids
-        self.body = mlp([sizes.context + 2 * sizes.item + critic, *sizes.hidden])
-        self.head = nn.Linear(sizes.hidden[-1], 1)
+        self.embed = mlp([sizes.item, first // 2])
+        self.body = mlp([sizes.context + 2 * (first // 2) + critic, *sizes.hidden])
+        self.head = nn.Linear(width, 1)
 
     def forward(self, context: Tensor, items: Tensor, mask: Tensor, critic: Tensor) -> Tensor:
         """Values (N,). Arguments as for the policy network, and critic: (N, V)."""
-        pooled = pool(items, present_items(mask, items, self.bids))
+        pooled = pool(self.embed(items), present_items(mask, items, self.bids))
         values: Tensor = self.head(self.body(torch.cat([context, pooled, critic], dim=-1)))
         return values.squeeze(-1)
 
