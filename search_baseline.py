@@ -87,9 +87,9 @@ def search(config: DictConfig) -> None:
 def baseline_file(found: Found, command: str) -> str:
     """A file as those of conf/baseline."""
     return (
-        f"# Weights found by `{command}`: {found.tried} weights on up to\n"
-        f"# {found.searched} training episodes; on as many others J is {found.j.mean:.3f}, and "
-        f"{found.untuned.mean:.3f} with the untuned weights.\n"
+        f"# Weights found by\n#   {command}\n"
+        f"# {found.tried} weights were tried on up to {found.searched} training episodes.\n"
+        f"# On as many others J is {found.j.mean:.3f}, and {found.untuned.mean:.3f} untuned.\n"
         "order: {name: submission}\n"
         f"placement: {{name: greedy_objective, weights: {{{shown(found.weights)}}}}}  # no unit\n"
         "memory: {name: required}\n"

@@ -144,7 +144,10 @@ def world_of(settings: TrainSettings) -> dict[str, Any]:
     told = settings.model_dump(mode="json")
     workflow = validated(WorkflowConfig, told["workflow"], "workflow").with_absolute_paths()
     return {
-        **{key: told[key] for key in ("cluster", "workload", "agents", "objective", "seed")},
+        **{
+            key: told[key]
+            for key in ("cluster", "workload", "agents", "objective", "variation", "seed")
+        },
         "workflow": workflow.model_dump(mode="json", by_alias=True),
     }
 

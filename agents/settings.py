@@ -7,6 +7,7 @@ from pydantic import Field, field_validator, model_validator
 from env.layouts import AgentsConfig
 from env.reward import Objective
 from env.schema import Strict
+from env.variation import Variation
 
 Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
@@ -209,6 +210,7 @@ class TrainSettings(Strict):
     cluster: dict[str, Any]
     workflow: dict[str, Any]
     workload: dict[str, Any]
+    variation: Variation
 
     @model_validator(mode="after")
     def _actions(self) -> Self:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import torch
 from ray.rllib.connectors.connector_v2 import ConnectorV2
@@ -27,9 +28,16 @@ class ChunksToBatch(ConnectorV2):
     `loss_mask`, as in batches that RLlib makes of episodes.
     """
 
-    def __init__(self, gamma: float, gae_lambda: float) -> None:
-        """Args: the discount, and lambda of generalised advantage estimation."""
-        super().__init__()
+    def __init__(
+        self,
+        input_observation_space: gym.Space[Any] | None = None,
+        input_action_space: gym.Space[Any] | None = None,
+        *,
+        gamma: float,
+        gae_lambda: float,
+    ) -> None:
+        """Args: what RLlib hands every connector; discount; lambda of the estimation."""
+        super().__init__(input_observation_space, input_action_space)
         self.gamma = gamma
         self.gae_lambda = gae_lambda
 

@@ -9,10 +9,13 @@ from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import linear
 
 # Far below every real logit, so that its probability is exactly 0, and finite, so that entropy and
 # KL divergence stay finite.
 MASKED_LOGIT = -1e9
+# Farther from 0 than any feature, and finite, so that 0 times it is 0.
+FAR = 1e30
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ class SetPolicyNetwork(nn.Module):
         self.sizes = sizes
         self.embed = mlp([sizes.context + sizes.item, *sizes.hidden])
         self.score = nn.Sequential(
-            nn.Linear(3 * width, width), nn.ReLU(), small_linear(width, sizes.choices)
+            nn.Linear(3 * width, width), nn.ReLU(inplace=True), small_linear(width, sizes.choices)
         )
         if sizes.bids:
             self.bid = small_linear(2 * width, sizes.bids)
@@ -59,10 +62,12 @@ class SetPolicyNetwork(nn.Module):
         Returns:
             (N, B + M*K) logits; what the mask forbids has `MASKED_LOGIT`.
         """
-        embedded = self.embed(torch.cat([items, beside(context, items)], dim=-1))  # (N, M, H)
-        pooled = pool(embedded, present_items(mask, items, self.sizes.bids))  # (N, 2H)
-        scores: Tensor = self.score(torch.cat([embedded, beside(pooled, items)], dim=-1))
-        logits = scores.flatten(1)
+        rows = items.shape[:2]
+        embedded = along(self.embed, items, context)  # (N*M, H)
+        present = present_items(mask, items, self.sizes.bids)
+        pooled = pool(embedded.unflatten(0, rows), present)  # (N, 2H)
+        scores = along(self.score, embedded.unflatten(0, rows), pooled)  # (N*M, K)
+        logits = scores.view(len(items), -1)
         if self.sizes.bids:
             logits = torch.cat([self.bid(pooled), logits], dim=-1)
         return logits.masked_fill(mask < 0.5, MASKED_LOGIT)
@@ -85,31 +90,49 @@ class SetValueNetwork(nn.Module):
 
 
 def present_items(mask: Tensor, items: Tensor, bids: int) -> Tensor:
-    """(N, M) bool: items with a choice that is allowed. The others may be padding."""
-    allowed = mask[:, bids:] > 0.5
-    return allowed.reshape(len(items), items.shape[1], -1).any(dim=-1)
+    """(N, M) 1 for items with a choice that is allowed, 0 for the others: maybe padding."""
+    return mask[:, bids:].reshape(*items.shape[:2], -1).amax(dim=-1)
 
 
 def pool(items: Tensor, present: Tensor) -> Tensor:
     """Mean and maximum over the present items (N, M, H) -> (N, 2H); zeros where there is none."""
-    keep = present.unsqueeze(-1)
-    count = keep.sum(dim=1).clamp(min=1)
-    mean = items.masked_fill(~keep, 0.0).sum(dim=1) / count
-    highest = items.masked_fill(~keep, -torch.inf).amax(dim=1)
-    highest = highest.masked_fill(~present.any(dim=1, keepdim=True), 0.0)
-    return torch.cat([mean, highest], dim=-1)
+    count = present.sum(dim=1, keepdim=True)
+    share = present / count.clamp(min=1)
+    mean = torch.bmm(share.unsqueeze(1), items).squeeze(1)
+    highest = (items + ((present - 1) * FAR).unsqueeze(-1)).amax(dim=1)
+    return torch.cat([mean, highest * count.clamp(max=1)], dim=-1)
 
 
-def beside(vector: Tensor, items: Tensor) -> Tensor:
-    """Repeats (N, H) for each of the M items: (N, M, H), without copying."""
-    return vector.unsqueeze(1).expand(-1, items.shape[1], -1)
+def along(layers: nn.Sequential, items: Tensor, row: Tensor) -> Tensor:
+    """Runs layers over every item and, beside it, what its row has for all of them.
+
+    The same as layers(cat([items, row repeated])), but the row's part of the first layer is
+    computed once, and nothing is copied. From there on the rows are flat: layers that work in
+    place then need no copy for the gradient.
+
+    Args:
+        layers: the first is linear.
+        items: (N, M, I).
+        row: (N, R).
+
+    Returns:
+        (N*M, outputs of the last layer).
+    """
+    first, *others = layers
+    assert isinstance(first, nn.Linear)
+    of_item, of_row = first.weight.split([items.shape[-1], row.shape[-1]], dim=1)
+    hidden = linear(items, of_item) + linear(row, of_row, first.bias).unsqueeze(1)
+    hidden = hidden.flatten(0, 1)
+    for layer in others:
+        hidden = layer(hidden)
+    return hidden
 
 
 def mlp(widths: Sequence[int]) -> nn.Sequential:
     """Linear layers, each followed by ReLU."""
     layers: list[nn.Module] = []
     for inputs, outputs in pairwise(widths):
-        layers += [nn.Linear(inputs, outputs), nn.ReLU()]
+        layers += [nn.Linear(inputs, outputs), nn.ReLU(inplace=True)]
     return nn.Sequential(*layers)
 
 

@@ -1,5 +1,7 @@
 """Compiled play against the same decisions taken one by one from Python."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -13,8 +15,8 @@ from env.sim.raw_env import RawEnv
 from env.sim.records import MUTABLE
 from tests.env.sim.test_forecast import random_decision, random_env
 
-WEIGHTS = ScoreWeights(finish=0.05, delay=1.0, rent=0.15)
-"""Of the baseline `greedy_objective_tuned`."""
+GREEDY: Any = make_baselines(["greedy_objective_tuned"])[0]
+WEIGHTS: ScoreWeights = GREEDY._config.placement.weights
 OBJECTIVE = Objective(time_weight=1.0, cost_weight=0.5)
 
 
@@ -30,8 +32,7 @@ def middle(seed: int) -> RawEnv:
 
 def play_slowly(env: RawEnv) -> None:
     """The rest of the episode by the baseline, a decision at a time."""
-    (greedy,) = make_baselines(["greedy_objective_tuned"])
-    play(env, greedy, OBJECTIVE, np.random.SeedSequence(0))
+    play(env, GREEDY, OBJECTIVE, np.random.SeedSequence(0))
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -19,7 +19,7 @@ def to_chunk(episodes: Sequence[MultiAgentEpisode]) -> Chunk:
                 parts[agent.module_id].append(_steps(agent, number))
     return Chunk(
         {policy: Steps.joined(each) for policy, each in parts.items()},
-        env_steps=sum(map(len, episodes)),
+        steps=sum(map(len, episodes)),
     )
 
 

@@ -45,7 +45,9 @@ def test_value_targets_are_those_of_the_stock_connectors(toy: str, layout: str) 
     assert {ENDED, OPEN} < kinds
     for episodes in samples:
         chunk = to_chunk(episodes)
-        ours = ChunksToBatch(GAMMA, LAMBDA)(rl_module=learner.module, episodes=[chunk])
+        ours = ChunksToBatch(gamma=GAMMA, gae_lambda=LAMBDA)(
+            rl_module=learner.module, episodes=[chunk]
+        )
         stock = learner._learner_connector(
             rl_module=learner.module, batch={}, episodes=copy.deepcopy(episodes), shared_data={}
         )

@@ -62,7 +62,7 @@ def test_sharing_out_loses_no_row_and_keeps_what_follows(
 
 
 def test_a_cut_is_between_environments() -> None:
-    chunk = Chunk({"placer": make_steps([0, 1, 2, 3], 1)}, env_steps=40)
+    chunk = Chunk({"placer": make_steps([0, 1, 2, 3], 1)}, steps=40)
     first, rest = chunk[:12], chunk.slice(slice(12, None), len_lookback_buffer=0)
     assert (len(first), len(rest)) == (12, 28)
     assert set(first.modules["placer"].environment) == {0}
@@ -79,5 +79,5 @@ def test_joined_rows_keep_what_follows() -> None:
 
 
 def test_ray_takes_a_chunk_for_one_episode() -> None:
-    chunk = Chunk({"placer": make_steps([0], 1)}, env_steps=10)
+    chunk = Chunk({"placer": make_steps([0], 1)}, steps=10)
     assert tree.flatten([[chunk], [chunk, chunk]]) == [chunk, chunk, chunk]

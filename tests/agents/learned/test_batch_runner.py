@@ -1,0 +1,188 @@
+"""The fast runner: what RLlib expects of a runner, and columns that tell what happened."""
+
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+import pytest
+from ray.rllib.algorithms.ppo import PPOConfig
+
+from agents.learned.algorithms import policy_spaces, ppo_config
+from agents.learned.batch_runner import BatchEnvRunner
+from agents.learned.callbacks import EPISODE_METRICS
+from agents.learned.chunk import ENDED, OPEN
+from agents.settings import PPOSettings
+from env.multi_agent import ENV_NAME, ServerlessEnv
+from tests.agents.learned.conftest import ray_settings
+from tests.agents.learned.test_training import PPO_SETTINGS
+from tests.env.worlds import LAYOUTS, TINY, world
+
+ENVIRONMENTS = 4
+
+
+def config_of(layout: str, *, shared: bool = True, seed: int = 3, **ray: Any) -> PPOConfig:
+    config = world(*TINY, f"agents={layout}", seed=seed)
+    if layout != "placer":
+        config["agents"] = {**config["agents"], "share_type_policy": shared}
+    return ppo_config(
+        PPOSettings.model_validate(PPO_SETTINGS | {"sampler": "fast", "batch_size": 480}),
+        ray_settings(envs_per_runner=ENVIRONMENTS, **ray),
+        environment=ENV_NAME,
+        world=config,
+        spaces=policy_spaces(ServerlessEnv(config), shared),
+        share_type_policy=shared,
+        seed=seed,
+    )
+
+
+def runner_of(layout: str, worker: int = 0, **given: Any) -> BatchEnvRunner:
+    return BatchEnvRunner(config=config_of(layout, **given), worker_index=worker)
+
+
+def episodes_of(runner: BatchEnvRunner) -> dict[str, list[float]]:
+    metrics = runner.get_metrics()[EPISODE_METRICS]
+    return {name: list(stats.peek()) for name, stats in metrics.items()}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_rewards_of_whole_episodes_add_up_to_j(layout: str) -> None:
+    runner = runner_of(layout)
+    (*_, chunk) = runner.sample(num_timesteps=3000)
+    costs = sorted(episodes_of(runner)["J"])
+    found = defaultdict(list)
+    for policy, steps in chunk.modules.items():
+        earned = steps.rewards.copy()
+        for row in range(len(steps) - 1, -1, -1):
+            if steps.following[row] >= 0:
+                earned[row] += earned[steps.following[row]]
+        ends = np.zeros(len(steps), bool)  # rows whose life ends within the chunk
+        for row in range(len(steps) - 1, -1, -1):
+            follower = steps.following[row]
+            ends[row] = follower == ENDED or (follower >= 0 and ends[follower])
+        first = np.ones(len(steps), bool)
+        first[steps.following[steps.following >= 0]] = False
+        found[policy] = sorted(1.0 - earned[first & ends])
+    assert len(costs) > ENVIRONMENTS
+    for policy in ("placer", "memory"):
+        if policy in found:  # they act at the first decision and so earn all of it
+            assert found[policy] == pytest.approx(costs)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_what_is_open_comes_again_with_all_it_earned(layout: str) -> None:
+    """Cut into small chunks, the same steps have the same rewards as in one large chunk."""
+    whole = runner_of(layout).sample(num_timesteps=1200)[0]
+    runner = runner_of(layout)
+    parts = [runner.sample(num_timesteps=120)[0] for _ in range(10)]
+    assert whole.steps == sum(part.steps for part in parts)
+    for policy, steps in whole.modules.items():
+        trained = [part.modules[policy] for part in parts]
+        found = np.concatenate([part.rewards[part.following != OPEN] for part in trained])
+        wanted = steps.rewards[steps.following != OPEN]
+        assert sorted(found) == pytest.approx(sorted(wanted))
+        last = trained[-1]
+        assert sorted(last.rewards[last.following == OPEN]) == pytest.approx(
+            sorted(steps.rewards[steps.following == OPEN])
+        )
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("layout", ["hierarchical", "server_types"])
+def test_every_policy_gets_the_steps_of_its_own_agents(layout: str, shared: bool) -> None:
+    runner = runner_of(layout, shared=shared)
+    chunk = runner.sample(num_timesteps=240)[0]
+    servers = {"server"} if shared else {"server_small", "server_large"}
+    others = {"memory", "placer"} if layout == "hierarchical" else set()
+    assert set(chunk.modules) == servers | others
+    decisions = 240 // (3 if layout == "hierarchical" else 1)
+    acting = 1 if layout == "hierarchical" else 2
+    assert sum(len(chunk.modules[policy]) for policy in servers) == decisions * acting
+    for steps in chunk.modules.values():
+        assert (steps.action_logp <= 0).all()
+        assert np.isfinite(steps.action_logp).all()
+
+
+def test_sampling_by_episodes_counts_each_environments_first_ones() -> None:
+    runner = runner_of("placer")
+    chunks = runner.sample(num_episodes=6)
+    assert len(episodes_of(runner)["J"]) == 6
+    assert sum(chunk.env_steps() for chunk in chunks) >= 6 * 10
+    runner.sample(num_timesteps=40)
+    assert runner.get_metrics()["num_env_steps_sampled"].peek() == 40
+
+
+def test_without_exploring_the_likeliest_action_is_taken() -> None:
+    runner = runner_of("placer")
+    steps = runner.sample(num_timesteps=200, explore=False)[0].modules["placer"]
+    chosen = np.take_along_axis(steps.action_dist_inputs, steps.actions[:, None], axis=1)
+    assert (chosen[:, 0] == steps.action_dist_inputs.max(axis=1)).all()
+    explored = runner.sample(num_timesteps=200, explore=True)[0].modules["placer"]
+    chosen = np.take_along_axis(explored.action_dist_inputs, explored.actions[:, None], axis=1)
+    assert (chosen[:, 0] < explored.action_dist_inputs.max(axis=1)).any()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_sampling_goes_on_exactly_from_the_state(layout: str) -> None:
+    runner, other = runner_of(layout), runner_of(layout)
+    runner.sample(num_timesteps=300)
+    state = runner.get_state()
+    wanted = runner.sample(num_timesteps=300)[0]
+    other.set_state(state)
+    found = other.sample(num_timesteps=300)[0]
+    for policy, steps in wanted.modules.items():
+        for name in ("actions", "action_logp", "rewards", "following"):
+            assert np.array_equal(getattr(steps, name), getattr(found.modules[policy], name))
+
+
+def test_another_runners_state_leaves_the_own_episodes_alone() -> None:
+    first, second = runner_of("placer", worker=1), runner_of("placer", worker=2)
+    before = second.batch.get_state()["states"]["cluster"].copy()
+    second.set_state(first.get_state())
+    assert np.array_equal(second.batch.get_state()["states"]["cluster"], before)
+    first_times, second_times = (
+        runner.batch.get_state()["states"]["arrivals"]["time"] for runner in (first, second)
+    )
+    assert not np.array_equal(first_times, second_times)
+
+
+def test_rllib_evaluates_trains_and_samples_remotely(toy: str) -> None:
+    config = config_of("hierarchical", num_env_runners=2)
+    algorithm = config.evaluation(
+        evaluation_num_env_runners=0, evaluation_duration=5, evaluation_interval=None
+    ).build_algo()
+    try:
+        result = algorithm.train()
+        assert result["env_runners"]["num_env_steps_sampled"] >= 480
+        assert {"memory", "placer", "server"} <= set(result["learners"])
+        evaluated = algorithm.evaluate()["env_runners"]
+        assert len(evaluated[EPISODE_METRICS]["J"]) == 5
+        times = algorithm.env_runner_group.foreach_env_runner(
+            lambda runner: runner.batch.get_state()["states"]["arrivals"]["time"].tolist(),
+            local_env_runner=False,
+        )
+        assert times[0] != times[1]
+    finally:
+        algorithm.stop()
+
+
+def test_a_resumed_run_has_the_weights_of_one_that_ran_through(toy: str, tmp_path: Any) -> None:
+    def weights(algorithm: Any) -> dict[str, dict[str, np.ndarray]]:
+        return algorithm.learner_group.get_weights()
+
+    through = config_of("hierarchical").build_algo()
+    for _ in range(2):
+        through.train()
+    through.save_to_path(str(tmp_path / "checkpoint"))
+    for _ in range(2):
+        through.train()
+    wanted = weights(through)
+    through.stop()
+    resumed = config_of("hierarchical").build_algo()
+    resumed.restore_from_path(str(tmp_path / "checkpoint"))
+    for _ in range(2):
+        resumed.train()
+    found = weights(resumed)
+    resumed.stop()
+    for policy, arrays in wanted.items():
+        for name, array in arrays.items():
+            np.testing.assert_array_equal(array, found[policy][name])

@@ -1,0 +1,158 @@
+"""The learner takes RLlib's own gradient step, repeats itself exactly, and shares out its work."""
+
+import copy
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from ray.rllib.algorithms.ppo import PPOConfig
+from ray.rllib.algorithms.ppo.torch.ppo_torch_learner import PPOTorchLearner
+from ray.rllib.core.learner.learner import Learner
+from ray.rllib.core.learner.learner_group import LearnerGroup
+
+from agents.learned.advantages import ChunksToBatch
+from agents.learned.algorithms import policy_spaces, ppo_config
+from agents.learned.chunk import Chunk, Steps
+from agents.learned.learner import BudgetPPOLearner
+from agents.settings import PPOSettings
+from tests.agents.learned.conftest import ray_settings
+from tests.agents.learned.episodes import to_chunk
+from tests.agents.learned.test_training import PPO_SETTINGS, make_algorithm, same
+from tests.agents.learned.toy_env import ToyEnv
+
+
+def make_config(toy: str, layout: str, **ppo: Any) -> PPOConfig:
+    world = {"layout": layout}
+    config = ppo_config(
+        PPOSettings.model_validate(PPO_SETTINGS | {"kl_stop": 10.0} | ppo),
+        ray_settings(),
+        environment=toy,
+        world=world,
+        spaces=policy_spaces(ToyEnv(world), True),
+        share_type_policy=True,
+        seed=5,
+    )
+    connector = partial(ChunksToBatch, gamma=1.0, gae_lambda=0.95)
+    return config.learners(
+        add_default_connectors_to_learner_pipeline=False, learner_connector=connector
+    )
+
+
+def make_learner(
+    config: PPOConfig, kind: type[Learner] = BudgetPPOLearner, state: Any = None
+) -> Learner:
+    learner = kind(config=config, module_spec=config.rl_module_spec)
+    learner.build()
+    if state is not None:
+        learner.set_state(state)
+    return learner
+
+
+def sampled(toy: str, layout: str) -> Chunk:
+    algorithm = make_algorithm(toy, {"layout": layout})
+    chunk = to_chunk(algorithm.env_runner.sample())
+    algorithm.stop()
+    return chunk
+
+
+def weights_of(learner: Learner) -> dict[str, Any]:
+    return state_of(learner)["rl_module"]
+
+
+def state_of(learner: Learner) -> dict[str, Any]:
+    """A copy: RLlib's state shares its memory with the weights."""
+    return copy.deepcopy(learner.get_state())
+
+
+@pytest.mark.parametrize("layout", ["hierarchical", "server_types"])
+def test_a_full_batch_step_is_the_one_of_rllibs_learner(toy: str, layout: str) -> None:
+    config = make_config(toy, layout, epochs=1, entropy=0.1, batch_size=4096, minibatch_size=4096)
+    chunk = sampled(toy, layout)
+    ours = make_learner(config)
+    before = weights_of(ours)
+    stock = make_learner(config, PPOTorchLearner, {"rl_module": before})
+    results = []
+    for learner, size in ((ours, 4096), (stock, None)):
+        learner.update(episodes=[chunk], timesteps={}, num_epochs=1, minibatch_size=size)
+        results.append(learner.update(episodes=[chunk], timesteps={}, minibatch_size=size))
+    assert not same(before, weights_of(ours))
+    assert_close(weights_of(ours), weights_of(stock))
+    for policy in before:
+        found, known = (each[policy] for each in results)
+        for key in known.keys() & {
+            "total_loss",
+            "policy_loss",
+            "vf_loss",
+            "vf_loss_unclipped",
+            "vf_explained_var",
+            "entropy",
+            "mean_kl_loss",
+            "curr_entropy_coeff",
+            "default_optimizer_learning_rate",
+        }:
+            assert float(found[key].peek()) == pytest.approx(
+                float(known[key].peek()), rel=1e-4, abs=1e-5
+            ), key
+
+
+def test_a_restored_learner_goes_on_exactly(toy: str) -> None:
+    config = make_config(toy, "hierarchical", minibatch_size=32)
+    chunk = sampled(toy, "hierarchical")
+    learner = make_learner(config)
+    learner.update(episodes=[chunk], timesteps={})
+    state = state_of(learner)
+    restored = make_learner(config, state=state)
+    fresh = make_learner(config, state={"rl_module": state["rl_module"]})
+    for each in (learner, restored, fresh):
+        each.update(episodes=[chunk], timesteps={})
+    assert same(weights_of(restored), weights_of(learner))
+    assert same(state_of(restored)["shuffle"], state_of(learner)["shuffle"])
+    assert not same(weights_of(fresh), weights_of(learner))
+
+
+def test_a_loss_that_is_not_finite_ends_the_run(toy: str) -> None:
+    chunk = sampled(toy, "placer")
+    chunk.modules["placer"].rewards[3] = np.nan
+    with pytest.raises(FloatingPointError, match="placer"):
+        make_learner(make_config(toy, "placer")).update(episodes=[chunk], timesteps={})
+
+
+def test_two_learners_take_the_step_of_one(toy: str) -> None:
+    """Two equal halves, so that each learner sees what one learner would see of the whole."""
+    config = make_config(toy, "hierarchical", epochs=2, batch_size=4096, minibatch_size=4096)
+    half = sampled(toy, "hierarchical")
+    moved = {
+        policy: Steps.joined([steps, shifted(steps)]) for policy, steps in half.modules.items()
+    }
+    one = make_learner(config)
+    start = {"learner": {"rl_module": weights_of(one)}}
+    one.update(episodes=[half], timesteps={})
+
+    group = LearnerGroup(
+        config=config.copy(copy_frozen=False).learners(num_learners=2),
+        module_spec=config.rl_module_spec,
+    )
+    group.set_state(start)
+    group.update(episodes=[Chunk(moved, 2 * half.env_steps)], timesteps={}, minibatch_size=4096)
+    first, second = (each.get() for each in group.foreach_learner(weights_of))
+    group.shutdown()
+    assert same(first, second)
+    assert_close(first, weights_of(one))
+
+
+def assert_close(found: dict[str, Any], expected: dict[str, Any]) -> None:
+    """Weights that differ by less than a hundredth of one gradient step (3e-3)."""
+    for policy, weights in expected.items():
+        for name, array in weights.items():
+            # With one choice an item, this bias moves all logits alike: its gradient is nothing
+            # but rounding, which Adam makes steps of.
+            if not name.endswith("score.2.bias"):
+                np.testing.assert_allclose(found[policy][name], array, atol=3e-5, err_msg=name)
+
+
+def shifted(steps: Steps) -> Steps:
+    """The same steps in other environments."""
+    columns = dict(vars(steps))
+    columns["environment"] = steps.environment + 1000
+    return Steps(**columns)

@@ -1,0 +1,111 @@
+"""`python search_baseline.py` as users run it: weights, a file evaluate.py takes, bad input."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agents.baseline import make_baselines
+from agents.command import run
+from agents.weight_search import UNTUNED, Found, SearchSettings, WeightSearch
+from env.reward import Objective
+from env.schema import validated
+from env.sim.episode_file import cluster_from_config
+from env.workloads.generator import WorkloadConfig, WorkloadGenerator
+from env.workloads.templates import WorkflowConfig
+from search_baseline import FILE, check, search
+from tests.env.worlds import TINY, world
+
+# Rent counts so little that the untuned weights save too much of it.
+CROWDED = [*TINY, "workload.arrivals.workflows=[8,10]", "objective.cost_weight=0.003"]
+SETTINGS = SearchSettings(
+    candidates=16, episodes=16, rounds=3, finish=(0.001, 10.0), rent=(0.001, 10.0)
+)
+
+
+def searched(seed: int, tell: Callable[[int], None] = lambda played: None) -> Found:
+    """A search in that world."""
+    config = world(*CROWDED)
+    cluster = cluster_from_config(config["cluster"], "cluster")
+    generator = WorkloadGenerator(
+        validated(WorkflowConfig, config["workflow"], "workflow"),
+        validated(WorkloadConfig, config["workload"], "workload"),
+        cluster.single_core_speed,
+    )
+    objective = validated(Objective, config["objective"], "objective")
+    return WeightSearch(cluster, generator, objective, SETTINGS, seed, tell).run()
+
+
+def test_it_beats_the_untuned_weights_and_repeats() -> None:
+    told: list[int] = []
+    found = searched(0, told.append)
+    assert found.difference.ci_high < 0
+    assert found.difference.mean == pytest.approx(found.j.mean - found.untuned.mean)
+    assert found.weights.delay == 1 and found.weights != UNTUNED
+    # 16 weights, then 4 new ones near 4 of them, then 2 near 2.
+    assert (found.tried, found.searched) == (22, 64)
+    # 16 on 16; 4 on 16 more and 4 on 32; 2 on 32 more and 2 on 64; 2 on 64 others.
+    played = 256 + 4 * 16 + 4 * 32 + 2 * 32 + 2 * 64 + 2 * 64
+    assert found.played == told[-1] == SETTINGS.plays == played
+    assert searched(0) == found
+    assert searched(1).weights != found.weights
+
+
+Command = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Command:
+    """Runs the command in `tmp_path`: exit code, what it printed, and on standard error."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONHASHSEED", "0")
+
+    def call(*overrides: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["search_baseline.py", *overrides])
+        code = 0
+        try:
+            run(search, "search_baseline", check)
+        except SystemExit as left:
+            code = int(left.code or 0)
+        return code, *capsys.readouterr()
+
+    return call
+
+
+def test_the_command_leaves_a_baseline(command: Command, tmp_path: Path) -> None:
+    code, out, err = command(
+        *CROWDED, "search.candidates=8", "search.episodes=4", "search.rounds=2"
+    )
+    assert (code, err) == (0, "")
+    (file,) = tmp_path.glob(f"outputs/*/*/{FILE}")
+    assert f"baseline: {file}" in out
+    text = file.read_text()
+    assert "objective.cost_weight=0.003" in text.splitlines()[1]
+    weights = text.split("weights: {")[1].split("}")[0]
+    assert f"  {weights}" in out
+    (scheduler,) = make_baselines([str(file)])
+    assert (scheduler.name, scheduler.kind) == (file.stem, "baseline")
+
+
+BAD = {
+    "a key": (["search.candidtes=3"], "did you mean 'search.candidates'?"),
+    "a range": (["search.rent=[2,1]"], "rent is [least, most], found [2.0, 1.0]"),
+    "a weight of 0": (["search.finish=[0,1]"], "search.finish"),
+    "rounds": (["search.candidates=32"], "6 rounds need 64, found 32"),
+    "episodes": (["search.episodes=0"], "search.episodes"),
+    "a seed": (["seed=-1"], "seed"),
+    "an option": (["objective=speed"], "objective=speed: unknown option"),
+    "free servers": (["cluster.server_types.large.hourly_rate=0"], "more than 0 is needed"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_gets_one_line(case: str, command: Command, tmp_path: Path) -> None:
+    overrides, says = BAD[case]
+    code, out, err = command(*TINY, *overrides)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert says in err
+    assert list(tmp_path.iterdir()) == []
