@@ -104,7 +104,7 @@ def ppo_config(ppo: PPOSettings, ray: RaySettings, **world: Any) -> PPOConfig:
         config.env_runners(env_runner_cls=BatchEnvRunner)
         config.learners(
             add_default_connectors_to_learner_pipeline=False,
-            learner_connector=lambda *spaces: ChunksToBatch(ppo.gamma, ppo.gae_lambda),
+            learner_connector=partial(ChunksToBatch, gamma=ppo.gamma, gae_lambda=ppo.gae_lambda),
         )
     return config
 
