@@ -150,7 +150,7 @@ def critics_of(algorithm: Algorithm) -> dict[str, dict[str, np.ndarray]]:
     ("teacher", "says"),
     [
         ("earliest_finnish", "'earliest_finnish' is unknown, did you mean 'earliest_finish'?"),
-        ("earliest_finish_stingy", "'earliest_finish_stingy' cannot be cloned: 256 MB is no tier"),
+        ("earliest_finish_stingy", "'earliest_finish_stingy' cannot be cloned: 128 MB is no tier"),
     ],
 )
 def test_a_teacher_that_cannot_be_cloned_is_refused(teacher: str, says: str) -> None:
