@@ -5,7 +5,7 @@ import pytest
 import torch
 from ray.rllib.core.columns import Columns
 
-from agents.learned.network import MASKED_LOGIT
+from agents.learned.network import MASKED_LOGIT, pool
 from agents.learned.set_policy import SetPolicy
 from tests.agents.learned.toy_env import ToyEnv
 
@@ -125,3 +125,22 @@ def test_an_untrained_policy_is_nearly_uniform(layout: str) -> None:
     seen["items"] = seen["items"].clamp(-1, 1)
     logits = module.forward_inference({Columns.OBS: seen})[Columns.ACTION_DIST_INPUTS]
     assert logits[seen["mask"] == 1].abs().max() < 0.1
+
+
+def test_the_pool_and_its_gradient_are_those_of_plain_torch() -> None:
+    """With padding, a row where nothing is present, and items that tie for the maximum."""
+    torch.manual_seed(0)
+    items = torch.randn(20, 5, 3)
+    items[:, 3] = items[:, 1]
+    present = (torch.rand(20, 5) > 0.3).float()
+    present[4] = 0
+    keep = present.bool().unsqueeze(-1)
+    first, second = (items.clone().requires_grad_() for _ in range(2))
+    mean = first.masked_fill(~keep, 0).sum(1) / present.sum(1, keepdim=True).clamp(min=1)
+    highest = first.masked_fill(~keep, -1e30).amax(1).masked_fill(~keep.any(1), 0)
+    expected, found = torch.cat([mean, highest], dim=-1), pool(second, present)
+    torch.testing.assert_close(found, expected)
+    weights = torch.randn(20, 6)
+    (expected * weights).sum().backward()
+    (found * weights).sum().backward()
+    torch.testing.assert_close(second.grad, first.grad)
