@@ -212,6 +212,13 @@ class Batch:
         numbers: np.ndarray = self._episodes["number"] - 1
         return numbers
 
+    @property
+    def nbytes(self) -> int:
+        """Of the arrays that have a part for each environment."""
+        states = (getattr(self._states, name) for name in (*MUTABLE, "arrivals"))
+        own = (*states, *self._sights[:-2], self._episodes, self._choices, self._rewards)
+        return sum(array.nbytes for array in own)
+
     def restart(self) -> None:
         """Every environment starts the next episode of its stream, wherever it was."""
         for env in range(len(self)):
