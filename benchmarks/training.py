@@ -227,7 +227,10 @@ def choose(mask, random, actions):
     """A random allowed choice for every row; returns the next number of the generator."""
     for row in range(len(mask)):
         random = next_number(random)
-        left = (random >> 33) % int(mask[row].sum())
+        allowed = 0
+        for action in range(mask.shape[1]):
+            allowed += mask[row, action] > 0.0
+        left = (random >> 33) % allowed
         for action in range(mask.shape[1]):
             if mask[row, action] > 0.0:
                 if left == 0:
