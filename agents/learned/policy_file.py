@@ -18,7 +18,7 @@ from pydantic import Field
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from agents.learned.network import PolicySizes, SetPolicyNetwork
+from agents.learned.network import Network, PolicySizes, SetPolicyNetwork
 from env.layouts import Layout
 from env.observation import CONTEXT_FEATURES
 from env.schema import Strict, validated
@@ -46,6 +46,7 @@ class NetworkShape(Strict):
     choices: Count
     bids: Annotated[int, Field(ge=0)]
     hidden: Annotated[tuple[Count, ...], Field(min_length=1)]
+    network: Network = "pooling"
 
 
 class PolicyDescription(Strict):
