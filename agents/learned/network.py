@@ -6,11 +6,13 @@ N observations, M items with K choices each, C context, I item and V critic feat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear, scaled_dot_product_attention
+
+from agents.settings import Network
 
 # Far below every real logit, so that its probability is exactly 0, and finite, so that entropy and
 # KL divergence stay finite.
@@ -19,9 +21,6 @@ MASKED_LOGIT = -1e9
 FAR = 1e30
 HEADS = 2
 """Of the attention between items, each a quarter as wide as an embedded item."""
-
-Network = Literal["pooling", "attention"]
-"""What items know of each other: pooled sums alone, or self-attention before them as well."""
 
 
 @dataclass(frozen=True)

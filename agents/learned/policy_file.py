@@ -18,7 +18,8 @@ from pydantic import Field
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from agents.learned.network import Network, PolicySizes, SetPolicyNetwork
+from agents.learned.network import PolicySizes, SetPolicyNetwork
+from agents.settings import Network
 from env.layouts import Layout
 from env.observation import CONTEXT_FEATURES
 from env.schema import Strict, validated

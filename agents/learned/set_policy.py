@@ -13,7 +13,8 @@ from ray.rllib.core.rl_module.apis import InferenceOnlyAPI, ValueFunctionAPI
 from ray.rllib.core.rl_module.torch import TorchRLModule
 from torch import Tensor
 
-from agents.learned.network import Network, PolicySizes, SetPolicyNetwork, SetValueNetwork
+from agents.learned.network import PolicySizes, SetPolicyNetwork, SetValueNetwork
+from agents.settings import Network
 
 
 class SetPolicy(TorchRLModule, ValueFunctionAPI, InferenceOnlyAPI):
