@@ -43,6 +43,7 @@ def train(config: DictConfig) -> None:
         load_checkpoint,
         save_checkpoint,
     )
+    from agents.learned.fault_tolerance import RunnersLost
     from agents.learned.run_log import RunLog, env_steps_of, episodes_of, measures_of
     from env.multi_agent import ENV_NAME, ServerlessEnv
 
@@ -85,13 +86,18 @@ def train(config: DictConfig) -> None:
                 print(f"warm start: {policy} repeats {share:.1%} of held-out decisions")
         saved = state.seconds
         progress = settings.budget.progress(state.seconds, state.iteration)
-        with RunLog(folder, spaces) as log, StopOnSignals() as stop:
+        lost: RunnersLost | None = None
+        with RunLog(folder, spaces, settings.ray.num_env_runners) as log, StopOnSignals() as stop:
             while progress < 1 and not stop.asked:
                 # Learning rate and entropy fall with the share of the budget that is used.
                 set_progress(algorithm, progress)
 
                 # Sample a batch, learn from it.
-                result = algorithm.train()
+                try:
+                    result = algorithm.train()
+                except RunnersLost as error:
+                    lost = error
+                    break
 
                 # Count what was done, and tell.
                 seconds = time.monotonic() - started
@@ -119,6 +125,8 @@ def train(config: DictConfig) -> None:
         environment.close()
 
     print(f"results:  {folder}")
+    if lost is not None:
+        raise SystemExit(f"error: {lost}; go on with resume={folder}")
     print(f"curves:   tensorboard --logdir {folder}")
     print(f"evaluate: python evaluate.py policy={folder / 'policy'}")
 
@@ -216,6 +224,13 @@ def start_ray(settings: RaySettings) -> None:
         except ConnectionError as error:
             reason = " ".join(str(error).split())
             raise InputError(f"ray.address: '{settings.address}': {reason}") from None
+    cores = ray.cluster_resources().get("CPU", 0)
+    if settings.num_env_runners > cores:
+        # Ray would wait for more, silently.
+        ray.shutdown()
+        raise InputError(
+            f"ray.num_env_runners: {settings.num_env_runners}, each needs a core, Ray has {cores:g}"
+        )
 
 
 def write_policy(

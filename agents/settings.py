@@ -137,6 +137,7 @@ class RaySettings(Strict):
         num_env_runners: processes that sample; 0 samples in the training process.
         envs_per_runner: environments each of them steps.
         restart_failed_runners: go on when one dies; else the run stops with its error.
+        wait_for_runners: minutes without a sample that a run bears when all are lost.
         runtime_env: Ray's runtime environment of the workers.
     """
 
@@ -145,6 +146,7 @@ class RaySettings(Strict):
     num_env_runners: Annotated[int, Field(ge=0, le=10_000)]
     envs_per_runner: Annotated[int, Field(ge=1, le=10_000)]
     restart_failed_runners: bool
+    wait_for_runners: Positive
     runtime_env: dict[str, Any]
 
     @field_validator("runtime_env")
