@@ -12,14 +12,16 @@ from ray.cluster_utils import Cluster
 
 from tests.test_train import BRIEF, TRAIN, rows_of, runs_in
 
-TIMEOUT = 240
+TIMEOUT = 600
 ON_BOTH = [*BRIEF, "ray=cluster", "ray.num_env_runners=2", "ray.envs_per_runner=2"]
 
 
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
     """A head with one core; tests add nodes of one core, so that each holds one runner."""
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    cluster = Cluster(
+        initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False}
+    )
     yield cluster
     cluster.shutdown()
 
@@ -71,7 +73,9 @@ def test_a_killed_node_is_told_and_training_goes_on_and_resumes(
     cluster: Cluster, tmp_path: Path
 ) -> None:
     node = cluster.add_node(num_cpus=1)
-    training = Training(cluster, tmp_path, "checkpoint.every_minutes=0.01", "budget.iterations=1000")
+    training = Training(
+        cluster, tmp_path, "checkpoint.every_minutes=0.01", "budget.iterations=1000"
+    )
     try:
         training.wait_until(lambda: training.iterations() >= 2)
         cluster.remove_node(node, allow_graceful=False)  # SIGKILL

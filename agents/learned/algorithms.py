@@ -45,7 +45,9 @@ from agents.settings import (
     IMPALASettings,
     PPOSettings,
     RaySettings,
+    TrainSettings,
 )
+from env.multi_agent import ENV_NAME
 
 SERVER_AGENT = "server_"
 # Seconds after which a remote runner that has not sampled its part counts as lost.
@@ -88,6 +90,28 @@ def algorithm_config(algo: AlgoSettings, ray: RaySettings, **world: Any) -> Algo
         "bc": bc_config,
     }
     return builders[algo.name](algo, ray, **world)
+
+
+def run_config(
+    settings: TrainSettings, world: Mapping[str, Any], spaces: PolicySpaces, iteration: int
+) -> AlgorithmConfig:
+    """RLlib's configuration of the part of a run that starts at an iteration.
+
+    Args:
+        settings: of the run.
+        world: what the environment is built from; plain containers.
+        spaces: of every policy.
+        iteration: iterations done before.
+    """
+    return algorithm_config(
+        settings.algo,
+        settings.ray,
+        environment=ENV_NAME,
+        world=world,
+        spaces=spaces,
+        share_type_policy=settings.agents.share_type_policy,
+        seed=run_seed(settings.algo, settings.ray, settings.seed, iteration),
+    )
 
 
 def ppo_config(ppo: PPOSettings, ray: RaySettings, **world: Any) -> PPOConfig:

@@ -14,6 +14,8 @@ class SeededEnvRunner(MultiAgentEnvRunner):
     of runner 2 would play the same episodes.
     """
 
+    config: AlgorithmConfig
+
     def start_part(self, part: int) -> None:
         """Plays other episodes from here on, see `reseeded`."""
         self.config = reseeded(self.config, part)

@@ -77,16 +77,36 @@ def measures_of(result: Mapping[str, Any], seconds: float) -> dict[str, float]:
     return measures
 
 
-class RunLog:
-    """Writes every iteration of a run; a context manager.
+def count(
+    result: Mapping[str, Any], state: RunState, seconds: float, best_over: int
+) -> tuple[dict[str, float], bool]:
+    """Adds an iteration to what a run has done.
+
+    Args:
+        result: of `Algorithm.train()`.
+        state: of the run; changed.
+        seconds: that the run has trained for, this iteration included.
+        best_over: episodes that a policy is judged by.
+
+    Returns:
+        What the iteration measured; and whether the policy is the best so far.
+    """
+    measures = measures_of(result, seconds - state.seconds)
+    state.iteration += 1
+    state.env_steps += env_steps_of(result)
+    state.seconds = seconds
+    return measures, state.add_episodes(episodes_of(result), best_over)
+
+
+class Curves:
+    """The TensorBoard events and metrics.csv of a run.
 
     Args:
         folder: of the run.
         policies: their names.
-        runners: remote ones, when none is lost.
     """
 
-    def __init__(self, folder: Path, policies: Iterable[str], runners: int) -> None:
+    def __init__(self, folder: Path, policies: Iterable[str]) -> None:
         self._writer = SummaryWriter(str(folder))
         self._file = (folder / "metrics.csv").open("w", newline="")
         learned = [name.format(policy) for policy in policies for name in LEARNER_METRICS]
@@ -96,6 +116,50 @@ class RunLog:
             extrasaction="ignore",
         )
         self._table.writeheader()
+
+    def write(self, measures: Mapping[str, float], state: RunState) -> None:
+        """Writes an iteration.
+
+        Args:
+            measures: from `measures_of`.
+            state: of the run, this iteration included.
+        """
+        for name, value in measures.items():
+            self._writer.add_scalar(name, value, global_step=state.env_steps)
+        self._writer.flush()
+        row = {
+            "iteration": state.iteration,
+            "env_steps": state.env_steps,
+            "seconds": round(state.seconds, 1),
+        }
+        self._table.writerow(row | {name: f"{value:.6g}" for name, value in measures.items()})
+        self._file.flush()
+
+    def write_values(self, values: Mapping[str, Any], outcome: Mapping[str, float]) -> None:
+        """For TensorBoard's page HPARAMS: the values of a run's settings, and what came of them."""
+        named = {
+            key: value if isinstance(value, int | float) else str(value)
+            for key, value in values.items()
+        }
+        self._writer.add_hparams(named, dict(outcome), run_name=".")
+
+    def close(self) -> None:
+        """Closes the files."""
+        self._writer.close()
+        self._file.close()
+
+
+class RunLog:
+    """Writes every iteration of a run and tells of it; a context manager.
+
+    Args:
+        folder: of the run.
+        policies: their names.
+        runners: remote ones, when none is lost.
+    """
+
+    def __init__(self, folder: Path, policies: Iterable[str], runners: int) -> None:
+        self._curves = Curves(folder, policies)
         self._console = Console()
         self._line = Live(console=self._console, transient=False, auto_refresh=False)
         self._last_line = -math.inf
@@ -115,8 +179,7 @@ class RunLog:
         trace: TracebackType | None,
     ) -> None:
         self._line.stop()
-        self._writer.close()
-        self._file.close()
+        self._curves.close()
 
     def write(self, measures: dict[str, float], state: RunState, progress: float) -> None:
         """Writes an iteration everywhere.
@@ -126,16 +189,7 @@ class RunLog:
             state: of the run, this iteration included.
             progress: share of the budget that is used.
         """
-        for name, value in measures.items():
-            self._writer.add_scalar(name, value, global_step=state.env_steps)
-        self._writer.flush()
-        row = {
-            "iteration": state.iteration,
-            "env_steps": state.env_steps,
-            "seconds": round(state.seconds, 1),
-        }
-        self._table.writerow(row | {name: f"{value:.6g}" for name, value in measures.items()})
-        self._file.flush()
+        self._curves.write(measures, state)
         self._tell_of_runners(measures)
         left = state.seconds * (1 / progress - 1) if progress < 1 else 0.0
         self._show(
