@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from agents.learned.policy_file import features_of, kind_of, load_policy
+from agents.learned.policy_file import DESCRIPTION, features_of, kind_of, load_policy
 from agents.scheduler import Decision, Kind
 from env.layouts import AgentsConfig, Layout, Placement
 from env.reward import Objective
@@ -15,11 +15,15 @@ from env.sim.errors import InputError
 from env.sim.raw_env import RawEnv
 
 
+SHIPPED = Path(__file__).parent / "policies"
+"""Trained policies that come with the project, by name; each has a model card, README.md."""
+
+
 class LearnedScheduler:
     """The policy of a `policy/` folder, or of the run folder that holds one, on a cluster.
 
     Args:
-        path: the folder.
+        path: the folder, or the name of a policy shipped with the project.
         cluster: to schedule; need not be the one that it was trained on.
         objective: to schedule for.
         agents: group `agents`; None means what the policy was trained with.
@@ -79,12 +83,16 @@ class LearnedScheduler:
 
 
 def policy_folder(path: str | Path) -> Path:
-    """The folder with `policy.json`: `path` itself or `path/policy`.
+    """The folder with `policy.json`: `path` itself, `path/policy`, or the shipped one of that name.
 
     Raises:
-        InputError: neither has one.
+        InputError: none of them has one.
     """
-    for folder in (Path(path), Path(path) / "policy"):
-        if (folder / "policy.json").is_file():
+    for folder in (Path(path), Path(path) / "policy", SHIPPED / path):
+        if (folder / DESCRIPTION).is_file():
             return folder
-    raise InputError(f"policy: no policy.json in '{path}' nor in '{Path(path) / 'policy'}'")
+    shipped = ", ".join(sorted(found.parent.name for found in SHIPPED.glob(f"*/{DESCRIPTION}")))
+    raise InputError(
+        f"policy: no {DESCRIPTION} in '{path}' nor in '{Path(path) / 'policy'}'; "
+        f"shipped with the project: {shipped}"
+    )

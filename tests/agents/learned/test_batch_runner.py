@@ -145,22 +145,31 @@ def test_another_runners_state_leaves_the_own_episodes_alone() -> None:
     assert not np.array_equal(first_times, second_times)
 
 
-def test_rllib_evaluates_trains_and_samples_remotely(toy: str) -> None:
-    config = config_of("hierarchical", num_env_runners=2)
-    algorithm = config.evaluation(
-        evaluation_num_env_runners=0, evaluation_duration=5, evaluation_interval=None
-    ).build_algo()
+def test_rllib_samples_remotely(toy: str) -> None:
+    algorithm = config_of("hierarchical", num_env_runners=2).build_algo()
     try:
         result = algorithm.train()
         assert result["env_runners"]["num_env_steps_sampled"] >= 480
         assert {"memory", "placer", "server"} <= set(result["learners"])
-        evaluated = algorithm.evaluate()["env_runners"]
-        assert len(evaluated[EPISODE_METRICS]["J"]) == 5
         times = algorithm.env_runner_group.foreach_env_runner(
             lambda runner: runner.batch.get_state()["states"]["arrivals"]["time"].tolist(),
             local_env_runner=False,
         )
         assert times[0] != times[1]
+    finally:
+        algorithm.stop()
+
+
+def test_rllib_evaluates(toy: str) -> None:
+    algorithm = config_of("hierarchical").evaluation(evaluation_duration=5).build_algo()
+    try:
+        evaluated = algorithm.evaluate()["env_runners"]
+        assert len(evaluated[EPISODE_METRICS]["J"]) == 5
+        earned = len(algorithm.env_runner.batch.layout.agents) * (
+            1.0 - np.mean(evaluated[EPISODE_METRICS]["J"])
+        )
+        assert evaluated["episode_return_mean"] == pytest.approx(earned)
+        algorithm.train()
     finally:
         algorithm.stop()
 
