@@ -3,6 +3,7 @@
 import contextlib
 import logging
 import os
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from agents.command import PROJECT, StopOnSignals, plain, run
-from agents.settings import RaySettings, TrainSettings
+from agents.settings import RaySettings, TrainSettings, check_space, with_values
 from env.schema import validated
 from env.sim.errors import InputError
 
@@ -30,10 +31,9 @@ def train(config: DictConfig) -> None:
     from ray.tune.registry import register_env
 
     from agents.learned.algorithms import (
-        algorithm_config,
         build,
         policy_spaces,
-        run_seed,
+        run_config,
         set_progress,
         warm_start,
     )
@@ -43,7 +43,8 @@ def train(config: DictConfig) -> None:
         load_checkpoint,
         save_checkpoint,
     )
-    from agents.learned.run_log import RunLog, env_steps_of, episodes_of, measures_of
+    from agents.learned.fault_tolerance import RunnersLost
+    from agents.learned.run_log import RunLog, count
     from env.multi_agent import ENV_NAME, ServerlessEnv
 
     told = plain(config)
@@ -59,47 +60,36 @@ def train(config: DictConfig) -> None:
         checkpoint = find_checkpoint(settings.resume)
         state, _ = load_checkpoint(checkpoint)
 
-    start_ray(settings.ray)
+    start_ray(settings.ray, settings.ray.num_env_runners)
     try:
         # Every Ray has a registry of its own, so in a sweep every run registers.
         register_env(ENV_NAME, ServerlessEnv)
         started = time.monotonic() - state.seconds
-        seed = run_seed(settings.algo, settings.ray, settings.seed, state.iteration)
-        algorithm = build(
-            algorithm_config(
-                settings.algo,
-                settings.ray,
-                environment=ENV_NAME,
-                world=world,
-                spaces=spaces,
-                share_type_policy=settings.agents.share_type_policy,
-                seed=seed,
-            ),
-            checkpoint,
-        )
+        algorithm = build(run_config(settings, world, spaces, state.iteration), checkpoint)
         if checkpoint is None:
             # Before any reward, what a hand-written scheduler would do.
-            shared = settings.agents.share_type_policy
+            shared, seed = settings.agents.share_type_policy, algorithm.config.seed
             agreement = warm_start(algorithm, settings.algo, world, shared, seed)
             for policy, share in agreement.items():
                 print(f"warm start: {policy} repeats {share:.1%} of held-out decisions")
         saved = state.seconds
         progress = settings.budget.progress(state.seconds, state.iteration)
-        with RunLog(folder, spaces) as log, StopOnSignals() as stop:
+        lost: RunnersLost | None = None
+        with RunLog(folder, spaces, settings.ray.num_env_runners) as log, StopOnSignals() as stop:
             while progress < 1 and not stop.asked:
                 # Learning rate and entropy fall with the share of the budget that is used.
                 set_progress(algorithm, progress)
 
                 # Sample a batch, learn from it.
-                result = algorithm.train()
+                try:
+                    result = algorithm.train()
+                except RunnersLost as error:
+                    lost = error
+                    break
 
                 # Count what was done, and tell.
                 seconds = time.monotonic() - started
-                measures = measures_of(result, seconds - state.seconds)
-                state.iteration += 1
-                state.env_steps += env_steps_of(result)
-                state.seconds = seconds
-                best = state.add_episodes(episodes_of(result), settings.checkpoint.best_over)
+                measures, best = count(result, state, seconds, settings.checkpoint.best_over)
                 progress = settings.budget.progress(state.seconds, state.iteration)
                 log.write(measures, state, progress)
 
@@ -119,13 +109,73 @@ def train(config: DictConfig) -> None:
         environment.close()
 
     print(f"results:  {folder}")
+    if lost is not None:
+        raise SystemExit(f"error: {lost}; go on with resume={folder}")
     print(f"curves:   tensorboard --logdir {folder}")
     print(f"evaluate: python evaluate.py policy={folder / 'policy'}")
 
 
+def search(config: DictConfig) -> None:
+    """Many runs with values of their own (`tune=...`); the policies of the best one are kept."""
+    import ray
+    from ray.tune.registry import register_env
+    from rich.console import Console
+
+    from agents.learned.algorithms import build, policy_spaces, run_config
+    from agents.learned.tuning import run_trials
+    from env.multi_agent import ENV_NAME, ServerlessEnv
+    from report.table import PLAIN_WIDTH
+    from report.trials import trials_table
+
+    told = plain(config)
+    settings = validated(TrainSettings, told, "train")
+    assert settings.tune is not None
+    folder = Path(HydraConfig.get().runtime.output_dir)
+    world = world_of(settings)
+    environment = make_environment(world)
+    spaces = policy_spaces(environment, settings.agents.share_type_policy)
+
+    # A trial is a process of its own, beside its runners.
+    start_ray(settings.ray, 1 + settings.ray.num_env_runners)
+    try:
+        register_env(ENV_NAME, ServerlessEnv)
+        outcomes = run_trials(settings, told, world, spaces, folder)
+        best = outcomes[0]
+        if best.checkpoint is None:
+            raise SystemExit(f"error: no trial came to an end; {best.name}: {best.error}")
+
+        # As the run it could have been: in this process, with the values that were best.
+        chosen = with_values({**told, "tune": None}, best.values)
+        chosen["ray"]["num_env_runners"] = 0
+        found = validated(TrainSettings, chosen, "train")
+        algorithm = build(run_config(found, world, spaces, 0), best.checkpoint)
+        write_policy(folder / "policy", algorithm, environment, found, chosen)
+        algorithm.stop()
+    finally:
+        ray.shutdown()
+        environment.close()
+
+    console = Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+    console.print(trials_table(outcomes, f"{len(outcomes)} trials, {settings.tune.scheduler}"))
+    print(f"results:  {folder}")
+    print(f"curves:   tensorboard --logdir {folder}")
+    print(f"evaluate: python evaluate.py policy={folder / 'policy'}")
+
+
+def start(config: DictConfig) -> None:
+    """One run, or a search of many."""
+    if config.tune is None:
+        train(config)
+    else:
+        search(config)
+
+
 def check(config: DictConfig) -> None:
     """Refuses what cannot be trained, before anything is started or written."""
-    settings = validated(TrainSettings, plain(config), "train")
+    told = plain(config)
+    settings = validated(TrainSettings, told, "train")
+    if settings.tune is not None:
+        check_space(settings, told)
     if settings.resume is not None:
         check_resume(settings, settings.resume)
     world = world_of(settings)
@@ -183,8 +233,16 @@ def check_resume(settings: TrainSettings, path: str) -> None:
         )
 
 
-def start_ray(settings: RaySettings) -> None:
-    """Starts or joins Ray, quietly, with this project first on the path of every worker."""
+def start_ray(settings: RaySettings, cores: int) -> None:
+    """Starts or joins Ray, quietly, with this project first on the path of every worker.
+
+    Args:
+        settings: of the run.
+        cores: that it needs of Ray.
+
+    Raises:
+        InputError: there is no Ray at the address, or it has fewer cores.
+    """
     import ray
     import torch
 
@@ -216,6 +274,14 @@ def start_ray(settings: RaySettings) -> None:
         except ConnectionError as error:
             reason = " ".join(str(error).split())
             raise InputError(f"ray.address: '{settings.address}': {reason}") from None
+    found = ray.cluster_resources().get("CPU", 0)
+    if cores > found:
+        # Ray would wait for more, silently.
+        ray.shutdown()
+        raise InputError(
+            f"ray.num_env_runners: {settings.num_env_runners} needs {cores} cores, Ray has "
+            f"{found:g}"
+        )
 
 
 def write_policy(
@@ -247,4 +313,4 @@ def write_policy(
 
 
 if __name__ == "__main__":
-    run(train, "train", check)
+    run(start, "train", check)

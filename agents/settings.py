@@ -1,12 +1,15 @@
 """What a training run is told, validated: groups, budget, checkpoints."""
 
+import copy
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from env.layouts import AgentsConfig
 from env.reward import Objective
-from env.schema import Strict
+from env.schema import Strict, nearest, validated
+from env.sim.errors import InputError
 from env.variation import Variation
 
 Positive = Annotated[float, Field(gt=0)]
@@ -141,6 +144,7 @@ class RaySettings(Strict):
         num_env_runners: processes that sample; 0 samples in the training process.
         envs_per_runner: environments each of them steps.
         restart_failed_runners: go on when one dies; else the run stops with its error.
+        wait_for_runners: minutes without a sample that a run bears when all are lost.
         runtime_env: Ray's runtime environment of the workers.
     """
 
@@ -149,6 +153,7 @@ class RaySettings(Strict):
     num_env_runners: Annotated[int, Field(ge=0, le=10_000)]
     envs_per_runner: Annotated[int, Field(ge=1, le=10_000)]
     restart_failed_runners: bool
+    wait_for_runners: Positive
     runtime_env: dict[str, Any]
 
     @field_validator("runtime_env")
@@ -168,6 +173,71 @@ class RaySettings(Strict):
         if self.address is not None and self.num_cpus is not None:
             raise ValueError("num_cpus is for a Ray started here, address names a running one")
         return self
+
+
+class Between(Strict):
+    """Values to draw from a range; whole numbers when both ends are."""
+
+    low: int | float
+    high: int | float
+    log: bool = False
+
+    @model_validator(mode="after")
+    def _order(self) -> Self:
+        if self.low >= self.high:
+            raise ValueError(f"low {self.low} is not below high {self.high}")
+        if self.log and self.low <= 0:
+            raise ValueError(f"low {self.low} is not above 0, as log needs it")
+        return self
+
+    @property
+    def ends(self) -> tuple[Any, ...]:
+        """The extreme values."""
+        return self.low, self.high
+
+
+class Choices(Strict):
+    """Values to draw from a list."""
+
+    choices: Annotated[tuple[Any, ...], Field(min_length=2)]
+
+    @property
+    def ends(self) -> tuple[Any, ...]:
+        """All values."""
+        return self.choices
+
+
+class SearchSettings(Strict):
+    """What the searches of conf/tune have in common (asha.yaml explains each)."""
+
+    trials: Annotated[int, Field(ge=2, le=10_000)]
+    parallel: Count
+    space: Annotated[dict[str, Between | Choices], Field(min_length=1)]
+
+
+class ASHASettings(SearchSettings):
+    """Asynchronous successive halving (conf/tune/asha.yaml explains each)."""
+
+    scheduler: Literal["asha"]
+    first_cut: Annotated[float, Field(gt=0, le=100)]
+    reduction: Annotated[float, Field(gt=1)]
+
+
+class PBTSettings(SearchSettings):
+    """Population based training (conf/tune/pbt.yaml explains each)."""
+
+    scheduler: Literal["pbt"]
+    exchange_every: Annotated[float, Field(gt=0, lt=100)]
+    exchanged: Annotated[float, Field(gt=0, le=0.5)]
+
+    @model_validator(mode="after")
+    def _weights(self) -> Self:
+        if "hidden" in self.space:
+            raise ValueError("space.hidden: weights of other widths cannot go on, choose tune=asha")
+        return self
+
+
+TuneSettings = Annotated[ASHASettings | PBTSettings, Field(discriminator="scheduler")]
 
 
 class BudgetSettings(Strict):
@@ -215,6 +285,7 @@ class TrainSettings(Strict):
     workflow: dict[str, Any]
     workload: dict[str, Any]
     variation: Variation
+    tune: TuneSettings | None
 
     @model_validator(mode="after")
     def _actions(self) -> Self:
@@ -224,3 +295,36 @@ class TrainSettings(Strict):
                 "bid and a place at once; its layouts are placer and hierarchical"
             )
         return self
+
+    @model_validator(mode="after")
+    def _search(self) -> Self:
+        if self.tune is not None and self.resume is not None:
+            raise ValueError("resume goes on with one training, tune starts many: give one of them")
+        return self
+
+
+def with_values(told: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of a composed configuration with other values of `algo`."""
+    changed = copy.deepcopy(dict(told))
+    changed["algo"] |= values
+    return changed
+
+
+def check_space(settings: TrainSettings, told: Mapping[str, Any]) -> None:
+    """Refuses a search of what `algo` does not have, or among values that it does not take.
+
+    Args:
+        settings: with a search.
+        told: the composed configuration they are from.
+
+    Raises:
+        InputError: naming the key.
+    """
+    assert settings.tune is not None
+    known = [key for key in type(settings.algo).model_fields if key != "name"]
+    for key, values in settings.tune.space.items():
+        where = f"tune.space.{key}"
+        if key not in known:
+            raise InputError(f"{where}: algo={settings.algo.name} has none, {nearest(key, known)}")
+        for value in values.ends:
+            validated(TrainSettings, with_values(told, {key: value}), where)

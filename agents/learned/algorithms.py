@@ -26,6 +26,12 @@ from agents.learned.batch_runner import BatchEnvRunner
 from agents.learned.callbacks import EpisodeMetrics
 from agents.learned.cloning import CloningConfig, Lesson, demonstrate, start_from
 from agents.learned.env_runner import SeededEnvRunner
+from agents.learned.fault_tolerance import (
+    FaultTolerantAPPO,
+    FaultTolerantDQN,
+    FaultTolerantIMPALA,
+    FaultTolerantPPO,
+)
 from agents.learned.learner import PROGRESS_STEPS, BudgetPPOLearner
 from agents.learned.q_network import SetQNetwork
 from agents.learned.set_policy import SetPolicy
@@ -39,11 +45,15 @@ from agents.settings import (
     IMPALASettings,
     PPOSettings,
     RaySettings,
+    TrainSettings,
 )
+from env.multi_agent import ENV_NAME
 
 SERVER_AGENT = "server_"
 # Seconds after which a remote runner that has not sampled its part counts as lost.
 SAMPLE_TIMEOUT = 600.0
+# Seconds that an iteration waits for lost runners to come back, while others are there.
+PROBE_TIMEOUT = 1.0
 
 PolicySpaces = Mapping[str, tuple[gym.spaces.Dict, gym.Space[Any]]]
 
@@ -82,9 +92,31 @@ def algorithm_config(algo: AlgoSettings, ray: RaySettings, **world: Any) -> Algo
     return builders[algo.name](algo, ray, **world)
 
 
+def run_config(
+    settings: TrainSettings, world: Mapping[str, Any], spaces: PolicySpaces, iteration: int
+) -> AlgorithmConfig:
+    """RLlib's configuration of the part of a run that starts at an iteration.
+
+    Args:
+        settings: of the run.
+        world: what the environment is built from; plain containers.
+        spaces: of every policy.
+        iteration: iterations done before.
+    """
+    return algorithm_config(
+        settings.algo,
+        settings.ray,
+        environment=ENV_NAME,
+        world=world,
+        spaces=spaces,
+        share_type_policy=settings.agents.share_type_policy,
+        seed=run_seed(settings.algo, settings.ray, settings.seed, iteration),
+    )
+
+
 def ppo_config(ppo: PPOSettings, ray: RaySettings, **world: Any) -> PPOConfig:
     """PPO; the sampler brings its runner, and what makes batches of its samples."""
-    config = _common(PPOConfig(), SetPolicy, ppo, ray, **world)
+    config = _common(PPOConfig(FaultTolerantPPO), SetPolicy, ppo, ray, **world)
     config.learners(learner_class=BudgetPPOLearner).training(
         gamma=ppo.gamma,
         lambda_=ppo.gae_lambda,
@@ -111,14 +143,14 @@ def ppo_config(ppo: PPOSettings, ray: RaySettings, **world: Any) -> PPOConfig:
 
 def impala_config(impala: IMPALASettings, ray: RaySettings, **world: Any) -> IMPALAConfig:
     """IMPALA: runners sample while the learner learns; V-trace makes up for their older policy."""
-    config = _common(IMPALAConfig(), SetPolicy, impala, ray, **world)
+    config = _common(IMPALAConfig(FaultTolerantIMPALA), SetPolicy, impala, ray, **world)
     config.learners(learner_class=BudgetIMPALALearner)
     return _asynchronous(config, impala)
 
 
 def appo_config(appo: APPOSettings, ray: RaySettings, **world: Any) -> APPOConfig:
     """APPO: IMPALA with PPO's clipped loss, towards a target network."""
-    config = _common(APPOConfig(), TargetSetPolicy, appo, ray, **world)
+    config = _common(APPOConfig(FaultTolerantAPPO), TargetSetPolicy, appo, ray, **world)
     config.learners(learner_class=BudgetAPPOLearner).training(
         clip_param=appo.clip,
         num_epochs=appo.epochs,
@@ -136,7 +168,9 @@ def appo_config(appo: APPOSettings, ray: RaySettings, **world: Any) -> APPOConfi
 def dqn_config(dqn: DQNSettings, ray: RaySettings, **world: Any) -> DQNConfig:
     """Double dueling DQN with a replay of every policy's own steps."""
     epsilon = [[0, dqn.exploration], [dqn.exploration_steps, dqn.final_exploration]]
-    config = _common(DQNConfig(), SetQNetwork, dqn, ray, model={"epsilon": epsilon}, **world)
+    config = _common(
+        DQNConfig(FaultTolerantDQN), SetQNetwork, dqn, ray, model={"epsilon": epsilon}, **world
+    )
     # Turns of each environment between two rounds of updates: few, but not so few that cutting
     # episodes into pieces costs more than playing them.
     config.env_runners(rollout_fragment_length=8)
@@ -226,7 +260,12 @@ def _common(
         # A runner's first sample compiles the simulator, which RLlib's 60 s may be short for.
         sample_timeout_s=SAMPLE_TIMEOUT,
     )
-    config.fault_tolerance(restart_failed_env_runners=ray.restart_failed_runners)
+    config.fault_tolerance(
+        restart_failed_env_runners=ray.restart_failed_runners,
+        env_runner_restore_timeout_s=60 * ray.wait_for_runners,
+        # A runner that is started anew answers when it is up, or in a later iteration.
+        env_runner_health_probe_timeout_s=PROBE_TIMEOUT,
+    )
     # The learner is in this process: it has a core of its own when runners sample elsewhere.
     config.learners(num_learners=0)
     config.multi_agent(

@@ -24,6 +24,7 @@ from torch import Tensor
 
 from agents.learned.callbacks import log_episode
 from agents.learned.chunk import OPEN, Chunk, Steps
+from agents.learned.env_runner import reseeded
 from agents.learned.network import MASKED_LOGIT
 from agents.learned.recorder import Recorder
 from env.batch import Batch
@@ -108,6 +109,11 @@ class BatchEnvRunner(MultiAgentEnvRunner):
         sequence = np.random.SeedSequence(self.config.seed, spawn_key=(worker,))
         self._random = np.random.default_rng(sequence)
         self._needs_initial_reset = False
+
+    def start_part(self, part: int) -> None:
+        """Plays other episodes from here on, see `reseeded`."""
+        self.config = reseeded(self.config, part)
+        self._start_batch()
 
     def _worker(self) -> int:
         first = EVALUATION_WORKERS if self.config.in_evaluation else 0

@@ -81,9 +81,7 @@ def save_checkpoint(
     folder = run_folder / FOLDER
     fresh = folder / "unfinished"
     shutil.rmtree(fresh, ignore_errors=True)
-    algorithm.save_to_path(str(fresh.absolute()))
-    text = json.dumps({"state": asdict(state), "config": config}, indent=2)
-    (fresh / STATE).write_text(text + "\n")
+    write_checkpoint(algorithm, fresh, state, config)
     target = folder / f"{PREFIX}{state.iteration:06}"
     shutil.rmtree(target, ignore_errors=True)
     fresh.rename(target)
@@ -93,6 +91,15 @@ def save_checkpoint(
         if old != best:
             shutil.rmtree(old)
     return target
+
+
+def write_checkpoint(
+    algorithm: Algorithm, folder: Path, state: RunState, config: dict[str, Any]
+) -> None:
+    """Writes a checkpoint into a folder; it is whole when `run.json` is there."""
+    algorithm.save_to_path(str(folder.absolute()))
+    text = json.dumps({"state": asdict(state), "config": config}, indent=2)
+    (folder / STATE).write_text(text + "\n")
 
 
 def find_checkpoint(path: str | Path) -> Path:

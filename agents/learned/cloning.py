@@ -25,6 +25,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from agents.baseline import make_baselines
+from agents.learned.fault_tolerance import FaultTolerant
 from agents.learned.set_policy import SetPolicy
 from agents.scheduler import Decision
 from agents.settings import CloningSettings
@@ -231,7 +232,7 @@ class CloningConfig(AlgorithmConfig):
         return RLModuleSpec(module_class=SetPolicy)
 
 
-class Cloning(Algorithm):
+class Cloning(FaultTolerant):
     """`algo=bc`: an iteration goes through the teacher's decisions, then plays to measure its J."""
 
     @classmethod

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.env.multi_agent_env_runner import MultiAgentEnvRunner
 
 
@@ -13,9 +14,26 @@ class SeededEnvRunner(MultiAgentEnvRunner):
     of runner 2 would play the same episodes.
     """
 
+    config: AlgorithmConfig
+
+    def start_part(self, part: int) -> None:
+        """Plays other episodes from here on, see `reseeded`."""
+        self.config = reseeded(self.config, part)
+        self._needs_initial_reset = True
+
     def _try_env_reset(self, *, seed: int | None = None, options: Any = None) -> Any:
         seeds = None
         if seed is not None:
             sequence = np.random.SeedSequence(self.config.seed, spawn_key=(self.worker_index,))
             seeds = [int(word) for word in sequence.generate_state(self.num_envs, np.uint64)]
         return super()._try_env_reset(seed=seeds, options=options)
+
+
+def reseeded(config: AlgorithmConfig, part: int) -> AlgorithmConfig:
+    """A runner's configuration for a part of the run, which has a seed of its own.
+
+    What is started in place of a lost runner would otherwise play its first episodes again.
+    """
+    sequence = np.random.SeedSequence(config.seed, spawn_key=(part,))
+    seed = int(sequence.generate_state(1)[0] >> 1)
+    return config.copy(copy_frozen=False).debugging(seed=seed)

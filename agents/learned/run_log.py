@@ -8,7 +8,12 @@ from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
-from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS, LEARNER_RESULTS, NUM_ENV_STEPS_SAMPLED
+from ray.rllib.utils.metrics import (
+    ENV_RUNNER_RESULTS,
+    FAULT_TOLERANCE_STATS,
+    LEARNER_RESULTS,
+    NUM_ENV_STEPS_SAMPLED,
+)
 from rich.console import Console
 from rich.live import Live
 from torch.utils.tensorboard import SummaryWriter
@@ -31,6 +36,12 @@ LEARNER_METRICS = {
     "q/{}": ("qf_mean",),
     "learning_rate/{}": ("default_optimizer_learning_rate",),
     "entropy_weight/{}": ("curr_entropy_coeff",),
+}
+# Our names of what RLlib counts of remote runners.
+RUNNERS = {
+    "runners": "num_healthy_workers",
+    "runners_restarted": "num_remote_worker_restarts",
+    "runners_timed_out": "num_env_runners_dropped_lifetime",
 }
 # Seconds between lines where there is no terminal to redraw a line on.
 LINE_EVERY = 10.0
@@ -57,6 +68,8 @@ def measures_of(result: Mapping[str, Any], seconds: float) -> dict[str, float]:
     """
     measures = {name: float(np.mean(values)) for name, values in episodes_of(result).items()}
     measures["env_steps_per_s"] = env_steps_of(result) / seconds
+    for name, key in RUNNERS.items():
+        measures[name] = float(result[FAULT_TOLERANCE_STATS][key])
     for policy, learned in result.get(LEARNER_RESULTS, {}).items():
         for name, keys in LEARNER_METRICS.items():
             for key in [key for key in keys if key in learned][:1]:
@@ -64,8 +77,34 @@ def measures_of(result: Mapping[str, Any], seconds: float) -> dict[str, float]:
     return measures
 
 
-class RunLog:
-    """Writes every iteration of a run; a context manager."""
+def count(
+    result: Mapping[str, Any], state: RunState, seconds: float, best_over: int
+) -> tuple[dict[str, float], bool]:
+    """Adds an iteration to what a run has done.
+
+    Args:
+        result: of `Algorithm.train()`.
+        state: of the run; changed.
+        seconds: that the run has trained for, this iteration included.
+        best_over: episodes that a policy is judged by.
+
+    Returns:
+        What the iteration measured; and whether the policy is the best so far.
+    """
+    measures = measures_of(result, seconds - state.seconds)
+    state.iteration += 1
+    state.env_steps += env_steps_of(result)
+    state.seconds = seconds
+    return measures, state.add_episodes(episodes_of(result), best_over)
+
+
+class Curves:
+    """The TensorBoard events and metrics.csv of a run.
+
+    Args:
+        folder: of the run.
+        policies: their names.
+    """
 
     def __init__(self, folder: Path, policies: Iterable[str]) -> None:
         self._writer = SummaryWriter(str(folder))
@@ -73,13 +112,60 @@ class RunLog:
         learned = [name.format(policy) for policy in policies for name in LEARNER_METRICS]
         self._table = csv.DictWriter(
             self._file,
-            ["iteration", "env_steps", "seconds", *METRICS, "env_steps_per_s", *learned],
+            ["iteration", "env_steps", "seconds", *METRICS, "env_steps_per_s", *RUNNERS, *learned],
             extrasaction="ignore",
         )
         self._table.writeheader()
+
+    def write(self, measures: Mapping[str, float], state: RunState) -> None:
+        """Writes an iteration.
+
+        Args:
+            measures: from `measures_of`.
+            state: of the run, this iteration included.
+        """
+        for name, value in measures.items():
+            self._writer.add_scalar(name, value, global_step=state.env_steps)
+        self._writer.flush()
+        row = {
+            "iteration": state.iteration,
+            "env_steps": state.env_steps,
+            "seconds": round(state.seconds, 1),
+        }
+        self._table.writerow(row | {name: f"{value:.6g}" for name, value in measures.items()})
+        self._file.flush()
+
+    def write_values(self, values: Mapping[str, Any], outcome: Mapping[str, float]) -> None:
+        """For TensorBoard's page HPARAMS: the values of a run's settings, and what came of them."""
+        named = {
+            key: value if isinstance(value, int | float) else str(value)
+            for key, value in values.items()
+        }
+        self._writer.add_hparams(named, dict(outcome), run_name=".")
+
+    def close(self) -> None:
+        """Closes the files."""
+        self._writer.close()
+        self._file.close()
+
+
+class RunLog:
+    """Writes every iteration of a run and tells of it; a context manager.
+
+    Args:
+        folder: of the run.
+        policies: their names.
+        runners: remote ones, when none is lost.
+    """
+
+    def __init__(self, folder: Path, policies: Iterable[str], runners: int) -> None:
+        self._curves = Curves(folder, policies)
         self._console = Console()
         self._line = Live(console=self._console, transient=False, auto_refresh=False)
         self._last_line = -math.inf
+        self._runners = runners
+        self._healthy = float(runners)
+        self._timed_out = 0.0
 
     def __enter__(self) -> Self:
         if self._console.is_terminal:
@@ -93,8 +179,7 @@ class RunLog:
         trace: TracebackType | None,
     ) -> None:
         self._line.stop()
-        self._writer.close()
-        self._file.close()
+        self._curves.close()
 
     def write(self, measures: dict[str, float], state: RunState, progress: float) -> None:
         """Writes an iteration everywhere.
@@ -104,16 +189,8 @@ class RunLog:
             state: of the run, this iteration included.
             progress: share of the budget that is used.
         """
-        for name, value in measures.items():
-            self._writer.add_scalar(name, value, global_step=state.env_steps)
-        self._writer.flush()
-        row = {
-            "iteration": state.iteration,
-            "env_steps": state.env_steps,
-            "seconds": round(state.seconds, 1),
-        }
-        self._table.writerow(row | {name: f"{value:.6g}" for name, value in measures.items()})
-        self._file.flush()
+        self._curves.write(measures, state)
+        self._tell_of_runners(measures)
         left = state.seconds * (1 / progress - 1) if progress < 1 else 0.0
         self._show(
             f"iteration {state.iteration}  "
@@ -122,12 +199,26 @@ class RunLog:
             state.seconds,
         )
 
+    def _tell_of_runners(self, measures: dict[str, float]) -> None:
+        """A line of its own when runners were lost or came back."""
+        healthy, timed_out = measures["runners"], measures["runners_timed_out"]
+        if healthy != self._healthy:
+            lost = self._runners - healthy
+            told = f"{lost:.0f} of {self._runners} runners lost, going on with {healthy:.0f}"
+            self._print(told if lost else f"all {self._runners} runners are there again")
+        if timed_out > self._timed_out:
+            self._print(f"{timed_out - self._timed_out:.0f} runners did not answer in time")
+        self._healthy, self._timed_out = healthy, timed_out
+
+    def _print(self, line: str) -> None:
+        self._console.print(line, highlight=False)
+
     def _show(self, line: str, seconds: float) -> None:
         if self._console.is_terminal:
             self._line.update(line, refresh=True)
         elif seconds - self._last_line >= LINE_EVERY:
             self._last_line = seconds
-            self._console.print(line, highlight=False)
+            self._print(line)
 
 
 def _number(value: float | None) -> str:

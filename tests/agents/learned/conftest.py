@@ -30,6 +30,7 @@ def ray_settings(**given: object) -> RaySettings:
         "num_env_runners": 0,
         "envs_per_runner": 4,
         "restart_failed_runners": False,
+        "wait_for_runners": 10.0,
         "runtime_env": {},
     }
     return RaySettings.model_validate(defaults | given)

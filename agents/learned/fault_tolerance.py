@@ -1,0 +1,84 @@
+"""What training does when runners are lost: it goes on with those left, or waits for others."""
+
+import time
+
+from ray.rllib.algorithms.algorithm import Algorithm
+from ray.rllib.algorithms.appo import APPO
+from ray.rllib.algorithms.dqn import DQN
+from ray.rllib.algorithms.impala import IMPALA
+from ray.rllib.algorithms.ppo import PPO
+from ray.rllib.env.env_runner_group import EnvRunnerGroup
+from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME
+
+# Seconds between two looks at whether a runner has come back.
+LOOK_EVERY = 1.0
+
+
+class RunnersLost(RuntimeError):
+    """There are no runners, and nothing was sampled for longer than a run waits."""
+
+
+class FaultTolerant(Algorithm):
+    """What all algorithms get here.
+
+    RLlib leaves out lost runners and has Ray start others in their place, where there are cores.
+    With none left, RLlib's training steps would do nothing, for ever. Here they wait, and end the
+    run when nothing was sampled for `env_runner_restore_timeout_s`; so do crashes that repeat.
+    """
+
+    _env_steps = -1
+    _last_sampled = 0.0
+
+    def restore_env_runners(self, env_runner_group: EnvRunnerGroup) -> list[int]:
+        """What RLlib does before every training step.
+
+        Raises:
+            RunnersLost: see above.
+        """
+        while True:
+            self._check_sampling(env_runner_group)
+            restored: list[int] = super().restore_env_runners(env_runner_group)
+            if restored:
+                # A new runner would play the first episodes of the lost one again.
+                env_runner_group.foreach_env_runner(
+                    "start_part",
+                    kwargs={"part": self.iteration},
+                    remote_worker_ids=restored,
+                    local_env_runner=False,
+                )
+            if not _none_left(env_runner_group):
+                return restored
+            time.sleep(LOOK_EVERY)
+
+    def _check_sampling(self, runners: EnvRunnerGroup) -> None:
+        sampled = self.metrics.peek((ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME), default=0)
+        if sampled != self._env_steps:
+            self._env_steps, self._last_sampled = sampled, time.monotonic()
+        idle = time.monotonic() - self._last_sampled
+        limit = self.config.env_runner_restore_timeout_s
+        if _none_left(runners) and idle > limit:
+            raise RunnersLost(
+                f"all {runners.num_remote_env_runners()} runners are lost and nothing was sampled "
+                f"for {idle / 60:.1f} minutes (ray.wait_for_runners)"
+            )
+
+
+class FaultTolerantPPO(FaultTolerant, PPO):
+    """PPO."""
+
+
+class FaultTolerantIMPALA(FaultTolerant, IMPALA):
+    """IMPALA."""
+
+
+class FaultTolerantAPPO(FaultTolerant, APPO):
+    """APPO."""
+
+
+class FaultTolerantDQN(FaultTolerant, DQN):
+    """DQN."""
+
+
+def _none_left(runners: EnvRunnerGroup) -> bool:
+    remote: int = runners.num_remote_env_runners()
+    return remote > 0 and runners.num_healthy_remote_env_runners() == 0
