@@ -34,7 +34,7 @@ from rich.table import Table
 from agents.command import CONF, plain
 from agents.learned.algorithms import algorithm_config, build, policy_spaces, run_seed
 from agents.learned.run_log import env_steps_of
-from agents.settings import TrainSettings
+from agents.settings import PPOSettings, TrainSettings
 from benchmarks.simulator import next_number
 from env.batch import Batch
 from env.layouts import PARTS
@@ -106,7 +106,7 @@ def settings_of(
         environments: number of them; None = as configured.
         multiple: of `SERVERS`; None = the configured cluster.
     """
-    overrides = [*overrides, f"agents={layout}", f"algo.kl_stop={NEVER}"]
+    overrides = [*overrides, f"agents={layout}", "algo=ppo", f"algo.kl_stop={NEVER}"]
     if environments is not None:
         overrides.append(f"ray.envs_per_runner={environments}")
     with initialize_config_dir(str(CONF), version_base="1.3"):
@@ -121,7 +121,13 @@ def settings_of(
 
 def with_algo(settings: TrainSettings, **changes: Any) -> TrainSettings:
     """The settings with some values of `algo` changed."""
-    return settings.model_copy(update={"algo": settings.algo.model_copy(update=changes)})
+    return settings.model_copy(update={"algo": ppo_of(settings).model_copy(update=changes)})
+
+
+def ppo_of(settings: TrainSettings) -> PPOSettings:
+    """What is measured."""
+    assert isinstance(settings.algo, PPOSettings)
+    return settings.algo
 
 
 def clocks() -> np.ndarray:
@@ -172,7 +178,7 @@ class Pipeline:
             share_type_policy=shared,
             seed=run_seed(settings.seed, 0),
         )
-        if settings.algo.sampler == "rllib":
+        if ppo_of(settings).sampler == "rllib":
             config.learners(learner_class=PPOTorchLearner)
         self.algorithm = build(config, None)
         self._watches = {
@@ -244,9 +250,10 @@ def play(batch: Batch, decisions: int) -> None:
     """So many decisions of every environment, at random."""
     seen, random = {}, 1
     for turn in batch.turns:
-        agent, rows = batch.agents_of(turn)[0], len(batch)
-        shapes = {part: agent.observation_space[part].shape for part in PARTS}
-        seen[turn] = {part: np.empty((rows, *shapes[part]), np.float32) for part in PARTS}
+        blank = batch.agents_of(turn)[0].blank_observation()
+        seen[turn] = {
+            part: np.empty((len(batch), *blank[part].shape), np.float32) for part in PARTS
+        }
     actions = np.zeros(len(batch), np.int64)
     for _ in range(decisions):
         for turn in batch.turns:
@@ -259,7 +266,7 @@ def play(batch: Batch, decisions: int) -> None:
 
 def scale(settings: TrainSettings) -> Figures:
     """A row of `SCALING_UNITS`, the rates also by the clock: the fast path with these settings."""
-    algo = settings.algo
+    algo = ppo_of(settings)
     batch_size = max(algo.minibatch_size, min(algo.batch_size, SCALING_STEPS))
     pipeline = Pipeline(with_algo(settings, sampler="fast", batch_size=batch_size))
     batch: Batch = pipeline.algorithm.env_runner.batch
@@ -321,7 +328,7 @@ def measure(overrides: list[str], repeats: int, scaling: bool) -> Figures:
     }
     figures["environments"] = settings.ray.envs_per_runner
     for name in ("batch_size", "minibatch_size", "epochs"):
-        figures[name] = getattr(settings.algo, name)
+        figures[name] = getattr(ppo_of(settings), name)
     figures |= layouts
     if scaling:
         figures["scaling"] = rows = []
