@@ -32,7 +32,7 @@ from rich.console import Console
 from rich.table import Table
 
 from agents.command import CONF, plain
-from agents.learned.algorithms import algorithm_config, build, policy_spaces, run_seed
+from agents.learned.algorithms import build, policy_spaces, run_config
 from agents.learned.run_log import env_steps_of
 from agents.settings import PPOSettings, TrainSettings
 from benchmarks.simulator import next_number
@@ -168,16 +168,8 @@ class Pipeline:
     def __init__(self, settings: TrainSettings) -> None:
         world = world_of(settings)
         environment = make_environment(world)
-        shared = settings.agents.share_type_policy
-        config = algorithm_config(
-            settings.algo,
-            settings.ray,
-            environment=ENV_NAME,
-            world=world,
-            spaces=policy_spaces(environment, shared),
-            share_type_policy=shared,
-            seed=run_seed(settings.seed, 0),
-        )
+        spaces = policy_spaces(environment, settings.agents.share_type_policy)
+        config = run_config(settings, world, spaces, 0)
         if ppo_of(settings).sampler == "rllib":
             config.learners(learner_class=PPOTorchLearner)
         self.algorithm = build(config, None)
@@ -389,7 +381,7 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     if options.repeats < 1:
         parser.error(f"--repeats is {options.repeats}, at least 1 is needed")
-    start_ray(settings_of(LAYOUTS[0], []).ray)
+    start_ray(settings_of(LAYOUTS[0], []).ray, 0)
     try:
         figures = measure([], options.repeats, not options.no_scaling)
     finally:

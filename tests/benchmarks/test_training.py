@@ -19,7 +19,7 @@ def running_ray() -> Iterator[None]:
     """Ray, of this test alone unless another one has started it."""
     started = not ray.is_initialized()
     if started:
-        start_ray(ray_settings(num_cpus=1))
+        start_ray(ray_settings(num_cpus=1), 0)
     yield
     if started:
         ray.shutdown()
