@@ -462,3 +462,17 @@ def test_all_baselines_on_real_workflows(command: Command, tmp_path: Path, data_
         assert row["cost_ratio"]["mean"] >= 1
     for file in tmp_path.glob("outputs/*/*/episodes/*_0000.json"):
         assert violations(read_episode(file)) == []
+
+
+def test_the_shipped_policy_beats_the_tuned_rule_without_training(
+    command: Command, tmp_path: Path
+) -> None:
+    rule = "greedy_objective_tuned"
+    assert command("policy=hetero_numa", f"baselines=[{rule}]", "episodes=25").code == 0
+    mean = {row["policy"]: row["J"]["mean"] for row in rows_in(tmp_path)}
+    assert mean["learned"] < 0.95 * mean[rule]
+
+
+def test_an_unknown_policy_is_told_the_shipped_ones(command: Command) -> None:
+    done = command("policy=hetero_nuna")
+    refused(done, "shipped with the project: hetero_numa")
