@@ -13,8 +13,7 @@ Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
 Count = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0, le=1)]
-
-
+Network = Literal["pooling", "attention"]
 Hidden = Annotated[tuple[Annotated[int, Field(ge=1, le=65_536)], ...], Field(min_length=1)]
 
 
@@ -34,6 +33,7 @@ class PPOSettings(Strict):
     name: Literal["ppo"]
     sampler: Literal["fast", "rllib"]
     hidden: Hidden
+    network: Network
     warm_start: str | None
     cloning: CloningSettings
     batch_size: Count
@@ -60,6 +60,7 @@ class IMPALASettings(Strict):
 
     name: Literal["impala"]
     hidden: Hidden
+    network: Network
     warm_start: str | None
     cloning: CloningSettings
     batch_size: Count
@@ -74,6 +75,7 @@ class APPOSettings(Strict):
 
     name: Literal["appo"]
     hidden: Hidden
+    network: Network
     warm_start: str | None
     cloning: CloningSettings
     batch_size: Count
@@ -91,6 +93,7 @@ class DQNSettings(Strict):
 
     name: Literal["dqn"]
     hidden: Hidden
+    network: Network
     batch_size: Count
     iteration_steps: Count
     replay_steps: Count
@@ -117,6 +120,7 @@ class BCSettings(Strict):
 
     name: Literal["bc"]
     hidden: Hidden
+    network: Network
     teacher: str
     cloning: CloningSettings
     iteration_steps: Count
