@@ -12,7 +12,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from agents.command import PROJECT, StopOnSignals, plain, run
-from agents.settings import RaySettings, TrainSettings, check_space, with_values
+from agents.settings import RaySettings, TrainSettings, with_values
 from env.schema import validated
 from env.sim.errors import InputError
 
@@ -164,7 +164,7 @@ def search(config: DictConfig) -> None:
 
 def start(config: DictConfig) -> None:
     """One run, or a search of many."""
-    if config.tune is None:
+    if config.get("tune") is None:
         train(config)
     else:
         search(config)
@@ -172,10 +172,7 @@ def start(config: DictConfig) -> None:
 
 def check(config: DictConfig) -> None:
     """Refuses what cannot be trained, before anything is started or written."""
-    told = plain(config)
-    settings = validated(TrainSettings, told, "train")
-    if settings.tune is not None:
-        check_space(settings, told)
+    settings = validated(TrainSettings, plain(config), "train")
     if settings.resume is not None:
         check_resume(settings, settings.resume)
     world = world_of(settings)

@@ -9,7 +9,6 @@ from pydantic import Field, field_validator, model_validator
 from env.layouts import AgentsConfig
 from env.reward import Objective
 from env.schema import Strict, nearest, validated
-from env.sim.errors import InputError
 from env.variation import Variation
 
 Positive = Annotated[float, Field(gt=0)]
@@ -175,36 +174,48 @@ class RaySettings(Strict):
         return self
 
 
-class Between(Strict):
-    """Values to draw from a range; whole numbers when both ends are."""
+class Values(Strict):
+    """What a setting is searched among: a range, or a list.
 
-    low: int | float
-    high: int | float
+    Attributes:
+        low: end of the range.
+        high: end of the range.
+        log: whether it is drawn evenly over orders of magnitude.
+        whole: whether only whole numbers are drawn.
+        choices: the list.
+    """
+
+    low: float | None = None
+    high: float | None = None
     log: bool = False
+    whole: bool = False
+    choices: Annotated[tuple[Any, ...], Field(min_length=2)] | None = None
 
     @model_validator(mode="after")
-    def _order(self) -> Self:
-        if self.low >= self.high:
+    def _one_kind(self) -> Self:
+        if (self.choices is None) == (self.low is None and self.high is None):
+            raise ValueError("either low and high, or choices, are needed")
+        if self.choices is not None:
+            return self
+        if self.low is None or self.high is None or self.low >= self.high:
             raise ValueError(f"low {self.low} is not below high {self.high}")
         if self.log and self.low <= 0:
             raise ValueError(f"low {self.low} is not above 0, as log needs it")
+        if self.whole and not (self.low.is_integer() and self.high.is_integer()):
+            raise ValueError(f"low {self.low} and high {self.high} are not whole")
         return self
 
     @property
-    def ends(self) -> tuple[Any, ...]:
-        """The extreme values."""
-        return self.low, self.high
-
-
-class Choices(Strict):
-    """Values to draw from a list."""
-
-    choices: Annotated[tuple[Any, ...], Field(min_length=2)]
+    def range(self) -> tuple[float, float] | None:
+        """Its ends; whole numbers are int."""
+        if self.low is None or self.high is None:
+            return None
+        return (int(self.low), int(self.high)) if self.whole else (self.low, self.high)
 
     @property
-    def ends(self) -> tuple[Any, ...]:
-        """All values."""
-        return self.choices
+    def extremes(self) -> tuple[Any, ...]:
+        """What must be allowed for all to be."""
+        return self.range or self.choices or ()
 
 
 class SearchSettings(Strict):
@@ -212,7 +223,7 @@ class SearchSettings(Strict):
 
     trials: Annotated[int, Field(ge=2, le=10_000)]
     parallel: Count
-    space: Annotated[dict[str, Between | Choices], Field(min_length=1)]
+    space: Annotated[dict[str, Values], Field(min_length=1)]
 
 
 class ASHASettings(SearchSettings):
@@ -285,7 +296,7 @@ class TrainSettings(Strict):
     workflow: dict[str, Any]
     workload: dict[str, Any]
     variation: Variation
-    tune: TuneSettings | None
+    tune: TuneSettings | None = None
 
     @model_validator(mode="after")
     def _actions(self) -> Self:
@@ -300,6 +311,14 @@ class TrainSettings(Strict):
     def _search(self) -> Self:
         if self.tune is not None and self.resume is not None:
             raise ValueError("resume goes on with one training, tune starts many: give one of them")
+        for key, values in self.tune.space.items() if self.tune is not None else ():
+            where = f"tune.space.{key}"
+            known = [name for name in type(self.algo).model_fields if name != "name"]
+            if key not in known:
+                near = nearest(key, known)
+                raise ValueError(f"{where}: not a setting of algo={self.algo.name}, {near}")
+            for value in values.extremes:
+                validated(type(self.algo), {**self.algo.model_dump(), key: value}, where)
         return self
 
 
@@ -308,23 +327,3 @@ def with_values(told: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str,
     changed = copy.deepcopy(dict(told))
     changed["algo"] |= values
     return changed
-
-
-def check_space(settings: TrainSettings, told: Mapping[str, Any]) -> None:
-    """Refuses a search of what `algo` does not have, or among values that it does not take.
-
-    Args:
-        settings: with a search.
-        told: the composed configuration they are from.
-
-    Raises:
-        InputError: naming the key.
-    """
-    assert settings.tune is not None
-    known = [key for key in type(settings.algo).model_fields if key != "name"]
-    for key, values in settings.tune.space.items():
-        where = f"tune.space.{key}"
-        if key not in known:
-            raise InputError(f"{where}: algo={settings.algo.name} has none, {nearest(key, known)}")
-        for value in values.ends:
-            validated(TrainSettings, with_values(told, {key: value}), where)

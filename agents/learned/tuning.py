@@ -22,7 +22,7 @@ from ray.tune.search import BasicVariantGenerator
 from agents.learned.algorithms import PolicySpaces, build, run_config, set_progress, warm_start
 from agents.learned.checkpoint import RunState, load_checkpoint, write_checkpoint
 from agents.learned.run_log import LINE_EVERY, Curves, count
-from agents.settings import Between, PBTSettings, TrainSettings, TuneSettings, with_values
+from agents.settings import PBTSettings, TrainSettings, TuneSettings, Values, with_values
 from env.schema import validated
 
 TRIALS = "trials"
@@ -246,19 +246,21 @@ def _scheduler(search: TuneSettings) -> TrialScheduler:
 def _within(config: dict[str, Any], search: PBTSettings) -> dict[str, Any]:
     """Changed values, kept in the ranges searched."""
     for key, values in search.space.items():
-        if isinstance(values, Between):
-            config[key] = min(max(config[key], values.low), values.high)
+        if values.range is not None:
+            low, high = values.range
+            config[key] = min(max(config[key], low), high)
     return config
 
 
-def _drawn(values: Any) -> Any:
+def _drawn(values: Values) -> Any:
     """Tune's distribution of a setting."""
-    if not isinstance(values, Between):
-        return tune.choice(list(values.choices))
-    if isinstance(values.low, int) and isinstance(values.high, int):
-        draw = tune.lograndint if values.log else tune.randint
-        return draw(values.low, values.high + 1)  # Tune leaves the upper end out
-    return (tune.loguniform if values.log else tune.uniform)(values.low, values.high)
+    if values.range is None:
+        return tune.choice(list(values.choices or ()))
+    low, high = values.range
+    if values.whole:
+        # Tune leaves the upper end out.
+        return (tune.lograndint if values.log else tune.randint)(low, high + 1)
+    return (tune.loguniform if values.log else tune.uniform)(low, high)
 
 
 def _name(trial: Any) -> str:

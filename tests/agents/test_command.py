@@ -31,6 +31,22 @@ BAD = {
     "an algorithm": (["algo=dpn"], "algo=dpn: unknown option, did you mean 'dqn'?"),
     "DQN that bids": (["algo=dqn", "agents=server_types"], "layouts are placer and hierarchical"),
     "a warm start of DQN": (["algo=dqn", "algo.warm_start=random"], "algo.warm_start: unknown key"),
+    "a search of what is not": (
+        ["tune=asha", "+tune.space.clp={low: 0.1, high: 0.3}"],
+        "tune.space.clp: not a setting of algo=ppo, did you mean 'clip'?",
+    ),
+    "a search in no range": (["tune=asha", "tune.space.learning_rate.low=1"], "is not below high"),
+    "a search of bad values": (
+        ["tune=pbt", "+tune.space.clip={low: -0.1, high: 0.3}"],
+        "tune.space.clip: clip",
+    ),
+    "a change of layers on the way": (
+        ["tune=pbt", "+tune.space.hidden={choices: [[8], [16]]}"],
+        "choose tune=asha",
+    ),
+    "a search that resumes": (["tune=asha", "resume=outputs"], "resume goes on with one training"),
+    "a search of one": (["tune=asha", "tune.trials=1"], "tune.trials"),
+    "a scheduler": (["tune=ahsa"], "tune=ahsa: unknown option, did you mean 'asha'?"),
     "no end": (["budget.minutes=null"], "never end"),
     "a layout": (["agents.layout=flat"], "agents.layout"),
     "no tiers": (["agents.memory_tiers=[]"], "agents.memory_tiers"),

@@ -145,6 +145,19 @@ def test_another_runners_state_leaves_the_own_episodes_alone() -> None:
     assert not np.array_equal(first_times, second_times)
 
 
+def test_another_part_of_the_run_has_other_episodes() -> None:
+    def first_arrivals(part: int | None) -> list[Any]:
+        runner = runner_of("placer")
+        if part is not None:
+            runner.start_part(part)
+        runner.sample(num_timesteps=100)
+        found: list[Any] = runner.batch.get_state()["states"]["arrivals"]["time"].tolist()
+        return found
+
+    assert first_arrivals(3) == first_arrivals(3)
+    assert first_arrivals(3) != first_arrivals(4) != first_arrivals(None)
+
+
 def test_rllib_samples_remotely(toy: str) -> None:
     algorithm = config_of("hierarchical", num_env_runners=2).build_algo()
     try:
