@@ -60,7 +60,7 @@ def test_tables_name_all_figures(
     figures = dict.fromkeys(with_wall(UNITS), 1.0) | {"scaling": [row]}
     figures |= {layout: dict.fromkeys(with_wall(LAYOUT_UNITS), 1.0) for layout in LAYOUTS}
     monkeypatch.setattr(training, "measure", lambda *given: figures)
-    monkeypatch.setattr(training, "start_ray", lambda settings: None)
+    monkeypatch.setattr(training, "start_ray", lambda settings, cores: None)
     monkeypatch.setenv("COLUMNS", "200")
     main([])
     printed = capsys.readouterr().out
