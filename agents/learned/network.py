@@ -116,7 +116,7 @@ class SetValueNetwork(nn.Module):
 
     def __init__(self, sizes: PolicySizes, critic: int) -> None:
         super().__init__()
-        first, *_, width = sizes.hidden
+        first, width = sizes.hidden[0], sizes.hidden[-1]
         self.bids = sizes.bids
         self.embed = mlp([sizes.item, first // 2])
         self.body = mlp([sizes.context + 2 * (first // 2) + critic, *sizes.hidden])
