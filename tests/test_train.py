@@ -51,8 +51,10 @@ def call(*overrides: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def runs_in(folder: Path) -> list[Path]:
-    """Run folders, oldest first."""
-    return sorted(path.parent for path in folder.glob("outputs/**/metrics.csv"))
+    """Run folders, those of sweeps too, oldest first."""
+    # Not "**": checkpoints vanish while a run goes on.
+    found = [*folder.glob("outputs/*/*/metrics.csv"), *folder.glob("outputs/*/*/*/metrics.csv")]
+    return sorted(path.parent for path in found)
 
 
 def rows_of(run: Path) -> list[dict[str, str]]:
