@@ -213,7 +213,7 @@ def check_resume(settings: TrainSettings, path: str) -> None:
     checkpoint = find_checkpoint(path)
     state, before = load_checkpoint(checkpoint)
     told = settings.model_dump(mode="json")
-    for group, keys in (("agents", tuple(told["agents"])), ("algo", ("name", "hidden"))):
+    for group, keys in (("agents", tuple(told["agents"])), ("algo", ("name", "hidden", "network"))):
         for key in keys:
             had = before.get(group)
             if not isinstance(had, dict):
@@ -298,7 +298,10 @@ def write_policy(
     save_policy(
         folder,
         weights=policy_weights(algorithm),
-        sizes={name: policy_sizes(*pair, settings.algo.hidden) for name, pair in spaces.items()},
+        sizes={
+            name: policy_sizes(*pair, settings.algo.hidden, settings.algo.network)
+            for name, pair in spaces.items()
+        },
         features=features_of(environment.layout),
         layout=settings.agents.layout,
         memory_tiers=settings.agents.memory_tiers,

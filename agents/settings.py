@@ -15,8 +15,7 @@ Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
 Count = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0, le=1)]
-
-
+Network = Literal["pooling", "attention"]
 Hidden = Annotated[tuple[Annotated[int, Field(ge=1, le=65_536)], ...], Field(min_length=1)]
 
 
@@ -36,6 +35,7 @@ class PPOSettings(Strict):
     name: Literal["ppo"]
     sampler: Literal["fast", "rllib"]
     hidden: Hidden
+    network: Network
     warm_start: str | None
     cloning: CloningSettings
     batch_size: Count
@@ -62,6 +62,7 @@ class IMPALASettings(Strict):
 
     name: Literal["impala"]
     hidden: Hidden
+    network: Network
     warm_start: str | None
     cloning: CloningSettings
     batch_size: Count
@@ -76,6 +77,7 @@ class APPOSettings(Strict):
 
     name: Literal["appo"]
     hidden: Hidden
+    network: Network
     warm_start: str | None
     cloning: CloningSettings
     batch_size: Count
@@ -93,6 +95,7 @@ class DQNSettings(Strict):
 
     name: Literal["dqn"]
     hidden: Hidden
+    network: Network
     batch_size: Count
     iteration_steps: Count
     replay_steps: Count
@@ -119,6 +122,7 @@ class BCSettings(Strict):
 
     name: Literal["bc"]
     hidden: Hidden
+    network: Network
     teacher: str
     cloning: CloningSettings
     iteration_steps: Count
@@ -239,8 +243,9 @@ class PBTSettings(SearchSettings):
 
     @model_validator(mode="after")
     def _weights(self) -> Self:
-        if "hidden" in self.space:
-            raise ValueError("space.hidden: weights of other widths cannot go on, choose tune=asha")
+        for key in ("hidden", "network"):
+            if key in self.space:
+                raise ValueError(f"space.{key}: other weights cannot go on, choose tune=asha")
         return self
 
 

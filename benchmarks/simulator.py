@@ -67,10 +67,16 @@ UNITS = {
 
 
 @compiled
+def next_number(random):
+    """The next number of a linear congruential generator (Knuth's MMIX); its high bits are best."""
+    return (random * 6364136223846793005 + 1442695040888963407) & 0x7FFFFFFFFFFFFFFF
+
+
+@compiled
 def draw(state, memory_alloc, random):
-    """A random node that has the memory, and the next number of the generator (Knuth's MMIX)."""
+    """A random node that has the memory, and the next number of the generator."""
     while True:
-        random = (random * 6364136223846793005 + 1442695040888963407) & 0x7FFFFFFFFFFFFFFF
+        random = next_number(random)
         node = (random >> 33) % len(state.nodes)
         if memory_alloc <= state.nodes[node].memory:
             return node, random

@@ -138,7 +138,7 @@ def decide_all(turn, sights, choices, actions, bids):
 
 @compiled
 def place_all(states, sights, episodes, choices, weights, rewards):
-    """Places what was decided and plays every environment on to its next decision.
+    """Places what was decided, plays on, and starts the next decision unless an episode is over.
 
     Args:
         weights: float64 (2,), time_weight and cost_weight.
@@ -156,6 +156,8 @@ def place_all(states, sights, episodes, choices, weights, rewards):
         now = potential(state, weights[0], weights[1], episodes[env].cheapest)
         rewards[env] = episodes[env].potential - now
         episodes[env].potential = now
+        if kind != DONE:
+            start_decision(state, sight, weights, episodes[env].cheapest, True)
 
 
 class Ended(NamedTuple):
@@ -215,6 +217,13 @@ class Batch:
         numbers: np.ndarray = self._episodes["number"] - 1
         return numbers
 
+    @property
+    def nbytes(self) -> int:
+        """Of the arrays that have a part for each environment."""
+        states = (getattr(self._states, name) for name in (*MUTABLE, "arrivals"))
+        own = (*states, *self._sights[:-2], self._episodes, self._choices, self._rewards)
+        return sum(array.nbytes for array in own)
+
     def restart(self) -> None:
         """Every environment starts the next episode of its stream, wherever it was."""
         for env in range(len(self)):
@@ -254,18 +263,11 @@ class Batch:
         )
 
     def act(self, turn: int, actions: np.ndarray) -> None:
-        """Takes the actions of a turn: int64 (E * A,), or (E * A, 2) of bids and places."""
+        """Takes the actions of a turn: int64 (E,), or (E * A, 2) of bids and places."""
+        bids = self._unasked
         if actions.ndim == 2:
-            bids, actions = actions[:, 0], actions[:, 1]
-        else:
-            bids = np.broadcast_to(self._unasked[:1], actions.shape)
-        decide_all(
-            turn,
-            self._sights,
-            self._choices,
-            np.ascontiguousarray(actions),
-            np.ascontiguousarray(bids),
-        )
+            bids, actions = np.ascontiguousarray(actions.T)
+        decide_all(turn, self._sights, self._choices, actions, bids)
 
     def step(self) -> tuple[np.ndarray, np.ndarray]:
         """Places, plays on to the next decision, and restarts the environments that end.
@@ -287,7 +289,8 @@ class Batch:
             metrics = episode_metrics(self.state(env), self._world.objective)
             self.ended.append(Ended(env, int(self._episodes[env]["number"]) - 1, metrics))
             self._start_episode(env)
-        start_all(self._states, self._sights, self._episodes, self._weights)
+        if done.any():
+            start_all(self._states, self._sights, self._episodes, self._weights)
         return self._rewards.copy(), done
 
     def state(self, env: int) -> State:

@@ -17,6 +17,7 @@ from agents.command import PROJECT, run
 from agents.evaluation import COLUMNS
 from agents.learned.network import PolicySizes, SetPolicyNetwork
 from agents.learned.policy_file import features_of, save_policy
+from agents.settings import Network
 from env.layouts import AgentsConfig, Layout
 from env.reward import Objective
 from env.schema import validated
@@ -266,7 +267,7 @@ def test_bad_input_ends_the_process_with_2(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def make_policy(folder: Path, layout: str, **agents: Any) -> Path:
+def make_policy(folder: Path, layout: str, network: Network = "pooling", **agents: Any) -> Path:
     """A policy with random weights, as a run on the tiny cluster would leave it."""
     config = world(*TINY, f"agents={layout}")
     settings = {**config["agents"], **agents}
@@ -283,11 +284,11 @@ def make_policy(folder: Path, layout: str, **agents: Any) -> Path:
     for agent in made.agents.values():
         name = agent.kind if shared else agent.name
         context, items = (len(features[agent.kind][part]) for part in ("context", "items"))
-        sizes[name] = PolicySizes(context, items, agent.choices, agent.bids, (8, 8))
-        network = SetPolicyNetwork(sizes[name])
-        for parameter in network.parameters():
+        sizes[name] = PolicySizes(context, items, agent.choices, agent.bids, (8, 8), network)
+        policy = SetPolicyNetwork(sizes[name])
+        for parameter in policy.parameters():
             torch.nn.init.normal_(parameter)
-        weights[name] = {key: tensor.numpy() for key, tensor in network.state_dict().items()}
+        weights[name] = {key: tensor.numpy() for key, tensor in policy.state_dict().items()}
     save_policy(
         folder,
         weights=weights,
@@ -462,3 +463,17 @@ def test_all_baselines_on_real_workflows(command: Command, tmp_path: Path, data_
         assert row["cost_ratio"]["mean"] >= 1
     for file in tmp_path.glob("outputs/*/*/episodes/*_0000.json"):
         assert violations(read_episode(file)) == []
+
+
+def test_the_shipped_policy_beats_the_tuned_rule_without_training(
+    command: Command, tmp_path: Path
+) -> None:
+    rule = "greedy_objective_tuned"
+    assert command("policy=hetero_numa", f"baselines=[{rule}]", "episodes=25").code == 0
+    mean = {row["policy"]: row["J"]["mean"] for row in rows_in(tmp_path)}
+    assert mean["learned"] < 0.95 * mean[rule]
+
+
+def test_an_unknown_policy_is_told_the_shipped_ones(command: Command) -> None:
+    done = command("policy=hetero_nuna")
+    refused(done, "shipped with the project: hetero_numa")

@@ -237,14 +237,18 @@ def _common(
         spaces: of every policy.
         share_type_policy: one policy for all server types.
         seed: of weights, sampled actions and episodes.
-        model: what the module is told besides the widths of its layers.
+        model: what the module is told besides widths and kind of its network.
     """
     modules = {
         policy: RLModuleSpec(
             module_class=module,
             observation_space=observations,
             action_space=actions,
-            model_config={"hidden": list(algo.hidden), **(model or {})},
+            model_config={
+                "hidden": list(algo.hidden),
+                "network": algo.network,
+                **(model or {}),
+            },
         )
         for policy, (observations, actions) in spaces.items()
     }

@@ -5,6 +5,7 @@ episodes, whose bookkeeping is what costs RLlib its time.
 """
 
 from collections.abc import Collection
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from agents.learned.recorder import Recorder
 from env.batch import Batch
 from env.layouts import TURN_KINDS, Observation
 from env.multi_agent import ServerlessEnv
+from env.sim.jit import compiled
 from env.turns import BID_TURN
 
 BATCH = "batch"
@@ -37,6 +39,41 @@ EVALUATION_WORKERS = 1_000_000
 """Numbers of evaluating workers start here: they never play the episodes of training."""
 FRAGMENT = 64
 """Decisions of every environment between looks at how many episodes have ended."""
+
+
+@compiled
+def choose(logits, begin, end, part, explore, chances, actions, logp):
+    """Chooses a part of every row's action by the logits in columns `begin` to `end`.
+
+    Args:
+        logits: (rows, A) float32.
+        begin, end: columns.
+        part: column of `chances` and `actions`.
+        explore: draw from the probabilities; else the likeliest.
+        chances: (rows, parts) between 0 and 1, to draw with.
+        actions: out, (rows, parts) int64.
+        logp: out, (rows,) float32, the logarithm of the probability is added.
+    """
+    for row in range(len(logits)):
+        chosen = begin
+        for column in range(begin + 1, end):
+            if logits[row, column] > logits[row, chosen]:
+                chosen = column
+        highest = logits[row, chosen]
+        total = 0.0
+        for column in range(begin, end):
+            if logits[row, column] > MASKED_LOGIT:
+                total += np.exp(logits[row, column] - highest)
+        if explore:
+            left = chances[row, part] * total
+            for column in range(begin, end):
+                if logits[row, column] > MASKED_LOGIT:
+                    chosen = column
+                    left -= np.exp(logits[row, column] - highest)
+                    if left < 0.0:
+                        break
+        actions[row, part] = chosen - begin
+        logp[row] += logits[row, chosen] - highest - np.log(total)
 
 
 class BatchEnvRunner(MultiAgentEnvRunner):
@@ -66,11 +103,11 @@ class BatchEnvRunner(MultiAgentEnvRunner):
             for turn in self.batch.turns
         }
         self._policies = {
-            agent.name: self.config.policy_mapping_fn(agent.name, None)
-            for agent in self.batch.layout.agents.values()
+            kind: [self.config.policy_mapping_fn(agent.name, None) for agent in recorder.agents]
+            for kind, recorder in self._recorders.items()
         }
         sequence = np.random.SeedSequence(self.config.seed, spawn_key=(worker,))
-        self._random = torch.Generator().manual_seed(int(sequence.generate_state(1)[0]))
+        self._random = np.random.default_rng(sequence)
         self._needs_initial_reset = False
 
     def start_part(self, part: int) -> None:
@@ -128,7 +165,7 @@ class BatchEnvRunner(MultiAgentEnvRunner):
             recorder.forget()
         self._needs_initial_reset = False
 
-    @torch.no_grad()
+    @torch.inference_mode()
     def _play(self, decisions: int, explore: bool, random_actions: bool) -> Chunk:
         """So many decisions of every environment."""
         batch = self.batch
@@ -140,16 +177,16 @@ class BatchEnvRunner(MultiAgentEnvRunner):
                 seen = recorder.room(rows)
                 batch.observe(turn, seen)
                 acting = batch.acting(turn)
-                logits = self._logits(turn, acting, seen, random_actions)
+                logits = self._logits(turn, acting, seen, random_actions).numpy()
                 actions, logp = self._choose(logits, recorder.agents[0].bids, explore)
                 batch.act(turn, actions)
-                recorder.record(acting, actions, logp, logits.numpy())
+                recorder.record(acting, actions, logp, logits)
             earned, done = batch.step()
             for recorder in self._recorders.values():
                 recorder.earn(earned, done)
         modules: dict[str, Steps] = {}
-        for recorder in self._recorders.values():
-            modules |= self._by_policy(recorder)
+        for kind, recorder in self._recorders.items():
+            modules |= self._by_policy(recorder, self._policies[kind])
         chunk = Chunk(modules, decisions * len(batch.turns) * len(batch))
         self._log_steps(chunk)
         return chunk
@@ -174,7 +211,7 @@ class BatchEnvRunner(MultiAgentEnvRunner):
         if random_actions:
             mask = observations["mask"]
             return torch.zeros_like(mask).masked_fill_(mask < 0.5, MASKED_LOGIT)
-        policies = [self._policies[agent.name] for agent in self._recorder(turn).agents]
+        policies = self._policies[TURN_KINDS[turn]]
         if len(set(policies)) == 1:
             return self.module[policies[0]].logits(observations)
         logits = torch.empty_like(observations["mask"])
@@ -185,29 +222,26 @@ class BatchEnvRunner(MultiAgentEnvRunner):
                 logits[rows] = self.module[policy].logits(own)
         return logits
 
-    def _choose(self, logits: Tensor, bids: int, explore: bool) -> tuple[np.ndarray, np.ndarray]:
+    def _choose(
+        self, logits: np.ndarray, bids: int, explore: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Actions (rows,) or (rows, 2), and the logarithms of their probabilities (rows,)."""
-        parts = logits.split([bids, logits.shape[1] - bids], dim=1) if bids else (logits,)
-        chosen, logp = [], torch.zeros(len(logits))
-        for part in parts:
-            logs = part.log_softmax(dim=1)
-            if explore:
-                # The race of exponentials that torch's own multinomial runs.
-                race = torch.empty_like(logs).exponential_(generator=self._random)
-                actions = (logs.exp() / race).argmax(dim=1, keepdim=True)
-            else:
-                actions = part.argmax(dim=1, keepdim=True)
-            chosen.append(actions)
-            logp += logs.gather(1, actions).squeeze(1)
-        actions = torch.cat(chosen, dim=1) if bids else chosen[0].squeeze(1)
-        return actions.numpy(), logp.numpy()
+        rows, choices = logits.shape
+        columns = [0, bids, choices] if bids else [0, choices]
+        actions = np.empty((rows, len(columns) - 1), np.int64)
+        logp = np.zeros(rows, np.float32)
+        chances = self._random.random(actions.shape)
+        for part, (begin, end) in enumerate(pairwise(columns)):
+            choose(logits, begin, end, part, explore, chances, actions, logp)
+        return (actions if bids else actions[:, 0]), logp
 
-    def _by_policy(self, recorder: Recorder) -> dict[str, Steps]:
+    def _by_policy(self, recorder: Recorder, policies: list[str]) -> dict[str, Steps]:
+        """The steps that each policy of a recorder's agents made."""
         steps, agents = recorder.finish()
-        policies = np.array([self._policies[agent.name] for agent in recorder.agents])
         if len(set(policies)) == 1:
             return {policies[0]: steps}
-        return {policy: steps.select(policies[agents] == policy) for policy in set(policies)}
+        made = np.array(policies)[agents]
+        return {policy: steps.select(made == policy) for policy in set(policies)}
 
     def _log_steps(self, chunk: Chunk) -> None:
         """The counters that RLlib reads."""
@@ -249,7 +283,7 @@ class BatchEnvRunner(MultiAgentEnvRunner):
             state[BATCH] = {
                 "worker": self._worker(),
                 "batch": self.batch.get_state(),
-                "random": self._random.get_state(),
+                "random": self._random.bit_generator.state,
                 "open": {kind: each.get_state() for kind, each in self._recorders.items()},
             }
         return state
@@ -260,7 +294,7 @@ class BatchEnvRunner(MultiAgentEnvRunner):
         own = state.get(BATCH)
         if own is not None and self.env is not None and own["worker"] == self._worker():
             self.batch.set_state(own["batch"])
-            self._random.set_state(own["random"])
+            self._random.bit_generator.state = own["random"]
             for kind, recorder in self._recorders.items():
                 recorder.set_state(own["open"][kind])
             self._needs_initial_reset = False

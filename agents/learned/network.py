@@ -10,13 +10,17 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import linear
+from torch.nn.functional import linear, scaled_dot_product_attention
+
+from agents.settings import Network
 
 # Far below every real logit, so that its probability is exactly 0, and finite, so that entropy and
 # KL divergence stay finite.
 MASKED_LOGIT = -1e9
 # Farther from 0 than any feature, and finite, so that 0 times it is 0.
 FAR = 1e30
+HEADS = 2
+"""Of the attention between items, each a quarter as wide as an embedded item."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,7 @@ class PolicySizes:
         choices: K, choices per item (memory tiers, or 1).
         bids: B, bid levels; 0 where the agent does not bid.
         hidden: widths of the hidden layers.
+        network: what items know of each other.
     """
 
     context: int
@@ -36,16 +41,22 @@ class PolicySizes:
     choices: int
     bids: int
     hidden: tuple[int, ...]
+    network: Network = "pooling"
 
 
 class SetPolicyNetwork(nn.Module):
-    """Logits of every choice of every item: shared weights, mean and max pool, masked."""
+    """Logits of every choice of every item: shared weights, mean and max pool, masked.
+
+    With attention, embedded items look at each other before they are pooled and scored.
+    """
 
     def __init__(self, sizes: PolicySizes) -> None:
         super().__init__()
         width = sizes.hidden[-1]
         self.sizes = sizes
         self.embed = mlp([sizes.context + sizes.item, *sizes.hidden])
+        if sizes.network == "attention":
+            self.attend = Attention(width)
         self.score = nn.Sequential(
             nn.Linear(3 * width, width), nn.ReLU(inplace=True), small_linear(width, sizes.choices)
         )
@@ -63,15 +74,41 @@ class SetPolicyNetwork(nn.Module):
         Returns:
             (N, B + M*K) logits; what the mask forbids has `MASKED_LOGIT`.
         """
-        rows = items.shape[:2]
-        embedded = along(self.embed, items, context)  # (N*M, H)
+        embedded = along(self.embed, items, context).unflatten(0, items.shape[:2])  # (N, M, H)
         present = present_items(mask, items, self.sizes.bids)
-        pooled = pool(embedded.unflatten(0, rows), present)  # (N, 2H)
-        scores = along(self.score, embedded.unflatten(0, rows), pooled)  # (N*M, K)
+        if self.sizes.network == "attention":
+            embedded = self.attend(embedded, present)
+        pooled = pool(embedded, present)  # (N, 2H)
+        scores = along(self.score, embedded, pooled)  # (N*M, K)
         logits = scores.view(len(items), -1)
         if self.sizes.bids:
             logits = torch.cat([self.bid(pooled), logits], dim=-1)
         return logits.masked_fill(mask < 0.5, MASKED_LOGIT)
+
+
+class Attention(nn.Module):
+    """Multi-head self-attention of items (Vaswani et al. 2017, arXiv:1706.03762), added to them.
+
+    What is attended to is normalised first, and what comes of it added unchanged, as in
+    arXiv:2002.04745: the block starts near the network without it.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        inner = HEADS * max(1, width // 4)
+        self.norm = nn.LayerNorm(width)
+        self.project = nn.Linear(width, 3 * inner)
+        self.out = nn.Linear(inner, width)
+
+    def forward(self, items: Tensor, present: Tensor) -> Tensor:
+        """(N, M, H) -> (N, M, H). Items look at the present ones (N, M) alone."""
+        projected = self.project(self.norm(items)).unflatten(-1, (3, HEADS, -1))
+        queries, keys, values = projected.permute(2, 0, 3, 1, 4)  # each (N, HEADS, M, H / 4)
+        # Finite, so that a row without present items stays so.
+        bias = ((present - 1) * FAR)[:, None, None, :]
+        seen = scaled_dot_product_attention(queries, keys, values, bias)
+        looked: Tensor = items + self.out(seen.transpose(1, 2).flatten(2))
+        return looked
 
 
 class SetValueNetwork(nn.Module):
@@ -79,7 +116,7 @@ class SetValueNetwork(nn.Module):
 
     def __init__(self, sizes: PolicySizes, critic: int) -> None:
         super().__init__()
-        first, *_, width = sizes.hidden
+        first, width = sizes.hidden[0], sizes.hidden[-1]
         self.bids = sizes.bids
         self.embed = mlp([sizes.item, first // 2])
         self.body = mlp([sizes.context + 2 * (first // 2) + critic, *sizes.hidden])

@@ -19,6 +19,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from agents.learned.network import PolicySizes, SetPolicyNetwork
+from agents.settings import Network
 from env.layouts import Layout
 from env.observation import CONTEXT_FEATURES
 from env.schema import Strict, validated
@@ -46,6 +47,7 @@ class NetworkShape(Strict):
     choices: Count
     bids: Annotated[int, Field(ge=0)]
     hidden: Annotated[tuple[Count, ...], Field(min_length=1)]
+    network: Network = "pooling"
 
 
 class PolicyDescription(Strict):

@@ -24,7 +24,7 @@ class SetQNetwork(SetPolicy, QNetAPI, TargetNetworkAPI):
     Q(s, a) = V(s) + A(s, a) - mean of A(s, .) over what the mask allows; what it forbids has
     `MASKED_LOGIT`. `policy` gives A, whose best action is that of Q: acting, and the files that
     evaluation reads, need nothing else. V, on learners alone, may read `critic`.
-    `model_config` holds `hidden` and `epsilon`, a schedule over environment steps.
+    `model_config` holds `hidden`, `network`, and `epsilon`, a schedule over environment steps.
     """
 
     def setup(self) -> None:

@@ -56,9 +56,9 @@ def episodes_of(result: Mapping[str, Any]) -> dict[str, list[float]]:
 
 def env_steps_of(result: Mapping[str, Any]) -> int:
     """Environment steps sampled in an iteration; 0 when every runner was lost in it."""
-    sampled = result.get(ENV_RUNNER_RESULTS, {}).get(NUM_ENV_STEPS_SAMPLED, 0)
-    # Later iterations give a sum of nothing as NaN.
-    return 0 if math.isnan(sampled) else int(sampled)
+    steps = result.get(ENV_RUNNER_RESULTS, {}).get(NUM_ENV_STEPS_SAMPLED, 0)
+    # RLlib gives a sum over nothing as the number NaN.
+    return 0 if math.isnan(steps) else int(steps)
 
 
 def measures_of(result: Mapping[str, Any], seconds: float) -> dict[str, float]:

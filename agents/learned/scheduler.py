@@ -14,7 +14,6 @@ from env.sim.cluster import ClusterConfig
 from env.sim.errors import InputError
 from env.sim.raw_env import RawEnv
 
-
 SHIPPED = Path(__file__).parent / "policies"
 """Trained policies that come with the project, by name; each has a model card, README.md."""
 

@@ -14,20 +14,24 @@ from ray.rllib.core.rl_module.torch import TorchRLModule
 from torch import Tensor
 
 from agents.learned.network import PolicySizes, SetPolicyNetwork, SetValueNetwork
+from agents.settings import Network
 
 
 class SetPolicy(TorchRLModule, ValueFunctionAPI, InferenceOnlyAPI):
     """Action masks inside, exact: what the mask forbids has probability 0.
 
     Observations are a `Dict` of `context`, `items`, `mask` and `critic`; `model_config` holds
-    `hidden`, the widths of the hidden layers. Actions are Discrete(M*K), or
-    MultiDiscrete([B, M*K]) for agents that also bid. Only the value network, which exists on
-    learners alone, reads `critic`.
+    `hidden`, the widths of the hidden layers, and `network`, one of `Network`. Actions are
+    Discrete(M*K), or MultiDiscrete([B, M*K]) for agents that also bid. Only the value network,
+    which exists on learners alone, reads `critic`.
     """
 
     def setup(self) -> None:
         """Builds the networks; RLlib removes `value` where the module only infers."""
-        sizes = policy_sizes(self.observation_space, self.action_space, self.model_config["hidden"])
+        told = self.model_config
+        sizes = policy_sizes(
+            self.observation_space, self.action_space, told["hidden"], told["network"]
+        )
         if isinstance(self.action_space, gym.spaces.MultiDiscrete):
             self.action_dist_cls = TorchMultiCategorical.get_partial_dist_cls(
                 input_lens=[int(n) for n in self.action_space.nvec]
@@ -57,7 +61,10 @@ class SetPolicy(TorchRLModule, ValueFunctionAPI, InferenceOnlyAPI):
 
 
 def policy_sizes(
-    observations: gym.spaces.Dict, actions: gym.Space[Any], hidden: Sequence[int]
+    observations: gym.spaces.Dict,
+    actions: gym.Space[Any],
+    hidden: Sequence[int],
+    network: Network,
 ) -> PolicySizes:
     """Reads the sizes of a policy's weights from an agent's spaces."""
     seen = {name: space.shape or () for name, space in observations.items()}
@@ -69,4 +76,5 @@ def policy_sizes(
         choices=(seen["mask"][0] - bids) // count,
         bids=bids,
         hidden=tuple(hidden),
+        network=network,
     )

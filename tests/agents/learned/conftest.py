@@ -16,7 +16,7 @@ TOY = "Toy-v0"
 @pytest.fixture(scope="session")
 def toy() -> Iterator[str]:
     """Ray with two cores to give away; the name of the toy environment."""
-    start_ray(ray_settings(num_cpus=2))
+    start_ray(ray_settings(num_cpus=2), 2)
     register_env(TOY, make)
     yield TOY
     ray.shutdown()

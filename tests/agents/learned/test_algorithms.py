@@ -31,6 +31,7 @@ from tests.agents.learned.toy_env import ToyEnv
 
 ASYNCHRONOUS = {
     "hidden": (32, 32),
+    "network": "pooling",
     "warm_start": None,
     "cloning": CLONING,
     "batch_size": 80,
@@ -46,6 +47,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "dqn": {
         "name": "dqn",
         "hidden": (32, 32),
+        "network": "pooling",
         "batch_size": 64,
         "iteration_steps": 512,
         "replay_steps": 10_000,
@@ -237,7 +239,11 @@ def q_network(epsilon: float) -> tuple[SetQNetwork, dict[str, Any]]:
     module = SetQNetwork(
         observation_space=environment.observation_spaces["placer"],
         action_space=environment.action_spaces["placer"],
-        model_config={"hidden": [16, 16], "epsilon": [[0, epsilon], [1, epsilon]]},
+        model_config={
+            "hidden": [16, 16],
+            "network": "pooling",
+            "epsilon": [[0, epsilon], [1, epsilon]],
+        },
     )
     with torch.no_grad():
         for parameter in module.policy.parameters():

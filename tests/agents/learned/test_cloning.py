@@ -34,6 +34,7 @@ LESSON = CLONING | {"decisions": 600, "epochs": 15, "batch_size": 128, "learning
 BC = {
     "name": "bc",
     "hidden": (32, 32),
+    "network": "pooling",
     "teacher": "greedy_objective",
     "cloning": LESSON,
     "iteration_steps": 600,

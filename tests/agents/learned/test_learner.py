@@ -134,7 +134,7 @@ def test_two_learners_take_the_step_of_one(toy: str) -> None:
         module_spec=config.rl_module_spec,
     )
     group.set_state(start)
-    group.update(episodes=[Chunk(moved, 2 * half.env_steps)], timesteps={}, minibatch_size=4096)
+    group.update(episodes=[Chunk(moved, 2 * half.steps)], timesteps={}, minibatch_size=4096)
     first, second = (each.get() for each in group.foreach_learner(weights_of))
     group.shutdown()
     assert same(first, second)

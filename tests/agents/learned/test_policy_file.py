@@ -1,6 +1,7 @@
 """Policies on disk: what is saved acts the same, what is damaged or does not fit is refused."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,9 @@ FITS: dict[str, Any] = {
 SIZES = PolicySizes(context=2, item=3, choices=2, bids=8, hidden=(8, 8))
 
 
-@pytest.fixture
-def network() -> SetPolicyNetwork:
+def random_network(sizes: PolicySizes) -> SetPolicyNetwork:
     torch.manual_seed(3)
-    network = SetPolicyNetwork(SIZES)
+    network = SetPolicyNetwork(sizes)
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.normal_()
@@ -33,12 +33,21 @@ def network() -> SetPolicyNetwork:
 
 
 @pytest.fixture
+def network() -> SetPolicyNetwork:
+    return random_network(SIZES)
+
+
+@pytest.fixture
 def folder(network: SetPolicyNetwork, tmp_path: Path) -> Path:
+    return saved(network, tmp_path)
+
+
+def saved(network: SetPolicyNetwork, tmp_path: Path) -> Path:
     weights = {key: tensor.numpy() for key, tensor in network.state_dict().items()}
     save_policy(
         tmp_path / "policy",
         weights={"server": weights},
-        sizes={"server": SIZES},
+        sizes={"server": network.sizes},
         features=FITS["features"],
         layout="server_types",
         memory_tiers=(0.5, 1.0),
@@ -76,6 +85,25 @@ def test_a_loaded_policy_acts_as_the_saved_one(
         assert isinstance(action, np.ndarray)
         assert action.tolist() == [int(logits[:8].argmax()), int(logits[8:].argmax())]
         assert seen["mask"][action[0]] == seen["mask"][8 + action[1]] == 1
+
+
+def test_the_kind_of_network_is_stored(tmp_path: Path) -> None:
+    network = random_network(replace(SIZES, network="attention"))
+    folder = saved(network, tmp_path)
+    assert json.loads((folder / "policy.json").read_text())["networks"]["server"]["network"] == (
+        "attention"
+    )
+    test_a_loaded_policy_acts_as_the_saved_one(network, folder, 7)
+
+
+def test_a_policy_saved_before_networks_had_kinds_pools(
+    network: SetPolicyNetwork, folder: Path
+) -> None:
+    file = folder / "policy.json"
+    description = json.loads(file.read_text())
+    del description["networks"]["server"]["network"]
+    file.write_text(json.dumps(description))
+    test_a_loaded_policy_acts_as_the_saved_one(network, folder, 7)
 
 
 def test_the_weights_are_bit_equal(network: SetPolicyNetwork, folder: Path) -> None:

@@ -12,7 +12,17 @@ from tests.agents.learned.toy_env import ToyEnv
 LAYOUTS = {"placer": "placer", "hierarchical": "memory", "server_types": "server_a"}
 
 
-def build(layout: str, *, items: int = 6, choices: int = 3, inference: bool = False) -> SetPolicy:
+NETWORKS = ("pooling", "attention")
+
+
+def build(
+    layout: str,
+    network: str = "pooling",
+    *,
+    items: int = 6,
+    choices: int = 3,
+    inference: bool = False,
+) -> SetPolicy:
     env = ToyEnv({"layout": layout, "items": items, "choices": choices})
     agent = LAYOUTS[layout]
     torch.manual_seed(0)
@@ -20,7 +30,7 @@ def build(layout: str, *, items: int = 6, choices: int = 3, inference: bool = Fa
         observation_space=env.observation_spaces[agent],
         action_space=env.action_spaces[agent],
         inference_only=inference,
-        model_config={"hidden": [16, 16]},
+        model_config={"hidden": [16, 16], "network": network},
     )
 
 
@@ -39,9 +49,12 @@ def observe(
     return {key: torch.from_numpy(np.stack([one[key] for one in seen])) for key in seen[0]}
 
 
+@pytest.mark.parametrize("network", NETWORKS)
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_masked_action_has_probability_zero_and_is_never_sampled(layout: str) -> None:
-    module, seen = build(layout), observe(layout, 50)
+def test_a_masked_action_has_probability_zero_and_is_never_sampled(
+    layout: str, network: str
+) -> None:
+    module, seen = build(layout, network), observe(layout, 50)
     if layout == "server_types":
         seen["mask"][:, 1:8] = 0  # may only bid 0
     with torch.no_grad():
@@ -67,17 +80,21 @@ def test_a_masked_action_has_probability_zero_and_is_never_sampled(layout: str) 
     assert torch.isfinite(distribution.logp(actions)).all()
 
 
-def test_nothing_allowed_gives_finite_logits() -> None:
-    module, seen = build("placer"), observe("placer", 2)
+@pytest.mark.parametrize("network", NETWORKS)
+def test_nothing_allowed_gives_finite_logits_and_gradients(network: str) -> None:
+    module, seen = build("placer", network), observe("placer", 2)
     seen["mask"][:] = 0
-    logits = module.forward_inference({Columns.OBS: seen})[Columns.ACTION_DIST_INPUTS]
+    logits = module.forward_train({Columns.OBS: seen})[Columns.ACTION_DIST_INPUTS]
     assert (logits == MASKED_LOGIT).all()
+    logits.sum().backward()
+    assert all(torch.isfinite(p.grad).all() for p in module.policy.parameters())
     assert torch.isfinite(module.compute_values({Columns.OBS: seen})).all()
 
 
+@pytest.mark.parametrize("network", NETWORKS)
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_weights_do_not_depend_on_the_number_of_items(layout: str) -> None:
-    small, large = build(layout, items=3), build(layout, items=40)
+def test_weights_do_not_depend_on_the_number_of_items(layout: str, network: str) -> None:
+    small, large = build(layout, network, items=3), build(layout, network, items=40)
     shapes = {key: tensor.shape for key, tensor in small.state_dict().items()}
     assert shapes == {key: tensor.shape for key, tensor in large.state_dict().items()}
     large.load_state_dict(small.state_dict())
@@ -85,8 +102,9 @@ def test_weights_do_not_depend_on_the_number_of_items(layout: str) -> None:
     assert logits[Columns.ACTION_DIST_INPUTS].shape == (5, large.policy.sizes.bids + 40 * 3)
 
 
-def test_padding_and_order_of_items_change_nothing() -> None:
-    module, seen = build("placer", choices=1), observe("placer", 8, choices=1)
+@pytest.mark.parametrize("network", NETWORKS)
+def test_padding_and_order_of_items_change_nothing(network: str) -> None:
+    module, seen = build("placer", network, choices=1), observe("placer", 8, choices=1)
     before = module.forward_inference({Columns.OBS: seen})[Columns.ACTION_DIST_INPUTS]
     values = module.compute_values({Columns.OBS: seen})
 
@@ -99,6 +117,19 @@ def test_padding_and_order_of_items_change_nothing() -> None:
     after = module.forward_inference({Columns.OBS: padded})[Columns.ACTION_DIST_INPUTS]
     torch.testing.assert_close(after[:, :6], before[:, order])
     torch.testing.assert_close(module.compute_values({Columns.OBS: padded}), values)
+
+
+def test_attention_lets_a_choice_depend_on_every_allowed_item() -> None:
+    module, seen = build("placer", "attention"), observe("placer", 8)
+    seen["mask"] = torch.ones_like(seen["mask"])
+    seen["mask"][:, 12:15] = 0  # all choices of item 4
+    items = seen["items"].requires_grad_()
+    first = module.policy.embed  # what reaches the block; pooling, after it, mixes items as well
+    embedded = first(torch.cat([items, seen["context"].unsqueeze(1).expand(-1, 6, -1)], dim=-1))
+    present = torch.tensor([1.0, 1, 1, 1, 0, 1]).expand(8, 6)
+    module.policy.attend(embedded, present)[:, 0].sum().backward()
+    reached = items.grad.abs().sum(dim=(0, 2)) > 0
+    assert reached.tolist() == [True, True, True, True, False, True]
 
 
 def test_only_the_value_reads_the_critic_features() -> None:
@@ -119,9 +150,10 @@ def test_the_critic_stays_with_the_learner() -> None:
         assert torch.equal(tensor, learning.state_dict()[key])
 
 
+@pytest.mark.parametrize("network", NETWORKS)
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_an_untrained_policy_is_nearly_uniform(layout: str) -> None:
-    module, seen = build(layout), observe(layout, 20)
+def test_an_untrained_policy_is_nearly_uniform(layout: str, network: str) -> None:
+    module, seen = build(layout, network), observe(layout, 20)
     seen["items"] = seen["items"].clamp(-1, 1)
     logits = module.forward_inference({Columns.OBS: seen})[Columns.ACTION_DIST_INPUTS]
     assert logits[seen["mask"] == 1].abs().max() < 0.1

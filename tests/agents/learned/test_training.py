@@ -41,6 +41,7 @@ PPO_SETTINGS = {
     "warm_start": None,
     "cloning": CLONING,
     "hidden": (32, 32),
+    "network": "pooling",
     "batch_size": 640,
     "minibatch_size": 128,
     "epochs": 4,

@@ -1,0 +1,396 @@
+"""How fast training is and what it costs: `python -m benchmarks.training [--json]`.
+
+The fast path (algo.sampler=fast and the lean learner) and RLlib's own, here called stock: its
+MultiAgentEnvRunner, its learner connectors and its PPOTorchLearner. Both have the same world,
+layout, network, number of environments, batch, minibatches and epochs, all as in conf/, and take
+every gradient step: none stops early at a KL divergence. They take turns, an iteration each, in
+one process with one thread; what counts is the median iteration.
+
+Rates are agent steps per second of processor time, which other work on the machine blurs less;
+`_wall` marks those by the clock. An agent step is one turn of one agent: a decision of `placer` has
+one, of `hierarchical` three. Whole PPO is `Algorithm.train()`: sampling, learning, RLlib's rest.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import ray
+from hydra import compose, initialize_config_dir
+from ray.rllib.algorithms.ppo.torch.ppo_torch_learner import PPOTorchLearner
+from ray.tune.registry import register_env
+from rich.console import Console
+from rich.table import Table
+
+from agents.command import CONF, plain
+from agents.learned.algorithms import build, policy_spaces, run_config
+from agents.learned.run_log import env_steps_of
+from agents.settings import PPOSettings, TrainSettings
+from benchmarks.simulator import next_number
+from env.batch import Batch
+from env.layouts import PARTS
+from env.multi_agent import ENV_NAME, ServerlessEnv
+from env.schema import validated
+from env.sim.jit import compiled
+from train import make_environment, start_ray, world_of
+
+LAYOUTS = ("hierarchical", "placer")
+PHASES = ("sampling", "learner", "ppo")
+REPEATS = 5
+# How the fast path scales: fewer repeats, and batches that 384 NUMA nodes can learn in time.
+SCALING_REPEATS = 2
+SCALING_STEPS = 4096
+ENVIRONMENTS = (1, 8, 64, 256, 1024)
+# Servers of each type of hetero_numa that come to 12 NUMA nodes, and how many times so many.
+SERVERS = {"small": 2, "medium": 2, "large": 2, "fast": 2, "bigmem": 1}
+MULTIPLES = (1, 8, 32)
+# A KL divergence that no update comes to.
+NEVER = 1e9
+
+UNITS = {
+    "sampling_ratio": "sampling, fast / stock; the smaller of the layouts",
+    "ppo_ratio": "whole PPO, fast / stock; the smaller of the layouts",
+    "environments": "side by side, ray.envs_per_runner",
+    "batch_size": "agent steps an iteration, algo.batch_size",
+    "minibatch_size": "algo.minibatch_size",
+    "epochs": "algo.epochs",
+}
+LAYOUT_UNITS = {
+    "sampling_ratio": "sampling, fast / stock",
+    "learner_ratio": "learning, fast / stock",
+    "ppo_ratio": "whole PPO, fast / stock",
+    "stock_sampling_agent_steps_per_s": "RLlib's runner",
+    "stock_learner_agent_steps_per_s": "RLlib's connectors and learner",
+    "stock_ppo_agent_steps_per_s": "Algorithm.train() with both",
+    "fast_sampling_agent_steps_per_s": "BatchEnvRunner",
+    "fast_learner_agent_steps_per_s": "ChunksToBatch and BudgetPPOLearner",
+    "fast_ppo_agent_steps_per_s": "Algorithm.train() with both",
+}
+SCALING_UNITS = {
+    "layout": "who decides",
+    "environments": "side by side",
+    "numa_nodes": "of the cluster",
+    "batch": "agent steps of an iteration",
+    "simulator_agent_steps_per_s": "env.batch alone, random actions",
+    "sampling_agent_steps_per_s": "BatchEnvRunner",
+    "learner_agent_steps_per_s": "ChunksToBatch and BudgetPPOLearner",
+    "ppo_agent_steps_per_s": "Algorithm.train() with both",
+    "simulator_decisions_per_s": "agent steps / turns of a decision",
+    "sampling_decisions_per_s": "the same",
+    "learner_decisions_per_s": "the same",
+    "ppo_decisions_per_s": "the same",
+    "bytes_per_env": "arrays that an environment does not share",
+    "rss_mb": "resident memory of the process, all in all",
+}
+
+Figures = dict[str, Any]
+
+
+def settings_of(
+    layout: str, overrides: list[str], environments: int | None = None, multiple: int | None = None
+) -> TrainSettings:
+    """What `train.py` would be told.
+
+    Args:
+        layout: of the agents.
+        overrides: of the configuration.
+        environments: number of them; None = as configured.
+        multiple: of `SERVERS`; None = the configured cluster.
+    """
+    overrides = [*overrides, f"agents={layout}", "algo=ppo", f"algo.kl_stop={NEVER}"]
+    if environments is not None:
+        overrides.append(f"ray.envs_per_runner={environments}")
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        told = plain(compose("train", overrides))
+        if multiple is not None:
+            told["cluster"] = plain(compose("train", ["cluster=hetero_numa"]))["cluster"]
+    if multiple is not None:
+        for name, count in SERVERS.items():
+            told["cluster"]["server_types"][name]["server_count"] = multiple * count
+    return validated(TrainSettings, told, "train")
+
+
+def with_algo(settings: TrainSettings, **changes: Any) -> TrainSettings:
+    """The settings with some values of `algo` changed."""
+    return settings.model_copy(update={"algo": ppo_of(settings).model_copy(update=changes)})
+
+
+def ppo_of(settings: TrainSettings) -> PPOSettings:
+    """What is measured."""
+    assert isinstance(settings.algo, PPOSettings)
+    return settings.algo
+
+
+def clocks() -> np.ndarray:
+    """Seconds: of processor time of this process, and by the clock."""
+    return np.array([time.process_time(), time.perf_counter()])
+
+
+class Stopwatch:
+    """A function whose calls are timed.
+
+    Attributes:
+        seconds: (2,) as of `clocks`, of all calls since it was last set to 0.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self.seconds = np.zeros(2)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls it."""
+        begin = clocks()
+        result = self._function(*args, **kwargs)
+        self.seconds += clocks() - begin
+        return result
+
+
+class Pipeline:
+    """An algorithm whose iterations are timed, phase by phase.
+
+    Args:
+        settings: of a run of `train.py`; with algo.sampler=rllib the learner is RLlib's as well.
+
+    Attributes:
+        algorithm: of RLlib.
+        steps: agent steps of the last iteration.
+    """
+
+    def __init__(self, settings: TrainSettings) -> None:
+        world = world_of(settings)
+        environment = make_environment(world)
+        spaces = policy_spaces(environment, settings.agents.share_type_policy)
+        config = run_config(settings, world, spaces, 0)
+        if ppo_of(settings).sampler == "rllib":
+            config.learners(learner_class=PPOTorchLearner)
+        self.algorithm = build(config, None)
+        self._watches = {
+            "sampling": Stopwatch(self.algorithm.env_runner.sample),
+            "learner": Stopwatch(self.algorithm.learner_group.update),
+            "ppo": Stopwatch(self.algorithm.train),
+        }
+        self.algorithm.env_runner.sample = self._watches["sampling"]
+        self.algorithm.learner_group.update = self._watches["learner"]
+
+    def iterate(self) -> np.ndarray:
+        """One iteration; (PHASES, 2) agent steps per second, by processor time and by the clock."""
+        for watch in self._watches.values():
+            watch.seconds[:] = 0.0
+        # In both layouts one agent acts in every step of the environment.
+        self.steps = env_steps_of(self._watches["ppo"]())
+        return self.steps / np.array([self._watches[phase].seconds for phase in PHASES])
+
+    def stop(self) -> None:
+        """Frees what it holds."""
+        self.algorithm.stop()
+        gc.collect()
+
+
+def compare(layout: str, overrides: list[str], repeats: int) -> Figures:
+    """The figures of `LAYOUT_UNITS`, each also by the clock."""
+    settings = settings_of(layout, overrides)
+    pipelines = {
+        name: Pipeline(with_algo(settings, sampler=sampler))
+        for name, sampler in (("stock", "rllib"), ("fast", "fast"))
+    }
+    found: dict[str, list[np.ndarray]] = {name: [] for name in pipelines}
+    # The first iteration compiles and warms up.
+    for _ in range(1 + repeats):
+        for name, pipeline in pipelines.items():
+            found[name].append(pipeline.iterate())
+    rates = {name: np.median(each[1:], axis=0) for name, each in found.items()}
+    for pipeline in pipelines.values():
+        pipeline.stop()
+
+    figures: Figures = {}
+    for clock, suffix in enumerate(("", "_wall")):
+        for phase, fast, stock in zip(PHASES, rates["fast"], rates["stock"], strict=True):
+            figures[f"{phase}_ratio{suffix}"] = fast[clock] / stock[clock]
+            figures[f"stock_{phase}_agent_steps_per_s{suffix}"] = stock[clock]
+            figures[f"fast_{phase}_agent_steps_per_s{suffix}"] = fast[clock]
+    return figures
+
+
+@compiled
+def choose(mask, random, actions):
+    """A random allowed choice for every row; returns the next number of the generator."""
+    for row in range(len(mask)):
+        random = next_number(random)
+        allowed = 0
+        for action in range(mask.shape[1]):
+            allowed += mask[row, action] > 0.0
+        left = (random >> 33) % allowed
+        for action in range(mask.shape[1]):
+            if mask[row, action] > 0.0:
+                if left == 0:
+                    actions[row] = action
+                    break
+                left -= 1
+    return random
+
+
+def play(batch: Batch, decisions: int) -> None:
+    """So many decisions of every environment, at random."""
+    seen, random = {}, 1
+    for turn in batch.turns:
+        blank = batch.agents_of(turn)[0].blank_observation()
+        seen[turn] = {
+            part: np.empty((len(batch), *blank[part].shape), np.float32) for part in PARTS
+        }
+    actions = np.zeros(len(batch), np.int64)
+    for _ in range(decisions):
+        for turn in batch.turns:
+            batch.observe(turn, seen[turn])
+            random = choose(seen[turn]["mask"], random, actions)
+            batch.act(turn, actions)
+        batch.step()
+    batch.ended.clear()
+
+
+def scale(settings: TrainSettings) -> Figures:
+    """A row of `SCALING_UNITS`, the rates also by the clock: the fast path with these settings."""
+    algo = ppo_of(settings)
+    batch_size = max(algo.minibatch_size, min(algo.batch_size, SCALING_STEPS))
+    pipeline = Pipeline(with_algo(settings, sampler="fast", batch_size=batch_size))
+    batch: Batch = pipeline.algorithm.env_runner.batch
+    rates = np.median([pipeline.iterate() for _ in range(1 + SCALING_REPEATS)][1:], axis=0)
+    decisions = pipeline.steps // (len(batch) * len(batch.turns))
+    simulator = Stopwatch(play)
+    simulator(batch, 1)
+    simulator.seconds[:] = 0.0
+    for _ in range(SCALING_REPEATS):
+        simulator(batch, decisions)
+    row: Figures = {
+        "layout": settings.agents.layout,
+        "environments": len(batch),
+        "numa_nodes": batch.layout.node_count,
+        "batch": pipeline.steps,
+        "bytes_per_env": batch.nbytes // len(batch),
+        "rss_mb": resident_mb(),
+    }
+    by_phase = {
+        "simulator": SCALING_REPEATS * pipeline.steps / simulator.seconds,
+        **dict(zip(PHASES, rates, strict=True)),
+    }
+    for phase, (processor, wall) in by_phase.items():
+        for clock, steps in (("", processor), ("_wall", wall)):
+            row[f"{phase}_agent_steps_per_s{clock}"] = steps
+            row[f"{phase}_decisions_per_s{clock}"] = steps / len(batch.turns)
+    pipeline.stop()
+    return row
+
+
+def resident_mb() -> float:
+    """Resident memory of this process; Linux alone tells."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def measure(overrides: list[str], repeats: int, scaling: bool) -> Figures:
+    """All figures. Ray has to run.
+
+    Args:
+        overrides: of the configuration of training.
+        repeats: iterations of each pipeline that count.
+        scaling: measure more environments and NUMA nodes too, on the fast path.
+
+    Returns:
+        The figures of `UNITS`; under the name of each layout those of `LAYOUT_UNITS`; and as
+        `scaling` a list of rows as in `SCALING_UNITS`. Rates and ratios also with `_wall`.
+    """
+    register_env(ENV_NAME, ServerlessEnv)
+    settings = settings_of(LAYOUTS[0], overrides)
+    layouts = {}
+    for layout in LAYOUTS:
+        tell(f"{layout}: stock and fast")
+        layouts[layout] = compare(layout, overrides, repeats)
+    figures: Figures = {
+        f"{name}{clock}": min(each[f"{name}{clock}"] for each in layouts.values())
+        for clock in ("", "_wall")
+        for name in ("sampling_ratio", "ppo_ratio")
+    }
+    figures["environments"] = settings.ray.envs_per_runner
+    for name in ("batch_size", "minibatch_size", "epochs"):
+        figures[name] = getattr(ppo_of(settings), name)
+    figures |= layouts
+    if scaling:
+        figures["scaling"] = rows = []
+        for layout in LAYOUTS:
+            for environments in ENVIRONMENTS:
+                tell(f"{layout}: {environments} environments")
+                rows.append(scale(settings_of(layout, overrides, environments=environments)))
+            for multiple in MULTIPLES:
+                tell(f"{layout}: {multiple} times {sum(SERVERS.values())} servers")
+                rows.append(scale(settings_of(layout, overrides, multiple=multiple)))
+    return figures
+
+
+def tell(what: str) -> None:
+    """What is measured now; minutes pass."""
+    print(f"measuring {what}", file=sys.stderr)
+
+
+def number(value: float) -> str:
+    """As many digits as say something."""
+    return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:.2f}"
+
+
+def show(figures: Figures) -> None:
+    """Prints tables."""
+    console = Console()
+    table = Table("figure", "value", "by the clock", "what")
+
+    def add(name: str, values: Figures, key: str, what: str) -> None:
+        wall = values.get(f"{key}_wall")
+        table.add_row(name, number(values[key]), "" if wall is None else number(wall), what)
+
+    for key, what in UNITS.items():
+        add(key, figures, key, what)
+    for layout in LAYOUTS:
+        table.add_section()
+        for key, what in LAYOUT_UNITS.items():
+            add(f"{layout}.{key}", figures[layout], key, what)
+    console.print(table)
+    if "scaling" in figures:
+        shown = [key for key in SCALING_UNITS if "decisions" not in key]
+        rows = Table(*[key.removesuffix("_agent_steps_per_s") for key in shown])
+        for row in figures["scaling"]:
+            values = (row[key] for key in shown)
+            rows.add_row(*(each if isinstance(each, str) else number(each) for each in values))
+        console.print(rows)
+        console.print("simulator, sampling, learner, ppo: agent steps/s of processor time")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Measures and prints, as tables or as one JSON object."""
+    parser = argparse.ArgumentParser(usage=argparse.SUPPRESS, description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--repeats", type=int, default=REPEATS, help="iterations of each pipeline")
+    parser.add_argument(
+        "--no-scaling", action="store_true", help="leave out other environments and NUMA nodes"
+    )
+    options = parser.parse_args(arguments)
+    if options.repeats < 1:
+        parser.error(f"--repeats is {options.repeats}, at least 1 is needed")
+    start_ray(settings_of(LAYOUTS[0], []).ray, 0)
+    try:
+        figures = measure([], options.repeats, not options.no_scaling)
+    finally:
+        ray.shutdown()
+    if options.json:
+        print(json.dumps(figures))
+    else:
+        show(figures)
+
+
+if __name__ == "__main__":
+    main()
