@@ -60,7 +60,7 @@ def train(config: DictConfig) -> None:
         checkpoint = find_checkpoint(settings.resume)
         state, _ = load_checkpoint(checkpoint)
 
-    start_ray(settings.ray, settings.ray.num_env_runners)
+    start_ray(settings.ray)
     try:
         # Every Ray has a registry of its own, so in a sweep every run registers.
         register_env(ENV_NAME, ServerlessEnv)
@@ -136,7 +136,7 @@ def search(config: DictConfig) -> None:
     spaces = policy_spaces(environment, settings.agents.share_type_policy)
 
     # A trial is a process of its own, beside its runners.
-    start_ray(settings.ray, 1 + settings.ray.num_env_runners)
+    start_ray(settings.ray, beside_runners=1)
     try:
         register_env(ENV_NAME, ServerlessEnv)
         outcomes = run_trials(settings, told, world, spaces, folder)
@@ -230,12 +230,12 @@ def check_resume(settings: TrainSettings, path: str) -> None:
         )
 
 
-def start_ray(settings: RaySettings, cores: int) -> None:
+def start_ray(settings: RaySettings, beside_runners: int = 0) -> None:
     """Starts or joins Ray, quietly, with this project first on the path of every worker.
 
     Args:
         settings: of the run.
-        cores: that it needs of Ray.
+        beside_runners: cores that it needs of Ray besides one for each runner.
 
     Raises:
         InputError: there is no Ray at the address, or it has fewer cores.
@@ -272,6 +272,7 @@ def start_ray(settings: RaySettings, cores: int) -> None:
             reason = " ".join(str(error).split())
             raise InputError(f"ray.address: '{settings.address}': {reason}") from None
     found = ray.cluster_resources().get("CPU", 0)
+    cores = settings.num_env_runners + beside_runners
     if cores > found:
         # Ray would wait for more, silently.
         ray.shutdown()

@@ -243,8 +243,9 @@ class PBTSettings(SearchSettings):
 
     @model_validator(mode="after")
     def _weights(self) -> Self:
-        if "hidden" in self.space:
-            raise ValueError("space.hidden: weights of other widths cannot go on, choose tune=asha")
+        for key in ("hidden", "network"):
+            if key in self.space:
+                raise ValueError(f"space.{key}: other weights cannot go on, choose tune=asha")
         return self
 
 

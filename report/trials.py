@@ -34,7 +34,7 @@ def trials_table(outcomes: Sequence[Outcome], title: str) -> Table:
     table.add_column("trial", no_wrap=True)
     for heading in ("J", "budget used", *searched):
         table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True)
+    table.add_column("", no_wrap=True, max_width=40)
     for each in outcomes[:SHOWN]:
         cells = [_shown(each.values[key]) for key in searched]
         error = "" if each.error is None else f"failed: {each.error}"

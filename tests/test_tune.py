@@ -17,7 +17,6 @@ def test_a_search_leaves_a_table_curves_and_the_best_policy(tmp_path: Path) -> N
         "tune.trials=2",
         "tune.parallel=2",
         "tune.first_cut=100",
-        "algo.hidden=[8]",
         "budget.iterations=2",
         folder=tmp_path,
     )

@@ -67,11 +67,18 @@ class Training(tune.Trainable):
     ) -> None:
         """The run that the values make of the configuration; not begun yet."""
         torch.set_num_threads(1)
-        self._told = with_values(told, config)
-        self._settings = validated(TrainSettings, self._told, "train")
         self._world, self._spaces = world, spaces
-        self._state = RunState()
         self._algorithm: Algorithm | None = None
+        self._told = told
+        self.reset_config(config)
+
+    def reset_config(self, new_config: dict[str, Any]) -> bool:
+        """Another run in the same process: that saves the seconds in which one starts."""
+        self.cleanup()
+        self._told = with_values(self._told, new_config)
+        self._settings = validated(TrainSettings, self._told, "train")
+        self._state = RunState()
+        return True
 
     def step(self) -> dict[str, Any]:
         """An iteration of training, as in `train.py`."""
@@ -102,6 +109,7 @@ class Training(tune.Trainable):
 
     def load_checkpoint(self, checkpoint_dir: str) -> None:
         """Goes on from this trial's checkpoint, or from that of a better one."""
+        self.cleanup()
         path = Path(checkpoint_dir).absolute()
         self._state, _ = load_checkpoint(path)
         self._start(path)
@@ -110,6 +118,7 @@ class Training(tune.Trainable):
         """Stops the runners."""
         if self._algorithm is not None:
             self._algorithm.stop()
+            self._algorithm = None
 
     def _start(self, checkpoint: Path | None) -> Algorithm:
         config = run_config(self._settings, self._world, self._spaces, self._state.iteration)
@@ -199,6 +208,7 @@ def run_trials(
                 max_concurrent=settings.tune.parallel, random_state=settings.seed
             ),
             scheduler=_scheduler(settings.tune),
+            reuse_actors=True,
             trial_name_creator=_name,
             trial_dirname_creator=_name,
         ),
@@ -207,7 +217,7 @@ def run_trials(
             storage_path=str(folder.absolute()),
             verbose=0,
             callbacks=[SearchLog(folder, list(spaces), settings.tune)],
-            checkpoint_config=tune.CheckpointConfig(num_to_keep=1, checkpoint_at_end=True),
+            checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=True),
         ),
     )
     outcomes = sorted((_outcome(result) for result in tuner.fit()), key=_rank)

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 import ray
 
-from agents.learned.checkpoint import RunState
+from agents.learned.checkpoint import RunState, save_checkpoint
 from agents.learned.fault_tolerance import RunnersLost
 from agents.learned.run_log import RunLog, env_steps_of
 from tests.agents.learned.test_training import make_algorithm
 
 
-def test_a_run_goes_on_with_the_runners_left_and_ends_without_any(toy: str) -> None:
+def test_a_run_goes_on_with_the_runners_left_and_ends_without_any(toy: str, tmp_path: Path) -> None:
     algorithm = make_algorithm(
         toy,
         {"layout": "placer"},
@@ -31,6 +31,8 @@ def test_a_run_goes_on_with_the_runners_left_and_ends_without_any(toy: str) -> N
         assert env_steps_of(algorithm.train()) == 0
         with pytest.raises(RunnersLost, match="all 2 runners are lost"):
             algorithm.train()
+        # What was learned can still be saved.
+        save_checkpoint(algorithm, tmp_path, RunState(), {}, keep=1)
     finally:
         algorithm.stop()
 
