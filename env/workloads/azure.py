@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
+from pydantic import Field
 
 from env.schema import Strict
 from env.sim.errors import InputError
@@ -39,6 +40,8 @@ PERCENTILES_MB = tuple(f"{AVERAGE_MB}_pct{percent}" for percent in (1, 5, 25, 50
 MOST_FUNCTIONS = 1_000
 """Functions of an application, up to which a figure of memory is taken for a share."""
 
+FileName = Annotated[str, Field(min_length=1)]
+
 
 class Azure2019(Strict):
     """A day of the trace of 2019, or an excerpt: invocations a minute and percentiles.
@@ -52,9 +55,9 @@ class Azure2019(Strict):
 
     kind: Literal["azure2019"]
     path: str
-    invocations: str
-    durations: str
-    memory: str
+    invocations: FileName
+    durations: FileName
+    memory: FileName
 
     def read(self, min_duration: float) -> Recording:
         """The functions that have both invocations and durations. Nothing is drawn.
@@ -63,12 +66,12 @@ class Azure2019(Strict):
         - Durations are the percentiles, which the source takes of averages over 30 s; single
           requests varied more. They leave out cold starts. Below `min_duration`, that is taken.
         - Memory is the average of the application, which is what a container of Azure holds. Where
-          an excerpt divides it evenly over the application's functions, it is put together again:
-          the original states whole MB, so the smallest number of functions that makes all figures
-          of a row whole is theirs.
-        - Passed over: rows that repeat a function, functions that are never invoked, functions
-          without durations or with blank ones, and rows whose function (in the file of memory:
-          function or application) has no row of invocations.
+          an excerpt has rows of functions, the application's figures may be divided evenly over
+          its functions; they are put together again. The original states whole MB, so the smallest
+          number of functions that makes all figures of a row whole is theirs.
+        - Passed over: repeated rows (the first one counts), functions that are never invoked,
+          functions without durations or with blank ones, and rows whose function (in the file of
+          memory: function or application) has no row of invocations.
 
         Args:
             min_duration: seconds, shorter durations are raised to it.
@@ -97,7 +100,7 @@ class Azure2019(Strict):
             names=tuple(names),
             memory=np.array([memory.get(name, math.nan) for name in names]),
             invocations=MinuteCounts(
-                counts=np.array([counts[name].minutes for name in names]).T.copy(),
+                counts=np.stack([counts[name].minutes for name in names], axis=1),
                 durations=np.maximum(stated[:, 1:], min_duration),
             ),
             skipped=+skipped,
@@ -116,7 +119,7 @@ class Azure2019(Strict):
             name = row.text("HashFunction")
             minutes = _whole(row, begin, end)
             if name in found:
-                skipped["rows that repeat a function"] += 1
+                skipped["repeated rows"] += 1
             elif not minutes.any():
                 skipped["functions never invoked"] += 1
             else:
@@ -140,7 +143,7 @@ class Azure2019(Strict):
             if name not in counts:
                 skipped["durations of functions without invocations"] += 1
             elif name in found:
-                skipped["rows that repeat a function"] += 1
+                skipped["repeated rows"] += 1
             elif not any(map(math.isnan, figures)):
                 found[name] = figures
         return found
@@ -151,29 +154,30 @@ class Azure2019(Strict):
         """MB by name, and how many of them were shares."""
         table = self._table(self.memory)
         # The original has one row an application, some excerpts one a function.
-        key = "HashFunction" if "HashFunction" in table.columns else "HashApp"
+        of_functions = "HashFunction" in table.columns
+        key = "HashFunction" if of_functions else "HashApp"
         table.require((key, AVERAGE_MB, *PERCENTILES_MB))
         figures: dict[str, list[float]] = {}
         for row in table.rows():
             name = row.text(key)
             if name in figures:
-                skipped["rows that repeat a function"] += 1
+                skipped["repeated rows"] += 1
             figures.setdefault(name, [row.amount(AVERAGE_MB), *row.ascending(PERCENTILES_MB)])
-        keys = {name: name if key == "HashFunction" else counts[name].app for name in counts}
+        keys = {name: name if of_functions else counts[name].app for name in counts}
         skipped["memory of functions without invocations"] += len(
             figures.keys() - set(keys.values())
         )
         found, shares = {}, 0
         for name, known in keys.items():
             if known in figures and figures[known][0] > 0:
-                functions = functions_of_shares(figures[known])
+                functions = _functions_of_shares(figures[known]) if of_functions else 1
                 found[name] = figures[known][0] * functions
                 shares += functions > 1
         return found, shares
 
     def _table(self, name: str) -> Table:
         plain = Path(self.path).expanduser() / name
-        packed = plain.with_name(f"{name}.gz")
+        packed = plain.with_name(f"{plain.name}.gz")
         return Table(packed if packed.exists() and not plain.exists() else plain)
 
 
@@ -237,16 +241,16 @@ class Azure2021(Strict):
 
 @dataclass(frozen=True)
 class _Function:
-    """A function of 2019: its application and its invocations, int64 (M,)."""
+    """A function of 2019: its application and its invocations, int32 (M,)."""
 
     app: str
     minutes: np.ndarray
 
 
-def functions_of_shares(figures: list[float]) -> int:
+def _functions_of_shares(figures: list[float]) -> int:
     """The smallest number of functions that makes all figures of a row whole; 1 if none does."""
-    exact = [Fraction(figure).limit_denominator(MOST_FUNCTIONS) for figure in figures]
-    functions = math.lcm(*(fraction.denominator for fraction in exact))
+    known = [Fraction(figure) for figure in figures if not math.isnan(figure)]
+    functions = math.lcm(*(share.limit_denominator(MOST_FUNCTIONS).denominator for share in known))
     return functions if functions <= MOST_FUNCTIONS else 1
 
 
@@ -269,7 +273,7 @@ def _minute_columns(table: Table) -> tuple[int, int]:
 
 
 def _whole(row: Row, begin: int, end: int) -> np.ndarray:
-    """Invocations in the columns from `begin` up to `end`, int64."""
+    """Invocations in the columns from `begin` up to `end`, int32."""
     columns = list(row.table.columns)[begin:end]
     allowed = f"a whole number from 0 to {MOST_A_MINUTE} is needed"
     try:
@@ -281,4 +285,4 @@ def _whole(row: Row, begin: int, end: int) -> np.ndarray:
         position = int(np.argmin(sound))
         found = row.cells[begin + position].strip()
         raise row.error(columns[position], f"'{found}'", allowed)
-    return counts.astype(np.int64)
+    return counts.astype(np.int32)

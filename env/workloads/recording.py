@@ -49,7 +49,7 @@ class MinuteCounts:
       between the quantiles, which overrate the long tails, 1.15 and 1.20 times.)
 
     Attributes:
-        counts: int64 (M, F).
+        counts: whole numbers (M, F); 32 bits are enough, a day of 50,000 functions is 300 MB.
         durations: float64 (F, 7), seconds at `QUANTILES`, above 0, ascending.
     """
 

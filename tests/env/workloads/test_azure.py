@@ -108,12 +108,22 @@ def test_memory_divided_among_functions_is_put_together(day: Path) -> None:
     for function in ("resize", "index"):
         rows.append([function, "team", "photos", "9", *(str(mb / 7) for mb in application)])
     rows.append(["cart", "team", "shop", "9", *(str(mb) for mb in application)])
+    rows.append(["send", "team", "mail", "9", "12.3", "", *(str(mb / 7) for mb in range(8, 15))])
     (day / "memory.csv").write_text("\n".join(map(",".join, rows)))
     recording = read(day)
     assert memory(recording)["resize"] == pytest.approx(205)
     assert memory(recording)["cart"] == 205
+    assert memory(recording)["send"] == pytest.approx(12.3 * 70)  # 861 / 70, 8 / 7 and so on
     assert math.isnan(memory(recording)["pay"])
-    assert recording.assumptions["memory shares put together to the application's"] == 2
+    assert recording.assumptions["memory shares put together to the application's"] == 3
+
+
+def test_memory_that_is_blank_or_not_of_functions_is_left_as_it_is(day: Path) -> None:
+    edit(day / "memory.csv", lambda text: text.replace("shop,720,140,120,", "shop,720,140.5,,"))
+    edit(day / "memory.csv", lambda text: text.replace("mail,90,64,", "mail,90,,"))
+    recording = read(day)
+    assert memory(recording)["cart"] == 140.5
+    assert math.isnan(memory(recording)["send"])
 
 
 def test_rows_that_cannot_be_used_are_counted(day: Path) -> None:
@@ -126,7 +136,7 @@ def test_rows_that_cannot_be_used_are_counted(day: Path) -> None:
     assert recording.names == ("cart", "pay", "resize", "index", "bounce", "verify")
     assert recording.skipped == {
         "functions never invoked": 1,  # idle
-        "rows that repeat a function": 1,  # cart
+        "repeated rows": 1,  # cart
         "durations of functions without invocations": 1,  # daily
         "functions without durations": 2,  # weekly has none, those of send are blank
         "memory of functions without invocations": 1,  # the application post
