@@ -35,6 +35,8 @@ CONTEXT_FEATURES: Final = (
     "backlog",  # operations left in containers / capacity of all cores, seconds, log
     "work_share",  # the function's work / mean work of the workflows that have arrived
     "memory_ratio",  # the memory tier if it has been chosen, else 1
+    "work_left",  # of the workflows that have arrived, not placed yet / all cores, seconds, log
+    "arrival_gap",  # mean seconds between the arrivals so far, log
 )
 
 TIER_FEATURES: Final = (
@@ -211,6 +213,8 @@ def write_context(state, out):
     out[11] = clip(log_seconds(backlog / cluster.computing_capacity))
     out[12] = clip(work / (cluster.arrived_work / cluster.arrived))
     out[13] = 1.0
+    out[14] = clip(log_seconds((cluster.arrived_work - cluster.placed_work) / cluster.cores))
+    out[15] = clip(log_seconds(cluster.time / cluster.arrived))
 
 
 @compiled
