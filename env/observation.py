@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from pydantic import Field
 
-from env.reward import Objective
+from env.reward import Objective, lease_value
 from env.schema import Strict
 from env.sim.forecast import forecast
 from env.sim.jit import compiled
@@ -91,6 +91,7 @@ CRITIC_FEATURES: Final = (
     "reference_to_go",  # what J still grows by from now on under the reference (env/rollout.py)
     "reference_lead",  # potential now - that of the reference at this time
     "reference",  # J of the reference
+    "lease_value",  # USD paid for lease time to come / all work at the cheapest price
 )
 
 
@@ -308,6 +309,7 @@ def write_critic(state, cheapest, reached, reference_reached, reference, out):
     out[10] = clip(reference - reference_reached)
     out[11] = clip(reached - reference_reached)
     out[12] = clip(reference)
+    out[13] = clip(lease_value(state) / cheapest)
 
 
 @compiled
