@@ -86,6 +86,14 @@ class SetPolicyNetwork(nn.Module):
         return logits.masked_fill(mask < 0.5, MASKED_LOGIT)
 
 
+    @torch.no_grad()
+    def soften(self, temperature: float) -> None:
+        """Divides all logits by a temperature: the same order, but less certain above 1."""
+        for last in (self.score[-1], *([self.bid] if self.sizes.bids else ())):
+            for parameter in last.parameters():
+                parameter.div_(temperature)
+
+
 class Attention(nn.Module):
     """Multi-head self-attention of items (Vaswani et al. 2017, arXiv:1706.03762), added to them.
 
