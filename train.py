@@ -213,7 +213,10 @@ def check_resume(settings: TrainSettings, path: str) -> None:
     checkpoint = find_checkpoint(path)
     state, before = load_checkpoint(checkpoint)
     told = settings.model_dump(mode="json")
-    for group, keys in (("agents", tuple(told["agents"])), ("algo", ("name", "hidden", "network"))):
+    for group, keys in (
+        ("agents", tuple(told["agents"])),
+        ("algo", ("name", "hidden", "network", "message_rounds")),
+    ):
         for key in keys:
             had = before.get(group)
             if not isinstance(had, dict):
@@ -299,7 +302,12 @@ def write_policy(
         folder,
         weights=policy_weights(algorithm),
         sizes={
-            name: policy_sizes(*pair, settings.algo.hidden, settings.algo.network)
+            name: policy_sizes(
+                *pair,
+                settings.algo.hidden,
+                settings.algo.network,
+                settings.algo.message_rounds,
+            )
             for name, pair in spaces.items()
         },
         features=features_of(environment.layout),

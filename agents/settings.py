@@ -36,6 +36,7 @@ class PPOSettings(Strict):
     sampler: Literal["fast", "rllib"]
     hidden: Hidden
     network: Network
+    message_rounds: Count
     warm_start: str | None
     cloning: CloningSettings
     batch_size: Count
@@ -63,6 +64,7 @@ class IMPALASettings(Strict):
     name: Literal["impala"]
     hidden: Hidden
     network: Network
+    message_rounds: Count
     warm_start: str | None
     cloning: CloningSettings
     batch_size: Count
@@ -78,6 +80,7 @@ class APPOSettings(Strict):
     name: Literal["appo"]
     hidden: Hidden
     network: Network
+    message_rounds: Count
     warm_start: str | None
     cloning: CloningSettings
     batch_size: Count
@@ -96,6 +99,7 @@ class DQNSettings(Strict):
     name: Literal["dqn"]
     hidden: Hidden
     network: Network
+    message_rounds: Count
     batch_size: Count
     iteration_steps: Count
     replay_steps: Count
@@ -123,6 +127,7 @@ class BCSettings(Strict):
     name: Literal["bc"]
     hidden: Hidden
     network: Network
+    message_rounds: Count
     teacher: str
     cloning: CloningSettings
     iteration_steps: Count
@@ -243,9 +248,9 @@ class PBTSettings(SearchSettings):
 
     @model_validator(mode="after")
     def _weights(self) -> Self:
-        for key in ("hidden", "network"):
+        for key in ("hidden", "network", "message_rounds"):
             if key in self.space:
-                raise ValueError(f"space.{key}: other weights cannot go on, choose tune=asha")
+                raise ValueError(f"space.{key}: other networks cannot go on, choose tune=asha")
         return self
 
 

@@ -283,8 +283,17 @@ def make_policy(folder: Path, layout: str, network: Network = "pooling", **agent
     sizes, weights = {}, {}
     for agent in made.agents.values():
         name = agent.kind if shared else agent.name
-        context, items = (len(features[agent.kind][part]) for part in ("context", "items"))
-        sizes[name] = PolicySizes(context, items, agent.choices, agent.bids, (8, 8), network)
+        counts = {part: len(names) for part, names in features[agent.kind].items()}
+        sizes[name] = PolicySizes(
+            context=counts["context"],
+            item=counts["items"],
+            choices=agent.choices,
+            bids=agent.bids,
+            hidden=(8, 8),
+            network=network,
+            function=counts["functions"],
+            message_rounds=2,
+        )
         policy = SetPolicyNetwork(sizes[name])
         for parameter in policy.parameters():
             torch.nn.init.normal_(parameter)

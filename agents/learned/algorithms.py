@@ -247,6 +247,7 @@ def _common(
             model_config={
                 "hidden": list(algo.hidden),
                 "network": algo.network,
+                "message_rounds": algo.message_rounds,
                 **(model or {}),
             },
         )

@@ -79,8 +79,7 @@ def test_a_loaded_policy_acts_as_the_saved_one(
 ) -> None:
     policy = load_policy(folder)
     for seen in observations(50, items):
-        inputs = [torch.from_numpy(seen[key])[None] for key in ("context", "items", "mask")]
-        logits = network(*inputs)[0]
+        logits = network({part: torch.from_numpy(one)[None] for part, one in seen.items()})[0]
         action = policy.act("server_small", seen)
         assert isinstance(action, np.ndarray)
         assert action.tolist() == [int(logits[:8].argmax()), int(logits[8:].argmax())]
