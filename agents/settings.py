@@ -147,6 +147,7 @@ class RaySettings(Strict):
         num_cpus: cores Ray may use on this machine; None means all. Not with an address.
         num_env_runners: processes that sample; 0 samples in the training process.
         envs_per_runner: environments each of them steps.
+        num_learners: processes that share every gradient step; 0 learns in the training process.
         restart_failed_runners: go on when one dies; else the run stops with its error.
         wait_for_runners: minutes without a sample that a run bears when all are lost.
         runtime_env: Ray's runtime environment of the workers.
@@ -156,6 +157,7 @@ class RaySettings(Strict):
     num_cpus: Annotated[int, Field(ge=1, le=10_000)] | None
     num_env_runners: Annotated[int, Field(ge=0, le=10_000)]
     envs_per_runner: Annotated[int, Field(ge=1, le=10_000)]
+    num_learners: Annotated[int, Field(ge=0, le=1000)]
     restart_failed_runners: bool
     wait_for_runners: Positive
     runtime_env: dict[str, Any]
@@ -310,6 +312,15 @@ class TrainSettings(Strict):
             raise ValueError(
                 "algo=dqn chooses among single actions, the agents of layout server_types choose a "
                 "bid and a place at once; its layouts are placer and hierarchical"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _learners(self) -> Self:
+        if self.ray.num_learners > 0 and self.algo.name != "ppo":
+            raise ValueError(
+                f"ray.num_learners {self.ray.num_learners} is for algo=ppo; algo={self.algo.name} "
+                f"learns in the training process, 0"
             )
         return self
 

@@ -338,6 +338,17 @@ def test_a_learned_policy_beside_baselines(
     assert violations(read_episode(file)) == []
 
 
+def test_a_policy_that_sees_the_workflow_plays_in_its_window_alone(
+    command: Command, tmp_path: Path
+) -> None:
+    make_policy(tmp_path / "mine", "placer", workflow_window=4)
+    told = (*TINY, "baselines=[]", "policy=mine", "episodes=2")
+    assert command(*told).code == 0
+    done = command(*told, "agents=placer")
+    assert done.code == 2
+    assert "mine: agent placer needs the functions features best_time" in done.err
+
+
 def test_a_learned_policy_alone_repeats(command: Command, tmp_path: Path) -> None:
     make_policy(tmp_path / "mine", "hierarchical")
     found = []
