@@ -146,7 +146,7 @@ def search(config: DictConfig) -> None:
 
         # As the run it could have been: in this process, with the values that were best.
         chosen = with_values({**told, "tune": None}, best.values)
-        chosen["ray"]["num_env_runners"] = 0
+        chosen["ray"] |= {"num_env_runners": 0, "num_learners": 0}
         found = validated(TrainSettings, chosen, "train")
         algorithm = build(run_config(found, world, spaces, 0), best.checkpoint)
         write_policy(folder / "policy", algorithm, environment, found, chosen)
@@ -213,7 +213,10 @@ def check_resume(settings: TrainSettings, path: str) -> None:
     checkpoint = find_checkpoint(path)
     state, before = load_checkpoint(checkpoint)
     told = settings.model_dump(mode="json")
-    for group, keys in (("agents", tuple(told["agents"])), ("algo", ("name", "hidden", "network"))):
+    for group, keys in (
+        ("agents", tuple(told["agents"])),
+        ("algo", ("name", "hidden", "network", "message_rounds")),
+    ):
         for key in keys:
             had = before.get(group)
             if not isinstance(had, dict):
@@ -235,7 +238,7 @@ def start_ray(settings: RaySettings, beside_runners: int = 0) -> None:
 
     Args:
         settings: of the run.
-        beside_runners: cores that it needs of Ray besides one for each runner.
+        beside_runners: cores that it needs of Ray besides one for each runner and learner.
 
     Raises:
         InputError: there is no Ray at the address, or it has fewer cores.
@@ -272,13 +275,13 @@ def start_ray(settings: RaySettings, beside_runners: int = 0) -> None:
             reason = " ".join(str(error).split())
             raise InputError(f"ray.address: '{settings.address}': {reason}") from None
     found = ray.cluster_resources().get("CPU", 0)
-    cores = settings.num_env_runners + beside_runners
+    cores = settings.num_env_runners + settings.num_learners + beside_runners
     if cores > found:
         # Ray would wait for more, silently.
         ray.shutdown()
         raise InputError(
-            f"ray.num_env_runners: {settings.num_env_runners} needs {cores} cores, Ray has "
-            f"{found:g}"
+            f"ray.num_env_runners {settings.num_env_runners} and ray.num_learners "
+            f"{settings.num_learners} need {cores} cores, Ray has {found:g}"
         )
 
 
@@ -299,7 +302,12 @@ def write_policy(
         folder,
         weights=policy_weights(algorithm),
         sizes={
-            name: policy_sizes(*pair, settings.algo.hidden, settings.algo.network)
+            name: policy_sizes(
+                *pair,
+                settings.algo.hidden,
+                settings.algo.network,
+                settings.algo.message_rounds,
+            )
             for name, pair in spaces.items()
         },
         features=features_of(environment.layout),

@@ -37,6 +37,7 @@ class PPOSettings(Strict):
     sampler: Literal["fast", "rllib"]
     hidden: Hidden
     network: Network
+    message_rounds: Count
     warm_start: str | None
     cloning: CloningSettings
     batch_size: Count
@@ -64,6 +65,7 @@ class IMPALASettings(Strict):
     name: Literal["impala"]
     hidden: Hidden
     network: Network
+    message_rounds: Count
     warm_start: str | None
     cloning: CloningSettings
     batch_size: Count
@@ -79,6 +81,7 @@ class APPOSettings(Strict):
     name: Literal["appo"]
     hidden: Hidden
     network: Network
+    message_rounds: Count
     warm_start: str | None
     cloning: CloningSettings
     batch_size: Count
@@ -97,6 +100,7 @@ class DQNSettings(Strict):
     name: Literal["dqn"]
     hidden: Hidden
     network: Network
+    message_rounds: Count
     batch_size: Count
     iteration_steps: Count
     replay_steps: Count
@@ -124,6 +128,7 @@ class BCSettings(Strict):
     name: Literal["bc"]
     hidden: Hidden
     network: Network
+    message_rounds: Count
     teacher: str
     cloning: CloningSettings
     iteration_steps: Count
@@ -143,6 +148,7 @@ class RaySettings(Strict):
         num_cpus: cores Ray may use on this machine; None means all. Not with an address.
         num_env_runners: processes that sample; 0 samples in the training process.
         envs_per_runner: environments each of them steps.
+        num_learners: processes that share every gradient step; 0 learns in the training process.
         restart_failed_runners: go on when one dies; else the run stops with its error.
         wait_for_runners: minutes without a sample that a run bears when all are lost.
         runtime_env: Ray's runtime environment of the workers.
@@ -152,6 +158,7 @@ class RaySettings(Strict):
     num_cpus: Annotated[int, Field(ge=1, le=10_000)] | None
     num_env_runners: Annotated[int, Field(ge=0, le=10_000)]
     envs_per_runner: Annotated[int, Field(ge=1, le=10_000)]
+    num_learners: Annotated[int, Field(ge=0, le=1000)]
     restart_failed_runners: bool
     wait_for_runners: Positive
     runtime_env: dict[str, Any]
@@ -244,9 +251,9 @@ class PBTSettings(SearchSettings):
 
     @model_validator(mode="after")
     def _weights(self) -> Self:
-        for key in ("hidden", "network"):
+        for key in ("hidden", "network", "message_rounds"):
             if key in self.space:
-                raise ValueError(f"space.{key}: other weights cannot go on, choose tune=asha")
+                raise ValueError(f"space.{key}: other networks cannot go on, choose tune=asha")
         return self
 
 
@@ -306,6 +313,15 @@ class TrainSettings(Strict):
             raise ValueError(
                 "algo=dqn chooses among single actions, the agents of layout server_types choose a "
                 "bid and a place at once; its layouts are placer and hierarchical"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _learners(self) -> Self:
+        if self.ray.num_learners > 0 and self.algo.name != "ppo":
+            raise ValueError(
+                f"ray.num_learners {self.ray.num_learners} is for algo=ppo; algo={self.algo.name} "
+                f"learns in the training process, 0"
             )
         return self
 

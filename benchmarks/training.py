@@ -37,7 +37,6 @@ from agents.learned.run_log import env_steps_of
 from agents.settings import PPOSettings, TrainSettings
 from benchmarks.simulator import next_number
 from env.batch import Batch
-from env.layouts import PARTS
 from env.multi_agent import ENV_NAME, ServerlessEnv
 from env.schema import validated
 from env.sim.jit import compiled
@@ -244,7 +243,7 @@ def play(batch: Batch, decisions: int) -> None:
     for turn in batch.turns:
         blank = batch.agents_of(turn)[0].blank_observation()
         seen[turn] = {
-            part: np.empty((len(batch), *blank[part].shape), np.float32) for part in PARTS
+            part: np.empty((len(batch), *zeros.shape), np.float32) for part, zeros in blank.items()
         }
     actions = np.zeros(len(batch), np.int64)
     for _ in range(decisions):

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from env.layouts import TURN_KINDS, Agent, Layout, Observation
+from env.layouts import TURN_KINDS, WINDOW_PARTS, Agent, Layout, Observation
 from env.reward import cheapest_cost, episode_metrics, potential
 from env.rollout import trace_greedy
 from env.sim.cluster import ClusterConfig
@@ -90,6 +90,9 @@ def sight_of(sights, env):
         sights.able[env],
         sights.trace[env],
         sights.cursor[env],
+        sights.window[env],
+        sights.functions[env],
+        sights.edges[env],
         sights.tiers,
         sights.weights,
     )
@@ -200,7 +203,14 @@ class Batch:
         self._states, self._first_template = _stacked_states(world, environments)
         types, nodes = len(world.cluster.server_types), self.layout.node_count
         functions = self._states.functions.shape[1]
-        sight = new_sight(self.layout.tiers, self.layout.score_weights, types, nodes, functions)
+        sight = new_sight(
+            self.layout.tiers,
+            self.layout.score_weights,
+            types,
+            nodes,
+            functions,
+            world.agents.workflow_window,
+        )
         self._sights = Sight._make((*_stacked(sight[:-2], environments), *sight[-2:]))
         self._episodes = np.zeros(environments, EPISODE)
         self._choices = np.zeros(environments, CHOICE)
@@ -244,11 +254,11 @@ class Batch:
         return np.zeros(len(self), np.int64)
 
     def observe(self, turn: int, out: Observation) -> None:
-        """Writes what the agents of a turn see: `context`, `items`, `mask`, `critic`, all float32.
+        """Writes what the agents of a turn see.
 
         Args:
             turn: of `turns`, in their order.
-            out: arrays of E * A rows, C-contiguous.
+            out: the parts of `Agent.observation_space`, float32, of E * A rows, C-contiguous.
         """
         see_all(
             turn,
@@ -261,6 +271,9 @@ class Batch:
             out["mask"],
             out["critic"],
         )
+        for part in WINDOW_PARTS & out.keys():
+            rows = out[part].reshape(len(self), -1, *out[part].shape[1:])
+            rows[:] = getattr(self._sights, part)[:, None]
 
     def act(self, turn: int, actions: np.ndarray) -> None:
         """Takes the actions of a turn: int64 (E,), or (E * A, 2) of bids and places."""

@@ -46,9 +46,10 @@ from env.turns import (
     tier_memory,
     turn_to_episode,
 )
+from env.workflow_window import FUNCTION_FEATURES
 
-PARTS = ("context", "items", "mask", "critic")
-"""Of an observation."""
+WINDOW_PARTS = {"functions", "edges"}
+"""Of an observation, with a window of the workflow; all agents see the same in a decision."""
 
 Observation = dict[str, np.ndarray]
 Action = Any
@@ -63,6 +64,7 @@ class AgentsConfig(Strict):
         bid_levels: how many bids a server type can choose from; layout server_types alone.
         share_type_policy: one policy for all server types, or one each.
         score: weights of the greedy score among the node features.
+        workflow_window: functions seen of the workflow around the current one, 0 for none.
     """
 
     layout: Literal["placer", "hierarchical", "server_types"]
@@ -70,6 +72,7 @@ class AgentsConfig(Strict):
     bid_levels: Annotated[int, Field(ge=2, le=1000)] | None = None
     share_type_policy: bool = True
     score: ScoreWeights
+    workflow_window: Annotated[int, Field(ge=0, le=1000)] = 0
 
     @field_validator("memory_tiers")
     @classmethod
@@ -104,6 +107,7 @@ class Agent(NamedTuple):
         items: M, number of rows.
         choices: K, choices per item.
         bids: B, number of bids, 0 for none.
+        window: F, functions seen of the workflow.
     """
 
     name: str
@@ -112,18 +116,24 @@ class Agent(NamedTuple):
     items: int
     choices: int = 1
     bids: int = 0
+    window: int = 0
 
     @property
     def observation_space(self) -> gym.spaces.Dict:
-        """Parts: context (C,), items (M, I), mask (A,) and critic (V,), all float32."""
-        return gym.spaces.Dict(
-            {
-                "context": _box(len(CONTEXT_FEATURES)),
-                "items": _box(self.items, len(self.item_features)),
-                "mask": Box(0.0, 1.0, (self.bids + self.items * self.choices,), np.float32),
-                "critic": _box(len(CRITIC_FEATURES)),
-            }
-        )
+        """Parts: context (C,), items (M, I), mask (A,) and critic (V,), all float32.
+
+        With a window of the workflow also functions (F, G) and edges (F, F).
+        """
+        parts: dict[str, gym.Space[Any]] = {
+            "context": _box(len(CONTEXT_FEATURES)),
+            "items": _box(self.items, len(self.item_features)),
+            "mask": _flags(self.bids + self.items * self.choices),
+            "critic": _box(len(CRITIC_FEATURES)),
+        }
+        if self.window:
+            parts["functions"] = _box(self.window, len(FUNCTION_FEATURES))
+            parts["edges"] = _flags(self.window, self.window)
+        return gym.spaces.Dict(parts)
 
     @property
     def action_space(self) -> gym.Space:
@@ -149,6 +159,10 @@ def _box(*shape: int) -> Box:
     return Box(-LIMIT, LIMIT, shape, np.float32)
 
 
+def _flags(*shape: int) -> Box:
+    return Box(0.0, 1.0, shape, np.float32)
+
+
 class Layout:
     """The turns of a decision, and what one simulator shows the agents in them.
 
@@ -168,7 +182,10 @@ class Layout:
         self.type_names = tuple(kind.name for kind in cluster.server_types)
         counts = [kind.count * kind.numa_nodes for kind in cluster.server_types]
         self.node_count = sum(counts)
-        self.agents = {agent.name: agent for agent in _agents(config, self.type_names, counts)}
+        self.agents = {
+            agent.name: agent._replace(window=config.workflow_window)
+            for agent in _agents(config, self.type_names, counts)
+        }
         self.score_weights = config.score.by_objective(objective)
         self._blank = {name: agent.blank_observation() for name, agent in self.agents.items()}
         self._see_future = see_future
@@ -181,7 +198,12 @@ class Layout:
         self._cheapest = cheapest_cost(env.state)
         functions = len(env.state.functions)
         self._sight = new_sight(
-            self.tiers, self.score_weights, len(self.type_names), self.node_count, functions
+            self.tiers,
+            self.score_weights,
+            len(self.type_names),
+            self.node_count,
+            functions,
+            self.config.workflow_window,
         )
         if self._see_future:
             buffers = Buffers.of(env.state)
@@ -274,8 +296,13 @@ class Layout:
                 self._state,
                 self._sight,
                 self._choice,
-                *(seen[part] for part in PARTS),
+                seen["context"],
+                seen["items"],
+                seen["mask"],
+                seen["critic"],
             )
+            for part in WINDOW_PARTS & seen.keys():
+                seen[part][:] = getattr(self._sight, part)
             observations[name] = seen
         return observations
 

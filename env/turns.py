@@ -1,7 +1,8 @@
 """What an agent sees at its turn of a decision, and what its action decides. Compiled.
 
 One simulator is looked at through a `Sight`; N of them have the same arrays with one more dimension
-(env/batch.py). T server types, K memory tiers, M rows of `items`.
+(env/batch.py). T server types, K memory tiers, M rows of `items`, F functions in the window of the
+workflow.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from env.observation import (
 from env.reward import potential
 from env.sim.jit import compiled
 from env.sim.records import CANDIDATE
+from env.workflow_window import FUNCTION_FEATURES, write_window
 
 # Turns.
 PLACE_TURN: Final = 0  # `placer` of its layout: NUMA node and memory tier
@@ -53,14 +55,31 @@ class Sight(NamedTuple):
     able: np.ndarray  # int64 (T,), 1: the server type has room for the function; BID_TURN
     trace: np.ndarray  # float64 (D, 2), time and potential of the reference (env/rollout.py)
     cursor: np.ndarray  # int64 (1,), its last row that is not after the present
+    window: np.ndarray  # int64 (F,), scratch of the next two
+    functions: np.ndarray  # float32 (F, G), FUNCTION_FEATURES
+    edges: np.ndarray  # float32 (F, F), see env/workflow_window.py
     tiers: np.ndarray  # float64 (K,), ratios of memory_req
     weights: np.ndarray  # float64 (3,), of the greedy score
 
 
 def new_sight(
-    tiers: tuple[float, ...], weights: np.ndarray, types: int, nodes: int, functions: int
+    tiers: tuple[float, ...],
+    weights: np.ndarray,
+    types: int,
+    nodes: int,
+    functions: int,
+    window: int,
 ) -> Sight:
-    """Empty buffers for up to `nodes` NUMA nodes and episodes of up to so many functions."""
+    """Empty buffers.
+
+    Args:
+        tiers: ratios of memory_req.
+        weights: of the greedy score.
+        types: T.
+        nodes: NUMA nodes, at most.
+        functions: of an episode, at most.
+        window: F, 0 for none.
+    """
     count = len(tiers)
     return Sight(
         np.zeros(types + 1, np.int64),
@@ -72,6 +91,9 @@ def new_sight(
         np.zeros(types, np.int64),
         np.zeros((functions + 1, 2)),
         np.zeros(1, np.int64),
+        np.zeros(window, np.int64),
+        np.zeros((window, len(FUNCTION_FEATURES)), np.float32),
+        np.zeros((window, window), np.float32),
         np.array(tiers),
         np.array(weights),
     )
@@ -106,6 +128,8 @@ def start_decision(state, sight, weights, cheapest, see_future):
         see_future: whether `critic` is filled; the trace of the reference has to be there.
     """
     write_context(state, sight.context)
+    if len(sight.window) > 0:
+        write_window(state, sight.window, sight.functions, sight.edges)
     if see_future:
         trace, cursor = sight.trace, sight.cursor
         while trace[cursor[0] + 1, 0] <= state.cluster[0].time:

@@ -26,8 +26,7 @@ class Variation(Strict):
         arrival_rate: [low, high], the factor on the rate of arrivals, log-uniform.
         server_count: [low, high], the factor on the count of every server type, uniform for each;
             counts are rounded to whole servers.
-        hourly_rate: [low, high], the factor on the hourly rate of every server type, log-uniform for
-            each.
+        hourly_rate: [low, high], the factor on every server type's rate, log-uniform for each.
         unvaried: share of the episodes that are left as configured.
     """
 

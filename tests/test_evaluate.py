@@ -283,8 +283,17 @@ def make_policy(folder: Path, layout: str, network: Network = "pooling", **agent
     sizes, weights = {}, {}
     for agent in made.agents.values():
         name = agent.kind if shared else agent.name
-        context, items = (len(features[agent.kind][part]) for part in ("context", "items"))
-        sizes[name] = PolicySizes(context, items, agent.choices, agent.bids, (8, 8), network)
+        counts = {part: len(names) for part, names in features[agent.kind].items()}
+        sizes[name] = PolicySizes(
+            context=counts["context"],
+            item=counts["items"],
+            choices=agent.choices,
+            bids=agent.bids,
+            hidden=(8, 8),
+            network=network,
+            function=counts["functions"],
+            message_rounds=2,
+        )
         policy = SetPolicyNetwork(sizes[name])
         for parameter in policy.parameters():
             torch.nn.init.normal_(parameter)
@@ -327,6 +336,17 @@ def test_a_learned_policy_beside_baselines(
     assert {row["policy"] for row in rows_in(tmp_path)} == {"learned", "random"}
     (file,) = tmp_path.glob("outputs/*/*/episodes/learned_0000.json")
     assert violations(read_episode(file)) == []
+
+
+def test_a_policy_that_sees_the_workflow_plays_in_its_window_alone(
+    command: Command, tmp_path: Path
+) -> None:
+    make_policy(tmp_path / "mine", "placer", workflow_window=4)
+    told = (*TINY, "baselines=[]", "policy=mine", "episodes=2")
+    assert command(*told).code == 0
+    done = command(*told, "agents=placer")
+    assert done.code == 2
+    assert "mine: agent placer needs the functions features best_time" in done.err
 
 
 def test_a_learned_policy_alone_repeats(command: Command, tmp_path: Path) -> None:

@@ -117,6 +117,16 @@ def test_a_run_resumes_with_two_remote_runners(first: Path, shadowed: Path) -> N
     assert int(rows_of(resumed)[0]["env_steps"]) > int(rows_of(first)[-1]["env_steps"])
 
 
+def test_two_learners_share_a_batch(first: Path, tmp_path: Path) -> None:
+    done = call(*BRIEF, "budget.iterations=1", "ray.num_learners=2", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (run,) = runs_in(tmp_path)
+    (shared,), alone = rows_of(run), rows_of(first)[0]
+    assert shared["env_steps"] == alone["env_steps"]
+    assert float(shared["KL/placer"]) > 0
+    assert load_policy(run / "policy").description.layout == "hierarchical"
+
+
 def test_a_resumed_run_ends_as_one_that_ran_through(tmp_path: Path) -> None:
     told = [*BRIEF, "budget.iterations=4", "checkpoint.every_minutes=1e-9", "checkpoint.keep=9"]
     assert call(*told, folder=tmp_path).returncode == 0
@@ -194,6 +204,7 @@ def test_what_only_the_world_can_tell_is_refused_too(
     [
         (["agents=placer"], "agents.layout is placer"),
         (["algo.hidden=[8]"], "algo.hidden is"),
+        (["agents.workflow_window=4"], "agents.workflow_window is 4"),
         ([], "give a larger one"),
     ],
 )

@@ -117,6 +117,7 @@ def run_config(
 def ppo_config(ppo: PPOSettings, ray: RaySettings, **world: Any) -> PPOConfig:
     """PPO; the sampler brings its runner, and what makes batches of its samples."""
     config = _common(PPOConfig(FaultTolerantPPO), SetPolicy, ppo, ray, **world)
+    learners = max(1, ray.num_learners)
     config.learners(learner_class=BudgetPPOLearner).training(
         gamma=ppo.gamma,
         lambda_=ppo.gae_lambda,
@@ -129,8 +130,9 @@ def ppo_config(ppo: PPOSettings, ray: RaySettings, **world: Any) -> PPOConfig:
         kl_coeff=0.0,
         kl_target=ppo.kl_stop,
         num_epochs=ppo.epochs,
-        minibatch_size=ppo.minibatch_size,
-        train_batch_size_per_learner=ppo.batch_size,
+        # Of each learner: the gradient steps are those of one, whatever their number.
+        minibatch_size=math.ceil(ppo.minibatch_size / learners),
+        train_batch_size_per_learner=math.ceil(ppo.batch_size / learners),
     )
     if ppo.sampler == "fast":
         config.env_runners(env_runner_cls=BatchEnvRunner)
@@ -247,6 +249,7 @@ def _common(
             model_config={
                 "hidden": list(algo.hidden),
                 "network": algo.network,
+                "message_rounds": algo.message_rounds,
                 **(model or {}),
             },
         )
@@ -266,8 +269,8 @@ def _common(
         # A runner that is started anew answers when it is up, or in a later iteration.
         env_runner_health_probe_timeout_s=PROBE_TIMEOUT,
     )
-    # The learner is in this process: it has a core of its own when runners sample elsewhere.
-    config.learners(num_learners=0)
+    # A learner in this process has a core of its own when runners sample elsewhere.
+    config.learners(num_learners=ray.num_learners)
     config.multi_agent(
         policies=set(modules),
         policy_mapping_fn=partial(_policy_of_agent, share_type_policy=share_type_policy),

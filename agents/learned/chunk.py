@@ -18,7 +18,8 @@ class Steps:
     N choices (A in all, with bids), M items, C, I and V features.
 
     Attributes:
-        obs: float32 `context` (R, C), `items` (R, M, I), `mask` (R, A), `critic` (R, V).
+        obs: float32 `context` (R, C), `items` (R, M, I), `mask` (R, A), `critic` (R, V), and with a
+            window of F functions of the workflow `functions` (R, F, G), `edges` (R, F, F).
         actions: (R,) int64, or (R, 2) of agents that bid.
         action_logp: (R,) float32, logarithm of the probability the action was sampled with.
         action_dist_inputs: (R, A) float32, the logits it was sampled from.

@@ -165,7 +165,7 @@ def _agreement(learner: Any, held_out: Mapping[str, Columnar]) -> dict[str, floa
         module = learner.module[policy].unwrapped()
         seen = {part: torch.from_numpy(rows) for part, rows in columns[Columns.OBS].items()}
         with torch.inference_mode():
-            logits = module.policy(seen["context"], seen["items"], seen["mask"])
+            logits = module.logits(seen)
         same = torch.ones(len(logits), dtype=torch.bool)
         actions = torch.from_numpy(columns[Columns.ACTIONS])
         for part, chosen in _parts(logits, actions, module.policy.sizes.bids):

@@ -1,16 +1,17 @@
 """The networks of a policy that scores a set of items. Plain torch, so evaluation needs no RLlib.
 
-N observations, M items with K choices each, C context, I item and V critic features, B bids.
+N observations, M items with K choices each, C context, I item and V critic features, B bids, F
+functions in the window of the workflow with G features each.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import linear, scaled_dot_product_attention
+from torch.nn.functional import linear, relu, scaled_dot_product_attention
 
 from agents.settings import Network
 
@@ -34,6 +35,8 @@ class PolicySizes:
         bids: B, bid levels; 0 where the agent does not bid.
         hidden: widths of the hidden layers.
         network: what items know of each other.
+        function: G, features of one function of the workflow; 0 where there is no window of it.
+        message_rounds: between the functions of the window.
     """
 
     context: int
@@ -42,6 +45,8 @@ class PolicySizes:
     bids: int
     hidden: tuple[int, ...]
     network: Network = "pooling"
+    function: int = 0
+    message_rounds: int = 0
 
 
 class SetPolicyNetwork(nn.Module):
@@ -54,7 +59,8 @@ class SetPolicyNetwork(nn.Module):
         super().__init__()
         width = sizes.hidden[-1]
         self.sizes = sizes
-        self.embed = mlp([sizes.context + sizes.item, *sizes.hidden])
+        self.context = Context(sizes)
+        self.embed = mlp([self.context.width + sizes.item, *sizes.hidden])
         if sizes.network == "attention":
             self.attend = Attention(width)
         self.score = nn.Sequential(
@@ -63,17 +69,18 @@ class SetPolicyNetwork(nn.Module):
         if sizes.bids:
             self.bid = small_linear(2 * width, sizes.bids)
 
-    def forward(self, context: Tensor, items: Tensor, mask: Tensor) -> Tensor:
+    def forward(self, seen: Mapping[str, Tensor]) -> Tensor:
         """Scores.
 
         Args:
-            context: (N, C).
-            items: (N, M, I).
-            mask: (N, B + M*K), 1 = allowed, item-major.
+            seen: `context` (N, C), `items` (N, M, I), `mask` (N, B + M*K), 1 = allowed, item-major;
+                with a window of the workflow `functions` (N, F, G) and `edges` (N, F, F).
 
         Returns:
             (N, B + M*K) logits; what the mask forbids has `MASKED_LOGIT`.
         """
+        items, mask = seen["items"], seen["mask"]
+        context = self.context(seen)
         embedded = along(self.embed, items, context).unflatten(0, items.shape[:2])  # (N, M, H)
         present = present_items(mask, items, self.sizes.bids)
         if self.sizes.network == "attention":
@@ -85,13 +92,62 @@ class SetPolicyNetwork(nn.Module):
             logits = torch.cat([self.bid(pooled), logits], dim=-1)
         return logits.masked_fill(mask < 0.5, MASKED_LOGIT)
 
-
     @torch.no_grad()
     def soften(self, temperature: float) -> None:
         """Divides all logits by a temperature: the same order, but less certain above 1."""
         for last in (self.score[-1], *([self.bid] if self.sizes.bids else ())):
             for parameter in last.parameters():
                 parameter.div_(temperature)
+
+
+class Context(nn.Module):
+    """What all items share: the context and, with a window of the workflow, what its DAG says."""
+
+    def __init__(self, sizes: PolicySizes) -> None:
+        super().__init__()
+        self.width = sizes.context
+        self.messages: MessagePassing | None = None
+        if sizes.function:
+            width = max(1, sizes.hidden[0] // 2)
+            self.width += width
+            self.messages = MessagePassing(sizes.function, width, sizes.message_rounds)
+
+    def forward(self, seen: Mapping[str, Tensor]) -> Tensor:
+        """(N, `width`). Argument as for the policy network."""
+        context = seen["context"]
+        if self.messages is None:
+            return context
+        return torch.cat([context, self.messages(seen["functions"], seen["edges"])], dim=-1)
+
+
+class MessagePassing(nn.Module):
+    """Embeds the current function by what is around it in the DAG of its workflow.
+
+    In each round every function hears the mean of its successors and the mean of its predecessors:
+    a relational graph convolution (Schlichtkrull et al. 2018, arXiv:1703.06103) whose weights all
+    rounds share, as those of Decima do (Mao et al. 2019, arXiv:1810.01963). A function that is
+    farther away than there are rounds is not heard of.
+    """
+
+    def __init__(self, features: int, width: int, rounds: int) -> None:
+        super().__init__()
+        self.rounds = rounds
+        self.own = nn.Linear(features, width)
+        self.heard = nn.Linear(2 * width, width, bias=False)
+
+    def forward(self, functions: Tensor, edges: Tensor) -> Tensor:
+        """(N, F, G), (N, F, F) -> (N, width), of the first function. Rows without edges are mute.
+
+        An edge is 1 where the function of the column waits for that of the row.
+        """
+        of_successors = edges / edges.sum(dim=2, keepdim=True).clamp(min=1)
+        of_predecessors = (edges / edges.sum(dim=1, keepdim=True).clamp(min=1)).mT
+        own = self.own(functions)
+        embedded = relu(own)
+        for _ in range(self.rounds):
+            heard = torch.cat([of_successors @ embedded, of_predecessors @ embedded], dim=-1)
+            embedded = relu(own + self.heard(heard))
+        return embedded[:, 0]
 
 
 class Attention(nn.Module):
@@ -126,14 +182,17 @@ class SetValueNetwork(nn.Module):
         super().__init__()
         first, width = sizes.hidden[0], sizes.hidden[-1]
         self.bids = sizes.bids
+        self.context = Context(sizes)
         self.embed = mlp([sizes.item, first // 2])
-        self.body = mlp([sizes.context + 2 * (first // 2) + critic, *sizes.hidden])
+        self.body = mlp([self.context.width + 2 * (first // 2) + critic, *sizes.hidden])
         self.head = nn.Linear(width, 1)
 
-    def forward(self, context: Tensor, items: Tensor, mask: Tensor, critic: Tensor) -> Tensor:
-        """Values (N,). Arguments as for the policy network, and critic: (N, V)."""
-        pooled = pool(self.embed(items), present_items(mask, items, self.bids))
-        values: Tensor = self.head(self.body(torch.cat([context, pooled, critic], dim=-1)))
+    def forward(self, seen: Mapping[str, Tensor]) -> Tensor:
+        """Values (N,). Argument as for the policy network, with `critic` (N, V)."""
+        items, critic = seen["items"], seen["critic"]
+        pooled = pool(self.embed(items), present_items(seen["mask"], items, self.bids))
+        told = torch.cat([self.context(seen), pooled, critic], dim=-1)
+        values: Tensor = self.head(self.body(told))
         return values.squeeze(-1)
 
 

@@ -7,7 +7,6 @@ weights of the policy network alone; the critic stays in the run's checkpoints.
 import json
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -24,10 +23,12 @@ from env.layouts import Layout
 from env.observation import CONTEXT_FEATURES
 from env.schema import Strict, validated
 from env.sim.errors import InputError
+from env.workflow_window import FUNCTION_FEATURES
 
 FORMAT = 1
 DESCRIPTION = "policy.json"
 PACKAGES = ("numpy", "ray", "torch")
+ALL = slice(None)
 
 Count = Annotated[int, Field(ge=1, le=65_536)]
 
@@ -37,6 +38,7 @@ class FeatureNames(Strict):
 
     context: tuple[str, ...]
     items: tuple[str, ...]
+    functions: tuple[str, ...] = ()
 
 
 class NetworkShape(Strict):
@@ -48,6 +50,8 @@ class NetworkShape(Strict):
     bids: Annotated[int, Field(ge=0)]
     hidden: Annotated[tuple[Count, ...], Field(min_length=1)]
     network: Network = "pooling"
+    function: Annotated[int, Field(ge=0, le=65_536)] = 0
+    message_rounds: Annotated[int, Field(ge=0)] = 0
 
 
 class PolicyDescription(Strict):
@@ -81,7 +85,7 @@ class LearnedPolicy:
         self,
         description: PolicyDescription,
         networks: Mapping[str, SetPolicyNetwork],
-        columns: Mapping[str, "Columns"] | None = None,
+        columns: Mapping[str, Mapping[str, list[int]]] | None = None,
     ) -> None:
         self.description = description
         self._networks = networks
@@ -102,7 +106,7 @@ class LearnedPolicy:
         differ from those trained on, and the environment may have features that came later.
 
         Args:
-            features: the environment's names of `context` and `items` by kind of agent.
+            features: the environment's names by kind of agent and part, see `FeatureNames`.
             layout: the environment's.
             memory_tiers: the environment's.
             bid_levels: the environment's, where its agents bid.
@@ -122,20 +126,18 @@ class LearnedPolicy:
                 raise InputError(
                     f"{where}: trained with agents.{key} {ours}, the environment has {theirs}"
                 )
-        columns = {}
+        columns: dict[str, dict[str, list[int]]] = {}
         for kind, names in trained.features.items():
-            present = features.get(kind, {"context": (), "items": ()})
-            for part in ("context", "items"):
-                missing = [name for name in getattr(names, part) if name not in present[part]]
+            columns[kind] = {}
+            for part, wanted in names:
+                present = list(features.get(kind, {}).get(part, ()))
+                missing = [name for name in wanted if name not in present]
                 if missing:
                     raise InputError(
                         f"{where}: agent {kind} needs the {part} features {', '.join(missing)}, "
                         f"which the environment does not have"
                     )
-            columns[kind] = Columns(
-                context=[list(present["context"]).index(name) for name in names.context],
-                items=[list(present["items"]).index(name) for name in names.items],
-            )
+                columns[kind][part] = [present.index(name) for name in wanted]
         return LearnedPolicy(trained, self._networks, columns)
 
     def act(self, agent: str, observation: Mapping[str, np.ndarray]) -> int | np.ndarray:
@@ -143,19 +145,20 @@ class LearnedPolicy:
 
         Args:
             agent: its id: `placer`, `memory`, or `server_<type>`.
-            observation: `context` (C,), `items` (M, I) and `mask` (B + M*K,); M may be any.
+            observation: `context` (C,), `items` (M, I) and `mask` (B + M*K,), with a window of the
+                workflow `functions` (F, G) and `edges` (F, F); M and F may be any.
 
         Returns:
             The choice, or for agents that bid an array of bid and choice.
         """
         network = self._network(agent)
-        context, items, mask = (
-            np.asarray(observation[key], np.float32) for key in ("context", "items", "mask")
-        )
-        if columns := self._columns.get(kind_of(agent)):
-            context, items = context[columns.context], items[:, columns.items]
+        columns = self._columns.get(kind_of(agent), {})
+        seen = {
+            part: torch.from_numpy(np.asarray(array, np.float32)[..., columns.get(part, ALL)])[None]
+            for part, array in observation.items()
+        }
         with torch.inference_mode():
-            logits = network(*(torch.from_numpy(part)[None] for part in (context, items, mask)))
+            logits = network(seen)
         scores = logits[0].numpy()
         bids = network.sizes.bids
         if bids:
@@ -175,18 +178,14 @@ class LearnedPolicy:
         raise KeyError(f"the policy has no agent of the kind '{kind}'")
 
 
-@dataclass(frozen=True)
-class Columns:
-    """Where a policy finds its features in an environment's observations."""
-
-    context: list[int]
-    items: list[int]
-
-
 def features_of(layout: Layout) -> dict[str, dict[str, tuple[str, ...]]]:
-    """The names of what each kind of agent of a layout sees: `context` and `items`."""
+    """The names of what each kind of agent of a layout sees, see `FeatureNames`."""
     return {
-        agent.kind: {"context": CONTEXT_FEATURES, "items": agent.item_features}
+        agent.kind: {
+            "context": CONTEXT_FEATURES,
+            "items": agent.item_features,
+            "functions": FUNCTION_FEATURES if agent.window else (),
+        }
         for agent in layout.agents.values()
     }
 
@@ -213,7 +212,7 @@ def save_policy(
         folder: to write.
         weights: of every policy's `SetPolicyNetwork`.
         sizes: of every policy's `SetPolicyNetwork`.
-        features: names of `context` and `items` by kind of agent.
+        features: names by kind of agent and part, see `FeatureNames`.
         layout: of the agents.
         memory_tiers: ratios of memory_req.
         objective: weights of J.
@@ -224,7 +223,7 @@ def save_policy(
         "layout": layout,
         "memory_tiers": list(memory_tiers),
         "features": {
-            kind: {part: list(names[part]) for part in ("context", "items")}
+            kind: {part: list(own) for part, own in names.items()}
             for kind, names in features.items()
         },
         "networks": {name: vars(shape) for name, shape in sizes.items()},
@@ -279,10 +278,12 @@ def _read_description(path: Path) -> PolicyDescription:
                 f"allowed: {', '.join(description.features)}"
             )
         names = description.features[kind]
-        if (len(names.context), len(names.items)) != (shape.context, shape.item):
+        shapes = (shape.context, shape.item, shape.function)
+        counts = (len(names.context), len(names.items), len(names.functions))
+        if shapes != counts:
             raise InputError(
-                f"{path}: networks.{name}: context {shape.context} and item {shape.item} are not "
-                f"the numbers of feature names, {len(names.context)} and {len(names.items)}"
+                f"{path}: networks.{name}: context, item and function {shapes} are not the numbers "
+                f"of feature names, {counts}"
             )
     return description
 

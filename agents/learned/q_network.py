@@ -24,7 +24,8 @@ class SetQNetwork(SetPolicy, QNetAPI, TargetNetworkAPI):
     Q(s, a) = V(s) + A(s, a) - mean of A(s, .) over what the mask allows; what it forbids has
     `MASKED_LOGIT`. `policy` gives A, whose best action is that of Q: acting, and the files that
     evaluation reads, need nothing else. V, on learners alone, may read `critic`.
-    `model_config` holds `hidden`, `network`, and `epsilon`, a schedule over environment steps.
+    `model_config` holds what that of `SetPolicy` does, and `epsilon`, a schedule over environment
+    steps.
     """
 
     def setup(self) -> None:
@@ -75,14 +76,11 @@ class SetQNetwork(SetPolicy, QNetAPI, TargetNetworkAPI):
         }
 
     def _advantages(self, batch: dict[str, Any]) -> Tensor:
-        seen = batch[Columns.OBS]
-        advantages: Tensor = self.policy(seen["context"], seen["items"], seen["mask"])
-        return advantages
+        return self.logits(batch[Columns.OBS])
 
 
 def _dueling(policy: nn.Module, value: nn.Module, seen: dict[str, Tensor]) -> Tensor:
     allowed = seen["mask"] > 0.5
-    advantages = policy(seen["context"], seen["items"], seen["mask"]).masked_fill(~allowed, 0.0)
+    advantages = policy(seen).masked_fill(~allowed, 0.0)
     mean = advantages.sum(dim=-1, keepdim=True) / allowed.sum(dim=-1, keepdim=True).clamp(min=1)
-    values = value(seen["context"], seen["items"], seen["mask"], seen["critic"])
-    return (values.unsqueeze(-1) + advantages - mean).masked_fill(~allowed, MASKED_LOGIT)
+    return (value(seen).unsqueeze(-1) + advantages - mean).masked_fill(~allowed, MASKED_LOGIT)

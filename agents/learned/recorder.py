@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from agents.learned.chunk import ENDED, OPEN, Steps
-from env.layouts import PARTS, Agent, Observation
+from env.layouts import Agent, Observation
 from env.sim.jit import compiled
 
 NO_ROW = -1
@@ -66,6 +66,7 @@ class Recorder:
 
     def __init__(self, agents: list[Agent], environments: int) -> None:
         self.agents = agents
+        self._blank = agents[0].blank_observation()
         self._last = np.full((environments, len(agents)), NO_ROW)
         self._columns = self._empty(0)
 
@@ -81,7 +82,7 @@ class Recorder:
 
     def room(self, rows: int) -> Observation:
         """Where the observations of the next `rows` steps belong."""
-        return {part: self._columns[part][self._used : self._used + rows] for part in PARTS}
+        return {part: self._columns[part][self._used : self._used + rows] for part in self._blank}
 
     def record(
         self, acting: np.ndarray, actions: np.ndarray, logp: np.ndarray, logits: np.ndarray
@@ -116,7 +117,7 @@ class Recorder:
         """The steps, and (R,) which of `agents` each is of."""
         columns = self._columns
         steps = Steps(
-            obs={part: columns[part] for part in PARTS},
+            obs={part: columns[part] for part in self._blank},
             **{
                 name: columns[name]
                 for name in (
@@ -147,12 +148,12 @@ class Recorder:
         self._columns = dict(state)
 
     def _empty(self, rows: int) -> dict[str, np.ndarray]:
-        agent = self.agents[0]
-        blank = agent.blank_observation()
-        columns = {part: np.empty((rows, *blank[part].shape), np.float32) for part in PARTS}
-        columns["actions"] = np.empty((rows, 2) if agent.bids else rows, np.int64)
+        columns = {
+            part: np.empty((rows, *zeros.shape), np.float32) for part, zeros in self._blank.items()
+        }
+        columns["actions"] = np.empty((rows, 2) if self.agents[0].bids else rows, np.int64)
         columns["action_logp"] = np.empty(rows, np.float32)
-        columns["action_dist_inputs"] = np.empty((rows, len(blank["mask"])), np.float32)
+        columns["action_dist_inputs"] = np.empty((rows, len(self._blank["mask"])), np.float32)
         columns["rewards"] = np.zeros(rows)
         for name in ("following", "environment", "agent"):
             columns[name] = np.empty(rows, np.int64)

@@ -20,17 +20,22 @@ from agents.settings import Network
 class SetPolicy(TorchRLModule, ValueFunctionAPI, InferenceOnlyAPI):
     """Action masks inside, exact: what the mask forbids has probability 0.
 
-    Observations are a `Dict` of `context`, `items`, `mask` and `critic`; `model_config` holds
-    `hidden`, the widths of the hidden layers, and `network`, one of `Network`. Actions are
-    Discrete(M*K), or MultiDiscrete([B, M*K]) for agents that also bid. Only the value network,
-    which exists on learners alone, reads `critic`.
+    Observations are a `Dict` of `context`, `items`, `mask` and `critic`, with a window of the
+    workflow also `functions` and `edges`; `model_config` holds `hidden`, the widths of the hidden
+    layers, `network`, one of `Network`, and `message_rounds`. Actions are Discrete(M*K), or
+    MultiDiscrete([B, M*K]) for agents that also bid. Only the value network, which exists on
+    learners alone, reads `critic`.
     """
 
     def setup(self) -> None:
         """Builds the networks; RLlib removes `value` where the module only infers."""
         told = self.model_config
         sizes = policy_sizes(
-            self.observation_space, self.action_space, told["hidden"], told["network"]
+            self.observation_space,
+            self.action_space,
+            told["hidden"],
+            told["network"],
+            told["message_rounds"],
         )
         if isinstance(self.action_space, gym.spaces.MultiDiscrete):
             self.action_dist_cls = TorchMultiCategorical.get_partial_dist_cls(
@@ -50,13 +55,12 @@ class SetPolicy(TorchRLModule, ValueFunctionAPI, InferenceOnlyAPI):
 
     def logits(self, seen: Mapping[str, Tensor]) -> Tensor:
         """(N, A) logits of N observations, without RLlib's ceremony around forward passes."""
-        logits: Tensor = self.policy(seen["context"], seen["items"], seen["mask"])
+        logits: Tensor = self.policy(seen)
         return logits
 
     def compute_values(self, batch: dict[str, Any], embeddings: Any = None) -> Tensor:
         """(N,) values, for PPO's advantages and loss."""
-        seen = batch[Columns.OBS]
-        values: Tensor = self.value(seen["context"], seen["items"], seen["mask"], seen["critic"])
+        values: Tensor = self.value(batch[Columns.OBS])
         return values
 
 
@@ -65,10 +69,12 @@ def policy_sizes(
     actions: gym.Space[Any],
     hidden: Sequence[int],
     network: Network,
+    message_rounds: int,
 ) -> PolicySizes:
     """Reads the sizes of a policy's weights from an agent's spaces."""
     seen = {name: space.shape or () for name, space in observations.items()}
     count, features = seen["items"]
+    function = seen["functions"][1] if "functions" in seen else 0
     bids = int(actions.nvec[0]) if isinstance(actions, gym.spaces.MultiDiscrete) else 0
     return PolicySizes(
         context=seen["context"][0],
@@ -77,4 +83,6 @@ def policy_sizes(
         bids=bids,
         hidden=tuple(hidden),
         network=network,
+        function=function,
+        message_rounds=message_rounds if function else 0,
     )

@@ -27,6 +27,4 @@ class TargetSetPolicy(SetPolicy, TargetNetworkAPI):
 
     def forward_target(self, batch: dict[str, Any]) -> dict[str, Tensor]:
         """Logits of the copy."""
-        seen = batch[Columns.OBS]
-        logits = self.target_policy(seen["context"], seen["items"], seen["mask"])
-        return {TARGET_NETWORK_ACTION_DIST_INPUTS: logits}
+        return {TARGET_NETWORK_ACTION_DIST_INPUTS: self.target_policy(batch[Columns.OBS])}

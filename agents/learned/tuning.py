@@ -196,7 +196,9 @@ def run_trials(
     os.environ["RAY_AIR_NEW_OUTPUT"] = "0"
     single = {**told, "tune": None}
     trainable = tune.with_parameters(Training, told=single, world=world, spaces=dict(spaces))
-    bundles: list[dict[str, float]] = [{"CPU": 1}] * (1 + settings.ray.num_env_runners)
+    bundles: list[dict[str, float]] = [{"CPU": 1}] * (
+        1 + settings.ray.num_env_runners + settings.ray.num_learners
+    )
     tuner = tune.Tuner(
         tune.with_resources(trainable, tune.PlacementGroupFactory(bundles)),
         param_space={key: _drawn(values) for key, values in settings.tune.space.items()},

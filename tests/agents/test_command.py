@@ -54,6 +54,12 @@ BAD = {
     "bids of another layout": (["+agents.bid_levels=8"], "bid_levels"),
     "no bids": (["agents=server_types", "agents.bid_levels=null"], "bid_levels"),
     "cores of a running cluster": (["ray=cluster", "ray.num_cpus=4"], "ray"),
+    "learners of another algorithm": (
+        ["algo=impala", "ray.num_learners=2"],
+        "ray.num_learners 2 is for algo=ppo",
+    ),
+    "a window of less than nothing": (["agents.workflow_window=-1"], "agents.workflow_window"),
+    "no messages": (["algo.message_rounds=0"], "algo.message_rounds"),
     "no override": (["seed"], "seed"),
     "a flag": (["--sede"], "--sede"),
     "another config": (["--config-name", "other"], "--config-name"),

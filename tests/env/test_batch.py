@@ -6,13 +6,18 @@ import numpy as np
 import pytest
 
 from env.batch import Batch
-from env.layouts import PARTS, Observation
+from env.layouts import Observation
 from env.multi_agent import ServerlessEnv
 from env.turns import NODE_TURN
 from env.world import World
 from tests.env.worlds import LAYOUTS, STUDY, TINY, world
 
-VARIATION = {"arrival_rate": [0.5, 2.0], "server_count": [0.0, 2.0], "hourly_rate": [0.5, 2.0], "unvaried": 0.3}
+VARIATION = {
+    "arrival_rate": [0.5, 2.0],
+    "server_count": [0.0, 2.0],
+    "hourly_rate": [0.5, 2.0],
+    "unvaried": 0.3,
+}
 
 
 def buffers(batch: Batch, turn: int) -> Observation:
@@ -20,7 +25,9 @@ def buffers(batch: Batch, turn: int) -> Observation:
     agents = batch.agents_of(turn)
     blank = agents[0].blank_observation()
     rows = len(batch) * (1 if turn == NODE_TURN else len(agents))
-    return {part: np.full((rows, *blank[part].shape), np.nan, np.float32) for part in PARTS}
+    return {
+        part: np.full((rows, *zeros.shape), np.nan, np.float32) for part, zeros in blank.items()
+    }
 
 
 def random_actions(mask: np.ndarray, bids: int, rng: np.random.Generator) -> np.ndarray:
@@ -44,7 +51,8 @@ class Follower:
         """Compares a turn's observations with those of the batch, and takes its actions."""
         assert list(self.seen) == [name for name, _, _ in rows]
         for name, observation, _ in rows:
-            for part in PARTS:
+            assert self.seen[name].keys() == observation.keys()
+            for part in observation:
                 np.testing.assert_array_equal(self.seen[name][part], observation[part])
         actions = {name: action for name, _, action in rows}
         self.seen, rewards, terminateds, _, infos = self.env.step(actions)
@@ -56,9 +64,11 @@ class Follower:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("window", [0, 5])
 @pytest.mark.parametrize("varied", [False, True], ids=["fixed", "varied"])
-def test_the_batch_is_the_environment(layout: str, varied: bool) -> None:
-    config = world(*(STUDY if varied else TINY), f"agents={layout}")
+def test_the_batch_is_the_environment(layout: str, varied: bool, window: int) -> None:
+    groups = STUDY if varied else TINY
+    config = world(*groups, f"agents={layout}", f"agents.workflow_window={window}")
     if varied:
         config["variation"] = VARIATION
     rng = np.random.default_rng(0)
@@ -82,7 +92,7 @@ def test_the_batch_is_the_environment(layout: str, varied: bool) -> None:
                         [
                             (
                                 agents[acting[row]].name,
-                                {part: seen[part][row] for part in PARTS},
+                                {part: column[row] for part, column in seen.items()},
                                 actions[row],
                             )
                             for row in rows
@@ -104,7 +114,7 @@ def play(batch: Batch, decisions: int, rng: np.random.Generator) -> list[np.ndar
         for turn in batch.turns:
             seen = buffers(batch, turn)
             batch.observe(turn, seen)
-            record += [seen[part] for part in PARTS]
+            record += seen.values()
             batch.act(turn, random_actions(seen["mask"], batch.agents_of(turn)[0].bids, rng))
         record += list(batch.step())
     return record
@@ -112,7 +122,8 @@ def play(batch: Batch, decisions: int, rng: np.random.Generator) -> list[np.ndar
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_batch_goes_on_exactly_from_its_state(layout: str) -> None:
-    config = {**world(*TINY, f"agents={layout}"), "variation": VARIATION}
+    given = world(*TINY, f"agents={layout}", "agents.workflow_window=3")
+    config = {**given, "variation": VARIATION}
     one, other = (Batch(World(config), environments=4, seed=1, worker=0) for _ in range(2))
     play(one, 20, np.random.default_rng(1))
     state = one.get_state()

@@ -32,6 +32,7 @@ from tests.agents.learned.toy_env import ToyEnv
 ASYNCHRONOUS = {
     "hidden": (32, 32),
     "network": "pooling",
+    "message_rounds": 2,
     "warm_start": None,
     "cloning": CLONING,
     "batch_size": 80,
@@ -48,6 +49,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "name": "dqn",
         "hidden": (32, 32),
         "network": "pooling",
+        "message_rounds": 2,
         "batch_size": 64,
         "iteration_steps": 512,
         "replay_steps": 10_000,
@@ -242,6 +244,7 @@ def q_network(epsilon: float) -> tuple[SetQNetwork, dict[str, Any]]:
         model_config={
             "hidden": [16, 16],
             "network": "pooling",
+            "message_rounds": 2,
             "epsilon": [[0, epsilon], [1, epsilon]],
         },
     )

@@ -35,6 +35,7 @@ BC = {
     "name": "bc",
     "hidden": (32, 32),
     "network": "pooling",
+    "message_rounds": 2,
     "teacher": "greedy_objective",
     "cloning": LESSON,
     "iteration_steps": 600,

@@ -42,22 +42,32 @@ def folder(network: SetPolicyNetwork, tmp_path: Path) -> Path:
     return saved(network, tmp_path)
 
 
-def saved(network: SetPolicyNetwork, tmp_path: Path) -> Path:
+def saved(network: SetPolicyNetwork, tmp_path: Path, **told: Any) -> Path:
     weights = {key: tensor.numpy() for key, tensor in network.state_dict().items()}
     save_policy(
         tmp_path / "policy",
         weights={"server": weights},
         sizes={"server": network.sizes},
-        features=FITS["features"],
         layout="server_types",
         memory_tiers=(0.5, 1.0),
         objective={"time_weight": 1.0, "cost_weight": 1.0},
         config={"seed": 0},
+        **({"features": FITS["features"]} | told),
     )
     return tmp_path / "policy"
 
 
-def observations(count: int, items: int) -> list[dict[str, np.ndarray]]:
+FUNCTIONS = ("rank", "running", "work")
+
+
+def windowed(tmp_path: Path) -> tuple[SetPolicyNetwork, Path]:
+    """A policy that sees functions of the workflow."""
+    network = random_network(replace(SIZES, function=3, message_rounds=2))
+    features = {"server": NAMES | {"functions": FUNCTIONS}}
+    return network, saved(network, tmp_path, features=features)
+
+
+def observations(count: int, items: int, functions: int = 0) -> list[dict[str, np.ndarray]]:
     random = np.random.default_rng(0)
     made = []
     for _ in range(count):
@@ -70,17 +80,20 @@ def observations(count: int, items: int) -> list[dict[str, np.ndarray]]:
                 "mask": mask,
             }
         )
+        if functions:
+            linked = np.triu(random.random((functions, functions)) < 0.5, k=1)
+            made[-1]["functions"] = random.normal(size=(functions, 3)).astype(np.float32)
+            made[-1]["edges"] = linked.astype(np.float32)
     return made
 
 
 @pytest.mark.parametrize("items", [1, 4, 30])
 def test_a_loaded_policy_acts_as_the_saved_one(
-    network: SetPolicyNetwork, folder: Path, items: int
+    network: SetPolicyNetwork, folder: Path, items: int, functions: int = 0
 ) -> None:
     policy = load_policy(folder)
-    for seen in observations(50, items):
-        inputs = [torch.from_numpy(seen[key])[None] for key in ("context", "items", "mask")]
-        logits = network(*inputs)[0]
+    for seen in observations(50, items, functions):
+        logits = network({part: torch.from_numpy(one)[None] for part, one in seen.items()})[0]
         action = policy.act("server_small", seen)
         assert isinstance(action, np.ndarray)
         assert action.tolist() == [int(logits[:8].argmax()), int(logits[8:].argmax())]
@@ -96,12 +109,39 @@ def test_the_kind_of_network_is_stored(tmp_path: Path) -> None:
     test_a_loaded_policy_acts_as_the_saved_one(network, folder, 7)
 
 
+@pytest.mark.parametrize("functions", [1, 6])
+def test_a_policy_with_a_window_acts_as_the_saved_one(tmp_path: Path, functions: int) -> None:
+    test_a_loaded_policy_acts_as_the_saved_one(*windowed(tmp_path), 7, functions)
+
+
+def test_a_policy_with_a_window_needs_an_environment_with_one(tmp_path: Path) -> None:
+    policy = load_policy(windowed(tmp_path)[1])
+    with pytest.raises(InputError, match="agent server needs the functions features rank, running"):
+        policy.fitted(**FITS)
+    later = {"server": NAMES | {"functions": ("new", "work", "running", "rank")}}
+    fitted = policy.fitted(**(FITS | {"features": later}))
+    for one in observations(20, 5, 4):
+        given = one["functions"]
+        wide = np.stack([np.full(4, 9.0), given[:, 2], given[:, 1], given[:, 0]], axis=1)
+        action = fitted.act("server_x", one | {"functions": wide})
+        assert np.array_equal(action, policy.act("server_x", one))
+
+
+def test_a_policy_without_a_window_ignores_that_of_an_environment(folder: Path) -> None:
+    policy = load_policy(folder)
+    fitted = policy.fitted(**(FITS | {"features": {"server": NAMES | {"functions": FUNCTIONS}}}))
+    for one in observations(20, 5, 4):
+        bare = {part: one[part] for part in ("context", "items", "mask")}
+        assert np.array_equal(fitted.act("server_x", one), policy.act("server_x", bare))
+
+
 def test_a_policy_saved_before_networks_had_kinds_pools(
     network: SetPolicyNetwork, folder: Path
 ) -> None:
     file = folder / "policy.json"
     description = json.loads(file.read_text())
-    del description["networks"]["server"]["network"]
+    for later in ("network", "function", "message_rounds"):
+        del description["networks"]["server"][later]
     file.write_text(json.dumps(description))
     test_a_loaded_policy_acts_as_the_saved_one(network, folder, 7)
 

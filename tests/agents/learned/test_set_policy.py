@@ -21,25 +21,26 @@ def build(
     *,
     items: int = 6,
     choices: int = 3,
+    window: int = 0,
     inference: bool = False,
 ) -> SetPolicy:
-    env = ToyEnv({"layout": layout, "items": items, "choices": choices})
+    env = ToyEnv({"layout": layout, "items": items, "choices": choices, "window": window})
     agent = LAYOUTS[layout]
     torch.manual_seed(0)
     return SetPolicy(
         observation_space=env.observation_spaces[agent],
         action_space=env.action_spaces[agent],
         inference_only=inference,
-        model_config={"hidden": [16, 16], "network": network},
+        model_config={"hidden": [16, 16], "network": network, "message_rounds": 2},
     )
 
 
 def observe(
-    layout: str, count: int, *, items: int = 6, choices: int = 3
+    layout: str, count: int, *, items: int = 6, choices: int = 3, window: int = 0
 ) -> dict[str, torch.Tensor]:
     """`count` observations of the layout's agent, with random masks."""
     random = np.random.default_rng(1)
-    env = ToyEnv({"layout": layout, "items": items, "choices": choices})
+    env = ToyEnv({"layout": layout, "items": items, "choices": choices, "window": window})
     env.reset(seed=2)
     seen = [env._one() for _ in range(count)]
     for one in seen:
@@ -130,6 +131,50 @@ def test_attention_lets_a_choice_depend_on_every_allowed_item() -> None:
     module.policy.attend(embedded, present)[:, 0].sum().backward()
     reached = items.grad.abs().sum(dim=(0, 2)) > 0
     assert reached.tolist() == [True, True, True, True, False, True]
+
+
+def reached_functions(edges: list[tuple[int, int]]) -> dict[str, list[int]]:
+    """Which of five functions, linked by edges, the logits and the value depend on."""
+    module, seen = build("placer", window=5), observe("placer", 8, window=5)
+    seen["edges"][:] = 0
+    for source, target in edges:
+        seen["edges"][:, source, target] = 1
+    found = {}
+    for name, asked in (("logits", module.logits), ("values", lambda s: module.value(s))):
+        functions = seen["functions"].clone().requires_grad_()
+        asked({**seen, "functions": functions}).sum().backward()
+        reached = functions.grad.abs().sum(dim=(0, 2)) > 0
+        found[name] = torch.nonzero(reached).flatten().tolist()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("edges", "reached"),
+    [
+        ([], [0]),
+        ([(0, 1), (1, 2), (2, 3)], [0, 1, 2]),  # a chain: successors, as far as two rounds reach
+        ([(0, 1), (2, 1), (3, 2)], [0, 1, 2]),  # what its successor waits for besides
+    ],
+)
+def test_a_choice_depends_on_the_functions_around_in_the_dag(
+    edges: list[tuple[int, int]], reached: list[int]
+) -> None:
+    assert reached_functions(edges) == {"logits": reached, "values": reached}
+
+
+def test_the_order_of_other_functions_and_padding_change_nothing() -> None:
+    module, seen = build("placer", window=5), observe("placer", 8, window=5)
+    order = torch.tensor([0, 3, 1, 4, 2])
+    edges = torch.zeros(8, 7, 7)
+    edges[:, :5, :5] = seen["edges"][:, order][:, :, order]
+    absurd = torch.full((8, 2, 5), 77.0)
+    padded = {
+        **seen,
+        "functions": torch.cat([seen["functions"][:, order], absurd], dim=1),
+        "edges": edges,
+    }
+    torch.testing.assert_close(module.logits(padded), module.logits(seen))
+    torch.testing.assert_close(module.value(padded), module.value(seen))
 
 
 def test_only_the_value_reads_the_critic_features() -> None:

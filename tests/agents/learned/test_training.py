@@ -42,6 +42,7 @@ PPO_SETTINGS = {
     "cloning": CLONING,
     "hidden": (32, 32),
     "network": "pooling",
+    "message_rounds": 2,
     "batch_size": 640,
     "minibatch_size": 128,
     "epochs": 4,

@@ -6,7 +6,7 @@ import gymnasium as gym
 import numpy as np
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
-CONTEXT, ITEM, CRITIC = 3, 4, 2
+CONTEXT, ITEM, CRITIC, FUNCTION = 3, 4, 2, 5
 TYPES = ("a", "b")
 
 
@@ -15,6 +15,7 @@ class ToyEnv(MultiAgentEnv):
 
     Config: `layout` (as the real one's), `items` M, `choices` K, `steps` per episode. Of the items,
     one is padding: always forbidden, with absurd features. With several choices only the last pays.
+    With a `window` F observations have a random DAG of F functions.
     """
 
     def __init__(self, config: dict[str, Any]) -> None:
@@ -22,6 +23,7 @@ class ToyEnv(MultiAgentEnv):
         self.layout = config.get("layout", "placer")
         self.count = config.get("items", 6)
         self.choices = config.get("choices", 1)
+        self.window = config.get("window", 0)
         self.steps = config.get("steps", 20)
         self.crash = config.get("crash", False)
         self.bids = 8 if self.layout == "server_types" else 0
@@ -33,12 +35,17 @@ class ToyEnv(MultiAgentEnv):
         }[self.layout]
         self.agents = list(self.possible_agents)
         options = self.count * self.choices
+        dag = {
+            "functions": _box(self.window, FUNCTION),
+            "edges": _box(self.window, self.window),
+        }
         self.observation_spaces = {
             agent: gym.spaces.Dict(
                 context=_box(CONTEXT),
                 items=_box(self.count, ITEM),
                 mask=_box(self.bids + options),
                 critic=_box(CRITIC),
+                **(dag if self.window else {}),
             )
             for agent in self.possible_agents
         }
@@ -99,6 +106,14 @@ class ToyEnv(MultiAgentEnv):
             "items": items,
             "mask": np.concatenate([np.ones(self.bids, np.float32), allowed.ravel()]),
             "critic": np.full(CRITIC, (self.steps - self.time) / self.steps, np.float32),
+            **(self._dag() if self.window else {}),
+        }
+
+    def _dag(self) -> dict[str, np.ndarray]:
+        linked = self.random.random((self.window, self.window)) < 0.5
+        return {
+            "functions": self.random.uniform(-1, 1, (self.window, FUNCTION)).astype(np.float32),
+            "edges": np.triu(linked, k=1).astype(np.float32),
         }
 
 
