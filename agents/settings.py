@@ -27,6 +27,7 @@ class CloningSettings(Strict):
     epochs: Count
     batch_size: Count
     learning_rate: Positive
+    temperature: Positive
 
 
 class PPOSettings(Strict):

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from pydantic import Field
 
-from env.reward import Objective
+from env.reward import Objective, lease_value
 from env.schema import Strict
 from env.sim.forecast import forecast
 from env.sim.jit import compiled
@@ -35,6 +35,8 @@ CONTEXT_FEATURES: Final = (
     "backlog",  # operations left in containers / capacity of all cores, seconds, log
     "work_share",  # the function's work / mean work of the workflows that have arrived
     "memory_ratio",  # the memory tier if it has been chosen, else 1
+    "work_left",  # of the workflows that have arrived, not placed yet / all cores, seconds, log
+    "arrival_gap",  # mean seconds between the arrivals so far, log
 )
 
 TIER_FEATURES: Final = (
@@ -89,6 +91,7 @@ CRITIC_FEATURES: Final = (
     "reference_to_go",  # what J still grows by from now on under the reference (env/rollout.py)
     "reference_lead",  # potential now - that of the reference at this time
     "reference",  # J of the reference
+    "lease_value",  # USD paid for lease time to come / all work at the cheapest price
 )
 
 
@@ -211,6 +214,8 @@ def write_context(state, out):
     out[11] = clip(log_seconds(backlog / cluster.computing_capacity))
     out[12] = clip(work / (cluster.arrived_work / cluster.arrived))
     out[13] = 1.0
+    out[14] = clip(log_seconds((cluster.arrived_work - cluster.placed_work) / cluster.cores))
+    out[15] = clip(log_seconds(cluster.time / cluster.arrived))
 
 
 @compiled
@@ -304,6 +309,7 @@ def write_critic(state, cheapest, reached, reference_reached, reference, out):
     out[10] = clip(reference - reference_reached)
     out[11] = clip(reached - reference_reached)
     out[12] = clip(reference)
+    out[13] = clip(lease_value(state) / cheapest)
 
 
 @compiled

@@ -78,17 +78,35 @@ def check_world(templates: Sequence[WorkflowTemplate], cluster: ClusterConfig) -
 
 
 @compiled
+def lease_value(state):
+    """USD paid for lease time that is still to come; 0 once all workflows have finished."""
+    cluster = state.cluster[0]
+    value = 0.0
+    if cluster.finished_workflows < len(state.arrivals):
+        for server in range(len(state.servers)):
+            left = state.servers[server].expiration_time - cluster.time
+            if left > 0.0:
+                value += left / 3600.0 * state.servers[server].hourly_rate
+    return value
+
+
+@compiled
 def potential(state, time_weight, cost_weight, cheapest):
     """J as far as it is known now: finish bounds stand in for what has not finished.
 
-    Finish bounds have to be up to date. A workflow that has not arrived counts with slowdown 1, so
-    the potential is time_weight at the start and J at the end; the reward of a step is the fall of
-    the potential, and an episode's undiscounted return is -(J - time_weight).
+    Finish bounds have to be up to date. A workflow that has not arrived counts with slowdown 1, and
+    rent counts as its hours pass, so the potential is time_weight at the start and J at the end;
+    the reward of a step is the fall of the potential, and an episode's undiscounted return is
+    -(J - time_weight).
+
+    A server that is rented for what is to come would otherwise look like a loss until then, and a
+    critic that has not seen it used could not tell that it is none.
     """
     cluster = state.cluster[0]
     count = len(state.arrivals)
     slowdown = cluster.finished_slowdown + cluster.active_slowdown + (count - cluster.arrived)
-    return time_weight * slowdown / count + cost_weight * cluster.total_rent / cheapest
+    spent = cluster.total_rent - lease_value(state)
+    return time_weight * slowdown / count + cost_weight * spent / cheapest
 
 
 @compiled

@@ -1,4 +1,4 @@
-"""How training episodes differ from the configured world: in their load and in their servers.
+"""How training episodes differ from the configured world: in their load, servers and prices.
 
 Policies that meet other loads or clusters than they were trained on have to have seen a range of
 them. Evaluation never varies.
@@ -26,21 +26,23 @@ class Variation(Strict):
         arrival_rate: [low, high], the factor on the rate of arrivals, log-uniform.
         server_count: [low, high], the factor on the count of every server type, uniform for each;
             counts are rounded to whole servers.
+        hourly_rate: [low, high], the factor on every server type's rate, log-uniform for each.
         unvaried: share of the episodes that are left as configured.
     """
 
     arrival_rate: tuple[Factor, Factor]
     server_count: tuple[Factor, Factor]
+    hourly_rate: tuple[Factor, Factor]
     unvaried: Annotated[float, Field(ge=0, le=1)]
 
-    @field_validator("arrival_rate", "server_count")
+    @field_validator("arrival_rate", "server_count", "hourly_rate")
     @classmethod
     def _ascending(cls, factors: tuple[float, float]) -> tuple[float, float]:
         if factors[0] > factors[1] or factors[1] <= 0:
             raise ValueError(f"found {list(factors)}, [low, high] with high above 0 is needed")
         return factors
 
-    @field_validator("arrival_rate")
+    @field_validator("arrival_rate", "hourly_rate")
     @classmethod
     def _some_rate(cls, factors: tuple[float, float]) -> tuple[float, float]:
         if factors[0] <= 0:
@@ -65,6 +67,8 @@ class Variation(Strict):
             return workload, cluster
         rate = np.exp(rng.uniform(*np.log(self.arrival_rate)))
         times = tuple(time / rate for time in workload.arrival_times)
+        prices = np.exp(rng.uniform(*np.log(self.hourly_rate), len(cluster.server_types)))
+        cluster = _with_rates(cluster, prices)
         while True:
             factors = rng.uniform(*self.server_count, len(cluster.server_types))
             counts = [
@@ -78,6 +82,14 @@ class Variation(Strict):
             ]
             if max(memory, default=0) >= memory_req:
                 return EpisodeWorkload(times, workload.templates), _with_counts(cluster, counts)
+
+
+def _with_rates(cluster: ClusterConfig, factors: np.ndarray) -> ClusterConfig:
+    types = tuple(
+        dataclasses.replace(kind, hourly_rate=kind.hourly_rate * float(factor))
+        for kind, factor in zip(cluster.server_types, factors, strict=True)
+    )
+    return dataclasses.replace(cluster, server_types=types)
 
 
 def _with_counts(cluster: ClusterConfig, counts: list[int]) -> ClusterConfig:

@@ -346,7 +346,7 @@ def warm_start(
     if isinstance(algo, DQNSettings | BCSettings) or algo.warm_start is None:
         return {}
     lesson = lesson_of(algo.warm_start, algo.cloning, world, share_type_policy, seed)
-    return start_from(algorithm, lesson, algo.cloning.learning_rate)
+    return start_from(algorithm, lesson, algo.cloning)
 
 
 def set_progress(algorithm: Algorithm, progress: float) -> None:

@@ -264,7 +264,9 @@ class Cloning(FaultTolerant):
         self.metrics.aggregate(played, key=ENV_RUNNER_RESULTS)
 
 
-def start_from(algorithm: Algorithm, lesson: Lesson, learning_rate: float) -> dict[str, float]:
+def start_from(
+    algorithm: Algorithm, lesson: Lesson, settings: CloningSettings
+) -> dict[str, float]:
     """Gives the policies of an algorithm what they would learn from a teacher; no critic changes.
 
     Returns:
@@ -279,27 +281,32 @@ def start_from(algorithm: Algorithm, lesson: Lesson, learning_rate: float) -> di
         )
         for policy, spec in algorithm.config.rl_module_spec.rl_module_specs.items()
     }
-    config = CloningConfig().learners(num_learners=0).training(lr=learning_rate)
+    config = CloningConfig().learners(num_learners=0).training(lr=settings.learning_rate)
     config.multi_agent(policies=set(specs)).debugging(seed=algorithm.config.seed)
     multi = type(algorithm.config.rl_module_spec)(rl_module_specs=specs)
     learners = config.build_learner_group(rl_module_spec=multi)
     lesson.teach(learners)
     cloned, agreement = learners.get_weights(), lesson.agreement(learners)
     learners.shutdown()
-    algorithm.learner_group.foreach_learner(lambda learner: _take_over(learner, cloned))
+    algorithm.learner_group.foreach_learner(
+        lambda learner: _take_over(learner, cloned, settings.temperature)
+    )
     algorithm.env_runner_group.sync_weights(
         from_worker_or_learner_group=algorithm.learner_group, inference_only=True
     )
     return agreement
 
 
-def _take_over(learner: Any, weights: Mapping[str, Mapping[str, np.ndarray]]) -> None:
+def _take_over(
+    learner: Any, weights: Mapping[str, Mapping[str, np.ndarray]], temperature: float
+) -> None:
     for policy, arrays in weights.items():
         module = learner.module[policy].unwrapped()
         mine = {key: array for key, array in arrays.items() if key.startswith("policy.")}
         module.load_state_dict(
             {key: torch.as_tensor(array) for key, array in mine.items()}, strict=False
         )
+        module.policy.soften(temperature)
         if isinstance(module, TargetNetworkAPI):
             for source, target in module.get_target_network_pairs():
                 target.load_state_dict(source.state_dict())

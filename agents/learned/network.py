@@ -92,6 +92,13 @@ class SetPolicyNetwork(nn.Module):
             logits = torch.cat([self.bid(pooled), logits], dim=-1)
         return logits.masked_fill(mask < 0.5, MASKED_LOGIT)
 
+    @torch.no_grad()
+    def soften(self, temperature: float) -> None:
+        """Divides all logits by a temperature: the same order, but less certain above 1."""
+        for last in (self.score[-1], *([self.bid] if self.sizes.bids else ())):
+            for parameter in last.parameters():
+                parameter.div_(temperature)
+
 
 class Context(nn.Module):
     """What all items share: the context and, with a window of the workflow, what its DAG says."""

@@ -162,6 +162,7 @@ CLUSTER = np.dtype(
         ("free_slots", np.int64),
         ("arrived", np.int64),
         ("arrived_work", np.float64),  # core-seconds of all workflows that have arrived
+        ("placed_work", np.float64),  # core-seconds of all functions that have been placed
         ("finished_workflows", np.int64),
         ("finished_slowdown", np.float64),  # sum over finished workflows
         ("source_bytes", np.float64),  # as in NUMA_NODE

@@ -34,6 +34,7 @@ def reset_workload(state):
     cluster[0].timers_size = 0
     cluster[0].arrived = 0
     cluster[0].arrived_work = 0.0
+    cluster[0].placed_work = 0.0
     cluster[0].finished_workflows = 0
     cluster[0].finished_slowdown = 0.0
     cluster[0].first_free_slot = 0
@@ -164,6 +165,8 @@ def run_function(state, index, node, memory_alloc, creation_time):
     functions[index].memory_alloc = memory_alloc
     functions[index].creation_time = creation_time
     functions[index].start_time = np.nan
+    cluster = state.cluster
+    cluster[0].placed_work += functions[index].computation / cluster[0].single_core_speed
 
 
 @compiled

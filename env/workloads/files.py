@@ -1,13 +1,12 @@
 """Workflow files: which ones a path names, and reading any of them."""
 
 import glob
-import gzip
-import zlib
 from collections.abc import Iterable
 from pathlib import Path
 
 from env.sim.errors import InputError
 from env.workloads.dax import read_dax
+from env.workloads.packed import open_packed
 from env.workloads.task_graph import TaskGraph
 from env.workloads.wfformat import read_wfformat
 
@@ -47,14 +46,8 @@ def read_workflow_file(path: Path) -> TaskGraph:
     Raises:
         InputError: the file cannot be read, or is not what its suffix says.
     """
-    try:
-        content = path.read_bytes()
-        if path.suffix == ".gz":
-            content = gzip.decompress(content)
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise InputError(f"{path}: broken or truncated gzip file: {error}") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    with open_packed(path) as file:
+        content = file.read()
     stem = path.name.removesuffix(".gz")
     suffix = Path(stem).suffix
     return READERS[suffix](content, stem.removesuffix(suffix), str(path))

@@ -12,7 +12,12 @@ from env.turns import NODE_TURN
 from env.world import World
 from tests.env.worlds import LAYOUTS, STUDY, TINY, world
 
-VARIATION = {"arrival_rate": [0.5, 2.0], "server_count": [0.0, 2.0], "unvaried": 0.3}
+VARIATION = {
+    "arrival_rate": [0.5, 2.0],
+    "server_count": [0.0, 2.0],
+    "hourly_rate": [0.5, 2.0],
+    "unvaried": 0.3,
+}
 
 
 def buffers(batch: Batch, turn: int) -> Observation:

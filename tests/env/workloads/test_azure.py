@@ -1,0 +1,288 @@
+"""The Azure traces: column variants, what is passed over, and what damaged files get."""
+
+import gzip
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from env.sim.errors import InputError
+from env.workloads.azure import Azure2019, Azure2021
+from env.workloads.recording import MinuteCounts, Recording, SingleInvocations
+
+MIN_DURATION = 0.001
+PERCENTS = (1, 5, 25, 50, 75, 95, 99, 100)
+
+Edit = Callable[[str], str]
+
+
+@pytest.fixture
+def day(fixtures: Path, tmp_path: Path) -> Path:
+    """A copy of the twelve minutes of eight functions that may be damaged."""
+    for file in (fixtures / "azure2019").iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    return tmp_path
+
+
+def source(folder: Path) -> Azure2019:
+    return Azure2019(
+        kind="azure2019",
+        path=str(folder),
+        invocations="invocations.csv",
+        durations="durations.csv",
+        memory="memory.csv",
+    )
+
+
+def read(folder: Path) -> Recording:
+    return source(folder).read(MIN_DURATION)
+
+
+def edit(file: Path, change: Edit) -> None:
+    file.write_text(change(file.read_text()))
+
+
+def counts(recording: Recording) -> dict[str, list[int]]:
+    assert isinstance(recording.invocations, MinuteCounts)
+    columns = recording.invocations.counts.T.tolist()
+    return dict(zip(recording.names, columns, strict=True))
+
+
+def means(recording: Recording) -> dict[str, float]:
+    return dict(zip(recording.names, recording.invocations.mean_duration.tolist(), strict=True))
+
+
+def memory(recording: Recording) -> dict[str, float]:
+    return dict(zip(recording.names, recording.memory.tolist(), strict=True))
+
+
+def test_original_layout(day: Path) -> None:
+    recording = read(day)
+    assert counts(recording)["resize"] == [4, 0, 0, 4, 0, 0, 4, 0, 0, 0, 0, 0]
+    assert recording.invocations.minutes == 12
+    assert means(recording)["pay"] == pytest.approx(0.2)  # 200 ms, whatever the percentile
+    assert means(recording)["verify"] == pytest.approx(60)
+    assert memory(recording)["resize"] == memory(recording)["index"] == 210
+    assert math.isnan(memory(recording)["daily"])  # its application has no row
+    assert not recording.skipped
+
+
+def test_a_mean_of_0_is_raised_to_the_shortest_duration(day: Path) -> None:
+    recording = read(day)
+    assert means(recording)["bounce"] == pytest.approx(MIN_DURATION)
+    assert recording.assumptions == {"mean durations of 0 raised to min_duration": 1}
+
+
+def test_layouts_of_excerpts(day: Path) -> None:
+    original = read(day)
+    numbers = ",".join(map(str, range(1, 13)))
+    later = ",".join(map(str, range(480, 492)))
+    named = ",".join(f"minute_{number}" for number in range(1, 13))
+    edit(day / "invocations.csv", lambda text: text.replace(numbers, later))
+    assert counts(read(day)) == counts(original)
+    edit(day / "invocations.csv", lambda text: text.replace(later, named))
+    assert counts(read(day)) == counts(original)
+
+
+def without_trigger(text: str) -> str:
+    rows = [line.split(",") for line in text.splitlines()]
+    return "\n".join(",".join([row[2], *row[:2], *row[4:]]) for row in rows)
+
+
+def test_other_columns_and_gzip(day: Path) -> None:
+    original = read(day)
+    edit(day / "invocations.csv", without_trigger)
+    for file in list(day.iterdir()):
+        (day / f"{file.name}.gz").write_bytes(gzip.compress(file.read_bytes()))
+        file.unlink()
+    assert counts(read(day)) == counts(original)
+    assert means(read(day)) == means(original)
+
+
+def test_memory_divided_among_functions_is_put_together(day: Path) -> None:
+    names = [f"AverageAllocatedMb{part}" for part in ("", *map("_pct{}".format, PERCENTS))]
+    application = [205, 150, 160, 200, 210, 220, 260, 280, 301]
+    rows = [["HashFunction", "HashOwner", "HashApp", "SampleCount", *names]]
+    for function in ("resize", "index"):
+        rows.append([function, "team", "photos", "9", *(str(mb / 7) for mb in application)])
+    rows.append(["cart", "team", "shop", "9", *(str(mb) for mb in application)])
+    rows.append(["send", "team", "mail", "9", "12.3", "", *(str(mb / 7) for mb in range(8, 15))])
+    (day / "memory.csv").write_text("\n".join(map(",".join, rows)))
+    recording = read(day)
+    assert memory(recording)["resize"] == pytest.approx(205)
+    assert memory(recording)["cart"] == 205
+    assert memory(recording)["send"] == pytest.approx(12.3 * 70)  # 861 / 70, 8 / 7 and so on
+    assert math.isnan(memory(recording)["pay"])
+    assert recording.assumptions["memory shares put together to the application's"] == 3
+
+
+def test_memory_that_is_blank_or_not_of_functions_is_left_as_it_is(day: Path) -> None:
+    edit(day / "memory.csv", lambda text: text.replace("shop,720,140,120,", "shop,720,140.5,,"))
+    edit(day / "memory.csv", lambda text: text.replace("mail,90,64,", "mail,90,,"))
+    recording = read(day)
+    assert memory(recording)["cart"] == 140.5
+    assert math.isnan(memory(recording)["send"])
+
+
+def test_rows_that_cannot_be_used_are_counted(day: Path) -> None:
+    edit(day / "invocations.csv", lambda text: text + "team,mail,idle,timer" + ",0" * 12 + "\n")
+    edit(day / "invocations.csv", lambda text: text + text.splitlines()[1] + "\n")
+    edit(day / "invocations.csv", lambda text: text.replace("backup,daily", "backup,weekly"))
+    edit(day / "durations.csv", lambda text: text.replace("mail,send,120,4,80,", "mail,send,,4,,"))
+    edit(day / "memory.csv", lambda text: text.replace(",mail,", ",post,"))
+    recording = read(day)
+    assert recording.names == ("cart", "pay", "resize", "index", "bounce", "verify")
+    assert recording.skipped == {
+        "functions never invoked": 1,  # idle
+        "repeated rows": 1,  # cart
+        "durations of functions without invocations": 1,  # daily
+        "functions without durations": 2,  # weekly has none, those of send are blank
+        "memory of functions without invocations": 1,  # the application post
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "sound", "damaged", "message"),
+    [
+        ("invocations", ",5,6,7,", ",5,7,", "minute 6 does not follow '5', one column for every"),
+        ("invocations", "queue,0,0,8", "queue,0,,8", "row 5: 2 is '', a whole number from 0 to"),
+        ("invocations", "queue,0,0,8", "queue,0,0,-8", "row 5: 3 is '-8', a whole number from 0"),
+        ("invocations", "queue,0,0,8", "queue,0,0,8.5", "row 5: 3 is '8.5', a whole number from"),
+        ("invocations", "queue,0,0,8", "queue,0,0,x", "row 5: 3 is 'x', a number of at least 0"),
+        ("invocations", "queue,0,0,8", "queue,8", "row 5: 14 cells, the header has 16"),
+        ("invocations", "HashFunction", "HashFunktion", "column 'HashFunction' is missing (did"),
+        ("invocations", "photos,index,", "photos,,", "row 5: HashFunction is blank, a name is"),
+        ("durations", "Minimum", "Maximum", "column 'Maximum' is there twice"),
+        ("durations", "pay,200,", "pay,-200,", "row 8: Average is '-200', a number of at least 0"),
+        ("durations", "pay,200,24,200", "pay,200,24,-1", "row 8: Minimum is '-1', a number of at"),
+        ("durations", "pay,200,", "pay,inf,", "row 8: Average is 'inf', a number of at least 0"),
+        (
+            "durations",
+            "80,80,100,120",
+            "80,80,130,120",
+            "row 5: percentile_Average_50 is 120, below percentile_Average_25, 130, percentiles",
+        ),
+        (
+            "memory",
+            ",280,300",
+            ",280,270",
+            "row 2: AverageAllocatedMb_pct100 is 270, below AverageAllocatedMb_pct99, 280, perc",
+        ),
+        ("memory", "photos,400,210", "photos,400,-210", "row 2: AverageAllocatedMb is '-210', a"),
+    ],
+)
+def test_damaged_files(day: Path, name: str, sound: str, damaged: str, message: str) -> None:
+    assert sound in (day / f"{name}.csv").read_text()
+    edit(day / f"{name}.csv", lambda text: text.replace(sound, damaged))
+    refused(source(day), f"{day / name}.csv: {message}")
+
+
+def refused(trace: Azure2019 | Azure2021, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        trace.read(MIN_DURATION)
+    assert str(caught.value).startswith(message)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["invocations.csv", "durations.csv", "memory.csv"])
+def test_files_that_are_no_tables(day: Path, name: str) -> None:
+    file, sound = day / name, (day / name).read_text()
+    file.write_text("")
+    refused(source(day), f"{file}: empty, a header and at least 1 row are needed")
+    file.write_text(sound.splitlines()[0])
+    refused(source(day), f"{file}: no rows under the header, at least 1 is needed")
+    file.write_bytes(sound.replace("shop", "sh\xf6p").encode("latin-1"))
+    refused(source(day), f"{file}: byte 0xf6 is not UTF-8, which is needed")
+    file.unlink()
+    refused(source(day), f"{file}: cannot be read: No such file or directory")
+    packed = day / f"{name}.gz"
+    packed.write_bytes(gzip.compress(sound.encode())[:-20])
+    refused(source(day), f"{packed}: broken or truncated gzip file: ")
+
+
+def test_no_function_in_common(day: Path) -> None:
+    edit(day / "durations.csv", lambda text: text.replace("team,", "team,x").replace(",x", ",x,x"))
+    edit(day / "durations.csv", lambda text: text.replace("HashApp,", "HashApp,HashFunction,x", 1))
+    with pytest.raises(InputError, match="no function of invocations.csv has durations in"):
+        read(day)
+
+
+def test_nothing_is_ever_invoked(day: Path) -> None:
+    header = (day / "invocations.csv").read_text().splitlines()[0]
+    (day / "invocations.csv").write_text(f"{header}\nteam,shop,cart,http{',0' * 12}\n")
+    refused(source(day), f"{day / 'invocations.csv'}: no function is ever invoked, at least 1")
+
+
+def invocations_2021(path: Path) -> Recording:
+    return Azure2021(kind="azure2021", path=str(path)).read(MIN_DURATION)
+
+
+def test_2021_states_every_invocation(fixtures: Path) -> None:
+    recording = invocations_2021(fixtures / "azure2021.csv")
+    assert recording.names == ("cart", "resize", "pay", "send")
+    assert isinstance(recording.invocations, SingleInvocations)
+    assert recording.invocations.requests.tolist() == [
+        (0.4, 3, MIN_DURATION),  # measured as 0
+        (0.5, 0, 0.25),
+        (0.5, 2, 3.0),
+        (60.5, 0, 0.5),
+        (120.0, 1, 10.0),
+        (200.0, 0, 0.125),
+    ]
+    assert recording.invocations.minutes == 4
+    assert means(recording)["cart"] == pytest.approx((0.25 + 0.5 + 0.125) / 3)
+    assert np.isnan(recording.memory).all()
+    assert recording.skipped == {"invocations that began before the trace": 1}
+    assert recording.assumptions == {"durations raised to min_duration": 1}
+
+
+@pytest.mark.parametrize(
+    ("sound", "damaged", "message"),
+    [
+        ("130.0,10.0", "130.0,-10.0", "row 3: duration is '-10.0', a number of at least 0 is"),
+        ("130.0,10.0", "130.0,", "row 3: duration is blank, a number of at least 0 is needed"),
+        ("130.0,10.0", "later,10.0", "row 3: end_timestamp is 'later', a number of at least 0"),
+        ("130.0,10.0", "130.0", "row 3: 3 cells, the header has 4"),
+        ("end_timestamp", "end", "column 'end_timestamp' is missing (allowed: app, func, end, d"),
+    ],
+)
+def test_damaged_2021(
+    fixtures: Path, tmp_path: Path, sound: str, damaged: str, message: str
+) -> None:
+    file = tmp_path / "azure2021.csv"
+    text = (fixtures / file.name).read_text()
+    assert sound in text
+    file.write_text(text.replace(sound, damaged))
+    refused(Azure2021(kind="azure2021", path=str(file)), f"{file}: {message}")
+
+
+@pytest.mark.realdata
+@pytest.mark.parametrize(
+    ("folder", "minutes"), [("azure2019_500f_8h", 480), ("azure2019_200f_24h", 1440)]
+)
+def test_real_samples_of_2019(data_dir: Path, folder: str, minutes: int) -> None:
+    with gzip.open(data_dir / folder / "invocations.csv.gz", "rt") as file:
+        rows = [line.rstrip().split(",") for line in file]
+    recording = read(data_dir / folder)
+    assert recording.invocations.minutes == minutes
+    assert len(recording.names) == len(rows) - 1
+    assert not recording.skipped
+    stated = sum(int(cell) for row in rows[1:] for cell in row[-minutes:])
+    assert recording.invocations.count(0, minutes).sum() == stated
+    # Both excerpts hold containers of applications, whether or not their memory came in shares.
+    assert 60 < recording.memory.min() < recording.memory.max() < 2000
+    assert 130 < np.median(recording.memory) < 170
+
+
+@pytest.mark.realdata
+def test_real_sample_of_2021(data_dir: Path) -> None:
+    recording = invocations_2021(data_dir / "azure2021" / "invocations.csv.gz")
+    with gzip.open(data_dir / "azure2021" / "invocations.csv.gz", "rt") as file:
+        rows = [line.rstrip().split(",") for line in file][1:]
+    assert len(recording.names) == len({(app, function) for app, function, _, _ in rows})
+    assert isinstance(recording.invocations, SingleInvocations)
+    requests = recording.invocations.requests
+    assert requests["duration"].sum() == pytest.approx(sum(float(row[3]) for row in rows))
+    assert (np.diff(requests["time"]) >= 0).all() and requests["time"][0] >= 0

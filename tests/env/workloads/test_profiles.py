@@ -1,0 +1,85 @@
+"""What a trace leaves open of a function: memory, runtime and cold start."""
+
+import numpy as np
+import pytest
+
+from env.workloads.profiles import (
+    RUNTIMES,
+    LogNormal,
+    ProfileRules,
+    annotate_functions,
+    hello_world_cold_start,
+)
+from env.workloads.recording import MinuteCounts, Recording
+from env.workloads.trace import FunctionProfiles
+
+SEED, KEY = 5, 2
+RULES = ProfileRules(
+    min_duration=0.001,
+    min_memory=128,
+    missing_memory=LogNormal(median=150, sigma=0.3),
+    runtime_shares={"python": 3, "java": 1},
+    cold_start_factor=(1, 1),
+)
+
+
+def recording(memory: list[float]) -> Recording:
+    count = len(memory)
+    return Recording(
+        source="made up",
+        names=tuple(f"function_{number}" for number in range(count)),
+        memory=np.array(memory),
+        invocations=MinuteCounts(np.ones((1, count), np.int64), np.full((count, 7), 0.5)),
+    )
+
+
+def profiles(made: Recording, rules: ProfileRules = RULES) -> FunctionProfiles:
+    return annotate_functions(made, rules, SEED, KEY)[0]
+
+
+def test_measured_memory_is_rounded_up_and_raised_to_the_smallest_container() -> None:
+    made, counts = annotate_functions(recording([300.2, 64.0, 128.0]), RULES, SEED, KEY)
+    assert made.memory.tolist() == [301, 128, 128]
+    assert counts == {"memory raised to min_memory": 1}
+
+
+def test_missing_memory_is_drawn() -> None:
+    made, counts = annotate_functions(recording([np.nan] * 400), RULES, SEED, KEY)
+    assert counts["memory drawn"] == 400
+    assert 140 < np.median(made.memory) < 160
+    assert made.memory.min() == 128 and made.memory.max() > 250
+
+
+def test_cold_start_is_the_measured_one_of_a_drawn_runtime() -> None:
+    made = profiles(recording([200.0] * 400))
+    # Median of 40 cold starts of a hello-world at 256 MB: 86.8 ms in Python, 257.8 ms in Java.
+    python, java = sorted(set(made.cold_start))
+    assert (python, java) == pytest.approx((0.0868, 0.2578))
+    assert (made.cold_start == python).mean() == pytest.approx(0.75, abs=0.06)
+
+
+def test_cold_start_follows_the_nearest_measured_memory() -> None:
+    assert hello_world_cold_start("java", 128) == pytest.approx(0.2541)
+    assert hello_world_cold_start("java", 5_000) == pytest.approx(0.2634)
+    assert all(0.04 < hello_world_cold_start(runtime, 512) < 0.3 for runtime in RUNTIMES)
+
+
+def test_factor_multiplies_the_table() -> None:
+    rules = RULES.model_copy(update={"cold_start_factor": (10.0, 40.0)})
+    plain, slow = profiles(recording([200.0] * 400)), profiles(recording([200.0] * 400), rules)
+    factors = slow.cold_start / plain.cold_start
+    assert 10 <= factors.min() < 11 and 38 < factors.max() <= 40
+    assert np.median(factors) == pytest.approx(20, abs=2)  # log-uniform
+
+
+def test_a_function_is_the_same_in_every_sample() -> None:
+    everyone = recording([np.nan] * 10)
+    whole, part = profiles(everyone), profiles(everyone.select(np.array([3, 7])))
+    assert part.names == ("function_3", "function_7")
+    assert part.memory.tolist() == whole.memory[[3, 7]].tolist()
+    assert part.cold_start.tolist() == whole.cold_start[[3, 7]].tolist()
+
+
+def test_execution_is_the_mean_of_what_requests_are_given() -> None:
+    assert profiles(recording([200.0] * 3)).execution == pytest.approx(0.5)
+    assert profiles(recording([200.0] * 3)).parallelism.tolist() == [1, 1, 1]

@@ -1,0 +1,146 @@
+"""The config group `trace`, from its files to samples that can be played."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from env.schema import validated
+from env.sim.errors import InputError
+from env.workloads.trace import Trace
+from env.workloads.trace_samples import TraceConfig, TraceSample, sample_trace
+from tests.env.workloads.conftest import Composed
+
+
+@pytest.fixture
+def sample(composed: Composed) -> Any:
+    def of(*overrides: str) -> TraceSample:
+        config = composed(*overrides)["trace"]
+        return sample_trace(validated(TraceConfig, config, "trace"))
+
+    return of
+
+
+def requests(trace: Trace) -> np.ndarray:
+    return np.concatenate(list(trace.requests()))
+
+
+def small_2019(fixtures: Path) -> list[str]:
+    return ["+trace=azure2019", f"trace.source.path={fixtures / 'azure2019'}"]
+
+
+def test_a_folder_of_2019(sample: Any, fixtures: Path) -> None:
+    found = sample(*small_2019(fixtures), "trace.sampling.start=6", "trace.sampling.history=3")
+    profiles = found.window.profiles
+    assert found.history.profiles is profiles
+    window, history = requests(found.window), requests(found.history)
+    named = [profiles.names[function] for function in window["function"]]
+    # Minutes 7 to 11: cart 5 a minute, pay 2, resize 4 in minute 7, send 1 in 7 and 10, bounce 3.
+    assert {name: named.count(name) for name in set(named)} == {
+        "cart": 25,
+        "pay": 10,
+        "resize": 4,
+        "send": 2,
+        "bounce": 3,
+    }
+    assert -180 <= history["time"].min() < history["time"].max() < 0
+    assert len(history) == 5 * 3 + 2 * 3 + 4 + 1  # minutes 4 to 6
+
+
+def test_the_report_is_one_line(sample: Any, fixtures: Path) -> None:
+    found = sample(*small_2019(fixtures), "trace.sampling.start=6", "trace.sampling.ratio=0.5")
+    report = found.report
+    assert (report.functions, report.usable_functions, report.requests) == (8, 8, 44)
+    assert report.cores == pytest.approx(0.5 * requests_work(found) / 300)
+    line = str(report)
+    assert "8 of 8 functions, 44 requests in 300 s, of which a share of 0.5" in line
+    assert "2 memory drawn" in line and "\n" not in line  # daily and verify have no memory
+
+
+def requests_work(found: TraceSample) -> float:
+    """Core-seconds expected of the fixture's minutes 7 to 11."""
+    profiles = found.window.profiles
+    counts = {"cart": 25, "pay": 10, "resize": 4, "send": 2, "bounce": 3}
+    means = dict(zip(profiles.names, profiles.execution, strict=True))
+    return sum(count * means[name] for name, count in counts.items())
+
+
+def test_a_file_of_2021(sample: Any, fixtures: Path) -> None:
+    found = sample(
+        "+trace=azure2021",
+        f"trace.source.path={fixtures / 'azure2021.csv'}",
+        "trace.sampling.start=1",
+        "trace.sampling.minutes=2",
+    )
+    assert requests(found.window)["time"].tolist() == [0.5, 60.0]
+    assert requests(found.history)["time"].tolist() == [-59.6, -59.5, -59.5]
+    assert "passed over: 1 invocations that began before the trace" in str(found.report)
+
+
+def test_the_same_seed_gives_the_same_sample(sample: Any) -> None:
+    small = ["+trace=azure_like", "trace.source.functions=60", "trace.sampling.functions=20"]
+    first, again = sample(*small), sample(*small)
+    other = sample(*small, "trace.seed=2")
+    assert first.window.profiles.names == again.window.profiles.names
+    assert requests(first.window).tolist() == requests(again.window).tolist()
+    assert requests(first.window).tolist() == requests(first.window).tolist()
+    assert first.window.profiles.names != other.window.profiles.names
+
+
+def test_a_made_up_day(sample: Any) -> None:
+    """The day of 130 functions that it follows has 83,352 requests, 89% of them of a fifth."""
+    found = sample(
+        "+trace=azure_like",
+        "trace.sampling.functions=500",
+        "trace.sampling.start=0",
+        "trace.sampling.minutes=1440",
+    )
+    counts = np.zeros(len(found.window.profiles.names), np.int64)
+    last = 0.0
+    for chunk in found.window.requests():
+        assert last <= chunk["time"][0] and chunk["time"][-1] - chunk["time"][0] < 60
+        last = chunk["time"][-1]
+        counts = counts + np.bincount(chunk["function"], minlength=len(counts))
+    assert 150_000 < counts.sum() < 600_000  # 320,000 in proportion
+    assert counts.min() >= 1 and counts.max() <= 21_000
+    busiest = np.sort(counts)[::-1]
+    assert busiest[: len(counts) // 5].sum() > 0.8 * counts.sum()
+    assert list(found.history.requests()) == []
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("trace.sampling.start=8", "the window is minutes 8 to 13 of the trace, "),
+        ("trace.sampling.ratio=0", "trace: sampling.ratio: Input should be greater than 0, found"),
+        ("trace.sampling.ratio=1.5", "trace: sampling.ratio: Input should be less than or equal"),
+        ("trace.sampling.kind=rarest", "trace: sampling.kind: 'rarest' is unknown, did you mean"),
+        ("+trace.sampling.ration=1", "trace: sampling.ration: unknown key, did you mean 'ratio'?"),
+        ("trace.source.kind=azure2020", "trace: source.kind: 'azure2020' is unknown, did you mean"),
+        ("trace.annotation.cold_start_factor=[4,1]", "trace: annotation: cold_start_factor is [4"),
+        ("~trace.source.path", "trace: source.path: missing"),
+    ],
+)
+def test_bad_settings(sample: Any, fixtures: Path, override: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        sample(*small_2019(fixtures), "trace.sampling.start=0", override)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_path_has_to_be_given(sample: Any) -> None:
+    with pytest.raises(InputError, match="trace: source.path: missing, it has no default"):
+        sample("+trace=azure2019")
+
+
+@pytest.mark.realdata
+@pytest.mark.parametrize("kind", ["representative", "rare", "random"])
+def test_samples_of_the_real_excerpt(sample: Any, data_dir: Path, kind: str) -> None:
+    path = data_dir / "azure2019_500f_8h"
+    small = ["+trace=azure2019", f"trace.source.path={path}", f"trace.sampling.kind={kind}"]
+    found = sample(*small, "trace.sampling.functions=40")
+    assert len(found.window.profiles.names) == 40
+    assert len(requests(found.window)) == found.report.requests
+    if kind == "rare":
+        assert len(requests(found.window)) + len(requests(found.history)) < 40 * 60
