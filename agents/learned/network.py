@@ -144,7 +144,11 @@ class MessagePassing(nn.Module):
         of_predecessors = (edges / edges.sum(dim=1, keepdim=True).clamp(min=1)).mT
         own = self.own(functions)
         embedded = relu(own)
-        for _ in range(self.rounds):
+        for later in reversed(range(self.rounds)):
+            if later == 0:  # nobody hears what the others would still learn
+                own, of_successors, of_predecessors = (
+                    each[:, :1] for each in (own, of_successors, of_predecessors)
+                )
             heard = torch.cat([of_successors @ embedded, of_predecessors @ embedded], dim=-1)
             embedded = relu(own + self.heard(heard))
         return embedded[:, 0]
