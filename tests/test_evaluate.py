@@ -35,8 +35,9 @@ EVALUATE = [sys.executable, str(PROJECT / "evaluate.py")]
 RULES = ["random", "earliest_finish", "cheapest"]
 BRIEF = [*TINY, f"baselines=[{','.join(RULES)}]", "episodes=3"]
 FILES = {
-    "run.json", "results.parquet", "summary.csv", "summary.json", "summary.md", "figures", "episodes",
-}  # fmt: skip
+    *("run.json", "results.parquet", "summary.csv", "summary.json", "summary.md"),
+    *("figures", "episodes"),
+}
 
 Rows = list[dict[str, Any]]
 

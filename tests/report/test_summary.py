@@ -164,7 +164,7 @@ def test_a_reference_is_marked(tmp_path: Path) -> None:
         (0.01234, "0.0123"),
         (1.23456, "1.235"),
         (123.456, "123.5"),
-        (56789.0, "56789"),
+        (5678.9, "5679"),
     ],
 )
 def test_four_digits_are_shown(value: float, shown: str) -> None:
