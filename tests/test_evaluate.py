@@ -196,7 +196,7 @@ def test_a_signal_stops_between_episodes(
     play = Contest.play
     monkeypatch.setattr(Contest, "play", interrupted)
     monkeypatch.setattr(sys, "argv", ["evaluate.py", *BRIEF])
-    with pytest.raises(SystemExit, match="stopped, 3 of 9 episodes are played.* resume=outputs"):
+    with pytest.raises(SystemExit, match="stopped, 3 of 9 episodes are played.* resume=.*outputs"):
         run(evaluate, "evaluate", check)
     (rows,) = tmp_path.glob("outputs/*/*/unfinished.jsonl")
     assert len(rows.read_text().splitlines()) == 3
