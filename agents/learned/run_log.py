@@ -20,7 +20,7 @@ from torch.utils.tensorboard import SummaryWriter
 
 from agents.learned.callbacks import EPISODE_METRICS
 from agents.learned.checkpoint import RunState
-from env.reward import METRICS
+from env.metrics import METRICS
 
 # Our names of what each policy's learner reports, and RLlib's, which differ between algorithms: the
 # first that is there counts. A learner reports what it has.
