@@ -20,7 +20,7 @@ Spec = dict[str, Any]
 
 LOG_FROM = 20.0
 """Axes are logarithmic where the largest value is this many times the smallest."""
-ROW = 30
+ROW = 32
 """Pixels of a policy in charts with a row each: two lines of text."""
 HEIGHT = 320
 """Pixels of all other charts."""
@@ -39,7 +39,16 @@ _KIND = alt.Color(
     legend=None,
     scale=alt.Scale(domain=list(palette.KINDS), range=list(palette.KINDS.values())),
 )
-_POLICY_LABELS = alt.Axis(labelExpr="split(datum.label, '\\n')", labelLimit=0, title=None)
+_POLICY_LABELS = alt.Axis(
+    labelExpr="split(datum.label, '\\n')",
+    # Baselines are those of the first line.
+    labelBaseline={
+        "condition": {"test": "indexof(datum.label, '\\n') > 0", "value": "bottom"},
+        "value": "middle",
+    },
+    labelLimit=0,
+    title=None,
+)
 _TIME = "time (s)"
 
 
@@ -100,7 +109,9 @@ def time_against_cost(rows: pd.DataFrame, titles: Mapping[str, str]) -> Spec:
     points = alt.Chart(rows).encode(x, y)
     layers = [
         alt.Chart(rows[rows["front"]]).mark_line(strokeDash=[4, 4], color="#888888").encode(x, y),
-        points.mark_rule().encode(alt.X("cost_ratio_low:Q"), alt.X2("cost_ratio_high"), color=_KIND),
+        points.mark_rule().encode(
+            alt.X("cost_ratio_low:Q"), alt.X2("cost_ratio_high"), color=_KIND
+        ),
         points.mark_rule().encode(alt.Y("slowdown_low:Q"), alt.Y2("slowdown_high"), color=_KIND),
         points.mark_point(filled=True, size=90, opacity=1).encode(
             color=_KIND, tooltip=_numbers(["policy", "kind", "slowdown", "cost_ratio"])
@@ -123,7 +134,7 @@ def flow_time_cdf(flow_times: Mapping[str, np.ndarray]) -> Spec:
     """
     parts = []
     for policy, times in flow_times.items():
-        share = np.linspace(0.0, 1.0, min(len(times), CDF_STEPS) + 1)[1:]
+        share = np.linspace(0.0, 1.0, min(len(times), CDF_STEPS) + 1)
         at = np.quantile(times, share, method="inverted_cdf")
         parts.append(pd.DataFrame({"policy": policy, "flow_time": at, "share": share}))
     rows = pd.concat(parts)
@@ -199,14 +210,13 @@ def gantt() -> Spec:
     """Two policies above one another on one time axis, a band a NUMA node, a row a container.
 
     Data: `bars` (fill, begin, end, top, bottom and a container's numbers), `edges` between bands
-    (row, colour), `titles` (row, text). Parameters: `ticks`, the middles of the bands, `names`, what
-    stands there, `rows`, how many there are, and `until`, seconds.
+    (row), `titles` (row, text). Parameters: `ticks`, the middles of the bands, `names`, what stands
+    there, `rows`, how many there are, and `until`, seconds.
     """
     workflows = {f"workflow {index}": colour for index, colour in enumerate(palette.SERIES)}
     fills = palette.PHASES | workflows
     zoom = alt.selection_interval(name="zoom", bind="scales", zoom="wheel![event.ctrlKey]")
-    # The second line of each field: what the reader sees.
-    shown = {
+    shown = {  # what the reader sees of each field
         "workflow": "workflow",
         "function": "function",
         "place": "runs on",
@@ -276,19 +286,22 @@ def gantt() -> Spec:
 
 def utilisation() -> Spec:
     """Use of every NUMA node over time as colour. Data: `use` (node, begin, end, percent)."""
+    colours = alt.Scale(scheme="cividis", domain=[0, 100], clamp=True)
     chart = (
         alt.Chart(alt.NamedData("use"))
-        .mark_rect(binSpacing=0)
+        .mark_rect(strokeWidth=0.7)
         .encode(
             alt.X("begin:Q", title=_TIME, scale=alt.Scale(nice=False), axis=alt.Axis(grid=False)),
             alt.X2("end"),
             alt.Y("node:N", sort=None, title=None, axis=alt.Axis(labelLimit=0)),
-            color=alt.Color(
+            fill=alt.Fill(
                 "percent:Q",
                 title="%",
-                scale=alt.Scale(scheme="cividis", domain=[0, 100], clamp=True),
+                scale=colours,
                 legend=alt.Legend(orient="top", gradientLength=160, direction="horizontal"),
             ),
+            # Without it the background shines through between cells.
+            stroke=alt.Stroke("percent:Q", scale=colours, legend=None),
             tooltip=["node:N", *_numbers(["begin", "end", "percent"])],
         )
     )

@@ -7,7 +7,7 @@ the page around it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,9 +20,14 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from omegaconf import OmegaConf
 
-from env.metrics import METRICS
+from agents.evaluation import all_metrics
+from env.metrics import Metric
+from env.sim.errors import InputError
 from report import charts, palette
 from report.files import episode_files, written_whole
+from report.results import read_results, read_run
+from report.statistics import Estimate
+from report.summary import spread
 from report.timeline import PHASES, Timeline, read_timeline
 
 TEMPLATE = Path(__file__).parent / "template"
@@ -37,35 +42,49 @@ class Evaluation:
     """A finished evaluation, read from its folder.
 
     Attributes:
-        run: config, commit, versions and seeds.
-        summary: a row a policy, best first: policy, kind, and an interval by metric.
+        run: run.json.
+        policies: a row a policy of summary.json, lowest J first: policy, kind, metrics, against.
+        measure: the policy that all are compared with.
         results: a row a policy, seed and episode.
         training: a row an iteration of the learned policy; None where nothing is known of it.
     """
 
     run: dict[str, Any]
-    summary: list[dict[str, Any]]
+    policies: list[dict[str, Any]]
+    measure: str
     results: pd.DataFrame
     training: pd.DataFrame | None
 
     @property
     def kinds(self) -> dict[str, str]:
         """What each policy is, best policy first."""
-        return {row["policy"]: row["kind"] for row in self.summary}
+        return {row["policy"]: row["kind"] for row in self.policies}
 
     @property
-    def metrics(self) -> list[str]:
-        """Names of all metrics, the declared ones that were measured."""
-        return [name for name in METRICS if name in self.results.columns]
+    def metrics(self) -> list[Metric[Any]]:
+        """Those that have a number in the summary."""
+        known = self.policies[0]["metrics"]
+        return [
+            metric
+            for metric in all_metrics().values()
+            if metric.name in known and known[metric.name]["mean"]["value"] is not None
+        ]
 
-
-@dataclass(frozen=True)
-class RecordedEpisode:
-    """An episode file of an evaluation, and who played which episode."""
-
-    policy: str
-    episode: str
-    timeline: Timeline
+    def rows(self, *metrics: str) -> pd.DataFrame:
+        """A row a policy: policy, label, kind; of each metric `J`, `J_low` and `J_high`."""
+        return pd.DataFrame(
+            {
+                "policy": row["policy"],
+                "label": charts.wrapped(row["policy"]),
+                "kind": row["kind"],
+                **{
+                    f"{metric}{end}": row["metrics"][metric]["mean"][part]
+                    for metric in metrics
+                    for end, part in (("", "value"), ("_low", "ci_low"), ("_high", "ci_high"))
+                },
+            }
+            for row in self.policies
+        )
 
 
 def write_report(folder: Path) -> Path:
@@ -82,13 +101,14 @@ def write_report(folder: Path) -> Path:
     flow_times: dict[str, list[np.ndarray]] = {policy: [] for policy in evaluation.kinds}
     embedded: list[dict[str, Any]] = []
     size = recorded = 0
-    for each in _recorded(folder, list(evaluation.kinds)):
+    for policy, episode, path in _recordings(folder, list(evaluation.kinds)):
         recorded += 1
-        flow_times[each.policy].append(each.timeline.flow_times)
+        timeline = read_timeline(path)
+        flow_times[policy].append(timeline.flow_times)
         if size < EPISODE_BYTES:
-            data = _json(episode_data(each.timeline))
+            data = _json(episode_data(timeline))
             size += len(data)
-            embedded.append({"policy": each.policy, "episode": each.episode, "data": data})
+            embedded.append({"policy": policy, "episode": episode, "data": data})
     pooled = {policy: np.concatenate(times) for policy, times in flow_times.items() if times}
     drawn = _charts(evaluation, pooled, bool(embedded))
     environment = Environment(
@@ -98,9 +118,10 @@ def write_report(folder: Path) -> Path:
         run=evaluation.run,
         config=OmegaConf.to_yaml(OmegaConf.create(evaluation.run["config"])),
         kinds=evaluation.kinds,
-        summary=evaluation.summary,
-        results=evaluation.results,
-        metrics=[METRICS[name] for name in evaluation.metrics],
+        policies=evaluation.policies,
+        measure=evaluation.measure,
+        metrics=evaluation.metrics,
+        shown=lambda estimate: spread(Estimate(**estimate)),
         lines=charts.styles(list(pooled)),
         phases=palette.PHASES,
         episodes=embedded,
@@ -170,60 +191,48 @@ def _percent(times: np.ndarray, values: np.ndarray, edges: np.ndarray) -> list[i
     """Means over the bins between `edges` of what is `values[k]` from `times[k]` on."""
     area = np.concatenate([[0.0], np.cumsum(values[:-1] * np.diff(times))])
     # Between two changes the area grows linearly; after the last one the node is idle.
-    return (100 * np.diff(np.interp(edges, times, area)) / np.diff(edges)).round().astype(int).tolist()
+    return (
+        (100 * np.diff(np.interp(edges, times, area)) / np.diff(edges)).round().astype(int).tolist()
+    )
 
 
 def _read(folder: Path) -> Evaluation:
+    summary = json.loads((folder / "summary.json").read_text())
     training = folder / "metrics.csv"
     return Evaluation(
-        run=json.loads((folder / "run.json").read_text()),
-        summary=json.loads((folder / "summary.json").read_text()),
-        results=pd.read_parquet(folder / "results.parquet"),
+        run=read_run(folder, "report"),
+        policies=summary["policies"],
+        measure=summary["measure"],
+        results=read_results(folder),
         training=pd.read_csv(training) if training.is_file() else None,
     )
 
 
-def _recorded(folder: Path, policies: list[str]) -> Iterator[RecordedEpisode]:
-    """Recorded episodes, of each the policies from best to worst."""
-    found = [(*path.name.split(".")[0].rsplit("_", 1), path) for path in episode_files(folder)]
-    for policy, episode, path in sorted(found, key=lambda one: (one[1], policies.index(one[0]))):
-        yield RecordedEpisode(policy, episode, read_timeline(path))
+def _recordings(folder: Path, policies: list[str]) -> list[tuple[str, str, Path]]:
+    """(policy, what the page calls the episode, file): by episode, best policy first."""
+    found = []
+    for path in episode_files(folder):
+        policy, seed, episode = path.name.split(".")[0].rsplit("_", 2)
+        if policy not in policies:
+            raise InputError(f"{path}: '{policy}' has no row in summary.json")
+        order = (int(seed), int(episode), policies.index(policy))
+        found.append((order, (policy, f"{int(episode)} of seed {seed}", path)))
+    return [recording for _, recording in sorted(found)]
 
 
 def _charts(
     evaluation: Evaluation, flow_times: Mapping[str, np.ndarray], episodes: bool
 ) -> dict[str, charts.Spec]:
     """All charts, by the id of their place on the page."""
-    kinds = evaluation.kinds
+    heading = {metric.name: metric.heading for metric in evaluation.metrics}
+    cold_starts = evaluation.results[["policy", "cold_starts"]]
     drawn = {
         "ranking": charts.ranking(_ranked(evaluation)),
         "time-against-cost": charts.time_against_cost(
-            pd.DataFrame(
-                {
-                    "policy": row["policy"],
-                    "label": charts.wrapped(row["policy"]),
-                    "kind": row["kind"],
-                }
-                | {
-                    name: row[metric][part]
-                    for metric in ("slowdown", "cost_ratio")
-                    for name, part in (
-                        (metric, "mean"),
-                        (f"{metric}_low", "ci_low"),
-                        (f"{metric}_high", "ci_high"),
-                    )
-                }
-                for row in evaluation.summary
-            ),
-            {name: METRICS[name].heading for name in ("slowdown", "cost_ratio")},
+            evaluation.rows("slowdown", "cost_ratio"), heading
         ),
         "cold-starts": charts.cold_starts(
-            evaluation.results.assign(
-                label=evaluation.results["policy"].map(charts.wrapped),
-                kind=evaluation.results["policy"].map(kinds),
-                place=evaluation.results["policy"].map(list(kinds).index),
-            ).sort_values("place")[["policy", "label", "kind", "cold_starts"]],
-            METRICS["cold_starts"].heading,
+            evaluation.rows().merge(cold_starts, on="policy"), heading["cold_starts"]
         ),
     }
     if flow_times:
@@ -241,20 +250,11 @@ def _ranked(evaluation: Evaluation) -> pd.DataFrame:
     """Rows for `charts.ranking`; a metric that has no better direction keeps the order of J."""
     parts = []
     for metric in evaluation.metrics:
-        rows = pd.DataFrame(
-            {
-                "policy": row["policy"],
-                "label": charts.wrapped(row["policy"]),
-                "kind": row["kind"],
-                "metric": metric,
-                **{part: row[metric][part] for part in ("mean", "ci_low", "ci_high")},
-            }
-            for row in evaluation.summary
-        )
-        better = METRICS[metric].better
-        if better is not None:
-            rows = rows.sort_values("mean", ascending=better == "lower", kind="stable")
-        parts.append(rows.assign(place=range(len(rows))))
+        rows = evaluation.rows(metric.name)
+        rows.columns = ["policy", "label", "kind", "mean", "ci_low", "ci_high"]
+        if metric.better is not None:
+            rows = rows.sort_values("mean", ascending=metric.better == "lower", kind="stable")
+        parts.append(rows.assign(metric=metric.name, place=range(len(rows))))
     return pd.concat(parts)
 
 
