@@ -117,10 +117,11 @@ def time_against_cost(rows: pd.DataFrame, titles: Mapping[str, str]) -> Spec:
             color=_KIND, tooltip=_numbers(["policy", "kind", "slowdown", "cost_ratio"])
         ),
     ]
-    for side, align, offset in ((~right, "left", 10), (right, "right", -10)):
+    # Away from the line, which falls from left to right.
+    for side, align, x_offset, y_offset in ((~right, "left", 8, -16), (right, "right", -8, 14)):
         layers.append(
             alt.Chart(rows[named & side])
-            .mark_text(align=align, dx=offset, dy=-9, lineBreak="\n", fontSize=11)
+            .mark_text(align=align, dx=x_offset, dy=y_offset, lineBreak="\n", fontSize=11)
             .encode(x, y, text="label:N")
         )
     return _spec(alt.layer(*layers), HEIGHT)
@@ -286,10 +287,10 @@ def gantt() -> Spec:
 
 def utilisation() -> Spec:
     """Use of every NUMA node over time as colour. Data: `use` (node, begin, end, percent)."""
-    colours = alt.Scale(scheme="cividis", domain=[0, 100], clamp=True)
     chart = (
         alt.Chart(alt.NamedData("use"))
-        .mark_rect(strokeWidth=0.7)
+        # Without an outline of its colour the background shines through between cells.
+        .mark_rect(stroke=alt.ExprRef("scale('fill', datum.percent)"), strokeWidth=0.7)
         .encode(
             alt.X("begin:Q", title=_TIME, scale=alt.Scale(nice=False), axis=alt.Axis(grid=False)),
             alt.X2("end"),
@@ -297,11 +298,9 @@ def utilisation() -> Spec:
             fill=alt.Fill(
                 "percent:Q",
                 title="%",
-                scale=colours,
+                scale=alt.Scale(scheme="cividis", domain=[0, 100], clamp=True),
                 legend=alt.Legend(orient="top", gradientLength=160, direction="horizontal"),
             ),
-            # Without it the background shines through between cells.
-            stroke=alt.Stroke("percent:Q", scale=colours, legend=None),
             tooltip=["node:N", *_numbers(["begin", "end", "percent"])],
         )
     )

@@ -177,8 +177,8 @@ def episode_data(timeline: Timeline) -> dict[str, Any]:
                 "name": f"{node.server} · N{node.node_id}",
                 "first": node.node_id == 0,
                 "lanes": node.lanes,
-                "cpu": _percent(node.times, node.cpu, edges),
-                "memory": _percent(node.times, node.memory, edges),
+                "cpu": percent_over(node.times, node.cpu, edges),
+                "memory": percent_over(node.times, node.memory, edges),
             }
             for node in timeline.nodes
         ],
@@ -187,7 +187,7 @@ def episode_data(timeline: Timeline) -> dict[str, Any]:
     }
 
 
-def _percent(times: np.ndarray, values: np.ndarray, edges: np.ndarray) -> list[int]:
+def percent_over(times: np.ndarray, values: np.ndarray, edges: np.ndarray) -> list[int]:
     """Means over the bins between `edges` of what is `values[k]` from `times[k]` on."""
     area = np.concatenate([[0.0], np.cumsum(values[:-1] * np.diff(times))])
     # Between two changes the area grows linearly; after the last one the node is idle.

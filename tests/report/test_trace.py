@@ -67,9 +67,11 @@ def test_the_format_is_kept(path: Path) -> None:
 
 def test_processes_are_servers_and_threads_numa_nodes() -> None:
     trace = trace_of(read_timeline(CHAIN))
-    assert list(named(trace, "process_name").values()) == [["small 0"], ["small 1"]]
-    for threads in named(trace, "thread_name").values():
-        assert threads == ["NUMA node 0", "NUMA node 1"]
+    assert list(named(trace, "process_name").values()) == [["small 0"], ["large 0"]]
+    assert list(named(trace, "thread_name").values()) == [
+        ["NUMA node 0", "NUMA node 1"],
+        ["NUMA node 0"],
+    ]
 
 
 def test_containers_that_run_at_once_have_threads_of_their_own() -> None:
