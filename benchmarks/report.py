@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from report.page import write_report
-from tests.report.evaluations import POLICIES, finished_evaluation
+from tests.report.recorded import POLICIES, finished_evaluation
 
 HOVERS = 20
 GAP = 600.0

@@ -366,5 +366,6 @@ def _spec(chart: alt.TopLevelMixin, height: int) -> Spec:
         height=height,
         autosize=alt.AutoSizeParams(type="fit-x", contains="padding"),
     ).to_dict()
-    spec.pop("config", None)  # the page's own, light or dark
+    del spec["config"]  # the page has its own, light and dark
+    del spec["$schema"]  # an address on the web, which nobody needs
     return spec

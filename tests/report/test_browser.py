@@ -9,7 +9,7 @@ import matplotlib.image
 import pytest
 
 from report.page import write_report
-from tests.report.evaluations import POLICIES, finished_evaluation, write_training
+from tests.report.recorded import POLICIES, finished_evaluation, write_training
 
 CHROMIUM = shutil.which("chromium")
 SECONDS = 60_000
@@ -97,7 +97,7 @@ def tooltip(page: Any) -> dict[str, str]:
 
 def test_every_chart_is_drawn(opened: Any) -> None:
     places = opened.locator(".chart").count()
-    assert places == 8
+    assert places == 9
     assert opened.locator(".chart canvas").count() == places
 
 

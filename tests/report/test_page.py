@@ -12,7 +12,7 @@ from env.sim.errors import InputError
 from report import page
 from report.charts import pareto, wrapped
 from report.timeline import read_timeline
-from tests.report.evaluations import POLICIES, finished_evaluation, write_training
+from tests.report.recorded import POLICIES, finished_evaluation, write_training
 
 GOLDEN = sorted((Path(__file__).parents[1] / "golden").glob("*.json"))
 MEMORY_WAITING = GOLDEN[3]

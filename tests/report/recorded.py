@@ -1,4 +1,4 @@
-"""A finished evaluation on a small world: the files that the report is made of."""
+"""A finished evaluation with recorded episodes of a small world, for tests of the report."""
 
 from __future__ import annotations
 
