@@ -102,6 +102,9 @@ def train(config: DictConfig) -> None:
 
             write_policy(folder / "policy", algorithm, environment, settings, told)
             save_checkpoint(algorithm, folder, state, told, settings.checkpoint.keep)
+            # Side by side with other runs in TensorBoard.
+            chosen = ("seed", "agents", "objective", "variation", "algo")
+            log.write_outcome({key: told[key] for key in chosen})
         algorithm.stop()
     finally:
         ray.shutdown()

@@ -1,7 +1,7 @@
 """Compares finished evaluations: `python -m report.compare RUN RUN...`.
 
-A RUN is a folder of evaluate.py. All must have played the same episodes in the same world. Prints one table of all policies; bad
-input gets one line, exit code 2.
+A RUN is a folder of evaluate.py. All must have played the same episodes in the same world. Prints
+one table of all policies; bad input gets one line, exit code 2.
 """
 
 import argparse
