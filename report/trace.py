@@ -70,10 +70,9 @@ def write_traces(folder: Path) -> None:
         InputError: one line with the episode file and what is wrong with it.
     """
     traces = folder / "traces"
+    traces.mkdir(exist_ok=True)
     for path in episode_files(folder):
-        timeline = read_timeline(path)
-        traces.mkdir(exist_ok=True)
-        write_trace(timeline, traces / path.name.removesuffix(".gz"))
+        write_trace(read_timeline(path), traces / path.name.removesuffix(".gz"))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -102,7 +102,7 @@ def test_every_chart_is_drawn(opened: Any) -> None:
 
 
 def test_hovering_tells_the_numbers_of_the_function(opened: Any) -> None:
-    """60e6 operations by 2 threads on 4 free cores of 1e6 operations/s, after 25 s of cold start."""
+    """60e6 operations by 2 threads on free cores of 1e6 operations/s, after 25 s of cold start."""
     opened.select_option("#upper", "learned")
     opened.wait_for_function("document.querySelector('#use-upper-title').innerText === 'learned'")
     opened.wait_for_function("views.gantt.data('titles')[0].text === 'learned'")
