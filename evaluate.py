@@ -1,5 +1,6 @@
 """Compares schedulers: `python evaluate.py policy=PATH episodes=100`. See `--help`."""
 
+import shutil
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -132,9 +133,11 @@ def evaluate(config: DictConfig) -> None:
     from rich.console import Console
 
     from report.figures import draw_figures
+    from report.page import write_report
     from report.summary import summarise, write_summary
     from report.table import PLAIN_WIDTH, summary_table
     from report.tensorboard import write_events
+    from report.trace import write_traces
 
     evaluation = Evaluation(config)
     settings = evaluation.settings
@@ -153,7 +156,12 @@ def evaluate(config: DictConfig) -> None:
     write_summary(folder, summary)
     pictures = draw_figures(summary, results, folder / "figures")
     write_events(folder, summary, pictures)
+    if settings.policy is not None:
+        keep_training(settings.policy, folder)
+    write_traces(folder)
+    report = write_report(folder)
     console.print(summary_table(summary, console.width))
+    print(f"report: {report}")
     print(f"results: {folder}")
 
 
@@ -183,6 +191,15 @@ def play_to_the_end(evaluation: Evaluation, writer: ResultsWriter, console: Any)
             if stop.asked and len(writer.done) < total:
                 return False
     return True
+
+
+def keep_training(policy: str, folder: Path) -> None:
+    """Copies the metrics.csv of the run that trained a policy, where it is, for the report."""
+    from agents.learned.scheduler import policy_folder
+
+    training = policy_folder(policy).parent / "metrics.csv"
+    if training.is_file():
+        shutil.copyfile(training, folder / training.name)
 
 
 if __name__ == "__main__":

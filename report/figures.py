@@ -16,13 +16,12 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 from matplotlib.transforms import Bbox
 
+from report import palette
 from report.statistics import Estimate, performance_profiles
 from report.summary import RANKED_BY, Summary, values_of
 
 FORMATS = ("png", "svg")
-# Okabe and Ito's colours, told apart by colour-blind readers.
-COLOURS = {"baseline": "#0072B2", "learned": "#D55E00", "reference": "#999999"}
-LINES = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
+LINES = (*palette.SERIES, "black", palette.KINDS["reference"])
 """Of curves, of which there are at most so many: the policies with the lowest J."""
 LARGEST_RATIO = 4.0
 """Where performance profiles end."""
@@ -132,7 +131,7 @@ def draw_improvement(summary: Summary) -> Figure:
         axes,
         [policy.label for policy in others],
         [policy.against.probability for policy in others],
-        [COLOURS[policy.kind] for policy in others],
+        [palette.KINDS[policy.kind] for policy in others],
     )
     axes.axvline(0.5, color="grey", linewidth=0.8, linestyle="--")
     axes.set_xlim(-0.02, 1.02)
@@ -185,7 +184,7 @@ def _means(summary: Summary, metric: str) -> list[Estimate]:
 
 
 def _colours(summary: Summary) -> list[str]:
-    return [COLOURS[policy.kind] for policy in summary.policies]
+    return [palette.KINDS[policy.kind] for policy in summary.policies]
 
 
 def _height(summary: Summary) -> float:

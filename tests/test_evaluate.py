@@ -36,7 +36,7 @@ RULES = ["random", "earliest_finish", "cheapest"]
 BRIEF = [*TINY, f"baselines=[{','.join(RULES)}]", "episodes=3"]
 FILES = {
     *("run.json", "results.parquet", "summary.csv", "summary.json", "summary.md"),
-    *("figures", "episodes"),
+    *("figures", "episodes", "traces", "report.html"),
 }
 
 Rows = list[dict[str, Any]]
