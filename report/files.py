@@ -1,4 +1,4 @@
-"""Files of an evaluation's folder: which there are, and how one is written."""
+"""How files of the report are written."""
 
 import os
 from collections.abc import Iterator
@@ -6,11 +6,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from env.sim.errors import InputError
-
-
-def episode_files(folder: Path) -> list[Path]:
-    """The recorded episodes of an evaluation, by name."""
-    return sorted(path for path in (folder / "episodes").glob("*.json*") if path.is_file())
 
 
 @contextmanager

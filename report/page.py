@@ -7,7 +7,7 @@ the page around it.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,12 +20,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from omegaconf import OmegaConf
 
-from agents.evaluation import all_metrics
+from agents.evaluation import all_metrics, recording_name
 from env.metrics import Metric
-from env.sim.errors import InputError
 from report import charts, palette
-from report.files import episode_files, written_whole
-from report.results import read_results, read_run
+from report.files import written_whole
+from report.results import EPISODES, read_results, read_run
 from report.statistics import Estimate
 from report.summary import spread
 from report.timeline import PHASES, Timeline, read_timeline
@@ -101,7 +100,7 @@ def write_report(folder: Path) -> Path:
     flow_times: dict[str, list[np.ndarray]] = {policy: [] for policy in evaluation.kinds}
     embedded: list[dict[str, Any]] = []
     size = recorded = 0
-    for policy, episode, path in _recordings(folder, list(evaluation.kinds)):
+    for policy, episode, path in _recordings(folder, evaluation):
         recorded += 1
         timeline = read_timeline(path)
         flow_times[policy].append(timeline.flow_times)
@@ -208,16 +207,16 @@ def _read(folder: Path) -> Evaluation:
     )
 
 
-def _recordings(folder: Path, policies: list[str]) -> list[tuple[str, str, Path]]:
+def _recordings(folder: Path, evaluation: Evaluation) -> Iterator[tuple[str, str, Path]]:
     """(policy, what the page calls the episode, file): by episode, best policy first."""
-    found = []
-    for path in episode_files(folder):
-        policy, seed, episode = path.name.split(".")[0].rsplit("_", 2)
-        if policy not in policies:
-            raise InputError(f"{path}: '{policy}' has no row in summary.json")
-        order = (int(seed), int(episode), policies.index(policy))
-        found.append((order, (policy, f"{int(episode)} of seed {seed}", path)))
-    return [recording for _, recording in sorted(found)]
+    played = (
+        evaluation.results[["seed", "episode"]].drop_duplicates().sort_values(["seed", "episode"])
+    )
+    for seed, episode in played.itertuples(index=False):
+        for policy in evaluation.kinds:
+            path = folder / EPISODES / f"{recording_name(policy, seed, episode)}.json"
+            if path.is_file():
+                yield policy, f"{episode} of seed {seed}", path
 
 
 def _charts(

@@ -16,7 +16,7 @@ import numpy as np
 
 from env.schema import one_line
 from env.sim.errors import InputError
-from report.files import episode_files, written_whole
+from report.files import written_whole
 from report.timeline import PHASES, NodeUse, Timeline, read_timeline
 
 Event = dict[str, Any]
@@ -71,8 +71,8 @@ def write_traces(folder: Path) -> None:
     """
     traces = folder / "traces"
     traces.mkdir(exist_ok=True)
-    for path in episode_files(folder):
-        write_trace(read_timeline(path), traces / path.name.removesuffix(".gz"))
+    for path in sorted((folder / "episodes").glob("*.json")):
+        write_trace(read_timeline(path), traces / path.name)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -98,13 +98,6 @@ def test_an_unfinished_evaluation_has_no_report(tmp_path: Path) -> None:
     assert not (folder / "report.html").exists()
 
 
-def test_a_recording_of_nobody_is_refused(tmp_path: Path) -> None:
-    folder = finished_evaluation(tmp_path / "run", episodes=1)
-    (folder / "episodes" / "stranger_0_0000.json").write_text(MEMORY_WAITING.read_text())
-    with pytest.raises(InputError, match="'stranger' has no row"):
-        page.write_report(folder)
-
-
 def test_what_a_container_did_in_the_page() -> None:
     """The second one: a second of cold start, ten of waiting, eight of running."""
     data = page.episode_data(read_timeline(MEMORY_WAITING))
