@@ -118,12 +118,12 @@ def time_against_cost(rows: pd.DataFrame, titles: Mapping[str, str]) -> Spec:
         ),
     ]
     # Away from the line, which falls from left to right.
-    for side, align, x_offset, y_offset in ((~right, "left", 8, -16), (right, "right", -8, 14)):
-        layers.append(
-            alt.Chart(rows[named & side])
-            .mark_text(align=align, dx=x_offset, dy=y_offset, lineBreak="\n", fontSize=11)
-            .encode(x, y, text="label:N")
-        )
+    for side, place in (
+        (~right, alt.MarkDef("text", align="left", dx=8, dy=-16)),
+        (right, alt.MarkDef("text", align="right", dx=-8, dy=14)),
+    ):
+        place.lineBreak, place.fontSize = "\n", 11
+        layers.append(alt.Chart(rows[named & side], mark=place).encode(x, y, text="label:N"))
     return _spec(alt.layer(*layers), HEIGHT)
 
 
@@ -339,8 +339,7 @@ def pareto(points: np.ndarray) -> np.ndarray:
     """
     no_worse = (points[:, None] <= points[None]).all(axis=2)
     better = (points[:, None] < points[None]).any(axis=2)
-    dominated: np.ndarray = (no_worse & better).any(axis=0)
-    return ~dominated
+    return np.logical_not((no_worse & better).any(axis=0))
 
 
 def _scale(values: pd.Series) -> alt.Scale:

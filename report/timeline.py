@@ -159,15 +159,15 @@ def timeline_of(env: RawEnv, name: str) -> Timeline:
 
 def _containers(env: RawEnv) -> np.ndarray:
     containers = np.zeros(len(env.logs), CONTAINER)
+    shared = set(CONTAINER.fields or ()) & set(env.state.functions.dtype.fields or ())
     up: dict[tuple[str, int], float] = {}
     for row, log in zip(containers, env.logs, strict=True):
         server = (log.server_name, log.server_id)
         if log.cold_start_time > 0:
             up[server] = log.submission_time + log.cold_start_time
         function = env.state.functions[env.function_index(log.wf_id, log.fn_id)]
-        for field in function.dtype.names:
-            if field in CONTAINER.names:
-                row[field] = function[field]
+        for field in shared:
+            row[field] = function[field]
         # Whoever comes while a server starts waits for it too, without paying for it.
         row["ready_time"] = max(log.submission_time, up.get(server, 0.0))
     return containers
