@@ -250,11 +250,14 @@ def _write_whole(file: Path, content: bytes) -> None:
 
 def _commit() -> str | None:
     """The project's commit, with `+` where files have been changed; None outside a git checkout."""
-    git = ["git", "-C", str(PROJECT)]
     try:
-        asked = {"capture_output": True, "text": True, "check": True}
-        commit = subprocess.run([*git, "rev-parse", "--short=12", "HEAD"], **asked).stdout.strip()
-        changed = subprocess.run([*git, "status", "--porcelain", "-uno"], **asked).stdout.strip()
+        commit = _git("rev-parse", "--short=12", "HEAD")
+        changed = _git("status", "--porcelain", "-uno")
     except (OSError, subprocess.CalledProcessError):
         return None
     return f"{commit}+" if changed else commit
+
+
+def _git(*arguments: str) -> str:
+    command = ["git", "-C", str(PROJECT), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
