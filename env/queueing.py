@@ -111,7 +111,7 @@ def stream(
 
     Arguments and errors are those of `simulate`.
     """
-    simulation = _Simulation(trace.profiles, cluster, queueing)
+    simulation = Simulation(trace.profiles, cluster, queueing)
     for node, function in warm:
         simulation.keep_warm(node, function)
     if history is not None:
@@ -119,8 +119,13 @@ def stream(
     yield from simulation.play(trace)
 
 
-class _Simulation:
-    """State and controller of a trace; they are made anew with more slots when those run out."""
+class Simulation:
+    """A trace being played; `stream` in steps, for those who look inside.
+
+    Attributes:
+        state, controller: the records; replaced by larger ones when more requests are active than
+            there are slots.
+    """
 
     def __init__(
         self, profiles: FunctionProfiles, cluster: ClusterConfig, queueing: Queueing
@@ -139,30 +144,37 @@ class _Simulation:
         state = state._replace(arrivals=np.zeros(0, ARRIVING))
         own = {template: np.array([j]) for j, template in enumerate(templates)}
         images = Images(profiles.cold_start, own)
-        self._controller = new_controller(state, templates, images, queueing, cluster)
-        self._state = with_timers(state, self._controller)
-        reset_episode(self._state, self._controller)
-        self._controller.queue["first_number"] = 0
-        self._controller.queue["more_arrivals"] = 1
+        self.controller = new_controller(state, templates, images, queueing, cluster)
+        self.state = with_timers(state, self.controller)
+        reset_episode(self.state, self.controller)
+        self.controller.queue["first_number"] = 0
+        self.controller.queue["more_arrivals"] = 1
         self._given = 0
+
+    @property
+    def slots(self) -> int:
+        """Requests that can be active at once before the records grow."""
+        return len(self.state.workflows)
 
     def keep_warm(self, node: int, function: int) -> None:
         """A container of a function is idle on a NUMA node at time 0."""
-        until = float(self._controller.images[function]["keep_until"])
-        keep_warm(self._state, self._controller, node, function, 0.0, until)
+        until = float(self.controller.images[function]["keep_until"])
+        keep_warm(self.state, self.controller, node, function, 0.0, until)
 
     def learn(self, history: Trace) -> None:
         """Fills the histograms of idle times; `history` is before time 0."""
+        if not self.controller.idle_times.shape[1]:
+            return  # the policy remembers nothing
         for chunk in history.requests():
             ends = chunk["time"] + chunk["duration"]
-            learn_idle_times(self._controller, chunk["function"], chunk["time"], ends)
+            learn_idle_times(self.controller, chunk["function"], chunk["time"], ends)
         for image in range(len(self._profiles.names)):
-            set_windows(self._controller, image)
-            if self._controller.queue[0]["forecast_image"] != NONE:
-                answer_forecast(self._controller)
+            set_windows(self.controller, image)
+            if self.controller.queue[0]["forecast_image"] != NONE:
+                answer_forecast(self.controller)
 
     def play(self, trace: Trace) -> Iterator[np.ndarray]:
-        """Plays all requests; yields RUN records."""
+        """Plays all requests; yields RUN records, at least once for each chunk of the trace."""
         taken: list[np.ndarray] = []
         last = 0.0
         for chunk in trace.requests():
@@ -170,28 +182,28 @@ class _Simulation:
             last = float(chunk["time"][-1]) if len(chunk) else last
             for first in range(0, len(chunk), CHUNK):
                 self._give(chunk[first : first + CHUNK])
-                play_on(self._state, self._controller, taken.append)
+                play_on(self.state, self.controller, taken.append)
                 yield from taken
                 taken.clear()
-        self._controller.queue["more_arrivals"] = 0
-        play_on(self._state, self._controller, taken.append)
+        self.controller.queue["more_arrivals"] = 0
+        play_on(self.state, self.controller, taken.append)
         yield from taken
 
     def _give(self, chunk: np.ndarray) -> None:
         """The next arrivals, with a free slot for each of them."""
-        if int(self._state.cluster[0]["free_slots"]) < len(chunk):
-            slots = 2 * len(self._state.workflows)
-            self._state, self._controller = with_slots(self._state, self._controller, slots)
+        if int(self.state.cluster[0]["free_slots"]) < len(chunk):
+            slots = 2 * len(self.state.workflows)
+            self.state, self.controller = with_slots(self.state, self.controller, slots)
         arrivals = np.zeros(len(chunk), ARRIVING)
         arrivals["time"] = chunk["time"]
         arrivals["template"] = chunk["function"]
         draws = self._operations(chunk["duration"], chunk["function"])
-        self._state = self._state._replace(arrivals=arrivals)
-        self._controller = self._controller._replace(draws=draws)
-        queue = self._controller.queue
+        self.state = self.state._replace(arrivals=arrivals)
+        self.controller = self.controller._replace(draws=draws)
+        queue = self.controller.queue
         queue["first_number"] += self._given
         queue["arrivals_left"] = self._given = len(chunk)
-        schedule_arrival(self._state, 0)
+        schedule_arrival(self.state, 0)
 
     def _operations(self, seconds: np.ndarray, function: np.ndarray) -> np.ndarray:
         """Work of executions that take some time at full speed."""
@@ -202,7 +214,11 @@ class _Simulation:
         times = np.concatenate([[last], chunk["time"]])
         known = len(self._profiles.names)
         for field, good, allowed in (
-            ("time", np.diff(times) >= 0, "none before the one before it and none before 0"),
+            (
+                "time",
+                (np.diff(times) >= 0) & np.isfinite(chunk["time"]),
+                "none before the one before it and none before 0",
+            ),
             (
                 "function",
                 (chunk["function"] >= 0) & (chunk["function"] < known),

@@ -353,7 +353,6 @@ def end_run(state, controller, index, node, time, finished):
     declared = requests[index].declared
     image = controller.waiting[declared].image
     requests[index].execution_time += time - functions[index].start_time
-    requests[index].run = NONE
     controller.images[image].running -= 1
     row = controller.queue[0].runs_size
     runs[row].wf_id = requests[index].wf_id
@@ -363,6 +362,8 @@ def end_run(state, controller, index, node, time, finished):
     runs[row].node = node
     runs[row].memory_alloc = functions[index].memory_alloc
     runs[row].warm = requests[index].warm
+    runs[row].joined = requests[index].number
+    runs[row].dispatched = requests[index].run
     runs[row].submission_time = functions[index].submission_time
     runs[row].joined_time = requests[index].joined_time
     runs[row].dispatch_time = requests[index].dispatch_time
@@ -374,3 +375,4 @@ def end_run(state, controller, index, node, time, finished):
     runs[row].data_transfer_time = requests[index].data_transfer_time
     runs[row].execution_time = requests[index].execution_time
     controller.queue[0].runs_size += 1
+    requests[index].run = NONE

@@ -387,8 +387,10 @@ RUN = np.dtype(
         ("node", np.int64),
         ("memory_alloc", np.int64),
         ("warm", np.int64),  # 1: in a warm container
+        ("joined", np.int64),  # number of its joining the queue for this run; one count, with the
+        ("dispatched", np.int64),  # number of its dispatch: who has the smaller one came first
         ("submission_time", np.float64),
-        ("joined_time", np.float64),  # when it last joined the queue
+        ("joined_time", np.float64),
         ("dispatch_time", np.float64),
         ("start_time", np.float64),
         ("end_time", np.float64),
