@@ -112,7 +112,7 @@ class PlainNode:
 
 
 def play_plain(trace: Trace, cluster: ClusterConfig, limit: int) -> list[float]:
-    """The rules of fcfs and lru for functions of one thread, in plain Python with heaps and dictionaries.
+    """An event loop with heaps and dictionaries: fcfs and lru, functions of one thread.
 
     Returns:
         the completion times (seconds after arrival) of the first `limit` requests.

@@ -29,6 +29,8 @@ from tests.strategies import Scenario, clusters, scenarios
 RANDOM = settings(
     max_examples=200, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
 )
+SLICES = st.sampled_from([0.5, 1.0, 1.5]) | st.floats(0.3, 3.0)
+LONG_SLICES = st.sampled_from([400.0, 1500.0])
 SECONDS = st.sampled_from([0.0, 0.5, 1.0, 2.0, 3.0]) | st.floats(0.0, 4.0)
 
 
@@ -74,8 +76,8 @@ def traces(draw: st.DrawFn) -> Requested:
     return Requested(cluster, profiles, requests, draw(st.integers(1, 8)))
 
 
-def orders() -> st.SearchStrategy[Order]:
-    seconds = st.sampled_from([0.5, 1.0, 1.5]) | st.floats(0.3, 3.0)
+def orders(seconds: st.SearchStrategy[float]) -> st.SearchStrategy[Order]:
+    """All orders; the preemptive ones with time slices of so many seconds."""
     return st.one_of(
         st.sampled_from([Fcfs(), Sjf(), Srf(), Heft(), CriticalPath()]),
         seconds.map(lambda time: RoundRobin(time_slice=time)),
@@ -105,9 +107,10 @@ def keep_alives() -> st.SearchStrategy[KeepAlive]:
     )
 
 
-def queueings() -> st.SearchStrategy[Queueing]:
+def queueings(seconds: st.SearchStrategy[float]) -> st.SearchStrategy[Queueing]:
+    """All combinations; see `orders`."""
     placements = st.sampled_from(["first_fit", "best_fit", "worst_fit"])
-    return st.builds(Queueing, orders(), keep_alives(), placements)
+    return st.builds(Queueing, orders(seconds), keep_alives(), placements)
 
 
 def rules_of(queueing: Queueing) -> Rules:
@@ -146,7 +149,7 @@ def rows_of(runs: np.ndarray) -> list[tuple[object, ...]]:
 
 
 @RANDOM
-@given(given_trace=traces(), queueing=queueings())
+@given(given_trace=traces(), queueing=queueings(SLICES))
 def test_traces(given_trace: Requested, queueing: Queueing) -> None:
     cluster, profiles = given_trace.cluster, given_trace.profiles
     speed = cluster.single_core_speed
@@ -196,7 +199,7 @@ def test_traces(given_trace: Requested, queueing: Queueing) -> None:
 
 
 @RANDOM
-@given(scenario=scenarios(), queueing=queueings(), data=st.data())
+@given(scenario=scenarios(), queueing=queueings(LONG_SLICES), data=st.data())
 def test_workflows(scenario: Scenario, queueing: Queueing, data: st.DataObject) -> None:
     """Functions of DAGs in the queue; functions of different workflows may share an image."""
     count = data.draw(st.integers(1, 4))
