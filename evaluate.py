@@ -5,12 +5,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from hydra.core.hydra_config import HydraConfig
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 from pydantic import Field
 
 from agents.baseline import make_baselines
 from agents.command import plain, run
 from agents.evaluation import EpisodeTable, evaluate_all, summarise, write_summary
+from agents.queued_evaluation import Immediate, QueuedEvaluation
 from agents.scheduler import Scheduler
 from env.layouts import AgentsConfig
 from env.reward import Objective, check_world
@@ -31,6 +32,8 @@ class EvaluateSettings(Strict):
     record: bool
     agents: dict[str, Any] | None = None
     objective: Objective
+    dispatch: Immediate
+    trace: None
     cluster: dict[str, Any]
     workflow: dict[str, Any]
     workload: dict[str, Any]
@@ -64,13 +67,27 @@ class Contest:
             raise InputError("evaluate: neither a policy nor baselines, at least 1 is needed")
 
 
+def is_queued(config: DictConfig) -> bool:
+    """Whether functions wait in a central queue: another evaluation, see `evaluate_queued`."""
+    return bool(OmegaConf.select(config, "dispatch.kind") == "queued")
+
+
 def check(config: DictConfig) -> None:
     """Refuses what cannot be evaluated, before anything is written."""
-    Contest(config)
+    if is_queued(config):
+        QueuedEvaluation(plain(config))
+    else:
+        Contest(config)
 
 
 def evaluate(config: DictConfig) -> None:
     """One evaluation, from its configuration to its results."""
+    folder = Path(HydraConfig.get().runtime.output_dir)
+    if is_queued(config):
+        from report.queued import evaluate_queued
+
+        evaluate_queued(QueuedEvaluation(plain(config)), folder)
+        return
     from rich.console import Console
     from rich.progress import Progress
 
@@ -79,7 +96,6 @@ def evaluate(config: DictConfig) -> None:
 
     contest = Contest(config)
     settings = contest.settings
-    folder = Path(HydraConfig.get().runtime.output_dir)
     # A file or pipe has no width of its own.
     console = Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH)
     with (
