@@ -27,7 +27,7 @@ from env.workloads.generator import WorkloadConfig, WorkloadGenerator
 from env.workloads.sampling import SampleKind
 from env.workloads.templates import WorkflowConfig
 from env.workloads.trace import FunctionProfiles
-from env.workloads.trace_samples import TraceConfig, sample_recording
+from env.workloads.trace_samples import TraceConfig, TraceReport, sample_recording
 
 WORKFLOWS = "workflows"
 """What tables call the sample when workflows arrive."""
@@ -47,6 +47,7 @@ class SampleSettings(Strict):
     """A sample of a trace and the ratios it is played at; see `Sampling`."""
 
     kind: SampleKind
+    start: Annotated[int, Field(ge=0, le=10_000_000)]
     compression: Annotated[int, Field(ge=1, le=10_000)]
     ratios: Annotated[tuple[Annotated[float, Field(gt=0, le=1)], ...], Field(min_length=1)]
 
@@ -116,11 +117,16 @@ def make_keep_alive(name: str) -> KeepAlive:
     if name not in known:
         raise InputError(f"dispatch.keep_alives: '{name}' is unknown, {nearest(name, known)}")
     found = OmegaConf.to_container(OmegaConf.load(folder / f"{name}.yaml"))
-    return validated(KeepAliveFile, {"keep_alive": found}, f"conf/keep_alive/{name}.yaml").keep_alive
+    return validated(
+        KeepAliveFile, {"keep_alive": found}, f"conf/keep_alive/{name}.yaml"
+    ).keep_alive
 
 
 class QueuedEvaluation:
     """All cases of a configuration, checked.
+
+    Attributes:
+        reports: of each sample that has been played, at its last ratio and seed.
 
     Args:
         config: as composed, in plain containers.
@@ -137,6 +143,7 @@ class QueuedEvaluation:
             for keep_alive in settings.keep_alives
             for order in settings.orders
         }
+        self.reports: dict[str, TraceReport] = {}
         self.trace: TraceConfig | None = None
         self.generators: dict[int, WorkloadGenerator] = {}
         if config["trace"] is not None:
@@ -171,6 +178,7 @@ class QueuedEvaluation:
                 for seed in self.settings.seeds:
                     config = self._of(trace, sample, ratio, seed)
                     found = sample_recording(self.recording, config)
+                    self.reports[name] = found.report
                     for (keep_alive, order), rules in self.rules.items():
                         requests = simulate(
                             found.window, self.cluster, rules, history=found.history
@@ -211,7 +219,10 @@ class QueuedEvaluation:
                 "preemptions": requests.preemptions,
             }
         )
-        met = {f"slo_{k:g}": float((requests.completion <= k * alone).mean()) for k in self.settings.slo}
+        met = {
+            f"slo_{k:g}": float((requests.completion <= k * alone).mean())
+            for k in self.settings.slo
+        }
         return {"requests": float(len(alone)), **row, **met}
 
     def _means(self, times: Mapping[str, np.ndarray]) -> Row:
@@ -223,7 +234,12 @@ class QueuedEvaluation:
     @staticmethod
     def _of(trace: TraceConfig, sample: SampleSettings, ratio: float, seed: int) -> TraceConfig:
         sampling = trace.sampling.model_copy(
-            update={"kind": sample.kind, "compression": sample.compression, "ratio": ratio}
+            update={
+                "kind": sample.kind,
+                "start": sample.start,
+                "compression": sample.compression,
+                "ratio": ratio,
+            }
         )
         return trace.model_copy(update={"seed": seed, "sampling": sampling})
 
@@ -238,7 +254,7 @@ class QueuedEvaluation:
 
 
 def _workflow_times(env: QueuedEnv) -> dict[str, np.ndarray]:
-    """Of every workflow of a played episode: completion time, slowdown, and sums over its functions."""
+    """Of every workflow of a played episode: (W,) arrays, means over its functions among them."""
     runs = env.runs
     ends = runs[runs["finished"] == 1]
     arrivals = env.state.arrivals

@@ -80,6 +80,8 @@ def evaluate_queued(evaluation: QueuedEvaluation, folder: Path) -> None:
         draw_parts(summary, figure)
     else:
         draw_ratios(summary, figure)
+    for name, report in evaluation.reports.items():
+        print(f"{name}: {report}")
     console.print(queued_table(summary, len(settings.seeds)))
     print(f"results: {folder}")
 
@@ -172,7 +174,7 @@ def draw_parts(summary: Summary, path: Path) -> None:
 def draw_distribution(
     played: Sequence[Played], summary: Summary, slo: Sequence[float], path: Path
 ) -> None:
-    """Distribution of completion times over all seeds, and the share of requests within deadlines."""
+    """Completion times of all seeds as a distribution, and the share of requests in time."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
     width = 0.8 / len(summary)
     for number, ((case, found), colour) in enumerate(zip(summary, COLOURS, strict=False)):

@@ -75,7 +75,7 @@ class ProfileRules(Strict):
                 raise ValueError(f"{name} is [{low}, {high}], [low, high] is needed")
         if self.min_memory > self.max_memory:
             raise ValueError(
-                f"min_memory is {self.min_memory}, at most max_memory, {self.max_memory}, is allowed"
+                f"min_memory is {self.min_memory}, allowed: at most max_memory, {self.max_memory}"
             )
         if not sum(self.runtime_shares.values()) > 0:
             raise ValueError("runtime_shares are all 0, one above 0 is needed")
