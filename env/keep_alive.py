@@ -161,3 +161,9 @@ class HybridHistogram(Strict):
 KeepAlivePolicy = Annotated[
     NoKeepAlive | Fixed | Lru | FaasCache | HybridHistogram, Field(discriminator="policy")
 ]
+
+
+class KeepAliveConfig(Strict):
+    """The config group, as it stands among others."""
+
+    keep_alive: KeepAlivePolicy

@@ -75,6 +75,44 @@ class Requests:
         )
 
 
+class Statistics:
+    """What is kept of a trace too long to keep all of: means, and completion times in bins of 1%.
+
+    Attributes:
+        requests: how many have ended.
+        cold_starts: runs that began with one.
+        preemptions: runs that were cut short.
+    """
+
+    def __init__(self) -> None:
+        self.requests = self.cold_starts = self.preemptions = 0
+        self._sums = dict.fromkeys(("queueing", "cold_start", "execution", "completion"), 0.0)
+        self._edges = np.geomspace(1e-6, 1e9, 3472)  # seconds
+        self._counts = np.zeros(len(self._edges) + 1, np.int64)
+
+    def add(self, runs: np.ndarray) -> None:
+        """Counts RUN records that have just ended."""
+        ends = runs[runs["finished"] == 1]
+        completion = ends["end_time"] - ends["submission_time"]
+        self.requests += len(ends)
+        self.cold_starts += int((runs["warm"] == 0).sum())
+        self.preemptions += len(runs) - len(ends)
+        for key in ("queueing", "cold_start", "execution"):
+            self._sums[key] += float(ends[f"{key}_time"].sum())
+        self._sums["completion"] += float(completion.sum())
+        place = np.searchsorted(self._edges, completion)
+        self._counts += np.bincount(place, minlength=len(self._counts))
+
+    def mean(self, part: str) -> float:
+        """Seconds a request: of its `queueing`, `cold_start`, `execution` or `completion`."""
+        return self._sums[part] / max(1, self.requests)
+
+    def quantile(self, share: float) -> float:
+        """Seconds within which that share of the requests was complete, to 1%."""
+        reached = np.searchsorted(np.cumsum(self._counts), share * self.requests)
+        return float(self._edges[min(int(reached), len(self._edges) - 1)])
+
+
 def simulate(
     trace: Trace,
     cluster: ClusterConfig,

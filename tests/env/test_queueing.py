@@ -13,7 +13,7 @@ from agents.order.heft import Heft
 from agents.order.rr import RoundRobin
 from agents.order.srtf import Srtf
 from env.keep_alive import FaasCache, Fixed, HybridHistogram, Lru, NoKeepAlive
-from env.queueing import Requests, Simulation, simulate, stream
+from env.queueing import Requests, Simulation, Statistics, simulate, stream
 from env.sim.cluster import ClusterConfig, ServerType
 from env.sim.controller import Images, KeepAlive, Order, Queueing
 from env.sim.errors import InputError
@@ -278,3 +278,20 @@ def test_a_second_play_is_the_same() -> None:
     queueing = Queueing(RoundRobin(time_slice=0.1), FaasCache())
     first, second = (np.concatenate(list(stream(trace, cluster(20), queueing))) for _ in range(2))
     assert first.tobytes() == second.tobytes()
+
+
+def test_statistics_of_a_stream_are_those_of_its_requests() -> None:
+    trace = day(2000)
+    queueing = Queueing(RoundRobin(time_slice=0.5), Lru())
+    statistics = Statistics()
+    for runs in stream(trace, cluster(8), queueing):
+        statistics.add(runs)
+    kept = simulate(trace, cluster(8), queueing)
+    assert statistics.requests == 2000
+    assert statistics.preemptions == kept.preemptions.sum() > 0
+    for part in ("queueing", "cold_start", "execution", "completion"):
+        assert statistics.mean(part) == pytest.approx(getattr(kept, part).mean())
+    for share in (0.1, 0.5, 0.99):
+        assert statistics.quantile(share) == pytest.approx(
+            np.quantile(kept.completion, share, method="inverted_cdf"), rel=0.011
+        )
