@@ -12,6 +12,7 @@ from pydantic import Field, field_validator
 from agents.baseline import make_baselines
 from agents.command import StopOnSignals, plain, run
 from agents.evaluation import Contest, Task, play_all
+from agents.queued_evaluation import Immediate, QueuedEvaluation
 from agents.scheduler import Scheduler
 from env.layouts import AgentsConfig
 from env.optimum import OptimumSettings
@@ -53,6 +54,8 @@ class EvaluateSettings(Strict):
     optimum: OptimumSettings | None
     agents: dict[str, Any] | None = None
     objective: Objective
+    dispatch: Immediate
+    trace: None
     cluster: dict[str, Any]
     workflow: dict[str, Any]
     workload: dict[str, Any]
@@ -123,13 +126,27 @@ def schedulers_of(settings: EvaluateSettings, cluster: ClusterConfig) -> list[Sc
     return schedulers
 
 
+def is_queued(config: DictConfig) -> bool:
+    """Whether functions wait in a central queue: another evaluation, see `evaluate_queued`."""
+    return bool(OmegaConf.select(config, "dispatch.kind") == "queued")
+
+
 def check(config: DictConfig) -> None:
     """Refuses what cannot be evaluated, before anything is written."""
-    Evaluation(config)
+    if is_queued(config):
+        QueuedEvaluation(plain(config))
+    else:
+        Evaluation(config)
 
 
 def evaluate(config: DictConfig) -> None:
     """One evaluation, from its configuration to its results."""
+    folder = Path(HydraConfig.get().runtime.output_dir)
+    if is_queued(config):
+        from report.queued import evaluate_queued
+
+        evaluate_queued(QueuedEvaluation(plain(config)), folder)
+        return
     from rich.console import Console
 
     from report.figures import draw_figures
@@ -141,7 +158,7 @@ def evaluate(config: DictConfig) -> None:
 
     evaluation = Evaluation(config)
     settings = evaluation.settings
-    folder = Path(settings.resume or HydraConfig.get().runtime.output_dir)
+    folder = Path(settings.resume or folder)
     # A file or pipe has no width of its own.
     console = Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH)
     with ResultsWriter(folder, evaluation.run, evaluation.names) as writer:
