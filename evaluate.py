@@ -45,7 +45,7 @@ class EvaluateSettings(Strict):
     policy: str | None
     baselines: tuple[str, ...]
     episodes: Annotated[int, Field(ge=1)]
-    seeds: Annotated[tuple[Seed, ...], Field(min_length=1)]
+    seed: Annotated[tuple[Seed, ...], Field(min_length=1)]
     record: Annotated[int, Field(ge=0)]
     resume: str | None
     workers: Annotated[int, Field(ge=1, le=10_000)]
@@ -55,12 +55,17 @@ class EvaluateSettings(Strict):
     agents: dict[str, Any] | None = None
     objective: Objective
     dispatch: Immediate
-    trace: None
+    trace: None = None
     cluster: dict[str, Any]
     workflow: dict[str, Any]
     workload: dict[str, Any]
 
-    @field_validator("seeds")
+    @field_validator("seed", mode="before")
+    @classmethod
+    def _several(cls, seed: Any) -> Any:
+        return [seed] if isinstance(seed, int) else seed
+
+    @field_validator("seed")
     @classmethod
     def _distinct(cls, seeds: tuple[int, ...]) -> tuple[int, ...]:
         if len(set(seeds)) < len(seeds):
@@ -100,7 +105,7 @@ def workloads_of(
     workflow = validated(WorkflowConfig, settings.workflow, "workflow")
     workload = validated(WorkloadConfig, settings.workload, "workload")
     workloads = {}
-    for seed in settings.seeds:
+    for seed in settings.seed:
         generator = WorkloadGenerator(
             workflow, workload.model_copy(update={"seed": seed}), cluster.single_core_speed
         )
@@ -117,7 +122,11 @@ def schedulers_of(settings: EvaluateSettings, cluster: ClusterConfig) -> list[Sc
     schedulers: list[Scheduler] = make_baselines(settings.baselines)
     if settings.policy is not None:
         # PyTorch takes seconds to import; baselines alone do without.
+        import torch
+
         from agents.learned.scheduler import LearnedScheduler
+
+        torch.set_num_threads(1)  # as in processes of Ray, so that sums come out the same
 
         learned = LearnedScheduler(settings.policy, cluster, settings.objective, settings.agents)
         schedulers.insert(0, learned)

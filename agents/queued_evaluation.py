@@ -14,7 +14,7 @@ from pydantic import Field, field_validator
 
 from agents.baseline import make_queueing
 from agents.command import CONF
-from agents.evaluation import Interval, interval
+from agents.interval import Interval, interval
 from env.keep_alive import KeepAlivePolicy
 from env.queueing import Requests, simulate
 from env.reward import check_world

@@ -6,8 +6,8 @@ from typing import Annotated, Self
 
 import numpy as np
 from pydantic import Field, model_validator
-from scipy import stats
 
+from agents.interval import Interval, interval
 from env.observation import ScoreWeights
 from env.reward import Objective, arrived_objective
 from env.rollout import Buffers, play_greedy_episode
@@ -24,20 +24,6 @@ DIGITS = 3
 """Significant digits of weights."""
 
 Weight = Annotated[float, Field(gt=0)]
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A mean with its 95% confidence interval (Student's t over episodes)."""
-
-    mean: float
-    half_width: float
-
-
-def interval(values: Sequence[float]) -> Interval:
-    """Mean and interval of two or more values."""
-    half = stats.sem(values) * stats.t.ppf(0.975, len(values) - 1)
-    return Interval(float(np.mean(values)), float(half))
 
 
 class SearchSettings(Strict):

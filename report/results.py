@@ -54,7 +54,7 @@ def describe(
             "python": platform.python_version(),
             **{package: version(package) for package in PACKAGES},
         },
-        "seeds": list(config["seeds"]),
+        "seeds": [config["seed"]] if isinstance(config["seed"], int) else list(config["seed"]),
         "episodes": config["episodes"],
         "workload_sha256": fingerprint(workloads),
         "config": dict(config),

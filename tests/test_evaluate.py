@@ -203,7 +203,7 @@ def test_a_signal_stops_between_episodes(
 
 
 def test_every_seed_has_its_own_episodes(command: Command, tmp_path: Path) -> None:
-    assert command(*BRIEF, "seeds=[0,7]", "episodes=2").code == 0
+    assert command(*BRIEF, "seed=[0,7]", "episodes=2").code == 0
     table = read_results(run_in(tmp_path))
     assert len(table) == 2 * 2 * len(RULES)
     assert len(set(table.loc[table["policy"] == "random", "J"])) == 4
@@ -219,7 +219,7 @@ def test_the_same_command_gives_the_same_numbers(
 def test_another_seed_gives_others(
     finished: tuple[Path, str], command: Command, tmp_path: Path
 ) -> None:
-    assert command(*BRIEF, "seeds=[1]").code == 0
+    assert command(*BRIEF, "seed=[1]").code == 0
     assert without_speed(rows_in(tmp_path)) != without_speed(rows_in(finished[0]))
 
 
@@ -269,9 +269,9 @@ BAD: dict[str, tuple[list[str], str]] = {
     "no tiers": (["agents=placer", "agents.memory_tiers=[]"], "agents: memory_tiers"),
     "nobody": (["baselines=[]"], "neither a policy nor baselines"),
     "no episodes": (["episodes=0"], "episodes"),
-    "a negative seed": (["seeds=[-1]"], "seeds"),
-    "a seed twice": (["seeds=[1,1]"], "given twice"),
-    "no seed": (["seeds=[]"], "seeds"),
+    "a negative seed": (["seed=-1"], "seed"),
+    "a seed twice": (["seed=[1,1]"], "given twice"),
+    "no seed": (["seed=[]"], "seed"),
     "no workers": (["workers=0"], "workers"),
     "nothing to resume": (["resume=nowhere"], "resume: no run.json in 'nowhere'"),
     "a group": (["clutser=tiny"], "clutser: unknown key, did you mean 'cluster'?"),

@@ -84,7 +84,7 @@ def finished_evaluation(
         gap: seconds between arrivals.
     """
     folder.mkdir()
-    config = {"seeds": [0], "episodes": episodes, "statistics": STATISTICS.model_dump()}
+    config = {"seed": 0, "episodes": episodes, "statistics": STATISTICS.model_dump()}
     run = describe(config, [], "python evaluate.py")
     with ResultsWriter(folder, run, tuple(policies)) as writer:
         for index, (policy, kind) in enumerate(policies.items()):
