@@ -1,8 +1,6 @@
 """Trains schedulers: `python train.py cluster=hetero_numa algo=ppo`. See `--help`."""
 
-import contextlib
 import logging
-import os
 import sys
 import time
 from pathlib import Path
@@ -11,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
-from agents.command import PROJECT, StopOnSignals, plain, run
+from agents.command import StopOnSignals, plain, run
+from agents.ray_session import connect
 from agents.settings import RaySettings, TrainSettings, with_values
 from env.schema import validated
 from env.sim.errors import InputError
@@ -103,6 +102,9 @@ def train(config: DictConfig) -> None:
 
             write_policy(folder / "policy", algorithm, environment, settings, told)
             save_checkpoint(algorithm, folder, state, told, settings.checkpoint.keep)
+            # Side by side with other runs in TensorBoard.
+            chosen = ("seed", "agents", "objective", "variation", "algo")
+            log.write_outcome({key: told[key] for key in chosen})
         algorithm.stop()
     finally:
         ray.shutdown()
@@ -234,7 +236,7 @@ def check_resume(settings: TrainSettings, path: str) -> None:
 
 
 def start_ray(settings: RaySettings, beside_runners: int = 0) -> None:
-    """Starts or joins Ray, quietly, with this project first on the path of every worker.
+    """Starts or joins Ray for a run.
 
     Args:
         settings: of the run.
@@ -246,34 +248,10 @@ def start_ray(settings: RaySettings, beside_runners: int = 0) -> None:
     import ray
     import torch
 
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     logging.getLogger("ray.rllib").setLevel(logging.ERROR)
     # More threads than one fight over busy cores.
     torch.set_num_threads(1)
-    runtime = dict(settings.runtime_env)
-    runtime["env_vars"] = {
-        "PYTHONPATH": os.pathsep.join(filter(None, [str(PROJECT), os.environ.get("PYTHONPATH")])),
-        "PYTHONHASHSEED": os.environ.get("PYTHONHASHSEED", "0"),
-        "OMP_NUM_THREADS": "1",
-        **runtime.get("env_vars", {}),
-    }
-    if settings.address is not None:
-        runtime.setdefault("working_dir", str(PROJECT))
-    # Ray puts the folder it is started in before all others on its workers' path, where it could
-    # hide this project's packages behind others of the same name.
-    with contextlib.chdir(PROJECT):
-        try:
-            ray.init(
-                address=settings.address or "local",
-                num_cpus=settings.num_cpus,
-                include_dashboard=False if settings.address is None else None,
-                log_to_driver=False,
-                logging_level=logging.ERROR,
-                runtime_env=runtime,
-            )
-        except ConnectionError as error:
-            reason = " ".join(str(error).split())
-            raise InputError(f"ray.address: '{settings.address}': {reason}") from None
+    connect(settings.address, settings.num_cpus, settings.runtime_env)
     found = ray.cluster_resources().get("CPU", 0)
     cores = settings.num_env_runners + settings.num_learners + beside_runners
     if cores > found:

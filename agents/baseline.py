@@ -1,8 +1,12 @@
-"""Hand-written schedulers: an order, a placement rule and a memory rule, put together in YAML."""
+"""Hand-written schedulers: an order, a placement rule and a memory rule, put together in YAML.
+
+`make_baselines` makes those who place each function at once, `make_queueing` the dispatch rules of
+a central queue.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import numpy as np
 from omegaconf import OmegaConf
@@ -13,6 +17,15 @@ from agents.command import CONF
 from agents.memory.required import Required
 from agents.memory.stingy import Stingy
 from agents.memory.tiered import Tiered
+from agents.order.chosen import Chosen
+from agents.order.critical_path import CriticalPath
+from agents.order.fcfs import Fcfs
+from agents.order.funcsched import FuncSched
+from agents.order.heft import Heft
+from agents.order.rr import RoundRobin as RoundRobinOrder
+from agents.order.sjf import Sjf
+from agents.order.srf import Srf
+from agents.order.srtf import Srtf
 from agents.order.submission import Submission
 from agents.placement.best_fit import BestFit
 from agents.placement.cheapest import Cheapest
@@ -27,6 +40,8 @@ from agents.placement.worst_fit import WorstFit
 from agents.scheduler import Decision, Kind, Placement, Scheduler
 from env.reward import Objective
 from env.schema import Strict, nearest, one_line, validated
+from env.sim.controller import KeepAlive, Queueing
+from env.sim.controller import Placement as QueuePlacement
 from env.sim.errors import InputError
 from env.sim.raw_env import RawEnv
 
@@ -43,11 +58,13 @@ PlacementParts = (
     | WorstFit
 )
 
+QueueOrders = Chosen | CriticalPath | Fcfs | FuncSched | Heft | RoundRobinOrder | Sjf | Srf | Srtf
+
 
 class BaselineConfig(Strict):
     """A file of conf/baseline; every part names its rule."""
 
-    order: Submission
+    order: Annotated[Submission | QueueOrders, Field(discriminator="name")]
     placement: Annotated[PlacementParts, Field(discriminator="name")]
     memory: Annotated[Required | Stingy | Tiered, Field(discriminator="name")]
 
@@ -72,9 +89,13 @@ class ComposedScheduler:
         return Placement(node, memory_alloc)
 
 
-def known_baselines() -> list[str]:
-    """Names of the files of conf/baseline."""
-    return sorted(path.stem for path in (CONF / "baseline").glob("*.yaml"))
+def known_baselines(queued: bool = False) -> list[str]:
+    """Names of the files of conf/baseline: who places at once, or who dispatches from a queue."""
+    return [
+        name
+        for name in _names()
+        if (_config(CONF / "baseline" / f"{name}.yaml").order.name != "submission") == queued
+    ]
 
 
 def make_baselines(names: Sequence[str]) -> list[Scheduler]:
@@ -87,8 +108,45 @@ def make_baselines(names: Sequence[str]) -> list[Scheduler]:
     Raises:
         InputError: a name is unknown or given twice, a file is missing or does not validate.
     """
-    known = known_baselines()
-    files = {}
+    files = _files(names)
+    configs = {name: _config(file) for name, file in files.items()}
+    for name, config in configs.items():
+        if not isinstance(config.order, Submission):
+            raise InputError(
+                f"baselines: '{name}' has the order '{config.order.name}' of a central queue, here "
+                "functions are placed when they are submitted: 'submission' is needed"
+            )
+    return [ComposedScheduler(name, config) for name, config in configs.items()]
+
+
+def make_queueing(name: str, keep_alive: KeepAlive) -> Queueing:
+    """How a controller works that dispatches as a named baseline does.
+
+    Args:
+        name: of a file of conf/baseline, or path of such a file.
+        keep_alive: how long containers stay warm.
+
+    Raises:
+        InputError: the name is unknown, the file is missing or does not validate, or it has an
+            order, a placement or a memory rule that queued dispatch does not know.
+    """
+    file = _files([name])[Path(name).stem]
+    config = _config(file)
+    order, placement, memory = config.order, config.placement.name, config.memory.name
+    if isinstance(order, Submission):
+        raise InputError(f"{_shown(file)}: order.name: 'submission' is not one of a central queue")
+    if placement not in get_args(QueuePlacement):
+        allowed = ", ".join(get_args(QueuePlacement))
+        raise InputError(f"{_shown(file)}: placement.name: '{placement}', allowed: {allowed}")
+    if memory != "required":
+        raise InputError(f"{_shown(file)}: memory.name: '{memory}', allowed: required")
+    return Queueing(order, keep_alive, placement)  # type: ignore[arg-type]
+
+
+def _files(names: Sequence[str]) -> dict[str, Path]:
+    """The files of baselines by the names that tables give them."""
+    known = _names()
+    files: dict[str, Path] = {}
     for given in names:
         is_path = Path(given).suffix in (".yaml", ".yml")
         name = Path(given).stem if is_path else given
@@ -97,10 +155,15 @@ def make_baselines(names: Sequence[str]) -> list[Scheduler]:
         if not is_path and name not in known:
             raise InputError(f"baselines: '{name}' is unknown, {nearest(name, known)}")
         files[name] = Path(given) if is_path else CONF / "baseline" / f"{name}.yaml"
-    return [
-        ComposedScheduler(name, validated(BaselineConfig, _read(file), _shown(file)))
-        for name, file in files.items()
-    ]
+    return files
+
+
+def _names() -> list[str]:
+    return sorted(path.stem for path in (CONF / "baseline").glob("*.yaml"))
+
+
+def _config(file: Path) -> BaselineConfig:
+    return validated(BaselineConfig, _read(file), _shown(file))
 
 
 def _read(file: Path) -> Any:

@@ -95,7 +95,7 @@ class StopOnSignals:
         if self.asked:
             raise KeyboardInterrupt
         self.asked = True
-        print("stopping after this iteration; once more stops at once", file=sys.stderr)
+        print("stopping soon, nothing is lost; once more stops at once", file=sys.stderr)
 
 
 def refuse(error: InputError) -> NoReturn:

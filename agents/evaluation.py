@@ -1,161 +1,200 @@
-"""Evaluation: every scheduler on the same held-out episodes, and how they compare."""
+"""Evaluation: schedulers play the same held-out episodes, in this process or in many of Ray's."""
 
-import csv
-import json
+import math
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Self
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
-from scipy import stats
 
+from agents.ray_session import connect
 from agents.scheduler import Kind, Scheduler, play
-from env.reward import METRICS, Objective, episode_metrics
+from env.metrics import METRICS, FinishedEpisode, Metric, by_name
+from env.optimum import OptimumSettings, optimum
+from env.reward import Objective
 from env.sim.cluster import ClusterConfig
-from env.sim.episode_file import episode_of, write_episode
+from env.sim.episode_file import EpisodeFile, episode_of
 from env.sim.raw_env import RawEnv
-from env.workloads.generator import WorkloadGenerator
+from env.workloads.generator import EpisodeWorkload
 
-CONFIDENCE = 0.95
-COLUMNS = (*METRICS, "decisions_per_s", "J_over_best_baseline")
 SCHEDULER_KEY = 2
 """First word of the spawn key of what schedulers draw; 0 and 1 are those of the episodes."""
 
 
 @dataclass(frozen=True)
-class Interval:
-    """A mean with its 95% confidence interval (Student's t over episodes)."""
+class PlayedEpisode(FinishedEpisode):
+    """A finished episode, and what only an evaluation knows of it.
 
-    mean: float
-    ci_low: float
-    ci_high: float
+    Attributes:
+        seconds: of wall time that playing it took.
+        best_J: of the optimum; NaN where the episode is too large to try every schedule.
+    """
 
-    @property
-    def half_width(self) -> float:
-        """What stands behind a ±."""
-        return (self.ci_high - self.ci_low) / 2
-
-
-def interval(values: Sequence[float]) -> Interval:
-    """Mean and interval; a single value has an interval of no width."""
-    mean = float(np.mean(values))
-    if len(values) < 2:
-        return Interval(mean, mean, mean)
-    half = stats.sem(values) * stats.t.ppf(0.5 + CONFIDENCE / 2, len(values) - 1)
-    return Interval(mean, mean - float(half), mean + float(half))
+    seconds: float
+    best_J: float
 
 
-Results = dict[str, list[dict[str, float]]]
-"""Per policy one row of metrics per episode."""
+EVALUATION_METRICS: dict[str, Metric[PlayedEpisode]] = by_name(
+    Metric(
+        "decisions_per_s",
+        "",
+        None,
+        "functions placed / seconds of wall time",
+        lambda played: played.total("decisions") / played.seconds,
+    ),
+    Metric(
+        "optimum_gap",
+        "",
+        "lower",
+        "J / J of the best of all schedules - 1, of episodes small enough to try them all",
+        lambda played: played.J / played.best_J - 1,
+    ),
+)
+"""By name; these follow `METRICS` in every output of an evaluation."""
 
 
-def evaluate_all(
-    schedulers: Sequence[Scheduler],
-    cluster: ClusterConfig,
-    generator: WorkloadGenerator,
-    objective: Objective,
-    episodes: int,
-    seed: int,
-    record_to: Path | None,
-    tell: Callable[[str, int, dict[str, float]], None],
-) -> Results:
-    """Plays held-out episodes 0 to `episodes` - 1 with every scheduler.
+def all_metrics() -> dict[str, Metric[Any]]:
+    """Every metric of an evaluation, by name."""
+    return {**METRICS, **EVALUATION_METRICS}
 
-    Args:
+
+@dataclass(frozen=True)
+class Task:
+    """One episode to play.
+
+    Attributes:
+        seed: of the evaluation.
+        episode: its number.
+        policies: names of the schedulers that play it.
+        workload: what arrives.
+        record: whether it is recorded.
+    """
+
+    seed: int
+    episode: int
+    policies: tuple[str, ...]
+    workload: EpisodeWorkload
+    record: bool
+
+    def without(self, done: Container[tuple[str, int, int]]) -> Self:
+        """The same for the policies that have not played it; `done`: (policy, seed, episode)."""
+        left = [name for name in self.policies if (name, self.seed, self.episode) not in done]
+        return replace(self, policies=tuple(left))
+
+
+@dataclass(frozen=True)
+class Row:
+    """What one policy made of one episode: a row of results.parquet.
+
+    Attributes:
+        policy: its name.
+        kind: what it is.
+        seed: of the evaluation.
+        episode: its number.
+        metrics: by the names of `all_metrics`.
+    """
+
+    policy: str
+    kind: Kind
+    seed: int
+    episode: int
+    metrics: dict[str, float]
+
+
+Played = list[tuple[Row, EpisodeFile | None]]
+"""Rows of one episode, with its recording if it was to be recorded."""
+
+
+@dataclass(frozen=True)
+class Contest:
+    """Who plays, where, and for what.
+
+    Attributes:
         schedulers: who plays.
         cluster: the hardware.
-        generator: of the episodes.
         objective: what J is made of.
-        episodes: how many.
-        seed: of what schedulers draw; the episodes have the seed of the generator.
-        record_to: folder for episode files, made if it is missing; None for no files.
-        tell: called after every episode with a scheduler's name, the episode's number and metrics.
+        optimum: of which episodes the best schedule is searched; None for none.
     """
-    results: Results = {scheduler.name: [] for scheduler in schedulers}
-    if record_to is not None:
-        record_to.mkdir(parents=True, exist_ok=True)
-    for index in range(episodes):
-        workload = generator.evaluation_episode(index)
-        for scheduler in schedulers:
-            record = record_to is not None
-            env = RawEnv(workload.arrival_times, workload.templates, cluster, seed, record)
+
+    schedulers: Sequence[Scheduler]
+    cluster: ClusterConfig
+    objective: Objective
+    optimum: OptimumSettings | None
+
+    def play(self, task: Task) -> Played:
+        """Has every policy of a task play its episode."""
+        best_J = self._best_J(task.workload)
+        played: Played = []
+        for scheduler in self.schedulers:
+            if scheduler.name not in task.policies:
+                continue
+            env = self._env(task.workload, task.seed, task.record)
+            # Numbered by episode, so they do not depend on who plays what before, or where.
+            draws = np.random.SeedSequence(task.seed, spawn_key=(SCHEDULER_KEY, task.episode))
             started = time.perf_counter()
-            draws = np.random.SeedSequence(seed, spawn_key=(SCHEDULER_KEY, index))
-            play(env, scheduler, objective, draws)
+            play(env, scheduler, self.objective, draws)
             seconds = time.perf_counter() - started
-            row = {
-                **episode_metrics(env.state, objective),
-                "decisions_per_s": env.decisions / seconds,
-            }
-            results[scheduler.name].append(row)
-            if record_to is not None:
-                name = f"{scheduler.name}_{index:04d}"
-                description = f"held-out episode {index} of seed {seed}, placed by {scheduler.name}"
-                write_episode(record_to / f"{name}.json", episode_of(env, name, description))
-            tell(scheduler.name, index, row)
-    return results
+            finished = PlayedEpisode(env.state, self.objective, seconds, best_J)
+            metrics = {name: metric.compute(finished) for name, metric in all_metrics().items()}
+            row = Row(scheduler.name, scheduler.kind, task.seed, task.episode, metrics)
+            name = recording_name(row.policy, row.seed, row.episode)
+            told = f"held-out episode {row.episode} of seed {row.seed}, placed by {row.policy}"
+            played.append((row, episode_of(env, name, told) if task.record else None))
+        return played
+
+    def _env(self, workload: EpisodeWorkload, seed: int, record: bool) -> RawEnv:
+        return RawEnv(workload.arrival_times, workload.templates, self.cluster, seed, record)
+
+    def _best_J(self, workload: EpisodeWorkload) -> float:
+        env = self._env(workload, 0, record=False)
+        if self.optimum is None or not self.optimum.allows(env):
+            return math.nan
+        return optimum(env, self.objective, self.optimum.memory_tiers).J
 
 
-def summarise(results: Results, kinds: Mapping[str, Kind]) -> list[dict[str, str | Interval]]:
-    """A row a policy, best J first: `policy`, `kind`, then an interval for each of `COLUMNS`.
+def recording_name(policy: str, seed: int, episode: int) -> str:
+    """What a recorded episode and its file (with .json behind) are called."""
+    return f"{policy}_{seed}_{episode:04d}"
 
-    `J_over_best_baseline` is the paired difference of J to the baseline with the lowest mean J
-    (below 0: better); without baselines, to the best learned policy, and else the best reference.
+
+def play_all(
+    contest: Contest, tasks: Iterable[Task], workers: int, address: str | None
+) -> Iterator[Played]:
+    """Plays tasks; what they come to is yielded as it is known, in any order.
 
     Args:
-        results: of every scheduler.
-        kinds: what each of them is, by name.
+        contest: who plays, where.
+        tasks: what.
+        workers: processes that play; 1 plays in this one, without Ray.
+        address: of a running Ray cluster; None starts Ray on this machine.
+
+    Raises:
+        InputError: there is no Ray at the address.
     """
-    means = {name: np.mean([row["J"] for row in rows]) for name, rows in results.items()}
-    ranks: tuple[Kind, ...] = ("baseline", "learned", "reference")
-    best = min(results, key=lambda name: (ranks.index(kinds[name]), means[name]))
-    summary: list[dict[str, str | Interval]] = []
-    for name in sorted(results, key=lambda name: means[name]):
-        rows = results[name]
-        differences = [
-            row["J"] - other["J"] for row, other in zip(rows, results[best], strict=True)
-        ]
-        columns = {key: interval([row[key] for row in rows]) for key in COLUMNS[:-1]}
-        summary.append(
-            {"policy": name, "kind": kinds[name], **columns, COLUMNS[-1]: interval(differences)}
-        )
-    return summary
+    if workers == 1:
+        yield from map(contest.play, tasks)
+        return
+    import ray  # takes seconds to import
+    from ray.util import ActorPool
+
+    # Cores are named as wanted: playing on more processes than cores is slower, not wrong.
+    connect(address, num_cpus=workers if address is None else None)
+    try:
+        player = ray.remote(_Player)
+        shared = ray.put(contest)
+        pool = ActorPool([player.remote(shared) for _ in range(workers)])
+        yield from pool.map_unordered(lambda actor, task: actor.play.remote(task), tasks)
+    finally:
+        ray.shutdown()
 
 
-def write_summary(folder: Path, summary: list[dict[str, str | Interval]]) -> None:
-    """`summary.json`, a list of rows, and `summary.csv`, the same with three columns a metric."""
-    rows = [
-        {key: vars(cell) if isinstance(cell, Interval) else cell for key, cell in row.items()}
-        for row in summary
-    ]
-    (folder / "summary.json").write_text(json.dumps(rows, indent=2) + "\n")
-    parts = ("mean", "ci_low", "ci_high")
-    with (folder / "summary.csv").open("w", newline="") as file:
-        writer = csv.writer(file)
-        headings = [f"{key}_{part}" for key in COLUMNS for part in parts]
-        writer.writerow(["policy", "kind", *headings])
-        for row in rows:
-            cells = [row[key][part] for key in COLUMNS for part in parts]  # type: ignore[index]
-            writer.writerow([row["policy"], row["kind"], *cells])
+class _Player:
+    """A contest in a process of Ray's."""
 
+    def __init__(self, contest: Contest) -> None:
+        self._contest = contest
 
-class EpisodeTable:
-    """`episodes.csv`: a row a policy and episode, on disk as soon as it is known."""
-
-    def __init__(self, folder: Path) -> None:
-        self._file = (folder / "episodes.csv").open("w", newline="")
-        self._writer = csv.writer(self._file)
-        self._writer.writerow(["policy", "episode", *COLUMNS[:-1]])
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._file.close()
-
-    def add(self, policy: str, episode: int, row: dict[str, float]) -> None:
-        """Writes one row."""
-        self._writer.writerow([policy, episode, *(row[key] for key in COLUMNS[:-1])])
-        self._file.flush()
+    def play(self, task: Task) -> Played:
+        """See `Contest.play`."""
+        return self._contest.play(task)

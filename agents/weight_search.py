@@ -7,7 +7,7 @@ from typing import Annotated, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from agents.evaluation import Interval, interval
+from agents.interval import Interval, interval
 from env.observation import ScoreWeights
 from env.reward import Objective, arrived_objective
 from env.rollout import Buffers, play_greedy_episode

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from env.layouts import TURN_KINDS, WINDOW_PARTS, Agent, Layout, Observation
-from env.reward import cheapest_cost, episode_metrics, potential
+from env.metrics import episode_metrics
+from env.reward import cheapest_cost, potential
 from env.rollout import trace_greedy
 from env.sim.cluster import ClusterConfig
 from env.sim.errors import InputError

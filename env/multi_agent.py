@@ -10,7 +10,8 @@ from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from ray.tune.registry import register_env
 
 from env.layouts import Action, Layout, Observation, Placement
-from env.reward import cheapest_cost, episode_metrics, potential
+from env.metrics import episode_metrics
+from env.reward import cheapest_cost, potential
 from env.sim.forecast import update_finish_bounds
 from env.sim.raw_env import RawEnv
 from env.world import World

@@ -1,4 +1,4 @@
-"""The objective J, the shaped reward that adds up to it, and the metrics of an episode.
+"""The objective J and the shaped reward that adds up to it; metrics.py has what is reported.
 
 J = time_weight * mean slowdown + cost_weight * cost ratio. The slowdown of a workflow is its flow
 time / its critical path at full speed; the cost ratio is rent / all work at the cheapest
@@ -22,19 +22,6 @@ from env.sim.state import new_state
 from env.sim.workflow import WorkflowTemplate
 
 NotNegative = Annotated[float, Field(ge=0, le=1e6)]
-
-METRICS = (
-    "J",
-    "slowdown",
-    "slowdown_p95",
-    "cost_ratio",
-    "makespan",
-    "rent",
-    "cold_starts",
-    "utilisation",
-    "overcommits",
-    "decisions",
-)
 
 
 class Objective(Strict):
@@ -123,8 +110,8 @@ def arrived_objective(state, time_weight, cost_weight):
     )
 
 
-def slowdowns(state: State) -> np.ndarray:
-    """(W,) slowdown of every workflow of a finished episode, by wf_id.
+def flow_times(state: State) -> np.ndarray:
+    """(W,) seconds from arrival to last completion of every workflow of a finished episode.
 
     Raises:
         InputError: records of a workflow have been recycled.
@@ -133,32 +120,16 @@ def slowdowns(state: State) -> np.ndarray:
         wf_id = int(np.argmax(state.slot_of < 0))
         raise InputError(f"workflow {wf_id} has ended and its records have been recycled")
     finished = state.workflows[state.slot_of]
-    flow_times = finished["completion_time"] - finished["arrival_time"]
-    slowdown: np.ndarray = flow_times / state.templates["critical_path"][finished["template"]]
-    return slowdown
+    times: np.ndarray = finished["completion_time"] - finished["arrival_time"]
+    return times
 
 
-def episode_metrics(state: State, objective: Objective) -> dict[str, float]:
-    """What a finished episode came to, by the names in `METRICS`.
+def slowdowns(state: State) -> np.ndarray:
+    """(W,) flow time / critical path at full speed of every workflow of a finished episode.
 
-    Units: makespan in seconds from 0 to the last completion, rent in USD, utilisation as work done
-    / core-seconds rented; the rest are ratios and counts.
+    Raises:
+        InputError: records of a workflow have been recycled.
     """
-    cluster = state.cluster[0]
-    slowdown = slowdowns(state)
-    cost_ratio = float(cluster["total_rent"]) / cheapest_cost(state)
-    cores = np.bincount(state.nodes["server"], weights=state.nodes["cpu"])
-    rented = float((state.servers["hours_rented"] * cores).sum() * 3600.0)
-    work = float(state.templates["work"][state.arrivals["template"]].sum())
-    return {
-        "J": objective.time_weight * float(slowdown.mean()) + objective.cost_weight * cost_ratio,
-        "slowdown": float(slowdown.mean()),
-        "slowdown_p95": float(np.percentile(slowdown, 95)),
-        "cost_ratio": cost_ratio,
-        "makespan": float(cluster["time"]),
-        "rent": float(cluster["total_rent"]),
-        "cold_starts": float(cluster["cold_starts"]),
-        "utilisation": work / rented,
-        "overcommits": float(cluster["overcommits"]),
-        "decisions": float(cluster["decisions"]),
-    }
+    templates = state.workflows[state.slot_of]["template"]
+    slowdown: np.ndarray = flow_times(state) / state.templates["critical_path"][templates]
+    return slowdown

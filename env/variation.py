@@ -67,7 +67,8 @@ class Variation(Strict):
             return workload, cluster
         rate = np.exp(rng.uniform(*np.log(self.arrival_rate)))
         times = tuple(time / rate for time in workload.arrival_times)
-        prices = np.exp(rng.uniform(*np.log(self.hourly_rate), len(cluster.server_types)))
+        low, high = np.log(self.hourly_rate)
+        prices = np.exp(rng.uniform(low, high, len(cluster.server_types)))
         cluster = _with_rates(cluster, prices)
         while True:
             factors = rng.uniform(*self.server_count, len(cluster.server_types))

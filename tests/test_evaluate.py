@@ -1,20 +1,21 @@
 """`python evaluate.py` as users run it: on baselines, learned policies, real files, bad input."""
 
-import csv
 import gzip
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 import torch
 
 from agents.baseline import known_baselines
 from agents.command import PROJECT, run
-from agents.evaluation import COLUMNS
+from agents.evaluation import Contest, Played, Task, all_metrics
 from agents.learned.network import PolicySizes, SetPolicyNetwork
 from agents.learned.policy_file import features_of, save_policy
 from agents.settings import Network
@@ -25,13 +26,18 @@ from env.sim.episode_file import cluster_from_config, read_episode
 from env.sim.replay import differences, replayed
 from env.sim.validate import violations
 from evaluate import check, evaluate
+from report.results import read_results
+from report.statistics import Estimate
+from report.summary import spread
 from tests.env.worlds import LAYOUTS, TINY, world
 
 EVALUATE = [sys.executable, str(PROJECT / "evaluate.py")]
 RULES = ["random", "earliest_finish", "cheapest"]
 BRIEF = [*TINY, f"baselines=[{','.join(RULES)}]", "episodes=3"]
-FILES = ("summary.csv", "summary.json", "episodes.csv", "comparison.png")
-HEADINGS = ("policy", "J", "slowdown", "p95", "ratio", "makespan", "rent", "starts", "decisions/s")
+FILES = {
+    *("run.json", "results.parquet", "summary.csv", "summary.json", "summary.md"),
+    *("figures", "episodes", "traces", "report.html"),
+}
 
 Rows = list[dict[str, Any]]
 
@@ -47,15 +53,22 @@ class Done(NamedTuple):
 Command = Callable[..., Done]
 
 
-def rows_in(folder: Path) -> Rows:
-    """The rows of the only evaluation in a folder."""
+def run_in(folder: Path) -> Path:
+    """The folder of the only evaluation in a folder."""
     (file,) = folder.glob("outputs/*/*/summary.json")
-    rows: Rows = json.loads(file.read_text())
+    return file.parent
+
+
+def rows_in(folder: Path) -> Rows:
+    """What the summary of the only evaluation in a folder says of every policy."""
+    rows: Rows = json.loads((run_in(folder) / "summary.json").read_text())["policies"]
     return rows
 
 
 def without_speed(rows: Rows) -> Rows:
-    return [{key: row[key] for key in row if key != "decisions_per_s"} for row in rows]
+    for row in rows:
+        del row["metrics"]["decisions_per_s"]
+    return rows
 
 
 @pytest.fixture
@@ -106,33 +119,94 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return folder, done.stdout
 
 
-def test_the_table_shows_all_columns(finished: tuple[Path, str]) -> None:
+def test_the_table_shows_all_policies(finished: tuple[Path, str]) -> None:
     folder, printed = finished
-    for heading in HEADINGS:
-        assert heading in printed
     assert "…" not in printed
-    assert max(len(line.rstrip()) for line in printed.splitlines()[:-1]) <= 140
     for row in rows_in(folder):
         (line,) = [line for line in printed.splitlines() if line.split()[:1] == [row["policy"]]]
-        assert f"{row['J']['mean']:.3f} ± " in line
-        assert f"{row['J_over_best_baseline']['mean']:+.3f} ± " in line
+        assert spread(Estimate(**row["metrics"]["J"]["mean"])) in line
+        assert spread(Estimate(**row["against"]["difference"]), "+") in line
 
 
 def test_the_files(finished: tuple[Path, str]) -> None:
     folder, printed = finished
-    (results,) = folder.glob("outputs/*/*")
+    results = run_in(folder)
     assert printed.splitlines()[-1] == f"results: {results}"
-    assert {path.name for path in results.iterdir()} == {*FILES, ".hydra"}
+    events = {path.name for path in results.glob("events.out.tfevents.*")}
+    assert len(events) == 1
+    assert {path.name for path in results.iterdir()} == {*FILES, *events, ".hydra"}
     rows = rows_in(folder)
     assert sorted(row["policy"] for row in rows) == sorted(RULES)
-    means = [row["J"]["mean"] for row in rows]
+    means = [row["metrics"]["J"]["mean"]["value"] for row in rows]
     assert means == sorted(means)
     for row in rows:
-        assert list(row) == ["policy", "kind", *COLUMNS]
-        assert row["J"]["ci_low"] < row["J"]["mean"] < row["J"]["ci_high"]
-    with (results / "episodes.csv").open() as file:
-        assert len(list(csv.DictReader(file))) == 3 * len(RULES)
-    assert (results / "comparison.png").read_bytes().startswith(b"\x89PNG")
+        assert list(row["metrics"]) == list(all_metrics())
+    table = read_results(results)
+    assert sorted(zip(table["policy"], table["seed"], table["episode"], strict=True)) == sorted(
+        (policy, 0, episode) for policy in RULES for episode in range(3)
+    )
+    recorded = {path.name for path in (results / "episodes").iterdir()}
+    assert recorded == {f"{policy}_0_0000.json" for policy in RULES}
+
+
+def test_what_was_run(finished: tuple[Path, str]) -> None:
+    run = json.loads((run_in(finished[0]) / "run.json").read_text())
+    assert run["command"] == " ".join(["python evaluate.py", *BRIEF])
+    assert (run["seeds"], run["episodes"]) == ([0], 3)
+    assert run["config"]["baselines"] == RULES
+    assert run["versions"]["numpy"] == np.__version__
+
+
+def test_an_interrupted_evaluation_goes_on(
+    finished: tuple[Path, str], command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    played = []
+
+    def counted(contest: Contest, task: Task) -> Played:
+        if len(played) == 1:
+            raise KeyboardInterrupt
+        played.append((task.episode, task.policies))
+        return play(contest, task)
+
+    play = Contest.play
+    monkeypatch.setattr(Contest, "play", counted)
+    with pytest.raises(KeyboardInterrupt):
+        command(*BRIEF)
+    (folder,) = tmp_path.glob("outputs/*/*")
+    assert not (folder / "results.parquet").exists()
+    # Another episode, or anything else that changes numbers, is refused.
+    done = command(*BRIEF, "objective.time_weight=2", f"resume={folder}")
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert "resume: objective.time_weight is 2" in done.err
+    monkeypatch.setattr(Contest, "play", lambda *it: played.append(it[1].episode) or play(*it))
+    assert command(*BRIEF, f"resume={folder}").code == 0
+    # The first episode is not played again, and nothing is elsewhere.
+    assert played == [(0, tuple(RULES)), 1, 2]
+    assert run_in(tmp_path) == folder
+    assert without_speed(rows_in(tmp_path)) == without_speed(rows_in(finished[0]))
+
+
+def test_a_signal_stops_between_episodes(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(contest: Contest, task: Task) -> Played:
+        signal.raise_signal(signal.SIGINT)
+        return play(contest, task)
+
+    play = Contest.play
+    monkeypatch.setattr(Contest, "play", interrupted)
+    monkeypatch.setattr(sys, "argv", ["evaluate.py", *BRIEF])
+    with pytest.raises(SystemExit, match="stopped, 3 of 9 episodes are played.* resume=.*outputs"):
+        run(evaluate, "evaluate", check)
+    (rows,) = tmp_path.glob("outputs/*/*/unfinished.jsonl")
+    assert len(rows.read_text().splitlines()) == 3
+
+
+def test_every_seed_has_its_own_episodes(command: Command, tmp_path: Path) -> None:
+    assert command(*BRIEF, "seed=[0,7]", "episodes=2").code == 0
+    table = read_results(run_in(tmp_path))
+    assert len(table) == 2 * 2 * len(RULES)
+    assert len(set(table.loc[table["policy"] == "random", "J"])) == 4
 
 
 def test_the_same_command_gives_the_same_numbers(
@@ -145,12 +219,12 @@ def test_the_same_command_gives_the_same_numbers(
 def test_another_seed_gives_others(
     finished: tuple[Path, str], command: Command, tmp_path: Path
 ) -> None:
-    assert command(*BRIEF, "seed=1").code == 0
+    assert command(*BRIEF, "seed=[1]").code == 0
     assert without_speed(rows_in(tmp_path)) != without_speed(rows_in(finished[0]))
 
 
 def test_recorded_episodes_replay(command: Command, tmp_path: Path) -> None:
-    assert command(*BRIEF, "episodes=2", "record=true").code == 0
+    assert command(*BRIEF, "episodes=2", "record=2").code == 0
     files = sorted(tmp_path.glob("outputs/*/*/episodes/*"))
     assert len(files) == 2 * len(RULES)
     for file in files:
@@ -169,9 +243,8 @@ def test_references_are_shown_and_never_the_measure(command: Command, tmp_path: 
         "random": "baseline",
         "rollout": "reference",
     }
-    assert rows["clairvoyant"]["J"]["mean"] < rows["random"]["J"]["mean"]
-    assert rows["random"]["J_over_best_baseline"]["mean"] == 0
-    assert rows["clairvoyant"]["J_over_best_baseline"]["mean"] < 0
+    assert rows["random"]["against"]["difference"]["value"] == 0
+    assert rows["clairvoyant"]["against"]["difference"]["value"] < 0
     assert "rollout (reference)" in done.out
 
 
@@ -197,6 +270,10 @@ BAD: dict[str, tuple[list[str], str]] = {
     "nobody": (["baselines=[]"], "neither a policy nor baselines"),
     "no episodes": (["episodes=0"], "episodes"),
     "a negative seed": (["seed=-1"], "seed"),
+    "a seed twice": (["seed=[1,1]"], "given twice"),
+    "no seed": (["seed=[]"], "seed"),
+    "no workers": (["workers=0"], "workers"),
+    "nothing to resume": (["resume=nowhere"], "resume: no run.json in 'nowhere'"),
     "a group": (["clutser=tiny"], "clutser: unknown key, did you mean 'cluster'?"),
     "an option": (["cluster=tinny"], "cluster=tinny: unknown option, did you mean 'tiny'?"),
     "a key": (["episods=3"], "episods: unknown key, did you mean 'episodes'?"),
@@ -330,11 +407,11 @@ def test_a_learned_policy_beside_baselines(
         "baselines=[random]",
         "policy=run",
         "episodes=1",
-        "record=true",
+        "record=2",
     )
     assert done.code == 0, done.err
     assert {row["policy"] for row in rows_in(tmp_path)} == {"learned", "random"}
-    (file,) = tmp_path.glob("outputs/*/*/episodes/learned_0000.json")
+    (file,) = tmp_path.glob("outputs/*/*/episodes/learned_0_0000.json")
     assert violations(read_episode(file)) == []
 
 
@@ -355,9 +432,10 @@ def test_a_learned_policy_alone_repeats(command: Command, tmp_path: Path) -> Non
     for folder in ("first", "second"):
         overrides = ["baselines=[]", "policy=mine", "episodes=2", f"hydra.run.dir={folder}"]
         assert command(*TINY, *overrides).code == 0
-        found.append(json.loads((tmp_path / folder / "summary.json").read_text()))
+        summary = json.loads((tmp_path / folder / "summary.json").read_text())
+        found.append(summary["policies"])
     assert without_speed(found[0]) == without_speed(found[1])
-    assert found[0][0]["J_over_best_baseline"] == {"mean": 0, "ci_low": 0, "ci_high": 0}
+    assert found[0][0]["against"]["difference"] == {"value": 0, "ci_low": 0, "ci_high": 0}
 
 
 def edited(**changes: Callable[[Any], Any]) -> Callable[[Path], None]:
@@ -470,7 +548,7 @@ def test_all_baselines_on_real_workflows(command: Command, tmp_path: Path, data_
     paths = ",".join(str(data_dir / name) for name in REAL)
     done = command(
         "workflow=files", f"workflow.path=[{paths}]", "workload.arrivals.workflows=[2,3]",
-        "episodes=2", "record=true",
+        "episodes=2", "record=2",
     )  # fmt: skip
     assert done.code == 0, done.err
     rows = rows_in(tmp_path)
@@ -479,9 +557,9 @@ def test_all_baselines_on_real_workflows(command: Command, tmp_path: Path, data_
     assert {row["kind"] for row in rows} == {"baseline"}
     for row in rows:
         # Neither is below what a schedule can reach; fetching data and cold starts come on top.
-        assert row["slowdown"]["mean"] > 1
-        assert row["cost_ratio"]["mean"] >= 1
-    for file in tmp_path.glob("outputs/*/*/episodes/*_0000.json"):
+        assert row["metrics"]["slowdown"]["mean"]["value"] > 1
+        assert row["metrics"]["cost_ratio"]["mean"]["value"] >= 1
+    for file in tmp_path.glob("outputs/*/*/episodes/*_0_0000.json"):
         assert violations(read_episode(file)) == []
 
 
@@ -490,7 +568,7 @@ def test_the_shipped_policy_beats_the_tuned_rule_without_training(
 ) -> None:
     rule = "greedy_objective_tuned"
     assert command("policy=hetero_numa", f"baselines=[{rule}]", "episodes=25").code == 0
-    mean = {row["policy"]: row["J"]["mean"] for row in rows_in(tmp_path)}
+    mean = {row["policy"]: row["metrics"]["J"]["mean"]["value"] for row in rows_in(tmp_path)}
     assert mean["learned"] < 0.95 * mean[rule]
 
 

@@ -3,6 +3,12 @@
 import re
 
 from agents.command import CONF, PROJECT
+from env.metrics import METRICS, episode_metrics
+from env.reward import Objective
+from env.sim.episode_file import cluster_from_config
+from env.sim.raw_env import RawEnv
+from env.sim.workflow import WorkflowTemplate
+from tests.env.worlds import TINY, world
 
 README = (PROJECT / "README.md").read_text()
 
@@ -23,3 +29,19 @@ def test_the_table_of_groups_names_every_option():
         row = re.findall(rf"^\| `{group}` \|.*$", README, re.MULTILINE)[0]
         for path in (CONF / group).glob("*.yaml"):
             assert f"`{path.stem}`" in row, f"README: {group}={path.stem} is missing"
+
+
+def test_the_metric_of_the_docs_can_be_computed(monkeypatch):
+    monkeypatch.setattr("env.metrics.METRICS", dict(METRICS))
+    text = (PROJECT / "docs" / "evaluation.md").read_text()
+    (script,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    names = {}
+    exec(compile(script, "docs/evaluation.md", "exec"), names)
+    config = world(*TINY)
+    cluster = cluster_from_config(config["cluster"], "cluster")
+    env = RawEnv([0.0, 1.0], [WorkflowTemplate("w", [1_000_000], [1], [1], [], [])] * 2, cluster)
+    while not env.done:
+        env.step("small", 0, 0, 1)
+    found = episode_metrics(env.state, Objective(time_weight=1, cost_weight=1))
+    # One small server for an hour, two workflows.
+    assert found["rent_per_workflow"] == 0.17 / 2

@@ -93,6 +93,10 @@ def test_a_run_leaves_what_it_says(first: Path) -> None:
     events.Reload()
     assert set(events.Tags()["scalars"]) >= CURVES
     assert len(events.Scalars("J")) == 2
+    # Its settings and last metrics, for TensorBoard's page HPARAMS.
+    assert "_hparams_/session_start_info" in events.summary_metadata
+    (final,) = events.Scalars("final/J")
+    assert final.value == pytest.approx(float(rows[-1]["J"]), rel=1e-5)
 
 
 @pytest.mark.parametrize("name", ["policy", "policy_best"])

@@ -264,9 +264,7 @@ class Cloning(FaultTolerant):
         self.metrics.aggregate(played, key=ENV_RUNNER_RESULTS)
 
 
-def start_from(
-    algorithm: Algorithm, lesson: Lesson, settings: CloningSettings
-) -> dict[str, float]:
+def start_from(algorithm: Algorithm, lesson: Lesson, settings: CloningSettings) -> dict[str, float]:
     """Gives the policies of an algorithm what they would learn from a teacher; no critic changes.
 
     Returns:

@@ -20,7 +20,7 @@ from torch.utils.tensorboard import SummaryWriter
 
 from agents.learned.callbacks import EPISODE_METRICS
 from agents.learned.checkpoint import RunState
-from env.reward import METRICS
+from env.metrics import METRICS
 
 # Our names of what each policy's learner reports, and RLlib's, which differ between algorithms: the
 # first that is there counts. A learner reports what it has.
@@ -100,6 +100,17 @@ def count(
     return measures, state.add_episodes(episodes_of(result), best_over)
 
 
+def flattened(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """A tree with dotted keys: `algo.network`."""
+    flat: dict[str, Any] = {}
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            flat |= flattened(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat
+
+
 class Curves:
     """The TensorBoard events and metrics.csv of a run.
 
@@ -168,6 +179,7 @@ class RunLog:
         self._runners = runners
         self._healthy = float(runners)
         self._timed_out = 0.0
+        self._metrics: dict[str, float] = {}
 
     def __enter__(self) -> Self:
         if self._console.is_terminal:
@@ -192,6 +204,8 @@ class RunLog:
             progress: share of the budget that is used.
         """
         self._curves.write(measures, state)
+        # An iteration may end before any episode does.
+        self._metrics |= {name: measures[name] for name in METRICS if name in measures}
         self._tell_of_runners(measures)
         left = state.seconds * (1 / progress - 1) if progress < 1 else 0.0
         self._show(
@@ -200,6 +214,15 @@ class RunLog:
             f"J {_number(state.J)}  best J {_number(state.best)}  left {_duration(left)}",
             state.seconds,
         )
+
+    def write_outcome(self, settings: Mapping[str, Any]) -> None:
+        """For TensorBoard's page HPARAMS: the run's settings, and its last metrics as `final/J`.
+
+        Args:
+            settings: groups of the configuration, in plain containers.
+        """
+        outcome = {f"final/{name}": value for name, value in self._metrics.items()}
+        self._curves.write_values(flattened(settings), outcome)
 
     def _tell_of_runners(self, measures: dict[str, float]) -> None:
         """A line of its own when runners were lost or came back."""

@@ -193,23 +193,13 @@ class NumaNode:
 
     def status_at(self, time: float) -> NodeStatus:
         """Use of the node at a time: recorded before its clock, projected from there on."""
-        active = [run for run in self._runs() if run.start <= time < run.completion]
-        share = self._share(active)
-        speed = sum(container_speed(run.ratio, share, run.parallelism) for run in active)
-        parallelism = sum(run.parallelism for run in active)
-        used = sum(run.memory for run in active)
-        return NodeStatus(
-            cpu=speed / self.computing_capacity,
-            memory=used / self.memory,
-            load=parallelism / self.cpu,
-            total_parallelism=parallelism,
-            free_memory=self.memory - used,
-        )
+        return self._status(self._runs(), time)
 
     def utilisation_records(self) -> list[UtilisationRecord]:
         """The node's use over time, from 0 to its last projected completion."""
-        times = {0.0} | {time for run in self._runs() for time in (run.start, run.completion)}
-        return [UtilisationRecord(time, self.status_at(time)) for time in sorted(times)]
+        runs = self._runs()
+        times = {0.0} | {time for run in runs for time in (run.start, run.completion)}
+        return [UtilisationRecord(time, self._status(runs, time)) for time in sorted(times)]
 
     def speed_records(self, wf_id: int, fn_id: int) -> list[SpeedRecord]:
         """A container's speed over time; the last record, of speed 0, is its end."""
@@ -232,6 +222,20 @@ class NumaNode:
             if record.timestamp < time:
                 done += int(record.speed * (min(time, following.timestamp) - record.timestamp))
         return done
+
+    def _status(self, runs: list[_Run], time: float) -> NodeStatus:
+        active = [run for run in runs if run.start <= time < run.completion]
+        share = self._share(active)
+        speed = sum(container_speed(run.ratio, share, run.parallelism) for run in active)
+        parallelism = sum(run.parallelism for run in active)
+        used = sum(run.memory for run in active)
+        return NodeStatus(
+            cpu=speed / self.computing_capacity,
+            memory=used / self.memory,
+            load=parallelism / self.cpu,
+            total_parallelism=parallelism,
+            free_memory=self.memory - used,
+        )
 
     def _share(self, active: list[_Run]) -> int:
         parallelism = sum(run.parallelism for run in active)

@@ -125,6 +125,27 @@ def activate(scratch, active, entry):
 
 
 @compiled
+def play_until(scratch, count, clock, cpu, core_speed, time):
+    """Plays a node forward from its clock to `time`, before which none of the entries completes."""
+    now = clock
+    while now < time:
+        parallelism = 0
+        event = time
+        for i in range(count):
+            if scratch[i].start <= now:
+                parallelism += scratch[i].parallelism
+            else:
+                event = min(event, scratch[i].start)
+        share = speed_share(parallelism, cpu, core_speed)
+        for i in range(count):
+            if scratch[i].start <= now:
+                speed = container_speed(scratch[i].ratio, share, scratch[i].parallelism)
+                done = int(speed * (event - now))
+                scratch[i].remaining = max(0, scratch[i].remaining - done)
+        now = event
+
+
+@compiled
 def project(state, node, full):
     """Brings the next completion of a node up to date; with `full`, all completion times too."""
     nodes = state.nodes
@@ -229,6 +250,46 @@ def node_on_container_creation(state, node, index):
 
 
 @compiled
+def leave(state, node, previous, index, time):
+    """Takes a container, which comes after `previous`, off the running list at `time`."""
+    nodes, containers = state.nodes, state.containers
+    following = containers[index].next
+    if previous == NONE:
+        nodes[node].first_running = following
+    else:
+        containers[previous].next = following
+    if following == NONE:
+        nodes[node].last_running = previous
+    nodes[node].clock = time
+    nodes[node].forecast = 0
+    nodes[node].running_count -= 1
+    nodes[node].allocated_memory -= containers[index].memory_alloc
+    nodes[node].parallelism -= containers[index].parallelism
+
+
+@compiled
+def node_on_container_removal(state, node, removed, time):
+    """Takes a container out of the projection at `time`, before the next completion.
+
+    Its record keeps the work left; it still belongs to the caller. Waiting containers stay where
+    they are.
+    """
+    nodes, containers, scratch = state.nodes, state.containers, state.scratch
+    count = gather(state, node)
+    cpu, core_speed = nodes[node].cpu, nodes[node].single_core_speed
+    play_until(scratch, count, nodes[node].clock, cpu, core_speed, time)
+    previous = NONE
+    for i in range(count):
+        containers[scratch[i].container].remaining_computation = scratch[i].remaining
+        if scratch[i].container == removed and i > 0:
+            previous = scratch[i - 1].container
+    leave(state, node, previous, removed, time)
+    nodes[node].projected = 0
+    project(state, node, False)
+    update_tree(state, node)
+
+
+@compiled
 def node_on_container_completion(state, node):
     """Completes the container that ends first, starts waiting ones that fit (rules 6 and 8).
 
@@ -238,28 +299,19 @@ def node_on_container_completion(state, node):
     nodes, containers = state.nodes, state.containers
     done = nodes[node].next_container
     time = nodes[node].next_completion
-    previous = NONE
+    previous = before_done = NONE
     index = nodes[node].first_running
     while index != NONE:
         following = containers[index].next
         if index == done:
-            if previous == NONE:
-                nodes[node].first_running = following
-            else:
-                containers[previous].next = following
-            if following == NONE:
-                nodes[node].last_running = previous
+            before_done = previous
         else:
             containers[index].remaining_computation = containers[index].remaining_at_next
             previous = index
         index = following
+    leave(state, node, before_done, done, time)
     containers[done].completion_time = time
     containers[done].remaining_computation = 0
-    nodes[node].clock = time
-    nodes[node].forecast = 0
-    nodes[node].running_count -= 1
-    nodes[node].allocated_memory -= containers[done].memory_alloc
-    nodes[node].parallelism -= containers[done].parallelism
     while nodes[node].first_waiting != NONE:
         head = nodes[node].first_waiting
         start = max(time, containers[head].creation_time)

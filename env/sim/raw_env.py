@@ -89,13 +89,32 @@ def chain_after(state, function):
 
 
 @compiled
+def fill_container(state, index, function, memory_alloc, remaining, transfer, creation):
+    """Makes an unused container record that of a submitted function."""
+    containers, functions = state.containers, state.functions
+    containers[index].wf_id = functions[function].wf_id
+    containers[index].fn_id = functions[function].fn_id
+    containers[index].function = function
+    containers[index].slot = function // state.cluster[0].functions_per_slot
+    containers[index].chain_after = chain_after(state, function)
+    containers[index].memory_req = functions[function].memory_req
+    containers[index].memory_alloc = memory_alloc
+    containers[index].computation = functions[function].computation
+    containers[index].remaining_computation = remaining
+    containers[index].parallelism = functions[function].parallelism
+    containers[index].submission_time = functions[function].submission_time
+    containers[index].data_transfer_time = transfer
+    containers[index].creation_time = creation
+
+
+@compiled
 def place(state, node, memory_alloc):
     """Places the function at the head of the queue on a node with `memory_alloc` MB.
 
     Returns:
         0 or a negative error code.
     """
-    log, containers, functions = state.log, state.containers, state.functions
+    log, functions = state.log, state.functions
     index = take_container(state)
     if index == NONE:
         return NO_CONTAINER_SLOT
@@ -110,19 +129,15 @@ def place(state, node, memory_alloc):
     log[0].cold_start_time = startup_at(state, server, time)
     log[0].data_transfer_time = transfer_seconds(state, function, node)
     log[0].creation_time = max(state.nodes[node].clock, time) + log[0].data_transfer_time
-    containers[index].wf_id = functions[function].wf_id
-    containers[index].fn_id = functions[function].fn_id
-    containers[index].function = function
-    containers[index].slot = function // state.cluster[0].functions_per_slot
-    containers[index].chain_after = chain_after(state, function)
-    containers[index].memory_req = functions[function].memory_req
-    containers[index].memory_alloc = memory_alloc
-    containers[index].computation = functions[function].computation
-    containers[index].remaining_computation = functions[function].computation
-    containers[index].parallelism = functions[function].parallelism
-    containers[index].submission_time = time
-    containers[index].data_transfer_time = log[0].data_transfer_time
-    containers[index].creation_time = log[0].creation_time
+    fill_container(
+        state,
+        index,
+        function,
+        memory_alloc,
+        functions[function].computation,
+        log[0].data_transfer_time,
+        log[0].creation_time,
+    )
     run_function(state, function, node, memory_alloc, log[0].creation_time)
     server_on_container_creation(state, node, index, time)
     state.cluster[0].decisions += 1

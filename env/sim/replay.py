@@ -22,8 +22,8 @@ from env.sim.raw_env import RawEnv
 TOLERANCE = 1e-9
 
 
-def replayed(episode: EpisodeFile) -> Results:
-    """Runs the actions of `episode` and returns what came of them.
+def played(episode: EpisodeFile) -> RawEnv:
+    """Runs the actions of `episode`; the simulator at the end, every step in its `logs`.
 
     Raises:
         InputError: the simulator cannot run it, or asks for another function than the file places.
@@ -44,7 +44,16 @@ def replayed(episode: EpisodeFile) -> Results:
             action.numa_node_index,
             action.memory_allocated_mb,
         )
-    return results_of(env)
+    return env
+
+
+def replayed(episode: EpisodeFile) -> Results:
+    """Runs the actions of `episode` and returns what came of them.
+
+    Raises:
+        InputError: as for `played`.
+    """
+    return results_of(played(episode))
 
 
 def differences(computed: Results, expected: Results) -> list[str]:

@@ -58,6 +58,8 @@ def renew_lease_at(state, server, node, time):
     """Extends the lease to the last projected completion after a change on `node` (rule 9)."""
     servers = state.servers
     end = servers[server].expiration_time
+    if end == np.inf:
+        return
     # The lease covers all other nodes already; a safe bound often spares the projection.
     if completion_bound(state, node) <= end:
         return

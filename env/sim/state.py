@@ -265,16 +265,20 @@ def catalogue(
     return heads, functions, predecessors, successors
 
 
-def upward_ranks(template: WorkflowTemplate, times: np.ndarray) -> np.ndarray:
-    """Longest sum of `times` from each function to a sink, itself included (HEFT without transfer).
+def upward_ranks(
+    template: WorkflowTemplate, times: np.ndarray, transfers: np.ndarray | float = 0.0
+) -> np.ndarray:
+    """Longest sum of times and transfers from each function to a sink, itself included (HEFT).
 
     Args:
         template: the DAG.
         times: (F,) seconds.
+        transfers: (E,) seconds of its edges, or the same for all.
     """
     ranks = times.astype(np.float64)
+    seconds = np.broadcast_to(transfers, len(template.edges))
     for fn_id in reversed(template.topological_order()):
-        targets = template.edges[template.edges[:, 0] == fn_id, 1]
-        if len(targets):
-            ranks[fn_id] = times[fn_id] + ranks[targets].max()
+        edges = np.flatnonzero(template.edges[:, 0] == fn_id)
+        if len(edges):
+            ranks[fn_id] = times[fn_id] + (seconds[edges] + ranks[template.edges[edges, 1]]).max()
     return ranks

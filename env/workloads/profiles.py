@@ -50,7 +50,10 @@ class ProfileRules(Strict):
     Attributes:
         min_duration: seconds, shorter executions are raised to it.
         min_memory: MB, smaller containers are raised to it.
+        max_memory: MB, larger containers are cut to it.
         missing_memory: MB, drawn where no memory was measured.
+        memory_factor: [low, high], a container's memory over what its functions were measured to
+            use, log-uniform.
         runtime_shares: weights, a function's runtime is drawn by.
         cold_start_factor: [low, high], what a function's cold start is to that of a hello-world in
             its runtime, log-uniform.
@@ -58,15 +61,22 @@ class ProfileRules(Strict):
 
     min_duration: float = Field(gt=0, le=1e6)
     min_memory: Megabytes
+    max_memory: Megabytes
     missing_memory: LogNormal
+    memory_factor: tuple[Factor, Factor]
     runtime_shares: dict[Runtime, Annotated[float, Field(ge=0, le=1e9)]]
     cold_start_factor: tuple[Factor, Factor]
 
     @model_validator(mode="after")
     def _usable(self) -> Self:
-        low, high = self.cold_start_factor
-        if low > high:
-            raise ValueError(f"cold_start_factor is [{low}, {high}], [low, high] is needed")
+        for name in ("memory_factor", "cold_start_factor"):
+            low, high = getattr(self, name)
+            if low > high:
+                raise ValueError(f"{name} is [{low}, {high}], [low, high] is needed")
+        if self.min_memory > self.max_memory:
+            raise ValueError(
+                f"min_memory is {self.min_memory}, allowed: at most max_memory, {self.max_memory}"
+            )
         if not sum(self.runtime_shares.values()) > 0:
             raise ValueError("runtime_shares are all 0, one above 0 is needed")
         return self
@@ -78,7 +88,8 @@ def annotate_functions(
     """Fills in what the trace leaves open.
 
     - Execution E(j): the mean of the durations that requests of j are given.
-    - Memory R(j): as recorded, else drawn; rounded up to whole MB, at least `min_memory`.
+    - Memory R(j): as recorded, else drawn, times a factor drawn from `memory_factor`; rounded up to
+      whole MB, at least `min_memory` and at most `max_memory`.
     - Cold start D(j): a runtime drawn by `runtime_shares`, the median of a hello-world in it at the
       measured memory size nearest to R(j) (see cold_start.csv), times a factor drawn from
       `cold_start_factor`.
@@ -107,12 +118,15 @@ def annotate_functions(
         drawn = rules.missing_memory.draw(rng)
         runtime = RUNTIMES[rng.choice(len(RUNTIMES), p=shares / shares.sum())]
         factor = math.exp(rng.uniform(*np.log(rules.cold_start_factor)))
+        given_over_used = math.exp(rng.uniform(*np.log(rules.memory_factor)))
         if math.isnan(measured):
             counts["memory drawn"] += 1
-        amount = drawn if math.isnan(measured) else measured
+        amount = given_over_used * (drawn if math.isnan(measured) else measured)
         if amount < rules.min_memory:
             counts["memory raised to min_memory"] += 1
-        memory[j] = math.ceil(max(amount, rules.min_memory))
+        if amount > rules.max_memory:
+            counts["memory cut to max_memory"] += 1
+        memory[j] = math.ceil(min(max(amount, rules.min_memory), rules.max_memory))
         cold_start[j] = factor * hello_world_cold_start(runtime, float(memory[j]))
     profiles = FunctionProfiles(
         names=recording.names,

@@ -107,8 +107,20 @@ def sample_trace(config: TraceConfig) -> TraceSample:
     Raises:
         InputError: the trace cannot be used, or the window is not in it.
     """
+    return sample_recording(config.source.read(config.annotation.min_duration), config)
+
+
+def sample_recording(recording: Recording, config: TraceConfig) -> TraceSample:
+    """`sample_trace` of a trace that is read already: for several samples of the same one.
+
+    Args:
+        recording: what `config.source` gives.
+        config: the group `trace`.
+
+    Raises:
+        InputError: the window is not in the trace.
+    """
     sampling, seed = config.sampling, config.seed
-    recording = config.source.read(config.annotation.min_duration)
     everything = recording.invocations
     sampling.check_window(recording.source, everything.minutes)
     chosen = choose_functions(

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from agents import baseline
-from agents.baseline import make_baselines
+from agents.baseline import known_baselines, make_baselines, make_queueing
+from env.keep_alive import Lru
 from env.sim.errors import InputError
 
 PLACED = "order: {name: submission}\nmemory: {name: required}\nplacement: "
@@ -39,3 +40,39 @@ def test_a_bad_file_gets_one_line(
     assert told.startswith(f"conf/baseline/{name}.yaml: ")
     assert says in told
     assert "\n" not in told
+
+
+def test_every_dispatch_rule_of_the_configuration_is_named_after_its_order() -> None:
+    names = known_baselines(queued=True)
+    assert names == sorted(
+        ["critical_path", "fcfs", "funcsched", "heft", "rr", "sjf", "srf", "srtf"]
+    )
+    for name in names:
+        assert make_queueing(name, Lru()).order.name == name  # type: ignore[attr-defined]
+
+
+QUEUED = "order: {name: fcfs}\nplacement: {name: best_fit}\nmemory: {name: required}\n"
+
+
+@pytest.mark.parametrize(
+    ("found", "given", "says"),
+    [
+        ("fcfs", "submission", "order.name: 'submission' is not one of a central queue"),
+        ("best_fit", "cheapest", "'cheapest', allowed: first_fit, best_fit, worst_fit"),
+        ("{name: required}", "{name: stingy, ratio: 0.5}", "'stingy', allowed: required"),
+    ],
+)
+def test_parts_that_a_queue_does_not_know_are_refused(
+    found: str, given: str, says: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(QUEUED)
+    assert make_queueing(str(file), Lru()).placement == "best_fit"
+    file.write_text(QUEUED.replace(found, given))
+    with pytest.raises(InputError, match=says):
+        make_queueing(str(file), Lru())
+
+
+def test_a_dispatch_rule_places_nothing_at_once() -> None:
+    with pytest.raises(InputError, match="'fcfs' has the order 'fcfs' of a central queue"):
+        make_baselines(["fcfs"])

@@ -7,8 +7,9 @@ import pytest
 
 from agents.baseline import make_baselines
 from agents.scheduler import play
+from env.metrics import episode_metrics
 from env.observation import ScoreWeights
-from env.reward import Objective, episode_metrics
+from env.reward import Objective
 from env.rollout import Buffers, play_greedy, play_greedy_episode, rollout_outcomes
 from env.sim.errors import InputError
 from env.sim.raw_env import RawEnv

@@ -34,6 +34,7 @@ CLONING = {
     "epochs": 1,
     "batch_size": 256,
     "learning_rate": 1e-3,
+    "temperature": 1.0,
 }
 PPO_SETTINGS = {
     "name": "ppo",

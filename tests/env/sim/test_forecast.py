@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from env.reward import Objective, cheapest_cost, episode_metrics, potential
+from env.metrics import episode_metrics
+from env.reward import Objective, cheapest_cost, potential
 from env.sim.cluster import ClusterConfig, ServerType
 from env.sim.container import Container
 from env.sim.forecast import forecast_node, forecast_placements, update_finish_bounds

@@ -17,7 +17,9 @@ SEED, KEY = 5, 2
 RULES = ProfileRules(
     min_duration=0.001,
     min_memory=128,
+    max_memory=2048,
     missing_memory=LogNormal(median=150, sigma=0.3),
+    memory_factor=(1, 1),
     runtime_shares={"python": 3, "java": 1},
     cold_start_factor=(1, 1),
 )
@@ -41,6 +43,16 @@ def test_measured_memory_is_rounded_up_and_raised_to_the_smallest_container() ->
     made, counts = annotate_functions(recording([300.2, 64.0, 128.0]), RULES, SEED, KEY)
     assert made.memory.tolist() == [301, 128, 128]
     assert counts == {"memory raised to min_memory": 1}
+
+
+def test_reserved_memory_is_a_drawn_multiple_of_the_measured_one() -> None:
+    rules = RULES.model_copy(update={"memory_factor": (2, 32)})
+    made, counts = annotate_functions(recording([100.0] * 400), rules, SEED, KEY)
+    # Log-uniform in 200 to 3200, median 800; log(3200 / 2048) / log(16) = 16% are cut.
+    assert made.memory.min() >= 200 and made.memory.max() == 2048
+    assert np.median(made.memory) == pytest.approx(800, rel=0.2)
+    assert counts == {"memory cut to max_memory": (made.memory == 2048).sum()}
+    assert (made.memory == 2048).mean() == pytest.approx(0.16, abs=0.06)
 
 
 def test_missing_memory_is_drawn() -> None:

@@ -1,0 +1,26 @@
+"""Order `critical_path`: the longest path through the function first."""
+
+from typing import Literal
+
+import numpy as np
+
+from env.schema import Strict
+from env.sim.central_queue import BY_RANK
+from env.sim.controller import DeclaredFunctions
+
+
+class CriticalPath(Strict):
+    """The largest upward + downward rank first: functions on the critical path of their workflow.
+
+    Topcuoglu et al., IEEE TPDS 13(3), 2002: the priority of CPOP.
+    """
+
+    name: Literal["critical_path"] = "critical_path"
+
+    def write(self, options: np.void) -> None:
+        """Fills in the options of the engine."""
+        options["order"] = BY_RANK
+
+    def rank(self, functions: DeclaredFunctions) -> np.ndarray:
+        """(D,) see `Order` in env/sim/controller.py."""
+        return -(functions.upward_rank + functions.downward_rank)

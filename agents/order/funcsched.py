@@ -1,0 +1,33 @@
+"""Order `funcsched`: time and memory together, cold starts counted."""
+
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from env.schema import Strict
+from env.sim.central_queue import FUNCSCHED
+from env.sim.controller import DeclaredFunctions
+
+
+class FuncSched(Strict):
+    """The smallest (E + D * [W = 0]) * R first; who waits too long goes before all others.
+
+    Jin et al., "Exploiting Temporal-Spatial Characteristics for Function Scheduling in Serverless
+    Computing", Journal of Computer Research and Development 60(9), 2023, section 3.3.
+
+    Attributes:
+        starve_threshold: seconds of waiting from which on the oldest goes first.
+    """
+
+    name: Literal["funcsched"] = "funcsched"
+    starve_threshold: Annotated[float, Field(ge=0, le=1e9)]
+
+    def write(self, options: np.void) -> None:
+        """Fills in the options of the engine."""
+        options["order"] = FUNCSCHED
+        options["starve_threshold"] = self.starve_threshold
+
+    def rank(self, functions: DeclaredFunctions) -> np.ndarray:
+        """(D,) see `Order` in env/sim/controller.py."""
+        return np.zeros(len(functions.execution))

@@ -1,0 +1,32 @@
+"""Order `rr`: round robin."""
+
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from env.schema import Strict
+from env.sim.central_queue import BY_RANK
+from env.sim.controller import DeclaredFunctions
+
+
+class RoundRobin(Strict):
+    """Every function runs for at most a time slice while others wait, then joins the queue again.
+
+    A slice is execution alone, without the cold start before it.
+
+    Attributes:
+        time_slice: seconds.
+    """
+
+    name: Literal["rr"] = "rr"
+    time_slice: Annotated[float, Field(gt=0, le=1e6)]
+
+    def write(self, options: np.void) -> None:
+        """Fills in the options of the engine."""
+        options["order"] = BY_RANK
+        options["time_slice"] = self.time_slice
+
+    def rank(self, functions: DeclaredFunctions) -> np.ndarray:
+        """(D,) see `Order` in env/sim/controller.py."""
+        return np.zeros(len(functions.execution))

@@ -1,0 +1,34 @@
+"""Order `srtf`: shortest remaining time first."""
+
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from env.schema import Strict
+from env.sim.central_queue import SHORTEST_REMAINING
+from env.sim.controller import DeclaredFunctions
+
+
+class Srtf(Strict):
+    """The smallest E - seconds executed so far first, also before one that runs.
+
+    A running function is compared with the first that waits each time it has executed for
+    `check_interval`, and gives way to one with less left. A request that runs for longer than E has
+    nothing left.
+
+    Attributes:
+        check_interval: seconds.
+    """
+
+    name: Literal["srtf"] = "srtf"
+    check_interval: Annotated[float, Field(gt=0, le=1e6)]
+
+    def write(self, options: np.void) -> None:
+        """Fills in the options of the engine."""
+        options["order"] = SHORTEST_REMAINING
+        options["time_slice"] = self.check_interval
+
+    def rank(self, functions: DeclaredFunctions) -> np.ndarray:
+        """(D,) see `Order` in env/sim/controller.py."""
+        return functions.execution

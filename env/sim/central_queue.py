@@ -1,0 +1,191 @@
+"""The central queue: functions that wait for a container, in the order of a dispatch rule.
+
+Requests of one declared function stand together, first come first served, and compete through
+their first: a change of W or of a rank costs the logarithm of the number of functions.
+"""
+
+from typing import Final
+
+from env.sim.jit import compiled
+from env.sim.records import NONE, SUBMITTED
+
+# How the priority of a declared function comes about.
+BY_RANK: Final = 0  # fixed: `rank`
+SHORTEST_REMAINING: Final = 1
+FUNCSCHED: Final = 2
+CHOSEN: Final = 3  # the caller chooses
+
+
+@compiled
+def reset_queue(state, controller):
+    """Nobody waits."""
+    queue, waiting = controller.queue, controller.waiting
+    queue[0].waiting = 0
+    queue[0].due = 0
+    queue[0].chosen = NONE
+    queue[0].next_number = 0
+    for declared in range(len(waiting)):
+        waiting[declared].first = waiting[declared].last = NONE
+        waiting[declared].count = 0
+    for tree in (controller.by_priority, controller.by_age):
+        leaves = len(tree) // 2
+        for leaf in range(leaves):
+            tree[leaves + leaf] = leaf if leaf < len(waiting) else NONE
+        for match in range(leaves - 1, 0, -1):
+            tree[match] = tree[2 * match]
+
+
+@compiled
+def priority(controller, declared):
+    """What the order compares, of the first waiting request of a declared function."""
+    order = controller.options[0].order
+    waiting, images = controller.waiting, controller.images
+    if order == SHORTEST_REMAINING:
+        served = controller.requests[waiting[declared].first].execution_time
+        return max(0.0, waiting[declared].execution - served)
+    if order == FUNCSCHED:
+        image = waiting[declared].image
+        seconds = waiting[declared].execution
+        if images[image].warm == 0:
+            seconds += images[image].cold_start
+        return seconds * images[image].memory
+    return waiting[declared].rank
+
+
+@compiled
+def goes_first(waiting, a, b, by_age):
+    """Whether declared function `a` goes before `b`; of equal priority, who joined first."""
+    if b == NONE or waiting[b].count == 0:
+        return True
+    if a == NONE or waiting[a].count == 0:
+        return False
+    if not by_age and waiting[a].priority != waiting[b].priority:
+        return waiting[a].priority < waiting[b].priority
+    return waiting[a].number < waiting[b].number
+
+
+@compiled
+def play_matches(tree, waiting, declared, by_age):
+    """Plays the matches of a declared function whose first request or priority has changed."""
+    match = (len(tree) // 2 + declared) // 2
+    while match >= 1:
+        left, right = tree[2 * match], tree[2 * match + 1]
+        tree[match] = left if goes_first(waiting, left, right, by_age) else right
+        match //= 2
+
+
+@compiled
+def update_priority(controller, declared):
+    """Brings a declared function to its place among all that wait."""
+    waiting = controller.waiting
+    if waiting[declared].count > 0:
+        waiting[declared].priority = priority(controller, declared)
+    play_matches(controller.by_priority, waiting, declared, False)
+
+
+@compiled
+def update_first(controller, declared):
+    """The first waiting request of a declared function has changed."""
+    waiting = controller.waiting
+    if waiting[declared].count > 0:
+        waiting[declared].number = controller.requests[waiting[declared].first].number
+    update_priority(controller, declared)
+    if controller.options[0].order == FUNCSCHED:
+        play_matches(controller.by_age, waiting, declared, True)
+
+
+@compiled
+def update_image(controller, image):
+    """W of an image has changed: only `funcsched` looks at it."""
+    if controller.options[0].order == FUNCSCHED:
+        declared = controller.images[image].first_declared
+        while declared != NONE:
+            if controller.waiting[declared].count > 0:
+                update_priority(controller, declared)
+            declared = controller.waiting[declared].next_of_image
+
+
+@compiled
+def stands_behind(controller, index, other):
+    """Whether a request of the same declared function comes after one that waits.
+
+    Those that have run before have less left to do.
+    """
+    if controller.options[0].order != SHORTEST_REMAINING:
+        return True
+    requests = controller.requests
+    execution = controller.waiting[requests[index].declared].execution
+    own = max(0.0, execution - requests[index].execution_time)
+    return own >= max(0.0, execution - requests[other].execution_time)
+
+
+@compiled
+def join_queue(state, controller, index, time):
+    """A submitted or preempted function starts to wait."""
+    queue, waiting, requests = controller.queue, controller.waiting, controller.requests
+    declared = requests[index].declared
+    requests[index].number = queue[0].next_number
+    requests[index].joined_time = time
+    queue[0].next_number += 1
+    queue[0].waiting += 1
+    queue[0].due = 1
+    state.functions[index].state = SUBMITTED
+    previous, following = waiting[declared].last, NONE
+    if previous != NONE and not stands_behind(controller, index, previous):
+        previous, following = NONE, waiting[declared].first
+        while stands_behind(controller, index, following):
+            previous, following = following, requests[following].next
+    requests[index].next = following
+    if previous == NONE:
+        waiting[declared].first = index
+    else:
+        requests[previous].next = index
+    if following == NONE:
+        waiting[declared].last = index
+    waiting[declared].count += 1
+    if previous == NONE:
+        update_first(controller, declared)
+
+
+@compiled
+def starving(state, controller, index):
+    """Whether a request has waited so long that it goes before all others."""
+    submission = state.functions[index].submission_time
+    return state.cluster[0].time >= submission + controller.options[0].starve_threshold
+
+
+@compiled
+def oldest(controller):
+    """The declared function whose first request joined first, NONE if nobody waits."""
+    return controller.by_age[1] if controller.queue[0].waiting > 0 else NONE
+
+
+@compiled
+def first_in_order(state, controller):
+    """The declared function whose first request goes next, NONE if nobody waits."""
+    if controller.queue[0].waiting == 0:
+        return NONE
+    order = controller.options[0].order
+    if order == CHOSEN:
+        return controller.queue[0].chosen
+    if order == FUNCSCHED:
+        declared = oldest(controller)
+        if starving(state, controller, controller.waiting[declared].first):
+            return declared
+    return controller.by_priority[1]
+
+
+@compiled
+def leave_queue(controller, declared):
+    """Takes the first request of a declared function out of the queue."""
+    waiting = controller.waiting
+    index = waiting[declared].first
+    waiting[declared].first = controller.requests[index].next
+    if waiting[declared].first == NONE:
+        waiting[declared].last = NONE
+    waiting[declared].count -= 1
+    controller.queue[0].waiting -= 1
+    if controller.queue[0].chosen == declared:
+        controller.queue[0].chosen = NONE
+    update_first(controller, declared)
+    return index

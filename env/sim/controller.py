@@ -1,0 +1,275 @@
+"""Builds a `Controller`: options of queued dispatch, and what is known of functions and images."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, get_args
+
+import numpy as np
+
+from env.sim import records
+from env.sim.cluster import ClusterConfig
+from env.sim.errors import InputError
+from env.sim.records import INF, NONE, Controller, State
+from env.sim.state import upward_ranks
+from env.sim.workflow import WorkflowTemplate
+
+Placement = Literal["first_fit", "best_fit", "worst_fit"]
+SLOTS = ("workflows", "functions", "queue", "completed", "slot_of", "scratch")
+"""Arrays with an entry for each slot of a trace, whose workflows have one function."""
+
+RUNS = 1 << 14
+"""Runs that the log of an endless trace holds before they are taken."""
+
+
+@dataclass(frozen=True)
+class DeclaredFunctions:
+    """What is known of D declared functions before they run: means and declarations, no draws.
+
+    Attributes:
+        execution: (D,) E, seconds at full speed.
+        cold_start: (D,) D of its image, seconds.
+        memory: (D,) R of its image, MB.
+        upward_rank: (D,) seconds from its start to the end of its workflow along the longest path
+            of executions and mean transfers (Topcuoglu et al., IEEE TPDS 13(3), 2002, equation 8).
+        downward_rank: (D,) the same from the start of its workflow to its start (equation 10).
+    """
+
+    execution: np.ndarray
+    cold_start: np.ndarray
+    memory: np.ndarray
+    upward_rank: np.ndarray
+    downward_rank: np.ndarray
+
+
+class Order(Protocol):
+    """Which waiting function goes next; `agents/order` has them."""
+
+    def write(self, options: np.void) -> None:
+        """Fills in `order` and, where they differ from the default, the fields that go with it."""
+
+    def rank(self, functions: DeclaredFunctions) -> np.ndarray:
+        """(D,) the smallest goes first; of no matter for an order that changes with time."""
+
+
+class KeepAlive(Protocol):
+    """How long containers stay warm; `env/keep_alive.py` has the policies."""
+
+    @property
+    def history(self) -> tuple[int, int]:
+        """Bins of the histogram of idle times, and last idle times remembered, of each image."""
+
+    def write(self, options: np.void) -> None:
+        """Fills in `keep_alive` and the fields that go with it."""
+
+
+@dataclass(frozen=True)
+class Queueing:
+    """How the controller works.
+
+    Attributes:
+        order: which waiting function goes next.
+        keep_alive: how long containers stay warm.
+        placement: which of several equally suited nodes; as the placement rules of these names,
+            memory being what running containers leave.
+
+    Raises:
+        InputError: `placement` is unknown.
+    """
+
+    order: Order
+    keep_alive: KeepAlive
+    placement: Placement = "worst_fit"
+
+    def __post_init__(self) -> None:
+        if self.placement not in get_args(Placement):
+            raise InputError(
+                f"queueing: placement is '{self.placement}', "
+                f"allowed: {', '.join(get_args(Placement))}"
+            )
+
+    def options(self) -> np.ndarray:
+        """OPTIONS (1,)."""
+        options = np.zeros(1, records.OPTIONS)
+        options["placement"] = get_args(Placement).index(self.placement)
+        options["time_slice"] = options["starve_threshold"] = INF
+        self.order.write(options[0])
+        self.keep_alive.write(options[0])
+        return options
+
+
+@dataclass(frozen=True, eq=False)
+class Images:
+    """What containers are started from.
+
+    Attributes:
+        cold_start: float64 (J,), D: seconds to start a container of the image.
+        of: of each template int (F,), the images of its functions.
+    """
+
+    cold_start: np.ndarray
+    of: Mapping[WorkflowTemplate, np.ndarray]
+
+    @classmethod
+    def by_name(
+        cls, templates: Sequence[WorkflowTemplate], cold_start: Mapping[str, float] | float
+    ) -> Images:
+        """One image for all functions of a name, as workflows that call a function many times.
+
+        Args:
+            templates: all with function names.
+            cold_start: seconds, by function name or the same for all.
+
+        Raises:
+            InputError: a template without function names, or a name without a cold start.
+        """
+        index: dict[str, int] = {}
+        of = {}
+        for template in templates:
+            if not template.function_names:
+                raise InputError(f"workflow '{template.name}': no function_names, images need them")
+            names = template.function_names
+            of[template] = np.array([index.setdefault(name, len(index)) for name in names])
+        if isinstance(cold_start, Mapping):
+            for name in index:
+                if name not in cold_start:
+                    raise InputError(f"images: no cold start is given for function '{name}'")
+            return cls(np.array([cold_start[name] for name in index], np.float64), of)
+        return cls(np.full(len(index), float(cold_start)), of)
+
+
+def new_controller(
+    state: State,
+    templates: Sequence[WorkflowTemplate],
+    images: Images,
+    queueing: Queueing,
+    config: ClusterConfig,
+) -> Controller:
+    """The controller of a state, not yet reset.
+
+    Args:
+        state: of the episode; it also needs `with_timers`.
+        templates: the distinct ones, in the order of the state.
+        images: of all their functions.
+        queueing: options.
+        config: the hardware.
+    """
+    declared, nodes = len(state.template_functions), len(state.nodes)
+    image_of = np.concatenate([images.of[template] for template in templates])
+    memory = np.zeros(len(images.cold_start), np.int64)
+    np.maximum.at(memory, image_of, state.template_functions["memory_req"])
+    bins, remembered = queueing.keep_alive.history
+    leaves = 1 << max(1, int(np.ceil(np.log2(declared))))
+    idle = int((state.nodes["memory"] // memory[memory > 0].min()).sum())
+    controller = Controller(
+        options=queueing.options(),
+        queue=np.zeros(1, records.QUEUE),
+        waiting=np.zeros(declared, records.WAITING),
+        by_priority=np.zeros(2 * leaves, np.int64),
+        by_age=np.zeros(2 * leaves, np.int64),
+        requests=np.zeros(len(state.functions), records.REQUEST),
+        images=np.zeros(len(memory), records.IMAGE),
+        newest=np.zeros(nodes * len(memory), np.int64),
+        idle=np.zeros(idle, records.IDLE),
+        caches=np.zeros(nodes, records.CACHE),
+        histograms=np.zeros((len(memory), bins), np.int64),
+        idle_times=np.zeros((len(memory), remembered), np.float64),
+        draws=np.zeros(0, np.int64),
+        runs=np.zeros(RUNS, records.RUN),
+    )
+    controller.queue["first_number"] = NONE
+    controller.images["cold_start"] = images.cold_start
+    controller.images["memory"] = memory
+    controller.images["first_declared"] = NONE
+    known = declared_functions(state, templates, image_of, controller.images, config)
+    controller.waiting["image"] = image_of
+    controller.waiting["execution"] = known.execution
+    controller.waiting["rank"] = queueing.order.rank(known)
+    for index in reversed(range(declared)):
+        image = image_of[index]
+        controller.waiting[index]["next_of_image"] = controller.images[image]["first_declared"]
+        controller.images[image]["first_declared"] = index
+    return controller
+
+
+def with_timers(state: State, controller: Controller) -> State:
+    """The state with room for twice as many timers as can be up to date at once."""
+    live = 2 + len(controller.requests) + len(controller.idle) + len(controller.images)
+    timers = np.zeros(2 * live, records.EVENT)
+    timers[: len(state.timers)] = state.timers
+    return state._replace(timers=timers)
+
+
+def with_slots(state: State, controller: Controller, slots: int) -> tuple[State, Controller]:
+    """The state of a trace in the midst of its episode, with more slots for active requests."""
+    known = len(state.workflows)
+
+    def larger(array: np.ndarray, size: int) -> np.ndarray:
+        copy = np.zeros(size, array.dtype)
+        copy[: len(array)] = array
+        return copy
+
+    # The ring of free slots is laid out from its beginning, the new ones behind it.
+    ring = np.roll(state.free_slots, -int(state.cluster[0]["first_free_slot"]))
+    free = ring[: int(state.cluster[0]["free_slots"])]
+    state = state._replace(
+        **{name: larger(getattr(state, name), slots) for name in SLOTS},
+        containers=larger(state.containers, slots + 1),
+        free_slots=larger(np.concatenate([free, np.arange(known, slots)]), slots),
+    )
+    state.cluster["first_free_slot"] = 0
+    state.cluster["free_slots"] += slots - known
+    state.workflows["wf_id"][known:] = NONE
+    state.functions["node"][known:] = NONE
+    controller = controller._replace(requests=larger(controller.requests, slots))
+    controller.requests["run"][known:] = NONE
+    return with_timers(state, controller), controller
+
+
+def declared_functions(
+    state: State,
+    templates: Sequence[WorkflowTemplate],
+    image_of: np.ndarray,
+    images: np.ndarray,
+    config: ClusterConfig,
+) -> DeclaredFunctions:
+    """What is known of all functions of the templates, in their order."""
+    execution = state.template_functions["best_time"].astype(np.float64)
+    seconds_per_byte = mean_seconds_per_byte(state, config)
+    upward, downward = [], []
+    for head, template in zip(state.templates, templates, strict=True):
+        first = int(head["first_function"])
+        times = execution[first : first + template.function_count]
+        transfers = template.data_bytes * seconds_per_byte
+        upward.append(upward_ranks(template, times, transfers))
+        downward.append(downward_ranks(template, times, transfers))
+    return DeclaredFunctions(
+        execution=execution,
+        cold_start=images["cold_start"][image_of],
+        memory=images["memory"][image_of],
+        upward_rank=np.concatenate(upward),
+        downward_rank=np.concatenate(downward),
+    )
+
+
+def mean_seconds_per_byte(state: State, config: ClusterConfig) -> float:
+    """Mean over all ordered pairs of NUMA nodes, a node with itself included."""
+    server = state.nodes["server"]
+    same_server = server[:, None] == server[None, :]
+    seconds = np.where(same_server, 1 / config.numa_bandwidth, 1 / config.network_bandwidth)
+    np.fill_diagonal(seconds, 1 / config.memory_bandwidth)
+    return float(seconds.mean())
+
+
+def downward_ranks(
+    template: WorkflowTemplate, times: np.ndarray, transfers: np.ndarray
+) -> np.ndarray:
+    """Longest sum of times and transfers from a source to each function, itself left out."""
+    ranks = np.zeros(template.function_count)
+    for fn_id in template.topological_order():
+        edges = np.flatnonzero(template.edges[:, 1] == fn_id)
+        if len(edges):
+            sources = template.edges[edges, 0]
+            ranks[fn_id] = (ranks[sources] + times[sources] + transfers[edges]).max()
+    return ranks

@@ -1,0 +1,49 @@
+"""Timers of the controller on the episode's one heap: set, checked, and dropped when out of date.
+
+A timer is not taken back: what it was for carries another number by the time it fires.
+"""
+
+from env.sim.heap import drop_first, push
+from env.sim.jit import compiled
+from env.sim.records import EXPIRY, PREWARMING, SLICE_END
+
+
+@compiled
+def up_to_date(state, controller, position):
+    """Whether a timer still means something."""
+    kind, number = state.timers[position].major, state.timers[position].minor
+    index = state.timers[position].index
+    if kind == SLICE_END:
+        return controller.requests[state.containers[index].function].run == number
+    if kind == EXPIRY:
+        return controller.idle[index].number == number
+    if kind == PREWARMING:
+        return controller.images[index].number == number
+    return True
+
+
+@compiled
+def set_timer(state, controller, time, kind, number, index):
+    """Sets a timer; when the heap is full, those that are out of date make room.
+
+    The heap holds twice as many as can be up to date at once.
+    """
+    timers, cluster = state.timers, state.cluster
+    if cluster[0].timers_size == len(timers):
+        kept = 0
+        for position in range(len(timers)):
+            if up_to_date(state, controller, position):
+                event_time, event_index = timers[position].time, timers[position].index
+                major, minor = timers[position].major, timers[position].minor
+                push(timers, kept, event_time, major, minor, event_index)
+                kept += 1
+        cluster[0].timers_size = kept
+    push(timers, cluster[0].timers_size, time, kind, number, index)
+    cluster[0].timers_size += 1
+
+
+@compiled
+def drop_timer(state):
+    """Removes the first timer."""
+    drop_first(state.timers, state.cluster[0].timers_size)
+    state.cluster[0].timers_size -= 1

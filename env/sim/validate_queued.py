@@ -1,0 +1,133 @@
+"""Checks a finished episode of queued dispatch by its RUN records, without the simulator.
+
+That is all such an episode leaves: its decisions are the controller's own, so there are no actions
+to write into an episode file and play again. Uses nothing of the engine.
+"""
+
+import heapq
+import itertools
+from collections import defaultdict
+
+import numpy as np
+
+# Seconds: the order of float64 additions is not part of the rules.
+TOLERANCE = 1e-6
+
+
+def queued_violations(
+    runs: np.ndarray, memory: np.ndarray, rank: np.ndarray | None = None, prewarmed: bool = False
+) -> list[str]:
+    """One line for each rule that the runs break; empty if the schedule is right.
+
+    Args:
+        runs: RUN records of a whole episode, in the order of their ends.
+        memory: (N,) MB of the NUMA nodes.
+        rank: (D,) of the declared functions, if the order goes by one; None leaves the order of
+            dispatch unchecked.
+        prewarmed: whether containers were started ahead or warm at the beginning, so that a warm
+            start needs no run before it.
+    """
+    return [
+        *_check_times(runs),
+        *_check_requests(runs),
+        *_check_memory(runs, memory),
+        *([] if prewarmed else _check_warm_starts(runs)),
+        *([] if rank is None else _check_order(runs, rank)),
+    ]
+
+
+def _name(run: np.void) -> str:
+    return f"function {run['fn_id']} of workflow {run['wf_id']}"
+
+
+def _check_times(runs: np.ndarray) -> list[str]:
+    """Submission <= joining <= dispatch <= start <= end."""
+    steps = ("submission_time", "joined_time", "dispatch_time", "start_time", "end_time")
+    return [
+        f"{_name(run)}: {early} {run[early]} is after {late} {run[late]}"
+        for early, late in itertools.pairwise(steps)
+        for run in runs[runs[early] > runs[late]]
+    ]
+
+
+def _check_requests(runs: np.ndarray) -> list[str]:
+    """Each function waits, runs, waits again where it was preempted, and ends once."""
+    found = []
+    of_function: dict[tuple[int, int], list[np.void]] = defaultdict(list)
+    for run in runs:
+        of_function[int(run["wf_id"]), int(run["fn_id"])].append(run)
+    for own in of_function.values():
+        name = _name(own[0])
+        finished = [int(run["finished"]) for run in own]
+        if finished != [0] * (len(own) - 1) + [1]:
+            found.append(f"{name}: its runs are finished {finished}, the last alone is needed")
+        joined = [own[0]["submission_time"], *(run["end_time"] for run in own[:-1])]
+        waited = 0.0
+        for run, since in zip(own, joined, strict=True):
+            if run["joined_time"] != since:
+                found.append(f"{name}: joins the queue at {run['joined_time']}, not at {since}")
+            waited += run["dispatch_time"] - since
+        last = own[-1]
+        total = sum(
+            last[key]
+            for key in ("cold_start_time", "data_transfer_time", "execution_time", "queueing_time")
+        )
+        completion = last["end_time"] - last["submission_time"]
+        if abs(total - completion) > TOLERANCE:
+            found.append(f"{name}: the parts of its completion time {completion} sum to {total}")
+        if abs(last["queueing_time"] - waited) > TOLERANCE:
+            found.append(f"{name}: queueing_time is {last['queueing_time']}, it waited {waited}")
+    return found
+
+
+def _check_memory(runs: np.ndarray, memory: np.ndarray) -> list[str]:
+    """Containers at work and starting up never hold more than a node has."""
+    found = []
+    for node, size in enumerate(memory):
+        own = runs[runs["node"] == node]
+        times = np.concatenate([own["end_time"], own["dispatch_time"]])
+        changes = np.concatenate([-own["memory_alloc"], own["memory_alloc"]])
+        # Of one moment, ends come first: they stand in front.
+        order = np.argsort(times, kind="stable")
+        used = np.cumsum(changes[order])
+        found += [
+            f"node {node}: {used[at]} MB are in use at {times[order][at]} s, it has {size}"
+            for at in np.flatnonzero(used > size)
+        ]
+    return found
+
+
+def _check_warm_starts(runs: np.ndarray) -> list[str]:
+    """A warm container was left by an earlier run of its image on its node: W is never below 0."""
+    found = []
+    events = [(run["end_time"], 0, 0, run) for run in runs]
+    events += [
+        (run["dispatch_time"], 1, int(run["dispatched"]), run) for run in runs if run["warm"]
+    ]
+    warm: dict[tuple[int, int], int] = defaultdict(int)
+    for time, is_start, _, run in sorted(events, key=lambda event: event[:3]):
+        place = int(run["node"]), int(run["image"])
+        warm[place] += -1 if is_start else 1
+        if warm[place] < 0:
+            found.append(f"{_name(run)}: starts warm at {time} s where nothing is warm")
+    return found
+
+
+def _check_order(runs: np.ndarray, rank: np.ndarray) -> list[str]:
+    """Whoever starts has the smallest rank of all that wait; of equal ones, joined first."""
+    found = []
+    events = [(int(run["joined"]), 0, run) for run in runs]
+    events += [(int(run["dispatched"]), 1, run) for run in runs]
+    waiting: list[tuple[float, int]] = []
+    started: set[int] = set()
+    for _, is_start, run in sorted(events, key=lambda event: event[:2]):
+        joined = int(run["joined"])
+        if not is_start:
+            heapq.heappush(waiting, (float(rank[run["declared"]]), joined))
+            continue
+        while waiting[0][1] in started:
+            heapq.heappop(waiting)
+        if waiting[0][1] != joined:
+            found.append(f"{_name(run)}: starts at {run['dispatch_time']} s before its turn")
+        started.add(joined)
+    return found

@@ -1,0 +1,370 @@
+"""The charts of the report as Vega-Lite specifications: what is drawn from which fields.
+
+Each function is one chart. Charts of one episode have no data of their own: template/page.js gives
+them that of the episode and policies which the reader chooses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import altair as alt
+import numpy as np
+import pandas as pd
+
+from report import palette
+
+Spec = dict[str, Any]
+"""A Vega-Lite specification as plain containers."""
+
+LOG_FROM = 20.0
+"""Axes are logarithmic where the largest value is this many times the smallest."""
+ROW = 32
+"""Pixels of a policy in charts with a row each: two lines of text."""
+HEIGHT = 320
+"""Pixels of all other charts."""
+CDF_STEPS = 400
+"""A distribution function of more values is drawn by this many of them."""
+DASHES = ([1, 0], [6, 3], [2, 2])
+"""Of the lines of policies, for every round through the colours."""
+
+SHOWN = "shown"
+"""Parameter of charts with a line a policy: names of the policies to draw."""
+METRIC = "metric"
+"""Parameter of the ranking: name of the metric to rank by."""
+
+_KIND = alt.Color(
+    "kind:N",
+    legend=None,
+    scale=alt.Scale(domain=list(palette.KINDS), range=list(palette.KINDS.values())),
+)
+_POLICY_LABELS = alt.Axis(
+    labelExpr="split(datum.label, '\\n')",
+    # Baselines are those of the first line.
+    labelBaseline={
+        "condition": {"test": "indexof(datum.label, '\\n') > 0", "value": "bottom"},
+        "value": "middle",
+    },
+    labelLimit=0,
+    title=None,
+)
+_TIME = "time (s)"
+
+
+def wrapped(name: str) -> str:
+    """A policy's name in two lines of similar length where it is long."""
+    breaks = [at for at, letter in enumerate(name) if letter in "_ "]
+    if len(name) <= 16 or not breaks:
+        return name
+    at = min(breaks, key=lambda at: abs(at - len(name) / 2))
+    return f"{name[: at + 1]}\n{name[at + 1 :]}"
+
+
+def styles(policies: Sequence[str]) -> list[dict[str, Any]]:
+    """Colour and dashes of every policy's line, in the order given."""
+    colours = palette.SERIES
+    return [
+        {
+            "policy": policy,
+            "colour": colours[index % len(colours)],
+            "dash": DASHES[index // len(colours) % len(DASHES)],
+        }
+        for index, policy in enumerate(policies)
+    ]
+
+
+def ranking(rows: pd.DataFrame) -> Spec:
+    """Mean and interval of every policy, best on top.
+
+    Args:
+        rows: policy, label, kind, metric, mean, ci_low, ci_high, place.
+    """
+    metric = alt.param(METRIC, value="J")
+    y = alt.Y("label:N", sort=alt.EncodingSortField("place", "min"), axis=_POLICY_LABELS)
+    tooltip = ["policy", "kind", "mean", "ci_low", "ci_high"]
+    base = alt.Chart(rows).transform_filter(f"datum.metric === {METRIC}").encode(y=y, color=_KIND)
+    x = alt.X("mean:Q", title=None, scale=alt.Scale(zero=False, nice=True, padding=8))
+    intervals = base.mark_rule(strokeWidth=2).encode(
+        alt.X("ci_low:Q", title=None), alt.X2("ci_high")
+    )
+    means = base.mark_point(filled=True, size=80, opacity=1).encode(x, tooltip=_numbers(tooltip))
+    return _spec((intervals + means).add_params(metric), ROW * rows["policy"].nunique())
+
+
+def time_against_cost(rows: pd.DataFrame, titles: Mapping[str, str]) -> Spec:
+    """Every policy by its mean slowdown and cost ratio, and the Pareto front of them.
+
+    Args:
+        rows: policy, label, kind, slowdown, cost_ratio, each with _low and _high.
+        titles: of the axes, by metric.
+    """
+    rows = rows.assign(front=pareto(rows[["cost_ratio", "slowdown"]].to_numpy()))
+    right = rows["cost_ratio"] > np.sqrt(rows["cost_ratio"].min() * rows["cost_ratio"].max())
+    named = rows["front"] | (rows["kind"] == "learned")
+    x, y = (
+        alt.X("cost_ratio:Q", title=titles["cost_ratio"], scale=_scale(rows["cost_ratio"])),
+        alt.Y("slowdown:Q", title=titles["slowdown"], scale=_scale(rows["slowdown"])),
+    )
+    points = alt.Chart(rows).encode(x, y)
+    layers = [
+        alt.Chart(rows[rows["front"]]).mark_line(strokeDash=[4, 4], color="#888888").encode(x, y),
+        points.mark_rule().encode(
+            alt.X("cost_ratio_low:Q"), alt.X2("cost_ratio_high"), color=_KIND
+        ),
+        points.mark_rule().encode(alt.Y("slowdown_low:Q"), alt.Y2("slowdown_high"), color=_KIND),
+        points.mark_point(filled=True, size=90, opacity=1).encode(
+            color=_KIND, tooltip=_numbers(["policy", "kind", "slowdown", "cost_ratio"])
+        ),
+    ]
+    # Away from the line, which falls from left to right.
+    for side, place in (
+        (~right, alt.MarkDef("text", align="left", dx=8, dy=-16)),
+        (right, alt.MarkDef("text", align="right", dx=-8, dy=14)),
+    ):
+        place.lineBreak, place.fontSize = "\n", 11
+        layers.append(alt.Chart(rows[named & side], mark=place).encode(x, y, text="label:N"))
+    return _spec(alt.layer(*layers), HEIGHT)
+
+
+def flow_time_cdf(flow_times: Mapping[str, np.ndarray]) -> Spec:
+    """Share of workflows that took no longer than a time, a line a policy.
+
+    Args:
+        flow_times: seconds, of all workflows of the recorded episodes, by policy in rank order.
+    """
+    parts = []
+    for policy, times in flow_times.items():
+        share = np.linspace(0.0, 1.0, min(len(times), CDF_STEPS) + 1)
+        at = np.quantile(times, share, method="inverted_cdf")
+        parts.append(pd.DataFrame({"policy": policy, "flow_time": at, "share": share}))
+    rows = pd.concat(parts)
+    line = styles(list(flow_times))
+    policies = list(flow_times)
+    chart = (
+        alt.Chart(rows)
+        .transform_filter(f"indexof({SHOWN}, datum.policy) >= 0")
+        .mark_line(interpolate="step-after", strokeWidth=2)
+        .encode(
+            alt.X("flow_time:Q", title="flow time (s)", scale=_scale(rows["flow_time"])),
+            alt.Y("share:Q", title="share of workflows", axis=alt.Axis(format="%")),
+            alt.Color(
+                "policy:N",
+                legend=None,
+                scale=alt.Scale(domain=policies, range=[style["colour"] for style in line]),
+            ),
+            alt.StrokeDash(
+                "policy:N",
+                legend=None,
+                scale=alt.Scale(domain=policies, range=[style["dash"] for style in line]),
+            ),
+            tooltip=_numbers(["policy", "flow_time", "share"]),
+        )
+        .add_params(alt.param(SHOWN, value=policies))
+    )
+    return _spec(chart, HEIGHT)
+
+
+def cold_starts(rows: pd.DataFrame, title: str) -> Spec:
+    """How many episodes of a policy had how many cold starts, and the median.
+
+    Args:
+        rows: an episode each, in rank order of the policies: policy, label, kind, cold_starts.
+        title: of the axis.
+    """
+    x = alt.X("cold_starts:Q", title=f"{title} of an episode", axis=alt.Axis(tickMinStep=1))
+    y = alt.Y("label:N", sort=None, axis=_POLICY_LABELS)
+    episodes = (
+        alt.Chart(rows)
+        .mark_circle(opacity=0.6)
+        .encode(
+            x,
+            y,
+            color=_KIND,
+            size=alt.Size("count():Q", legend=None, scale=alt.Scale(rangeMin=20, rangeMax=250)),
+            tooltip=["policy:N", "cold_starts:Q", alt.Tooltip("count():Q", title="episodes")],
+        )
+    )
+    medians = alt.Chart(rows).mark_tick(thickness=2, size=20).encode(x.aggregate("median"), y)
+    return _spec(episodes + medians, ROW * rows["policy"].nunique())
+
+
+def learning_curve(rows: pd.DataFrame) -> Spec:
+    """J of training episodes over the decisions that training has seen.
+
+    Args:
+        rows: an iteration each: env_steps, J.
+    """
+    chart = (
+        alt.Chart(rows)
+        .mark_line(color=palette.KINDS["learned"], strokeWidth=2)
+        .encode(
+            alt.X("env_steps:Q", title="decisions trained on", axis=alt.Axis(format="~s")),
+            alt.Y("J:Q", title="J", scale=alt.Scale(zero=False)),
+            tooltip=_numbers(["env_steps", "J"]),
+        )
+    )
+    return _spec(chart, HEIGHT)
+
+
+def gantt() -> Spec:
+    """Two policies above one another on one time axis, a band a NUMA node, a row a container.
+
+    Data: `bars` (fill, begin, end, top, bottom and a container's numbers), `edges` between bands
+    (row), `titles` (row, text). Parameters: `ticks`, the middles of the bands, `names`, what stands
+    there, `rows`, how many there are, and `until`, seconds.
+    """
+    workflows = {f"workflow {index}": colour for index, colour in enumerate(palette.SERIES)}
+    fills = palette.PHASES | workflows
+    zoom = alt.selection_interval(name="zoom", bind="scales", zoom="wheel![event.ctrlKey]")
+    shown = {  # what the reader sees of each field
+        "workflow": "workflow",
+        "function": "function",
+        "place": "runs on",
+        "phase": "phase here",
+        "submitted": "submitted (s)",
+        "cold_start": "cold start (s)",
+        "transfer": "transfer (s)",
+        "waiting": "waiting for memory (s)",
+        "running": "running (s)",
+        "completed": "completed (s)",
+        "memory": "memory given / required (MB)",
+        "parallelism": "threads",
+        "computation": "operations",
+    }
+    begin = alt.X(
+        "begin:Q",
+        title=_TIME,
+        scale=alt.Scale(domain=[0, alt.ExprRef("until")], nice=False, zero=False),
+        axis=alt.Axis(grid=True),
+    )
+    row = alt.Scale(domain=[alt.ExprRef("rows"), 0], nice=False, zero=False)
+    axis = alt.Axis(
+        values=alt.ExprRef("ticks"),
+        labelExpr="names[format(datum.value, '.1f')]",
+        labelBound=True,
+        labelOverlap="greedy",
+        labelLimit=0,
+        ticks=False,
+        grid=False,
+        domain=False,
+    )
+    edges = (
+        alt.Chart(alt.NamedData("edges"))
+        .mark_rule(clip=True, opacity=0.5)
+        .encode(alt.Y("row:Q", scale=row, axis=axis, title=None), strokeWidth=alt.value(1))
+    )
+    bars = (
+        alt.Chart(alt.NamedData("bars"))
+        .mark_rect(clip=True)
+        .encode(
+            begin,
+            alt.Y("top:Q", scale=row, axis=axis, title=None),
+            alt.X2("end"),
+            alt.Y2("bottom"),
+            fill=alt.Fill(
+                "fill:N",
+                legend=None,
+                scale=alt.Scale(domain=list(fills), range=list(fills.values())),
+            ),
+            tooltip=[alt.Tooltip(f"{field}:N", title=title) for field, title in shown.items()],
+        )
+        .add_params(zoom)
+    )
+    titles = (
+        alt.Chart(alt.NamedData("titles"))
+        .mark_text(clip=True, align="left", baseline="middle", fontWeight="bold", fontSize=13)
+        .encode(alt.Y("row:Q", scale=row, axis=axis, title=None), x=alt.value(4), text="text:N")
+    )
+    parameters = [
+        alt.param("ticks", value=[]),
+        alt.param("names", value={}),
+        alt.param("rows", value=1),
+        alt.param("until", value=1),
+    ]
+    return _spec(alt.layer(edges, bars, titles).add_params(*parameters), HEIGHT)
+
+
+def utilisation() -> Spec:
+    """Use of every NUMA node over time as colour. Data: `use` (node, begin, end, percent)."""
+    chart = (
+        alt.Chart(alt.NamedData("use"))
+        # Without an outline of its colour the background shines through between cells.
+        .mark_rect(stroke=alt.ExprRef("scale('fill', datum.percent)"), strokeWidth=0.7)
+        .encode(
+            alt.X("begin:Q", title=_TIME, scale=alt.Scale(nice=False), axis=alt.Axis(grid=False)),
+            alt.X2("end"),
+            alt.Y("node:N", sort=None, title=None, axis=alt.Axis(labelLimit=0)),
+            fill=alt.Fill(
+                "percent:Q",
+                title="%",
+                scale=alt.Scale(scheme="cividis", domain=[0, 100], clamp=True),
+                legend=alt.Legend(orient="top", gradientLength=160, direction="horizontal"),
+            ),
+            tooltip=["node:N", *_numbers(["begin", "end", "percent"])],
+        )
+    )
+    return _spec(chart, HEIGHT)
+
+
+def queue_length() -> Spec:
+    """Containers that wait for memory over time. Data: `queue` (panel, policy, time, waiting)."""
+    chart = (
+        alt.Chart(alt.NamedData("queue"))
+        .mark_line(interpolate="step-after", strokeWidth=2)
+        .encode(
+            alt.X("time:Q", title=_TIME),
+            alt.Y("waiting:Q", title="containers waiting", axis=alt.Axis(tickMinStep=1)),
+            color=alt.Color(
+                "panel:N",
+                legend=None,
+                scale=alt.Scale(domain=["upper", "lower"], range=list(palette.SERIES[:2])),
+            ),
+            strokeDash=alt.StrokeDash(
+                "panel:N",
+                legend=None,
+                scale=alt.Scale(domain=["upper", "lower"], range=[[1, 0], [6, 3]]),
+            ),
+            tooltip=_numbers(["policy", "time", "waiting"]),
+        )
+    )
+    return _spec(chart, HEIGHT * 2 // 3)
+
+
+def pareto(points: np.ndarray) -> np.ndarray:
+    """(P,) whether no other point is as good in one coordinate and better in the other.
+
+    Args:
+        points: (P, 2), less is better.
+    """
+    no_worse = (points[:, None] <= points[None]).all(axis=2)
+    better = (points[:, None] < points[None]).any(axis=2)
+    return np.logical_not((no_worse & better).any(axis=0))
+
+
+def _scale(values: pd.Series) -> alt.Scale:
+    wide = values.min() > 0 and values.max() > LOG_FROM * values.min()
+    return alt.Scale(type="log" if wide else "linear", zero=False, nice=True, padding=16)
+
+
+def _numbers(fields: Sequence[str]) -> list[alt.Tooltip]:
+    """Tooltips: text as it is, numbers to four digits."""
+    words = ("policy", "kind")
+    return [
+        alt.Tooltip(f"{field}:N")
+        if field in words
+        else alt.Tooltip(f"{field}:Q", title=field.replace("_", " "), format=",.4~r")
+        for field in fields
+    ]
+
+
+def _spec(chart: alt.TopLevelMixin, height: int) -> Spec:
+    """`chart` as wide as its place on the page."""
+    spec: Spec = chart.properties(
+        width="container",
+        height=height,
+        autosize=alt.AutoSizeParams(type="fit-x", contains="padding"),
+    ).to_dict()
+    del spec["config"]  # the page has its own, light and dark
+    del spec["$schema"]  # an address on the web, which nobody needs
+    return spec

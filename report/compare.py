@@ -1,0 +1,98 @@
+"""Compares finished evaluations: `python -m report.compare RUN RUN...`.
+
+A RUN is a folder of evaluate.py. All must have played the same episodes in the same world. Prints
+one table of all policies; bad input gets one line, exit code 2.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from rich.console import Console
+
+from agents.command import refuse
+from env.schema import validated
+from env.sim.errors import InputError
+from report.results import first_difference, read_results, read_run
+from report.statistics import StatisticsSettings
+from report.summary import RANKED_BY, Summary, summarise
+from report.table import PLAIN_WIDTH, summary_table
+
+WORLD = ("cluster", "workflow", "workload", "objective")
+"""Groups of the configuration in which evaluations have to be equal."""
+
+
+def compare(folders: Sequence[Path]) -> Summary:
+    """The summary of all policies of several evaluations.
+
+    A policy that several of them have played with the same J in every episode is there once. Others
+    of the same name are told apart by the folder they are from.
+
+    Args:
+        folders: of the evaluations, two or more.
+
+    Raises:
+        InputError: one is not a finished evaluation, or has other seeds, episodes or another world;
+            the key is named.
+    """
+    runs = [read_run(folder, "compare") for folder in folders]
+    for folder, run in zip(folders[1:], runs[1:], strict=True):
+        differing = first_difference(_must_be_equal(runs[0]), _must_be_equal(run))
+        if differing is not None:
+            key, one, other = differing
+            raise InputError(f"compare: {key} is {one} in '{folders[0]}', {other} in '{folder}'")
+    tables = [read_results(folder) for folder in folders]
+    joined = pd.concat(_told_apart(tables, _short_names(folders)), ignore_index=True)
+    statistics = validated(StatisticsSettings, runs[0]["config"]["statistics"], "statistics")
+    return summarise(joined, statistics)
+
+
+def _must_be_equal(run: dict[str, Any]) -> dict[str, Any]:
+    world = {group: run["config"][group] for group in WORLD}
+    keys = ("seeds", "episodes", "workload_sha256")
+    return {**{key: run[key] for key in keys[:2]}, **world, keys[2]: run[keys[2]]}
+
+
+def _told_apart(tables: Sequence[pd.DataFrame], names: Sequence[str]) -> list[pd.DataFrame]:
+    """The rows of every policy, once if all evaluations agree, else renamed by evaluation."""
+    told: list[pd.DataFrame] = []
+    for policy in dict.fromkeys(policy for table in tables for policy in table["policy"]):
+        played = [table[table["policy"] == policy] for table in tables]
+        found = {name: each for name, each in zip(names, played, strict=True) if len(each)}
+        if len({tuple(each[RANKED_BY]) for each in found.values()}) == 1:
+            told.append(next(iter(found.values())))
+        else:
+            told += [each.assign(policy=f"{policy} ({name})") for name, each in found.items()]
+    return told
+
+
+def _short_names(folders: Sequence[Path]) -> list[str]:
+    """The last parts of the paths, as many as it takes to tell them apart."""
+    paths = [folder.resolve().parts for folder in folders]
+    for count in range(1, max(map(len, paths)) + 1):
+        names = ["/".join(path[-count:]) for path in paths]
+        if len(set(names)) == len(names):
+            return names
+    raise InputError("compare: the same folder is given twice")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(prog="python -m report.compare", description=__doc__)
+    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="folder of evaluate.py")
+    folders = parser.parse_args(arguments).runs
+    try:
+        if len(folders) < 2:
+            raise InputError("compare: one evaluation is given, two or more are needed")
+        summary = compare(folders)
+    except InputError as error:
+        refuse(error)
+    console = Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+    console.print(summary_table(summary, console.width))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,269 @@
+"""report.html: everything an evaluation found on one page that opens without a network.
+
+Reads nothing but the files of a finished evaluation; charts.py says what is drawn, template/ holds
+the page around it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import numpy as np
+import pandas as pd
+import vl_convert
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from omegaconf import OmegaConf
+
+from agents.evaluation import all_metrics, recording_name
+from env.metrics import Metric
+from report import charts, palette
+from report.files import written_whole
+from report.results import EPISODES, read_results, read_run
+from report.statistics import Estimate
+from report.summary import spread
+from report.timeline import PHASES, Timeline, read_timeline
+
+TEMPLATE = Path(__file__).parent / "template"
+EPISODE_BYTES = 12_000_000
+"""Of recorded episodes in the page, which is to stay below 20 MB; later ones are left out."""
+TIME_BINS = 150
+"""Columns of a chart of utilisation: about two pixels each on a phone."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A finished evaluation, read from its folder.
+
+    Attributes:
+        run: run.json.
+        policies: a row a policy of summary.json, lowest J first: policy, kind, metrics, against.
+        measure: the policy that all are compared with.
+        results: a row a policy, seed and episode.
+        training: a row an iteration of the learned policy; None where nothing is known of it.
+    """
+
+    run: dict[str, Any]
+    policies: list[dict[str, Any]]
+    measure: str
+    results: pd.DataFrame
+    training: pd.DataFrame | None
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """What each policy is, best policy first."""
+        return {row["policy"]: row["kind"] for row in self.policies}
+
+    @property
+    def metrics(self) -> list[Metric[Any]]:
+        """Those that have a number in the summary."""
+        known = self.policies[0]["metrics"]
+        return [
+            metric
+            for metric in all_metrics().values()
+            if metric.name in known and known[metric.name]["mean"]["value"] is not None
+        ]
+
+    def rows(self, *metrics: str) -> pd.DataFrame:
+        """A row a policy: policy, label, kind; of each metric `J`, `J_low` and `J_high`."""
+        return pd.DataFrame(
+            {
+                "policy": row["policy"],
+                "label": charts.wrapped(row["policy"]),
+                "kind": row["kind"],
+                **{
+                    f"{metric}{end}": row["metrics"][metric]["mean"][part]
+                    for metric in metrics
+                    for end, part in (("", "value"), ("_low", "ci_low"), ("_high", "ci_high"))
+                },
+            }
+            for row in self.policies
+        )
+
+
+def write_report(folder: Path) -> Path:
+    """Makes `report.html` of a finished evaluation.
+
+    Args:
+        folder: with run.json, summary.json and results.parquet, and, where they are, recorded
+            episodes in episodes/ and metrics.csv of the learned policy's training.
+
+    Raises:
+        InputError: one line with the file and what is wrong with it.
+    """
+    evaluation = _read(folder)
+    flow_times: dict[str, list[np.ndarray]] = {policy: [] for policy in evaluation.kinds}
+    embedded: list[dict[str, Any]] = []
+    size = recorded = 0
+    for policy, episode, path in _recordings(folder, evaluation):
+        recorded += 1
+        timeline = read_timeline(path)
+        flow_times[policy].append(timeline.flow_times)
+        if size < EPISODE_BYTES:
+            data = _json(episode_data(timeline))
+            size += len(data)
+            embedded.append({"policy": policy, "episode": episode, "data": data})
+    pooled = {policy: np.concatenate(times) for policy, times in flow_times.items() if times}
+    drawn = _charts(evaluation, pooled, bool(embedded))
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATE), autoescape=True, undefined=StrictUndefined
+    )
+    text = environment.get_template("page.html").render(
+        run=evaluation.run,
+        config=OmegaConf.to_yaml(OmegaConf.create(evaluation.run["config"])),
+        kinds=evaluation.kinds,
+        policies=evaluation.policies,
+        measure=evaluation.measure,
+        metrics=evaluation.metrics,
+        shown=lambda estimate: spread(Estimate(**estimate)),
+        lines=charts.styles(list(pooled)),
+        phases=palette.PHASES,
+        episodes=embedded,
+        left_out=recorded - len(embedded),
+        kind_colours=palette.KINDS,
+        panel_colours=palette.SERIES[:2],
+        charts=drawn,
+        settings=_json(
+            {
+                "specs": drawn,
+                "heights": palette.PHASE_HEIGHTS,
+                "colours": len(palette.SERIES),
+            }
+        ),
+        library=Markup(_library()),
+    )
+    path = folder / "report.html"
+    with written_whole(path) as temporary:
+        temporary.write_text(text)
+    return path
+
+
+def episode_data(timeline: Timeline) -> dict[str, Any]:
+    """What the page needs of an episode, as columns: numbers by container, node and time.
+
+    Times are rounded to milliseconds, utilisation to whole percent.
+    """
+    containers = timeline.containers
+    columns = {
+        name: containers[name].tolist()
+        for name in (
+            "wf_id",
+            "fn_id",
+            "node",
+            "lane",
+            "computation",
+            "memory_req",
+            "memory_alloc",
+            "parallelism",
+        )
+    }
+    columns["submission_time"] = containers["submission_time"].round(3).tolist()
+    for phase in PHASES:
+        seconds = containers[phase.end] - containers[phase.begin]
+        columns[phase.name] = seconds.round(3).tolist()
+    edges = np.linspace(0.0, timeline.end, TIME_BINS + 1)
+    times, waiting = timeline.queue()
+    return {
+        "end": timeline.end,
+        "containers": columns,
+        "nodes": [
+            {
+                "name": f"{node.server} · N{node.node_id}",
+                "first": node.node_id == 0,
+                "lanes": node.lanes,
+                "cpu": percent_over(node.times, node.cpu, edges),
+                "memory": percent_over(node.times, node.memory, edges),
+            }
+            for node in timeline.nodes
+        ],
+        "edges": edges.round(3).tolist(),
+        "queue": {"time": times.round(3).tolist(), "waiting": waiting.tolist()},
+    }
+
+
+def percent_over(times: np.ndarray, values: np.ndarray, edges: np.ndarray) -> list[int]:
+    """Means over the bins between `edges` of what is `values[k]` from `times[k]` on."""
+    area = np.concatenate([[0.0], np.cumsum(values[:-1] * np.diff(times))])
+    # Between two changes the area grows linearly; after the last one the node is idle.
+    return (
+        (100 * np.diff(np.interp(edges, times, area)) / np.diff(edges)).round().astype(int).tolist()
+    )
+
+
+def _read(folder: Path) -> Evaluation:
+    summary = json.loads((folder / "summary.json").read_text())
+    training = folder / "metrics.csv"
+    return Evaluation(
+        run=read_run(folder, "report"),
+        policies=summary["policies"],
+        measure=summary["measure"],
+        results=read_results(folder),
+        training=pd.read_csv(training) if training.is_file() else None,
+    )
+
+
+def _recordings(folder: Path, evaluation: Evaluation) -> Iterator[tuple[str, str, Path]]:
+    """(policy, what the page calls the episode, file): by episode, best policy first."""
+    played = (
+        evaluation.results[["seed", "episode"]].drop_duplicates().sort_values(["seed", "episode"])
+    )
+    for seed, episode in played.itertuples(index=False):
+        for policy in evaluation.kinds:
+            path = folder / EPISODES / f"{recording_name(policy, seed, episode)}.json"
+            if path.is_file():
+                yield policy, f"{episode} of seed {seed}", path
+
+
+def _charts(
+    evaluation: Evaluation, flow_times: Mapping[str, np.ndarray], episodes: bool
+) -> dict[str, charts.Spec]:
+    """All charts, by the id of their place on the page."""
+    heading = {metric.name: metric.heading for metric in evaluation.metrics}
+    cold_starts = evaluation.results[["policy", "cold_starts"]]
+    drawn = {
+        "ranking": charts.ranking(_ranked(evaluation)),
+        "time-against-cost": charts.time_against_cost(
+            evaluation.rows("slowdown", "cost_ratio"), heading
+        ),
+        "cold-starts": charts.cold_starts(
+            evaluation.rows().merge(cold_starts, on="policy"), heading["cold_starts"]
+        ),
+    }
+    if flow_times:
+        drawn["flow-time"] = charts.flow_time_cdf(flow_times)
+    if episodes:
+        drawn["gantt"] = charts.gantt()
+        drawn["use-upper"] = drawn["use-lower"] = charts.utilisation()
+        drawn["queue"] = charts.queue_length()
+    if evaluation.training is not None:
+        drawn["learning"] = charts.learning_curve(evaluation.training[["env_steps", "J"]].dropna())
+    return drawn
+
+
+def _ranked(evaluation: Evaluation) -> pd.DataFrame:
+    """Rows for `charts.ranking`; a metric that has no better direction keeps the order of J."""
+    parts = []
+    for metric in evaluation.metrics:
+        rows = evaluation.rows(metric.name)
+        rows.columns = ["policy", "label", "kind", "mean", "ci_low", "ci_high"]
+        if metric.better is not None:
+            rows = rows.sort_values("mean", ascending=metric.better == "lower", kind="stable")
+        parts.append(rows.assign(metric=metric.name, place=range(len(rows))))
+    return pd.concat(parts)
+
+
+def _json(data: Any) -> Markup:
+    """JSON that can stand inside a <script> element."""
+    return Markup(json.dumps(data, separators=(",", ":")).replace("<", "\\u003c"))
+
+
+def _library() -> str:
+    """Vega-Embed, Vega-Lite of the version that altair writes for, and Vega."""
+    version = alt.SCHEMA_VERSION.rpartition(".")[0]
+    # The stubs of vl_convert want a snippet, which is what it has a default for.
+    return vl_convert.javascript_bundle(vl_version=version)  # type: ignore[call-arg]

@@ -1,0 +1,21 @@
+"""The colours of all pictures: Okabe and Ito's, told apart by colour-blind readers.
+
+Okabe and Ito, "Color Universal Design", 2008. Readable on white and on near-black.
+"""
+
+KINDS = {"learned": "#D55E00", "baseline": "#0072B2", "reference": "#999999"}
+"""Of a scheduler."""
+
+SERIES = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+"""Of lines, and of workflows by wf_id; used over again when there are more of them."""
+
+PHASES = {"cold start": "#777777", "transfer": "#F0E442", "waiting": "#AAAAAA"}
+"""Of what a container does before it runs; running has the colour of its workflow."""
+
+PHASE_HEIGHTS = {"cold start": 0.5, "transfer": 0.5, "waiting": 0.2, "running": 0.9}
+"""Of bars in a Gantt chart, in rows: phases are told apart without any colour."""
+
+
+def workflow_colour(wf_id: int) -> str:
+    """The colour of a workflow in every Gantt chart."""
+    return SERIES[wf_id % len(SERIES)]

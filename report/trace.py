@@ -1,0 +1,165 @@
+"""Traces for Perfetto and chrome://tracing: `python -m report.trace EPISODE`.
+
+The JSON of the Trace Event Format: a process a server, a thread a NUMA node, counters beside them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from env.schema import one_line
+from env.sim.errors import InputError
+from report.files import written_whole
+from report.timeline import PHASES, NodeUse, Timeline, read_timeline
+
+Event = dict[str, Any]
+"""One event of the format."""
+
+
+def trace_of(timeline: Timeline) -> dict[str, Any]:
+    """An episode as a trace.
+
+    Slices of one thread have to lie within each other, so containers that run at the same time on
+    a NUMA node are on threads of their own: `NUMA node 0`, `NUMA node 0 (2)`, ... A container is a
+    slice from its submission to its completion with its phases inside.
+
+    Returns:
+        An object of the Trace Event Format (Google, "Trace Event Format"); times are whole
+        microseconds of simulated time, so that rounding does not move a phase out of its container.
+    """
+    events: list[Event] = []
+    servers: dict[str, int] = {}
+    thread = 0
+    for index, node in enumerate(timeline.nodes):
+        process = servers.setdefault(node.server, len(servers) + 1)
+        if node.node_id == 0:
+            events.append(_named(process, 0, "process_name", node.server))
+            events.append(_sorted(process, 0, "process_sort_index", process))
+        containers = timeline.containers[timeline.containers["node"] == index]
+        for lane in range(max(1, node.lanes)):
+            thread += 1  # numbers are unique over all processes, as those of an operating system
+            events.append(_named(process, thread, "thread_name", _thread_name(node, lane)))
+            events.append(_sorted(process, thread, "thread_sort_index", thread))
+            for container in containers[containers["lane"] == lane]:
+                events += _slices(process, thread, container)
+        events += _counters(process, node)
+    return {
+        "traceEvents": events,
+        "displayTimeUnit": "ms",
+        "otherData": {"episode": timeline.name},
+    }
+
+
+def write_trace(timeline: Timeline, path: Path) -> None:
+    """Writes `trace_of` an episode; the file appears whole or not at all."""
+    with written_whole(path) as temporary:
+        temporary.write_text(json.dumps(trace_of(timeline), separators=(",", ":")))
+
+
+def write_traces(folder: Path) -> None:
+    """Makes `traces/NAME.json` of every `episodes/NAME.json` of an evaluation.
+
+    Raises:
+        InputError: one line with the episode file and what is wrong with it.
+    """
+    traces = folder / "traces"
+    traces.mkdir(exist_ok=True)
+    for path in sorted((folder / "episodes").glob("*.json")):
+        write_trace(read_timeline(path), traces / path.name)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; returns its exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m report.trace",
+        description="Make a trace for ui.perfetto.dev or chrome://tracing from an episode file.",
+    )
+    parser.add_argument("episode", metavar="EPISODE", help="episode file, plain or .gz")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", type=Path, default=Path("trace.json"), help="%(default)s"
+    )
+    options = parser.parse_args(arguments)
+    try:
+        write_trace(read_timeline(options.episode), options.output)
+    except InputError as error:
+        print(f"error: {one_line(str(error))}", file=sys.stderr)
+        return 2
+    print(f"trace: {options.output}")
+    return 0
+
+
+def _thread_name(node: NodeUse, lane: int) -> str:
+    name = f"NUMA node {node.node_id}"
+    return name if lane == 0 else f"{name} ({lane + 1})"
+
+
+def _slices(process: int, thread: int, container: np.void) -> Iterator[Event]:
+    """The container, then its phases."""
+    whole = ("container", PHASES[0].begin, PHASES[-1].end)
+    for name, begin, end in (whole, *PHASES):
+        start, stop = _microseconds(container[begin]), _microseconds(container[end])
+        event: Event = {
+            "name": name,
+            "cat": name,
+            "ph": "X",
+            "pid": process,
+            "tid": thread,
+            "ts": start,
+            "dur": stop - start,
+        }
+        if name == "container":
+            event["name"] = f"workflow {container['wf_id']} function {container['fn_id']}"
+            event["args"] = {
+                "operations": int(container["computation"]),
+                "memory required (MB)": int(container["memory_req"]),
+                "memory given (MB)": int(container["memory_alloc"]),
+                "parallelism": int(container["parallelism"]),
+            }
+            yield event
+        elif stop > start:
+            yield event
+
+
+def _counters(process: int, node: NodeUse) -> Iterator[Event]:
+    series = (
+        ("CPU (%)", node.times, 100.0 * node.cpu),
+        ("memory (%)", node.times, 100.0 * node.memory),
+        ("queue", node.queue_times, node.queue),
+    )
+    for name, times, values in series:
+        for time, value in zip(times, values, strict=True):
+            yield {
+                "name": f"NUMA node {node.node_id} {name}",
+                "ph": "C",
+                "pid": process,
+                "tid": 0,
+                "ts": _microseconds(time),
+                "args": {name: round(float(value), 3)},
+            }
+
+
+def _named(process: int, thread: int, kind: str, name: str) -> Event:
+    return _metadata(process, thread, kind, {"name": name})
+
+
+def _sorted(process: int, thread: int, kind: str, position: int) -> Event:
+    return _metadata(process, thread, kind, {"sort_index": position})
+
+
+def _metadata(process: int, thread: int, kind: str, arguments: dict[str, Any]) -> Event:
+    return {"name": kind, "ph": "M", "pid": process, "tid": thread, "ts": 0, "args": arguments}
+
+
+def _microseconds(seconds: float) -> int:
+    return round(float(seconds) * 1e6)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,73 @@
+"""The small example of the FuncSched paper, worked by hand.
+
+One server of 2 units of memory. F1 to F4 arrive at 0 in this order and need 1, 1, 2, 2 units; they
+execute for 0.5, 0.5, 0.25, 1 s; F1 to F3 start cold in 3.5, 3.5, 5.75 s, F4 alone is warm.
+"""
+
+import re
+
+import numpy as np
+import pytest
+
+from agents.command import PROJECT
+from agents.order.fcfs import Fcfs
+from agents.order.funcsched import FuncSched
+from agents.order.sjf import Sjf
+from env.keep_alive import Lru
+from env.queueing import simulate
+from env.sim.cluster import ClusterConfig, ServerType
+from env.sim.controller import Order, Queueing
+from env.workloads.trace import REQUEST, FunctionProfiles, Trace
+
+SERVER = ClusterConfig(1_000_000, 1e9, 1e9, 1e9, (ServerType("server", 1, 0.0, 0.0, 1, 4, 2),))
+PROFILES = FunctionProfiles(
+    names=("F1", "F2", "F3", "F4"),
+    execution=np.array([0.5, 0.5, 0.25, 1.0]),
+    cold_start=np.array([3.5, 3.5, 5.75, 0.0]),
+    memory=np.array([1, 1, 2, 2]),
+    parallelism=np.ones(4),
+)
+REQUESTS = np.array([(0.0, 0, 0.5), (0.0, 1, 0.5), (0.0, 2, 0.25), (0.0, 3, 1.0)], REQUEST)
+
+
+@pytest.mark.parametrize(
+    ("order", "completions", "mean"),
+    [
+        # F1 and F2 take F4's memory, F3 needs all of it: 4, 4, then 4 + 6, then 10 + 1.
+        (Fcfs(), [4.0, 4.0, 10.0, 11.0], 7.25),
+        # F3 first, then F1 and F2 together, then F4.
+        (Sjf(), [10.0, 10.0, 6.0, 11.0], 9.25),
+        # P = 4, 4, 12, 2: F4 first, in its warm container.
+        (FuncSched(starve_threshold=60.0), [5.0, 5.0, 11.0, 1.0], 5.5),
+    ],
+)
+def test_completions(order: Order, completions: list[float], mean: float) -> None:
+    trace = Trace(PROFILES, lambda: iter([REQUESTS]))
+    requests = simulate(trace, SERVER, Queueing(order, Lru()), warm=[(0, 3)])
+    assert requests.completion.tolist() == completions
+    assert requests.completion.mean() == mean
+
+
+def test_warm_container_is_what_saves_f4() -> None:
+    """With a cold start of its own F4 still goes first: it does not pay it."""
+    slow = FunctionProfiles(
+        names=PROFILES.names,
+        execution=PROFILES.execution,
+        cold_start=np.array([3.5, 3.5, 5.75, 20.0]),
+        memory=PROFILES.memory,
+        parallelism=PROFILES.parallelism,
+    )
+    trace = Trace(slow, lambda: iter([REQUESTS]))
+    order = FuncSched(starve_threshold=60.0)
+    requests = simulate(trace, SERVER, Queueing(order, Lru()), warm=[(0, 3)])
+    assert requests.completion.tolist() == [5.0, 5.0, 11.0, 1.0]
+    assert requests.cold_start.tolist() == [3.5, 3.5, 5.75, 0.0]
+    requests = simulate(trace, SERVER, Queueing(order, Lru()))
+    assert requests.completion.tolist() == [4.0, 4.0, 10.0, 31.0]
+
+
+def test_the_example_of_the_docs_runs_as_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    text = (PROJECT / "docs" / "queueing.md").read_text()
+    (script,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    exec(compile(script, "docs/queueing.md", "exec"), {})
+    assert capsys.readouterr().out == "[ 5.  5. 11.  1.] 5.5\n"

@@ -1,0 +1,48 @@
+"""The files of conf/keep_alive, and what is refused."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from omegaconf import OmegaConf
+
+from agents.command import CONF
+from env.keep_alive import HybridHistogram, KeepAliveConfig
+from env.schema import validated
+from env.sim.errors import InputError
+
+FILES = sorted((CONF / "keep_alive").glob("*.yaml"))
+
+
+def read(file: Path) -> dict[str, Any]:
+    return OmegaConf.to_container(OmegaConf.load(file))  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_a_file_is_named_after_its_policy(file: Path) -> None:
+    config = validated(KeepAliveConfig, {"keep_alive": read(file)}, "conf/keep_alive")
+    assert config.keep_alive.policy == file.stem
+
+
+def test_the_histogram_is_that_of_the_paper() -> None:
+    """Shahrad et al. 2020: 4 hours by the minute."""
+    config = HybridHistogram(**read(CONF / "keep_alive" / "hybrid_histogram.yaml"))
+    assert config.bin * config.bins == 4 * 3600
+    assert (config.prewarm_percentile, config.keep_percentile) == (5.0, 99.0)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "says"),
+    [
+        ("policy", "lur", "keep_alive.policy: 'lur' is unknown, did you mean 'lru'?"),
+        ("keep", 600.0, "keep_alive.keep: unknown key"),
+        ("prewarm_percentile", 99.5, "prewarm_percentile is 99.5, at most keep_percentile, 99.0"),
+        ("bins", 0, "keep_alive.bins"),
+    ],
+)
+def test_what_is_wrong_gets_one_line(key: str, value: Any, says: str) -> None:
+    given = read(CONF / "keep_alive" / "hybrid_histogram.yaml") | {key: value}
+    with pytest.raises(InputError) as caught:
+        validated(KeepAliveConfig, {"keep_alive": given}, "evaluate")
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)

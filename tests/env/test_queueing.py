@@ -1,0 +1,297 @@
+"""Traces under queued dispatch, followed by hand: caches, preemption, starvation, streaming."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from agents.order.chosen import Chosen
+from agents.order.critical_path import CriticalPath
+from agents.order.fcfs import Fcfs
+from agents.order.funcsched import FuncSched
+from agents.order.heft import Heft
+from agents.order.rr import RoundRobin
+from agents.order.srtf import Srtf
+from env.keep_alive import FaasCache, Fixed, HybridHistogram, Lru, NoKeepAlive
+from env.queueing import Requests, Simulation, Statistics, simulate, stream
+from env.sim.cluster import ClusterConfig, ServerType
+from env.sim.controller import Images, KeepAlive, Order, Queueing
+from env.sim.errors import InputError
+from env.sim.queued_env import QueuedEnv
+from env.sim.validate_queued import queued_violations
+from env.sim.workflow import WorkflowTemplate
+from env.workloads.trace import REQUEST, FunctionProfiles, Trace
+
+SPEED = 1_000_000
+
+
+def cluster(memory: int, servers: int = 1, cpu: int = 4) -> ClusterConfig:
+    kind = ServerType("server", servers, 0.0, 0.0, 1, cpu, memory)
+    return ClusterConfig(SPEED, 1e9, 1e9, 1e9, (kind,))
+
+
+def profiles(*functions: tuple[float, float, int]) -> FunctionProfiles:
+    """Functions of (E, D, R)."""
+    execution, cold_start, memory = np.array(functions).T
+    names = tuple(f"F{index + 1}" for index in range(len(functions)))
+    return FunctionProfiles(names, execution, cold_start, memory, np.ones(len(functions)))
+
+
+def play(
+    known: FunctionProfiles,
+    requests: list[tuple[float, int, float]],
+    order: Order,
+    keep_alive: KeepAlive,
+    memory: int = 2,
+    **options: object,
+) -> Requests:
+    trace = Trace(known, lambda: iter([np.array(requests, REQUEST)]))
+    return simulate(trace, cluster(memory), Queueing(order, keep_alive), **options)  # type: ignore[arg-type]
+
+
+def test_fixed_keep_alive_ends() -> None:
+    """Ends at 3 s; warm for 10 s from then: a request at 12 s finds it, one 11 s later does not."""
+    requests = [(0.0, 0, 1.0), (12.0, 0, 1.0), (24.0, 0, 1.0)]
+    known = profiles((1.0, 2.0, 1))
+    assert play(known, requests, Fcfs(), Fixed(keep=10.0)).cold_start.tolist() == [2.0, 0.0, 2.0]
+    assert play(known, requests, Fcfs(), NoKeepAlive()).cold_start.tolist() == [2.0, 2.0, 2.0]
+    assert play(known, requests, Fcfs(), Lru()).cold_start.tolist() == [2.0, 0.0, 0.0]
+
+
+def test_lru_and_faascache_choose_different_victims() -> None:
+    """Room for two. F1 costs 8 s to start and is the older one when F3 needs the room."""
+    known = profiles((1.0, 8.0, 1), (1.0, 1.0, 1), (1.0, 1.0, 1))
+    requests = [(0.0, 0, 1.0), (20.0, 1, 1.0), (40.0, 2, 1.0), (60.0, 0, 1.0), (80.0, 1, 1.0)]
+    lru = play(known, requests, Fcfs(), Lru())
+    assert lru.cold_start.tolist() == [8.0, 1.0, 1.0, 8.0, 1.0]
+    greedy = play(known, requests, Fcfs(), FaasCache())
+    assert greedy.cold_start.tolist() == [8.0, 1.0, 1.0, 0.0, 1.0]
+
+
+def test_hybrid_histogram_starts_a_container_ahead() -> None:
+    """Idle for 99 s each time, bin [90, 100) s: after two such times the container goes at the end
+    of its request, another one is started 90 s later and ready 2 s after that.
+    """
+    policy = HybridHistogram(
+        bin=10.0, bins=20, prewarm_percentile=5.0, keep_percentile=99.0, margin=0.0,
+        least_idle_times=2, least_variation=1.0, fixed_keep=50.0, most_out_of_bounds=0.5,
+        forecast_margin=0.15, forecast_from=10,
+    )  # fmt: skip
+    known = profiles((1.0, 2.0, 2))
+    requests = [(0.0, 0, 1.0), (102.0, 0, 1.0), (204.0, 0, 1.0), (306.0, 0, 1.0), (405.0, 0, 1.0)]
+    played = play(known, requests, Fcfs(), policy)
+    # 50 s are not enough for the first three; the last two find a container started ahead, the
+    # fourth 9 s, the fifth 8 s after its start.
+    assert played.cold_start.tolist() == [2.0, 2.0, 2.0, 0.0, 0.0]
+
+
+def test_histograms_are_learned_from_history() -> None:
+    policy = HybridHistogram(
+        bin=10.0, bins=20, prewarm_percentile=5.0, keep_percentile=99.0, margin=0.0,
+        least_idle_times=2, least_variation=1.0, fixed_keep=50.0, most_out_of_bounds=0.5,
+        forecast_margin=0.15, forecast_from=10,
+    )  # fmt: skip
+    known = profiles((1.0, 2.0, 2))
+    past = np.array([(-300.0, 0, 1.0), (-200.0, 0, 1.0), (-100.0, 0, 1.0)], REQUEST)
+    history = Trace(known, lambda: iter([past]))
+    requests = [(0.0, 0, 1.0), (102.0, 0, 1.0)]
+    assert play(known, requests, Fcfs(), policy).cold_start.tolist() == [2.0, 2.0]
+    played = play(known, requests, Fcfs(), policy, history=history)
+    assert played.cold_start.tolist() == [2.0, 0.0]
+
+
+def test_round_robin_takes_turns_and_keeps_what_was_done() -> None:
+    """One place, no cold starts, slices of 1 s: F1 0-1, F2 1-2 and done, F1 2-4 without company."""
+    known = profiles((3.0, 0.0, 2), (1.0, 0.0, 2))
+    requests = [(0.0, 0, 3.0), (0.0, 1, 1.0)]
+    played = play(known, requests, RoundRobin(time_slice=1.0), NoKeepAlive())
+    assert played.completion.tolist() == pytest.approx([4.0, 2.0], abs=1e-5)
+    assert played.preemptions.tolist() == [1, 0]
+    assert played.queueing.tolist() == pytest.approx([1.0, 1.0], abs=1e-5)
+
+
+def test_a_preempted_function_pays_its_cold_start_again() -> None:
+    """F1 starts in 2 s, runs 2-3, loses its container to F2 (1 s, 4-5), and starts again at 5."""
+    known = profiles((3.0, 2.0, 2), (1.0, 1.0, 2))
+    requests = [(0.0, 0, 3.0), (0.5, 1, 1.0)]
+    played = play(known, requests, RoundRobin(time_slice=1.0), Lru())
+    assert played.cold_start.tolist() == [4.0, 1.0]
+    assert played.completion.tolist() == pytest.approx([9.0, 4.5], abs=1e-5)
+
+
+def test_srtf_preempts_for_less_left_only() -> None:
+    """Checked at 1 s: F2 (E 1.5) has less than the 4 s left, F3 (E 4.5) has not."""
+    known = profiles((5.0, 0.0, 2), (1.5, 0.0, 2), (4.5, 0.0, 2))
+    requests = [(0.0, 0, 5.0), (0.5, 2, 4.5), (0.5, 1, 1.5)]
+    played = play(known, requests, Srtf(check_interval=1.0), Lru())
+    assert played.preemptions.tolist() == [1, 0, 0]
+    assert played.completion.tolist() == pytest.approx([6.5, 10.5, 2.0], abs=1e-5)
+
+
+def test_orders_look_at_means_not_draws() -> None:
+    """F1's request is over in 0.1 s, but F1 takes 9 s on average: F2 goes first."""
+    known = profiles((9.0, 0.0, 2), (1.0, 0.0, 2))
+    requests = [(0.0, 0, 0.1), (0.0, 1, 1.0)]
+    assert play(known, requests, Srtf(check_interval=0.1), Lru()).completion[1] == 1.0
+
+
+def test_who_starves_goes_first_even_where_nothing_else_happens() -> None:
+    """3 of 4 MB run until 20 s. F2 (2 MB) is first and fits nowhere; F3 (1 MB) does at 5 s."""
+    known = profiles((20.0, 0.0, 3), (0.1, 0.0, 2), (8.0, 0.0, 1))
+    requests = [(0.0, 0, 20.0), (1.0, 2, 8.0), (1.0, 1, 0.1)]
+    patient = play(known, requests, FuncSched(starve_threshold=100.0), Lru(), memory=4)
+    # Smallest P first: F2's 0.2; only when F1 ends does anyone start.
+    assert patient.queueing.tolist() == [0.0, 19.0, 19.0]
+    hasty = play(known, requests, FuncSched(starve_threshold=4.0), Lru(), memory=4)
+    assert hasty.queueing.tolist() == [0.0, 4.0, 19.0]
+
+
+def test_containers_share_cores() -> None:
+    """Two functions of one thread on one core take twice as long; cold starts need no core."""
+    known = profiles((2.0, 3.0, 1), (2.0, 0.0, 1))
+    trace = Trace(known, lambda: iter([np.array([(0.0, 0, 2.0), (3.0, 1, 2.0)], REQUEST)]))
+    played = simulate(trace, cluster(2, cpu=1), Queueing(Fcfs(), Lru()))
+    assert played.execution.tolist() == pytest.approx([4.0, 4.0], abs=1e-5)
+
+
+def day(count: int) -> Trace:
+    """Requests of 20 functions, about twice as many as fit."""
+    rng = np.random.default_rng(3)
+    known = FunctionProfiles(
+        tuple(f"F{index}" for index in range(20)),
+        rng.uniform(0.1, 2.0, 20),
+        rng.uniform(0.1, 2.0, 20),
+        rng.integers(1, 6, 20),
+        np.ones(20),
+    )
+    requests = np.zeros(count, REQUEST)
+    requests["time"] = np.cumsum(rng.exponential(0.3, count))
+    requests["function"] = rng.integers(0, 20, count)
+    requests["duration"] = rng.exponential(1.0, count)
+
+    def chunks() -> Iterator[np.ndarray]:
+        for first in range(0, count, 1000):
+            yield requests[first : first + 1000]
+
+    return Trace(known, chunks)
+
+
+@pytest.mark.parametrize("order", [Fcfs(), FuncSched(starve_threshold=60.0)])
+def test_records_grow_with_what_waits(order: Order) -> None:
+    """Overload: thousands wait. All requests end, each once, and the checker has no complaint."""
+    trace = day(12_000)
+    simulation = Simulation(trace.profiles, cluster(6), Queueing(order, Lru()))
+    at_first = simulation.slots
+    runs = np.concatenate(list(simulation.play(trace)))
+    assert simulation.slots > at_first
+    assert sorted(runs["wf_id"]) == list(range(12_000))
+    rank = np.zeros(20) if isinstance(order, Fcfs) else None
+    assert queued_violations(runs, np.array([6]), rank) == []
+
+
+def test_memory_is_bounded_by_what_waits_and_runs() -> None:
+    """With room for all, 40,000 requests need no more records than the first of them."""
+    trace = day(40_000)
+    simulation = Simulation(trace.profiles, cluster(600, cpu=64), Queueing(Fcfs(), Lru()))
+    at_first = simulation.slots
+    assert sum(len(runs) for runs in simulation.play(trace)) == 40_000
+    assert simulation.slots == at_first
+
+
+def test_a_trace_that_goes_backwards_is_refused() -> None:
+    with pytest.raises(InputError, match="trace: time of a request is 1.0"):
+        play(profiles((1.0, 1.0, 1)), [(2.0, 0, 1.0), (1.0, 0, 1.0)], Fcfs(), Lru())
+    with pytest.raises(InputError, match="trace: function of a request is 1, allowed: 0 to 0"):
+        play(profiles((1.0, 1.0, 1)), [(2.0, 1, 1.0)], Fcfs(), Lru())
+    with pytest.raises(InputError, match="function 0 needs 3 MB, the largest NUMA node has 2"):
+        play(profiles((1.0, 1.0, 3)), [(2.0, 0, 1.0)], Fcfs(), Lru())
+
+
+def diamond() -> WorkflowTemplate:
+    """0 -> 1, 2 -> 3; 1 s, 2 s, 5 s, 1 s; the edges over 2 move 1 s worth of data."""
+    return WorkflowTemplate(
+        "diamond",
+        computation=[SPEED, 2 * SPEED, 5 * SPEED, SPEED],
+        memory_req=[1, 1, 1, 1],
+        parallelism=[1, 1, 1, 1],
+        edges=[(0, 1), (0, 2), (1, 3), (2, 3)],
+        data_bytes=[0, 10**9, 0, 10**9],
+        function_names=("split", "work", "work", "join"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("order", "rank"),
+    [
+        # Upward: 1 + 1 + 5 + 1 + 1 along 2; 2 + 1 over 1.
+        (Heft(), [-9.0, -3.0, -7.0, -1.0]),
+        # And down to them: 0, 1, 1 + 1, 1 + 1 + 5 + 1: all but 1 are on the critical path.
+        (CriticalPath(), [-9.0, -4.0, -9.0, -9.0]),
+    ],
+)
+def test_ranks_of_a_workflow(order: Order, rank: list[float]) -> None:
+    template = diamond()
+    images = Images.by_name([template], 1.0)
+    env = QueuedEnv([0.0], [template], cluster(1), Queueing(order, Lru()), images)
+    assert env.controller.waiting["rank"].tolist() == pytest.approx(rank)
+
+
+def test_functions_of_a_workflow_wait_centrally() -> None:
+    """One place. Both `work` functions share an image: the second of them starts warm."""
+    template = diamond()
+    images = Images.by_name([template], {"split": 1.0, "work": 2.0, "join": 3.0})
+    env = QueuedEnv([0.0], [template], cluster(1), Queueing(Heft(), Lru()), images)
+    assert env.done
+    assert env.runs["fn_id"].tolist() == [0, 2, 1, 3]
+    assert env.runs["cold_start_time"].tolist() == [1.0, 2.0, 0.0, 3.0]
+    # 1 + 1; 2 + 1 + 5 to 10; 2 to 12; 3 + 1 + 1 to 17.
+    assert env.runs["end_time"].tolist() == pytest.approx([2.0, 10.0, 12.0, 17.0], abs=1e-5)
+    completion = env.workload.workflows[0].completion_time
+    assert completion == pytest.approx(17.0, abs=1e-5)
+    assert queued_violations(env.runs, np.array([1]), env.controller.waiting["rank"]) == []
+
+
+def test_the_caller_chooses_and_may_try_in_a_fork() -> None:
+    template = diamond()
+    images = Images.by_name([template], 0.0)
+    env = QueuedEnv([0.0], [template], cluster(1), Queueing(Chosen(), Lru()), images)
+    assert env.waiting == (0,)
+    env.choose(0)
+    assert env.waiting == (1, 2)
+    fork = env.fork()
+    fork.choose(2)
+    env.choose(1)
+    for one in (env, fork):
+        while one.waiting:
+            one.choose(one.waiting[0])
+        assert one.done
+    assert env.runs["fn_id"].tolist() == [0, 1, 2, 3]
+    assert fork.runs["fn_id"].tolist() == [0, 2, 1, 3]
+    with pytest.raises(InputError, match="choose: no request of declared function 0"):
+        env.choose(0)
+    env.reset()
+    assert env.waiting == (0,)
+
+
+def test_a_second_play_is_the_same() -> None:
+    trace = day(500)
+    queueing = Queueing(RoundRobin(time_slice=0.1), FaasCache())
+    first, second = (np.concatenate(list(stream(trace, cluster(20), queueing))) for _ in range(2))
+    assert first.tobytes() == second.tobytes()
+
+
+def test_statistics_of_a_stream_are_those_of_its_requests() -> None:
+    trace = day(2000)
+    queueing = Queueing(RoundRobin(time_slice=0.5), Lru())
+    statistics = Statistics()
+    for runs in stream(trace, cluster(8), queueing):
+        statistics.add(runs)
+    kept = simulate(trace, cluster(8), queueing)
+    assert statistics.requests == 2000
+    assert statistics.preemptions == kept.preemptions.sum() > 0
+    for part in ("queueing", "cold_start", "execution", "completion"):
+        assert statistics.mean(part) == pytest.approx(getattr(kept, part).mean())
+    for share in (0.1, 0.5, 0.99):
+        assert statistics.quantile(share) == pytest.approx(
+            np.quantile(kept.completion, share, method="inverted_cdf"), rel=0.011
+        )

@@ -1,0 +1,55 @@
+"""Evaluations with numbers of our choice, for tests of what is made of them."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from agents.evaluation import Row, all_metrics
+from agents.scheduler import Kind
+from report.results import ResultsWriter
+from report.statistics import StatisticsSettings
+
+SETTINGS = StatisticsSettings(confidence=0.95, resamples=500, seed=0)
+
+
+def row_of(policy: str, episode: int, value: float, seed: int = 0, kind: Kind = "baseline") -> Row:
+    """A row whose metrics all have one value."""
+    return Row(policy, kind, seed, episode, dict.fromkeys(all_metrics(), value))
+
+
+def run_of(**changes: Any) -> dict[str, Any]:
+    """What run.json holds, as far as it is read."""
+    config = {
+        "cluster": {"single_core_speed_ops_per_s": 1},
+        "workflow": {"mix": {}},
+        "workload": {"arrivals": {"mean_gap": 5}},
+        "objective": {"time_weight": 1.0, "cost_weight": 1.0},
+        "statistics": SETTINGS.model_dump(),
+        "workers": 1,
+    }
+    plain = {"format": 1, "commit": "c", "seeds": [0], "episodes": 3, "workload_sha256": "w"}
+    run: dict[str, Any] = json.loads(json.dumps({**plain, "config": config}))
+    for key, value in changes.items():
+        where = run["config"] if key in config else run
+        where[key] = value
+    return run
+
+
+def finished(
+    folder: Path,
+    values: Mapping[str, Sequence[float]],
+    kinds: Mapping[str, Kind] | None = None,
+    run: Mapping[str, Any] | None = None,
+) -> pd.DataFrame:
+    """A finished evaluation: per policy the value of all its metrics in every episode."""
+    folder.mkdir(parents=True, exist_ok=True)
+    kinds = kinds or {}
+    with ResultsWriter(folder, run or run_of(), list(values)) as writer:
+        for policy, found in values.items():
+            for episode, value in enumerate(found):
+                row = row_of(policy, episode, value, kind=kinds.get(policy, "baseline"))
+                writer.add([(row, None)])
+        return writer.finish()

@@ -1,0 +1,107 @@
+"""A finished evaluation with recorded episodes of a small world, for tests of the report."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from agents.evaluation import PlayedEpisode, Row, all_metrics, recording_name
+from agents.scheduler import Kind
+from env.reward import Objective
+from env.sim.cluster import ClusterConfig, ServerType
+from env.sim.episode_file import episode_of
+from env.sim.raw_env import RawEnv
+from env.sim.workflow import WorkflowTemplate
+from report.results import ResultsWriter, describe
+from report.statistics import StatisticsSettings
+from report.summary import summarise, write_summary
+
+CLUSTER = ClusterConfig(
+    single_core_speed=1_000_000,
+    memory_bandwidth=100e9,
+    numa_bandwidth=30e9,
+    network_bandwidth=20e6,
+    server_types=(
+        ServerType("small", 2, 0.17, 25.0, 1, 4, 8192),
+        ServerType("large", 1, 1.09, 45.0, 2, 16, 32768),
+    ),
+)
+POLICIES: dict[str, Kind] = {
+    "learned": "learned",
+    "greedy_objective_tuned_latency": "baseline",
+    "round_robin": "baseline",
+    "clairvoyant": "reference",
+}
+"""Kinds by name. The first one uses all NUMA nodes, others fewer; see `played`."""
+MEMORY = 3072
+"""MB of every function, so that two run at a time on a small server and others wait."""
+OBJECTIVE = Objective(time_weight=1.0, cost_weight=1.0)
+STATISTICS = StatisticsSettings(confidence=0.95, resamples=200, seed=0)
+
+
+def fork(functions: int) -> WorkflowTemplate:
+    """One function whose result all others read."""
+    return WorkflowTemplate(
+        "fork",
+        computation=np.array([60_000_000 * (1 + index % 3) for index in range(functions)]),
+        memory_req=np.full(functions, MEMORY),
+        parallelism=np.full(functions, 2),
+        edges=np.array([(0, index) for index in range(1, functions)]),
+        data_bytes=np.full(functions - 1, 100_000_000),
+    )
+
+
+def played(policy: int, episode: int, workflows: int, functions: int, gap: float) -> RawEnv:
+    """An episode played to its end."""
+    arrivals = [gap * index + episode for index in range(workflows)]
+    env = RawEnv(arrivals, [fork(functions)] * workflows, CLUSTER, record=True)
+    nodes = len(env.state.nodes) - policy % 3
+    while not env.done:
+        env.step(*env.place_of(env.decisions // (1 + policy) % nodes), MEMORY)
+    return env
+
+
+def finished_evaluation(
+    folder: Path,
+    policies: Mapping[str, Kind] = POLICIES,
+    episodes: int = 2,
+    workflows: int = 3,
+    functions: int = 6,
+    gap: float = 40.0,
+) -> Path:
+    """Writes the files of an evaluation into a new folder and returns it.
+
+    Args:
+        folder: to be made.
+        policies: kinds by name.
+        episodes: of each policy.
+        workflows: of each episode.
+        functions: of each workflow.
+        gap: seconds between arrivals.
+    """
+    folder.mkdir()
+    config = {"seed": 0, "episodes": episodes, "statistics": STATISTICS.model_dump()}
+    run = describe(config, [], "python evaluate.py")
+    with ResultsWriter(folder, run, tuple(policies)) as writer:
+        for index, (policy, kind) in enumerate(policies.items()):
+            for episode in range(episodes):
+                env = played(index, episode, workflows, functions, gap)
+                finished = PlayedEpisode(env.state, OBJECTIVE, seconds=1.0, best_J=math.nan)
+                metrics = {name: each.compute(finished) for name, each in all_metrics().items()}
+                row = Row(policy, kind, 0, episode, metrics)
+                recording = episode_of(env, recording_name(policy, 0, episode), "a test")
+                writer.add([(row, recording)])
+        results = writer.finish()
+    write_summary(folder, summarise(results, STATISTICS))
+    return folder
+
+
+def write_training(folder: Path) -> None:
+    """Adds what a training of the learned policy has left."""
+    steps = np.arange(1, 11)
+    curve = pd.DataFrame({"env_steps": 8192 * steps, "J": 15.0 / np.sqrt(steps)})
+    curve.to_csv(folder / "metrics.csv", index=False)

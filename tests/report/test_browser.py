@@ -1,0 +1,183 @@
+"""The report in a real browser: it opens offline, answers, and fits laptops and phones."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import matplotlib.image
+import pytest
+
+from report.page import write_report
+from tests.report.recorded import POLICIES, finished_evaluation, write_training
+
+CHROMIUM = shutil.which("chromium")
+SECONDS = 60_000
+"""Milliseconds that a busy machine may take to answer."""
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed (apt install chromium)"),
+]
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = finished_evaluation(tmp_path_factory.mktemp("browser") / "run")
+    write_training(folder)
+    return write_report(folder)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        # Chromium's own sandbox does not work for root, as whom containers run tests.
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def opened(browser: Any, report: Path) -> Iterator[Any]:
+    """The report in a wide window; anything it complains of or asks the network for fails."""
+    page = browser.new_page(viewport={"width": 1440, "height": 900})
+    complaints = watch(page)
+    open_report(page, report)
+    yield page
+    page.close()
+    assert complaints == []
+
+
+def watch(page: Any) -> list[str]:
+    """What a page says on its console or asks for, as it comes."""
+    found: list[str] = []
+    page.set_default_timeout(SECONDS)
+    page.on("console", lambda message: found.append(message.text))
+    page.on("pageerror", lambda error: found.append(str(error)))
+    page.on(
+        "request",
+        lambda request: request.url.startswith(("file:", "data:")) or found.append(request.url),
+    )
+    return found
+
+
+def open_report(page: Any, report: Path) -> None:
+    page.goto(report.as_uri())
+    page.wait_for_selector("body[data-drawn]")
+
+
+def move_to_bar(page: Any, workflow: int, function: int, phase: str, panel: int) -> None:
+    """Puts the mouse on the middle of a bar of the Gantt chart."""
+    x, y = page.evaluate(
+        """([workflow, fn, phase, panel]) => {
+          const view = views.gantt;
+          const bar = view.data("bars").filter((one) =>
+            one.workflow === workflow && one.function === fn && one.phase === phase)[panel];
+          document.querySelector("#gantt").scrollIntoView();
+          const place = document.querySelector("#gantt canvas").getBoundingClientRect();
+          const [left, top] = view.origin();
+          return [
+            place.x + left + view.scale("x")((bar.begin + bar.end) / 2),
+            place.y + top + view.scale("y")((bar.top + bar.bottom) / 2),
+          ];
+        }""",
+        [workflow, function, phase, panel],
+    )
+    page.mouse.move(x, y)
+
+
+def tooltip(page: Any) -> dict[str, str]:
+    page.wait_for_selector("#vg-tooltip-element.visible")
+    rows = page.locator("#vg-tooltip-element tr").all()
+    cells = [row.locator("td").all_inner_texts() for row in rows]
+    return {key.removesuffix(":"): value for key, value in cells}
+
+
+def test_every_chart_is_drawn(opened: Any) -> None:
+    places = opened.locator(".chart").count()
+    assert places == 9
+    assert opened.locator(".chart canvas").count() == places
+
+
+def test_hovering_tells_the_numbers_of_the_function(opened: Any) -> None:
+    """60e6 operations by 2 threads on free cores of 1e6 operations/s, after 25 s of cold start."""
+    opened.select_option("#upper", "learned")
+    opened.wait_for_function("document.querySelector('#use-upper-title').innerText === 'learned'")
+    opened.wait_for_function("views.gantt.data('titles')[0].text === 'learned'")
+    move_to_bar(opened, workflow=0, function=0, phase="running", panel=0)
+    assert tooltip(opened) == {
+        "workflow": "0",
+        "function": "0",
+        "runs on": "small 0 · N0",
+        "phase here": "running",
+        "submitted (s)": "0.00",
+        "cold start (s)": "25.00",
+        "transfer (s)": "0.000",
+        "waiting for memory (s)": "0.00",
+        "running (s)": "30.00",
+        "completed (s)": "55.00",
+        "memory given / required (MB)": "3072 / 3072",
+        "threads": "2",
+        "operations": "60,000,000",
+    }
+
+
+def test_choosing_policies(opened: Any) -> None:
+    chosen = {"upper": "clairvoyant", "lower": "round_robin"}
+    for panel, policy in chosen.items():
+        opened.select_option(f"#{panel}", policy)
+    titles = "views.gantt.data('titles').map((one) => one.text).join()"
+    opened.wait_for_function(f"{titles} === 'clairvoyant,round_robin'")
+    for panel, policy in chosen.items():
+        assert opened.inner_text(f"#{panel}-key") == policy
+        assert opened.inner_text(f"#use-{panel}-title") == policy
+
+
+def test_choosing_a_metric(opened: Any) -> None:
+    opened.select_option("#metric", "rent")
+    opened.wait_for_function("views.ranking.signal('metric') === 'rent'")
+    assert "sum over servers" in opened.locator(".formula:visible").inner_text()
+    ranked = opened.evaluate("views.ranking.scale('y').domain()")
+    assert [name.replace("\n", "") for name in ranked] != list(POLICIES)
+    assert {name.replace("\n", "") for name in ranked} == set(POLICIES)
+
+
+def test_leaving_out_a_line(opened: Any) -> None:
+    opened.locator("#policies label", has_text="round_robin").locator("input").uncheck()
+    opened.wait_for_function("!views['flow-time'].signal('shown').includes('round_robin')")
+    assert len(opened.evaluate("views['flow-time'].signal('shown')")) == len(POLICIES) - 1
+
+
+def test_zooming(opened: Any) -> None:
+    span = "(([begin, end]) => end - begin)(views.gantt.scale('x').domain())"
+    whole = opened.evaluate(span)
+    opened.click("text=Zoom in")
+    opened.wait_for_function(f"Math.abs({span} - {whole / 2}) < 0.01")
+    opened.click("text=Whole episode")
+    opened.wait_for_function(f"Math.abs({span} - {whole}) < 0.01")
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_fits_and_is_readable(
+    browser: Any, report: Path, tmp_path: Path, width: int, scheme: str
+) -> None:
+    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    complaints = watch(page)
+    open_report(page, report)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    for chart in page.locator(".chart canvas").all():
+        assert chart.bounding_box()["width"] <= width
+    page.screenshot(path=tmp_path / "page.png", full_page=True)
+    picture = matplotlib.image.imread(tmp_path / "page.png")[..., :3]
+    back = picture[-1, 0].mean()
+    assert back < 0.2 if scheme == "dark" else back > 0.9
+    # The button turns it into the other.
+    page.click("#theme")
+    page.wait_for_function(
+        f"document.documentElement.classList.contains('dark') === {str(scheme == 'light').lower()}"
+    )
+    page.close()
+    assert complaints == []

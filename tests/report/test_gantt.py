@@ -1,0 +1,41 @@
+"""The Gantt picture shows the phases and the workflows of an episode."""
+
+from pathlib import Path
+
+import matplotlib.colors
+import matplotlib.image
+import numpy as np
+import pytest
+
+from report import palette
+from report.gantt import main
+
+GOLDEN = sorted((Path(__file__).parents[1] / "golden").glob("*.json"))
+MEMORY_WAITING = GOLDEN[3]
+
+
+def pixels_of(picture: np.ndarray, colour: str) -> int:
+    """How many pixels have exactly a colour."""
+    return int(np.isclose(picture[..., :3], matplotlib.colors.to_rgb(colour)).all(axis=2).sum())
+
+
+def test_every_phase_and_workflow_is_there(tmp_path: Path) -> None:
+    """Four workflows; two containers wait for a cold start, two for memory, none for data."""
+    target = tmp_path / "gantt.png"
+    assert main([str(MEMORY_WAITING), "-o", str(target)]) == 0
+    picture = matplotlib.image.imread(target)
+    legend = {name: pixels_of(picture[-60:], colour) for name, colour in palette.PHASES.items()}
+    drawn = {name: pixels_of(picture[:-60], colour) for name, colour in palette.PHASES.items()}
+    assert min(legend.values()) > 100
+    assert drawn["cold start"] > 500
+    assert drawn["waiting"] > 500
+    assert drawn["transfer"] == 0
+    for wf_id in range(4):
+        assert pixels_of(picture, palette.workflow_colour(wf_id)) > 1000
+
+
+def test_a_bad_file_gets_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = tmp_path / "gantt.png"
+    assert main([str(tmp_path / "none.json"), "-o", str(target)]) == 2
+    assert "none.json: no such file" in capsys.readouterr().err
+    assert not target.exists()

@@ -1,0 +1,103 @@
+"""Statistics worked out by hand, and what holds for any sample."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from report.statistics import (
+    StatisticsSettings,
+    comparisons,
+    distributions,
+    estimates,
+    holm,
+    interquartile_mean,
+    performance_profiles,
+    signed_rank,
+)
+
+SETTINGS = StatisticsSettings(confidence=0.95, resamples=4000, seed=0)
+
+
+def test_the_interquartile_mean_leaves_out_the_outer_quarters() -> None:
+    values = np.array([[8.0, 100.0, 1.0, 2.0, 3.0, 4.0, 7.0, -50.0]])
+    # Of -50 1 | 2 3 4 7 | 8 100.
+    assert interquartile_mean(values) == pytest.approx([4.0])
+
+
+def test_the_averages_of_a_sample() -> None:
+    (found,) = distributions(np.array([[1.0, 2.0, 3.0, 10.0]]), SETTINGS)
+    assert (found.mean.value, found.median.value, found.iqm.value) == (4.0, 2.5, 2.5)
+    # Linear between the last two values: 3 + 0.85 * 7 and 3 + 0.97 * 7.
+    assert (found.p95, found.p99) == (pytest.approx(8.95), pytest.approx(9.79))
+
+
+def test_intervals_of_a_mean_are_those_of_theory() -> None:
+    # 95% of means of 400 values lie within 1.96 standard errors.
+    sample = np.random.default_rng(1).normal(5.0, 2.0, (1, 400))
+    (found,) = estimates(sample, np.mean, SETTINGS)
+    half = 1.96 * stats.sem(sample[0])
+    assert found.ci_low == pytest.approx(found.value - half, abs=0.1 * half)
+    assert found.ci_high == pytest.approx(found.value + half, abs=0.1 * half)
+
+
+def test_the_same_seed_gives_the_same_interval_and_a_wider_one_more_confidence() -> None:
+    sample = np.random.default_rng(2).exponential(1.0, (2, 30))
+    once, again = (estimates(sample, np.median, SETTINGS) for _ in range(2))
+    assert once == again
+    sure = estimates(sample, np.median, SETTINGS.model_copy(update={"confidence": 0.99}))
+    for narrow, wide in zip(once, sure, strict=True):
+        assert wide.ci_low <= narrow.ci_low and wide.ci_high >= narrow.ci_high
+        assert wide.ci_high - wide.ci_low > narrow.ci_high - narrow.ci_low
+
+
+@pytest.mark.parametrize("values", [[4.5], [4.5, 4.5, 4.5]])
+def test_an_interval_without_spread_has_no_width(values: list[float]) -> None:
+    (found,) = distributions(np.array([values]), SETTINGS)
+    for each in (found.mean, found.median, found.iqm):
+        assert (each.value, each.ci_low, each.ci_high) == (4.5, 4.5, 4.5)
+
+
+def test_episodes_without_a_number_are_left_out() -> None:
+    nan = math.nan
+    one, other = distributions(np.array([[1.0, nan, 3.0], [2.0, 5.0, 6.0]]), SETTINGS)
+    assert (one.mean.value, other.mean.value) == (2.0, 4.0)
+    (none,) = distributions(np.array([[nan, nan]]), SETTINGS)
+    assert math.isnan(none.mean.value) and math.isnan(none.p99)
+
+
+def test_holm_by_hand() -> None:
+    # Sorted 0.01, 0.02, 0.03, 0.9 times 4, 3, 2, 1 = 0.04, 0.06, 0.06, 0.9.
+    assert holm([0.03, 0.01, 0.9, 0.02]) == pytest.approx([0.06, 0.04, 0.9, 0.06])
+    assert holm([0.6, 0.7]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+def test_the_signed_rank_test_by_hand() -> None:
+    # Of the 2^5 equally likely signs only "all +" and "all -" are as far out.
+    assert signed_rank(np.array([1.0, 2.0, 3.0, 4.0, 5.0])) == pytest.approx(2 / 32)
+    assert signed_rank(np.zeros(5)) == 1.0
+
+
+def test_policies_are_compared_in_pairs() -> None:
+    values = np.array([[1.0, 3.0, 2.0, 9.0], [2.0, 4.0, 6.0, 9.0], [12.0, 14.0, 16.0, 19.0]])
+    better, itself, worse = comparisons(values, 1, SETTINGS)
+    assert better.difference.value == pytest.approx((-1 - 1 - 4 + 0) / 4)
+    assert better.difference.ci_low >= -4 and better.difference.ci_high <= 0
+    # Better in three of four episodes; the equal one counts half.
+    assert better.probability.value == pytest.approx(3.5 / 4)
+    assert (itself.difference.value, itself.p_holm, itself.probability.value) == (0, 1, 0.5)
+    # Ten more in every episode: no doubt left by resampling.
+    assert (worse.difference.ci_low, worse.difference.ci_high) == (10, 10)
+    assert worse.probability.value == 0
+    # Of 2^4 signs two are as far out, for two comparisons.
+    assert worse.p_value == pytest.approx(2 / 16)
+    assert worse.p_holm == pytest.approx(4 / 16)
+
+
+def test_profiles_by_hand() -> None:
+    # Episodes' best: 1, 2, 4. Ratios to it: 1, 3, 1 and 2, 1, 1.5.
+    values = np.array([[1.0, 6.0, 4.0], [2.0, 2.0, 6.0]])
+    found = performance_profiles(values, np.array([1.0, 1.5, 2.0, 3.0]))
+    assert found == pytest.approx(np.array([[2, 2, 2, 3], [1, 2, 3, 3]]) / 3)

@@ -1,0 +1,74 @@
+"""What a container went through, by hand and against the numbers of the golden episodes."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from env.sim.episode_file import read_episode
+from env.sim.errors import InputError
+from report.timeline import PHASES, read_timeline
+
+GOLDEN = sorted((Path(__file__).parents[1] / "golden").glob("*.json"))
+MEMORY_WAITING, RANDOM_GRAPH = GOLDEN[3], GOLDEN[5]
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
+def test_times_are_those_of_the_episode(path: Path) -> None:
+    timeline = read_timeline(path)
+    expected = read_episode(path).expected
+    assert expected is not None
+    for row in expected.functions:
+        containers = timeline.containers
+        mine = (containers["wf_id"] == row.workflow_id) & (containers["fn_id"] == row.function_id)
+        (container,) = containers[mine]
+        for field in ("submission_time", "creation_time", "start_time", "completion_time"):
+            assert container[field] == pytest.approx(getattr(row, field), abs=1e-9)
+    for container, decision in zip(timeline.containers, expected.decisions, strict=True):
+        transfer = container["creation_time"] - container["ready_time"]
+        assert transfer == pytest.approx(decision.data_transfer_time, abs=1e-9)
+        if decision.cold_start_time:
+            waited = container["ready_time"] - container["submission_time"]
+            assert waited == pytest.approx(decision.cold_start_time, abs=1e-9)
+    for phase in PHASES:
+        assert (timeline.containers[phase.end] >= timeline.containers[phase.begin]).all()
+
+
+def test_who_comes_while_a_server_starts_waits_for_it() -> None:
+    """The server starts from 0 to 2 s; the second function comes after 1 s."""
+    second = read_timeline(MEMORY_WAITING).containers[1]
+    assert (second["submission_time"], second["ready_time"]) == (1.0, 2.0)
+
+
+def test_the_queue_for_memory() -> None:
+    """Two functions could start after 2 and 3 s and have their memory after 12 and 13 s."""
+    timeline = read_timeline(MEMORY_WAITING)
+    times, waiting = timeline.queue()
+    assert times.tolist() == [0.0, 2.0, 3.0, 12.0, 13.0]
+    assert waiting.tolist() == [0, 1, 2, 1, 0]
+    (node,) = timeline.nodes
+    assert node.queue.tolist() == waiting.tolist()
+    assert timeline.flow_times.tolist() == [12.0, 19.0, 13.0, 9.0]
+
+
+def test_rows_hold_one_container_at_a_time() -> None:
+    timeline = read_timeline(RANDOM_GRAPH)
+    assert [node.lanes for node in timeline.nodes] != [1] * len(timeline.nodes)
+    for index, node in enumerate(timeline.nodes):
+        mine = timeline.containers[timeline.containers["node"] == index]
+        assert set(mine["lane"]) == set(range(node.lanes))
+        for lane in range(node.lanes):
+            row = np.sort(mine[mine["lane"] == lane], order="submission_time")
+            assert (row["submission_time"][1:] >= row["completion_time"][:-1]).all()
+
+
+def test_an_impossible_episode_is_refused_with_its_name(tmp_path: Path) -> None:
+    """The second decision is about workflow 1; the file places workflow 2."""
+    document = json.loads(MEMORY_WAITING.read_text())
+    actions = document["actions"]
+    actions[1], actions[2] = actions[2], actions[1]
+    path = tmp_path / "changed.json"
+    path.write_text(json.dumps(document))
+    with pytest.raises(InputError, match=r"changed\.json: actions\.1: places workflow 2"):
+        read_timeline(path)
