@@ -33,7 +33,7 @@ class EvaluateSettings(Strict):
     agents: dict[str, Any] | None = None
     objective: Objective
     dispatch: Immediate
-    trace: None
+    trace: None = None
     cluster: dict[str, Any]
     workflow: dict[str, Any]
     workload: dict[str, Any]
