@@ -146,7 +146,7 @@ class QueuedEvaluation:
         self.reports: dict[str, TraceReport] = {}
         self.trace: TraceConfig | None = None
         self.generators: dict[int, WorkloadGenerator] = {}
-        if config["trace"] is not None:
+        if config.get("trace") is not None:
             self.trace = validated(TraceConfig, config["trace"], "trace")
             self.recording = self.trace.source.read(self.trace.annotation.min_duration)
             for sample in settings.samples.values():

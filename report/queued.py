@@ -31,18 +31,16 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 CASE = ("sample", "ratio", "keep_alive", "order")
 PARTS = {"queueing": "queueing time (s)", "cold_start": "cold start time (s)"}
 SHOWN = {
-    "speedup": ".2f",
-    "completion": ".2f",
-    "completion_median": ".2f",
-    "queueing": ".2f",
-    "cold_start": ".3f",
-    "execution": ".2f",
-    "late": ".1%",
-    "cold": ".1%",
-    "slowdown": ".2f",
-    "preemptions": ".2f",
+    "speedup": ("speedup", ".2f"),
+    "completion": ("mean", ".2f"),
+    "completion_median": ("median", ".2f"),
+    "queueing": ("queue", ".2f"),
+    "cold_start": ("cold\nstart", ".2f"),
+    "execution": ("work", ".2f"),
+    "late": ("late", ".1%"),
+    "slowdown": ("slow-\ndown", ".2f"),
 }
-"""Metrics of the table and how they are written; summary.csv has all."""
+"""Metrics of the table, their headings and how they are written; summary.csv has all."""
 INTERVALS = ("speedup", "completion")
 """Metrics that are shown with their interval."""
 
@@ -101,8 +99,9 @@ def write_summary(path: Path, summary: Summary) -> None:
 def queued_table(summary: Summary, seeds: int) -> Table:
     """A row a case."""
     table = Table(
-        title=f"times in seconds, mean over {seeds} seeds ± half of the 95% interval",
-        caption="speedup: of the completion time over that of the first order",
+        title=f"times in seconds, means over {seeds} seeds [95% interval]",
+        caption="completion time: mean, median, its parts, share of late ones; speedup of the mean "
+        "over that of the first order",
         title_justify="left",
         caption_justify="left",
         box=SIMPLE_HEAD,
@@ -110,16 +109,17 @@ def queued_table(summary: Summary, seeds: int) -> Table:
         pad_edge=False,
     )
     for name in CASE:
-        table.add_column(name.replace("_", "\n"), no_wrap=True)
-    keys = [key for key in SHOWN if key in summary[0][1]]
-    for key in keys:
-        table.add_column(key.replace("_", "\n"), justify="right", no_wrap=True)
+        table.add_column(name.replace("_", " "), no_wrap=True)
+    shown = {key: column for key, column in SHOWN.items() if key in summary[0][1]}
+    for heading, _ in shown.values():
+        table.add_column(heading, justify="right", no_wrap=True)
     for case, found in summary:
         cells = []
-        for key in keys:
-            cell = format(found[key].mean, SHOWN[key])
+        for key, (_, form) in shown.items():
+            cell = format(found[key].mean, form)
             if key in INTERVALS:
-                cell += f" ± {format(found[key].half_width, SHOWN[key])}"
+                low, high = found[key].ci_low, found[key].ci_high
+                cell += f" [{format(low, form)}, {format(high, form)}]"
             cells.append(cell)
         table.add_row(case.sample, f"{case.ratio:g}", case.keep_alive, case.order, *cells)
     return table
@@ -193,7 +193,7 @@ def draw_distribution(
 
 
 def _finish(figure: plt.Figure, panels: Sequence[Axes], path: Path) -> None:
-    panels[0].legend(frameon=False)
+    panels[0].legend(loc="upper left", frameon=False)
     for axes in panels:
         axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, dpi=130)
