@@ -1,7 +1,7 @@
 """Queued dispatch computes what its reference model computes, run for run and number for number."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -19,17 +19,17 @@ from agents.order.srtf import Srtf
 from env.keep_alive import FaasCache, Fixed, HybridHistogram, Lru, NoKeepAlive
 from env.queueing import stream
 from env.sim import idle_forecast
-from env.sim.cluster import ClusterConfig
+from env.sim.cluster import ClusterConfig, ServerType
 from env.sim.controller import Images, KeepAlive, Order, Queueing
 from env.sim.queued_env import QueuedEnv
 from env.workloads.trace import REQUEST, FunctionProfiles, Trace
 from tests.reference_queueing import Function, Job, ReferencePlatform, Rules
-from tests.strategies import Scenario, clusters, scenarios
+from tests.strategies import CORE_SPEEDS, Scenario, scenarios
 
 RANDOM = settings(
-    max_examples=200, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+    max_examples=100, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
 )
-SLICES = st.sampled_from([0.5, 1.0, 1.5]) | st.floats(0.3, 3.0)
+SLICES = st.sampled_from([1.0, 1.5, 2.0]) | st.floats(1.0, 3.0)
 LONG_SLICES = st.sampled_from([400.0, 1500.0])
 SECONDS = st.sampled_from([0.0, 0.5, 1.0, 2.0, 3.0]) | st.floats(0.0, 4.0)
 
@@ -37,6 +37,12 @@ SECONDS = st.sampled_from([0.0, 0.5, 1.0, 2.0, 3.0]) | st.floats(0.0, 4.0)
 def mean(idle_times: Sequence[float]) -> float:
     """Stands in for ARIMA, which is slow and not what is tested here."""
     return float(np.mean(idle_times))
+
+
+def of_one_speed(cluster: ClusterConfig) -> ClusterConfig:
+    """On a server a million times slower, a function would be preempted a million times."""
+    kinds = tuple(replace(kind, single_core_speed=None) for kind in cluster.server_types)
+    return replace(cluster, server_types=kinds)
 
 
 @dataclass(frozen=True)
@@ -51,9 +57,18 @@ class Requested:
 
 @st.composite
 def traces(draw: st.DrawFn) -> Requested:
-    """Up to 20 requests of up to 5 functions that hardly fit beside each other."""
-    cluster = draw(clusters())
-    count = draw(st.integers(1, 5))
+    """Some requests of few functions that hardly fit beside each other, all at once or by turns."""
+    kind = ServerType(
+        name="server",
+        count=draw(st.integers(1, 2)),
+        hourly_rate=0.0,
+        cold_start_latency=0.0,
+        numa_nodes=draw(st.integers(1, 2)),
+        cpu=draw(st.integers(1, 4)),
+        memory=draw(st.integers(4, 8)),
+    )
+    cluster = ClusterConfig(draw(CORE_SPEEDS), 1e9, 1e9, 1e9, (kind,))
+    count = draw(st.integers(1, 4))
 
     def each(values: st.SearchStrategy[float]) -> np.ndarray:
         return np.array([draw(values) for _ in range(count)])
@@ -65,7 +80,9 @@ def traces(draw: st.DrawFn) -> Requested:
         memory=each(st.integers(1, cluster.largest_node_memory)),
         parallelism=each(st.integers(1, 3)),
     )
-    gaps = draw(st.lists(st.sampled_from([0.0, 0.0, 0.0, 1.0, 6.0]) | SECONDS, max_size=20))
+    steady = st.sampled_from([1.0, 6.0, 9.0]).map(lambda pause: [pause] * 10)
+    crowded = st.lists(st.sampled_from([0.0, 0.0, 1.0]) | SECONDS, min_size=5, max_size=15)
+    gaps = draw(steady | crowded)
     requests = np.array(
         [
             (time, draw(st.integers(0, count - 1)), draw(SECONDS))
@@ -93,7 +110,7 @@ def keep_alives() -> st.SearchStrategy[KeepAlive]:
         st.builds(
             HybridHistogram,
             bin=st.sampled_from([0.5, 1.0]),
-            bins=st.integers(2, 8),
+            bins=st.integers(2, 12),
             prewarm_percentile=st.sampled_from([5.0, 50.0]),
             keep_percentile=st.sampled_from([50.0, 99.0]),
             margin=st.sampled_from([0.0, 0.1]),
@@ -202,6 +219,7 @@ def test_traces(given_trace: Requested, queueing: Queueing) -> None:
 @given(scenario=scenarios(), queueing=queueings(LONG_SLICES), data=st.data())
 def test_workflows(scenario: Scenario, queueing: Queueing, data: st.DataObject) -> None:
     """Functions of DAGs in the queue; functions of different workflows may share an image."""
+    cluster = of_one_speed(scenario.cluster)
     count = data.draw(st.integers(1, 4))
     images = Images(
         cold_start=np.array([data.draw(SECONDS) for _ in range(count)]),
@@ -214,9 +232,7 @@ def test_workflows(scenario: Scenario, queueing: Queueing, data: st.DataObject) 
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(idle_forecast, "next_idle_time", mean)
-        env = QueuedEnv(
-            scenario.arrival_times, scenario.templates, scenario.cluster, queueing, images
-        )
+        env = QueuedEnv(scenario.arrival_times, scenario.templates, cluster, queueing, images)
     known = env.controller.waiting
     functions, jobs = [], []
     for wf_id, template in enumerate(scenario.templates):
@@ -241,7 +257,7 @@ def test_workflows(scenario: Scenario, queueing: Queueing, data: st.DataObject) 
         for image, memory in zip(images.of[template], template.memory_req, strict=True):
             memories[image] = max(memories[image], int(memory))
     wanted = ReferencePlatform(
-        scenario.cluster,
+        cluster,
         functions,
         images.cold_start.tolist(),
         memories,
