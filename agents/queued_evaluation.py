@@ -26,7 +26,7 @@ from env.sim.queued_env import QueuedEnv
 from env.workloads.generator import WorkloadConfig, WorkloadGenerator
 from env.workloads.sampling import SampleKind
 from env.workloads.templates import WorkflowConfig
-from env.workloads.trace import FunctionProfiles
+from env.workloads.trace import FunctionProfiles, Trace
 from env.workloads.trace_samples import TraceConfig, TraceReport, sample_recording
 
 WORKFLOWS = "workflows"
@@ -179,14 +179,13 @@ class QueuedEvaluation:
                     config = self._of(trace, sample, ratio, seed)
                     found = sample_recording(self.recording, config)
                     self.reports[name] = found.report
+                    window = _drawn_once(found.window)
                     for (keep_alive, order), rules in self.rules.items():
-                        requests = simulate(
-                            found.window, self.cluster, rules, history=found.history
-                        )
+                        requests = simulate(window, self.cluster, rules, history=found.history)
                         yield Played(
                             Case(name, ratio, keep_alive, order),
                             seed,
-                            self._request_metrics(requests, found.window.profiles),
+                            self._request_metrics(requests, window.profiles),
                             requests.completion,
                         )
 
@@ -251,6 +250,12 @@ class QueuedEvaluation:
                 workflow, workload.model_copy(update={"seed": seed}), self.cluster.single_core_speed
             )
             check_world(self.generators[seed].pools.evaluation.templates, self.cluster)
+
+
+def _drawn_once(trace: Trace) -> Trace:
+    """The same requests, kept: several orders play them."""
+    chunks = list(trace.requests())
+    return Trace(trace.profiles, lambda: iter(chunks))
 
 
 def _workflow_times(env: QueuedEnv) -> dict[str, np.ndarray]:

@@ -25,7 +25,7 @@ def test_the_script_runs_as_printed(capsys):
 
 def test_the_table_of_groups_names_every_option():
     groups = ("cluster", "workflow", "workload", "agents", "objective", "variation", "algo")
-    for group in (*groups, "ray", "tune", "experiment", "baseline"):
+    for group in (*groups, "ray", "tune", "experiment", "baseline", "dispatch", "trace"):
         row = re.findall(rf"^\| `{group}` \|.*$", README, re.MULTILINE)[0]
         for path in (CONF / group).glob("*.yaml"):
             assert f"`{path.stem}`" in row, f"README: {group}={path.stem} is missing"
