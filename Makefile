@@ -13,7 +13,7 @@ test: .venv/installed-dev
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy env agents report benchmarks train.py evaluate.py search_baseline.py
-	NUMBA_BOUNDSCHECK=1 .venv/bin/python -m pytest tests/env/sim
+	NUMBA_BOUNDSCHECK=1 .venv/bin/python -m pytest tests/env/sim tests/env/test_queueing.py
 	.venv/bin/python -m pytest
 
 .venv/installed: pyproject.toml constraints.txt
