@@ -48,12 +48,13 @@ UNITS = {
 # A container is a pixel wide in the whole of such an episode: nobody looks at one before zooming.
 ZOOM = """async parts => {
   const view = views.gantt;
+  const first = view.data("edges")[0].row;
   view.signal("zoom_begin", [0, view.signal("until") / parts]);
-  view.signal("zoom_top", [0, view.signal("rows") / parts]);
+  view.signal("zoom_top", [first, first + view.signal("rows") / parts]);
   await view.runAsync();
 }"""
 PARTS = 30
-"""Of the time and of the rows: the first of them is looked at."""
+"""Of the time and of the rows: the first of them is looked at, below the policy's name."""
 MIDDLES = """count => {
   const view = views.gantt;
   document.querySelector("#gantt").scrollIntoView();
