@@ -122,8 +122,9 @@ def time_against_cost(rows: pd.DataFrame, titles: Mapping[str, str]) -> Spec:
         (~right, alt.MarkDef("text", align="left", dx=8, dy=-16)),
         (right, alt.MarkDef("text", align="right", dx=-8, dy=14)),
     ):
-        place.lineBreak, place.fontSize = "\n", 11
-        layers.append(alt.Chart(rows[named & side], mark=place).encode(x, y, text="label:N"))
+        if (named & side).any():  # a layer without rows is complained of
+            place.lineBreak, place.fontSize = "\n", 11
+            layers.append(alt.Chart(rows[named & side], mark=place).encode(x, y, text="label:N"))
     return _spec(alt.layer(*layers), HEIGHT)
 
 
@@ -238,7 +239,7 @@ def gantt() -> Spec:
         scale=alt.Scale(domain=[0, alt.ExprRef("until")], nice=False, zero=False),
         axis=alt.Axis(grid=True),
     )
-    row = alt.Scale(domain=[alt.ExprRef("rows"), 0], nice=False, zero=False)
+    row = alt.Scale(domain=[0, alt.ExprRef("rows")], reverse=True, nice=False, zero=False)
     axis = alt.Axis(
         values=alt.ExprRef("ticks"),
         labelExpr="names[format(datum.value, '.1f')]",
@@ -344,7 +345,9 @@ def pareto(points: np.ndarray) -> np.ndarray:
 
 def _scale(values: pd.Series) -> alt.Scale:
     wide = values.min() > 0 and values.max() > LOG_FROM * values.min()
-    return alt.Scale(type="log" if wide else "linear", zero=False, nice=True, padding=16)
+    if wide:
+        return alt.Scale(type="log", nice=True, padding=16)
+    return alt.Scale(zero=False, nice=True, padding=16)
 
 
 def _numbers(fields: Sequence[str]) -> list[alt.Tooltip]:

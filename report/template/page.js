@@ -1,8 +1,8 @@
 "use strict";
 // Draws the charts, gives those of one episode their data, and answers the page's controls.
 
-const ROW_PIXELS = [1.5, 14]; // least and most height of a row of the Gantt chart
-const GANTT_PIXELS = 1400; // rows are thinner where it would be higher than this
+const ROW_PIXELS = 14; // of the Gantt chart
+const GANTT_PIXELS = 1400; // all rows together: they are thinner where there are many
 const BAND_PIXELS = 15; // least height of a NUMA node: a line of text
 
 const byId = (id) => document.getElementById(id);
@@ -79,7 +79,7 @@ function chosen() {
 function ganttData(panels) {
   const used = panels[0].data.nodes.map((_, node) => panels.some(({data}) => data.nodes[node].lanes > 0));
   const lanes = panels.reduce((sum, {data}) => sum + data.nodes.reduce((part, node) => part + node.lanes, 0), 0);
-  const pixels = Math.min(ROW_PIXELS[1], Math.max(ROW_PIXELS[0], GANTT_PIXELS / Math.max(1, lanes)));
+  const pixels = Math.min(ROW_PIXELS, GANTT_PIXELS / Math.max(1, lanes));
   const band = Math.ceil(BAND_PIXELS / pixels);
   const gap = Math.ceil(28 / pixels);
   const found = {bars: [], edges: [], titles: [], ticks: [], names: {}, rows: 0, until: 0};

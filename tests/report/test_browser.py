@@ -153,10 +153,18 @@ def test_leaving_out_a_line(opened: Any) -> None:
 def test_zooming(opened: Any) -> None:
     span = "(([begin, end]) => end - begin)(views.gantt.scale('x').domain())"
     whole = opened.evaluate(span)
+    first_row_on_top = "views.gantt.scale('y')(0) < views.gantt.scale('y')(1)"
+    assert opened.evaluate(first_row_on_top)
     opened.click("text=Zoom in")
     opened.wait_for_function(f"Math.abs({span} - {whole / 2}) < 0.01")
+    assert opened.evaluate(first_row_on_top)
     opened.click("text=Whole episode")
     opened.wait_for_function(f"Math.abs({span} - {whole}) < 0.01")
+    opened.locator("#gantt canvas").hover()
+    opened.keyboard.down("Control")
+    opened.mouse.wheel(0, -100)
+    opened.wait_for_function(f"{span} < {whole} - 1")
+    assert opened.evaluate(first_row_on_top)
 
 
 @pytest.mark.parametrize("width", [1440, 390])
