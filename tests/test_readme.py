@@ -45,3 +45,11 @@ def test_the_metric_of_the_docs_can_be_computed(monkeypatch):
     found = episode_metrics(env.state, Objective(time_weight=1, cost_weight=1))
     # One small server for an hour, two workflows.
     assert found["rent_per_workflow"] == 0.17 / 2
+
+
+def test_the_scheduler_of_the_docs_rents_one_small_server(capsys):
+    text = (PROJECT / "docs" / "scheduler.md").read_text()
+    (script,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    exec(compile(script, "docs/scheduler.md", "exec"), {})
+    # Two chains of one and a half minutes, ten minutes apart: one hour of the smallest server.
+    assert capsys.readouterr().out == "0.17\n"
