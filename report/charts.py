@@ -7,7 +7,7 @@ them that of the episode and policies which the reader chooses.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import altair as alt
 import numpy as np
@@ -117,12 +117,13 @@ def time_against_cost(rows: pd.DataFrame, titles: Mapping[str, str]) -> Spec:
             color=_KIND, tooltip=_numbers(["policy", "kind", "slowdown", "cost_ratio"])
         ),
     ]
-    # Away from the line, which falls from left to right.
-    for side, align, x_offset, y_offset in ((~right, "left", 8, -16), (right, "right", -8, 14)):
+    # Names are on the side of the line, which falls from left to right, that has room for them.
+    for side, offset in ((~right, 1), (right, -1)):
         if (named & side).any():  # a layer without rows is complained of
+            align: Literal["left", "right"] = "left" if offset > 0 else "right"
             layers.append(
                 alt.Chart(rows[named & side])
-                .mark_text(align=align, dx=x_offset, dy=y_offset, lineBreak="\n", fontSize=11)
+                .mark_text(align=align, dx=8 * offset, dy=-15 * offset, lineBreak="\n", fontSize=11)
                 .encode(x, y, text="label:N")
             )
     return _spec(alt.layer(*layers), HEIGHT)
@@ -338,10 +339,9 @@ def pareto(points: np.ndarray) -> np.ndarray:
     Args:
         points: (P, 2), less is better.
     """
-    no_worse = (points[:, None] <= points[None]).all(axis=2)
-    better = (points[:, None] < points[None]).any(axis=2)
-    dominated: np.ndarray = (no_worse & better).any(axis=0)
-    return ~dominated
+    no_worse = np.all(points[:, None] <= points[None], axis=2)
+    better = np.any(points[:, None] < points[None], axis=2)
+    return np.asarray(~np.any(no_worse & better, axis=0))
 
 
 def _scale(values: pd.Series) -> alt.Scale:

@@ -102,7 +102,7 @@ def _draw_phase(axes: Axes, containers: np.ndarray, middle: np.ndarray, phase: P
     colours = palette.PHASES.get(phase.name) or [
         palette.workflow_colour(int(wf_id)) for wf_id in containers["wf_id"][shown]
     ]
-    axes.add_collection(PolyCollection(bars, facecolors=colours))
+    axes.add_collection(PolyCollection(list(bars), facecolors=colours))
 
 
 if __name__ == "__main__":

@@ -264,4 +264,5 @@ def _json(data: Any) -> Markup:
 
 def _library() -> str:
     """Vega-Embed, Vega-Lite of the version that altair writes for, and Vega."""
-    return vl_convert.javascript_bundle(vl_version=alt.SCHEMA_VERSION.rpartition(".")[0])
+    version = alt.SCHEMA_VERSION.rpartition(".")[0]
+    return vl_convert.javascript_bundle(vl_version=version)  # type: ignore[call-arg]

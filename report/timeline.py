@@ -14,6 +14,7 @@ import numpy as np
 
 from env.sim.episode_file import located, read_episode
 from env.sim.raw_env import RawEnv
+from env.sim.records import FUNCTION
 from env.sim.replay import played
 
 CONTAINER = np.dtype(
@@ -33,6 +34,10 @@ CONTAINER = np.dtype(
         ("completion_time", np.float64),
     ]
 )
+
+
+_OF_FUNCTIONS = sorted(set(CONTAINER.fields or ()) & set(FUNCTION.fields or ()))
+"""Columns that are fields of a function's record."""
 
 
 class Phase(NamedTuple):
@@ -165,9 +170,8 @@ def _containers(env: RawEnv) -> np.ndarray:
         if log.cold_start_time > 0:
             up[server] = log.submission_time + log.cold_start_time
         function = env.state.functions[env.function_index(log.wf_id, log.fn_id)]
-        for field in function.dtype.names:
-            if field in CONTAINER.names:
-                row[field] = function[field]
+        for field in _OF_FUNCTIONS:
+            row[field] = function[field]
         # Whoever comes while a server starts waits for it too, without paying for it.
         row["ready_time"] = max(log.submission_time, up.get(server, 0.0))
     return containers

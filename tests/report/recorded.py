@@ -47,11 +47,11 @@ def fork(functions: int) -> WorkflowTemplate:
     """One function whose result all others read."""
     return WorkflowTemplate(
         "fork",
-        computation=[60_000_000 * (1 + index % 3) for index in range(functions)],
-        memory_req=[MEMORY] * functions,
-        parallelism=[2] * functions,
-        edges=[(0, index) for index in range(1, functions)],
-        data_bytes=[100_000_000] * (functions - 1),
+        computation=60_000_000 * (1 + np.arange(functions) % 3),
+        memory_req=np.full(functions, MEMORY),
+        parallelism=np.full(functions, 2),
+        edges=np.array([(0, index) for index in range(1, functions)]),
+        data_bytes=np.full(functions - 1, 100_000_000),
     )
 
 
