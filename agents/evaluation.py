@@ -10,7 +10,7 @@ import numpy as np
 
 from agents.ray_session import connect
 from agents.scheduler import Kind, Scheduler, play
-from env.metrics import METRICS, FinishedEpisode, Metric
+from env.metrics import METRICS, FinishedEpisode, Metric, by_name
 from env.optimum import OptimumSettings, optimum
 from env.reward import Objective
 from env.sim.cluster import ClusterConfig
@@ -35,25 +35,22 @@ class PlayedEpisode(FinishedEpisode):
     best_J: float
 
 
-EVALUATION_METRICS: dict[str, Metric[PlayedEpisode]] = {
-    metric.name: metric
-    for metric in (
-        Metric(
-            "decisions_per_s",
-            "",
-            None,
-            "functions placed / seconds of wall time",
-            lambda played: played.total("decisions") / played.seconds,
-        ),
-        Metric(
-            "optimum_gap",
-            "",
-            "lower",
-            "J / J of the best of all schedules - 1, of episodes small enough to try them all",
-            lambda played: played.J / played.best_J - 1,
-        ),
-    )
-}
+EVALUATION_METRICS: dict[str, Metric[PlayedEpisode]] = by_name(
+    Metric(
+        "decisions_per_s",
+        "",
+        None,
+        "functions placed / seconds of wall time",
+        lambda played: played.total("decisions") / played.seconds,
+    ),
+    Metric(
+        "optimum_gap",
+        "",
+        "lower",
+        "J / J of the best of all schedules - 1, of episodes small enough to try them all",
+        lambda played: played.J / played.best_J - 1,
+    ),
+)
 """By name; these follow `METRICS` in every output of an evaluation."""
 
 

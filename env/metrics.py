@@ -61,7 +61,7 @@ class FinishedEpisode:
         return float(self.state.cluster[0][field])
 
 
-Episode = TypeVar("Episode", bound=FinishedEpisode, contravariant=True)
+Episode = TypeVar("Episode", bound=FinishedEpisode)
 
 
 @dataclass(frozen=True)
@@ -89,95 +89,97 @@ class Metric(Generic[Episode]):
         return f"{words} ({self.unit})" if self.unit else words
 
 
-METRICS: dict[str, Metric[FinishedEpisode]] = {
-    metric.name: metric
-    for metric in (
-        Metric(
-            "J",
-            "",
-            "lower",
-            "time_weight * slowdown + cost_weight * cost_ratio",
-            lambda episode: episode.J,
-        ),
-        Metric(
-            "slowdown",
-            "",
-            "lower",
-            "mean over workflows of flow time / critical path at full speed",
-            lambda episode: float(episode.slowdown.mean()),
-        ),
-        Metric(
-            "cost_ratio",
-            "",
-            "lower",
-            "rent / rent of all work on the cheapest cores",
-            lambda episode: episode.cost_ratio,
-        ),
-        Metric(
-            "bound_gap",
-            "",
-            "lower",
-            "J / lower bound of J - 1",
-            lambda episode: episode.J / lower_bound(episode.state, episode.objective) - 1,
-        ),
-        Metric(
-            "slowdown_p95",
-            "",
-            "lower",
-            "95th percentile over workflows of the slowdown",
-            lambda episode: float(np.percentile(episode.slowdown, 95)),
-        ),
-        Metric(
-            "flow_time",
-            "s",
-            "lower",
-            "mean over workflows of last completion - arrival",
-            lambda episode: float(flow_times(episode.state).mean()),
-        ),
-        Metric(
-            "makespan",
-            "s",
-            "lower",
-            "last completion of the episode, from time 0",
-            lambda episode: episode.total("time"),
-        ),
-        Metric(
-            "rent",
-            "USD",
-            "lower",
-            "sum over servers of hours leased * hourly rate",
-            lambda episode: episode.total("total_rent"),
-        ),
-        Metric(
-            "cold_starts",
-            "",
-            "lower",
-            "servers started without a lease",
-            lambda episode: episode.total("cold_starts"),
-        ),
-        Metric(
-            "utilisation",
-            "",
-            "higher",
-            "core-seconds of work / core-seconds rented",
-            lambda episode: episode.utilisation,
-        ),
-        Metric(
-            "overcommits",
-            "",
-            "lower",
-            "admissions after which a node's projection exceeds its memory",
-            lambda episode: episode.total("overcommits"),
-        ),
-        Metric(
-            "decisions",
-            "",
-            None,
-            "functions placed",
-            lambda episode: episode.total("decisions"),
-        ),
-    )
-}
+def by_name(*metrics: Metric[Episode]) -> dict[str, Metric[Episode]]:
+    """Metrics by their names, in the order given."""
+    return {metric.name: metric for metric in metrics}
+
+
+METRICS: dict[str, Metric[FinishedEpisode]] = by_name(
+    Metric(
+        "J",
+        "",
+        "lower",
+        "time_weight * slowdown + cost_weight * cost_ratio",
+        lambda episode: episode.J,
+    ),
+    Metric(
+        "slowdown",
+        "",
+        "lower",
+        "mean over workflows of flow time / critical path at full speed",
+        lambda episode: float(episode.slowdown.mean()),
+    ),
+    Metric(
+        "cost_ratio",
+        "",
+        "lower",
+        "rent / rent of all work on the cheapest cores",
+        lambda episode: episode.cost_ratio,
+    ),
+    Metric(
+        "bound_gap",
+        "",
+        "lower",
+        "J / lower bound of J - 1",
+        lambda episode: episode.J / lower_bound(episode.state, episode.objective) - 1,
+    ),
+    Metric(
+        "slowdown_p95",
+        "",
+        "lower",
+        "95th percentile over workflows of the slowdown",
+        lambda episode: float(np.percentile(episode.slowdown, 95)),
+    ),
+    Metric(
+        "flow_time",
+        "s",
+        "lower",
+        "mean over workflows of last completion - arrival",
+        lambda episode: float(flow_times(episode.state).mean()),
+    ),
+    Metric(
+        "makespan",
+        "s",
+        "lower",
+        "last completion of the episode, from time 0",
+        lambda episode: episode.total("time"),
+    ),
+    Metric(
+        "rent",
+        "USD",
+        "lower",
+        "sum over servers of hours leased * hourly rate",
+        lambda episode: episode.total("total_rent"),
+    ),
+    Metric(
+        "cold_starts",
+        "",
+        "lower",
+        "servers started without a lease",
+        lambda episode: episode.total("cold_starts"),
+    ),
+    Metric(
+        "utilisation",
+        "",
+        "higher",
+        "core-seconds of work / core-seconds rented",
+        lambda episode: episode.utilisation,
+    ),
+    Metric(
+        "overcommits",
+        "",
+        "lower",
+        "admissions after which a node's projection exceeds its memory",
+        lambda episode: episode.total("overcommits"),
+    ),
+    Metric(
+        "decisions",
+        "",
+        None,
+        "functions placed",
+        lambda episode: episode.total("decisions"),
+    ),
+)
 """By name, the most telling ones first: narrow tables leave out the last."""
 
 

@@ -165,7 +165,7 @@ def draw_distribution(summary: Summary, values: np.ndarray) -> Figure:
     figure, axes = plt.subplots(figsize=(8, 5), layout="constrained")
     for policy, js, colour in zip(summary.policies, values, LINES, strict=False):
         axes.ecdf(js, color=colour, label=policy.label)
-    _scale(axes, "x", values[: len(LINES)].ravel())
+    _scale(axes, "x", values[: len(LINES)].ravel().tolist())
     axes.set_xlabel(f"{RANKED_BY} of an episode")
     axes.set_ylabel("share of episodes at or below it")
     _finish_curves(axes, summary)

@@ -86,15 +86,16 @@ def check_resume(folder: Path, run: Mapping[str, Any]) -> None:
             workload; the key is named.
     """
     before = read_run(folder, "resume")
-    told = {key: value for key, value in run["config"].items() if key not in HOW}
-    had = {key: value for key, value in before["config"].items() if key not in HOW}
-    differing = first_difference(had, told)
-    if differing is None:
-        keys = ("commit", "workload_sha256")
-        differing = first_difference(*({key: each[key] for key in keys} for each in (before, run)))
+    differing = first_difference(_what_counts(before), _what_counts(run))
     if differing is not None:
         key, old, new = differing
         raise InputError(f"resume: {key} is {new}, '{folder}' was made with {old}: give the same")
+
+
+def _what_counts(run: Mapping[str, Any]) -> dict[str, Any]:
+    """What has to be the same for rows to belong together."""
+    told = {key: value for key, value in run["config"].items() if key not in HOW}
+    return {**told, "commit": run["commit"], "workload_sha256": run["workload_sha256"]}
 
 
 def first_difference(
@@ -250,11 +251,14 @@ def _write_whole(file: Path, content: bytes) -> None:
 
 def _commit() -> str | None:
     """The project's commit, with `+` where files have been changed; None outside a git checkout."""
-    git = ["git", "-C", str(PROJECT)]
     try:
-        asked = {"capture_output": True, "text": True, "check": True}
-        commit = subprocess.run([*git, "rev-parse", "--short=12", "HEAD"], **asked).stdout.strip()
-        changed = subprocess.run([*git, "status", "--porcelain", "-uno"], **asked).stdout.strip()
+        commit = _git("rev-parse", "--short=12", "HEAD")
+        changed = _git("status", "--porcelain", "-uno")
     except (OSError, subprocess.CalledProcessError):
         return None
     return f"{commit}+" if changed else commit
+
+
+def _git(*arguments: str) -> str:
+    command = ["git", "-C", str(PROJECT), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()

@@ -116,14 +116,12 @@ def distributions(values: np.ndarray, settings: StatisticsSettings) -> list[Dist
     if known.shape[1] == 0:
         nothing = Estimate(np.nan, np.nan, np.nan)
         return [Distribution(nothing, nothing, nothing, np.nan, np.nan)] * len(values)
-    p95, p99 = np.percentile(known, (95, 99), axis=1)
-    averages = (
-        estimates(known, each, settings) for each in (np.mean, np.median, interquartile_mean)
+    tails = np.percentile(known, (95, 99), axis=1).tolist()
+    mean, median, iqm = (
+        estimates(known, statistic, settings)
+        for statistic in (np.mean, np.median, interquartile_mean)
     )
-    return [
-        Distribution(*each, float(high), float(higher))
-        for *each, high, higher in zip(*averages, p95, p99, strict=True)
-    ]
+    return [Distribution(*each) for each in zip(mean, median, iqm, *tails, strict=True)]
 
 
 def comparisons(values: np.ndarray, measure: int, settings: StatisticsSettings) -> list[Comparison]:
