@@ -7,7 +7,7 @@ them that of the episode and policies which the reader chooses.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import altair as alt
 import numpy as np
@@ -20,6 +20,8 @@ Spec = dict[str, Any]
 
 LOG_FROM = 20.0
 """Axes are logarithmic where the largest value is this many times the smallest."""
+LABEL = np.array([0.3, 0.12])
+"""Of the width and height of a chart: the room that a policy's name takes on a phone."""
 ROW = 32
 """Pixels of a policy in charts with a row each: two lines of text."""
 HEIGHT = 320
@@ -96,19 +98,22 @@ def time_against_cost(rows: pd.DataFrame, titles: Mapping[str, str]) -> Spec:
     """Every policy by its mean slowdown and cost ratio, and the Pareto front of them.
 
     Args:
-        rows: policy, label, kind, slowdown, cost_ratio, each with _low and _high.
+        rows: best policy first: policy, label, kind, slowdown, cost_ratio, each with _low, _high.
         titles: of the axes, by metric.
     """
-    rows = rows.assign(front=pareto(rows[["cost_ratio", "slowdown"]].to_numpy()))
+    points_at = rows[["cost_ratio", "slowdown"]].to_numpy()
+    rows = rows.assign(front=pareto(points_at))
     right = rows["cost_ratio"] > np.sqrt(rows["cost_ratio"].min() * rows["cost_ratio"].max())
-    named = rows["front"] | (rows["kind"] == "learned")
+    named = _with_room(np.log(points_at), (rows["front"] | (rows["kind"] == "learned")).to_numpy())
     x, y = (
-        alt.X("cost_ratio:Q", title=titles["cost_ratio"], scale=_scale(rows["cost_ratio"])),
-        alt.Y("slowdown:Q", title=titles["slowdown"], scale=_scale(rows["slowdown"])),
+        channel(f"{name}:Q", title=titles[name], scale=_scale(rows[name]), axis=_axis(rows[name]))
+        for channel, name in ((alt.X, "cost_ratio"), (alt.Y, "slowdown"))
     )
     points = alt.Chart(rows).encode(x, y)
     layers = [
-        alt.Chart(rows[rows["front"]]).mark_line(strokeDash=[4, 4], color="#888888").encode(x, y),
+        alt.Chart(rows[rows["front"]])
+        .mark_line(strokeDash=[4, 4], color=palette.KINDS["reference"])
+        .encode(x, y),
         points.mark_rule().encode(
             alt.X("cost_ratio_low:Q"), alt.X2("cost_ratio_high"), color=_KIND
         ),
@@ -117,14 +122,15 @@ def time_against_cost(rows: pd.DataFrame, titles: Mapping[str, str]) -> Spec:
             color=_KIND, tooltip=_numbers(["policy", "kind", "slowdown", "cost_ratio"])
         ),
     ]
-    # Away from the line, which falls from left to right.
-    for side, place in (
-        (~right, alt.MarkDef("text", align="left", dx=8, dy=-16)),
-        (right, alt.MarkDef("text", align="right", dx=-8, dy=14)),
-    ):
+    # Names are on the side of the line, which falls from left to right, that has room for them.
+    for side, offset in ((~right, 1), (right, -1)):
         if (named & side).any():  # a layer without rows is complained of
-            place.lineBreak, place.fontSize = "\n", 11
-            layers.append(alt.Chart(rows[named & side], mark=place).encode(x, y, text="label:N"))
+            align: Literal["left", "right"] = "left" if offset > 0 else "right"
+            layers.append(
+                alt.Chart(rows[named & side])
+                .mark_text(align=align, dx=8 * offset, dy=-15 * offset, lineBreak="\n", fontSize=11)
+                .encode(x, y, text="label:N")
+            )
     return _spec(alt.layer(*layers), HEIGHT)
 
 
@@ -147,7 +153,12 @@ def flow_time_cdf(flow_times: Mapping[str, np.ndarray]) -> Spec:
         .transform_filter(f"indexof({SHOWN}, datum.policy) >= 0")
         .mark_line(interpolate="step-after", strokeWidth=2)
         .encode(
-            alt.X("flow_time:Q", title="flow time (s)", scale=_scale(rows["flow_time"])),
+            alt.X(
+                "flow_time:Q",
+                title="flow time (s)",
+                scale=_scale(rows["flow_time"]),
+                axis=_axis(rows["flow_time"]),
+            ),
             alt.Y("share:Q", title="share of workflows", axis=alt.Axis(format="%")),
             alt.Color(
                 "policy:N",
@@ -177,7 +188,7 @@ def cold_starts(rows: pd.DataFrame, title: str) -> Spec:
     y = alt.Y("label:N", sort=None, axis=_POLICY_LABELS)
     episodes = (
         alt.Chart(rows)
-        .mark_circle(opacity=0.6)
+        .mark_circle(opacity=0.8)
         .encode(
             x,
             y,
@@ -338,16 +349,39 @@ def pareto(points: np.ndarray) -> np.ndarray:
     Args:
         points: (P, 2), less is better.
     """
-    no_worse = (points[:, None] <= points[None]).all(axis=2)
-    better = (points[:, None] < points[None]).any(axis=2)
-    return np.logical_not((no_worse & better).any(axis=0))
+    no_worse = np.all(points[:, None] <= points[None], axis=2)
+    better = np.any(points[:, None] < points[None], axis=2)
+    return np.asarray(~np.any(no_worse & better, axis=0))
+
+
+def _with_room(points: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """(P,) which of the wanted points can have a name: those not too near to one before them.
+
+    Args:
+        points: (P, 2), most important first.
+        wanted: (P,) whether the point is to be named at all.
+    """
+    near = LABEL * np.maximum(np.ptp(points, axis=0), np.finfo(float).tiny)
+    named = np.zeros(len(points), bool)
+    for index in np.flatnonzero(wanted):
+        apart = np.any(np.abs(points[named] - points[index]) > near, axis=1)
+        named[index] = bool(np.all(apart))
+    return named
 
 
 def _scale(values: pd.Series) -> alt.Scale:
-    wide = values.min() > 0 and values.max() > LOG_FROM * values.min()
-    if wide:
-        return alt.Scale(type="log", nice=True, padding=16)
+    if _wide(values):
+        return alt.Scale(type="log", nice=False, padding=24)
     return alt.Scale(zero=False, nice=True, padding=16)
+
+
+def _axis(values: pd.Series) -> alt.Axis:
+    """Few ticks where the axis is logarithmic."""
+    return alt.Axis(tickCount=5, labelOverlap=True) if _wide(values) else alt.Axis()
+
+
+def _wide(values: pd.Series) -> bool:
+    return bool(values.min() > 0 and values.max() > LOG_FROM * values.min())
 
 
 def _numbers(fields: Sequence[str]) -> list[alt.Tooltip]:

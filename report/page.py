@@ -265,5 +265,4 @@ def _json(data: Any) -> Markup:
 def _library() -> str:
     """Vega-Embed, Vega-Lite of the version that altair writes for, and Vega."""
     version = alt.SCHEMA_VERSION.rpartition(".")[0]
-    # The stubs of vl_convert want a snippet, which is what it has a default for.
     return vl_convert.javascript_bundle(vl_version=version)  # type: ignore[call-arg]

@@ -14,6 +14,7 @@ import numpy as np
 
 from env.sim.episode_file import located, read_episode
 from env.sim.raw_env import RawEnv
+from env.sim.records import FUNCTION
 from env.sim.replay import played
 
 CONTAINER = np.dtype(
@@ -33,6 +34,10 @@ CONTAINER = np.dtype(
         ("completion_time", np.float64),
     ]
 )
+
+
+_OF_FUNCTIONS = sorted(set(CONTAINER.fields or ()) & set(FUNCTION.fields or ()))
+"""Columns that are fields of a function's record."""
 
 
 class Phase(NamedTuple):
@@ -159,14 +164,13 @@ def timeline_of(env: RawEnv, name: str) -> Timeline:
 
 def _containers(env: RawEnv) -> np.ndarray:
     containers = np.zeros(len(env.logs), CONTAINER)
-    shared = set(CONTAINER.fields or ()) & set(env.state.functions.dtype.fields or ())
     up: dict[tuple[str, int], float] = {}
     for row, log in zip(containers, env.logs, strict=True):
         server = (log.server_name, log.server_id)
         if log.cold_start_time > 0:
             up[server] = log.submission_time + log.cold_start_time
         function = env.state.functions[env.function_index(log.wf_id, log.fn_id)]
-        for field in shared:
+        for field in _OF_FUNCTIONS:
             row[field] = function[field]
         # Whoever comes while a server starts waits for it too, without paying for it.
         row["ready_time"] = max(log.submission_time, up.get(server, 0.0))

@@ -47,7 +47,7 @@ def fork(functions: int) -> WorkflowTemplate:
     """One function whose result all others read."""
     return WorkflowTemplate(
         "fork",
-        computation=np.array([60_000_000 * (1 + index % 3) for index in range(functions)]),
+        computation=60_000_000 * (1 + np.arange(functions) % 3),
         memory_req=np.full(functions, MEMORY),
         parallelism=np.full(functions, 2),
         edges=np.array([(0, index) for index in range(1, functions)]),
