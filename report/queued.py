@@ -193,7 +193,8 @@ def draw_distribution(
 
 
 def _finish(figure: plt.Figure, panels: Sequence[Axes], path: Path) -> None:
-    panels[0].legend(loc="upper left", frameon=False)
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside right upper", frameon=False)
     for axes in panels:
         axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, dpi=130)
