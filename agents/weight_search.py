@@ -1,6 +1,6 @@
 """Searches the weights of `greedy_objective` for one world and objective, on training episodes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Self
 
@@ -22,8 +22,10 @@ FIRST_SPREAD = 0.7
 """Standard deviation of the logarithm of weights drawn near good ones (about a factor of 2)."""
 DIGITS = 3
 """Significant digits of weights."""
+SEARCHED = ("finish", "rent", "rent_per_core")
+"""The weights of `ScoreWeights` that are drawn; delay is 1."""
 
-Weight = Annotated[float, Field(gt=0)]
+Weight = Annotated[float, Field(ge=0)]
 
 
 class SearchSettings(Strict):
@@ -34,18 +36,27 @@ class SearchSettings(Strict):
     rounds: Annotated[int, Field(ge=1, le=16)]
     finish: tuple[Weight, Weight]
     rent: tuple[Weight, Weight]
+    rent_per_core: tuple[Weight, Weight]
 
     @model_validator(mode="after")
     def _ranges(self) -> Self:
-        for name, (low, high) in (("finish", self.finish), ("rent", self.rent)):
-            if low > high:
-                raise ValueError(f"{name} is [least, most], found [{low}, {high}]")
+        for name, (low, high) in self.ranges.items():
+            if low > high or (low == 0) != (high == 0):
+                raise ValueError(
+                    f"{name} is [least, most], both above 0, or [0, 0] to leave it out, "
+                    f"found [{low}, {high}]"
+                )
         if self.candidates < 2**self.rounds:
             raise ValueError(
                 f"candidates halve every round and end with 2 or more: {self.rounds} rounds need "
                 f"{2**self.rounds}, found {self.candidates}"
             )
         return self
+
+    @property
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        """By the name of a weight, what it is drawn from."""
+        return {name: getattr(self, name) for name in SEARCHED}
 
     @property
     def sizes(self) -> list[tuple[int, int]]:
@@ -163,16 +174,22 @@ class WeightSearch:
         )
 
     def _anywhere(self) -> Candidate:
-        finish, rent = (
-            np.exp(self._rng.uniform(np.log(least), np.log(most)))
-            for least, most in (self._settings.finish, self._settings.rent)
+        """Weights of the configured ranges."""
+        return _candidate(
+            {
+                name: np.exp(self._rng.uniform(np.log(least), np.log(most))) if most else 0.0
+                for name, (least, most) in self._settings.ranges.items()
+            }
         )
-        return _candidate(finish, rent)
 
     def _near(self, candidate: Candidate, spread: float) -> Candidate:
-        factors = np.exp(self._rng.normal(0.0, spread, 2))
+        """Weights that differ a little; those that are left out stay 0."""
+        factors = np.exp(self._rng.normal(0.0, spread, len(SEARCHED)))
         return _candidate(
-            candidate.weights.finish * factors[0], candidate.weights.rent * factors[1]
+            {
+                name: getattr(candidate.weights, name) * factor
+                for name, factor in zip(SEARCHED, factors, strict=True)
+            }
         )
 
     def _play(self, candidates: Sequence[Candidate], episodes: range) -> None:
@@ -194,7 +211,7 @@ class WeightSearch:
             self._tell(self._played)
 
 
-def _candidate(finish: float, rent: float) -> Candidate:
+def _candidate(weights: Mapping[str, float]) -> Candidate:
     """Weights of few digits, so that a file shows exactly what was played."""
-    finish, rent = (float(f"{weight:.{DIGITS}g}") for weight in (finish, rent))
-    return Candidate(ScoreWeights(finish=finish, delay=1.0, rent=rent))
+    rounded = {name: float(f"{weight:.{DIGITS}g}") for name, weight in weights.items()}
+    return Candidate(ScoreWeights(delay=1.0, **rounded))

@@ -99,18 +99,23 @@ class ScoreWeights(Strict):
     """Weights of the greedy score that two node features are made of.
 
     score = finish * finish_delay / critical path + delay * time_weight * (delay_own + delay_others)
-    + rent * cost_weight * rent_increase / mean cheapest cost of an arrived workflow
+    + cost_weight * (rent + rent_per_core / cores of the server) * rent_increase / mean cheapest
+    cost of an arrived workflow
+
+    The function that has a server rented seldom uses all of it: `rent` charges it the whole lease,
+    `rent_per_core` what the lease costs for each core, so that large servers are as cheap as they
+    are once they are full.
     """
 
     finish: float = Field(ge=0)
     delay: float = Field(ge=0)
     rent: float = Field(ge=0)
+    rent_per_core: float = Field(default=0.0, ge=0)
 
     def by_objective(self, objective: Objective) -> np.ndarray:
-        """(finish, delay * time_weight, rent * cost_weight), as `greedy_scores` takes them."""
-        return np.array(
-            [self.finish, self.delay * objective.time_weight, self.rent * objective.cost_weight]
-        )
+        """(finish, delay * time_weight, rent * cost_weight, rent_per_core * cost_weight)."""
+        times = (1.0, objective.time_weight, objective.cost_weight, objective.cost_weight)
+        return np.array([self.finish, self.delay, self.rent, self.rent_per_core]) * times
 
 
 @compiled
@@ -143,7 +148,7 @@ def greedy_scores(state, candidates, weights, scores):
     """Fills `scores` (N,) of the current function's candidates; inf where it is not feasible.
 
     Args:
-        weights: (finish, delay * time_weight, rent * cost_weight).
+        weights: float64 (4,), `ScoreWeights.by_objective`.
     """
     function = state.queue[0].index
     known = declared(state, function)
@@ -157,10 +162,12 @@ def greedy_scores(state, candidates, weights, scores):
             continue
         finish_delay = (candidates[node].finish_time - best_finish) / critical_path
         delay = candidates[node].delay_own + candidates[node].delay_others
+        cores = state.nodes[node].cpu * state.servers[state.nodes[node].server].node_count
+        share = weights[2] + weights[3] / cores
         scores[node] = (
             weights[0] * finish_delay
             + weights[1] * delay
-            + weights[2] * candidates[node].rent_increase / unit
+            + share * candidates[node].rent_increase / unit
         )
 
 

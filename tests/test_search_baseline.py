@@ -20,7 +20,12 @@ from tests.env.worlds import TINY, world
 # Rent counts so little that the untuned weights save too much of it.
 CROWDED = [*TINY, "workload.arrivals.workflows=[8,10]", "objective.cost_weight=0.003"]
 SETTINGS = SearchSettings(
-    candidates=16, episodes=16, rounds=3, finish=(0.001, 10.0), rent=(0.001, 10.0)
+    candidates=16,
+    episodes=16,
+    rounds=3,
+    finish=(0.001, 10.0),
+    rent=(0.001, 10.0),
+    rent_per_core=(0, 0),
 )
 
 
@@ -92,8 +97,8 @@ def test_the_command_leaves_a_baseline(command: Command, tmp_path: Path) -> None
 
 BAD = {
     "a key": (["search.candidtes=3"], "did you mean 'search.candidates'?"),
-    "a range": (["search.rent=[2,1]"], "rent is [least, most], found [2.0, 1.0]"),
-    "a weight of 0": (["search.finish=[0,1]"], "search.finish"),
+    "a range": (["search.rent=[2,1]"], "found [2.0, 1.0]"),
+    "half a range": (["search.rent=[0,1]"], "rent is [least, most], both above 0, or [0, 0]"),
     "rounds": (["search.candidates=32"], "6 rounds need 64, found 32"),
     "episodes": (["search.episodes=0"], "search.episodes"),
     "a seed": (["seed=-1"], "seed"),

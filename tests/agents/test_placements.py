@@ -1,6 +1,7 @@
 """Placement and memory rules on states small enough to work out by hand."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -400,6 +401,15 @@ def test_greedy_objective_weighs_its_terms(case: str, trade_off: Decision) -> No
     trade_off.objective = BALANCED.model_copy(update=objective)
     rule = GreedyObjective(name="greedy_objective", weights=ScoreWeights.model_validate(weights))
     assert chosen(rule, trade_off) == node
+
+
+# An hour of the slow server with its 2 cores costs 1 USD, one of the fast with its 8 cores 3 USD.
+@pytest.mark.parametrize(("weight", "node"), [("rent", SLOW), ("rent_per_core", FAST)])
+def test_rent_is_that_of_the_lease_or_of_each_core(weight: str, node: int) -> None:
+    types = replace(SLOW_TYPE, hourly_rate=1.0), replace(FAST_TYPE, hourly_rate=3.0)
+    decision = moment(ask=Fn(), cluster=replace(TWO_TYPES, server_types=types))
+    only = ScoreWeights.model_validate({"finish": 0, "delay": 0, "rent": 0, weight: 1})
+    assert chosen(GreedyObjective(name="greedy_objective", weights=only), decision) == node
 
 
 WEIGHTS = ScoreWeights(finish=1, delay=1, rent=1)
