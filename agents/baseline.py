@@ -28,6 +28,7 @@ from agents.order.srf import Srf
 from agents.order.srtf import Srtf
 from agents.order.submission import Submission
 from agents.placement.best_fit import BestFit
+from agents.placement.best_of import BestOf
 from agents.placement.cheapest import Cheapest
 from agents.placement.data_local import DataLocal
 from agents.placement.earliest_finish import EarliestFinish
@@ -53,6 +54,7 @@ PlacementParts = (
     | FirstFit
     | GreedyObjective
     | Random
+    | BestOf
     | Rollout
     | RoundRobin
     | WorstFit
@@ -74,7 +76,9 @@ class ComposedScheduler:
 
     def __init__(self, name: str, config: BaselineConfig) -> None:
         self.name = name
-        self.kind: Kind = "reference" if isinstance(config.placement, Rollout) else "baseline"
+        self.kind: Kind = (
+            "reference" if isinstance(config.placement, BestOf | Rollout) else "baseline"
+        )
         self._config = config
 
     def reset(self, env: RawEnv, objective: Objective, seed: np.random.SeedSequence) -> None:

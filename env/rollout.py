@@ -1,11 +1,13 @@
 """Plays on without Python: greedy placements to the end of an episode, from any moment, in forks.
 
 `play_greedy` decides as the placement rule `greedy_objective` with the memory that functions
-require; `try_nodes` has it finish a fork for each node that the current function could go to.
+require; `try_nodes` has it finish a fork for each node that the current function could go to, and
+`rule_outcomes` one for each of several rules.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -197,9 +199,38 @@ def rollout_outcomes(
         *Buffers.of(state),
         outcomes,
     )
+    _check(kind, state)
+    return outcomes
+
+
+def rule_outcomes(
+    state: State, clairvoyant: bool, objective: Objective, rules: Sequence[ScoreWeights]
+) -> np.ndarray:
+    """(R,) J that each rule comes to when it plays on from this moment.
+
+    Args:
+        state: at a decision; stays as it is.
+        clairvoyant: whether later workflows arrive.
+        objective: what J is made of.
+        rules: weights of `greedy_objective`.
+
+    Raises:
+        InputError: more workflows are active in a fork than the state has slots.
+    """
+    fork, buffers = blank_copy(state), Buffers.of(state)
+    outcomes = np.empty(len(rules))
+    for rule, weights in enumerate(rules):
+        copy_into(fork, state)
+        if not clairvoyant:
+            forget_arrivals(fork)
+        _check(play_greedy(fork, weights.by_objective(objective), *buffers), state)
+        outcomes[rule] = arrived_objective(fork, objective.time_weight, objective.cost_weight)
+    return outcomes
+
+
+def _check(kind: int, state: State) -> None:
     if kind < 0:
         raise InputError(
             f"more than {len(state.workflows)} workflows are active in a rollout: "
             "give RawEnv more workflow_slots"
         )
-    return outcomes

@@ -1,0 +1,42 @@
+"""Placement `best_of`: does what the best of several `greedy_objective` rules would do."""
+
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from agents.placement.greedy_objective import greedy_choice
+from agents.scheduler import Decision
+from env.observation import ScoreWeights
+from env.rollout import rule_outcomes
+from env.schema import Strict
+
+
+class BestOf(Strict):
+    """Lets every rule play a fork to its end, and places as the one with the lowest J does.
+
+    Which rule is best depends on the cluster and on the load. Simulating the future takes a perfect
+    model of it, so this is a reference, never counted as a hand-written baseline. Source: parallel
+    rollout of several base policies (Chang, Givan, Chong, Discrete Event Dynamic Systems 14, 2004).
+
+    Attributes:
+        clairvoyant: whether the workflows to come are known and arrive in the forks.
+        rules: weights of each; ties go to the first.
+    """
+
+    name: Literal["best_of"]
+    clairvoyant: bool
+    rules: Annotated[tuple[ScoreWeights, ...], Field(min_length=2)]
+
+    def choose(
+        self,
+        decision: Decision,
+        candidates: np.ndarray,
+        memory_alloc: int,
+        rng: np.random.Generator,
+    ) -> int:
+        """Index of the NUMA node; see `PlacementRule`."""
+        outcomes = rule_outcomes(
+            decision.env.state, self.clairvoyant, decision.objective, self.rules
+        )
+        return greedy_choice(decision, candidates, self.rules[int(np.argmin(outcomes))])
