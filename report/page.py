@@ -21,9 +21,9 @@ from markupsafe import Markup
 from omegaconf import OmegaConf
 
 from agents.evaluation import all_metrics, recording_name
+from env.files import written_whole
 from env.metrics import Metric
 from report import charts, palette
-from report.files import written_whole
 from report.results import EPISODES, read_results, read_run
 from report.statistics import Estimate
 from report.summary import spread

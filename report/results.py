@@ -21,10 +21,10 @@ import pyarrow.parquet as pq
 
 from agents.command import PROJECT
 from agents.evaluation import Played, Row, all_metrics, recording_name
+from env.files import written_whole
 from env.sim.episode_file import write_episode
 from env.sim.errors import InputError
 from env.workloads.generator import EpisodeWorkload
-from report.files import written_whole
 
 RUN, UNFINISHED, RESULTS, EPISODES = "run.json", "unfinished.jsonl", "results.parquet", "episodes"
 FORMAT = 1

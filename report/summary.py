@@ -13,6 +13,7 @@ import pandas as pd
 
 from agents.evaluation import all_metrics
 from agents.scheduler import Kind
+from env.files import written_whole
 from env.metrics import Metric
 from report.statistics import (
     Comparison,
@@ -139,13 +140,18 @@ def write_summary(folder: Path, summary: Summary) -> None:
         "policies": [asdict(each) for each in summary.policies],
     }
     text = json.dumps(_without_nan(tree), indent=2, allow_nan=False)
-    (folder / "summary.json").write_text(text + "\n")
+    with written_whole(folder / "summary.json") as temporary:
+        temporary.write_text(text + "\n")
     rows = [_flat(asdict(each)) for each in summary.policies]
-    with (folder / "summary.csv").open("w", newline="") as file:
+    with (
+        written_whole(folder / "summary.csv") as temporary,
+        temporary.open("w", newline="") as file,
+    ):
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
-    (folder / "summary.md").write_text(markdown(summary))
+    with written_whole(folder / "summary.md") as temporary:
+        temporary.write_text(markdown(summary))
 
 
 def markdown(summary: Summary) -> str:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 import numpy as np
 from pydantic import BaseModel, Field
 
+from env.files import written_whole
 from env.schema import Strict, nearest, validated
 from env.sim.cluster import ClusterConfig, ServerType
 from env.sim.errors import InputError
@@ -309,17 +310,16 @@ def write_episode(path: str | os.PathLike[str], episode: EpisodeFile) -> None:
     """Writes an episode file (gzip if it ends in .gz) that reads back as the same numbers.
 
     The file appears whole or not at all.
+
+    Raises:
+        InputError: the folder cannot be written to.
     """
     target = Path(path)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
     content = _json_text(episode).encode()
     if target.suffix == ".gz":
         content = gzip.compress(content, mtime=0)
-    try:
+    with written_whole(target) as temporary:
         temporary.write_bytes(content)
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def episode_of(env: "RawEnv", name: str, description: str) -> EpisodeFile:

@@ -83,7 +83,7 @@ def test_a_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.M
         raise OSError("disk full")
 
     monkeypatch.setattr(Path, "replace", fail)
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(InputError, match="episode.json: cannot be written: disk full"):
         write_episode(path, read_episode(CHAIN))
     assert path.read_text() == "old"
     assert [one.name for one in tmp_path.iterdir()] == ["episode.json"]

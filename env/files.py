@@ -1,4 +1,4 @@
-"""How files of the report are written."""
+"""How files are written, so that none is ever there by half."""
 
 import os
 from collections.abc import Iterator
@@ -20,6 +20,6 @@ def written_whole(path: Path) -> Iterator[Path]:
         yield temporary
         temporary.replace(path)
     except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
+        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
     finally:
         temporary.unlink(missing_ok=True)
