@@ -17,22 +17,26 @@ Percentile = Annotated[float, Field(ge=0, le=100)]
 Share = Annotated[float, Field(ge=0, lt=1)]
 
 
-class NoKeepAlive(Strict):
-    """A container ends with its function: every start is cold."""
-
-    policy: Literal["none"] = "none"
+class _Forgetful(Strict):
+    """A policy to which it does not matter how long containers were idle before."""
 
     @property
     def history(self) -> tuple[int, int]:
-        """Nothing is remembered; see `KeepAlive` in env/sim/controller.py, as for the others."""
+        """Nothing is remembered; see `KeepAlive` in env/sim/controller.py."""
         return 0, 0
+
+
+class NoKeepAlive(_Forgetful):
+    """A container ends with its function: every start is cold."""
+
+    policy: Literal["none"] = "none"
 
     def write(self, options: np.void) -> None:
         """Fills in the options of the engine."""
         options["keep_alive"] = keep_alive.NO_KEEP_ALIVE
 
 
-class Fixed(Strict):
+class Fixed(_Forgetful):
     """A container stays for a fixed time; the least recently used one makes room before that.
 
     Attributes:
@@ -42,26 +46,16 @@ class Fixed(Strict):
     policy: Literal["fixed"] = "fixed"
     keep: Seconds
 
-    @property
-    def history(self) -> tuple[int, int]:
-        """Nothing is remembered."""
-        return 0, 0
-
     def write(self, options: np.void) -> None:
         """Fills in the options of the engine."""
         options["keep_alive"] = keep_alive.FIXED
         options["keep_seconds"] = self.keep
 
 
-class Lru(Strict):
+class Lru(_Forgetful):
     """A container stays until the memory is needed; the least recently used one goes first."""
 
     policy: Literal["lru"] = "lru"
-
-    @property
-    def history(self) -> tuple[int, int]:
-        """Nothing is remembered."""
-        return 0, 0
 
     def write(self, options: np.void) -> None:
         """Fills in the options of the engine."""
@@ -69,7 +63,7 @@ class Lru(Strict):
         options["keep_seconds"] = INF
 
 
-class FaasCache(Strict):
+class FaasCache(_Forgetful):
     """A container stays until the memory is needed; the one of least value goes first.
 
     Value = clock + frequency * cold start / size (Greedy-Dual-Size-Frequency). The clock is that of
@@ -79,11 +73,6 @@ class FaasCache(Strict):
     """
 
     policy: Literal["faascache"] = "faascache"
-
-    @property
-    def history(self) -> tuple[int, int]:
-        """Nothing is remembered."""
-        return 0, 0
 
     def write(self, options: np.void) -> None:
         """Fills in the options of the engine."""

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from agents.order.fcfs import Fcfs
-from env.keep_alive import HybridHistogram
 from env.queueing import simulate
 from env.sim.cluster import ClusterConfig, ServerType
 from env.sim.controller import Queueing
 from env.sim.idle_forecast import next_idle_time
 from env.workloads.trace import REQUEST, FunctionProfiles, Trace
+from tests.env.policies import ten_second_bins
 
 
 def test_what_repeats_is_repeated() -> None:
@@ -26,11 +26,7 @@ def test_a_long_idle_time_follows_a_short_one() -> None:
 
 def test_a_container_is_started_ahead_of_the_forecast() -> None:
     """Idle for 300 s each time where the histogram ends at 100 s: started after 0.85 * 300 s."""
-    policy = HybridHistogram(
-        bin=10.0, bins=10, prewarm_percentile=5.0, keep_percentile=99.0, margin=0.1,
-        least_idle_times=2, least_variation=1.0, fixed_keep=50.0, most_out_of_bounds=0.5,
-        forecast_margin=0.15, forecast_from=10,
-    )  # fmt: skip
+    policy = ten_second_bins(10, margin=0.1)
     known = FunctionProfiles(
         ("F1",), np.array([1.0]), np.array([2.0]), np.array([1]), np.array([1])
     )
