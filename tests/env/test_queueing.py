@@ -44,10 +44,10 @@ def play(
     order: Order,
     keep_alive: KeepAlive,
     memory: int = 2,
-    **options: object,
+    history: Trace | None = None,
 ) -> Requests:
     trace = Trace(known, lambda: iter([np.array(requests, REQUEST)]))
-    return simulate(trace, cluster(memory), Queueing(order, keep_alive), **options)  # type: ignore[arg-type]
+    return simulate(trace, cluster(memory), Queueing(order, keep_alive), history=history)
 
 
 def test_fixed_keep_alive_ends() -> None:

@@ -133,6 +133,7 @@ def queueings(seconds: st.SearchStrategy[float]) -> st.SearchStrategy[Queueing]:
 def rules_of(queueing: Queueing) -> Rules:
     """The options as the reference takes them."""
     order, keep_alive = queueing.order, queueing.keep_alive
+    assert isinstance(keep_alive, NoKeepAlive | Fixed | Lru | FaasCache | HybridHistogram)
     dynamic = {Srtf: "srtf", FuncSched: "funcsched"}
     own = {
         name: getattr(keep_alive, name)
@@ -146,7 +147,7 @@ def rules_of(queueing: Queueing) -> Rules:
         time_slice=getattr(order, "time_slice", getattr(order, "check_interval", np.inf)),
         starve_threshold=getattr(order, "starve_threshold", np.inf),
         placement=queueing.placement,
-        keep_alive=keep_alive.policy,  # type: ignore[attr-defined]
+        keep_alive=keep_alive.policy,
         **own,
     )
 
