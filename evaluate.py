@@ -11,7 +11,7 @@ from pydantic import Field, field_validator
 
 from agents.baseline import make_baselines
 from agents.command import StopOnSignals, plain, run
-from agents.evaluation import Contest, Task, play_all
+from agents.evaluation import Contest, EpisodeCount, Task, play_all
 from agents.queued_evaluation import Immediate, QueuedEvaluation
 from agents.scheduler import Scheduler
 from env.layouts import AgentsConfig
@@ -44,7 +44,7 @@ class EvaluateSettings(Strict):
 
     policy: str | None
     baselines: tuple[str, ...]
-    episodes: Annotated[int, Field(ge=1)]
+    episodes: EpisodeCount
     seed: Annotated[tuple[Seed, ...], Field(min_length=1)]
     record: Annotated[int, Field(ge=0)]
     resume: str | None
@@ -63,7 +63,17 @@ class EvaluateSettings(Strict):
     @field_validator("seed", mode="before")
     @classmethod
     def _several(cls, seed: Any) -> Any:
-        return [seed] if isinstance(seed, int) else seed
+        if isinstance(seed, int) and not isinstance(seed, bool):
+            return [seed]
+        if isinstance(seed, list | tuple):
+            return seed
+        raise ValueError(f"{seed!r} is found, a whole number or a list of them is allowed")
+
+    @field_validator("trace", mode="before")
+    @classmethod
+    def _queued_alone(cls, trace: Any) -> None:
+        if trace is not None:
+            raise ValueError("requests of single functions need dispatch=queued; else it is null")
 
     @field_validator("seed")
     @classmethod

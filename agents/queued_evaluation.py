@@ -14,6 +14,7 @@ from pydantic import Field, field_validator
 
 from agents.baseline import make_queueing
 from agents.command import CONF
+from agents.evaluation import EpisodeCount
 from agents.interval import Interval, interval
 from env.keep_alive import KeepAlivePolicy
 from env.queueing import Requests, simulate
@@ -122,6 +123,12 @@ def make_keep_alive(name: str) -> KeepAlive:
     ).keep_alive
 
 
+class _Episodes(Strict):
+    """How many a seed has when workflows arrive."""
+
+    episodes: EpisodeCount
+
+
 class QueuedEvaluation:
     """All cases of a configuration, checked.
 
@@ -153,7 +160,8 @@ class QueuedEvaluation:
                 sampling = self._of(self.trace, sample, sample.ratios[0], 0).sampling
                 sampling.check_window(self.recording.source, self.recording.invocations.minutes)
         else:
-            self.episodes = int(config["episodes"])
+            counted = validated(_Episodes, {"episodes": config["episodes"]}, "evaluate")
+            self.episodes = counted.episodes
             self._make_generators(config)
 
     @property
