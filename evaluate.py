@@ -39,6 +39,12 @@ class RayAddress(Strict):
     address: Annotated[str, Field(min_length=1)] | None
 
 
+class ReportSettings(Strict):
+    """What is in report.html (conf/evaluate.yaml)."""
+
+    episodes_mb: Annotated[float, Field(ge=0, le=1000)]
+
+
 class EvaluateSettings(Strict):
     """Everything `evaluate.py` is told; conf/evaluate.yaml explains each."""
 
@@ -51,6 +57,7 @@ class EvaluateSettings(Strict):
     workers: Annotated[int, Field(ge=1, le=10_000)]
     ray: RayAddress
     statistics: StatisticsSettings
+    report: ReportSettings
     optimum: OptimumSettings | None
     agents: dict[str, Any] | None = None
     objective: Objective

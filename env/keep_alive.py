@@ -15,6 +15,8 @@ from env.sim.records import INF
 Seconds = Annotated[float, Field(gt=0, le=1e9)]
 Percentile = Annotated[float, Field(ge=0, le=100)]
 Share = Annotated[float, Field(ge=0, lt=1)]
+Lags = Annotated[int, Field(ge=0, le=5)]
+Differences = Annotated[int, Field(ge=0, le=2)]
 
 
 class _Forgetful(Strict):
@@ -104,6 +106,7 @@ class HybridHistogram(Strict):
         forecast_margin: share of the forecast by which a container is started before it and kept
             after it.
         forecast_from: idle times, the last ones, that ARIMA is fitted to.
+        forecast_order: (p, d, q) of ARIMA.
     """
 
     policy: Literal["hybrid_histogram"] = "hybrid_histogram"
@@ -118,6 +121,7 @@ class HybridHistogram(Strict):
     most_out_of_bounds: Share
     forecast_margin: Share
     forecast_from: Annotated[int, Field(ge=2, le=10_000)]
+    forecast_order: tuple[Lags, Differences, Lags]
 
     @model_validator(mode="after")
     def _percentiles_ascend(self) -> Self:
@@ -145,6 +149,8 @@ class HybridHistogram(Strict):
         options["least_variation"] = self.least_variation
         options["most_out_of_bounds"] = self.most_out_of_bounds
         options["forecast_margin"] = self.forecast_margin
+        for part, order in zip("pdq", self.forecast_order, strict=True):
+            options[f"forecast_{part}"] = order
 
 
 KeepAlivePolicy = Annotated[

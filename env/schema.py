@@ -110,6 +110,8 @@ def _first_error(model: type[BaseModel], error: ValidationError) -> str:
     message = str(first["msg"]).removeprefix("Value error, ")
     if kind in ("model_type", "model_attributes_type", "dict_type"):
         message = "a mapping is needed"
+    if kind in ("tuple_type", "list_type"):
+        message = "a list is needed"
     # A validator's own text already says what it found.
     shown = "" if kind == "value_error" else f", found {_short(found)}"
     return one_line(f"{key}: {message}{shown}" if key else f"{message}{shown}")

@@ -30,8 +30,6 @@ from report.summary import number, spread
 from report.timeline import PHASES, Timeline, read_timeline
 
 TEMPLATE = Path(__file__).parent / "template"
-EPISODE_BYTES = 12_000_000
-"""Of recorded episodes in the page, which is to stay below 20 MB; later ones are left out."""
 TIME_BINS = 150
 """Columns of a chart of utilisation: about two pixels each on a phone."""
 
@@ -99,6 +97,7 @@ def write_report(folder: Path) -> Path:
         InputError: one line with the file and what is wrong with it.
     """
     evaluation = _read(folder)
+    most = 1_000_000 * evaluation.run["config"]["report"]["episodes_mb"]
     flow_times: dict[str, list[np.ndarray]] = {policy: [] for policy in evaluation.kinds}
     embedded: list[dict[str, Any]] = []
     size = recorded = 0
@@ -106,7 +105,7 @@ def write_report(folder: Path) -> Path:
         recorded += 1
         timeline = read_timeline(path)
         flow_times[policy].append(timeline.flow_times)
-        if size < EPISODE_BYTES:
+        if size < most:
             data = _json(episode_data(timeline))
             size += len(data)
             embedded.append({"policy": policy, "episode": episode, "data": data})

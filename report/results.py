@@ -31,7 +31,7 @@ FORMAT = 1
 """Of run.json."""
 PACKAGES = ("numpy", "numba", "scipy", "ray", "torch")
 """Whose versions run.json names: those that could change a number."""
-HOW = ("resume", "workers", "ray", "statistics")
+HOW = ("resume", "workers", "ray", "statistics", "report")
 """Settings that change no row: a resumed evaluation may have others."""
 WHERE_ROWS_ARE = ("policy", "kind", "seed", "episode")
 """First columns of results.parquet; metrics follow."""

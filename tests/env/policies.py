@@ -17,4 +17,5 @@ def ten_second_bins(bins: int, margin: float) -> HybridHistogram:
         most_out_of_bounds=0.5,
         forecast_margin=0.15,
         forecast_from=10,
+        forecast_order=(1, 0, 0),
     )
