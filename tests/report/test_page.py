@@ -85,7 +85,8 @@ def test_every_policy_meets_every_other(folder: Path) -> None:
         assert sum(better) == pytest.approx(1, abs=0.011)
 
 
-def test_recordings_beyond_the_size_are_counted(folder: Path) -> None:
+def test_recordings_beyond_the_size_are_counted(tmp_path: Path) -> None:
+    folder = finished_evaluation(tmp_path / "run", episodes=1)
     run = json.loads((folder / "run.json").read_text())
     run["config"]["report"]["episodes_mb"] = 1e-6
     (folder / "run.json").write_text(json.dumps(run))
