@@ -19,7 +19,7 @@ from env.optimum import OptimumSettings
 from env.reward import Objective, check_world
 from env.schema import Strict, validated
 from env.sim.cluster import ClusterConfig
-from env.sim.episode_file import cluster_from_config
+from env.sim.cluster_file import cluster_from_config
 from env.sim.errors import InputError
 from env.workloads.generator import EpisodeWorkload, WorkloadConfig, WorkloadGenerator
 from env.workloads.templates import WorkflowConfig

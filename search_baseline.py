@@ -15,7 +15,7 @@ from env.observation import ScoreWeights
 from env.reward import Objective, check_world
 from env.schema import Strict, validated
 from env.sim.cluster import ClusterConfig
-from env.sim.episode_file import cluster_from_config
+from env.sim.cluster_file import cluster_from_config
 from env.workloads.generator import WorkloadConfig, WorkloadGenerator
 from env.workloads.templates import WorkflowConfig
 

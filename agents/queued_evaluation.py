@@ -20,8 +20,8 @@ from env.keep_alive import KeepAlivePolicy
 from env.queueing import Requests, simulate
 from env.reward import check_world
 from env.schema import Strict, nearest, validated
+from env.sim.cluster_file import cluster_from_config
 from env.sim.controller import Images, KeepAlive, Queueing
-from env.sim.episode_file import cluster_from_config
 from env.sim.errors import InputError
 from env.sim.queued_env import QueuedEnv
 from env.workloads.generator import WorkloadConfig, WorkloadGenerator

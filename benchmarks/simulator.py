@@ -27,7 +27,7 @@ from env.observation import ScoreWeights, observe_nodes, write_context
 from env.reward import Objective
 from env.schema import validated
 from env.sim.cluster import ClusterConfig
-from env.sim.episode_file import cluster_from_config
+from env.sim.cluster_file import cluster_from_config
 from env.sim.forecast import update_finish_bounds
 from env.sim.jit import compiled
 from env.sim.raw_env import RawEnv, advance, place

@@ -14,7 +14,8 @@ from agents.settings import Network
 from env.layouts import AgentsConfig, Layout
 from env.reward import Objective
 from env.schema import validated
-from env.sim.episode_file import cluster_from_config, read_episode
+from env.sim.cluster_file import cluster_from_config
+from env.sim.episode_file import read_episode
 from env.sim.validate import violations
 from evaluate import check, evaluate
 from tests.commands import Command, InProcess

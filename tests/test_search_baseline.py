@@ -9,7 +9,7 @@ from agents.baseline import make_baselines
 from agents.weight_search import UNTUNED, Found, SearchSettings, WeightSearch
 from env.reward import Objective
 from env.schema import validated
-from env.sim.episode_file import cluster_from_config
+from env.sim.cluster_file import cluster_from_config
 from env.workloads.generator import WorkloadConfig, WorkloadGenerator
 from env.workloads.templates import WorkflowConfig
 from search_baseline import FILE, check, search

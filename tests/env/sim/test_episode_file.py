@@ -11,12 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from omegaconf import OmegaConf
 
-from env.sim.episode_file import (
-    ClusterModel,
-    cluster_from_config,
-    read_episode,
-    write_episode,
-)
+from env.sim.cluster_file import ClusterModel, cluster_from_config
+from env.sim.episode_file import read_episode, write_episode
 from env.sim.errors import InputError
 from tests.reference_episode import reference_episode
 from tests.strategies import Scenario, scenarios
