@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from agents.command import PROJECT
 from agents.evaluation import Played, Row, all_metrics, recording_name
 from env.files import written_whole
+from env.schema import Recorded, validated
 from env.sim.episode_file import write_episode
 from env.sim.errors import InputError
 from env.workloads.generator import EpisodeWorkload
@@ -35,6 +36,16 @@ HOW = ("resume", "workers", "ray", "statistics", "report")
 """Settings that change no row: a resumed evaluation may have others."""
 WHERE_ROWS_ARE = ("policy", "kind", "seed", "episode")
 """First columns of results.parquet; metrics follow."""
+
+
+class RunFile(Recorded):
+    """What is read of `run.json`; `describe` writes it."""
+
+    seeds: list[int]
+    episodes: int
+    commit: str | None
+    workload_sha256: str
+    config: dict[str, Any]
 
 
 def describe(
@@ -132,6 +143,7 @@ def read_run(folder: Path, argument: str) -> dict[str, Any]:
         raise InputError(f"{folder / RUN}: {error}") from None
     if not isinstance(run, dict) or run.get("format") != FORMAT:
         raise InputError(f"{folder / RUN}: format: {FORMAT} is needed")
+    validated(RunFile, run, str(folder / RUN))
     return run
 
 
