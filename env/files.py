@@ -13,8 +13,10 @@ def written_whole(path: Path) -> Iterator[Path]:
     """A temporary file that takes the name `path` in the end: it appears whole or not at all.
 
     Raises:
-        InputError: the folder of `path` cannot be written to.
+        InputError: `path` names no file, or its folder cannot be written to.
     """
+    if not path.name:
+        raise InputError(f"'{path}': no name of a file, which is needed")
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         yield temporary

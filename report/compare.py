@@ -53,7 +53,8 @@ def compare(folders: Sequence[Path]) -> Summary:
             raise InputError(f"compare: {key} is {one} in '{folders[0]}', {other} in '{folder}'")
     tables = [_checked(read_results(folder), folder / RESULTS) for folder in folders]
     joined = pd.concat(_told_apart(tables, _short_names(folders)), ignore_index=True)
-    statistics = validated(StatisticsSettings, runs[0]["config"]["statistics"], "statistics")
+    where = f"{folders[0] / RUN}: config.statistics"
+    statistics = validated(StatisticsSettings, runs[0]["config"]["statistics"], where)
     return summarise(joined, statistics)
 
 
@@ -113,7 +114,9 @@ def _short_names(folders: Sequence[Path]) -> list[str]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """The command."""
-    parser = argparse.ArgumentParser(prog="python -m report.compare", description=__doc__)
+    parser = argparse.ArgumentParser(
+        usage=argparse.SUPPRESS, prog="python -m report.compare", description=__doc__
+    )
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="folder of evaluate.py")
     folders = parser.parse_args(arguments).runs
     try:

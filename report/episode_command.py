@@ -29,7 +29,9 @@ def convert_episode(
         output: name of that file, unless another is given.
         arguments: None takes those of the process.
     """
-    parser = argparse.ArgumentParser(prog=f"python -m {module}", description=description)
+    parser = argparse.ArgumentParser(
+        usage=argparse.SUPPRESS, prog=f"python -m {module}", description=description
+    )
     parser.add_argument("episode", metavar="EPISODE", help="episode file, plain or .gz")
     parser.add_argument(
         "-o", "--output", metavar="FILE", type=Path, default=output, help="%(default)s"
