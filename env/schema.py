@@ -200,9 +200,10 @@ def _tags_of(option: Any) -> list[str]:
     model = _bare(option)
     if not (isinstance(model, type) and issubclass(model, BaseModel)):
         return []
-    return [
-        str(word)
+    # A field with several words is a setting like any other, not what tells alternatives apart.
+    literals = [
+        get_args(field.annotation)
         for field in model.model_fields.values()
         if get_origin(field.annotation) is Literal
-        for word in get_args(field.annotation)
     ]
+    return [str(words[0]) for words in literals if len(words) == 1]
