@@ -11,7 +11,7 @@ from pydantic import Field, field_validator
 
 from agents.baseline import make_baselines
 from agents.command import StopOnSignals, plain, run
-from agents.evaluation import Contest, Task, play_all
+from agents.evaluation import Contest, EpisodeCount, Task, play_all
 from agents.queued_evaluation import Immediate, QueuedEvaluation
 from agents.scheduler import Scheduler
 from env.layouts import AgentsConfig
@@ -19,7 +19,7 @@ from env.optimum import OptimumSettings
 from env.reward import Objective, check_world
 from env.schema import Strict, validated
 from env.sim.cluster import ClusterConfig
-from env.sim.episode_file import cluster_from_config
+from env.sim.cluster_file import cluster_from_config
 from env.sim.errors import InputError
 from env.workloads.generator import EpisodeWorkload, WorkloadConfig, WorkloadGenerator
 from env.workloads.templates import WorkflowConfig
@@ -39,18 +39,25 @@ class RayAddress(Strict):
     address: Annotated[str, Field(min_length=1)] | None
 
 
+class ReportSettings(Strict):
+    """What is in report.html (conf/evaluate.yaml)."""
+
+    episodes_mb: Annotated[float, Field(ge=0, le=1000)]
+
+
 class EvaluateSettings(Strict):
     """Everything `evaluate.py` is told; conf/evaluate.yaml explains each."""
 
     policy: str | None
     baselines: tuple[str, ...]
-    episodes: Annotated[int, Field(ge=1)]
+    episodes: EpisodeCount
     seed: Annotated[tuple[Seed, ...], Field(min_length=1)]
     record: Annotated[int, Field(ge=0)]
     resume: str | None
     workers: Annotated[int, Field(ge=1, le=10_000)]
     ray: RayAddress
     statistics: StatisticsSettings
+    report: ReportSettings
     optimum: OptimumSettings | None
     agents: dict[str, Any] | None = None
     objective: Objective
@@ -63,7 +70,17 @@ class EvaluateSettings(Strict):
     @field_validator("seed", mode="before")
     @classmethod
     def _several(cls, seed: Any) -> Any:
-        return [seed] if isinstance(seed, int) else seed
+        if isinstance(seed, int) and not isinstance(seed, bool):
+            return [seed]
+        if isinstance(seed, list | tuple):
+            return seed
+        raise ValueError(f"{seed!r} is found, a whole number or a list of them is allowed")
+
+    @field_validator("trace", mode="before")
+    @classmethod
+    def _queued_alone(cls, trace: Any) -> None:
+        if trace is not None:
+            raise ValueError("requests of single functions need dispatch=queued; else it is null")
 
     @field_validator("seed")
     @classmethod

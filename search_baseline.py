@@ -10,11 +10,12 @@ from pydantic import Field
 
 from agents.command import plain, run
 from agents.weight_search import UNTUNED, Found, SearchSettings, WeightSearch
+from env.files import written_whole
 from env.observation import ScoreWeights
 from env.reward import Objective, check_world
 from env.schema import Strict, validated
 from env.sim.cluster import ClusterConfig
-from env.sim.episode_file import cluster_from_config
+from env.sim.cluster_file import cluster_from_config
 from env.workloads.generator import WorkloadConfig, WorkloadGenerator
 from env.workloads.templates import WorkflowConfig
 
@@ -71,7 +72,8 @@ def search(config: DictConfig) -> None:
     seconds = time.monotonic() - started
     file = Path(HydraConfig.get().runtime.output_dir) / FILE
     command = " ".join(["python search_baseline.py", *HydraConfig.get().overrides.task])
-    file.write_text(baseline_file(found, command))
+    with written_whole(file) as temporary:
+        temporary.write_text(baseline_file(found, command))
     print(
         f"{found.tried} weights on up to {found.searched} training episodes of seed {told.seed}: "
         f"{found.played} episodes played in {seconds:.0f} s"

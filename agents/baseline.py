@@ -11,7 +11,7 @@ from typing import Annotated, Any, get_args
 import numpy as np
 from omegaconf import OmegaConf
 from pydantic import Field
-from yaml import YAMLError  # type: ignore[import-untyped]
+from yaml import YAMLError
 
 from agents.command import CONF
 from agents.memory.required import Required
@@ -136,15 +136,19 @@ def make_queueing(name: str, keep_alive: KeepAlive) -> Queueing:
     """
     file = _files([name])[Path(name).stem]
     config = _config(file)
-    order, placement, memory = config.order, config.placement.name, config.memory.name
+    order, memory = config.order, config.memory.name
+    placements: tuple[QueuePlacement, ...] = get_args(QueuePlacement)
+    placement = next((known for known in placements if known == config.placement.name), None)
     if isinstance(order, Submission):
         raise InputError(f"{_shown(file)}: order.name: 'submission' is not one of a central queue")
-    if placement not in get_args(QueuePlacement):
-        allowed = ", ".join(get_args(QueuePlacement))
-        raise InputError(f"{_shown(file)}: placement.name: '{placement}', allowed: {allowed}")
+    if placement is None:
+        raise InputError(
+            f"{_shown(file)}: placement.name: '{config.placement.name}', "
+            f"allowed: {', '.join(placements)}"
+        )
     if memory != "required":
         raise InputError(f"{_shown(file)}: memory.name: '{memory}', allowed: required")
-    return Queueing(order, keep_alive, placement)  # type: ignore[arg-type]
+    return Queueing(order, keep_alive, placement)
 
 
 def _files(names: Sequence[str]) -> dict[str, Path]:

@@ -108,10 +108,11 @@ def plain(config: DictConfig) -> dict[str, Any]:
     """A composed configuration as plain containers, which is what Ray and pydantic take.
 
     Raises:
-        InputError: an interpolation does not resolve, or a mandatory value is missing.
+        InputError: an interpolation does not resolve.
     """
     try:
-        found = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
+        # Values that are missing stay `???`: `validated` says where.
+        found = OmegaConf.to_container(config, resolve=True)
     except OmegaConfBaseException as error:
         raise InputError(_one_line(error)) from None
     assert isinstance(found, dict)

@@ -4,9 +4,10 @@ import math
 import time
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
+from pydantic import Field
 
 from agents.ray_session import connect
 from agents.scheduler import Kind, Scheduler, play
@@ -18,6 +19,8 @@ from env.sim.episode_file import EpisodeFile, episode_of
 from env.sim.raw_env import RawEnv
 from env.workloads.generator import EpisodeWorkload
 
+EpisodeCount = Annotated[int, Field(ge=1, le=100_000)]
+"""Episodes of a seed; all their workloads are made before the first is played."""
 SCHEDULER_KEY = 2
 """First word of the spawn key of what schedulers draw; 0 and 1 are those of the episodes."""
 

@@ -14,13 +14,14 @@ from pydantic import Field, field_validator
 
 from agents.baseline import make_queueing
 from agents.command import CONF
+from agents.evaluation import EpisodeCount
 from agents.interval import Interval, interval
 from env.keep_alive import KeepAlivePolicy
 from env.queueing import Requests, simulate
 from env.reward import check_world
 from env.schema import Strict, nearest, validated
+from env.sim.cluster_file import cluster_from_config
 from env.sim.controller import Images, KeepAlive, Queueing
-from env.sim.episode_file import cluster_from_config
 from env.sim.errors import InputError
 from env.sim.queued_env import QueuedEnv
 from env.workloads.generator import WorkloadConfig, WorkloadGenerator
@@ -122,6 +123,12 @@ def make_keep_alive(name: str) -> KeepAlive:
     ).keep_alive
 
 
+class _Episodes(Strict):
+    """How many a seed has when workflows arrive."""
+
+    episodes: EpisodeCount
+
+
 class QueuedEvaluation:
     """All cases of a configuration, checked.
 
@@ -153,7 +160,8 @@ class QueuedEvaluation:
                 sampling = self._of(self.trace, sample, sample.ratios[0], 0).sampling
                 sampling.check_window(self.recording.source, self.recording.invocations.minutes)
         else:
-            self.episodes = int(config["episodes"])
+            counted = validated(_Episodes, {"episodes": config["episodes"]}, "evaluate")
+            self.episodes = counted.episodes
             self._make_generators(config)
 
     @property

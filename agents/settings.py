@@ -30,22 +30,32 @@ class CloningSettings(Strict):
     temperature: Positive
 
 
-class PPOSettings(Strict):
+class NetworkSettings(Strict):
+    """The networks of every algorithm (conf/algo/ppo.yaml explains each)."""
+
+    hidden: Hidden
+    network: Network
+    message_rounds: Count
+
+
+class ActorCriticSettings(NetworkSettings):
+    """What PPO, APPO and IMPALA have in common (conf/algo/ppo.yaml explains each)."""
+
+    warm_start: str | None
+    cloning: CloningSettings
+    batch_size: Count
+    learning_rate: Positive
+    entropy: NotNegative
+    gamma: Share
+
+
+class PPOSettings(ActorCriticSettings):
     """Proximal policy optimisation (conf/algo/ppo.yaml explains each)."""
 
     name: Literal["ppo"]
     sampler: Literal["fast", "rllib"]
-    hidden: Hidden
-    network: Network
-    message_rounds: Count
-    warm_start: str | None
-    cloning: CloningSettings
-    batch_size: Count
     minibatch_size: Count
     epochs: Count
-    learning_rate: Positive
-    entropy: NotNegative
-    gamma: Share
     gae_lambda: Share
     clip: Positive
     kl_stop: Positive
@@ -59,48 +69,27 @@ class PPOSettings(Strict):
         return self
 
 
-class IMPALASettings(Strict):
+class IMPALASettings(ActorCriticSettings):
     """Importance-weighted actors and learners (conf/algo/impala.yaml explains each)."""
 
     name: Literal["impala"]
-    hidden: Hidden
-    network: Network
-    message_rounds: Count
-    warm_start: str | None
-    cloning: CloningSettings
-    batch_size: Count
     iteration_steps: Count
-    learning_rate: Positive
-    entropy: NotNegative
-    gamma: Share
 
 
-class APPOSettings(Strict):
+class APPOSettings(ActorCriticSettings):
     """Asynchronous PPO (conf/algo/appo.yaml explains each)."""
 
     name: Literal["appo"]
-    hidden: Hidden
-    network: Network
-    message_rounds: Count
-    warm_start: str | None
-    cloning: CloningSettings
-    batch_size: Count
     iteration_steps: Count
     epochs: Count
-    learning_rate: Positive
-    entropy: NotNegative
-    gamma: Share
     clip: Positive
     target_update: Count
 
 
-class DQNSettings(Strict):
+class DQNSettings(NetworkSettings):
     """Deep Q-learning (conf/algo/dqn.yaml explains each)."""
 
     name: Literal["dqn"]
-    hidden: Hidden
-    network: Network
-    message_rounds: Count
     batch_size: Count
     iteration_steps: Count
     replay_steps: Count
@@ -122,13 +111,10 @@ class DQNSettings(Strict):
         return self
 
 
-class BCSettings(Strict):
+class BCSettings(NetworkSettings):
     """Behaviour cloning and nothing else (conf/algo/bc.yaml explains each)."""
 
     name: Literal["bc"]
-    hidden: Hidden
-    network: Network
-    message_rounds: Count
     teacher: str
     cloning: CloningSettings
     iteration_steps: Count

@@ -8,7 +8,6 @@ Chromium's processes.
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
 import statistics
 import sys
@@ -18,9 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from rich.console import Console
-from rich.table import Table
 
+from benchmarks.figures import print_figures
 from report.page import write_report
 from tests.report.recorded import POLICIES, finished_evaluation
 
@@ -152,13 +150,7 @@ def main(arguments: list[str] | None = None) -> None:
     if shutil.which("chromium") is None:
         sys.exit("Chromium is not installed (apt install chromium)")
     figures = measure(options.containers)
-    if options.json:
-        print(json.dumps(figures))
-        return
-    table = Table("figure", "value", "what")
-    for name, what in UNITS.items():
-        table.add_row(name, f"{figures[name]:,.{0 if figures[name] >= 1000 else 2}f}", what)
-    Console().print(table)
+    print_figures(figures, UNITS, options.json)
 
 
 if __name__ == "__main__":

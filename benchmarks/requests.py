@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import argparse
 import heapq
-import json
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 from agents.order.fcfs import Fcfs
 from agents.order.funcsched import FuncSched
+from benchmarks.figures import print_figures
 from env.keep_alive import Lru
 from env.queueing import CHUNK, Simulation, stream
 from env.sim.central_queue import update_image
@@ -270,13 +268,7 @@ def main(arguments: list[str] | None = None) -> None:
     if options.requests < 1:
         parser.error(f"--requests is {options.requests}, at least 1 is needed")
     figures = measure(options.requests)
-    if options.json:
-        print(json.dumps(figures))
-        return
-    table = Table("figure", "value", "what")
-    for name, what in UNITS.items():
-        table.add_row(name, f"{figures[name]:,.{0 if figures[name] >= 1000 else 2}f}", what)
-    Console().print(table)
+    print_figures(figures, UNITS, options.json)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ Rates are per second of this thread's processor time, so other work on the machi
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import sys
@@ -21,15 +20,14 @@ from pathlib import Path
 import numpy as np
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
-from rich.console import Console
-from rich.table import Table
 
 from agents.command import plain
+from benchmarks.figures import print_figures
 from env.observation import ScoreWeights, observe_nodes, write_context
 from env.reward import Objective
 from env.schema import validated
 from env.sim.cluster import ClusterConfig
-from env.sim.episode_file import cluster_from_config
+from env.sim.cluster_file import cluster_from_config
 from env.sim.forecast import update_finish_bounds
 from env.sim.jit import compiled
 from env.sim.raw_env import RawEnv, advance, place
@@ -289,14 +287,7 @@ def main(arguments: list[str] | None = None) -> None:
     if options.episodes < 1:
         parser.error(f"--episodes is {options.episodes}, at least 1 is needed")
     figures = measure(options.episodes, not options.no_compilation)
-    if options.json:
-        print(json.dumps(figures))
-        return
-    table = Table("figure", "value", "what")
-    for name, what in UNITS.items():
-        if name in figures:
-            table.add_row(name, f"{figures[name]:,.{0 if figures[name] >= 1000 else 2}f}", what)
-    Console().print(table)
+    print_figures(figures, UNITS, options.json)
 
 
 if __name__ == "__main__":

@@ -15,24 +15,30 @@ from env.sim.records import INF
 Seconds = Annotated[float, Field(gt=0, le=1e9)]
 Percentile = Annotated[float, Field(ge=0, le=100)]
 Share = Annotated[float, Field(ge=0, lt=1)]
+Lags = Annotated[int, Field(ge=0, le=5)]
+Differences = Annotated[int, Field(ge=0, le=2)]
 
 
-class NoKeepAlive(Strict):
-    """A container ends with its function: every start is cold."""
-
-    policy: Literal["none"] = "none"
+class _Forgetful(Strict):
+    """A policy to which it does not matter how long containers were idle before."""
 
     @property
     def history(self) -> tuple[int, int]:
-        """Nothing is remembered; see `KeepAlive` in env/sim/controller.py, as for the others."""
+        """Nothing is remembered; see `KeepAlive` in env/sim/controller.py."""
         return 0, 0
+
+
+class NoKeepAlive(_Forgetful):
+    """A container ends with its function: every start is cold."""
+
+    policy: Literal["none"] = "none"
 
     def write(self, options: np.void) -> None:
         """Fills in the options of the engine."""
         options["keep_alive"] = keep_alive.NO_KEEP_ALIVE
 
 
-class Fixed(Strict):
+class Fixed(_Forgetful):
     """A container stays for a fixed time; the least recently used one makes room before that.
 
     Attributes:
@@ -42,26 +48,16 @@ class Fixed(Strict):
     policy: Literal["fixed"] = "fixed"
     keep: Seconds
 
-    @property
-    def history(self) -> tuple[int, int]:
-        """Nothing is remembered."""
-        return 0, 0
-
     def write(self, options: np.void) -> None:
         """Fills in the options of the engine."""
         options["keep_alive"] = keep_alive.FIXED
         options["keep_seconds"] = self.keep
 
 
-class Lru(Strict):
+class Lru(_Forgetful):
     """A container stays until the memory is needed; the least recently used one goes first."""
 
     policy: Literal["lru"] = "lru"
-
-    @property
-    def history(self) -> tuple[int, int]:
-        """Nothing is remembered."""
-        return 0, 0
 
     def write(self, options: np.void) -> None:
         """Fills in the options of the engine."""
@@ -69,7 +65,7 @@ class Lru(Strict):
         options["keep_seconds"] = INF
 
 
-class FaasCache(Strict):
+class FaasCache(_Forgetful):
     """A container stays until the memory is needed; the one of least value goes first.
 
     Value = clock + frequency * cold start / size (Greedy-Dual-Size-Frequency). The clock is that of
@@ -79,11 +75,6 @@ class FaasCache(Strict):
     """
 
     policy: Literal["faascache"] = "faascache"
-
-    @property
-    def history(self) -> tuple[int, int]:
-        """Nothing is remembered."""
-        return 0, 0
 
     def write(self, options: np.void) -> None:
         """Fills in the options of the engine."""
@@ -115,6 +106,7 @@ class HybridHistogram(Strict):
         forecast_margin: share of the forecast by which a container is started before it and kept
             after it.
         forecast_from: idle times, the last ones, that ARIMA is fitted to.
+        forecast_order: (p, d, q) of ARIMA.
     """
 
     policy: Literal["hybrid_histogram"] = "hybrid_histogram"
@@ -129,6 +121,7 @@ class HybridHistogram(Strict):
     most_out_of_bounds: Share
     forecast_margin: Share
     forecast_from: Annotated[int, Field(ge=2, le=10_000)]
+    forecast_order: tuple[Lags, Differences, Lags]
 
     @model_validator(mode="after")
     def _percentiles_ascend(self) -> Self:
@@ -156,6 +149,8 @@ class HybridHistogram(Strict):
         options["least_variation"] = self.least_variation
         options["most_out_of_bounds"] = self.most_out_of_bounds
         options["forecast_margin"] = self.forecast_margin
+        for part, order in zip("pdq", self.forecast_order, strict=True):
+            options[f"forecast_{part}"] = order
 
 
 KeepAlivePolicy = Annotated[

@@ -5,10 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Tag, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Tag, ValidationError
 
 from env.sim.errors import InputError
 
+LEFT_OUT = "???"
+"""Hydra's mark for a value that must be given."""
+NOT_GIVEN = "missing, it has no default and must be given"
 SHOWN_CHARACTERS = 60
 """How much of a refused value an error shows."""
 
@@ -39,13 +42,25 @@ def validated(model: type[Model], data: Any, where: str) -> Model:
     Raises:
         InputError: one line with the source, the key, what was found and what is allowed.
     """
-    if issubclass(model, Strict):
-        for key in _left_out(data):
-            raise InputError(f"{where}: {key}: missing, it has no default and must be given")
     try:
-        return model.model_validate(data)
+        made = model.model_validate(data)
     except ValidationError as error:
         raise InputError(f"{where}: {_first_error(model, error)}") from None
+    if issubclass(model, Strict):
+        for key in _left_out(data):
+            raise InputError(f"{where}: {key}: {NOT_GIVEN}")
+    return made
+
+
+def given(what: str) -> BeforeValidator:
+    """For a value that has no default: refuses `???` and says what must be given."""
+
+    def check(value: Any) -> Any:
+        if value == LEFT_OUT:
+            raise ValueError(f"missing, {what} must be given")
+        return value
+
+    return BeforeValidator(check)
 
 
 def nearest(word: str, allowed: Sequence[str]) -> str:
@@ -60,11 +75,11 @@ def one_line(text: str) -> str:
 
 
 def _left_out(data: Any, path: str = "") -> Iterator[str]:
-    """Keys whose value is still `???`, the mark of Hydra for a value that must be given."""
+    """Keys whose value is still `???`."""
     if isinstance(data, Mapping):
         for key, value in data.items():
             yield from _left_out(value, f"{path}.{key}" if path else str(key))
-    elif isinstance(data, str) and data == "???":
+    elif isinstance(data, str) and data == LEFT_OUT:
         yield path
 
 
@@ -87,12 +102,16 @@ def _first_error(model: type[BaseModel], error: ValidationError) -> str:
         tag = str(context["tag"])
         return one_line(f"{key}: {_short(tag)} is unknown, {nearest(tag, allowed)}")
     found = first["input"]
+    if found == LEFT_OUT and kind != "value_error":
+        return one_line(f"{key}: {NOT_GIVEN}")
     if kind == "literal_error" and isinstance(found, str):
         words = [str(word) for word in get_args(_bare(_options(place.annotation)[0]))]
         return one_line(f"{key}: {_short(found)} is unknown, {nearest(found, words)}")
     message = str(first["msg"]).removeprefix("Value error, ")
     if kind in ("model_type", "model_attributes_type", "dict_type"):
         message = "a mapping is needed"
+    if kind in ("tuple_type", "list_type"):
+        message = "a list is needed"
     # A validator's own text already says what it found.
     shown = "" if kind == "value_error" else f", found {_short(found)}"
     return one_line(f"{key}: {message}{shown}" if key else f"{message}{shown}")
@@ -181,9 +200,10 @@ def _tags_of(option: Any) -> list[str]:
     model = _bare(option)
     if not (isinstance(model, type) and issubclass(model, BaseModel)):
         return []
-    return [
-        str(word)
+    # A field with several words is a setting like any other, not what tells alternatives apart.
+    literals = [
+        get_args(field.annotation)
         for field in model.model_fields.values()
         if get_origin(field.annotation) is Literal
-        for word in get_args(field.annotation)
     ]
+    return [str(words[0]) for words in literals if len(words) == 1]

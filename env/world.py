@@ -11,7 +11,7 @@ from env.layouts import AgentsConfig
 from env.reward import Objective, check_world
 from env.schema import validated
 from env.sim.cluster import ClusterConfig
-from env.sim.episode_file import cluster_from_config
+from env.sim.cluster_file import cluster_from_config
 from env.variation import Variation
 from env.workloads.generator import (
     EpisodeWorkload,

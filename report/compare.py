@@ -10,15 +10,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from pandas.api.types import is_numeric_dtype
 from rich.console import Console
 
 from agents.command import refuse
+from agents.evaluation import all_metrics
 from env.schema import validated
 from env.sim.errors import InputError
-from report.results import first_difference, read_results, read_run
+from report.results import RESULTS, RUN, WHERE_ROWS_ARE, first_difference, read_results, read_run
 from report.statistics import StatisticsSettings
-from report.summary import RANKED_BY, Summary, summarise
+from report.summary import RANKED_BY, RANKS, Summary, summarise
 from report.table import PLAIN_WIDTH, summary_table
 
 WORLD = ("cluster", "workflow", "workload", "objective")
@@ -39,14 +42,19 @@ def compare(folders: Sequence[Path]) -> Summary:
             the key is named.
     """
     runs = [read_run(folder, "compare") for folder in folders]
+    for folder, run in zip(folders, runs, strict=True):
+        for group in (*WORLD, "statistics"):
+            if group not in run["config"]:
+                raise InputError(f"{folder / RUN}: config.{group}: missing, required")
     for folder, run in zip(folders[1:], runs[1:], strict=True):
         differing = first_difference(_must_be_equal(runs[0]), _must_be_equal(run))
         if differing is not None:
             key, one, other = differing
             raise InputError(f"compare: {key} is {one} in '{folders[0]}', {other} in '{folder}'")
-    tables = [read_results(folder) for folder in folders]
+    tables = [_checked(read_results(folder), folder / RESULTS) for folder in folders]
     joined = pd.concat(_told_apart(tables, _short_names(folders)), ignore_index=True)
-    statistics = validated(StatisticsSettings, runs[0]["config"]["statistics"], "statistics")
+    where = f"{folders[0] / RUN}: config.statistics"
+    statistics = validated(StatisticsSettings, runs[0]["config"]["statistics"], where)
     return summarise(joined, statistics)
 
 
@@ -54,6 +62,31 @@ def _must_be_equal(run: dict[str, Any]) -> dict[str, Any]:
     world = {group: run["config"][group] for group in WORLD}
     keys = ("seeds", "episodes", "workload_sha256")
     return {**{key: run[key] for key in keys[:2]}, **world, keys[2]: run[keys[2]]}
+
+
+def _checked(table: pd.DataFrame, file: Path) -> pd.DataFrame:
+    """The table, if all policies have a row with a J for the same episodes."""
+    metrics = list(all_metrics())
+    for column in (*WHERE_ROWS_ARE, *metrics):
+        if column not in table:
+            raise InputError(f"{file}: column '{column}' is missing, evaluate with this version")
+        if column in metrics and not is_numeric_dtype(table[column]):
+            raise InputError(f"{file}: column '{column}' has no numbers, which are needed")
+    for kind in set(table["kind"]) - set(RANKS):
+        raise InputError(f"{file}: kind: '{kind}' is unknown, allowed: {', '.join(RANKS)}")
+    played = [
+        sorted(zip(rows["seed"], rows["episode"], strict=True))
+        for _, rows in table.groupby("policy")
+    ]
+    complete = bool(played) and all(
+        episodes == played[0] and len(set(episodes)) == len(episodes) for episodes in played
+    )
+    if not complete or not np.isfinite(table[RANKED_BY]).all():
+        raise InputError(
+            f"{file}: damaged, one row with a finite {RANKED_BY} is needed for every policy, seed "
+            "and episode"
+        )
+    return table
 
 
 def _told_apart(tables: Sequence[pd.DataFrame], names: Sequence[str]) -> list[pd.DataFrame]:
@@ -81,7 +114,9 @@ def _short_names(folders: Sequence[Path]) -> list[str]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """The command."""
-    parser = argparse.ArgumentParser(prog="python -m report.compare", description=__doc__)
+    parser = argparse.ArgumentParser(
+        usage=argparse.SUPPRESS, prog="python -m report.compare", description=__doc__
+    )
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="folder of evaluate.py")
     folders = parser.parse_args(arguments).runs
     try:

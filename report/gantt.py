@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,11 +16,10 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.patches import Patch
 
-from env.schema import one_line
-from env.sim.errors import InputError
+from env.files import written_whole
 from report import palette
-from report.files import written_whole
-from report.timeline import PHASES, Phase, Timeline, read_timeline
+from report.episode_command import convert_episode
+from report.timeline import PHASES, Phase, Timeline
 
 ROW = 0.16
 """Height of a row in inches, as long as the figure is not higher than `HIGHEST`."""
@@ -73,22 +71,14 @@ def draw_gantt(timeline: Timeline, path: Path) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
-    parser = argparse.ArgumentParser(
-        prog="python -m report.gantt",
+    return convert_episode(
+        draw_gantt,
+        module="report.gantt",
         description="Draw the Gantt chart of an episode file as a PNG.",
+        made="picture",
+        output="gantt.png",
+        arguments=arguments,
     )
-    parser.add_argument("episode", metavar="EPISODE", help="episode file, plain or .gz")
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", type=Path, default=Path("gantt.png"), help="%(default)s"
-    )
-    options = parser.parse_args(arguments)
-    try:
-        draw_gantt(read_timeline(options.episode), options.output)
-    except InputError as error:
-        print(f"error: {one_line(str(error))}", file=sys.stderr)
-        return 2
-    print(f"picture: {options.output}")
-    return 0
 
 
 def _draw_phase(axes: Axes, containers: np.ndarray, middle: np.ndarray, phase: Phase) -> None:

@@ -7,7 +7,7 @@ the page around it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,17 +21,15 @@ from markupsafe import Markup
 from omegaconf import OmegaConf
 
 from agents.evaluation import all_metrics, recording_name
+from env.files import written_whole
 from env.metrics import Metric
 from report import charts, palette
-from report.files import written_whole
 from report.results import EPISODES, read_results, read_run
 from report.statistics import Estimate
-from report.summary import spread
+from report.summary import number, spread
 from report.timeline import PHASES, Timeline, read_timeline
 
 TEMPLATE = Path(__file__).parent / "template"
-EPISODE_BYTES = 12_000_000
-"""Of recorded episodes in the page, which is to stay below 20 MB; later ones are left out."""
 TIME_BINS = 150
 """Columns of a chart of utilisation: about two pixels each on a phone."""
 
@@ -44,6 +42,7 @@ class Evaluation:
         run: run.json.
         policies: a row a policy of summary.json, lowest J first: policy, kind, metrics, against.
         measure: the policy that all are compared with.
+        pairs: all pairs of policies: policy, other, against; the better policy first.
         results: a row a policy, seed and episode.
         training: a row an iteration of the learned policy; None where nothing is known of it.
     """
@@ -51,6 +50,7 @@ class Evaluation:
     run: dict[str, Any]
     policies: list[dict[str, Any]]
     measure: str
+    pairs: list[dict[str, Any]]
     results: pd.DataFrame
     training: pd.DataFrame | None
 
@@ -97,6 +97,7 @@ def write_report(folder: Path) -> Path:
         InputError: one line with the file and what is wrong with it.
     """
     evaluation = _read(folder)
+    most = 1_000_000 * evaluation.run["config"]["report"]["episodes_mb"]
     flow_times: dict[str, list[np.ndarray]] = {policy: [] for policy in evaluation.kinds}
     embedded: list[dict[str, Any]] = []
     size = recorded = 0
@@ -104,7 +105,7 @@ def write_report(folder: Path) -> Path:
         recorded += 1
         timeline = read_timeline(path)
         flow_times[policy].append(timeline.flow_times)
-        if size < EPISODE_BYTES:
+        if size < most:
             data = _json(episode_data(timeline))
             size += len(data)
             embedded.append({"policy": policy, "episode": episode, "data": data})
@@ -119,6 +120,7 @@ def write_report(folder: Path) -> Path:
         kinds=evaluation.kinds,
         policies=evaluation.policies,
         measure=evaluation.measure,
+        duels=duels(evaluation.pairs, 1 - evaluation.run["config"]["statistics"]["confidence"]),
         metrics=evaluation.metrics,
         shown=lambda estimate: spread(Estimate(**estimate)),
         lines=charts.styles(list(pooled)),
@@ -141,6 +143,46 @@ def write_report(folder: Path) -> Path:
     with written_whole(path) as temporary:
         temporary.write_text(text)
     return path
+
+
+@dataclass(frozen=True)
+class Duel:
+    """A policy against another one, as the page shows it.
+
+    Attributes:
+        difference: mean paired difference of J.
+        numbers: the same with its interval, p and P(better).
+        clear: whether chance is ruled out.
+    """
+
+    difference: str
+    numbers: str
+    clear: bool
+
+
+def duels(pairs: Iterable[Mapping[str, Any]], level: float) -> dict[tuple[str, str], Duel]:
+    """Every policy against every other one, from summary.json, where each pair is there once.
+
+    Args:
+        pairs: of summary.json.
+        level: corrected p-values below it rule out chance.
+    """
+    found = {}
+    for pair in pairs:
+        policy, other, against = pair["policy"], pair["other"], pair["against"]
+        one = Estimate(**against["difference"])
+        two = Estimate(-one.value, -one.ci_high, -one.ci_low)
+        share, p = against["probability"]["value"], against["p_holm"]
+        for key, estimate, better in (
+            ((policy, other), one, share),
+            ((other, policy), two, 1 - share),
+        ):
+            found[key] = Duel(
+                number(estimate.value, "+"),
+                f"{spread(estimate, '+')}, p {p:.2g}, P(better) {better:.2f}",
+                p < level,
+            )
+    return found
 
 
 def episode_data(timeline: Timeline) -> dict[str, Any]:
@@ -202,6 +244,7 @@ def _read(folder: Path) -> Evaluation:
         run=read_run(folder, "report"),
         policies=summary["policies"],
         measure=summary["measure"],
+        pairs=summary["pairs"],
         results=read_results(folder),
         training=pd.read_csv(training) if training.is_file() else None,
     )

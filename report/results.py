@@ -21,6 +21,8 @@ import pyarrow.parquet as pq
 
 from agents.command import PROJECT
 from agents.evaluation import Played, Row, all_metrics, recording_name
+from env.files import written_whole
+from env.schema import Recorded, validated
 from env.sim.episode_file import write_episode
 from env.sim.errors import InputError
 from env.workloads.generator import EpisodeWorkload
@@ -30,10 +32,20 @@ FORMAT = 1
 """Of run.json."""
 PACKAGES = ("numpy", "numba", "scipy", "ray", "torch")
 """Whose versions run.json names: those that could change a number."""
-HOW = ("resume", "workers", "ray", "statistics")
+HOW = ("resume", "workers", "ray", "statistics", "report")
 """Settings that change no row: a resumed evaluation may have others."""
 WHERE_ROWS_ARE = ("policy", "kind", "seed", "episode")
 """First columns of results.parquet; metrics follow."""
+
+
+class RunFile(Recorded):
+    """What is read of `run.json`; `describe` writes it."""
+
+    seeds: list[int]
+    episodes: int
+    commit: str | None
+    workload_sha256: str
+    config: dict[str, Any]
 
 
 def describe(
@@ -131,6 +143,7 @@ def read_run(folder: Path, argument: str) -> dict[str, Any]:
         raise InputError(f"{folder / RUN}: {error}") from None
     if not isinstance(run, dict) or run.get("format") != FORMAT:
         raise InputError(f"{folder / RUN}: format: {FORMAT} is needed")
+    validated(RunFile, run, str(folder / RUN))
     return run
 
 
@@ -173,9 +186,11 @@ class ResultsWriter:
             for row in (*_finished_rows(folder), *_unfinished_rows(self._rows_file))
         }
         (folder / EPISODES).mkdir(exist_ok=True)
-        _write_whole(folder / RUN, (json.dumps(run, indent=2) + "\n").encode())
+        with written_whole(folder / RUN) as temporary:
+            temporary.write_text(json.dumps(run, indent=2) + "\n")
         # Without the line that a kill may have cut.
-        _write_whole(self._rows_file, b"".join(map(_line, self.done.values())))
+        with written_whole(self._rows_file) as temporary:
+            temporary.write_bytes(b"".join(map(_line, self.done.values())))
 
     def __enter__(self) -> Self:
         self._file = self._rows_file.open("ab")
@@ -209,9 +224,8 @@ class ResultsWriter:
             columns[name] = [row.metrics[name] for row in rows]
             about = {"unit": metric.unit, "better": str(metric.better), "formula": metric.formula}
             fields.append(pa.field(name, pa.float64(), metadata=about))
-        fresh = self._folder / f"{RESULTS}.unfinished"
-        pq.write_table(pa.table(columns, schema=pa.schema(fields)), fresh)
-        fresh.replace(self._folder / RESULTS)
+        with written_whole(self._folder / RESULTS) as temporary:
+            pq.write_table(pa.table(columns, schema=pa.schema(fields)), temporary)
         self._rows_file.unlink()
         return read_results(self._folder)
 
@@ -240,13 +254,6 @@ def _finished_rows(folder: Path) -> list[Row]:
         )
         for row in rows
     ]
-
-
-def _write_whole(file: Path, content: bytes) -> None:
-    """Writes a file that is either as before or as it shall be, whenever the process dies."""
-    fresh = file.with_name(f"{file.name}.unfinished")
-    fresh.write_bytes(content)
-    fresh.replace(file)
 
 
 def _commit() -> str | None:

@@ -124,27 +124,33 @@ def distributions(values: np.ndarray, settings: StatisticsSettings) -> list[Dist
     return [Distribution(*each) for each in zip(mean, median, iqm, *tails, strict=True)]
 
 
-def comparisons(values: np.ndarray, measure: int, settings: StatisticsSettings) -> list[Comparison]:
-    """Every policy against one of them, which is compared with itself as equal.
+def comparisons(
+    values: np.ndarray, pairs: Sequence[tuple[int, int]], settings: StatisticsSettings
+) -> list[Comparison]:
+    """Policies compared in pairs; p-values are corrected for the number of pairs.
 
     Args:
         values: (P, N) of a metric of which less is better.
-        measure: position of the policy that the others are compared with.
+        pairs: positions of a policy and of the one it is compared with. A policy and itself are
+            equal, and not counted.
         settings: of the intervals.
     """
-    differences = values - values[measure]
+    if not pairs:
+        return []
+    policies, others = np.array(pairs).T
+    differences = values[policies] - values[others]
     better = (differences < 0) + 0.5 * (differences == 0)
-    p_values = [signed_rank(each) for each in differences]
-    others = [index for index in range(len(values)) if index != measure]
-    corrected = dict(zip(others, holm([p_values[index] for index in others]), strict=True))
+    p_values = np.array([signed_rank(each) for each in differences])
+    corrected = np.ones(len(pairs))
+    corrected[policies != others] = holm(p_values[policies != others])
     return [
-        Comparison(difference, p_values[index], corrected.get(index, 1.0), probability)
-        for index, (difference, probability) in enumerate(
-            zip(
-                estimates(differences, np.mean, settings),
-                estimates(better, np.mean, settings),
-                strict=True,
-            )
+        Comparison(difference, float(p_value), float(p_holm), probability)
+        for difference, p_value, p_holm, probability in zip(
+            estimates(differences, np.mean, settings),
+            p_values,
+            corrected,
+            estimates(better, np.mean, settings),
+            strict=True,
         )
     ]
 
@@ -156,7 +162,7 @@ def signed_rank(differences: np.ndarray) -> float:
     return float(stats.wilcoxon(differences).pvalue)
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
+def holm(p_values: Sequence[float] | np.ndarray) -> list[float]:
     """p-values corrected for their number: the step-down method of Holm 1979."""
     count = len(p_values)
     corrected = np.empty(count)

@@ -5,6 +5,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pandas as pd
 
 from agents.evaluation import all_metrics
 from agents.scheduler import Kind
+from env.files import written_whole
 from env.metrics import Metric
 from report.statistics import (
     Comparison,
@@ -51,6 +53,21 @@ class PolicySummary:
 
 
 @dataclass(frozen=True)
+class Pair:
+    """Two policies, compared.
+
+    Attributes:
+        policy: one of them.
+        other: the other one.
+        against: J of the one compared with that of the other.
+    """
+
+    policy: str
+    other: str
+    against: Comparison
+
+
+@dataclass(frozen=True)
 class Summary:
     """All policies of an evaluation, lowest mean J first.
 
@@ -59,6 +76,7 @@ class Summary:
         measure: the policy that all are compared with.
         metrics: in the order of columns.
         policies: the rows.
+        pairs: of all policies, the one with the lower mean J first.
         confidence: of the intervals.
     """
 
@@ -66,6 +84,7 @@ class Summary:
     measure: str
     metrics: tuple[Metric[Any], ...]
     policies: tuple[PolicySummary, ...]
+    pairs: tuple[Pair, ...]
     confidence: float
 
     @property
@@ -101,7 +120,9 @@ def summarise(results: pd.DataFrame, settings: StatisticsSettings) -> Summary:
         return values_of(results, metric).loc[names].to_numpy()
 
     found = {metric.name: distributions(values(metric.name), settings) for metric in metrics}
-    against = comparisons(values(RANKED_BY), names.index(measure), settings)
+    J, position = values(RANKED_BY), names.index(measure)
+    against = comparisons(J, [(index, position) for index in range(len(names))], settings)
+    pairs = list(combinations(range(len(names)), 2))
     seeds = ", ".join(map(str, sorted(set(results["seed"]))))
     return Summary(
         title=f"{results['episode'].nunique()} held-out episodes, seed {seeds}",
@@ -115,6 +136,10 @@ def summarise(results: pd.DataFrame, settings: StatisticsSettings) -> Summary:
                 against[index],
             )
             for index, name in enumerate(names)
+        ),
+        pairs=tuple(
+            Pair(names[one], names[other], compared)
+            for (one, other), compared in zip(pairs, comparisons(J, pairs, settings), strict=True)
         ),
         confidence=settings.confidence,
     )
@@ -137,15 +162,21 @@ def write_summary(folder: Path, summary: Summary) -> None:
             for metric in summary.metrics
         ],
         "policies": [asdict(each) for each in summary.policies],
+        "pairs": [asdict(each) for each in summary.pairs],
     }
     text = json.dumps(_without_nan(tree), indent=2, allow_nan=False)
-    (folder / "summary.json").write_text(text + "\n")
+    with written_whole(folder / "summary.json") as temporary:
+        temporary.write_text(text + "\n")
     rows = [_flat(asdict(each)) for each in summary.policies]
-    with (folder / "summary.csv").open("w", newline="") as file:
+    with (
+        written_whole(folder / "summary.csv") as temporary,
+        temporary.open("w", newline="") as file,
+    ):
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
-    (folder / "summary.md").write_text(markdown(summary))
+    with written_whole(folder / "summary.md") as temporary:
+        temporary.write_text(markdown(summary))
 
 
 def markdown(summary: Summary) -> str:

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from env.sim.episode_file import located, read_episode
+from env.sim.episode_file import read_episode
+from env.sim.errors import located
 from env.sim.raw_env import RawEnv
 from env.sim.records import FUNCTION
 from env.sim.replay import played

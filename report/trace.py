@@ -5,7 +5,6 @@ The JSON of the Trace Event Format: a process a server, a thread a NUMA node, co
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Iterator, Sequence
@@ -14,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from env.schema import one_line
-from env.sim.errors import InputError
-from report.files import written_whole
+from env.files import written_whole
+from report.episode_command import convert_episode
 from report.timeline import PHASES, NodeUse, Timeline, read_timeline
 
 Event = dict[str, Any]
@@ -77,22 +75,14 @@ def write_traces(folder: Path) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
-    parser = argparse.ArgumentParser(
-        prog="python -m report.trace",
+    return convert_episode(
+        write_trace,
+        module="report.trace",
         description="Make a trace for ui.perfetto.dev or chrome://tracing from an episode file.",
+        made="trace",
+        output="trace.json",
+        arguments=arguments,
     )
-    parser.add_argument("episode", metavar="EPISODE", help="episode file, plain or .gz")
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", type=Path, default=Path("trace.json"), help="%(default)s"
-    )
-    options = parser.parse_args(arguments)
-    try:
-        write_trace(read_timeline(options.episode), options.output)
-    except InputError as error:
-        print(f"error: {one_line(str(error))}", file=sys.stderr)
-        return 2
-    print(f"trace: {options.output}")
-    return 0
 
 
 def _thread_name(node: NodeUse, lane: int) -> str:

@@ -1,8 +1,14 @@
-"""What all tests share: the folder of real samples, which not every machine has."""
+"""What all tests share: commands, and the folder of real samples, which not every machine has."""
 
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from omegaconf import DictConfig
+
+from agents.command import run
+from tests.commands import Command, Done, InProcess
 
 DATA_DIR = Path(__file__).resolve().parents[2] / "shared" / "data"
 
@@ -28,3 +34,28 @@ def data_dir() -> Path:
     if not DATA_DIR.is_dir():
         pytest.skip(f"the real samples are not in {DATA_DIR}")
     return DATA_DIR
+
+
+@pytest.fixture
+def in_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> InProcess:
+    """Makes commands that run in `tmp_path` and in this process: starting one takes seconds."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONHASHSEED", "0")
+
+    def of(
+        name: str, program: Callable[[DictConfig], None], check: Callable[[DictConfig], None]
+    ) -> Command:
+        def call(*overrides: str) -> Done:
+            monkeypatch.setattr(sys, "argv", [f"{name}.py", *overrides])
+            code = 0
+            try:
+                run(program, name, check)
+            except SystemExit as left:
+                code = int(left.code or 0)
+            return Done(code, *capsys.readouterr())
+
+        return call
+
+    return of

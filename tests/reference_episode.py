@@ -1,8 +1,8 @@
 """Episode files as the reference model computes them."""
 
+from env.sim.cluster_file import ClusterModel
 from env.sim.episode_file import (
     ActionModel,
-    ClusterModel,
     DecisionModel,
     EdgeModel,
     EpisodeFile,

@@ -5,7 +5,7 @@ import re
 from agents.command import CONF, PROJECT
 from env.metrics import METRICS, episode_metrics
 from env.reward import Objective
-from env.sim.episode_file import cluster_from_config
+from env.sim.cluster_file import cluster_from_config
 from env.sim.raw_env import RawEnv
 from env.sim.workflow import WorkflowTemplate
 from tests.env.worlds import TINY, world

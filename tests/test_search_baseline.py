@@ -1,20 +1,19 @@
 """`python search_baseline.py` as users run it: weights, a file evaluate.py takes, bad input."""
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from agents.baseline import make_baselines
-from agents.command import run
 from agents.weight_search import UNTUNED, Found, SearchSettings, WeightSearch
 from env.reward import Objective
 from env.schema import validated
-from env.sim.episode_file import cluster_from_config
+from env.sim.cluster_file import cluster_from_config
 from env.workloads.generator import WorkloadConfig, WorkloadGenerator
 from env.workloads.templates import WorkflowConfig
 from search_baseline import FILE, check, search
+from tests.commands import Command, InProcess
 from tests.env.worlds import TINY, world
 
 # Rent counts so little that the untuned weights save too much of it.
@@ -57,27 +56,9 @@ def test_it_beats_the_untuned_weights_and_repeats() -> None:
     assert searched(1).weights != found.weights
 
 
-Command = Callable[..., tuple[int, str, str]]
-
-
 @pytest.fixture
-def command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Command:
-    """Runs the command in `tmp_path`: exit code, what it printed, and on standard error."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PYTHONHASHSEED", "0")
-
-    def call(*overrides: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["search_baseline.py", *overrides])
-        code = 0
-        try:
-            run(search, "search_baseline", check)
-        except SystemExit as left:
-            code = int(left.code or 0)
-        return code, *capsys.readouterr()
-
-    return call
+def command(in_process: InProcess) -> Command:
+    return in_process("search_baseline", search, check)
 
 
 def test_the_command_leaves_a_baseline(command: Command, tmp_path: Path) -> None:

@@ -4,22 +4,17 @@ from typing import Literal
 
 import numpy as np
 
-from env.schema import Strict
-from env.sim.central_queue import BY_RANK
+from agents.order.by_rank import ByRank
 from env.sim.controller import DeclaredFunctions
 
 
-class CriticalPath(Strict):
+class CriticalPath(ByRank):
     """The largest upward + downward rank first: functions on the critical path of their workflow.
 
     Topcuoglu et al., IEEE TPDS 13(3), 2002: the priority of CPOP.
     """
 
     name: Literal["critical_path"] = "critical_path"
-
-    def write(self, options: np.void) -> None:
-        """Fills in the options of the engine."""
-        options["order"] = BY_RANK
 
     def rank(self, functions: DeclaredFunctions) -> np.ndarray:
         """(D,) see `Order` in env/sim/controller.py."""

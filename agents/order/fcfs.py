@@ -4,19 +4,14 @@ from typing import Literal
 
 import numpy as np
 
-from env.schema import Strict
-from env.sim.central_queue import BY_RANK
+from agents.order.by_rank import ByRank
 from env.sim.controller import DeclaredFunctions
 
 
-class Fcfs(Strict):
+class Fcfs(ByRank):
     """Whoever joined the queue first goes first."""
 
     name: Literal["fcfs"] = "fcfs"
-
-    def write(self, options: np.void) -> None:
-        """Fills in the options of the engine."""
-        options["order"] = BY_RANK
 
     def rank(self, functions: DeclaredFunctions) -> np.ndarray:
         """(D,) see `Order` in env/sim/controller.py."""

@@ -5,12 +5,11 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from env.schema import Strict
-from env.sim.central_queue import BY_RANK
+from agents.order.by_rank import ByRank
 from env.sim.controller import DeclaredFunctions
 
 
-class RoundRobin(Strict):
+class RoundRobin(ByRank):
     """Every function runs for at most a time slice while others wait, then joins the queue again.
 
     A slice is execution alone, without the cold start before it.
@@ -24,7 +23,7 @@ class RoundRobin(Strict):
 
     def write(self, options: np.void) -> None:
         """Fills in the options of the engine."""
-        options["order"] = BY_RANK
+        super().write(options)
         options["time_slice"] = self.time_slice
 
     def rank(self, functions: DeclaredFunctions) -> np.ndarray:

@@ -1,150 +1,28 @@
 """Episode files: a cluster, workflows, the placements made and what came of them, as JSON.
 
-What `env.sim.replay` re-runs and `env.sim.validate` checks. The cluster part is also the shape of
-a `conf/cluster` file. Field names carry their units.
+What `env.sim.replay` re-runs and `env.sim.validate` checks. Field names carry their units.
 """
 
 import gzip
 import json
 import os
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import numpy as np
 from pydantic import BaseModel, Field
 
+from env.files import written_whole
 from env.schema import Strict, nearest, validated
-from env.sim.cluster import ClusterConfig, ServerType
-from env.sim.errors import InputError
+from env.sim.cluster import ClusterConfig
+from env.sim.cluster_file import LARGEST_WHOLE, ClusterModel, Name, Number, Positive, Whole
+from env.sim.errors import InputError, located
 from env.sim.workflow import WorkflowTemplate
 
 if TYPE_CHECKING:
     from env.sim.raw_env import RawEnv, StepLog
-
-# The engine counts in 64-bit integers; beyond 2**53 a float64 no longer holds every one of them.
-LARGEST_WHOLE = 2**53
-
-Name = Annotated[str, Field(min_length=1)]
-Whole = Annotated[int, Field(strict=True, ge=0, le=LARGEST_WHOLE)]
-Positive = Annotated[int, Field(strict=True, ge=1, le=LARGEST_WHOLE)]
-Number = Annotated[float, Field(strict=True, ge=0, le=1e12)]  # beyond it, sums lose their seconds
-Count = Annotated[int, Field(strict=True, ge=0, le=100_000)]
-PerServer = Annotated[int, Field(strict=True, ge=1, le=1_000)]
-Cores = Annotated[int, Field(strict=True, ge=1, le=1_000_000)]
-Rate = Annotated[float, Field(strict=True, ge=0, le=1e6)]
-PositiveNumber = Annotated[float, Field(strict=True, gt=0)]
-
-
-class ServerTypeModel(Strict):
-    """`server_count` equal servers, each of equal NUMA nodes; a count of 0 drops the type."""
-
-    server_count: Count
-    hourly_rate: Rate
-    cold_start_latency: Number
-    numa_nodes_per_server: PerServer
-    cores_per_numa_node: Cores
-    memory_mb_per_numa_node: Positive
-    single_core_speed_ops_per_s: Positive | None = None
-
-    def server_type(self, name: str) -> ServerType:
-        """The same as the simulator takes it."""
-        return ServerType(
-            name=name,
-            count=self.server_count,
-            hourly_rate=self.hourly_rate,
-            cold_start_latency=self.cold_start_latency,
-            numa_nodes=self.numa_nodes_per_server,
-            cpu=self.cores_per_numa_node,
-            memory=self.memory_mb_per_numa_node,
-            single_core_speed=self.single_core_speed_ops_per_s,
-        )
-
-
-class NamedServerTypeModel(ServerTypeModel):
-    """A server type in a list, so with its name inside."""
-
-    name: Name
-
-
-class _Hardware(Strict):
-    single_core_speed_ops_per_s: Positive
-    same_node_bandwidth_bytes_per_s: PositiveNumber
-    between_nodes_of_one_server_bandwidth_bytes_per_s: PositiveNumber
-    between_servers_bandwidth_bytes_per_s: PositiveNumber
-
-    def _config(self, named_types: Iterable[tuple[str, ServerTypeModel]]) -> ClusterConfig:
-        return ClusterConfig(
-            single_core_speed=self.single_core_speed_ops_per_s,
-            memory_bandwidth=self.same_node_bandwidth_bytes_per_s,
-            numa_bandwidth=self.between_nodes_of_one_server_bandwidth_bytes_per_s,
-            network_bandwidth=self.between_servers_bandwidth_bytes_per_s,
-            server_types=tuple(
-                declared.server_type(name)
-                for name, declared in named_types
-                if declared.server_count
-            ),
-        )
-
-
-class ClusterModel(_Hardware):
-    """The cluster of an episode file: server types as a list."""
-
-    server_types: Annotated[tuple[NamedServerTypeModel, ...], Field(min_length=1)]
-
-    def cluster_config(self) -> ClusterConfig:
-        """The same as the simulator takes it.
-
-        Raises:
-            InputError: no server, or a type declared twice.
-        """
-        return self._config((declared.name, declared) for declared in self.server_types)
-
-    @classmethod
-    def of(cls, config: ClusterConfig) -> "ClusterModel":
-        """The file's form of `config`."""
-        return cls(
-            single_core_speed_ops_per_s=config.single_core_speed,
-            same_node_bandwidth_bytes_per_s=float(config.memory_bandwidth),
-            between_nodes_of_one_server_bandwidth_bytes_per_s=float(config.numa_bandwidth),
-            between_servers_bandwidth_bytes_per_s=float(config.network_bandwidth),
-            server_types=tuple(
-                NamedServerTypeModel(
-                    name=declared.name,
-                    server_count=declared.count,
-                    hourly_rate=float(declared.hourly_rate),
-                    cold_start_latency=float(declared.cold_start_latency),
-                    numa_nodes_per_server=declared.numa_nodes,
-                    cores_per_numa_node=declared.cpu,
-                    memory_mb_per_numa_node=declared.memory,
-                    single_core_speed_ops_per_s=declared.single_core_speed,
-                )
-                for declared in config.server_types
-            ),
-        )
-
-
-class ClusterGroupModel(_Hardware):
-    """A `conf/cluster` file: server types by name, so that one key can be overridden."""
-
-    server_types: Annotated[dict[Name, ServerTypeModel], Field(min_length=1)]
-
-
-def cluster_from_config(mapping: Mapping[str, Any], where: str) -> ClusterConfig:
-    """The cluster that a `conf/cluster` file declares.
-
-    Args:
-        mapping: the composed group as plain containers; types in the order that breaks ties.
-        where: the group or file, for errors.
-
-    Raises:
-        InputError: one line with `where`, the key, what was found and what is allowed.
-    """
-    declared = validated(ClusterGroupModel, mapping, where)
-    with located(where):
-        return declared._config(declared.server_types.items())
 
 
 class FunctionModel(Strict):
@@ -309,17 +187,16 @@ def write_episode(path: str | os.PathLike[str], episode: EpisodeFile) -> None:
     """Writes an episode file (gzip if it ends in .gz) that reads back as the same numbers.
 
     The file appears whole or not at all.
+
+    Raises:
+        InputError: the folder cannot be written to.
     """
     target = Path(path)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
     content = _json_text(episode).encode()
     if target.suffix == ".gz":
         content = gzip.compress(content, mtime=0)
-    try:
+    with written_whole(target) as temporary:
         temporary.write_bytes(content)
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def episode_of(env: "RawEnv", name: str, description: str) -> EpisodeFile:
@@ -497,15 +374,6 @@ def _parsed(text: str, where: str) -> Any:
 
 def _one_line(error: Exception) -> str:
     return " ".join(str(error).split()) or type(error).__name__
-
-
-@contextmanager
-def located(where: str) -> Iterator[None]:
-    """What is found wrong with the input inside is reported as found in `where`."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from None
 
 
 def _check_references(episode: EpisodeFile) -> None:

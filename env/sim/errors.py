@@ -1,5 +1,8 @@
 """The one exception for bad input, whatever it comes from."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class InputError(ValueError):
     """Bad input of a user.
@@ -7,3 +10,12 @@ class InputError(ValueError):
     Its text is one line that names the place (file and key, or argument), what was found and what
     is allowed. The entry points print it and leave with exit code 2.
     """
+
+
+@contextmanager
+def located(where: str) -> Iterator[None]:
+    """What is found wrong with the input inside is reported as found in `where`."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None

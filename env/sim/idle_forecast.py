@@ -9,16 +9,15 @@ import numpy as np
 
 from env.sim.records import NONE, Controller
 
-ORDER = (1, 0, 0)
-"""(p, d, q) of the model; fitting is cheap and never fails on the few idle times there are."""
-
 
 def answer_forecast(controller: Controller) -> None:
     """Sets the windows of the image whose next idle time is asked for."""
     image = int(controller.queue[0]["forecast_image"])
     controller.queue[0]["forecast_image"] = NONE
-    seconds = next_idle_time(last_idle_times(controller, image))
-    margin = float(controller.options[0]["forecast_margin"])
+    options = controller.options[0]
+    order = tuple(int(options[f"forecast_{part}"]) for part in "pdq")
+    seconds = next_idle_time(last_idle_times(controller, image), order)
+    margin = float(options["forecast_margin"])
     controller.images[image]["prewarm_after"] = seconds * (1 - margin)
     controller.images[image]["keep_until"] = seconds * (1 + margin)
 
@@ -32,21 +31,27 @@ def last_idle_times(controller: Controller, image: int) -> np.ndarray:
     return np.roll(ring, -(count % len(ring)))
 
 
-def next_idle_time(idle_times: np.ndarray) -> float:
+def next_idle_time(idle_times: np.ndarray, order: tuple[int, ...]) -> float:
     """Seconds, forecast by an ARIMA model; at least 0.
 
-    Idle times that are all the same are repeated: nothing is to be fitted.
+    The last idle time is repeated where nothing is to be fitted: when all are the same, or no more
+    than the parameters of the model (p and q of them, mean and variance) and the d differences.
 
     Args:
         idle_times: (H,) seconds, the oldest first, at least one.
+        order: (p, d, q) of the model.
     """
-    if len(idle_times) < 3 or np.ptp(idle_times) == 0:
+    if len(idle_times) < sum(order) + 2 or np.ptp(idle_times) == 0:
         return float(idle_times[-1])
     # Loaded only here: it takes a second and few ever need it.
+    from statsmodels.tools.sm_exceptions import ConvergenceWarning
     from statsmodels.tsa.arima.model import ARIMA
 
     with warnings.catch_warnings():
-        # Short series make the fit warn of its start values; its result is used all the same.
-        warnings.simplefilter("ignore")
-        forecast = ARIMA(idle_times, order=ORDER).fit().forecast(1)
+        # On short series the fit warns of its start values, and that it did not quite converge; its
+        # result is used all the same. All other warnings are shown.
+        warnings.filterwarnings("ignore", "(Non-stationary|Non-invertible) starting", UserWarning)
+        warnings.filterwarnings("ignore", "Too few observations to estimate start", UserWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        forecast = ARIMA(idle_times, order=order).fit().forecast(1)
     return max(0.0, float(forecast[0]))

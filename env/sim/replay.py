@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from env.schema import one_line
-from env.sim.episode_file import EpisodeFile, Results, json_rows, located, read_episode, results_of
-from env.sim.errors import InputError
+from env.sim.episode_file import EpisodeFile, Results, json_rows, read_episode, results_of
+from env.sim.errors import InputError, located
 from env.sim.raw_env import RawEnv
 
 # Another order of float64 additions moves a time by about 1e-13 s; a different rounding of work to

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from env.schema import one_line
+from env.sim.cluster_file import ServerTypeModel
 from env.sim.episode_file import (
     ActionModel,
     DecisionModel,
@@ -22,11 +23,9 @@ from env.sim.episode_file import (
     FunctionTimesModel,
     NodeStatusModel,
     Results,
-    ServerTypeModel,
-    located,
     read_episode,
 )
-from env.sim.errors import InputError
+from env.sim.errors import InputError, located
 
 # Seconds and USD: the order of float64 additions is not part of the rules.
 TOLERANCE = 1e-9

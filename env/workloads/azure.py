@@ -16,7 +16,7 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from env.schema import Strict
+from env.schema import Strict, given
 from env.sim.errors import InputError
 from env.workloads.recording import (
     QUANTILES,
@@ -54,7 +54,7 @@ class Azure2019(Strict):
     """
 
     kind: Literal["azure2019"]
-    path: str
+    path: Annotated[str, given("the folder of its three files")]
     invocations: FileName
     durations: FileName
     memory: FileName
@@ -189,7 +189,7 @@ class Azure2021(Strict):
     """
 
     kind: Literal["azure2021"]
-    path: str
+    path: Annotated[str, given("its file, plain or gzipped,")]
 
     def read(self, min_duration: float) -> Recording:
         """All functions, in the order of their first row. Nothing is drawn.

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agents import baseline
-from agents.baseline import known_baselines, make_baselines, make_queueing
+from agents.baseline import QueueOrders, known_baselines, make_baselines, make_queueing
 from env.keep_alive import Lru
 from env.sim.errors import InputError
 
@@ -48,7 +48,9 @@ def test_every_dispatch_rule_of_the_configuration_is_named_after_its_order() -> 
         ["critical_path", "fcfs", "funcsched", "heft", "rr", "sjf", "srf", "srtf"]
     )
     for name in names:
-        assert make_queueing(name, Lru()).order.name == name  # type: ignore[attr-defined]
+        order = make_queueing(name, Lru()).order
+        assert isinstance(order, QueueOrders)
+        assert order.name == name
 
 
 QUEUED = "order: {name: fcfs}\nplacement: {name: best_fit}\nmemory: {name: required}\n"

@@ -29,6 +29,10 @@ BAD = {
     "a share above 1": (["algo.gamma=1.5"], "algo.gamma"),
     "a minibatch above the batch": (["algo.batch_size=64"], "minibatch_size"),
     "an algorithm": (["algo=dpn"], "algo=dpn: unknown option, did you mean 'dqn'?"),
+    "an algorithm by its name": (
+        ["algo.name=sac"],
+        "algo.name: 'sac' is unknown, allowed: ppo, appo, impala, dqn, bc",
+    ),
     "DQN that bids": (["algo=dqn", "agents=server_types"], "layouts are placer and hierarchical"),
     "a warm start of DQN": (["algo=dqn", "algo.warm_start=random"], "algo.warm_start: unknown key"),
     "a search of what is not": (

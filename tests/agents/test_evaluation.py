@@ -14,7 +14,7 @@ from env.metrics import METRICS
 from env.optimum import OptimumSettings
 from env.reward import Objective
 from env.schema import validated
-from env.sim.episode_file import cluster_from_config
+from env.sim.cluster_file import cluster_from_config
 from env.sim.replay import differences, replayed
 from env.sim.validate import violations
 from env.workloads.generator import EpisodeWorkload, WorkloadConfig, WorkloadGenerator

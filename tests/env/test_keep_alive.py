@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 
-from agents.command import CONF
+from agents.command import CONF, plain
 from env.keep_alive import HybridHistogram, KeepAliveConfig
 from env.schema import validated
 from env.sim.errors import InputError
@@ -15,7 +15,9 @@ FILES = sorted((CONF / "keep_alive").glob("*.yaml"))
 
 
 def read(file: Path) -> dict[str, Any]:
-    return OmegaConf.to_container(OmegaConf.load(file))  # type: ignore[return-value]
+    config = OmegaConf.load(file)
+    assert isinstance(config, DictConfig)
+    return plain(config)
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)

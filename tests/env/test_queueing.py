@@ -12,7 +12,7 @@ from agents.order.funcsched import FuncSched
 from agents.order.heft import Heft
 from agents.order.rr import RoundRobin
 from agents.order.srtf import Srtf
-from env.keep_alive import FaasCache, Fixed, HybridHistogram, Lru, NoKeepAlive
+from env.keep_alive import FaasCache, Fixed, Lru, NoKeepAlive
 from env.queueing import Requests, Simulation, Statistics, simulate, stream
 from env.sim.cluster import ClusterConfig, ServerType
 from env.sim.controller import Images, KeepAlive, Order, Queueing
@@ -21,6 +21,7 @@ from env.sim.queued_env import QueuedEnv
 from env.sim.validate_queued import queued_violations
 from env.sim.workflow import WorkflowTemplate
 from env.workloads.trace import REQUEST, FunctionProfiles, Trace
+from tests.env.policies import ten_second_bins
 
 SPEED = 1_000_000
 
@@ -43,10 +44,10 @@ def play(
     order: Order,
     keep_alive: KeepAlive,
     memory: int = 2,
-    **options: object,
+    history: Trace | None = None,
 ) -> Requests:
     trace = Trace(known, lambda: iter([np.array(requests, REQUEST)]))
-    return simulate(trace, cluster(memory), Queueing(order, keep_alive), **options)  # type: ignore[arg-type]
+    return simulate(trace, cluster(memory), Queueing(order, keep_alive), history=history)
 
 
 def test_fixed_keep_alive_ends() -> None:
@@ -72,11 +73,7 @@ def test_hybrid_histogram_starts_a_container_ahead() -> None:
     """Idle for 99 s each time, bin [90, 100) s: after two such times the container goes at the end
     of its request, another one is started 90 s later and ready 2 s after that.
     """
-    policy = HybridHistogram(
-        bin=10.0, bins=20, prewarm_percentile=5.0, keep_percentile=99.0, margin=0.0,
-        least_idle_times=2, least_variation=1.0, fixed_keep=50.0, most_out_of_bounds=0.5,
-        forecast_margin=0.15, forecast_from=10,
-    )  # fmt: skip
+    policy = ten_second_bins(20, margin=0.0)
     known = profiles((1.0, 2.0, 2))
     requests = [(0.0, 0, 1.0), (102.0, 0, 1.0), (204.0, 0, 1.0), (306.0, 0, 1.0), (405.0, 0, 1.0)]
     played = play(known, requests, Fcfs(), policy)
@@ -86,11 +83,7 @@ def test_hybrid_histogram_starts_a_container_ahead() -> None:
 
 
 def test_histograms_are_learned_from_history() -> None:
-    policy = HybridHistogram(
-        bin=10.0, bins=20, prewarm_percentile=5.0, keep_percentile=99.0, margin=0.0,
-        least_idle_times=2, least_variation=1.0, fixed_keep=50.0, most_out_of_bounds=0.5,
-        forecast_margin=0.15, forecast_from=10,
-    )  # fmt: skip
+    policy = ten_second_bins(20, margin=0.0)
     known = profiles((1.0, 2.0, 2))
     past = np.array([(-300.0, 0, 1.0), (-200.0, 0, 1.0), (-100.0, 0, 1.0)], REQUEST)
     history = Trace(known, lambda: iter([past]))

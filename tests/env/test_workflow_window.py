@@ -6,7 +6,7 @@ import pytest
 from env.layouts import AgentsConfig, Layout
 from env.reward import Objective
 from env.schema import validated
-from env.sim.episode_file import cluster_from_config
+from env.sim.cluster_file import cluster_from_config
 from env.sim.raw_env import RawEnv
 from env.sim.workflow import WorkflowTemplate
 from env.workflow_window import FUNCTION_FEATURES

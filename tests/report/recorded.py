@@ -84,7 +84,12 @@ def finished_evaluation(
         gap: seconds between arrivals.
     """
     folder.mkdir()
-    config = {"seed": 0, "episodes": episodes, "statistics": STATISTICS.model_dump()}
+    config = {
+        "seed": 0,
+        "episodes": episodes,
+        "statistics": STATISTICS.model_dump(),
+        "report": {"episodes_mb": 12.0},
+    }
     run = describe(config, [], "python evaluate.py")
     with ResultsWriter(folder, run, tuple(policies)) as writer:
         for index, (policy, kind) in enumerate(policies.items()):

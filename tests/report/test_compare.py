@@ -1,8 +1,12 @@
 """Evaluations of the same episodes are compared, others refused by the key that differs."""
 
+import json
+import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from report.compare import compare, main
@@ -52,6 +56,59 @@ def test_other_episodes_are_refused(
     changes, says = REFUSED[case]
     finished(tmp_path / "one", {"a": RULE})
     finished(tmp_path / "two", {"a": RULE}, run=run_of(**changes))
+    with pytest.raises(SystemExit) as left:
+        main([str(tmp_path / "one"), str(tmp_path / "two")])
+    said = capsys.readouterr()
+    assert (left.value.code, said.out, said.err.count("\n")) == (2, "", 1)
+    assert says in said.err and str(tmp_path / "two") in said.err
+
+
+def without(*keys: str) -> Callable[[Path], None]:
+    """Takes a key out of run.json."""
+
+    def change(folder: Path) -> None:
+        run = json.loads((folder / "run.json").read_text())
+        inner = run
+        for key in keys[:-1]:
+            inner = inner[key]
+        del inner[keys[-1]]
+        (folder / "run.json").write_text(json.dumps(run))
+
+    return change
+
+
+def with_rows(change: Callable[[pd.DataFrame], pd.DataFrame]) -> Callable[[Path], None]:
+    """Changes the rows of results.parquet."""
+
+    def changed(folder: Path) -> None:
+        change(pd.read_parquet(folder / "results.parquet")).to_parquet(folder / "results.parquet")
+
+    return changed
+
+
+DAMAGED: dict[str, tuple[Callable[[Path], None], str]] = {
+    "no configuration": (without("config"), "run.json: config: missing"),
+    "no cluster": (without("config", "cluster"), "run.json: config.cluster: missing"),
+    "no statistics": (without("config", "statistics"), "run.json: config.statistics: missing"),
+    "no seeds": (without("seeds"), "run.json: seeds: missing"),
+    "no J": (with_rows(lambda rows: rows.drop(columns="J")), "column 'J' is missing"),
+    "words": (with_rows(lambda rows: rows.assign(J="x")), "column 'J' has no numbers"),
+    "NaN": (with_rows(lambda rows: rows.assign(J=math.nan)), "one row with a finite J"),
+    "no rows": (with_rows(lambda rows: rows.iloc[:0]), "one row with a finite J"),
+    "a row less": (with_rows(lambda rows: rows.iloc[:-1]), "one row with a finite J"),
+    "a row twice": (with_rows(lambda rows: rows.iloc[[0, 0, 1, 2, 3, 4, 5]]), "one row with a"),
+    "a kind": (with_rows(lambda rows: rows.assign(kind="king")), "kind: 'king' is unknown"),
+}
+
+
+@pytest.mark.parametrize("case", DAMAGED)
+def test_damaged_evaluations_are_refused(
+    case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damage, says = DAMAGED[case]
+    for name in ("one", "two"):
+        finished(tmp_path / name, {"a": RULE, "b": RULE})
+    damage(tmp_path / "two")
     with pytest.raises(SystemExit) as left:
         main([str(tmp_path / "one"), str(tmp_path / "two")])
     said = capsys.readouterr()

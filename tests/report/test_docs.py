@@ -7,9 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from omegaconf import OmegaConf
 
-from agents.command import PROJECT
-from report import charts, page
+from agents.command import CONF, PROJECT
+from report import charts
 
 DOCS = (PROJECT / "docs" / "report.md").read_text()
 
@@ -46,5 +47,6 @@ def test_the_script_runs(capsys: pytest.CaptureFixture[str], monkeypatch) -> Non
 
 
 def test_the_limits_are_those_of_the_program() -> None:
-    assert f"fit into\n{page.EPISODE_BYTES // 1_000_000} MB" in DOCS
+    settings = OmegaConf.load(CONF / "evaluate.yaml")
+    assert f"fit into\n{settings.report.episodes_mb:.0f} MB (`report.episodes_mb`)" in DOCS
     assert f"more than {charts.LOG_FROM:.0f} times" in DOCS

@@ -11,6 +11,8 @@ from env.metrics import METRICS, Metric
 from env.sim.errors import InputError
 from report import page
 from report.charts import pareto, wrapped
+from report.statistics import Estimate
+from report.summary import spread
 from report.timeline import read_timeline
 from tests.report.recorded import POLICIES, finished_evaluation, write_training
 
@@ -69,10 +71,25 @@ def test_all_policies_metrics_and_recordings_are_there(
     ]
 
 
-def test_recordings_beyond_the_size_are_counted(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(page, "EPISODE_BYTES", 1)
+def test_every_policy_meets_every_other(folder: Path) -> None:
+    text = page.write_report(folder).read_text()
+    matrix = text[text.index('<table id="pairs">') :].partition("</table>")[0]
+    assert len(re.findall("<td title=", matrix)) == len(POLICIES) * (len(POLICIES) - 1)
+    for pair in json.loads((folder / "summary.json").read_text())["pairs"]:
+        one, other = pair["policy"], pair["other"]
+        numbers = re.search(f'title="{one} - {other}: ([^"]+)"', matrix)
+        mirrored = re.search(f'title="{other} - {one}: ([^"]+)"', matrix)
+        assert numbers and mirrored
+        assert numbers[1].startswith(spread(Estimate(**pair["against"]["difference"]), "+"))
+        better = [float(found.rpartition(" ")[2]) for found in (numbers[1], mirrored[1])]
+        assert sum(better) == pytest.approx(1, abs=0.011)
+
+
+def test_recordings_beyond_the_size_are_counted(tmp_path: Path) -> None:
+    folder = finished_evaluation(tmp_path / "run", episodes=1)
+    run = json.loads((folder / "run.json").read_text())
+    run["config"]["report"]["episodes_mb"] = 1e-6
+    (folder / "run.json").write_text(json.dumps(run))
     text = page.write_report(folder).read_text()
     assert len(embedded(text)) == 1
     assert f"{len(POLICIES) - 1} more recorded episodes" in text

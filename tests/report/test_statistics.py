@@ -82,7 +82,7 @@ def test_the_signed_rank_test_by_hand() -> None:
 
 def test_policies_are_compared_in_pairs() -> None:
     values = np.array([[1.0, 3.0, 2.0, 9.0], [2.0, 4.0, 6.0, 9.0], [12.0, 14.0, 16.0, 19.0]])
-    better, itself, worse = comparisons(values, 1, SETTINGS)
+    better, itself, worse = comparisons(values, [(0, 1), (1, 1), (2, 1)], SETTINGS)
     assert better.difference.value == pytest.approx((-1 - 1 - 4 + 0) / 4)
     assert better.difference.ci_low >= -4 and better.difference.ci_high <= 0
     # Better in three of four episodes; the equal one counts half.
@@ -94,6 +94,11 @@ def test_policies_are_compared_in_pairs() -> None:
     # Of 2^4 signs two are as far out, for two comparisons.
     assert worse.p_value == pytest.approx(2 / 16)
     assert worse.p_holm == pytest.approx(4 / 16)
+    # Against each other as well, the surest of three comparisons counts three times.
+    *_, farthest = comparisons(values, [(1, 0), (2, 1), (2, 0)], SETTINGS)
+    assert farthest.difference.value == pytest.approx(11.5)
+    assert farthest.p_holm == pytest.approx(6 / 16)
+    assert comparisons(values[:1], [], SETTINGS) == []
 
 
 def test_profiles_by_hand() -> None:

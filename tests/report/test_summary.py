@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from agents.scheduler import Kind
 from env import metrics
 from env.metrics import Metric
 from report.figures import draw_comparison, draw_figures
@@ -38,8 +39,8 @@ def printed(summary: Summary, width: int) -> str:
 
 def test_policies_are_sorted_by_mean_j_and_compared_with_the_best_baseline(tmp_path: Path) -> None:
     played = {"worst": [6, 9, 9], "rule": [2, 4, 6], "learned": [1, 3, 2], "seer": [0, 0, 1]}
-    kinds = {"learned": "learned", "seer": "reference"}
-    summary = summarise(finished(tmp_path, played, kinds), SETTINGS)  # type: ignore[arg-type]
+    kinds: dict[str, Kind] = {"learned": "learned", "seer": "reference"}
+    summary = summarise(finished(tmp_path, played, kinds), SETTINGS)
     assert [each.policy for each in summary.policies] == ["seer", "learned", "rule", "worst"]
     assert summary.measure == "rule"
     found = [each.against.difference.value for each in summary.policies]
@@ -54,11 +55,29 @@ def test_policies_are_sorted_by_mean_j_and_compared_with_the_best_baseline(tmp_p
     ],
 )
 def test_without_baselines_the_best_policy_is_the_measure(
-    kinds: dict[str, str], measure: str, tmp_path: Path
+    kinds: dict[str, Kind], measure: str, tmp_path: Path
 ) -> None:
     played = {"c": [3, 3], "a": [1, 1], "b": [2, 2]}
-    results = finished(tmp_path, played, kinds)  # type: ignore[arg-type]
+    results = finished(tmp_path, played, kinds)
     assert summarise(results, SETTINGS).measure == measure
+
+
+def test_all_pairs_are_compared_and_corrected_for_their_number(tmp_path: Path) -> None:
+    played = {"b": [3, 5, 4, 9, 7, 8], "a": [1, 2, 3, 4, 5, 6], "c": [9, 9, 9, 9, 9, 9]}
+    summary = summarise(finished(tmp_path, played), SETTINGS)
+    write_summary(tmp_path, summary)
+    pairs = json.loads((tmp_path / "summary.json").read_text())["pairs"]
+    assert [(pair["policy"], pair["other"]) for pair in pairs] == [
+        ("a", "b"),
+        ("a", "c"),
+        ("b", "c"),
+    ]
+    assert pairs[1]["against"]["difference"]["value"] == pytest.approx((21 - 54) / 6)
+    # b is as good as c in one episode of six.
+    assert pairs[2]["against"]["probability"]["value"] == pytest.approx(5.5 / 6)
+    # Of 2^6 signs two are as far out, for three comparisons, and for two against a alone.
+    assert pairs[1]["against"]["p_holm"] == pytest.approx(3 * 2 / 64)
+    assert summary.policies[2].against.p_holm == pytest.approx(2 * 2 / 64)
 
 
 def test_the_files_say_the_same(tmp_path: Path) -> None:

@@ -139,9 +139,19 @@ def test_bad_files_get_one_line(
     assert not target.exists()
 
 
+@pytest.mark.parametrize(
+    ("target", "says"),
+    [("missing/trace.json", "cannot be written: No such file"), ("", "no name of a file")],
+)
 def test_a_place_that_cannot_be_written_gets_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    target: str, says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    target = tmp_path / "missing" / "trace.json"
-    assert main([str(CHAIN), "-o", str(target)]) == 2
-    assert f"{target}: cannot be written: No such file" in capsys.readouterr().err
+    assert main([str(CHAIN), "-o", target]) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_arguments_that_are_none_get_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main([str(CHAIN), "--zoom"])
+    assert left.value.code == 2
+    assert capsys.readouterr().err.count("\n") == 1

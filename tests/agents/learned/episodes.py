@@ -30,7 +30,7 @@ def _steps(agent: SingleAgentEpisode, environment: int) -> Steps:
     bids = agent.action_space.shape
 
     def column(values: Sequence, shape: tuple[int, ...], dtype: type) -> np.ndarray:
-        filled = np.zeros((rows, *shape), dtype)
+        filled: np.ndarray = np.zeros((rows, *shape), dtype)
         filled[: len(agent)] = np.reshape(values, (len(agent), *shape))
         return filled
 

@@ -215,8 +215,8 @@ class Worthless(ToyEnv):
     """Nothing is ever earned."""
 
     def step(self, actions: dict[str, Any]) -> tuple[dict, dict, dict, dict, dict]:
-        observations, rewards, *rest = super().step(actions)
-        return observations, dict.fromkeys(rewards, 0.0), *rest  # type: ignore[return-value]
+        observations, rewards, ended, cut, infos = super().step(actions)
+        return observations, dict.fromkeys(rewards, 0.0), ended, cut, infos
 
 
 def test_what_follows_a_cut_has_the_value_that_the_critic_gives(toy: str, stopping: Any) -> None:

@@ -12,7 +12,7 @@ from env.sim.raw_env import RawEnv
 from env.sim.validate import violations
 from env.world import World
 from tests.env.worlds import LAYOUTS, TINY, world
-from tests.test_evaluate import make_policy
+from tests.test_evaluate_policies import make_policy
 
 
 @pytest.mark.parametrize("network", ["pooling", "attention"])

@@ -35,7 +35,7 @@ class ToyEnv(MultiAgentEnv):
         }[self.layout]
         self.agents = list(self.possible_agents)
         options = self.count * self.choices
-        dag = {
+        dag: dict[str, Any] = {
             "functions": _box(self.window, FUNCTION),
             "edges": _box(self.window, self.window),
         }

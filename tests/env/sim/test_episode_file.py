@@ -11,12 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from omegaconf import OmegaConf
 
-from env.sim.episode_file import (
-    ClusterModel,
-    cluster_from_config,
-    read_episode,
-    write_episode,
-)
+from env.sim.cluster_file import ClusterModel, cluster_from_config
+from env.sim.episode_file import read_episode, write_episode
 from env.sim.errors import InputError
 from tests.reference_episode import reference_episode
 from tests.strategies import Scenario, scenarios
@@ -83,7 +79,7 @@ def test_a_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.M
         raise OSError("disk full")
 
     monkeypatch.setattr(Path, "replace", fail)
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(InputError, match="episode.json: cannot be written: disk full"):
         write_episode(path, read_episode(CHAIN))
     assert path.read_text() == "old"
     assert [one.name for one in tmp_path.iterdir()] == ["episode.json"]

@@ -34,7 +34,9 @@ def composed() -> Composed:
     """Composes config groups: composed("+workflow=study") is {"workflow": {...}}."""
 
     def of(*overrides: str) -> dict[str, Any]:
-        return OmegaConf.to_container(_composed(overrides))  # type: ignore[return-value]
+        found = OmegaConf.to_container(_composed(overrides))
+        assert isinstance(found, dict)
+        return {str(group): content for group, content in found.items()}
 
     return of
 

@@ -136,7 +136,7 @@ def test_the_same_generator_state_gives_the_same_arrivals(composed: Composed, na
         ("daily", "workload.arrivals.start_hour=[9,8]", "arrivals: start_hour is [9.0, 8.0], [lo"),
         ("fixed", "workload.arrivals.times=[]", "arrivals.times: "),
         ("fixed", "workload.arrivals.times=[0,-1]", "arrivals.times.1: Input should be greater"),
-        ("fixed", "workload.arrivals.times=5", "arrivals.times: Input should be a valid tuple"),
+        ("fixed", "workload.arrivals.times=5", "arrivals.times: a list is needed"),
     ],
 )
 def test_bad_configs(composed: Composed, group: str, override: str, message: str) -> None:

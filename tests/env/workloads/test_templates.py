@@ -10,7 +10,7 @@ import pytest
 
 from env.schema import validated
 from env.sim.errors import InputError
-from env.workloads.templates import WorkflowConfig, template_pools
+from env.workloads.templates import FilesEntry, WorkflowConfig, template_pools
 
 from .conftest import Composed
 
@@ -149,7 +149,8 @@ def test_absolute_paths_mean_the_same_elsewhere(
     moved = relative.with_absolute_paths()
     monkeypatch.chdir(tmp_path)
     assert moved.path == (str(fixtures / "photo.json"),)
-    assert moved.mix["a"].path == (str(fixtures / "photo.dax"),)  # type: ignore[union-attr]
+    entry = moved.mix["a"]
+    assert isinstance(entry, FilesEntry) and entry.path == (str(fixtures / "photo.dax"),)
     assert len(template_pools(moved, SPEED).training.templates) == 1
     with pytest.raises(InputError, match="photo.json: no such file or folder"):
         template_pools(relative, SPEED)

@@ -130,7 +130,7 @@ def test_bad_settings(sample: Any, fixtures: Path, override: str, message: str) 
 
 
 def test_the_path_has_to_be_given(sample: Any) -> None:
-    with pytest.raises(InputError, match="trace: source.path: missing, it has no default"):
+    with pytest.raises(InputError, match="trace: source.path: missing, the folder of its three"):
         sample("+trace=azure2019")
 
 

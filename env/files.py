@@ -1,4 +1,4 @@
-"""How files of the report are written."""
+"""How files are written, so that none is ever there by half."""
 
 import os
 from collections.abc import Iterator
@@ -13,13 +13,15 @@ def written_whole(path: Path) -> Iterator[Path]:
     """A temporary file that takes the name `path` in the end: it appears whole or not at all.
 
     Raises:
-        InputError: the folder of `path` cannot be written to.
+        InputError: `path` names no file, or its folder cannot be written to.
     """
+    if not path.name:
+        raise InputError(f"'{path}': no name of a file, which is needed")
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         yield temporary
         temporary.replace(path)
     except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
+        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
     finally:
         temporary.unlink(missing_ok=True)

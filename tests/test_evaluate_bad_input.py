@@ -1,0 +1,118 @@
+"""`python evaluate.py` with bad input: one line, exit code 2, nothing written."""
+
+import gzip
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from agents.command import PROJECT
+from evaluate import check, evaluate
+from tests.commands import Command, InProcess
+from tests.evaluate_command import (
+    BRIEF,
+    EVALUATE,
+    refused,
+)
+
+SMALL = {f"cluster.server_types.{kind}.memory_mb_per_numa_node=1000" for kind in ("small", "large")}
+BAD: dict[str, tuple[list[str], str]] = {
+    "a baseline": (["baselines=[earliest_finsh]"], "did you mean 'earliest_finish'?"),
+    "a baseline twice": (["baselines=[random,random]"], "'random' is given twice"),
+    "a file of a baseline": (["baselines=[no/such.yaml]"], "'no/such.yaml': No such file"),
+    "a name that is a file's": (["baselines=[random,no/random.yaml]"], "'random' is given twice"),
+    "a file that is none": (["baselines=[text.yaml]"], "text.yaml: order: missing"),
+    "a word in a file": (["baselines=[word.yaml]"], "word.yaml"),
+    "no tiers": (["agents=placer", "agents.memory_tiers=[]"], "agents: memory_tiers"),
+    "nobody": (["baselines=[]"], "neither a policy nor baselines"),
+    "no episodes": (["episodes=0"], "episodes"),
+    "a negative seed": (["seed=-1"], "seed"),
+    "a word for a seed": (["seed=abc"], "seed: 'abc' is found, a whole number or a list of them"),
+    "episodes without end": (["episodes=1000000000"], "episodes"),
+    "a trace that is not queued": (
+        ["trace=azure_like"],
+        "trace: requests of single functions need",
+    ),
+    "no trace named": (
+        ["dispatch=queued", "trace=azure2019"],
+        "trace: source.path: missing, the folder of its three files must be given",
+    ),
+    "a word for episodes of a queue": (["dispatch=queued", "episodes=abc"], "evaluate: episodes"),
+    "a seed twice": (["seed=[1,1]"], "given twice"),
+    "no seed": (["seed=[]"], "seed"),
+    "no workers": (["workers=0"], "workers"),
+    "nothing to resume": (["resume=nowhere"], "resume: no run.json in 'nowhere'"),
+    "a group": (["clutser=tiny"], "clutser: unknown key, did you mean 'cluster'?"),
+    "an option": (["cluster=tinny"], "cluster=tinny: unknown option, did you mean 'tiny'?"),
+    "a key": (["episods=3"], "episods: unknown key, did you mean 'episodes'?"),
+    "an added key": (["+workload.gap=3"], "workload: gap: unknown key"),
+    "a folder": (["policy=nowhere"], "policy: no policy.json in 'nowhere'"),
+    "a bandwidth": (
+        ["cluster.between_servers_bandwidth_bytes_per_s=-1"],
+        "cluster: between_servers_bandwidth_bytes_per_s",
+    ),
+    "NaN in the objective": (["objective.time_weight=nan"], "objective.time_weight"),
+    "NaN in the cluster": (
+        ["cluster.server_types.small.hourly_rate=nan"],
+        "server_types.small.hourly_rate",
+    ),
+    "NaN in the arrivals": (["workload.arrivals.mean_gap=nan"], "mean_gap"),
+    "an objective of nothing": (["objective.time_weight=0", "objective.cost_weight=0"], "both 0"),
+    # The chain's second function needs 1,024 MB.
+    "memory": (sorted(SMALL), "needs 1024 MB, the largest NUMA node has 1000"),
+    "a free server": (
+        ["cluster.server_types.large.hourly_rate=0"],
+        "server_types.large.hourly_rate: found 0",
+    ),
+    "a missing file": (["workflow=files", "workflow.path=nowhere.json"], "nowhere.json"),
+    "no file named": (["workflow=files"], "path"),
+    "an inline cycle": (["+workflow.mix.chain.edges=[{from: 0, to: 0, bytes: 1}]"], "chain"),
+    "a cyclic file": (["workflow=files", "workflow.path=cyclic.json"], "cyclic.json"),
+    "a file cut short": (["workflow=files", "workflow.path=cut.json.gz"], "cut.json.gz"),
+    "an XML bomb": (["workflow=files", "workflow.path=bomb.dax"], "bomb.dax"),
+    "a text": (["workflow=files", "workflow.path=text.json"], "text.json"),
+}
+
+
+@pytest.fixture
+def command(in_process: InProcess) -> Command:
+    return in_process("evaluate", evaluate, check)
+
+
+@pytest.fixture
+def bad_files(tmp_path: Path) -> None:
+    fixtures = PROJECT / "tests" / "env" / "workloads" / "fixtures"
+    photo = json.loads((fixtures / "photo.json").read_text())
+    tasks = photo["workflow"]["specification"]["tasks"]
+    for task in tasks:
+        task["parents"] = task["children"] = [tasks[0]["id"]]
+    (tmp_path / "cyclic.json").write_text(json.dumps(photo))
+    packed = gzip.compress((fixtures / "photo.json").read_bytes())
+    (tmp_path / "cut.json.gz").write_bytes(packed[: len(packed) // 2])
+    (tmp_path / "bomb.dax").write_text(
+        '<!DOCTYPE a [<!ENTITY b "b"><!ENTITY c "&b;&b;">]><adag><job id="&c;"/></adag>'
+    )
+    (tmp_path / "text.json").write_text("{")
+    (tmp_path / "text.yaml").write_text("placement: {name: random}")
+    (tmp_path / "word.yaml").write_text("random")
+
+
+@pytest.mark.usefixtures("bad_files")
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_gets_one_line(case: str, command: Command) -> None:
+    overrides, says = BAD[case]
+    refused(command(*BRIEF, *overrides), says)
+
+
+def test_bad_input_ends_the_process_with_2(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [*EVALUATE, *BRIEF, *sorted(SMALL)],
+        cwd=tmp_path,
+        text=True,
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,233 @@
+"""`python evaluate.py` on learned policies: beside baselines, alone, shipped, and unfit ones."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from agents.learned.network import PolicySizes, SetPolicyNetwork
+from agents.learned.policy_file import features_of, save_policy
+from agents.settings import Network
+from env.layouts import AgentsConfig, Layout
+from env.reward import Objective
+from env.schema import validated
+from env.sim.cluster_file import cluster_from_config
+from env.sim.episode_file import read_episode
+from env.sim.validate import violations
+from evaluate import check, evaluate
+from tests.commands import Command, InProcess
+from tests.env.worlds import LAYOUTS, TINY, world
+from tests.evaluate_command import BRIEF, refused, rows_in, without_speed
+
+
+@pytest.fixture
+def command(in_process: InProcess) -> Command:
+    return in_process("evaluate", evaluate, check)
+
+
+def make_policy(folder: Path, layout: str, network: Network = "pooling", **agents: Any) -> Path:
+    """A policy with random weights, as a run on the tiny cluster would leave it."""
+    config = world(*TINY, f"agents={layout}")
+    settings = {**config["agents"], **agents}
+    made = Layout(
+        validated(AgentsConfig, settings, "agents"),
+        validated(Objective, config["objective"], "objective"),
+        cluster_from_config(config["cluster"], "cluster"),
+        see_future=False,
+    )
+    features = features_of(made)
+    shared = settings.get("share_type_policy", True)
+    torch.manual_seed(0)
+    sizes, weights = {}, {}
+    for agent in made.agents.values():
+        name = agent.kind if shared else agent.name
+        counts = {part: len(names) for part, names in features[agent.kind].items()}
+        sizes[name] = PolicySizes(
+            context=counts["context"],
+            item=counts["items"],
+            choices=agent.choices,
+            bids=agent.bids,
+            hidden=(8, 8),
+            network=network,
+            function=counts["functions"],
+            message_rounds=2,
+        )
+        policy = SetPolicyNetwork(sizes[name])
+        for parameter in policy.parameters():
+            torch.nn.init.normal_(parameter)
+        weights[name] = {key: tensor.numpy() for key, tensor in policy.state_dict().items()}
+    save_policy(
+        folder,
+        weights=weights,
+        sizes=sizes,
+        features=features,
+        layout=layout,
+        memory_tiers=settings["memory_tiers"],
+        objective=config["objective"],
+        config={**config, "agents": settings},
+    )
+    return folder
+
+
+LEARNED = [
+    pytest.param(layout, shared, id=f"{layout}-{'shared' if shared else 'own'}")
+    for layout, shared in [*((layout, True) for layout in LAYOUTS), ("server_types", False)]
+]
+
+
+@pytest.mark.parametrize("cluster", ["tiny", "homogeneous"])
+@pytest.mark.parametrize(("layout", "shared"), LEARNED)
+def test_a_learned_policy_beside_baselines(
+    layout: str, shared: bool, cluster: str, command: Command, tmp_path: Path
+) -> None:
+    agents = {} if layout == "placer" else {"share_type_policy": shared}
+    make_policy(tmp_path / "run" / "policy", layout, **agents)
+    done = command(
+        *TINY,
+        f"cluster={cluster}",
+        "baselines=[random]",
+        "policy=run",
+        "episodes=1",
+        "record=2",
+    )
+    assert done.code == 0, done.err
+    assert {row["policy"] for row in rows_in(tmp_path)} == {"learned", "random"}
+    (file,) = tmp_path.glob("outputs/*/*/episodes/learned_0_0000.json")
+    assert violations(read_episode(file)) == []
+
+
+def test_a_policy_that_sees_the_workflow_plays_in_its_window_alone(
+    command: Command, tmp_path: Path
+) -> None:
+    make_policy(tmp_path / "mine", "placer", workflow_window=4)
+    told = (*TINY, "baselines=[]", "policy=mine", "episodes=2")
+    assert command(*told).code == 0
+    done = command(*told, "agents=placer")
+    assert done.code == 2
+    assert "mine: agent placer needs the functions features best_time" in done.err
+
+
+def test_a_learned_policy_alone_repeats(command: Command, tmp_path: Path) -> None:
+    make_policy(tmp_path / "mine", "hierarchical")
+    found = []
+    for folder in ("first", "second"):
+        overrides = ["baselines=[]", "policy=mine", "episodes=2", f"hydra.run.dir={folder}"]
+        assert command(*TINY, *overrides).code == 0
+        summary = json.loads((tmp_path / folder / "summary.json").read_text())
+        found.append(summary["policies"])
+    assert without_speed(found[0]) == without_speed(found[1])
+    assert found[0][0]["against"]["difference"] == {"value": 0, "ci_low": 0, "ci_high": 0}
+
+
+def edited(**changes: Callable[[Any], Any]) -> Callable[[Path], None]:
+    """Changes keys of policy.json."""
+
+    def change(folder: Path) -> None:
+        file = folder / "policy.json"
+        found = json.loads(file.read_text())
+        file.write_text(json.dumps(found | {key: to(found[key]) for key, to in changes.items()}))
+
+    return change
+
+
+def overwritten(name: str, content: bytes) -> Callable[[Path], None]:
+    """Replaces a file of the folder."""
+
+    def change(folder: Path) -> None:
+        (folder / name).write_bytes(content)
+
+    return change
+
+
+def without_type_agents(found: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in found.items() if key != "server"}
+
+
+def renamed(features: dict[str, Any]) -> dict[str, Any]:
+    features["placer"]["context"][0] = "humidity"
+    return features
+
+
+def nothing(folder: Path) -> None:
+    """Leaves the policy as it is."""
+
+
+AS_PLACER: dict[str, Any] = world(*TINY, "agents=placer")["agents"]
+# What is done to a policy of the layout hierarchical, further arguments, what the error says.
+UNFIT: dict[str, tuple[Callable[[Path], None], list[str], str]] = {
+    "layout": (
+        nothing,
+        ["agents=placer"],
+        "agents.layout hierarchical, the environment has placer",
+    ),
+    "memory tiers": (
+        nothing,
+        ["agents=hierarchical", "agents.memory_tiers=[0.25,1.0]"],
+        "agents.memory_tiers [0.5, 0.75, 1.0], the environment has [0.25, 1.0]",
+    ),
+    "feature names": (edited(features=renamed), [], "needs the context features humidity"),
+    "an agent left out": (
+        edited(networks=without_type_agents, features=without_type_agents),
+        [],
+        "none for the agent server_small",
+    ),
+    "another layout in its name": (
+        edited(layout=lambda _: "placer", config=lambda found: found | {"agents": AS_PLACER}),
+        [],
+        "agent memory needs the context features",
+    ),
+    "no agents in its config": (edited(config=lambda _: {}), [], "agents: layout: missing"),
+    "cut short": (
+        overwritten("policy.json", b'{"format": 1,'),
+        [],
+        "policy.json: not JSON",
+    ),
+    "weights cut short": (
+        overwritten("server.safetensors", b"\x08\0\0"),
+        [],
+        "server.safetensors: damaged",
+    ),
+    "weights missing": (
+        lambda folder: (folder / "memory.safetensors").unlink(),
+        [],
+        "memory.safetensors: no such file",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", UNFIT)
+def test_a_policy_that_does_not_fit_is_refused(case: str, command: Command, tmp_path: Path) -> None:
+    damage, overrides, says = UNFIT[case]
+    damage(make_policy(tmp_path / "mine", "hierarchical"))
+    refused(command(*BRIEF, "policy=mine", *overrides), says)
+
+
+def test_a_policy_with_other_choices_than_its_layout_is_refused(
+    command: Command, tmp_path: Path
+) -> None:
+    # Trained with three tiers; the file claims two.
+    make_policy(tmp_path / "mine", "placer")
+    two = [0.5, 1.0]
+    edited(
+        memory_tiers=lambda _: two,
+        config=lambda found: found | {"agents": {**AS_PLACER, "memory_tiers": two}},
+    )(tmp_path / "mine")
+    says = "3 choices and 0 bids for the agent placer, which has 2 and 0"
+    refused(command(*BRIEF, "policy=mine"), says)
+
+
+def test_the_shipped_policy_beats_the_tuned_rule_without_training(
+    command: Command, tmp_path: Path
+) -> None:
+    rule = "greedy_objective_tuned"
+    assert command("policy=hetero_numa", f"baselines=[{rule}]", "episodes=25").code == 0
+    mean = {row["policy"]: row["metrics"]["J"]["mean"]["value"] for row in rows_in(tmp_path)}
+    assert mean["learned"] < 0.95 * mean[rule]
+
+
+def test_an_unknown_policy_is_told_the_shipped_ones(command: Command) -> None:
+    done = command("policy=hetero_nuna")
+    refused(done, "shipped with the project: hetero_numa")
