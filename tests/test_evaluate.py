@@ -203,7 +203,8 @@ def test_all_baselines_on_real_workflows(command: Command, tmp_path: Path, data_
     assert done.code == 0, done.err
     rows = rows_in(tmp_path)
     known = set(known_baselines())
-    assert {row["policy"] for row in rows} == known - {"rollout", "clairvoyant"}
+    references = {"rollout", "clairvoyant", "best_of", "best_of_latency", "best_of_cost"}
+    assert {row["policy"] for row in rows} == known - references
     assert {row["kind"] for row in rows} == {"baseline"}
     for row in rows:
         # Neither is below what a schedule can reach; fetching data and cold starts come on top.

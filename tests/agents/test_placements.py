@@ -11,6 +11,7 @@ from agents.memory.required import Required
 from agents.memory.stingy import Stingy
 from agents.memory.tiered import Tiered
 from agents.placement.best_fit import BestFit
+from agents.placement.best_of import BestOf
 from agents.placement.cheapest import Cheapest
 from agents.placement.data_local import DataLocal
 from agents.placement.earliest_finish import EarliestFinish
@@ -85,6 +86,7 @@ def rules() -> dict[str, PlacementRule]:
     weights = ScoreWeights(finish=1, delay=1, rent=1)
     return {
         "best_fit": BestFit(name="best_fit"),
+        "best_of": BestOf(name="best_of", clairvoyant=False, rules=(weights, weights)),
         "cheapest": Cheapest(name="cheapest"),
         "data_local": DataLocal(name="data_local"),
         "earliest_finish": EarliestFinish(name="earliest_finish"),
@@ -435,6 +437,30 @@ def test_only_the_clairvoyant_knows_what_arrives_later() -> None:
     decision = Decision(env, BALANCED)
     assert rolled_out(decision, clairvoyant=False) == SLOW
     assert rolled_out(decision, clairvoyant=True) == FAST
+
+
+HASTY = ScoreWeights(finish=1, delay=0, rent=0)
+LONG = Fn(computation=10**6)
+"""Done after 10 + 1,000 s on the slow server, after 60 + 500 s on the fast one: `HASTY` takes that."""
+
+
+@pytest.mark.parametrize(
+    ("arrival_times", "workflows", "clairvoyant", "node"),
+    [
+        # As above: a function alone is cheaper on the slow server, with a big one on the fast.
+        ([0.0], [workflow(LONG)], True, SLOW),
+        ([0.0], [workflow(LONG, BIG, edges={(0, 1): 0})], False, FAST),
+        ([0.0, 1.0], [workflow(LONG), workflow(BIG)], False, SLOW),
+        ([0.0, 1.0], [workflow(LONG), workflow(BIG)], True, FAST),
+    ],
+)
+def test_best_of_does_as_the_rule_that_comes_out_best(
+    arrival_times: list[float], workflows: list[WorkflowTemplate], clairvoyant: bool, node: int
+) -> None:
+    decision = Decision(RawEnv(arrival_times, workflows, TWO_TYPES), BALANCED)
+    rule = BestOf(name="best_of", clairvoyant=clairvoyant, rules=(HASTY, WEIGHTS))
+    assert chosen(GreedyObjective(name="greedy_objective", weights=HASTY), decision) == FAST
+    assert chosen(rule, decision) == node
 
 
 def test_rollout_without_a_difference_does_as_greedy() -> None:

@@ -55,8 +55,7 @@ def test_a_faster_core_shortens_the_chain() -> None:
 
 def test_no_baseline_undercuts_it() -> None:
     cluster = cluster_of(server("small", 0.2, 20.0, 2), server("fast", 0.8, 5.0, 4, speed=1_500))
-    names = [name for name in known_baselines() if name not in ("rollout", "clairvoyant")]
-    for scheduler in make_baselines(names):
+    for scheduler in make_baselines(known_baselines()):
         env = RawEnv([0.0, 3.0, 40.0], [chain(10), chain(4_000), chain(50)], cluster)
         play(env, scheduler, BOTH, np.random.SeedSequence(0))
         assert episode_metrics(env.state, BOTH)["bound_gap"] >= 0

@@ -10,7 +10,13 @@ from agents.scheduler import play
 from env.metrics import episode_metrics
 from env.observation import ScoreWeights
 from env.reward import Objective
-from env.rollout import Buffers, play_greedy, play_greedy_episode, rollout_outcomes
+from env.rollout import (
+    Buffers,
+    play_greedy,
+    play_greedy_episode,
+    rollout_outcomes,
+    rule_outcomes,
+)
 from env.sim.errors import InputError
 from env.sim.raw_env import RawEnv
 from env.sim.records import MUTABLE
@@ -97,6 +103,19 @@ def test_outcomes_that_know_nothing_of_later_workflows(seed: int) -> None:
     assert (found == expected).all()
     told = rollout_outcomes(env.state, memory_alloc, True, OBJECTIVE, WEIGHTS)
     assert (found != told).any()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rules_come_to_what_playing_on_comes_to(seed: int) -> None:
+    env = middle(seed)
+    before = [array.tobytes() for array in env.state[: len(MUTABLE)]]
+    other = ScoreWeights(finish=1, delay=0, rent=0)
+    found = rule_outcomes(env.state, True, OBJECTIVE, (other, WEIGHTS))
+    assert [array.tobytes() for array in env.state[: len(MUTABLE)]] == before
+    fork = env.fork()
+    play_slowly(fork)
+    assert found[1] == pytest.approx(episode_metrics(fork.state, OBJECTIVE)["J"], rel=1e-12)
+    assert (rule_outcomes(env.state, True, OBJECTIVE, (WEIGHTS, other)) == found[::-1]).all()
 
 
 def test_too_few_slots_are_an_error() -> None:
