@@ -441,7 +441,7 @@ def test_only_the_clairvoyant_knows_what_arrives_later() -> None:
 
 HASTY = ScoreWeights(finish=1, delay=0, rent=0)
 LONG = Fn(computation=10**6)
-"""Done after 10 + 1,000 s on the slow server, after 60 + 500 s on the fast one: `HASTY` takes that."""
+"""Done after 10 + 1,000 s on the slow server and 60 + 500 s on the fast one: `HASTY` takes that."""
 
 
 @pytest.mark.parametrize(
