@@ -171,7 +171,7 @@ def duels(pairs: Iterable[Mapping[str, Any]], level: float) -> dict[tuple[str, s
     for pair in pairs:
         policy, other, against = pair["policy"], pair["other"], pair["against"]
         one = Estimate(**against["difference"])
-        two = Estimate(-one.value, -one.ci_high, -one.ci_low)
+        two = Estimate(0.0 - one.value, 0.0 - one.ci_high, 0.0 - one.ci_low)  # not -0.0
         share, p = against["probability"]["value"], against["p_holm"]
         for key, estimate, better in (
             ((policy, other), one, share),
