@@ -75,6 +75,7 @@ def train(config: DictConfig) -> None:
         progress = settings.budget.progress(state.seconds, state.iteration)
         lost: RunnersLost | None = None
         with RunLog(folder, spaces, settings.ray.num_env_runners) as log, StopOnSignals() as stop:
+            log.write_settings(compared(told))
             while progress < 1 and not stop.asked:
                 # Learning rate and entropy fall with the share of the budget that is used.
                 set_progress(algorithm, progress)
@@ -102,9 +103,6 @@ def train(config: DictConfig) -> None:
 
             write_policy(folder / "policy", algorithm, environment, settings, told)
             save_checkpoint(algorithm, folder, state, told, settings.checkpoint.keep)
-            # Side by side with other runs in TensorBoard.
-            chosen = ("seed", "agents", "objective", "variation", "algo")
-            log.write_outcome({key: told[key] for key in chosen})
         algorithm.stop()
     finally:
         ray.shutdown()
@@ -115,6 +113,14 @@ def train(config: DictConfig) -> None:
         raise SystemExit(f"error: {lost}; go on with resume={folder}")
     print(f"curves:   tensorboard --logdir {folder}")
     print(f"evaluate: python evaluate.py policy={folder / 'policy'}")
+
+
+def compared(told: dict[str, Any]) -> dict[str, Any]:
+    """What runs side by side in TensorBoard are told apart by."""
+    options = HydraConfig.get().runtime.choices
+    names = {group: options[group] for group in ("cluster", "workflow", "workload")}
+    values = ("seed", "agents", "objective", "variation", "algo")
+    return names | {key: told[key] for key in values}
 
 
 def search(config: DictConfig) -> None:

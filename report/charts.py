@@ -134,11 +134,12 @@ def time_against_cost(rows: pd.DataFrame, titles: Mapping[str, str]) -> Spec:
     return _spec(alt.layer(*layers), HEIGHT)
 
 
-def flow_time_cdf(flow_times: Mapping[str, np.ndarray]) -> Spec:
+def flow_time_cdf(flow_times: Mapping[str, np.ndarray], policies: Sequence[str]) -> Spec:
     """Share of workflows that took no longer than a time, a line a policy.
 
     Args:
-        flow_times: seconds, of all workflows of the recorded episodes, by policy in rank order.
+        flow_times: seconds, of all workflows of the recorded episodes, by policy.
+        policies: all of them in rank order, whether or not they have been recorded.
     """
     parts = []
     for policy, times in flow_times.items():
@@ -146,35 +147,55 @@ def flow_time_cdf(flow_times: Mapping[str, np.ndarray]) -> Spec:
         at = np.quantile(times, share, method="inverted_cdf")
         parts.append(pd.DataFrame({"policy": policy, "flow_time": at, "share": share}))
     rows = pd.concat(parts)
-    line = styles(list(flow_times))
-    policies = list(flow_times)
-    chart = (
-        alt.Chart(rows)
-        .transform_filter(f"indexof({SHOWN}, datum.policy) >= 0")
-        .mark_line(interpolate="step-after", strokeWidth=2)
-        .encode(
-            alt.X(
-                "flow_time:Q",
-                title="flow time (s)",
-                scale=_scale(rows["flow_time"]),
-                axis=_axis(rows["flow_time"]),
-            ),
-            alt.Y("share:Q", title="share of workflows", axis=alt.Axis(format="%")),
-            alt.Color(
-                "policy:N",
-                legend=None,
-                scale=alt.Scale(domain=policies, range=[style["colour"] for style in line]),
-            ),
-            alt.StrokeDash(
-                "policy:N",
-                legend=None,
-                scale=alt.Scale(domain=policies, range=[style["dash"] for style in line]),
-            ),
-            tooltip=_numbers(["policy", "flow_time", "share"]),
-        )
-        .add_params(alt.param(SHOWN, value=policies))
+    x = alt.X(
+        "flow_time:Q",
+        title="flow time (s)",
+        scale=_scale(rows["flow_time"]),
+        axis=_axis(rows["flow_time"]),
     )
-    return _spec(chart, HEIGHT)
+    return _lines(rows, x, "share of workflows", policies)
+
+
+def profiles(shares: Mapping[str, np.ndarray], ratios: np.ndarray) -> Spec:
+    """Share of episodes in which a policy is within a ratio of the best one, a line a policy.
+
+    Args:
+        shares: (R,) by policy in rank order.
+        ratios: (R,).
+    """
+    rows = pd.concat(
+        pd.DataFrame({"policy": policy, "ratio": ratios, "share": share})
+        for policy, share in shares.items()
+    )
+    x = alt.X(
+        "ratio:Q",
+        title="J / lowest J of the episode",
+        scale=alt.Scale(domain=[1.0, float(ratios[-1])], nice=False),
+    )
+    return _lines(rows, x, "share of episodes", list(shares))
+
+
+def improvement(rows: pd.DataFrame, measure: str) -> Spec:
+    """How often every policy has a lower J than the measure, best policy on top.
+
+    Args:
+        rows: policy, label, kind, probability, ci_low, ci_high; without the measure.
+        measure: its name.
+    """
+    title = f"share of episodes with a lower J than {measure}"
+    scale = alt.Scale(domain=[0, 1])
+    axis = alt.Axis(format="%")
+    x = alt.X("probability:Q", title=title, scale=scale, axis=axis)
+    y = alt.Y("label:N", sort=None, axis=_POLICY_LABELS)
+    base = alt.Chart(rows).encode(y=y, color=_KIND)
+    even = alt.Chart(pd.DataFrame({"even": [0.5]})).mark_rule(strokeDash=[4, 4]).encode(x="even:Q")
+    intervals = base.mark_rule(strokeWidth=2).encode(
+        alt.X("ci_low:Q", title=title, scale=scale, axis=axis), alt.X2("ci_high")
+    )
+    points = base.mark_point(filled=True, size=80, opacity=1).encode(
+        x, tooltip=_numbers(["policy", "kind", "probability", "ci_low", "ci_high"])
+    )
+    return _spec(alt.layer(even, intervals, points), ROW * len(rows))
 
 
 def cold_starts(rows: pd.DataFrame, title: str) -> Spec:
@@ -367,6 +388,41 @@ def _with_room(points: np.ndarray, wanted: np.ndarray) -> np.ndarray:
         apart = np.any(np.abs(points[named] - points[index]) > near, axis=1)
         named[index] = bool(np.all(apart))
     return named
+
+
+def _lines(rows: pd.DataFrame, x: alt.X, title: str, policies: Sequence[str]) -> Spec:
+    """A line a policy over `x`, of those in `SHOWN`.
+
+    Args:
+        rows: policy, share and the field of `x`.
+        x: its axis.
+        title: of the shares.
+        policies: in rank order, which gives each its colour and dashes.
+    """
+    line = styles(policies)
+    field = x.shorthand.removesuffix(":Q")
+    chart = (
+        alt.Chart(rows)
+        .transform_filter(f"indexof({SHOWN}, datum.policy) >= 0")
+        .mark_line(interpolate="step-after", strokeWidth=2)
+        .encode(
+            x,
+            alt.Y("share:Q", title=title, axis=alt.Axis(format="%")),
+            alt.Color(
+                "policy:N",
+                legend=None,
+                scale=alt.Scale(domain=policies, range=[style["colour"] for style in line]),
+            ),
+            alt.StrokeDash(
+                "policy:N",
+                legend=None,
+                scale=alt.Scale(domain=policies, range=[style["dash"] for style in line]),
+            ),
+            tooltip=_numbers(["policy", field, "share"]),
+        )
+        .add_params(alt.param(SHOWN, value=policies))
+    )
+    return _spec(chart, HEIGHT)
 
 
 def _scale(values: pd.Series) -> alt.Scale:

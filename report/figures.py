@@ -17,14 +17,12 @@ from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 from matplotlib.transforms import Bbox
 
 from report import palette
-from report.statistics import Estimate, performance_profiles
+from report.statistics import LARGEST_RATIO, Estimate, performance_profiles
 from report.summary import RANKED_BY, Summary, values_of
 
 FORMATS = ("png", "svg")
 LINES = (*palette.SERIES, "black", palette.KINDS["reference"])
 """Of curves, of which there are at most so many: the policies with the lowest J."""
-LARGEST_RATIO = 4.0
-"""Where performance profiles end."""
 MARKER = 6.0
 """Diameter of a point, in points (1/72 inch)."""
 LOG_FROM = 5.0

@@ -25,13 +25,15 @@ from env.files import written_whole
 from env.metrics import Metric
 from report import charts, palette
 from report.results import EPISODES, read_results, read_run
-from report.statistics import Estimate
-from report.summary import number, spread
+from report.statistics import LARGEST_RATIO, Estimate, performance_profiles
+from report.summary import RANKED_BY, number, spread, values_of
 from report.timeline import PHASES, Timeline, read_timeline
 
 TEMPLATE = Path(__file__).parent / "template"
 TIME_BINS = 150
 """Columns of a chart of utilisation: about two pixels each on a phone."""
+PROFILE_RATIOS = np.linspace(1.0, LARGEST_RATIO, 121)
+"""At which performance profiles are drawn."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,7 @@ def write_report(folder: Path) -> Path:
         duels=duels(evaluation.pairs, 1 - evaluation.run["config"]["statistics"]["confidence"]),
         metrics=evaluation.metrics,
         shown=lambda estimate: spread(Estimate(**estimate)),
-        lines=charts.styles(list(pooled)),
+        lines=charts.styles(list(evaluation.kinds)),
         phases=palette.PHASES,
         episodes=embedded,
         left_out=recorded - len(embedded),
@@ -276,9 +278,12 @@ def _charts(
         "cold-starts": charts.cold_starts(
             evaluation.rows().merge(cold_starts, on="policy"), heading["cold_starts"]
         ),
+        "profiles": charts.profiles(_profiles(evaluation), PROFILE_RATIOS),
     }
+    if len(evaluation.policies) > 1:
+        drawn["improvement"] = charts.improvement(_compared(evaluation), evaluation.measure)
     if flow_times:
-        drawn["flow-time"] = charts.flow_time_cdf(flow_times)
+        drawn["flow-time"] = charts.flow_time_cdf(flow_times, list(evaluation.kinds))
     if episodes:
         drawn["gantt"] = charts.gantt()
         drawn["use-upper"] = drawn["use-lower"] = charts.utilisation()
@@ -298,6 +303,22 @@ def _ranked(evaluation: Evaluation) -> pd.DataFrame:
             rows = rows.sort_values("mean", ascending=metric.better == "lower", kind="stable")
         parts.append(rows.assign(metric=metric.name, place=range(len(rows))))
     return pd.concat(parts)
+
+
+def _compared(evaluation: Evaluation) -> pd.DataFrame:
+    """Rows for `charts.improvement`."""
+    probabilities = pd.DataFrame(
+        {"policy": row["policy"], **row["against"]["probability"]} for row in evaluation.policies
+    ).rename(columns={"value": "probability"})
+    rows = evaluation.rows().merge(probabilities, on="policy")
+    return rows[rows["policy"] != evaluation.measure]
+
+
+def _profiles(evaluation: Evaluation) -> dict[str, np.ndarray]:
+    """Performance profiles of J by policy, lowest mean J first."""
+    names = list(evaluation.kinds)
+    values = values_of(evaluation.results, RANKED_BY).loc[names].to_numpy()
+    return dict(zip(names, performance_profiles(values, PROFILE_RATIOS), strict=True))
 
 
 def _json(data: Any) -> Markup:

@@ -172,6 +172,10 @@ def holm(p_values: Sequence[float] | np.ndarray) -> list[float]:
     return [float(min(1.0, each)) for each in corrected]
 
 
+LARGEST_RATIO = 4.0
+"""Where pictures of performance profiles end."""
+
+
 def performance_profiles(values: np.ndarray, ratios: np.ndarray) -> np.ndarray:
     """(P, R) share of episodes in which a policy is within a ratio of the episode's best policy.
 

@@ -16,6 +16,7 @@ from ray.rllib.utils.metrics import (
 )
 from rich.console import Console
 from rich.live import Live
+from tensorboard.plugins.hparams.summary_v2 import hparams_pb
 from torch.utils.tensorboard import SummaryWriter
 
 from agents.learned.callbacks import EPISODE_METRICS
@@ -120,6 +121,7 @@ class Curves:
     """
 
     def __init__(self, folder: Path, policies: Iterable[str]) -> None:
+        self._folder = folder
         self._writer = SummaryWriter(str(folder))
         self._file = (folder / "metrics.csv").open("w", newline="")
         learned = [name.format(policy) for policy in policies for name in LEARNER_METRICS]
@@ -148,13 +150,21 @@ class Curves:
         self._table.writerow(row | {name: f"{value:.6g}" for name, value in measures.items()})
         self._file.flush()
 
-    def write_values(self, values: Mapping[str, Any], outcome: Mapping[str, float]) -> None:
-        """For TensorBoard's page HPARAMS: the values of a run's settings, and what came of them."""
+    def write_values(self, values: Mapping[str, Any]) -> None:
+        """For TensorBoard's page HPARAMS: a row of the run's settings beside its last metrics.
+
+        TensorBoard puts the settings in which runs differ first, whatever they are trained with, as
+        long as no run declares its own columns.
+        """
         named = {
             key: value if isinstance(value, int | float) else str(value)
             for key, value in values.items()
         }
-        self._writer.add_hparams(named, dict(outcome), run_name=".")
+        # Its column of names is narrow: what tells runs apart comes first.
+        name = " ".join(reversed(self._folder.absolute().parts[-3:]))
+        assert self._writer.file_writer is not None, "closed"
+        self._writer.file_writer.add_summary(hparams_pb(named, trial_id=name))
+        self._writer.flush()
 
     def close(self) -> None:
         """Closes the files."""
@@ -179,7 +189,6 @@ class RunLog:
         self._runners = runners
         self._healthy = float(runners)
         self._timed_out = 0.0
-        self._metrics: dict[str, float] = {}
 
     def __enter__(self) -> Self:
         if self._console.is_terminal:
@@ -204,8 +213,6 @@ class RunLog:
             progress: share of the budget that is used.
         """
         self._curves.write(measures, state)
-        # An iteration may end before any episode does.
-        self._metrics |= {name: measures[name] for name in METRICS if name in measures}
         self._tell_of_runners(measures)
         left = state.seconds * (1 / progress - 1) if progress < 1 else 0.0
         self._show(
@@ -215,14 +222,13 @@ class RunLog:
             state.seconds,
         )
 
-    def write_outcome(self, settings: Mapping[str, Any]) -> None:
-        """For TensorBoard's page HPARAMS: the run's settings, and its last metrics as `final/J`.
+    def write_settings(self, settings: Mapping[str, Any]) -> None:
+        """For TensorBoard's page HPARAMS.
 
         Args:
-            settings: groups of the configuration, in plain containers.
+            settings: of the configuration, in plain containers.
         """
-        outcome = {f"final/{name}": value for name, value in self._metrics.items()}
-        self._curves.write_values(flattened(settings), outcome)
+        self._curves.write_values(flattened(settings))
 
     def _tell_of_runners(self, measures: dict[str, float]) -> None:
         """A line of its own when runners were lost or came back."""

@@ -155,8 +155,7 @@ class SearchLog(tune.Callback):
         """Writes what came of a trial."""
         curves = self._curves.pop(str(trial), None)
         if curves is not None:
-            outcome = {J: trial.last_result[J], USED: trial.last_result[USED]}
-            curves.write_values(trial.config, outcome)
+            curves.write_values(trial.config)
             curves.close()
         self._tell(trials)
 

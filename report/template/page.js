@@ -195,7 +195,8 @@ function choosePolicies() {
 }
 
 async function drawAll() {
-  await Promise.all(["ranking", "time-against-cost", "cold-starts", "flow-time", "learning"].map((id) => draw(id)));
+  const ids = ["ranking", "time-against-cost", "improvement", "profiles", "flow-time", "cold-starts", "learning"];
+  await Promise.all(ids.map((id) => draw(id)));
   chooseMetric();
   chooseLines();
   await drawEpisode();
@@ -209,7 +210,8 @@ function chooseMetric() {
 
 function chooseLines() {
   const boxes = document.querySelectorAll("#policies input:checked");
-  return set("flow-time", "shown", [...boxes].map((box) => box.value));
+  const shown = [...boxes].map((box) => box.value);
+  return Promise.all(["profiles", "flow-time"].map((id) => set(id, "shown", shown)));
 }
 
 function useTheme(isDark) {
@@ -220,7 +222,7 @@ function useTheme(isDark) {
 byId("theme").addEventListener("click", () => useTheme(!dark()));
 preference.addEventListener("change", () => useTheme(preference.matches));
 byId("metric").addEventListener("change", chooseMetric);
-byId("policies")?.addEventListener("change", chooseLines);
+byId("policies").addEventListener("change", chooseLines);
 if (stored.length) {
   options(byId("episode"), [...new Set(stored.map((one) => one.dataset.episode))]);
   choosePolicies();

@@ -4,12 +4,9 @@ One server of 2 units of memory. F1 to F4 arrive at 0 in this order and need 1, 
 execute for 0.5, 0.5, 0.25, 1 s; F1 to F3 start cold in 3.5, 3.5, 5.75 s, F4 alone is warm.
 """
 
-import re
-
 import numpy as np
 import pytest
 
-from agents.command import PROJECT
 from agents.order.fcfs import Fcfs
 from agents.order.funcsched import FuncSched
 from agents.order.sjf import Sjf
@@ -64,10 +61,3 @@ def test_warm_container_is_what_saves_f4() -> None:
     assert requests.cold_start.tolist() == [3.5, 3.5, 5.75, 0.0]
     requests = simulate(trace, SERVER, Queueing(order, Lru()))
     assert requests.completion.tolist() == [4.0, 4.0, 10.0, 31.0]
-
-
-def test_the_example_of_the_docs_runs_as_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    text = (PROJECT / "docs" / "queueing.md").read_text()
-    (script,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    exec(compile(script, "docs/queueing.md", "exec"), {})
-    assert capsys.readouterr().out == "[ 5.  5. 11.  1.] 5.5\n"

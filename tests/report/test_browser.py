@@ -97,7 +97,7 @@ def tooltip(page: Any) -> dict[str, str]:
 
 def test_every_chart_is_drawn(opened: Any) -> None:
     places = opened.locator(".chart").count()
-    assert places == 9
+    assert places == 11
     assert opened.locator(".chart canvas").count() == places
 
 
@@ -146,8 +146,10 @@ def test_choosing_a_metric(opened: Any) -> None:
 
 def test_leaving_out_a_line(opened: Any) -> None:
     opened.locator("#policies label", has_text="round_robin").locator("input").uncheck()
-    opened.wait_for_function("!views['flow-time'].signal('shown').includes('round_robin')")
-    assert len(opened.evaluate("views['flow-time'].signal('shown')")) == len(POLICIES) - 1
+    for chart in ("flow-time", "profiles"):
+        shown = f"views['{chart}'].signal('shown')"
+        opened.wait_for_function(f"!{shown}.includes('round_robin')")
+        assert len(opened.evaluate(shown)) == len(POLICIES) - 1
 
 
 def test_zooming(opened: Any) -> None:

@@ -12,8 +12,9 @@ from env.sim.errors import InputError
 from report import page
 from report.charts import pareto, wrapped
 from report.statistics import Estimate
-from report.summary import spread
+from report.summary import spread, summarise, write_summary
 from report.timeline import read_timeline
+from tests.report.evaluations import SETTINGS, finished, run_of
 from tests.report.recorded import POLICIES, finished_evaluation, write_training
 
 GOLDEN = sorted((Path(__file__).parents[1] / "golden").glob("*.json"))
@@ -132,6 +133,22 @@ def test_utilisation_is_averaged_over_time() -> None:
         np.array([0.0, 2.0, 3.0]), np.array([0.5, 1.0, 0.0]), np.array([0.0, 2.0, 4.0, 6.0])
     )
     assert use == [50, 50, 0]
+
+
+def test_policies_are_compared_episode_by_episode(tmp_path: Path) -> None:
+    """`a` is the best in two of four episodes and 3, then 5 times the best in the others."""
+    values = {"a": [1.0, 1.0, 6.0, 10.0], "b": [2.0, 2.0, 2.0, 2.0]}
+    run = run_of(command="python evaluate.py", versions={})
+    results = finished(tmp_path / "run", values, run=run)
+    write_summary(tmp_path / "run", summarise(results, SETTINGS))
+    text = page.write_report(tmp_path / "run").read_text()
+    specs = json.loads(re.findall(r'id="settings">(.*?)</script>', text)[0])["specs"]
+    (compared,) = (rows for rows in specs["improvement"]["datasets"].values() if len(rows[0]) > 1)
+    assert [(row["policy"], row["probability"]) for row in compared] == [("a", 0.5)]
+    (lines,) = specs["profiles"]["datasets"].values()
+    shares = {row["ratio"]: row["share"] for row in lines if row["policy"] == "a"}
+    assert (shares[1.0], shares[2.5], shares[4.0]) == (0.5, 0.5, 0.75)
+    assert "<th>P(better)</th>" in text
 
 
 def test_the_front_holds_whom_nobody_beats() -> None:

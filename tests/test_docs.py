@@ -1,0 +1,214 @@
+"""What the README and the pages of docs/ show works: every block of code and every command.
+
+Blocks of a page are taken from top to bottom, in a folder of their own. Python runs, and prints
+what the block of text below it says. YAML is the file that its first line names. Of commands, what
+takes seconds runs; trainings, evaluations and searches are composed and checked as the program
+would before it starts.
+"""
+
+import gzip
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hydra import compose, initialize_config_dir
+from omegaconf import DictConfig
+from ray.scripts.scripts import cli as ray_command
+from tensorboard.program import TensorBoard
+
+import evaluate
+import search_baseline
+import train
+from agents.command import CONF, PROJECT, plain, run
+from agents.learned.checkpoint import RunState, write_checkpoint
+from env.metrics import METRICS, episode_metrics
+from env.reward import Objective
+from env.sim.cluster_file import cluster_from_config
+from env.sim.raw_env import RawEnv
+from env.sim.workflow import WorkflowTemplate
+from report import charts, page
+from tests.env.worlds import TINY, world
+from tests.report.recorded import finished_evaluation
+
+README = PROJECT / "README.md"
+PAGES = [README, *sorted((PROJECT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+POLICIES = PROJECT / "agents" / "learned" / "policies"
+TRAINING, EVALUATION = "outputs/2030-01-31/12-00-00", "outputs/2030-01-31/13-00-00"
+PLACEHOLDERS = {
+    "resume=outputs/<date>/<time>": f"resume={TRAINING}",
+    "policy=outputs/<date>/<time>": f"policy={TRAINING}",
+    "policy=PATH": f"policy={TRAINING}",
+    "outputs/<date>/<time>": EVALUATION,
+}
+"""What pages call the folder of a run, and which one that is here; the first that fits counts."""
+
+CHECKS: dict[str, Callable[[DictConfig], None]] = {
+    "train": train.check,
+    "evaluate": evaluate.check,
+    "search_baseline": search_baseline.check,
+}
+QUICK = ("env.sim.replay", "env.sim.validate", "report.compare", "report.gantt", "report.trace")
+"""Modules whose commands run."""
+
+
+class NoWeights:
+    """In place of an algorithm: a checkpoint of which only what the project adds is read."""
+
+    def save_to_path(self, path: str) -> None:
+        """RLlib's part: nothing."""
+        Path(path).mkdir(parents=True)
+
+
+def finished_training(folder: Path) -> None:
+    """A policy and a checkpoint, as far as they are looked at before a run starts."""
+    shutil.copytree(POLICIES / "hetero_numa_hierarchical", folder / "policy")
+    with initialize_config_dir(str(CONF), version_base=None):
+        config = plain(compose("train"))
+    state = RunState(iteration=1)
+    write_checkpoint(NoWeights(), folder / "checkpoints" / "iteration_000001", state, config)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with what commands of the docs take for granted."""
+    for name in ("tests", "Makefile", "pyproject.toml", "constraints.txt"):
+        (tmp_path / name).symlink_to(PROJECT / name)
+    finished_training(tmp_path / TRAINING)
+    finished_evaluation(tmp_path / EVALUATION)
+    searched = tmp_path / EVALUATION / "greedy_objective_searched.yaml"
+    shutil.copy(CONF / "baseline" / "random.yaml", searched)
+    fixtures = PROJECT / "tests" / "env" / "workloads" / "fixtures"
+    (tmp_path / "workflows").mkdir()
+    for name in re.findall(r"workflows/([\w.-]+\.gz)", README.read_text()):
+        content = fixtures / ("photo.json" if ".json" in name else "photo.dax")
+        (tmp_path / "workflows" / name).write_bytes(gzip.compress(content.read_bytes()))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("env.metrics.METRICS", dict(METRICS))  # a page adds one
+    return tmp_path
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_blocks_of_a_page(
+    path: Path,
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names: dict[str, Any] = {}
+    printed = ""
+    for language, block in BLOCK.findall(path.read_text()):
+        if language == "python":
+            exec(compile(block, str(path), "exec"), names)
+            printed = capsys.readouterr().out
+        elif language == "text":
+            assert printed == block
+        elif language == "yaml":
+            file = Path(block.splitlines()[0].removeprefix("# "))
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(block)
+        else:
+            assert language == "bash"
+            for command in commands(block):
+                try_out(command, monkeypatch)
+                capsys.readouterr()
+
+
+def commands(block: str) -> Iterator[str]:
+    """The commands of a block, each on one line, without comments."""
+    found = ""
+    for line in block.splitlines():
+        found += line
+        if found.endswith("\\"):
+            found = found[:-1]
+            continue
+        try:
+            words = shlex.split(found, comments=True)
+        except ValueError:  # a quotation goes on on the next line
+            continue
+        if words:
+            yield shlex.join(words)
+        found = ""
+    assert not found
+
+
+def try_out(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs a command if it is quick, and else checks that it is one."""
+    for placeholder, value in PLACEHOLDERS.items():
+        command = command.replace(placeholder, value)
+    program, *arguments = shlex.split(command)
+    name = Path(program).name
+    if name == "make":
+        subprocess.run(["make", "-n", *arguments], check=True, capture_output=True)
+    elif name == "tensorboard":
+        TensorBoard().configure([name, *arguments])
+    elif name == "ray":
+        subcommand, *options = arguments
+        ray_command.commands[subcommand].make_context(subcommand, options)
+    elif arguments[0] == "-m":
+        assert arguments[1] in QUICK, f"{command}: is it quick?"
+        files = [str(file) for word in arguments[2:] for file in matching(word)]
+        subprocess.run(
+            [sys.executable, "-m", arguments[1], *files],
+            env={**os.environ, "PYTHONPATH": str(PROJECT)},
+            check=True,
+            capture_output=True,
+            timeout=100,
+        )
+    else:
+        monkeypatch.setenv("PYTHONHASHSEED", "0")
+        monkeypatch.setattr(sys, "argv", arguments)
+        seen: list[DictConfig] = []
+        stem = Path(arguments[0]).stem
+        run(seen.append, stem, CHECKS[stem])
+        assert seen
+
+
+def matching(word: str) -> list[str]:
+    """What a shell would make of a word."""
+    if "*" not in word:
+        return [word]
+    found = sorted(map(str, Path().glob(word)))
+    assert found, word
+    return found
+
+
+def test_every_page_is_linked_from_the_readme() -> None:
+    for path in PAGES[1:]:
+        assert f"](docs/{path.name})" in README.read_text()
+
+
+def test_the_table_of_groups_names_every_option() -> None:
+    groups = ("cluster", "workflow", "workload", "agents", "objective", "variation", "algo", "ray")
+    others = ("tune", "experiment", "baseline", "dispatch", "keep_alive", "trace")
+    for group in (*groups, *others):
+        row = re.findall(rf"^\| `{group}` \|.*$", README.read_text(), re.MULTILINE)[0]
+        for path in (CONF / group).glob("*.yaml"):
+            assert f"`{path.stem}`" in row, f"README: {group}={path.stem} is missing"
+
+
+def test_the_metric_of_the_docs_can_be_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("env.metrics.METRICS", dict(METRICS))
+    script = dict(BLOCK.findall((PROJECT / "docs" / "evaluation.md").read_text()))["python"]
+    exec(compile(script, "docs/evaluation.md", "exec"), {})
+    cluster = cluster_from_config(world(*TINY)["cluster"], "cluster")
+    env = RawEnv([0.0, 1.0], [WorkflowTemplate("w", [1_000_000], [1], [1], [], [])] * 2, cluster)
+    while not env.done:
+        env.step("small", 0, 0, 1)
+    found = episode_metrics(env.state, Objective(time_weight=1, cost_weight=1))
+    # One small server for an hour, two workflows.
+    assert found["rent_per_workflow"] == 0.17 / 2
+
+
+def test_the_limits_of_the_report_are_those_of_the_program() -> None:
+    text = (PROJECT / "docs" / "report.md").read_text()
+    assert f"fit into\n{page.EPISODE_BYTES // 1_000_000} MB" in text
+    assert f"more than {charts.LOG_FROM:.0f} times" in text
