@@ -10,6 +10,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from agents.command import StopOnSignals, plain, run
+from agents.queued_evaluation import Queued, make_keep_alive
 from agents.ray_session import connect
 from agents.settings import RaySettings, TrainSettings, with_values
 from env.schema import validated
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm import Algorithm
 
     from env.multi_agent import ServerlessEnv
+    from env.queue_env import QueueEnv
 
 # Ray, RLlib and PyTorch take seconds to import: functions do so where they need them, so that a
 # slip in a command is answered at once.
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
 def train(config: DictConfig) -> None:
     """One run, from its configuration to its results."""
     import ray
-    from ray.tune.registry import register_env
 
     from agents.learned.algorithms import (
         build,
@@ -44,7 +45,7 @@ def train(config: DictConfig) -> None:
     )
     from agents.learned.fault_tolerance import RunnersLost
     from agents.learned.run_log import RunLog, count
-    from env.multi_agent import ENV_NAME, ServerlessEnv
+    from env.environments import make_environment, register_environments
 
     told = plain(config)
     settings = validated(TrainSettings, told, "train")
@@ -62,7 +63,7 @@ def train(config: DictConfig) -> None:
     start_ray(settings.ray)
     try:
         # Every Ray has a registry of its own, so in a sweep every run registers.
-        register_env(ENV_NAME, ServerlessEnv)
+        register_environments()
         started = time.monotonic() - state.seconds
         algorithm = build(run_config(settings, world, spaces, state.iteration), checkpoint)
         if checkpoint is None:
@@ -74,7 +75,11 @@ def train(config: DictConfig) -> None:
         saved = state.seconds
         progress = settings.budget.progress(state.seconds, state.iteration)
         lost: RunnersLost | None = None
-        with RunLog(folder, spaces, settings.ray.num_env_runners) as log, StopOnSignals() as stop:
+        runners = settings.ray.num_env_runners
+        with (
+            RunLog(folder, environment.metrics, spaces, runners) as log,
+            StopOnSignals() as stop,
+        ):
             log.write_settings(compared(told))
             while progress < 1 and not stop.asked:
                 # Learning rate and entropy fall with the share of the budget that is used.
@@ -119,19 +124,18 @@ def compared(told: dict[str, Any]) -> dict[str, Any]:
     """What runs side by side in TensorBoard are told apart by."""
     options = HydraConfig.get().runtime.choices
     names = {group: options[group] for group in ("cluster", "workflow", "workload")}
-    values = ("seed", "agents", "objective", "variation", "algo")
+    values = ("seed", "agents", "objective", "variation", "dispatch", "algo")
     return names | {key: told[key] for key in values}
 
 
 def search(config: DictConfig) -> None:
     """Many runs with values of their own (`tune=...`); the policies of the best one are kept."""
     import ray
-    from ray.tune.registry import register_env
     from rich.console import Console
 
     from agents.learned.algorithms import build, policy_spaces, run_config
     from agents.learned.tuning import run_trials
-    from env.multi_agent import ENV_NAME, ServerlessEnv
+    from env.environments import make_environment, register_environments
     from report.table import PLAIN_WIDTH
     from report.trials import trials_table
 
@@ -146,8 +150,8 @@ def search(config: DictConfig) -> None:
     # A trial is a process of its own, beside its runners.
     start_ray(settings.ray, beside_runners=1)
     try:
-        register_env(ENV_NAME, ServerlessEnv)
-        outcomes = run_trials(settings, told, world, spaces, folder)
+        register_environments()
+        outcomes = run_trials(settings, told, world, environment.metrics, spaces, folder)
         best = outcomes[0]
         if best.checkpoint is None:
             raise SystemExit(f"error: no trial came to an end; {best.name}: {best.error}")
@@ -183,8 +187,12 @@ def check(config: DictConfig) -> None:
     settings = validated(TrainSettings, plain(config), "train")
     if settings.resume is not None:
         check_resume(settings, settings.resume)
+    from env.environments import make_environment
+
     world = world_of(settings)
     make_environment(world).close()
+    if isinstance(settings.dispatch, Queued):
+        return
     for key in ("teacher", "warm_start"):
         if (teacher := getattr(settings.algo, key, None)) is not None:
             from agents.learned.cloning import check_teacher
@@ -194,6 +202,8 @@ def check(config: DictConfig) -> None:
 
 def world_of(settings: TrainSettings) -> dict[str, Any]:
     """What the environment is built from, in plain containers: they travel to Ray's workers."""
+    if isinstance(settings.dispatch, Queued):
+        return queue_world_of(settings, settings.dispatch)
     from env.workloads.templates import WorkflowConfig
 
     told = settings.model_dump(mode="json")
@@ -207,11 +217,14 @@ def world_of(settings: TrainSettings) -> dict[str, Any]:
     }
 
 
-def make_environment(world: dict[str, Any]) -> "ServerlessEnv":
-    """An environment of this process, for its spaces and names."""
-    from env.multi_agent import ServerlessEnv
-
-    return ServerlessEnv(world)
+def queue_world_of(settings: TrainSettings, dispatch: Queued) -> dict[str, Any]:
+    """The same for the agent `queue`; see `QueueWorld`."""
+    told = settings.model_dump(mode="json")
+    return {
+        **{key: told[key] for key in ("cluster", "trace", "seed")},
+        **{key: told["dispatch"][key] for key in ("queue_agent", "samples")},
+        "keep_alives": [make_keep_alive(name).model_dump() for name in dispatch.keep_alives],
+    }
 
 
 def check_resume(settings: TrainSettings, path: str) -> None:
@@ -221,7 +234,10 @@ def check_resume(settings: TrainSettings, path: str) -> None:
     checkpoint = find_checkpoint(path)
     state, before = load_checkpoint(checkpoint)
     told = settings.model_dump(mode="json")
+    # Older runs know one kind of dispatch.
+    before = {"dispatch": {"kind": "immediate"}, **before}
     for group, keys in (
+        ("dispatch", tuple({"kind", "queue_agent"} & told["dispatch"].keys())),
         ("agents", tuple(told["agents"])),
         ("algo", ("name", "hidden", "network", "message_rounds")),
     ):
@@ -272,7 +288,7 @@ def start_ray(settings: RaySettings, beside_runners: int = 0) -> None:
 def write_policy(
     folder: Path,
     algorithm: "Algorithm",
-    environment: "ServerlessEnv",
+    environment: "ServerlessEnv | QueueEnv",
     settings: TrainSettings,
     config: dict[str, Any],
 ) -> None:
@@ -294,8 +310,8 @@ def write_policy(
             )
             for name, pair in spaces.items()
         },
-        features=features_of(environment.layout),
-        layout=settings.agents.layout,
+        features=features_of(environment.members),
+        layout=settings.layout,
         memory_tiers=settings.agents.memory_tiers,
         objective=settings.objective.model_dump(),
         config=config,

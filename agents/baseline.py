@@ -141,6 +141,11 @@ def make_queueing(name: str, keep_alive: KeepAlive) -> Queueing:
     placement = next((known for known in placements if known == config.placement.name), None)
     if isinstance(order, Submission):
         raise InputError(f"{_shown(file)}: order.name: 'submission' is not one of a central queue")
+    if isinstance(order, Chosen):
+        raise InputError(
+            f"{_shown(file)}: order.name: 'chosen' is for scripts; a learned order comes with "
+            "policy=PATH"
+        )
     if placement is None:
         raise InputError(
             f"{_shown(file)}: placement.name: '{config.placement.name}', "

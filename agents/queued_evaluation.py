@@ -17,18 +17,23 @@ from agents.command import CONF
 from agents.evaluation import EpisodeCount
 from agents.interval import Interval, interval
 from env.keep_alive import KeepAlivePolicy
+from env.queue_agent import QueueAgent
 from env.queueing import Requests, simulate
 from env.reward import check_world
 from env.schema import Strict, nearest, validated
 from env.sim.cluster_file import cluster_from_config
-from env.sim.controller import Images, KeepAlive, Queueing
+from env.sim.controller import Images, Queueing
 from env.sim.errors import InputError
 from env.sim.queued_env import QueuedEnv
 from env.workloads.generator import WorkloadConfig, WorkloadGenerator
-from env.workloads.sampling import SampleKind
 from env.workloads.templates import WorkflowConfig
 from env.workloads.trace import FunctionProfiles, Trace
-from env.workloads.trace_samples import TraceConfig, TraceReport, sample_recording
+from env.workloads.trace_samples import (
+    SampleSettings,
+    TraceConfig,
+    TraceReport,
+    sample_recording,
+)
 
 WORKFLOWS = "workflows"
 """What tables call the sample when workflows arrive."""
@@ -44,15 +49,6 @@ class Immediate(Strict):
     kind: Literal["immediate"]
 
 
-class SampleSettings(Strict):
-    """A sample of a trace and the ratios it is played at; see `Sampling`."""
-
-    kind: SampleKind
-    start: Annotated[int, Field(ge=0, le=10_000_000)]
-    compression: Annotated[int, Field(ge=1, le=10_000)]
-    ratios: Annotated[tuple[Annotated[float, Field(gt=0, le=1)], ...], Field(min_length=1)]
-
-
 class Queued(Strict):
     """Config group `dispatch`: functions wait in a central queue; conf/dispatch explains each."""
 
@@ -62,6 +58,7 @@ class Queued(Strict):
     seeds: Annotated[tuple[Annotated[int, Field(ge=0, lt=2**32)], ...], Field(min_length=1)]
     samples: Annotated[dict[str, SampleSettings], Field(min_length=1)]
     cold_start: Annotated[float, Field(ge=0, le=1e6)]
+    queue_agent: QueueAgent
     slo: tuple[Annotated[float, Field(gt=0, le=1e9)], ...]
     late: Annotated[float, Field(gt=0, le=1e9)]
     figure: Figure
@@ -71,6 +68,13 @@ class Queued(Strict):
     def _distinct(cls, given: tuple[Any, ...]) -> tuple[Any, ...]:
         if len(set(given)) < len(given):
             raise ValueError(f"one of {list(given)} is given twice")
+        return given
+
+    @field_validator("orders")
+    @classmethod
+    def _written(cls, given: Names) -> Names:
+        if "learned" in given:
+            raise ValueError("'learned' comes with policy=PATH, beside the orders: leave it out")
         return given
 
 
@@ -107,7 +111,7 @@ class KeepAliveFile(Strict):
     keep_alive: KeepAlivePolicy
 
 
-def make_keep_alive(name: str) -> KeepAlive:
+def make_keep_alive(name: str) -> KeepAlivePolicy:
     """The policy of a file of conf/keep_alive.
 
     Raises:
@@ -150,6 +154,14 @@ class QueuedEvaluation:
             for keep_alive in settings.keep_alives
             for order in settings.orders
         }
+        if config["policy"] is not None:
+            # PyTorch takes seconds to import; other orders do without.
+            from agents.learned.queue_order import LearnedOrder
+
+            learned = LearnedOrder(config["policy"])
+            for keep_alive in settings.keep_alives:
+                rules = learned.queueing(make_keep_alive(keep_alive))
+                self.rules[keep_alive, learned.name] = rules
         self.reports: dict[str, TraceReport] = {}
         self.trace: TraceConfig | None = None
         self.generators: dict[int, WorkloadGenerator] = {}
@@ -157,7 +169,7 @@ class QueuedEvaluation:
             self.trace = validated(TraceConfig, config["trace"], "trace")
             self.recording = self.trace.source.read(self.trace.annotation.min_duration)
             for sample in settings.samples.values():
-                sampling = self._of(self.trace, sample, sample.ratios[0], 0).sampling
+                sampling = sample.of(self.trace, sample.ratios[0], 0).sampling
                 sampling.check_window(self.recording.source, self.recording.invocations.minutes)
         else:
             counted = validated(_Episodes, {"episodes": config["episodes"]}, "evaluate")
@@ -184,7 +196,7 @@ class QueuedEvaluation:
         for name, sample in self.settings.samples.items():
             for ratio in sample.ratios:
                 for seed in self.settings.seeds:
-                    config = self._of(trace, sample, ratio, seed)
+                    config = sample.of(trace, ratio, seed)
                     found = sample_recording(self.recording, config)
                     self.reports[name] = found.report
                     window = _drawn_once(found.window)
@@ -237,18 +249,6 @@ class QueuedEvaluation:
         median = float(np.median(times["completion"]))
         means = {key: float(values.mean()) for key, values in times.items()}
         return {**means, "completion_median": median, "late": late}
-
-    @staticmethod
-    def _of(trace: TraceConfig, sample: SampleSettings, ratio: float, seed: int) -> TraceConfig:
-        sampling = trace.sampling.model_copy(
-            update={
-                "kind": sample.kind,
-                "start": sample.start,
-                "compression": sample.compression,
-                "ratio": ratio,
-            }
-        )
-        return trace.model_copy(update={"seed": seed, "sampling": sampling})
 
     def _make_generators(self, config: Mapping[str, Any]) -> None:
         workflow = validated(WorkflowConfig, config["workflow"], "workflow")

@@ -6,10 +6,12 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from agents.queued_evaluation import Immediate, Queued
 from env.layouts import AgentsConfig
 from env.reward import Objective
 from env.schema import Strict, nearest, validated
 from env.variation import Variation
+from env.workloads.trace_samples import TraceConfig
 
 Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
@@ -291,11 +293,33 @@ class TrainSettings(Strict):
     workflow: dict[str, Any]
     workload: dict[str, Any]
     variation: Variation
+    dispatch: Annotated[Immediate | Queued, Field(discriminator="kind")]
+    trace: TraceConfig | None = None
     tune: TuneSettings | None = None
+
+    @property
+    def layout(self) -> str:
+        """Of the agents: `agents.layout`, or `queue` where functions wait in a central queue."""
+        return "queue" if isinstance(self.dispatch, Queued) else self.agents.layout
+
+    @model_validator(mode="after")
+    def _queue(self) -> Self:
+        if isinstance(self.dispatch, Queued) != (self.trace is not None):
+            raise ValueError(
+                "dispatch=queued trains the agent `queue` on a trace, dispatch=immediate the "
+                "others on workflows: give both dispatch=queued and a trace, such as "
+                "trace=azure_like_week, or neither"
+            )
+        teacher = getattr(self.algo, "warm_start", getattr(self.algo, "teacher", None))
+        if isinstance(self.dispatch, Queued) and teacher not in (None, "funcsched"):
+            raise ValueError(
+                f"the agent `queue` can be taught by funcsched alone, not by '{teacher}'"
+            )
+        return self
 
     @model_validator(mode="after")
     def _actions(self) -> Self:
-        if self.algo.name == "dqn" and self.agents.layout == "server_types":
+        if self.algo.name == "dqn" and self.layout == "server_types":
             raise ValueError(
                 "algo=dqn chooses among single actions, the agents of layout server_types choose a "
                 "bid and a place at once; its layouts are placer and hierarchical"

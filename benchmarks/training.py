@@ -37,10 +37,11 @@ from agents.learned.run_log import env_steps_of
 from agents.settings import PPOSettings, TrainSettings
 from benchmarks.simulator import next_number
 from env.batch import Batch
+from env.environments import make_environment
 from env.multi_agent import ENV_NAME, ServerlessEnv
 from env.schema import validated
 from env.sim.jit import compiled
-from train import make_environment, start_ray, world_of
+from train import start_ray, world_of
 
 LAYOUTS = ("hierarchical", "placer")
 PHASES = ("sampling", "learner", "ppo")

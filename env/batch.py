@@ -171,11 +171,13 @@ class Ended(NamedTuple):
         environment: where.
         number: which one of the environment's stream.
         metrics: `episode_metrics`.
+        earned: by all its agents together.
     """
 
     environment: int
     number: int
     metrics: dict[str, float]
+    earned: float
 
 
 class Batch:
@@ -298,10 +300,12 @@ class Batch:
         kinds = self._episodes["kind"]
         if kinds.min() < 0:
             raise InputError(f"the engine ran out of records (code {kinds.min()})")
-        done = kinds == DONE
+        done, objective = kinds == DONE, self._world.objective
         for env in np.flatnonzero(done).tolist():
-            metrics = episode_metrics(self.state(env), self._world.objective)
-            self.ended.append(Ended(env, int(self._episodes[env]["number"]) - 1, metrics))
+            metrics = episode_metrics(self.state(env), objective)
+            earned = len(self.layout.agents) * (objective.time_weight - metrics["J"])
+            number = int(self._episodes[env]["number"]) - 1
+            self.ended.append(Ended(env, number, metrics, earned))
             self._start_episode(env)
         if done.any():
             start_all(self._states, self._sights, self._episodes, self._weights)

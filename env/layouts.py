@@ -37,6 +37,7 @@ from env.turns import (
     CHOICE,
     NODE_TURN,
     PLACE_TURN,
+    QUEUE_TURN,
     TIER_TURN,
     TYPE_TURN,
     decide,
@@ -102,12 +103,14 @@ class Agent(NamedTuple):
 
     Attributes:
         name: its id in the environment.
-        kind: agents of one kind can share a policy: `placer`, `memory` or `server`.
+        kind: agents of one kind can share a policy: `placer`, `memory`, `server` or `queue`.
         item_features: names of the columns of its `items`.
         items: M, number of rows.
         choices: K, choices per item.
         bids: B, number of bids, 0 for none.
         window: F, functions seen of the workflow.
+        context_features: names of its `context`.
+        critic_features: names of what its critic alone sees.
     """
 
     name: str
@@ -117,6 +120,8 @@ class Agent(NamedTuple):
     choices: int = 1
     bids: int = 0
     window: int = 0
+    context_features: tuple[str, ...] = CONTEXT_FEATURES
+    critic_features: tuple[str, ...] = CRITIC_FEATURES
 
     @property
     def observation_space(self) -> gym.spaces.Dict:
@@ -125,10 +130,10 @@ class Agent(NamedTuple):
         With a window of the workflow also functions (F, G) and edges (F, F).
         """
         parts: dict[str, gym.Space[Any]] = {
-            "context": _box(len(CONTEXT_FEATURES)),
+            "context": _box(len(self.context_features)),
             "items": _box(self.items, len(self.item_features)),
             "mask": _flags(self.bids + self.items * self.choices),
-            "critic": _box(len(CRITIC_FEATURES)),
+            "critic": _box(len(self.critic_features)),
         }
         if self.window:
             parts["functions"] = _box(self.window, len(FUNCTION_FEATURES))
@@ -323,6 +328,7 @@ TURN_KINDS = {
     TYPE_TURN: "placer",
     NODE_TURN: "server",
     BID_TURN: "server",
+    QUEUE_TURN: "queue",
 }
 """The kind of the agents that act at a turn."""
 

@@ -9,8 +9,9 @@ import gymnasium as gym
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from ray.tune.registry import register_env
 
+from env.batch import Batch
 from env.layouts import Action, Layout, Observation, Placement
-from env.metrics import episode_metrics
+from env.metrics import METRICS, episode_metrics
 from env.reward import cheapest_cost, potential
 from env.sim.forecast import update_finish_bounds
 from env.sim.raw_env import RawEnv
@@ -36,6 +37,7 @@ class ServerlessEnv(MultiAgentEnv):
 
     metadata: ClassVar = {"render_modes": ["ansi"], "name": ENV_NAME}
     render_mode = "ansi"
+    metrics = tuple(METRICS)
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         super().__init__()
@@ -46,7 +48,7 @@ class ServerlessEnv(MultiAgentEnv):
         self._seed = self.world.seed
         self._stream = (int(getattr(config, "worker_index", 0)), 0)
         self._episode = 0
-        members = self.layout.agents
+        self.members = members = self.layout.agents
         self.possible_agents = list(members)
         self.agents = list(members)
         self.observation_spaces = {name: agent.observation_space for name, agent in members.items()}
@@ -113,6 +115,10 @@ class ServerlessEnv(MultiAgentEnv):
         truncateds = dict.fromkeys([*self.possible_agents, "__all__"], False)
         self.agents = []
         return observations, rewards, terminateds, truncateds, infos
+
+    def batch(self, environments: int, seed: int, worker: int) -> Batch:
+        """Many of these side by side, see `Batch`."""
+        return Batch(self.world, environments, seed, worker)
 
     def render(self) -> str:
         """The cluster at this moment, a line a NUMA node."""

@@ -18,7 +18,7 @@ from env.sim.errors import InputError
 from env.sim.idle_forecast import answer_forecast
 from env.sim.keep_alive import keep_warm, learn_idle_times, set_windows
 from env.sim.queued_env import play_on
-from env.sim.records import ARRIVING, NONE, RUN
+from env.sim.records import ARRIVING, CHOOSE, NONE, RUN
 from env.sim.state import allocate, new_state
 from env.sim.workflow import WorkflowTemplate
 from env.sim.workload import schedule_arrival
@@ -154,7 +154,12 @@ def stream(
         simulation.keep_warm(node, function)
     if history is not None:
         simulation.learn(history)
-    yield from simulation.play(trace)
+    for runs in simulation.play(trace):
+        if simulation.choosing:
+            if queueing.chooser is None:
+                raise InputError("queueing: order is 'chosen', which needs a chooser")
+            queueing.chooser.choose(simulation.state, simulation.controller)
+        yield runs
 
 
 class Simulation:
@@ -163,6 +168,7 @@ class Simulation:
     Attributes:
         state, controller: the records; replaced by larger ones when more requests are active than
             there are slots.
+        choosing: whether a function is to be chosen before it plays on.
     """
 
     def __init__(
@@ -188,6 +194,8 @@ class Simulation:
         self.controller.queue["first_number"] = 0
         self.controller.queue["more_arrivals"] = 1
         self._given = 0
+        self._chooser = queueing.chooser
+        self.choosing = False
 
     @property
     def slots(self) -> int:
@@ -212,20 +220,31 @@ class Simulation:
                 answer_forecast(self.controller)
 
     def play(self, trace: Trace) -> Iterator[np.ndarray]:
-        """Plays all requests; yields RUN records, at least once for each chunk of the trace."""
-        taken: list[np.ndarray] = []
+        """Plays all requests; yields RUN records, at least once for each chunk of the trace.
+
+        Where the order is `chosen`, the caller chooses before it goes on, whenever `choosing`.
+        """
         last = 0.0
         for chunk in trace.requests():
             self._check(chunk, last)
             last = float(chunk["time"][-1]) if len(chunk) else last
             for first in range(0, len(chunk), CHUNK):
                 self._give(chunk[first : first + CHUNK])
-                play_on(self.state, self.controller, taken.append)
-                yield from taken
-                taken.clear()
+                yield from self._play_on()
         self.controller.queue["more_arrivals"] = 0
-        play_on(self.state, self.controller, taken.append)
-        yield from taken
+        yield from self._play_on()
+
+    def _play_on(self) -> Iterator[np.ndarray]:
+        """Up to the end of what has been given."""
+        while True:
+            taken: list[np.ndarray] = []
+            kind = play_on(self.state, self.controller, taken.append, self._chooser)
+            self.choosing = False
+            yield from taken[:-1]
+            self.choosing = kind == CHOOSE
+            yield taken[-1]
+            if not self.choosing:
+                return
 
     def _give(self, chunk: np.ndarray) -> None:
         """The next arrivals, with a free slot for each of them."""

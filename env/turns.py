@@ -34,6 +34,7 @@ TIER_TURN: Final = 1  # `memory`: memory tier
 TYPE_TURN: Final = 2  # `placer` of the hierarchy: server type
 NODE_TURN: Final = 3  # agent of the chosen server type: NUMA node
 BID_TURN: Final = 4  # every server type: bid, NUMA node and memory tier
+QUEUE_TURN: Final = 5  # `queue`: who goes next, under queued dispatch alone (queue_agent.py)
 
 MEMORY_RATIO: Final = CONTEXT_FEATURES.index("memory_ratio")
 OF_TIER: Final = len(TIER_FEATURES)

@@ -38,7 +38,7 @@ def make_policy(folder: Path, layout: str, network: Network = "pooling", **agent
         cluster_from_config(config["cluster"], "cluster"),
         see_future=False,
     )
-    features = features_of(made)
+    features = features_of(made.agents)
     shared = settings.get("share_type_policy", True)
     torch.manual_seed(0)
     sizes, weights = {}, {}

@@ -27,6 +27,14 @@ MOMENT = [
     "checkpoint.best_over=2",
 ]
 BRIEF = [*MOMENT, "algo.batch_size=256", "algo.minibatch_size=64"]
+QUEUE_MOMENT = [
+    *MOMENT[3:],
+    "trace.source.functions=40",
+    "trace.source.minutes=300",
+    "trace.sampling.minutes=1",
+    "dispatch.samples.representative={kind:representative,start:200,compression:100,ratios:[1.0]}",
+    "cluster.server_types.worker.server_count=2",
+]
 CURVES = {
     "J",
     "slowdown",
@@ -154,12 +162,17 @@ def test_every_experiment_runs_for_a_moment_and_the_same_seed_repeats(
         for path in (CONF / "experiment").glob("*.yaml")
         if not path.stem.startswith("funcsched")  # these evaluate, tests/test_funcsched.py
     )
-    # Those of the large cluster have batches and clones of minutes.
+    # Those of the large cluster have batches and clones of minutes, the queue has no tiny world.
     large = [name for name in names if name.startswith("hetero_numa")]
-    small = [name for name in names if name not in large]
+    queue = [name for name in names if name.startswith("queue")]
+    small = [name for name in names if name not in (*large, *queue)]
     shorter = ("algo.batch_size=2048", "algo.cloning.decisions=200")
-    for each, shortened in ((large, shorter), (small, ())):
-        told = (f"experiment={','.join(each)}", *MOMENT, "budget.iterations=1", *shortened)
+    for each, moment, shortened in (
+        (large, MOMENT, shorter),
+        (queue, QUEUE_MOMENT, shorter),
+        (small, MOMENT, ()),
+    ):
+        told = (f"experiment={','.join(each)}", *moment, "budget.iterations=1", *shortened)
         (tmp_path / each[0]).mkdir()
         done = call("-m", *told, folder=tmp_path / each[0])
         assert done.returncode == 0, done.stderr

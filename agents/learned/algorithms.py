@@ -47,7 +47,7 @@ from agents.settings import (
     RaySettings,
     TrainSettings,
 )
-from env.multi_agent import ENV_NAME
+from env.environments import env_name
 
 SERVER_AGENT = "server_"
 # Seconds after which a remote runner that has not sampled its part counts as lost.
@@ -106,7 +106,7 @@ def run_config(
     return algorithm_config(
         settings.algo,
         settings.ray,
-        environment=ENV_NAME,
+        environment=env_name(world),
         world=world,
         spaces=spaces,
         share_type_policy=settings.agents.share_type_policy,

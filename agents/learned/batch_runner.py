@@ -27,9 +27,10 @@ from agents.learned.chunk import OPEN, Chunk, Steps
 from agents.learned.env_runner import reseeded
 from agents.learned.network import MASKED_LOGIT
 from agents.learned.recorder import Recorder
-from env.batch import Batch
+from env.batch import Ended
 from env.layouts import TURN_KINDS, Observation
 from env.multi_agent import ServerlessEnv
+from env.queue_env import QueueEnv
 from env.sim.jit import compiled
 from env.turns import BID_TURN
 
@@ -95,9 +96,9 @@ class BatchEnvRunner(MultiAgentEnvRunner):
         self._start_batch()
 
     def _start_batch(self) -> None:
-        environment: ServerlessEnv = self.env.envs[0].unwrapped
+        environment: ServerlessEnv | QueueEnv = self.env.envs[0].unwrapped
         worker = self._worker()
-        self.batch = Batch(environment.world, self.num_envs, self.config.seed or 0, worker)
+        self.batch = environment.batch(self.num_envs, self.config.seed or 0, worker)
         self._recorders = {
             TURN_KINDS[turn]: Recorder(self.batch.agents_of(turn), self.num_envs)
             for turn in self.batch.turns
@@ -139,20 +140,18 @@ class BatchEnvRunner(MultiAgentEnvRunner):
             assert num_timesteps is not None
             per_decision = self.num_envs * len(self.batch.turns)
             chunk = self._play(-(-num_timesteps // per_decision), explore, random_actions)
-            self._log_episodes([ended.metrics for ended in self.batch.ended])
+            self._log_episodes(self.batch.ended)
             self.batch.ended.clear()
             return [chunk]
         self._restart()
         wanted = self.batch.numbers + num_episodes // self.num_envs
         wanted[: num_episodes % self.num_envs] += 1
-        counted: list[dict[str, float]] = []
+        counted: list[Ended] = []
         chunks = []
         while len(counted) < num_episodes:
             chunks.append(self._play(FRAGMENT, explore, random_actions))
             counted += [
-                ended.metrics
-                for ended in self.batch.ended
-                if ended.number < wanted[ended.environment]
+                ended for ended in self.batch.ended if ended.number < wanted[ended.environment]
             ]
             self.batch.ended.clear()
         self._log_episodes(counted)
@@ -257,14 +256,11 @@ class BatchEnvRunner(MultiAgentEnvRunner):
         lifetime = str(key).find("lifetime") >= 0
         self.metrics.log_value(key, steps, reduce="lifetime_sum" if lifetime else "sum")
 
-    def _log_episodes(self, episodes: list[dict[str, float]]) -> None:
-        time_weight = self.batch.layout.objective.time_weight
-        agents = len(self.batch.layout.agents)
-        for metrics in episodes:
-            log_episode(metrics, self.metrics)
-            earned = agents * (time_weight - metrics["J"])
-            length = int(metrics["decisions"]) * len(self.batch.turns)
-            self._log_episode_metrics(length, earned, 0.0)
+    def _log_episodes(self, episodes: list[Ended]) -> None:
+        for ended in episodes:
+            log_episode(ended.metrics, self.metrics)
+            length = int(ended.metrics["decisions"]) * len(self.batch.turns)
+            self._log_episode_metrics(length, ended.earned, 0.0)
         for key in (NUM_EPISODES, NUM_EPISODES_LIFETIME):
             self._count(key, len(episodes))
 

@@ -29,14 +29,18 @@ from agents.learned.fault_tolerance import FaultTolerant
 from agents.learned.set_policy import SetPolicy
 from agents.scheduler import Decision
 from agents.settings import CloningSettings
+from env.environments import make_environment
 from env.layouts import NO_PLACE
-from env.multi_agent import ServerlessEnv
+from env.queue_agent import funcsched_choice
+from env.queue_env import QueueEnv
 from env.sim.errors import InputError
 
 Columnar = dict[str, Any]
 """Of one policy: `obs`, a dict of columns as the observation space names them, and `actions`,
 int64 (R,) or (R, 2). R rows in the order of time."""
 
+EVERY = 10
+"""Of the choices of the agent `queue`, thousands an episode, neighbours are alike."""
 AGREEMENT = "agreement"
 CLONING_LOSS = "cloning_loss"
 
@@ -76,8 +80,10 @@ def demonstrate(
     Raises:
         InputError: the teacher gives a function memory that is none of the agents' tiers.
     """
+    environment = make_environment(world)
+    if isinstance(environment, QueueEnv):
+        return _demonstrate_order(environment, decisions, seed)
     (scheduler,) = make_baselines([teacher])
-    environment = ServerlessEnv(world)
     seen: dict[str, list[tuple[dict[str, np.ndarray], Any]]] = {
         policy_of(agent): [] for agent in environment.possible_agents
     }
@@ -103,6 +109,21 @@ def demonstrate(
             observations, _ = environment.reset()
     environment.close()
     return {policy: _columns(steps) for policy, steps in seen.items() if steps}
+
+
+def _demonstrate_order(environment: QueueEnv, decisions: int, seed: int) -> dict[str, Columnar]:
+    """What `funcsched` chooses where the agent `queue` is asked; one in `EVERY` choices is kept."""
+    (name,) = environment.possible_agents
+    steps = []
+    observations, _ = environment.reset(seed=seed)
+    for number in range(EVERY * decisions):
+        action = funcsched_choice(observations[name])
+        if number % EVERY == 0:
+            steps.append((observations[name], action))
+        observations, _, terminateds, *_ = environment.step({name: action})
+        if terminateds["__all__"]:
+            observations, _ = environment.reset()
+    return {name: _columns(steps)}
 
 
 def _columns(steps: list[tuple[dict[str, np.ndarray], Any]]) -> Columnar:

@@ -19,8 +19,7 @@ from safetensors.numpy import load_file, save_file
 
 from agents.learned.network import PolicySizes, SetPolicyNetwork
 from agents.settings import Network
-from env.layouts import Layout
-from env.observation import CONTEXT_FEATURES
+from env.layouts import Agent
 from env.schema import Strict, validated
 from env.sim.errors import InputError
 from env.workflow_window import FUNCTION_FEATURES
@@ -59,9 +58,9 @@ class PolicyDescription(Strict):
 
     Attributes:
         format: of the folder.
-        layout: of the agents (conf/agents).
+        layout: of the agents (conf/agents), or `queue` (conf/dispatch).
         memory_tiers: ratios of memory_req, in the order of the choices.
-        features: by kind of agent: memory, placer, server.
+        features: by kind of agent: memory, placer, server, queue.
         networks: by policy.
         objective: what J was made of.
         config: the composed configuration of the run.
@@ -144,7 +143,7 @@ class LearnedPolicy:
         """The action with the highest probability.
 
         Args:
-            agent: its id: `placer`, `memory`, or `server_<type>`.
+            agent: its id: `placer`, `memory`, `queue`, or `server_<type>`.
             observation: `context` (C,), `items` (M, I) and `mask` (B + M*K,), with a window of the
                 workflow `functions` (F, G) and `edges` (F, F); M and F may be any.
 
@@ -178,20 +177,20 @@ class LearnedPolicy:
         raise KeyError(f"the policy has no agent of the kind '{kind}'")
 
 
-def features_of(layout: Layout) -> dict[str, dict[str, tuple[str, ...]]]:
-    """The names of what each kind of agent of a layout sees, see `FeatureNames`."""
+def features_of(agents: Mapping[str, Agent]) -> dict[str, dict[str, tuple[str, ...]]]:
+    """The names of what each kind of agent sees, see `FeatureNames`."""
     return {
         agent.kind: {
-            "context": CONTEXT_FEATURES,
+            "context": agent.context_features,
             "items": agent.item_features,
             "functions": FUNCTION_FEATURES if agent.window else (),
         }
-        for agent in layout.agents.values()
+        for agent in agents.values()
     }
 
 
 def kind_of(agent: str) -> str:
-    """`memory`, `placer` or `server`."""
+    """`memory`, `placer`, `queue` or `server`."""
     return agent.split("_")[0]
 
 

@@ -2,7 +2,7 @@
 
 import csv
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -21,7 +21,6 @@ from torch.utils.tensorboard import SummaryWriter
 
 from agents.learned.callbacks import EPISODE_METRICS
 from agents.learned.checkpoint import RunState
-from env.metrics import METRICS
 
 # Our names of what each policy's learner reports, and RLlib's, which differ between algorithms: the
 # first that is there counts. A learner reports what it has.
@@ -117,17 +116,18 @@ class Curves:
 
     Args:
         folder: of the run.
+        metrics: names of what episodes report.
         policies: their names.
     """
 
-    def __init__(self, folder: Path, policies: Iterable[str]) -> None:
+    def __init__(self, folder: Path, metrics: Iterable[str], policies: Iterable[str]) -> None:
         self._folder = folder
         self._writer = SummaryWriter(str(folder))
         self._file = (folder / "metrics.csv").open("w", newline="")
         learned = [name.format(policy) for policy in policies for name in LEARNER_METRICS]
         self._table = csv.DictWriter(
             self._file,
-            ["iteration", "env_steps", "seconds", *METRICS, "env_steps_per_s", *RUNNERS, *learned],
+            ["iteration", "env_steps", "seconds", *metrics, "env_steps_per_s", *RUNNERS, *learned],
             extrasaction="ignore",
         )
         self._table.writeheader()
@@ -177,12 +177,15 @@ class RunLog:
 
     Args:
         folder: of the run.
+        metrics: names of what episodes report.
         policies: their names.
         runners: remote ones, when none is lost.
     """
 
-    def __init__(self, folder: Path, policies: Iterable[str], runners: int) -> None:
-        self._curves = Curves(folder, policies)
+    def __init__(
+        self, folder: Path, metrics: Sequence[str], policies: Iterable[str], runners: int
+    ) -> None:
+        self._curves = Curves(folder, metrics, policies)
         self._console = Console()
         self._line = Live(console=self._console, transient=False, auto_refresh=False)
         self._last_line = -math.inf

@@ -41,6 +41,10 @@ class LearnedScheduler:
     ) -> None:
         folder = policy_folder(path)
         policy = load_policy(folder)
+        if policy.description.layout == "queue":
+            raise InputError(
+                f"policy: {folder} is of the agent `queue`, which needs dispatch=queued"
+            )
         networks = policy.description.networks
         given = policy.description.config.get("agents", {}) if agents is None else agents
         config = validated(AgentsConfig, given, f"{folder}: agents" if agents is None else "agents")
@@ -48,7 +52,7 @@ class LearnedScheduler:
         self.kind: Kind = "learned"
         self._layout = Layout(config, objective, cluster, see_future=False)
         self._policy = policy.fitted(
-            features=features_of(self._layout),
+            features=features_of(self._layout.agents),
             layout=config.layout,
             memory_tiers=config.memory_tiers,
             bid_levels=config.bid_levels,

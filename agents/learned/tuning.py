@@ -132,8 +132,15 @@ class Training(tune.Trainable):
 class SearchLog(tune.Callback):
     """Writes the curves of every trial, and tells how the search goes."""
 
-    def __init__(self, folder: Path, policies: Sequence[str], search: TuneSettings) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        metrics: Sequence[str],
+        policies: Sequence[str],
+        search: TuneSettings,
+    ) -> None:
         self._folder = folder / TRIALS
+        self._metrics = metrics
         self._policies = policies
         self._search = search
         self._curves: dict[str, Curves] = {}
@@ -146,7 +153,7 @@ class SearchLog(tune.Callback):
         if str(trial) not in self._curves:
             folder = self._folder / str(trial)
             folder.mkdir(parents=True, exist_ok=True)
-            self._curves[str(trial)] = Curves(folder, self._policies)
+            self._curves[str(trial)] = Curves(folder, self._metrics, self._policies)
         self._curves[str(trial)].write(result[MEASURES], RunState(**result[STATE]))
         if time.monotonic() - self._last_line >= LINE_EVERY:
             self._tell(trials)
@@ -173,6 +180,7 @@ def run_trials(
     settings: TrainSettings,
     told: dict[str, Any],
     world: dict[str, Any],
+    metrics: Sequence[str],
     spaces: PolicySpaces,
     folder: Path,
 ) -> list[Outcome]:
@@ -182,6 +190,7 @@ def run_trials(
         settings: of the run; its `tune` is the search.
         told: the composed configuration.
         world: what the environment is built from.
+        metrics: names of what episodes report.
         spaces: of every policy.
         folder: of the run.
 
@@ -217,7 +226,7 @@ def run_trials(
             name=TRIALS,
             storage_path=str(folder.absolute()),
             verbose=0,
-            callbacks=[SearchLog(folder, list(spaces), settings.tune)],
+            callbacks=[SearchLog(folder, metrics, list(spaces), settings.tune)],
             checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=True),
         ),
     )

@@ -7,7 +7,7 @@ their first: a change of W or of a rank costs the logarithm of the number of fun
 from typing import Final
 
 from env.sim.jit import compiled
-from env.sim.records import NONE, SUBMITTED
+from env.sim.records import INF, NONE, SUBMITTED
 
 # How the priority of a declared function comes about.
 BY_RANK: Final = 0  # fixed: `rank`
@@ -39,17 +39,23 @@ def reset_queue(state, controller):
 def priority(controller, declared):
     """What the order compares, of the first waiting request of a declared function."""
     order = controller.options[0].order
-    waiting, images = controller.waiting, controller.images
+    waiting = controller.waiting
     if order == SHORTEST_REMAINING:
         served = controller.requests[waiting[declared].first].execution_time
         return max(0.0, waiting[declared].execution - served)
     if order == FUNCSCHED:
-        image = waiting[declared].image
-        seconds = waiting[declared].execution
-        if images[image].warm == 0:
-            seconds += images[image].cold_start
-        return seconds * images[image].memory
+        return time_and_memory(controller, declared)
     return waiting[declared].rank
+
+
+@compiled
+def time_and_memory(controller, declared):
+    """(E + D * [W = 0]) * R of a declared function in MB s: what `funcsched` compares."""
+    image = controller.waiting[declared].image
+    seconds = controller.waiting[declared].execution
+    if controller.images[image].warm == 0:
+        seconds += controller.images[image].cold_start
+    return seconds * controller.images[image].memory
 
 
 @compiled
@@ -90,7 +96,7 @@ def update_first(controller, declared):
     if waiting[declared].count > 0:
         waiting[declared].number = controller.requests[waiting[declared].first].number
     update_priority(controller, declared)
-    if controller.options[0].order == FUNCSCHED:
+    if controller.options[0].starve_threshold < INF:
         play_matches(controller.by_age, waiting, declared, True)
 
 
@@ -156,7 +162,10 @@ def starving(state, controller, index):
 
 @compiled
 def oldest(controller):
-    """The declared function whose first request joined first, NONE if nobody waits."""
+    """The declared function whose first request joined first, NONE if nobody waits.
+
+    Kept up to date where requests can starve.
+    """
     return controller.by_age[1] if controller.queue[0].waiting > 0 else NONE
 
 

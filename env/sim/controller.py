@@ -64,6 +64,16 @@ class KeepAlive(Protocol):
         """Fills in `keep_alive` and the fields that go with it."""
 
 
+class Chooser(Protocol):
+    """Who chooses which waiting function goes next, where the order is `chosen`."""
+
+    def play(self, state: State, controller: Controller) -> int:
+        """As `env.sim.dispatch.play`; gives CHOOSE where it wants to be asked."""
+
+    def choose(self, state: State, controller: Controller) -> None:
+        """Chooses a function in `controller.queue`, or none to wait for the next event."""
+
+
 @dataclass(frozen=True)
 class Queueing:
     """How the controller works.
@@ -73,6 +83,7 @@ class Queueing:
         keep_alive: how long containers stay warm.
         placement: which of several equally suited nodes; as the placement rules of these names,
             memory being what running containers leave.
+        chooser: for the order `chosen`; None leaves choices to whoever plays.
 
     Raises:
         InputError: `placement` is unknown.
@@ -81,6 +92,7 @@ class Queueing:
     order: Order
     keep_alive: KeepAlive
     placement: Placement = "worst_fit"
+    chooser: Chooser | None = None
 
     def __post_init__(self) -> None:
         if self.placement not in get_args(Placement):

@@ -10,7 +10,6 @@ containers have threads is their model.
 from typing import Final
 
 from env.sim.central_queue import (
-    FUNCSCHED,
     SHORTEST_REMAINING,
     first_in_order,
     join_queue,
@@ -198,12 +197,12 @@ def dispatch(state, controller):
     while controller.queue[0].waiting > 0:
         declared = first_in_order(state, controller)
         if declared == NONE:
+            watch_starvation(state, controller)
             return CHOOSE if any_fits(state, controller) else 0
         image = controller.waiting[declared].image
         node = choose_node(state, controller, image)
         if node == NONE:
-            if controller.options[0].order == FUNCSCHED:
-                watch_starvation(state, controller)
+            watch_starvation(state, controller)
             return 0
         error = start(state, controller, declared, node)
         if error != 0:
@@ -257,12 +256,13 @@ def any_fits(state, controller):
 def watch_starvation(state, controller):
     """Sets the timer of the moment at which the oldest waiting function starves, if it will."""
     queue = controller.queue
+    if controller.options[0].starve_threshold == INF:
+        return
     index = controller.waiting[oldest(controller)].first
     if not starving(state, controller, index) and queue[0].starvation_timer == INF:
         due = state.functions[index].submission_time + controller.options[0].starve_threshold
-        if due < INF:
-            queue[0].starvation_timer = due
-            set_timer(state, controller, due, STARVATION, 0, 0)
+        queue[0].starvation_timer = due
+        set_timer(state, controller, due, STARVATION, 0, 0)
 
 
 @compiled

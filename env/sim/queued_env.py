@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from env.sim.cluster import ClusterConfig
-from env.sim.controller import Images, Queueing, new_controller, with_timers
+from env.sim.controller import Chooser, Images, Queueing, new_controller, with_timers
 from env.sim.dispatch import play, reset_episode
 from env.sim.errors import InputError
 from env.sim.idle_forecast import answer_forecast
@@ -19,13 +19,19 @@ from env.sim.records import CHOOSE, FORECAST, RUN, TAKE_RUNS, Controller, State
 from env.sim.workflow import WorkflowTemplate
 
 
-def play_on(state: State, controller: Controller, take: Callable[[np.ndarray], None]) -> int:
+def play_on(
+    state: State,
+    controller: Controller,
+    take: Callable[[np.ndarray], None],
+    chooser: Chooser | None = None,
+) -> int:
     """Plays until the episode ends or waits for its caller.
 
     Args:
         state: of the episode.
         controller: of the episode.
         take: is given the RUN records that have ended, in the order of their ends.
+        chooser: of its `Queueing`; says when there is something to choose.
 
     Returns:
         DONE, CHOOSE or MORE_ARRIVALS.
@@ -34,7 +40,7 @@ def play_on(state: State, controller: Controller, take: Callable[[np.ndarray], N
         InputError: more workflows are active than there are slots.
     """
     while True:
-        kind = play(state, controller)
+        kind = (play if chooser is None else chooser.play)(state, controller)
         if kind == FORECAST:
             answer_forecast(controller)
             continue
@@ -84,13 +90,14 @@ class QueuedEnv(RawEnv):
         distinct = list({id(template): template for template in workflow_templates}.values())
         self.controller = new_controller(self.state, distinct, images, queueing, cluster_config)
         self.state = with_timers(self.state, self.controller)
+        self._chooser = queueing.chooser
         self.reset()
 
     def reset(self) -> None:
         """Starts the same episode again."""
         reset_episode(self.state, self.controller)
         self._taken: list[np.ndarray] = []
-        self._kind = play_on(self.state, self.controller, self._taken.append)
+        self._play_on()
 
     @property
     def runs(self) -> np.ndarray:
@@ -124,7 +131,14 @@ class QueuedEnv(RawEnv):
             )
         self.controller.queue[0]["chosen"] = declared
         self.controller.queue[0]["due"] = 1
-        self._kind = play_on(self.state, self.controller, self._taken.append)
+        self._play_on()
+
+    def _play_on(self) -> None:
+        """To the end, or until the caller has to choose."""
+        told = self.state, self.controller, self._taken.append, self._chooser
+        while (kind := play_on(*told)) == CHOOSE and self._chooser is not None:
+            self._chooser.choose(self.state, self.controller)
+        self._kind = kind
 
     def fork(self) -> QueuedEnv:
         """An independent copy at this moment."""

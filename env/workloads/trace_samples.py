@@ -14,7 +14,7 @@ from env.workloads.azure import Azure2019, Azure2021
 from env.workloads.azure_like import AzureLike
 from env.workloads.profiles import ProfileRules, annotate_functions
 from env.workloads.recording import SECONDS_PER_MINUTE, Recording
-from env.workloads.sampling import Sampling, choose_functions, play
+from env.workloads.sampling import SampleKind, Sampling, choose_functions, play
 from env.workloads.trace import Trace
 
 SAMPLE_KEY, REQUESTS_KEY, ANNOTATION_KEY = 0, 1, 2
@@ -35,6 +35,29 @@ class TraceConfig(Strict):
     source: Annotated[Azure2019 | Azure2021 | AzureLike, Field(discriminator="kind")]
     sampling: Sampling
     annotation: ProfileRules
+
+
+class SampleSettings(Strict):
+    """A sample of a trace and the ratios it is played at; see `Sampling`."""
+
+    kind: SampleKind
+    start: Annotated[int, Field(ge=0, le=10_000_000)]
+    compression: Annotated[int, Field(ge=1, le=10_000)]
+    ratios: Annotated[tuple[Annotated[float, Field(gt=0, le=1)], ...], Field(min_length=1)]
+
+    def of(
+        self, trace: TraceConfig, ratio: float, seed: int, start: int | None = None
+    ) -> TraceConfig:
+        """The sample of a trace at one ratio with one seed; `start` takes the place of its own."""
+        sampling = trace.sampling.model_copy(
+            update={
+                "kind": self.kind,
+                "start": self.start if start is None else start,
+                "compression": self.compression,
+                "ratio": ratio,
+            }
+        )
+        return trace.model_copy(update={"seed": seed, "sampling": sampling})
 
 
 @dataclass(frozen=True)

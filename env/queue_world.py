@@ -1,0 +1,270 @@
+"""Episodes in which the agent `queue` learns: samples of a trace, before those of evaluations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from env.keep_alive import KeepAlivePolicy
+from env.layouts import Observation
+from env.queue_agent import QUEUE_METRICS, QueueAgent, QueueReference, QueueTurn
+from env.queueing import Simulation, stream
+from env.schema import Strict, validated
+from env.sim.cluster import ClusterConfig
+from env.sim.cluster_file import cluster_from_config
+from env.sim.controller import KeepAlive, Queueing
+from env.sim.errors import InputError
+from env.workloads.generator import training_seed
+from env.workloads.trace import REQUEST, FunctionProfiles, Trace
+from env.workloads.trace_samples import SampleSettings, TraceConfig, sample_recording
+
+HELD_OUT_SEEDS = 2**32
+"""Seeds of traces in training start here; those of evaluations are below."""
+ATTEMPTS = 100
+"""Episodes without a choice that are passed over before the world is refused."""
+
+
+class QueueWorldConfig(Strict):
+    """What a `QueueWorld` is made of besides `cluster` and `trace`.
+
+    Attributes:
+        queue_agent: settings of the agent.
+        keep_alives: policies; an episode has one of them.
+        samples: of the trace, by name; an episode plays one of them, at one of its ratios.
+        seed: of the training episodes.
+    """
+
+    queue_agent: QueueAgent
+    keep_alives: tuple[KeepAlivePolicy, ...]
+    samples: dict[str, SampleSettings]
+    seed: int
+
+
+class CompletionTimes:
+    """The sum of all completion times so far, which is the integral of the requests present.
+
+    Args:
+        arrivals: (K,) seconds, ascending.
+        ends: seconds, ascending; of all requests, or of those that have ended.
+    """
+
+    def __init__(self, arrivals: np.ndarray, ends: np.ndarray) -> None:
+        self._arrivals, self._ends = arrivals, ends
+        self._arrived, self._ended = (
+            np.concatenate([[0.0], np.cumsum(times)]) for times in (arrivals, ends)
+        )
+
+    def until(self, time: float) -> tuple[float, int]:
+        """Seconds up to a time, and how many requests are present then."""
+        arrived = int(np.searchsorted(self._arrivals, time, side="right"))
+        ended = int(np.searchsorted(self._ends, time, side="right"))
+        present = arrived - ended
+        return present * time - self._arrived[arrived] + self._ended[ended], present
+
+
+@dataclass(frozen=True, eq=False)
+class QueueWorkload:
+    """What arrives in an episode.
+
+    Attributes:
+        profiles: of the functions.
+        requests: REQUEST (K,), ascending in time.
+        history: requests before, from which idle times are learned.
+        keep_alive: how long containers stay warm.
+    """
+
+    profiles: FunctionProfiles
+    requests: np.ndarray
+    history: Trace
+    keep_alive: KeepAlive
+
+    @property
+    def trace(self) -> Trace:
+        """The requests."""
+        return Trace(self.profiles, lambda: iter([self.requests]))
+
+
+class QueueEpisode:
+    """One episode: the agent chooses whenever it is asked, and earns what completion times rise.
+
+    The reference is what comes of `funcsched`, in full: its sum of completion times is the unit of
+    rewards. So the return of an episode is -J, and J the mean completion time over that of the
+    reference.
+
+    Args:
+        workload: what arrives.
+        cluster: the hardware.
+        settings: of the agent.
+
+    Attributes:
+        done: whether it is over.
+        decisions: so far.
+    """
+
+    def __init__(
+        self, workload: QueueWorkload, cluster: ClusterConfig, settings: QueueAgent
+    ) -> None:
+        def queueing(chooser: QueueTurn) -> Queueing:
+            return Queueing(settings, workload.keep_alive, settings.placement, chooser)
+
+        arrivals = workload.requests["time"]
+        reference = queueing(QueueReference(settings))
+        played = stream(workload.trace, cluster, reference, history=workload.history)
+        ends = np.concatenate([runs["end_time"] for runs in played])
+        self._unit = float(ends.sum() - arrivals.sum())
+        self._reference = CompletionTimes(arrivals, np.sort(ends))
+        self._arrivals = CompletionTimes(arrivals, np.zeros(0))
+        self._count = len(arrivals)
+        self._times = arrivals
+        self._turn = QueueTurn(settings)
+        self._simulation = Simulation(workload.profiles, cluster, queueing(self._turn))
+        self._simulation.learn(workload.history)
+        self._play = self._simulation.play(workload.trace)
+        self._sums = dict.fromkeys(("completion", "queueing", "cold_start"), 0.0)
+        self._ended, self._sum_of_ends = 0, 0.0
+        self._cost = 0.0
+        self.decisions = 0
+        self.done = False
+        self._play_on()
+
+    def see(self, out: Observation) -> None:
+        """Writes the observation, the critic's part included."""
+        self._turn.see(self._simulation.state, self._simulation.controller, out)
+        time = self.time
+        cost, present = self._cost_until(time)
+        reference, present_there = self._reference.until(time)
+        critic = out["critic"]
+        critic[0] = 1.0 - reference / self._unit
+        critic[1] = np.clip((cost - reference) / self._unit, -10.0, 10.0)
+        critic[2] = np.log1p(present) / 5.0
+        critic[3] = np.log((1.0 + present) / (1.0 + present_there))
+        critic[4] = 1.0 - np.searchsorted(self._times, time, side="right") / self._count
+        critic[5] = np.log1p(self._count) / 10.0
+
+    def act(self, action: int) -> float:
+        """Takes an action and plays on to the next choice, or to the end.
+
+        Returns:
+            the reward.
+        """
+        self._turn.act(self._simulation.controller, action)
+        self.decisions += 1
+        self._play_on()
+        before = self._cost
+        self._cost = (
+            self._sums["completion"] if self.done else self._cost_until(self.time)[0]
+        ) / self._unit
+        return before - self._cost
+
+    @property
+    def time(self) -> float:
+        """Seconds since the begin."""
+        return float(self._simulation.state.cluster[0]["time"])
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """Of an episode that is over, by the names in `QUEUE_METRICS`."""
+        means = {key: total / self._count for key, total in self._sums.items()}
+        reference = self._unit / self._count
+        own = {"J": means["completion"] / reference, "reference": reference, **means}
+        own |= {"requests": self._count, "decisions": self.decisions}
+        return {name: float(own[name]) for name in QUEUE_METRICS}
+
+    def _cost_until(self, time: float) -> tuple[float, int]:
+        """As `CompletionTimes.until`, of what the agent has made of the requests."""
+        arrived, present = self._arrivals.until(time)
+        return arrived + self._sum_of_ends - self._ended * time, present - self._ended
+
+    def _play_on(self) -> None:
+        for runs in self._play:
+            self._add(runs)
+            if self._simulation.choosing:
+                return
+        self.done = True
+
+    def _add(self, runs: np.ndarray) -> None:
+        if not len(runs):
+            return
+        self._ended += len(runs)
+        self._sum_of_ends += float(runs["end_time"].sum())
+        self._sums["completion"] += float((runs["end_time"] - runs["submission_time"]).sum())
+        self._sums["queueing"] += float(runs["queueing_time"].sum())
+        self._sums["cold_start"] += float(runs["cold_start_time"].sum())
+
+
+class QueueWorld:
+    """Where the episodes of the agent `queue` come from.
+
+    Each draws a sample, a ratio, a keep-alive policy, a seed that no evaluation has, and a window
+    that ends before the one of that sample begins.
+
+    Args:
+        config: plain mappings `cluster`, `trace`, `queue_agent`, `samples` and `keep_alives`, and
+            `seed`, that of the training episodes.
+
+    Attributes:
+        agent: settings of the agent.
+        cluster: the hardware.
+        seed: of the training episodes.
+
+    Raises:
+        InputError: a group does not validate, or a sample has no minutes before its window.
+    """
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        keys = QueueWorldConfig.model_fields
+        told = validated(QueueWorldConfig, {key: config[key] for key in keys}, "dispatch")
+        self.cluster = cluster_from_config(config["cluster"], "cluster")
+        self.agent, self.seed = told.queue_agent, told.seed
+        self._keep_alives = told.keep_alives
+        self._samples = list(told.samples.values())
+        self._trace = validated(TraceConfig, config["trace"], "trace")
+        self._recording = self._trace.source.read(self._trace.annotation.min_duration)
+        for name, sample in told.samples.items():
+            length = self._trace.sampling.minutes * sample.compression
+            if sample.start < length:
+                raise InputError(
+                    f"dispatch.samples.{name}: start is {sample.start} min, training plays windows "
+                    f"of {length} min before it: allowed: at least {length}"
+                )
+
+    def training_episode(
+        self, seed: int, worker: int, environment: int, episode: int
+    ) -> QueueEpisode:
+        """An episode with at least one choice.
+
+        Raises:
+            InputError: there is none.
+        """
+        sequence = training_seed(seed, worker, environment, episode)
+        rng = np.random.default_rng(sequence)
+        for _ in range(ATTEMPTS):
+            workload = self._draw(rng)
+            if len(workload.requests):
+                found = QueueEpisode(workload, self.cluster, self.agent)
+                if not found.done:
+                    return found
+        raise InputError(
+            f"dispatch.samples: of {ATTEMPTS} episodes none has a choice, ratios are too low for "
+            "the cluster"
+        )
+
+    def _draw(self, rng: np.random.Generator) -> QueueWorkload:
+        sample = self._samples[rng.integers(len(self._samples))]
+        ratio = sample.ratios[rng.integers(len(sample.ratios))]
+        keep_alive = self._keep_alives[rng.integers(len(self._keep_alives))]
+        length = self._trace.sampling.minutes * sample.compression
+        begin = int(rng.integers(sample.start - length + 1))
+        seed = HELD_OUT_SEEDS + int(rng.integers(2**32))
+        config = sample.of(self._trace, ratio, seed, begin)
+        found = sample_recording(self._recording, config)
+        requests = list(found.window.requests())
+        return QueueWorkload(
+            found.window.profiles,
+            np.concatenate(requests) if requests else np.zeros(0, REQUEST),
+            found.history,
+            keep_alive,
+        )

@@ -1,0 +1,161 @@
+"""The agent `queue` between trainer and evaluation: sampled, cloned, saved, compared, refused."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hydra import compose, initialize_config_dir
+
+from agents.command import CONF
+from agents.learned.algorithms import policy_of, policy_spaces, ppo_config
+from agents.learned.batch_runner import BatchEnvRunner
+from agents.learned.callbacks import EPISODE_METRICS
+from agents.learned.chunk import ENDED, OPEN
+from agents.learned.cloning import demonstrate
+from agents.learned.network import SetPolicyNetwork
+from agents.learned.policy_file import features_of, save_policy
+from agents.learned.queue_order import LearnedOrder
+from agents.learned.set_policy import policy_sizes
+from agents.queued_evaluation import QueuedEvaluation
+from agents.settings import PPOSettings
+from env.environments import env_name, make_environment
+from env.keep_alive import Lru
+from env.queue_agent import funcsched_choice
+from env.sim.errors import InputError
+from evaluate import check
+from tests.agents.learned.conftest import ray_settings
+from tests.agents.learned.test_training import PPO_SETTINGS
+from tests.env.test_queue_agent import short_world
+from tests.env.worlds import TINY
+from tests.test_funcsched import composed, small
+
+
+@pytest.fixture(scope="module")
+def untrained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A policy with random weights that prefers no row by much, as a run would leave it."""
+    world = short_world()
+    environment = make_environment(world)
+    (pair,) = policy_spaces(environment, True).values()
+    sizes = policy_sizes(*pair, (8, 8), "pooling", 2)
+    torch.manual_seed(0)
+    network = SetPolicyNetwork(sizes)
+    folder = tmp_path_factory.mktemp("run") / "policy"
+    save_policy(
+        folder,
+        weights={"queue": {key: array.numpy() for key, array in network.state_dict().items()}},
+        sizes={"queue": sizes},
+        features=features_of(environment.members),
+        layout="queue",
+        memory_tiers=(1.0,),
+        objective={},
+        config={"dispatch": {"queue_agent": world["queue_agent"]}},
+    )
+    return folder
+
+
+def test_it_is_compared_beside_the_orders_and_repeats(untrained: Path) -> None:
+    played = []
+    for _ in range(2):
+        evaluation = QueuedEvaluation(
+            small("funcsched_parts", f"policy={untrained.parent}", "dispatch.seeds=[1]")
+        )
+        played.append({each.case: each.row for each in evaluation.play()})
+    orders = {(case.keep_alive, case.order) for case in played[0]}
+    assert {order for _, order in orders} == {"fcfs", "funcsched", "learned"}
+    assert len(orders) == 9
+    assert played[0] == played[1]
+    for case, row in played[0].items():
+        parts = sum(row[key] for key in ("queueing", "cold_start", "execution"))
+        assert parts == pytest.approx(row["completion"], rel=1e-6)
+        if case.order == "learned" and case.ratio == 1.0:
+            fcfs = next(
+                other
+                for of, other in played[0].items()
+                if (of.order, of.ratio, of.keep_alive) == ("fcfs", 1.0, case.keep_alive)
+            )
+            assert row["requests"] == fcfs["requests"]
+            assert row["completion"] != fcfs["completion"]
+
+
+def test_it_can_order_workflows(untrained: Path) -> None:
+    told = small("funcsched_workflows", f"policy={untrained}", "dispatch.orders=[fcfs]")
+    rows = {each.case.order: each.row for each in QueuedEvaluation(told).play()}
+    assert set(rows) == {"fcfs", "learned"}
+    assert rows["learned"]["completion"] > 0
+
+
+def test_it_keeps_what_it_was_trained_with(untrained: Path) -> None:
+    queueing = LearnedOrder(untrained).queueing(Lru())
+    assert (queueing.order.functions, queueing.placement) == (16, "worst_fit")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "says"),
+    [
+        (("policy=hetero_numa",), "is of the layout 'placer', dispatch=queued needs one of"),
+        (("policy=nowhere",), "no policy.json in 'nowhere'"),
+        (("dispatch.orders=[fcfs,learned]",), "'learned' comes with policy=PATH"),
+    ],
+)
+def test_what_is_no_order_gets_one_line(overrides: tuple[str, ...], says: str) -> None:
+    with pytest.raises(InputError) as error:
+        check(composed("funcsched_parts", *overrides))
+    assert says in str(error.value) and "\n" not in str(error.value)
+
+
+def test_it_cannot_place_functions(untrained: Path) -> None:
+    with pytest.raises(InputError, match="agent `queue`, which needs dispatch=queued"):
+        with initialize_config_dir(str(CONF), version_base="1.3"):
+            config = compose("evaluate", overrides=[*TINY, f"policy={untrained}", "episodes=1"])
+        check(config)
+
+
+def test_funcsched_is_recorded_as_the_agent_sees_it() -> None:
+    recorded = demonstrate(
+        "funcsched",
+        300,
+        short_world(),
+        policy_of=partial(policy_of, share_type_policy=True),
+        seed=0,
+    )
+    obs, actions = recorded["queue"]["obs"], recorded["queue"]["actions"]
+    assert len(actions) == 300
+    assert set(actions.tolist()) == {0, 16}  # the first, or none until it fits
+    for row, action in enumerate(actions):
+        assert obs["mask"][row, action] == 1
+        assert action == funcsched_choice({"mask": obs["mask"][row]})
+
+
+def runner() -> BatchEnvRunner:
+    world: dict[str, Any] = short_world()
+    config = ppo_config(
+        PPOSettings.model_validate(PPO_SETTINGS | {"sampler": "fast", "batch_size": 480}),
+        ray_settings(envs_per_runner=2),
+        environment=env_name(world),
+        world=world,
+        spaces=policy_spaces(make_environment(world), True),
+        share_type_policy=True,
+        seed=3,
+    )
+    return BatchEnvRunner(config=config, worker_index=0)
+
+
+def test_sampled_rewards_of_whole_episodes_add_up_to_j() -> None:
+    sampling = runner()
+    chunks = sampling.sample(num_episodes=2)
+    costs = list(sampling.get_metrics()[EPISODE_METRICS]["J"].peek())
+    assert len(costs) == 2
+    earned = np.zeros(2)
+    ended = np.zeros(2, bool)
+    for chunk in chunks:
+        steps = chunk.modules["queue"]
+        for row in range(len(steps)):
+            environment = steps.environment[row]
+            if not ended[environment] and steps.following[row] != OPEN:
+                earned[environment] += steps.rewards[row]
+                ended[environment] = steps.following[row] == ENDED
+            assert steps.obs["mask"][row, steps.actions[row]] == 1
+    assert sorted(-earned) == pytest.approx(sorted(costs))
