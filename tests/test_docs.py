@@ -14,6 +14,8 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -97,18 +99,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
-def test_blocks_of_a_page(
-    path: Path,
-    folder: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_blocks_of_a_page(path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names: dict[str, Any] = {}
     printed = ""
     for language, block in BLOCK.findall(path.read_text()):
         if language == "python":
-            exec(compile(block, str(path), "exec"), names)
-            printed = capsys.readouterr().out
+            # Not capsys: Hydra closes all log handlers, and one of RLlib's then closes what it
+            # takes for a file, the stream that was standard error when it was imported.
+            with redirect_stdout(StringIO()) as output:
+                exec(compile(block, str(path), "exec"), names)
+            printed = output.getvalue()
         elif language == "text":
             assert printed == block
         elif language == "yaml":
@@ -119,7 +119,6 @@ def test_blocks_of_a_page(
             assert language == "bash"
             for command in commands(block):
                 try_out(command, monkeypatch)
-                capsys.readouterr()
 
 
 def commands(block: str) -> Iterator[str]:

@@ -16,6 +16,7 @@ from env.sim.cluster import ClusterConfig, ServerType
 from env.sim.episode_file import episode_of
 from env.sim.raw_env import RawEnv
 from env.sim.workflow import WorkflowTemplate
+from report.compare import WORLD
 from report.results import ResultsWriter, describe
 from report.statistics import StatisticsSettings
 from report.summary import summarise, write_summary
@@ -89,6 +90,7 @@ def finished_evaluation(
         "episodes": episodes,
         "statistics": STATISTICS.model_dump(),
         "report": {"episodes_mb": 12.0},
+        **{group: {} for group in WORLD},
     }
     run = describe(config, [], "python evaluate.py")
     with ResultsWriter(folder, run, tuple(policies)) as writer:
