@@ -44,12 +44,13 @@ PAGES = [README, *sorted((PROJECT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 POLICIES = PROJECT / "agents" / "learned" / "policies"
-TRAINING, EVALUATION = "outputs/2030-01-31/12-00-00", "outputs/2030-01-31/13-00-00"
+TRAINING, EVALUATION, LATER = (f"outputs/2030-01-31/{hour}-00-00" for hour in (12, 13, 14))
 PLACEHOLDERS = {
     "resume=outputs/<date>/<time>": f"resume={TRAINING}",
     "policy=outputs/<date>/<time>": f"policy={TRAINING}",
     "policy=PATH": f"policy={TRAINING}",
     "outputs/<date>/<time>": EVALUATION,
+    "outputs/<date>/<later>": LATER,
 }
 """What pages call the folder of a run, and which one that is here; the first that fits counts."""
 
@@ -86,6 +87,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / name).symlink_to(PROJECT / name)
     finished_training(tmp_path / TRAINING)
     finished_evaluation(tmp_path / EVALUATION)
+    shutil.copytree(tmp_path / EVALUATION, tmp_path / LATER)
     searched = tmp_path / EVALUATION / "greedy_objective_searched.yaml"
     shutil.copy(CONF / "baseline" / "random.yaml", searched)
     fixtures = PROJECT / "tests" / "env" / "workloads" / "fixtures"
