@@ -35,7 +35,8 @@ from env.reward import Objective
 from env.sim.cluster_file import cluster_from_config
 from env.sim.raw_env import RawEnv
 from env.sim.workflow import WorkflowTemplate
-from report import charts, page
+from report import charts
+from tests.agents.learned.test_queue_order import save_untrained
 from tests.env.worlds import TINY, world
 from tests.report.recorded import finished_evaluation
 
@@ -44,8 +45,11 @@ PAGES = [README, *sorted((PROJECT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 POLICIES = PROJECT / "agents" / "learned" / "policies"
-TRAINING, EVALUATION, LATER = (f"outputs/2030-01-31/{hour}-00-00" for hour in (12, 13, 14))
+TRAINING, OF_QUEUE, EVALUATION, LATER = (
+    f"outputs/2030-01-31/{hour}-00-00" for hour in (11, 12, 13, 14)
+)
 PLACEHOLDERS = {
+    "funcsched_orders 'policy=outputs/<date>/<time>": f"funcsched_orders 'policy={OF_QUEUE}",
     "resume=outputs/<date>/<time>": f"resume={TRAINING}",
     "policy=outputs/<date>/<time>": f"policy={TRAINING}",
     "policy=PATH": f"policy={TRAINING}",
@@ -86,6 +90,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("tests", "Makefile", "pyproject.toml", "constraints.txt"):
         (tmp_path / name).symlink_to(PROJECT / name)
     finished_training(tmp_path / TRAINING)
+    save_untrained(tmp_path / OF_QUEUE / "policy")
     finished_evaluation(tmp_path / EVALUATION)
     shutil.copytree(tmp_path / EVALUATION, tmp_path / LATER)
     searched = tmp_path / EVALUATION / "greedy_objective_searched.yaml"
@@ -211,5 +216,7 @@ def test_the_metric_of_the_docs_can_be_computed(monkeypatch: pytest.MonkeyPatch)
 
 def test_the_limits_of_the_report_are_those_of_the_program() -> None:
     text = (PROJECT / "docs" / "report.md").read_text()
-    assert f"fit into\n{page.EPISODE_BYTES // 1_000_000} MB" in text
+    with initialize_config_dir(str(CONF), version_base=None):
+        most = compose("evaluate").report.episodes_mb
+    assert f"fit into\n{most:.0f} MB" in text
     assert f"more than {charts.LOG_FROM:.0f} times" in text

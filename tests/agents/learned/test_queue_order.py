@@ -33,8 +33,7 @@ from tests.env.worlds import TINY
 from tests.test_funcsched import composed, small
 
 
-@pytest.fixture(scope="module")
-def untrained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def save_untrained(folder: Path) -> None:
     """A policy with random weights that prefers no row by much, as a run would leave it."""
     world = short_world()
     environment = make_environment(world)
@@ -42,7 +41,6 @@ def untrained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     sizes = policy_sizes(*pair, (8, 8), "pooling", 2)
     torch.manual_seed(0)
     network = SetPolicyNetwork(sizes)
-    folder = tmp_path_factory.mktemp("run") / "policy"
     save_policy(
         folder,
         weights={"queue": {key: array.numpy() for key, array in network.state_dict().items()}},
@@ -53,6 +51,13 @@ def untrained(tmp_path_factory: pytest.TempPathFactory) -> Path:
         objective={},
         config={"dispatch": {"queue_agent": world["queue_agent"]}},
     )
+
+
+@pytest.fixture(scope="module")
+def untrained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Its folder."""
+    folder = tmp_path_factory.mktemp("run") / "policy"
+    save_untrained(folder)
     return folder
 
 
