@@ -28,6 +28,7 @@ def run_of(**changes: Any) -> dict[str, Any]:
         "workload": {"arrivals": {"mean_gap": 5}},
         "objective": {"time_weight": 1.0, "cost_weight": 1.0},
         "statistics": SETTINGS.model_dump(),
+        "report": {"episodes_mb": 12.0},
         "workers": 1,
     }
     plain = {"format": 1, "commit": "c", "seeds": [0], "episodes": 3, "workload_sha256": "w"}
