@@ -440,7 +440,7 @@ def test_only_the_clairvoyant_knows_what_arrives_later() -> None:
 
 
 HASTY = ScoreWeights(finish=1, delay=0, rent=0)
-LONG = Fn(computation=10**6)
+LONG_FUNCTION = Fn(LONG)
 """Done after 10 + 1,000 s on the slow server and 60 + 500 s on the fast one: `HASTY` takes that."""
 
 
@@ -448,10 +448,10 @@ LONG = Fn(computation=10**6)
     ("arrival_times", "workflows", "clairvoyant", "node"),
     [
         # As above: a function alone is cheaper on the slow server, with a big one on the fast.
-        ([0.0], [workflow(LONG)], True, SLOW),
-        ([0.0], [workflow(LONG, BIG, edges={(0, 1): 0})], False, FAST),
-        ([0.0, 1.0], [workflow(LONG), workflow(BIG)], False, SLOW),
-        ([0.0, 1.0], [workflow(LONG), workflow(BIG)], True, FAST),
+        ([0.0], [workflow(LONG_FUNCTION)], True, SLOW),
+        ([0.0], [workflow(LONG_FUNCTION, BIG, edges={(0, 1): 0})], False, FAST),
+        ([0.0, 1.0], [workflow(LONG_FUNCTION), workflow(BIG)], False, SLOW),
+        ([0.0, 1.0], [workflow(LONG_FUNCTION), workflow(BIG)], True, FAST),
     ],
 )
 def test_best_of_does_as_the_rule_that_comes_out_best(
