@@ -11,8 +11,9 @@ from pydantic import Field, field_validator
 
 from agents.baseline import make_baselines
 from agents.command import StopOnSignals, plain, run
+from agents.dispatch import Immediate
 from agents.evaluation import Contest, EpisodeCount, Task, play_all
-from agents.queued_evaluation import Immediate, QueuedEvaluation
+from agents.queued_evaluation import QueuedEvaluation
 from agents.scheduler import Scheduler
 from env.layouts import AgentsConfig
 from env.optimum import OptimumSettings

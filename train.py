@@ -10,7 +10,8 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from agents.command import StopOnSignals, plain, run
-from agents.queued_evaluation import Queued, make_keep_alive
+from agents.dispatch import Queued
+from agents.queued_evaluation import make_keep_alive
 from agents.ray_session import connect
 from agents.settings import RaySettings, TrainSettings, with_values
 from env.schema import validated
@@ -194,7 +195,7 @@ def check(config: DictConfig) -> None:
     if isinstance(settings.dispatch, Queued):
         return
     for key in ("teacher", "warm_start"):
-        if (teacher := getattr(settings.algo, key, None)) is not None:
+        for teacher in getattr(settings.algo, key, None) or ():
             from agents.learned.cloning import check_teacher
 
             check_teacher(f"algo.{key}", teacher, world)

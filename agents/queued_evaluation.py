@@ -1,23 +1,22 @@
 """Evaluation under queued dispatch: orders and keep-alive policies, all on the same requests.
 
-Config group `dispatch`. What arrives is a trace of single functions or, without one, workflows.
+What arrives is a trace of single functions or, without one, workflows.
 """
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import numpy as np
 from omegaconf import OmegaConf
-from pydantic import Field, field_validator
 
 from agents.baseline import make_queueing
 from agents.command import CONF
+from agents.dispatch import Queued
 from agents.evaluation import EpisodeCount
 from agents.interval import Interval, interval
 from env.keep_alive import KeepAlivePolicy
-from env.queue_agent import QueueAgent
 from env.queueing import Requests, simulate
 from env.reward import check_world
 from env.schema import Strict, nearest, validated
@@ -29,7 +28,6 @@ from env.workloads.generator import WorkloadConfig, WorkloadGenerator
 from env.workloads.templates import WorkflowConfig
 from env.workloads.trace import FunctionProfiles, Trace
 from env.workloads.trace_samples import (
-    SampleSettings,
     TraceConfig,
     TraceReport,
     sample_recording,
@@ -39,43 +37,6 @@ WORKFLOWS = "workflows"
 """What tables call the sample when workflows arrive."""
 
 Row = dict[str, float]
-Names = Annotated[tuple[str, ...], Field(min_length=1)]
-Figure = Literal["ratios", "parts", "distribution"]
-
-
-class Immediate(Strict):
-    """Config group `dispatch`: functions are placed when they are submitted."""
-
-    kind: Literal["immediate"]
-
-
-class Queued(Strict):
-    """Config group `dispatch`: functions wait in a central queue; conf/dispatch explains each."""
-
-    kind: Literal["queued"]
-    orders: Names
-    keep_alives: Names
-    seeds: Annotated[tuple[Annotated[int, Field(ge=0, lt=2**32)], ...], Field(min_length=1)]
-    samples: Annotated[dict[str, SampleSettings], Field(min_length=1)]
-    cold_start: Annotated[float, Field(ge=0, le=1e6)]
-    queue_agent: QueueAgent
-    slo: tuple[Annotated[float, Field(gt=0, le=1e9)], ...]
-    late: Annotated[float, Field(gt=0, le=1e9)]
-    figure: Figure
-
-    @field_validator("orders", "keep_alives", "seeds")
-    @classmethod
-    def _distinct(cls, given: tuple[Any, ...]) -> tuple[Any, ...]:
-        if len(set(given)) < len(given):
-            raise ValueError(f"one of {list(given)} is given twice")
-        return given
-
-    @field_validator("orders")
-    @classmethod
-    def _written(cls, given: Names) -> Names:
-        if "learned" in given:
-            raise ValueError("'learned' comes with policy=PATH, beside the orders: leave it out")
-        return given
 
 
 @dataclass(frozen=True)

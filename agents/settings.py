@@ -4,9 +4,9 @@ import copy
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from agents.queued_evaluation import Immediate, Queued
+from agents.dispatch import Immediate, Queued
 from env.layouts import AgentsConfig
 from env.reward import Objective
 from env.schema import Strict, nearest, validated
@@ -18,6 +18,11 @@ NotNegative = Annotated[float, Field(ge=0)]
 Count = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Network = Literal["pooling", "attention"]
+Teachers = Annotated[
+    tuple[str, ...],
+    Field(min_length=1),
+    BeforeValidator(lambda given: (given,) if isinstance(given, str) else given),
+]
 Hidden = Annotated[tuple[Annotated[int, Field(ge=1, le=65_536)], ...], Field(min_length=1)]
 
 
@@ -25,6 +30,7 @@ class CloningSettings(Strict):
     """Behaviour cloning of a baseline (conf/algo/cloning/default.yaml explains each)."""
 
     decisions: Annotated[int, Field(ge=2, le=10_000_000)]
+    every: Annotated[int, Field(ge=1, le=10_000)]
     held_out: Annotated[float, Field(gt=0, lt=1)]
     epochs: Count
     batch_size: Count
@@ -43,7 +49,7 @@ class NetworkSettings(Strict):
 class ActorCriticSettings(NetworkSettings):
     """What PPO, APPO and IMPALA have in common (conf/algo/ppo.yaml explains each)."""
 
-    warm_start: str | None
+    warm_start: Teachers | None
     cloning: CloningSettings
     batch_size: Count
     learning_rate: Positive
@@ -117,7 +123,7 @@ class BCSettings(NetworkSettings):
     """Behaviour cloning and nothing else (conf/algo/bc.yaml explains each)."""
 
     name: Literal["bc"]
-    teacher: str
+    teacher: Teachers
     cloning: CloningSettings
     iteration_steps: Count
 
@@ -310,10 +316,10 @@ class TrainSettings(Strict):
                 "others on workflows: give both dispatch=queued and a trace, such as "
                 "trace=azure_like_week, or neither"
             )
-        teacher = getattr(self.algo, "warm_start", getattr(self.algo, "teacher", None))
-        if isinstance(self.dispatch, Queued) and teacher not in (None, "funcsched"):
+        teachers = getattr(self.algo, "warm_start", getattr(self.algo, "teacher", None))
+        if isinstance(self.dispatch, Queued) and teachers not in (None, ("funcsched",)):
             raise ValueError(
-                f"the agent `queue` can be taught by funcsched alone, not by '{teacher}'"
+                f"the agent `queue` can be taught by funcsched alone, not by {', '.join(teachers)}"
             )
         return self
 

@@ -2,7 +2,7 @@
 
 import math
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -304,17 +304,18 @@ def _asynchronous(config: AsyncConfig, algo: IMPALASettings | APPOSettings) -> A
 
 
 def lesson_of(
-    teacher: str,
+    teachers: Sequence[str],
     cloning: CloningSettings,
     world: Mapping[str, Any],
     share_type_policy: bool,
     seed: int,
 ) -> Lesson:
-    """What a teacher decides in the episodes of a seed; see `demonstrate` and `Lesson`."""
+    """What teachers decide in the episodes of a seed; see `demonstrate` and `Lesson`."""
     demonstrations = demonstrate(
-        teacher,
+        teachers,
         cloning.decisions,
         world,
+        every=cloning.every,
         policy_of=partial(policy_of, share_type_policy=share_type_policy),
         seed=seed,
     )

@@ -33,9 +33,15 @@ from tests.env.worlds import TINY
 from tests.test_funcsched import composed, small
 
 
-def save_untrained(folder: Path) -> None:
-    """A policy with random weights that prefers no row by much, as a run would leave it."""
+def save_untrained(folder: Path, **agent: Any) -> None:
+    """A policy with random weights that prefers no row by much, as a run would leave it.
+
+    Args:
+        folder: to be written.
+        agent: settings of the agent other than those of conf/dispatch.
+    """
     world = short_world()
+    world["queue_agent"] = world["queue_agent"] | agent
     environment = make_environment(world)
     (pair,) = policy_spaces(environment, True).values()
     sizes = policy_sizes(*pair, (8, 8), "pooling", 2)
@@ -89,12 +95,14 @@ def test_it_can_order_workflows(untrained: Path) -> None:
     told = small("funcsched_workflows", f"policy={untrained}", "dispatch.orders=[fcfs]")
     rows = {each.case.order: each.row for each in QueuedEvaluation(told).play()}
     assert set(rows) == {"fcfs", "learned"}
-    assert rows["learned"]["completion"] > 0
+    # Every workflow has run, and none beats its critical path.
+    assert rows["learned"]["slowdown"] >= 1
 
 
-def test_it_keeps_what_it_was_trained_with(untrained: Path) -> None:
-    queueing = LearnedOrder(untrained).queueing(Lru())
-    assert (queueing.order.functions, queueing.placement) == (16, "worst_fit")
+def test_it_keeps_what_it_was_trained_with(tmp_path: Path) -> None:
+    save_untrained(tmp_path, functions=5, placement="first_fit")
+    queueing = LearnedOrder(tmp_path).queueing(Lru())
+    assert (queueing.order.functions, queueing.placement) == (5, "first_fit")
 
 
 @pytest.mark.parametrize(
@@ -120,9 +128,10 @@ def test_it_cannot_place_functions(untrained: Path) -> None:
 
 def test_funcsched_is_recorded_as_the_agent_sees_it() -> None:
     recorded = demonstrate(
-        "funcsched",
+        ["funcsched"],
         300,
         short_world(),
+        every=10,
         policy_of=partial(policy_of, share_type_policy=True),
         seed=0,
     )

@@ -30,6 +30,7 @@ from tests.agents.learned.toy_env import ToyEnv
 
 CLONING = {
     "decisions": 10,
+    "every": 1,
     "held_out": 0.1,
     "epochs": 1,
     "batch_size": 256,
