@@ -48,13 +48,13 @@ from env.sim.raw_env import RawEnv
 
 PlacementParts = (
     BestFit
+    | BestOf
     | Cheapest
     | DataLocal
     | EarliestFinish
     | FirstFit
     | GreedyObjective
     | Random
-    | BestOf
     | Rollout
     | RoundRobin
     | WorstFit

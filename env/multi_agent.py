@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-import gymnasium as gym
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from ray.tune.registry import register_env
 
@@ -27,6 +26,7 @@ class ServerlessEnv(MultiAgentEnv):
     Every step is one turn: the agents that got an observation act. When a turn completes a
     placement, the simulator plays on to the next function, and every agent earns the fall of the
     potential (see env/reward.py): the return of each over an episode is -(J - time_weight).
+    Spaces are those of the members, see `Agent`.
 
     Args:
         config: what a `World` is made of. RLlib's `EnvContext` adds the number of the worker.
@@ -54,14 +54,6 @@ class ServerlessEnv(MultiAgentEnv):
         self.observation_spaces = {name: agent.observation_space for name, agent in members.items()}
         self.action_spaces = {name: agent.action_space for name, agent in members.items()}
         self.raw_env: RawEnv | None = None
-
-    def get_observation_space(self, agent_id: str) -> gym.Space:
-        """Dict of `context`, `items`, `mask` and `critic`; see `Agent.observation_space`."""
-        return self.observation_spaces[agent_id]
-
-    def get_action_space(self, agent_id: str) -> gym.Space:
-        """See `Agent.action_space`."""
-        return self.action_spaces[agent_id]
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None

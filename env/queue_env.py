@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-import gymnasium as gym
 import numpy as np
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
@@ -23,7 +22,8 @@ class QueueEnv(MultiAgentEnv):
     """Requests of a trace wait in the central queue of a cluster; one agent, `queue`, chooses.
 
     It earns the fall of the sum of all completion times, in units of what it is under `funcsched`:
-    the return of an episode is -J, J the mean completion time over that of `funcsched`.
+    the return of an episode is -J, J the mean completion time over that of `funcsched`. Its action
+    is which of the first K functions goes next, or K to hold back; see env/queue_agent.py.
 
     Args:
         config: what a `QueueWorld` is made of. RLlib's `EnvContext` adds the number of the worker.
@@ -49,14 +49,6 @@ class QueueEnv(MultiAgentEnv):
         self._stream = (int(getattr(config, "worker_index", 0)), 0)
         self._number = 0
         self.episode: QueueEpisode | None = None
-
-    def get_observation_space(self, agent_id: str) -> gym.Space:
-        """Dict of `context`, `items`, `mask` and `critic`; see env/queue_agent.py."""
-        return self.observation_spaces[agent_id]
-
-    def get_action_space(self, agent_id: str) -> gym.Space:
-        """Discrete(K + 1): which of the first K functions goes next, or K to hold back."""
-        return self.action_spaces[agent_id]
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None

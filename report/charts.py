@@ -175,14 +175,13 @@ def profiles(shares: Mapping[str, np.ndarray], ratios: np.ndarray) -> Spec:
     return _lines(rows, x, "share of episodes", list(shares))
 
 
-def improvement(rows: pd.DataFrame, measure: str) -> Spec:
+def improvement(rows: pd.DataFrame) -> Spec:
     """How often every policy has a lower J than the measure, best policy on top.
 
     Args:
         rows: policy, label, kind, probability, ci_low, ci_high; without the measure.
-        measure: its name.
     """
-    title = f"share of episodes with a lower J than {measure}"
+    title = "share of episodes with a lower J"
     scale = alt.Scale(domain=[0, 1])
     axis = alt.Axis(format="%")
     x = alt.X("probability:Q", title=title, scale=scale, axis=axis)

@@ -281,7 +281,7 @@ def _charts(
         "profiles": charts.profiles(_profiles(evaluation), PROFILE_RATIOS),
     }
     if len(evaluation.policies) > 1:
-        drawn["improvement"] = charts.improvement(_compared(evaluation), evaluation.measure)
+        drawn["improvement"] = charts.improvement(_compared(evaluation))
     if flow_times:
         drawn["flow-time"] = charts.flow_time_cdf(flow_times, list(evaluation.kinds))
     if episodes:
