@@ -26,9 +26,6 @@ def make_environment(world: Mapping[str, Any]) -> ServerlessEnv | QueueEnv:
 
 
 def register_environments() -> None:
-    """Tells RLlib; every Ray has a registry of its own."""
+    """Tells RLlib, as importing the environments does: every Ray has a registry of its own."""
     register_env(ENV_NAME, ServerlessEnv)
     register_env(QUEUE_ENV_NAME, QueueEnv)
-
-
-register_environments()

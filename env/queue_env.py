@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
+from ray.tune.registry import register_env
 
 from env.batch import Ended
 from env.layouts import Agent, Observation
@@ -187,3 +188,6 @@ class QueueBatch:
         self._numbers[env] += 1
         self._actions[env] = []
         return episode
+
+
+register_env(QUEUE_ENV_NAME, QueueEnv)
