@@ -184,7 +184,7 @@ def _read(file: Path) -> Any:
         return OmegaConf.to_container(OmegaConf.load(file))
     except OSError as error:
         raise InputError(f"baselines: '{file}': {error.strerror or error}") from None
-    except (YAMLError, UnicodeDecodeError) as error:
+    except (YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{_shown(file)}: not YAML, {one_line(str(error))}") from None
 
 

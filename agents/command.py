@@ -19,7 +19,7 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
 from env.schema import nearest, one_line
@@ -159,7 +159,11 @@ def _compositions(arguments: Namespace, config_name: str) -> Iterator[DictConfig
                 (jobs,) = BasicSweeper.split_arguments(parsed, max_batch_size=None)
             for job in jobs:
                 _check_names(loader, config_name, job)
-                yield compose(config_name, overrides=job)
+                config = compose(config_name, overrides=job, return_hydra_config=True)
+                _check_folder("sweep" if arguments.multirun else "run", config)
+                with open_dict(config):
+                    del config["hydra"]
+                yield config
     except (HydraException, OmegaConfBaseException) as error:
         raise InputError(_one_line(error)) from None
 
@@ -186,6 +190,14 @@ def _check_names(loader: ConfigLoader, config_name: str, job: list[str]) -> None
             near = [name for name in known if name.startswith(parent)]
             siblings = [name for name in near if "." not in name.removeprefix(parent)]
             raise InputError(f"{key}: unknown key, {nearest(key, siblings)}")
+
+
+def _check_folder(kind: str, config: DictConfig) -> None:
+    """Refuses a folder of results that cannot be made or written to."""
+    folder = Path(config.hydra[kind].dir).absolute()
+    there = next(path for path in (folder, *folder.parents) if path.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        raise InputError(f"hydra.{kind}.dir: '{folder}': '{there}' is no folder to write to")
 
 
 def _check_option(override: Override, options: list[str]) -> None:

@@ -4,7 +4,7 @@ import copy
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 from agents.dispatch import Immediate, Queued
 from env.layouts import AgentsConfig
@@ -18,12 +18,23 @@ NotNegative = Annotated[float, Field(ge=0)]
 Count = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Network = Literal["pooling", "attention"]
+# Wider networks do not fit into memory, more rounds of messages never end.
+Hidden = Annotated[tuple[Annotated[int, Field(ge=1, le=4096)], ...], Field(min_length=1)]
+MOST_ROUNDS = 1000
+
+
+def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
+    if len(set(names)) < len(names):
+        raise ValueError(f"one of {list(names)} is given twice")
+    return names
+
+
 Teachers = Annotated[
     tuple[str, ...],
     Field(min_length=1),
     BeforeValidator(lambda given: (given,) if isinstance(given, str) else given),
+    AfterValidator(_distinct),
 ]
-Hidden = Annotated[tuple[Annotated[int, Field(ge=1, le=65_536)], ...], Field(min_length=1)]
 
 
 class CloningSettings(Strict):
@@ -43,7 +54,7 @@ class NetworkSettings(Strict):
 
     hidden: Hidden
     network: Network
-    message_rounds: Count
+    message_rounds: Annotated[int, Field(ge=1, le=MOST_ROUNDS)]
 
 
 class ActorCriticSettings(NetworkSettings):

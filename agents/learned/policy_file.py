@@ -18,7 +18,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from agents.learned.network import PolicySizes, SetPolicyNetwork
-from agents.settings import Network
+from agents.settings import MOST_ROUNDS, Hidden, Network
 from env.layouts import Agent
 from env.schema import Strict, validated
 from env.sim.errors import InputError
@@ -47,10 +47,10 @@ class NetworkShape(Strict):
     item: Count
     choices: Count
     bids: Annotated[int, Field(ge=0)]
-    hidden: Annotated[tuple[Count, ...], Field(min_length=1)]
+    hidden: Hidden
     network: Network = "pooling"
     function: Annotated[int, Field(ge=0, le=65_536)] = 0
-    message_rounds: Annotated[int, Field(ge=0)] = 0
+    message_rounds: Annotated[int, Field(ge=0, le=MOST_ROUNDS)] = 0
 
 
 class PolicyDescription(Strict):
@@ -294,8 +294,11 @@ def _read_network(path: Path, shape: NetworkShape) -> SetPolicyNetwork:
     except (OSError, SafetensorError, TypeError, AttributeError, ValueError) as error:
         reason = "no such file" if isinstance(error, FileNotFoundError) else f"damaged, {error}"
         raise InputError(f"{path}: {reason}") from None
-    network = SetPolicyNetwork(PolicySizes(**vars(shape)))
-    expected = {key: tuple(tensor.shape) for key, tensor in network.state_dict().items()}
+    sizes = PolicySizes(**vars(shape))
+    with torch.device("meta"):  # takes no memory, whatever policy.json says
+        expected = {
+            key: tuple(tensor.shape) for key, tensor in SetPolicyNetwork(sizes).state_dict().items()
+        }
     found = {key: array.shape for key, array in arrays.items()}
     if found != expected:
         key = next(k for k in sorted(expected | found) if found.get(k) != expected.get(k))
@@ -304,5 +307,6 @@ def _read_network(path: Path, shape: NetworkShape) -> SetPolicyNetwork:
         )
     if not all(np.isfinite(array).all() for array in arrays.values()):
         raise InputError(f"{path}: weights are not finite")
+    network = SetPolicyNetwork(sizes)
     network.load_state_dict({key: torch.from_numpy(array) for key, array in arrays.items()})
     return network.eval()

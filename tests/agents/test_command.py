@@ -35,6 +35,12 @@ BAD = {
     ),
     "DQN that bids": (["algo=dqn", "agents=server_types"], "layouts are placer and hierarchical"),
     "a warm start of DQN": (["algo=dqn", "algo.warm_start=random"], "algo.warm_start: unknown key"),
+    "a teacher twice": (["algo.warm_start=[random,random]"], "algo.warm_start: one of ['random', "),
+    "no teacher": (["algo.warm_start=[]"], "algo.warm_start"),
+    "a teacher that is a number": (["algo.warm_start=[1]"], "algo.warm_start.0"),
+    "teachers in a list too many": (["algo.warm_start=[random,[cheapest]]"], "algo.warm_start.1"),
+    "layers wider than memory": (["algo.hidden=[65536]"], "algo.hidden.0"),
+    "messages without end": (["algo.message_rounds=1000000000"], "algo.message_rounds"),
     "a search of what is not": (
         ["tune=asha", "+tune.space.clp={low: 0.1, high: 0.3}"],
         "tune.space.clp: not a setting of algo=ppo, did you mean 'clip'?",
@@ -71,6 +77,9 @@ BAD = {
     "a sweep without -m": (["seed=1,2"], "seed=1,2"),
     "one of a sweep": (["-m", "seed=0,1,-2"], "seed"),
     "one option of a sweep": (["-m", "cluster=tiny,tinny"], "did you mean 'tiny'?"),
+    "results in a file": (["hydra.run.dir=/dev/null/x"], "'/dev/null' is no folder to write to"),
+    "a sweep in a file": (["-m", "hydra.sweep.dir=/dev/null"], "hydra.sweep.dir"),
+    "a name for a folder of results": (["hydra.run.dir=[a]"], "hydra.run.dir"),
     "an interpolation": (["seed=${nothing}"], "nothing"),
 }
 
