@@ -46,15 +46,14 @@ class ReportSettings(Strict):
     episodes_mb: Annotated[float, Field(ge=0, le=1000)]
 
 
-class EvaluateSettings(Strict):
-    """Everything `evaluate.py` is told; conf/evaluate.yaml explains each."""
+class Command(Strict):
+    """What `evaluate.py` is told whatever the dispatch; conf/evaluate.yaml explains each."""
 
     policy: str | None
     baselines: tuple[str, ...]
     episodes: EpisodeCount
     seed: Annotated[tuple[Seed, ...], Field(min_length=1)]
     record: Annotated[int, Field(ge=0)]
-    resume: str | None
     workers: Annotated[int, Field(ge=1, le=10_000)]
     ray: RayAddress
     statistics: StatisticsSettings
@@ -62,8 +61,6 @@ class EvaluateSettings(Strict):
     optimum: OptimumSettings | None
     agents: dict[str, Any] | None = None
     objective: Objective
-    dispatch: Immediate
-    trace: None = None
     cluster: dict[str, Any]
     workflow: dict[str, Any]
     workload: dict[str, Any]
@@ -77,18 +74,40 @@ class EvaluateSettings(Strict):
             return seed
         raise ValueError(f"{seed!r} is found, a whole number or a list of them is allowed")
 
-    @field_validator("trace", mode="before")
-    @classmethod
-    def _queued_alone(cls, trace: Any) -> None:
-        if trace is not None:
-            raise ValueError("requests of single functions need dispatch=queued; else it is null")
-
     @field_validator("seed")
     @classmethod
     def _distinct(cls, seeds: tuple[int, ...]) -> tuple[int, ...]:
         if len(set(seeds)) < len(seeds):
             raise ValueError(f"a seed is given twice in {list(seeds)}")
         return seeds
+
+
+class EvaluateSettings(Command):
+    """Everything it is told where functions are placed at once."""
+
+    resume: str | None
+    dispatch: Immediate
+    trace: None = None
+
+    @field_validator("trace", mode="before")
+    @classmethod
+    def _queued_alone(cls, trace: Any) -> None:
+        if trace is not None:
+            raise ValueError("requests of single functions need dispatch=queued; else it is null")
+
+
+class QueuedSettings(Command):
+    """The same where they wait in a central queue; `QueuedEvaluation` checks the last two."""
+
+    resume: None
+    dispatch: dict[str, Any]
+    trace: dict[str, Any] | None = None
+
+    @field_validator("resume", mode="before")
+    @classmethod
+    def _anew(cls, resume: Any) -> None:
+        if resume is not None:
+            raise ValueError("evaluations with dispatch=queued start anew; here it is null")
 
 
 class Evaluation:
@@ -161,7 +180,9 @@ def is_queued(config: DictConfig) -> bool:
 def check(config: DictConfig) -> None:
     """Refuses what cannot be evaluated, before anything is written."""
     if is_queued(config):
-        QueuedEvaluation(plain(config))
+        told = plain(config)
+        validated(QueuedSettings, told, "evaluate")
+        QueuedEvaluation(told)
     else:
         Evaluation(config)
 

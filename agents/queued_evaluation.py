@@ -14,7 +14,6 @@ from omegaconf import OmegaConf
 from agents.baseline import make_queueing
 from agents.command import CONF
 from agents.dispatch import Queued
-from agents.evaluation import EpisodeCount
 from agents.interval import Interval, interval
 from env.keep_alive import KeepAlivePolicy
 from env.queueing import Requests, simulate
@@ -88,12 +87,6 @@ def make_keep_alive(name: str) -> KeepAlivePolicy:
     ).keep_alive
 
 
-class _Episodes(Strict):
-    """How many a seed has when workflows arrive."""
-
-    episodes: EpisodeCount
-
-
 class QueuedEvaluation:
     """All cases of a configuration, checked.
 
@@ -133,8 +126,7 @@ class QueuedEvaluation:
                 sampling = sample.of(self.trace, sample.ratios[0], 0).sampling
                 sampling.check_window(self.recording.source, self.recording.invocations.minutes)
         else:
-            counted = validated(_Episodes, {"episodes": config["episodes"]}, "evaluate")
-            self.episodes = counted.episodes
+            self.episodes = int(config["episodes"])
             self._make_generators(config)
 
     @property

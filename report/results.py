@@ -18,9 +18,11 @@ from typing import Any, Self
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pydantic import field_validator
 
 from agents.command import PROJECT
 from agents.evaluation import Played, Row, all_metrics, recording_name
+from agents.scheduler import Kind
 from env.files import written_whole
 from env.schema import Recorded, validated
 from env.sim.episode_file import write_episode
@@ -94,10 +96,11 @@ def check_resume(folder: Path, run: Mapping[str, Any]) -> None:
     """Refuses to go on with an evaluation that was not told the same.
 
     Raises:
-        InputError: there is no evaluation in the folder, or it has another configuration, commit or
-            workload; the key is named.
+        InputError: there is no evaluation in the folder, its rows are damaged, or it has another
+            configuration, commit or workload; the key is named.
     """
     before = read_run(folder, "resume")
+    read_rows(folder)
     differing = first_difference(_what_counts(before), _what_counts(run))
     if differing is not None:
         key, old, new = differing
@@ -181,10 +184,7 @@ class ResultsWriter:
         self._folder = folder
         self._policies = policies
         self._rows_file = folder / UNFINISHED
-        self.done = {
-            (row.policy, row.seed, row.episode): row
-            for row in (*_finished_rows(folder), *_unfinished_rows(self._rows_file))
-        }
+        self.done = {(row.policy, row.seed, row.episode): row for row in read_rows(folder)}
         (folder / EPISODES).mkdir(exist_ok=True)
         with written_whole(folder / RUN) as temporary:
             temporary.write_text(json.dumps(run, indent=2) + "\n")
@@ -230,6 +230,33 @@ class ResultsWriter:
         return read_results(self._folder)
 
 
+class _StoredRow(Recorded, allow_inf_nan=True):
+    """`Row` as `unfinished.jsonl` holds it."""
+
+    policy: str
+    kind: Kind
+    seed: int
+    episode: int
+    metrics: dict[str, float]
+
+    @field_validator("metrics")
+    @classmethod
+    def _all(cls, metrics: dict[str, float]) -> dict[str, float]:
+        for name in all_metrics():
+            if name not in metrics:
+                raise ValueError(f"'{name}' is missing, required")
+        return metrics
+
+
+def read_rows(folder: Path) -> list[Row]:
+    """What has been played of an evaluation, finished or not.
+
+    Raises:
+        InputError: a file that holds it is damaged.
+    """
+    return [*_finished_rows(folder), *_unfinished_rows(folder / UNFINISHED)]
+
+
 def _line(row: Row) -> bytes:
     return (json.dumps(asdict(row)) + "\n").encode()
 
@@ -239,13 +266,25 @@ def _unfinished_rows(file: Path) -> list[Row]:
         return []
     # What follows the last line break was cut by a kill.
     whole = file.read_bytes().split(b"\n")[:-1]
-    return [Row(**json.loads(line)) for line in whole]
+    return [_row(line, f"{file}: line {number}") for number, line in enumerate(whole, 1)]
+
+
+def _row(line: bytes, where: str) -> Row:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{where}: not JSON, {error}") from None
+    return Row(**validated(_StoredRow, found, where).model_dump())
 
 
 def _finished_rows(folder: Path) -> list[Row]:
     if not (folder / RESULTS).exists():
         return []
-    rows = read_results(folder).to_dict("records")
+    table = read_results(folder)
+    for column in WHERE_ROWS_ARE:
+        if column not in table:
+            raise InputError(f"{folder / RESULTS}: column '{column}' is missing, required")
+    rows = table.to_dict("records")
     names = list(all_metrics())
     return [
         Row(

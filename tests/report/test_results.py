@@ -71,6 +71,30 @@ def test_resuming_with_something_else_is_refused(tmp_path: Path) -> None:
         check_resume(tmp_path / "nowhere", run_of())
 
 
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("{", "not JSON"),
+        ("[]", "a mapping is needed"),
+        ('{"policy": 1}', "policy"),
+        ('{"policy": "a", "kind": "baseline", "seed": 0, "episode": 0, "metrics": {}}', "'J'"),
+    ],
+)
+def test_damaged_rows_are_refused(line: str, says: str, tmp_path: Path) -> None:
+    with ResultsWriter(tmp_path, run_of(), ["a"]) as writer:
+        writer.add([(row_of("a", 0, 2.0), None)])
+    with (tmp_path / "unfinished.jsonl").open("a") as file:
+        file.write(f"{line}\n")
+    with pytest.raises(InputError, match=rf"unfinished\.jsonl: line 2: .*{says}"):
+        check_resume(tmp_path, run_of())
+
+
+def test_a_table_without_its_columns_is_not_resumed(tmp_path: Path) -> None:
+    finished(tmp_path, {"a": [1]}).drop(columns="seed").to_parquet(tmp_path / "results.parquet")
+    with pytest.raises(InputError, match=r"results\.parquet: column 'seed' is missing"):
+        check_resume(tmp_path, run_of())
+
+
 @pytest.mark.parametrize("text", ["{", "[]", '{"format": 2}'])
 def test_a_damaged_run_file_is_refused(text: str, tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text(text)
