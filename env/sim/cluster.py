@@ -29,6 +29,9 @@ from env.sim.tournament import earliest_node
 if TYPE_CHECKING:
     from env.sim.records import State
 
+MOST_NODES = 1_000_000
+"""NUMA nodes of a cluster; more do not fit into memory with all that is known of them."""
+
 
 @dataclass(frozen=True)
 class ServerType:
@@ -91,6 +94,9 @@ class ClusterConfig:
                 raise InputError(f"cluster: {field} is {value}, a positive number is needed")
         if not self.present_types:
             raise InputError("cluster: no servers, at least 1 is needed")
+        nodes = sum(kind.count * kind.numa_nodes for kind in self.server_types)
+        if nodes > MOST_NODES:
+            raise InputError(f"cluster: {nodes} NUMA nodes, at most {MOST_NODES} are possible")
         names = [server_type.name for server_type in self.server_types]
         for name in names:
             if names.count(name) > 1:

@@ -32,7 +32,10 @@ def find_workflow_files(paths: Iterable[str]) -> tuple[Path, ...]:
             raise InputError(f"{text}: not a workflow file, allowed suffixes: {_allowed()}")
         globbed = glob.glob(str(path), recursive=True)  # noqa: PTH207, absolute patterns too
         matches = [path] if path.exists() else map(Path, globbed)
-        files = sorted(file for match in matches for file in _expanded(match))
+        try:
+            files = sorted(file for match in matches for file in _expanded(match))
+        except OSError as error:
+            raise InputError(f"{text}: cannot be searched: {error.strerror or error}") from None
         if not files:
             what = "no workflow file in it" if path.exists() else "no such file or folder"
             raise InputError(f"{text}: {what}; suffixes of workflow files: {_allowed()}")

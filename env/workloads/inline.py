@@ -64,7 +64,7 @@ class InlineEntry(Strict):
 
     functions: Annotated[dict[str, InlineFunction], BeforeValidator(_by_name)]
     edges: tuple[InlineEdge, ...] = ()
-    weight: float = Field(default=1.0, gt=0)
+    weight: float = Field(default=1.0, gt=0, le=1e9)
 
 
 def inline_graph(entry: InlineEntry, name: str, where: str) -> TaskGraph:

@@ -64,7 +64,7 @@ class RecipeEntry(Strict):
     seed: int = Field(ge=0)
     training_templates: int = Field(default=10, ge=1, le=10_000)
     evaluation_templates: int = Field(default=5, ge=1, le=10_000)
-    weight: float = Field(default=1.0, gt=0)
+    weight: float = Field(default=1.0, gt=0, le=1e9)
 
     @model_validator(mode="after")
     def _large_enough(self) -> Self:

@@ -46,7 +46,7 @@ class FilesEntry(Strict):
 
     path: Paths
     evaluation_path: Paths | None = None
-    weight: float = Field(default=1.0, gt=0)
+    weight: float = Field(default=1.0, gt=0, le=1e9)
 
 
 ENTRY_KEYS = {"recipe": "recipe", "path": "files", "functions": "inline"}

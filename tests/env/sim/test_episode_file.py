@@ -252,6 +252,16 @@ def test_a_type_may_state_its_own_core_speed() -> None:
     assert speeds == [None, 1_500_000]
 
 
+SPRAWLING = {
+    "server_count": 100_000,
+    "hourly_rate": 0.17,
+    "cold_start_latency": 25.0,
+    "numa_nodes_per_server": 1_000,
+    "cores_per_numa_node": 4,
+    "memory_mb_per_numa_node": 4096,
+}
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -272,6 +282,10 @@ def test_a_type_may_state_its_own_core_speed() -> None:
             ["server_types.small.hourly_rate", "nan"],
         ),
         (_set("server_types", to={}), ["server_types"]),
+        (
+            _set("server_types", "small", to=SPRAWLING),
+            ["100000002 NUMA nodes, at most 1000000"],
+        ),
         (_drop("single_core_speed_ops_per_s"), ["single_core_speed_ops_per_s", "missing"]),
     ],
 )
