@@ -16,9 +16,11 @@ test: .venv/installed-dev
 	NUMBA_BOUNDSCHECK=1 .venv/bin/python -m pytest tests/env/sim tests/env/test_queueing.py
 	.venv/bin/python -m pytest
 
+# The smallest evaluation compiles the simulator, once, and shows that all packages work.
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(call REQUIRED,p['dependencies']) | .venv/bin/python -m pip install -q -c constraints.txt -r /dev/stdin
+	.venv/bin/python evaluate.py cluster=tiny workflow=tiny workload=tiny episodes=1 hydra.run.dir=.venv/first_evaluation > /dev/null
 	touch $@
 
 .venv/installed-dev: .venv/installed
