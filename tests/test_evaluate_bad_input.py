@@ -39,7 +39,7 @@ BAD: dict[str, tuple[list[str], str]] = {
         "trace: source.path: missing, the folder of its three files must be given",
     ),
     "no policy's path of a queue": (["dispatch=queued", "policy=1"], "evaluate: policy"),
-    "a key that a queue lacks": (["dispatch=queued", "~policy"], "evaluate: policy: missing"),
+    "a key that a queue lacks": (["dispatch=queued", "~workers"], "evaluate: workers: missing"),
     "a queue that is resumed": (["dispatch=queued", "resume=nowhere"], "evaluate: resume: "),
     "a word for episodes of a queue": (["dispatch=queued", "episodes=abc"], "evaluate: episodes"),
     "a seed twice": (["seed=[1,1]"], "given twice"),
