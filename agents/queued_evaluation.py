@@ -16,7 +16,7 @@ from agents.command import CONF
 from agents.dispatch import Queued
 from agents.interval import Interval, interval
 from env.keep_alive import KeepAlivePolicy
-from env.queueing import Requests, simulate
+from env.queueing import Requests, check_profiles, simulate
 from env.reward import check_world
 from env.schema import Strict, nearest, validated
 from env.sim.cluster_file import cluster_from_config
@@ -122,9 +122,7 @@ class QueuedEvaluation:
         if config.get("trace") is not None:
             self.trace = validated(TraceConfig, config["trace"], "trace")
             self.recording = self.trace.source.read(self.trace.annotation.min_duration)
-            for sample in settings.samples.values():
-                sampling = sample.of(self.trace, sample.ratios[0], 0).sampling
-                sampling.check_window(self.recording.source, self.recording.invocations.minutes)
+            self._check_samples(self.trace)
         else:
             self.episodes = int(config["episodes"])
             self._make_generators(config)
@@ -202,6 +200,17 @@ class QueuedEvaluation:
         median = float(np.median(times["completion"]))
         means = {key: float(values.mean()) for key, values in times.items()}
         return {**means, "completion_median": median, "late": late}
+
+    def _check_samples(self, trace: TraceConfig) -> None:
+        """What a sample draws of its functions is the same at every ratio."""
+        for name, sample in self.settings.samples.items():
+            for seed in self.settings.seeds:
+                found = sample_recording(self.recording, sample.of(trace, sample.ratios[0], seed))
+                try:
+                    check_profiles(found.window.profiles, self.cluster)
+                except InputError as error:
+                    where = f"dispatch.samples.{name}, seed {seed}"
+                    raise InputError(f"{where}: {error}") from None
 
     def _make_generators(self, config: Mapping[str, Any]) -> None:
         workflow = validated(WorkflowConfig, config["workflow"], "workflow")

@@ -19,7 +19,7 @@ from env.sim.idle_forecast import answer_forecast
 from env.sim.keep_alive import keep_warm, learn_idle_times, set_windows
 from env.sim.queued_env import play_on
 from env.sim.records import ARRIVING, CHOOSE, NONE, RUN
-from env.sim.state import allocate, new_state
+from env.sim.state import allocate
 from env.sim.workflow import WorkflowTemplate
 from env.sim.workload import schedule_arrival
 from env.workloads.trace import FunctionProfiles, Trace
@@ -162,6 +162,22 @@ def stream(
         yield runs
 
 
+def check_profiles(profiles: FunctionProfiles, cluster: ClusterConfig) -> None:
+    """Refuses functions that no NUMA node can hold, whether or not they are requested.
+
+    Cores are no limit: a function with more threads than a node has cores runs at what they give.
+
+    Raises:
+        InputError: a function needs more memory than any NUMA node has.
+    """
+    j = int(np.argmax(profiles.memory))
+    if profiles.memory[j] > cluster.largest_node_memory:
+        raise InputError(
+            f"function '{profiles.names[j]}' needs {profiles.memory[j]} MB, "
+            f"the largest NUMA node has {cluster.largest_node_memory}"
+        )
+
+
 class Simulation:
     """A trace being played; `stream` in steps, for those who look inside.
 
@@ -176,6 +192,7 @@ class Simulation:
     ) -> None:
         self._profiles = profiles
         self._speed = cluster.single_core_speed
+        check_profiles(profiles, cluster)
         work = self._operations(profiles.execution, np.arange(len(profiles.names)))
         templates = [
             WorkflowTemplate(
@@ -183,7 +200,6 @@ class Simulation:
             )
             for j, name in enumerate(profiles.names)
         ]
-        new_state([0.0] * len(templates), templates, cluster, workflow_slots=1)  # checks them
         state = allocate(cluster, CHUNK, 1, CHUNK, templates)
         state = state._replace(arrivals=np.zeros(0, ARRIVING))
         own = {template: np.array([j]) for j, template in enumerate(templates)}

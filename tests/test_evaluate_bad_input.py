@@ -64,6 +64,18 @@ BAD: dict[str, tuple[list[str], str]] = {
     "an objective of nothing": (["objective.time_weight=0", "objective.cost_weight=0"], "both 0"),
     # The chain's second function needs 1,024 MB.
     "memory": (sorted(SMALL), "needs 1024 MB, the largest NUMA node has 1000"),
+    "memory, of a workflow in the queue": (
+        ["dispatch=queued", *sorted(SMALL)],
+        "needs 1024 MB, the largest NUMA node has 1000",
+    ),
+    "memory, of a function of a trace": (
+        [
+            *sorted(SMALL),
+            *("dispatch=queued", "trace=azure_like_week", "trace.source.functions=40"),
+            *("trace.annotation.min_memory=1001", "trace.annotation.max_memory=1001"),
+        ],
+        "needs 1001 MB, the largest NUMA node has 1000",
+    ),
     "a free server": (
         ["cluster.server_types.large.hourly_rate=0"],
         "server_types.large.hourly_rate: found 0",

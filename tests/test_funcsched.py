@@ -12,6 +12,7 @@ from omegaconf import DictConfig
 from agents.command import CONF, plain
 from agents.queued_evaluation import Case, QueuedEvaluation, summarise_cases
 from env.sim.errors import InputError
+from env.workloads.trace_samples import sample_recording
 from evaluate import check
 from report.queued import evaluate_queued
 
@@ -135,6 +136,26 @@ def test_what_cannot_be_evaluated_gets_one_line(override: str, says: str) -> Non
     with pytest.raises(InputError) as error:
         check(composed("funcsched_load", override))
     assert says in str(error.value)
+
+
+def test_a_function_too_large_for_every_node_is_refused_before_anything_is_played() -> None:
+    """Whichever seed draws it; with one MB more on every node the same samples are played."""
+    roomy = QueuedEvaluation(small("funcsched_distribution"))
+    assert roomy.trace is not None
+    (sample,) = roomy.settings.samples.values()
+    most = {}
+    for seed in (1, 2):
+        found = sample_recording(roomy.recording, sample.of(roomy.trace, 1.0, seed))
+        most[seed] = int(found.window.profiles.memory.max())
+    fits, large = sorted(most, key=lambda seed: most[seed])
+    node = "cluster.server_types.worker.memory_mb_per_numa_node"
+    seeds = f"dispatch.seeds=[{fits},{large}]"
+    QueuedEvaluation(small("funcsched_distribution", seeds, f"{node}={most[large]}"))
+    with pytest.raises(InputError) as error:
+        QueuedEvaluation(small("funcsched_distribution", seeds, f"{node}={most[large] - 1}"))
+    said = str(error.value)
+    assert said.startswith(f"dispatch.samples.representative, seed {large}: function '")
+    assert said.endswith(f"needs {most[large]} MB, the largest NUMA node has {most[large] - 1}")
 
 
 def test_a_trace_needs_the_queue() -> None:
