@@ -195,7 +195,7 @@ def check(config: DictConfig) -> None:
     if isinstance(settings.dispatch, Queued):
         return
     for key in ("teacher", "warm_start"):
-        for teacher in getattr(settings.algo, key, None) or ():
+        if (teacher := getattr(settings.algo, key, None)) is not None:
             from agents.learned.cloning import check_teacher
 
             check_teacher(f"algo.{key}", teacher, world)

@@ -4,7 +4,7 @@ import copy
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from agents.dispatch import Immediate, Queued
 from env.layouts import AgentsConfig
@@ -21,20 +21,6 @@ Network = Literal["pooling", "attention"]
 # Wider networks do not fit into memory, more rounds of messages never end.
 Hidden = Annotated[tuple[Annotated[int, Field(ge=1, le=4096)], ...], Field(min_length=1)]
 MOST_ROUNDS = 1000
-
-
-def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
-    if len(set(names)) < len(names):
-        raise ValueError(f"one of {list(names)} is given twice")
-    return names
-
-
-Teachers = Annotated[
-    tuple[str, ...],
-    Field(min_length=1),
-    BeforeValidator(lambda given: (given,) if isinstance(given, str) else given),
-    AfterValidator(_distinct),
-]
 
 
 class CloningSettings(Strict):
@@ -60,7 +46,7 @@ class NetworkSettings(Strict):
 class ActorCriticSettings(NetworkSettings):
     """What PPO, APPO and IMPALA have in common (conf/algo/ppo.yaml explains each)."""
 
-    warm_start: Teachers | None
+    warm_start: str | None
     cloning: CloningSettings
     batch_size: Count
     learning_rate: Positive
@@ -134,7 +120,7 @@ class BCSettings(NetworkSettings):
     """Behaviour cloning and nothing else (conf/algo/bc.yaml explains each)."""
 
     name: Literal["bc"]
-    teacher: Teachers
+    teacher: str
     cloning: CloningSettings
     iteration_steps: Count
 
@@ -327,10 +313,10 @@ class TrainSettings(Strict):
                 "others on workflows: give both dispatch=queued and a trace, such as "
                 "trace=azure_like_week, or neither"
             )
-        teachers = getattr(self.algo, "warm_start", getattr(self.algo, "teacher", None))
-        if isinstance(self.dispatch, Queued) and teachers not in (None, ("funcsched",)):
+        teacher = getattr(self.algo, "warm_start", getattr(self.algo, "teacher", None))
+        if isinstance(self.dispatch, Queued) and teacher not in (None, "funcsched"):
             raise ValueError(
-                f"the agent `queue` can be taught by funcsched alone, not by {', '.join(teachers)}"
+                f"the agent `queue` can be taught by funcsched alone, not by '{teacher}'"
             )
         return self
 

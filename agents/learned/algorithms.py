@@ -2,7 +2,7 @@
 
 import math
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -304,15 +304,15 @@ def _asynchronous(config: AsyncConfig, algo: IMPALASettings | APPOSettings) -> A
 
 
 def lesson_of(
-    teachers: Sequence[str],
+    teacher: str,
     cloning: CloningSettings,
     world: Mapping[str, Any],
     share_type_policy: bool,
     seed: int,
 ) -> Lesson:
-    """What teachers decide in the episodes of a seed; see `demonstrate` and `Lesson`."""
+    """What a teacher decides in the episodes of a seed; see `demonstrate` and `Lesson`."""
     demonstrations = demonstrate(
-        teachers,
+        teacher,
         cloning.decisions,
         world,
         every=cloning.every,

@@ -1,12 +1,12 @@
-"""Behaviour cloning: policies learn to decide as hand-written schedulers do.
+"""Behaviour cloning: policies learn to decide as a hand-written scheduler does.
 
 `algo=bc` does nothing else; `algo.warm_start` begins the other algorithms with it. RLlib's own `BC`
-reads recorded episodes from files through Ray Data. Here teachers are asked in this process, and
-what they do fits into memory: their decisions go to an RLlib learner as they are. The learner, the
+reads recorded episodes from files through Ray Data. Here a teacher is asked in this process, and
+what it does fits into memory: its decisions go to an RLlib learner as they are. The learner, the
 checkpoints and the runners are RLlib's; only its pipeline for files is left out.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -27,15 +27,13 @@ from torch.nn.functional import cross_entropy
 from agents.baseline import make_baselines
 from agents.learned.fault_tolerance import FaultTolerant
 from agents.learned.set_policy import SetPolicy
-from agents.scheduler import Decision, Scheduler, play
+from agents.scheduler import Decision
 from agents.settings import CloningSettings
 from env.environments import make_environment
 from env.layouts import NO_PLACE
 from env.queue_agent import funcsched_choice
 from env.queue_env import QueueEnv
-from env.reward import Objective, arrived_objective
 from env.sim.errors import InputError
-from env.sim.raw_env import RawEnv
 
 Columnar = dict[str, Any]
 """Of one policy: `obs`, a dict of columns as the observation space names them, and `actions`,
@@ -52,13 +50,13 @@ def check_teacher(key: str, name: str, world: Mapping[str, Any]) -> None:
         InputError: there is no such baseline, or it gives memory of no tier.
     """
     try:
-        demonstrate([name], 1, world, every=1, policy_of=str, seed=0)
+        demonstrate(name, 1, world, every=1, policy_of=str, seed=0)
     except InputError as error:
         raise InputError(f"{key}: {str(error).removeprefix('baselines: ')}") from None
 
 
 def demonstrate(
-    teachers: Sequence[str],
+    teacher: str,
     decisions: int,
     world: Mapping[str, Any],
     *,
@@ -66,29 +64,26 @@ def demonstrate(
     policy_of: Callable[[str], str],
     seed: int,
 ) -> dict[str, Columnar]:
-    """Records what baselines decide in training episodes, as agents would.
-
-    Every episode is played by the teacher whose J there is the lowest: which rule is best depends
-    on the cluster and on the load, and those can be observed.
+    """Records what a baseline decides in training episodes, as its agents would.
 
     Args:
-        teachers: names of conf/baseline, or paths of such files.
+        teacher: a name of conf/baseline, or the path of such a file.
         decisions: how many are kept; the last episode is cut.
         world: what the environment is built from.
         every: one decision in so many is kept. Neighbours are alike.
         policy_of: the policy of an agent.
-        seed: of the episodes and of what the teachers draw.
+        seed: of the episodes and of what the teacher draws.
 
     Returns:
         By policy.
 
     Raises:
-        InputError: a teacher gives a function memory that is none of the agents' tiers.
+        InputError: the teacher gives a function memory that is none of the agents' tiers.
     """
     environment = make_environment(world)
     if isinstance(environment, QueueEnv):
         return _demonstrate_order(environment, decisions, every, seed)
-    schedulers = make_baselines(teachers)
+    (scheduler,) = make_baselines([teacher])
     seen: dict[str, list[tuple[dict[str, np.ndarray], Any]]] = {
         policy_of(agent): [] for agent in environment.possible_agents
     }
@@ -99,14 +94,13 @@ def demonstrate(
         assert env is not None
         if env.decisions == 0:
             draws = np.random.SeedSequence(seed, spawn_key=(episode,))
-            scheduler = _best(schedulers, env, environment.objective, draws)
             scheduler.reset(env, environment.objective, draws)
             episode += 1
         placement = scheduler.place(Decision(env, environment.objective))
         try:
             turns = environment.layout.actions_of(placement)
         except InputError as error:
-            raise InputError(f"'{scheduler.name}' cannot be cloned: {error}") from None
+            raise InputError(f"'{teacher}' cannot be cloned: {error}") from None
         for actions in turns:
             if number % every == 0:
                 for agent, action in actions.items():
@@ -116,23 +110,6 @@ def demonstrate(
             observations, _ = environment.reset()
     environment.close()
     return {policy: _columns(steps) for policy, steps in seen.items() if steps}
-
-
-def _best(
-    schedulers: Sequence[Scheduler],
-    env: RawEnv,
-    objective: Objective,
-    draws: np.random.SeedSequence,
-) -> Scheduler:
-    """The one that comes to the lowest J in a fork of the episode; ties go to the first."""
-    if len(schedulers) == 1:
-        return schedulers[0]
-    outcomes = []
-    for scheduler in schedulers:
-        fork = env.fork()
-        play(fork, scheduler, objective, draws)
-        outcomes.append(arrived_objective(fork.state, *objective.weights))
-    return schedulers[int(np.argmin(outcomes))]
 
 
 def _demonstrate_order(

@@ -35,10 +35,7 @@ BAD = {
     ),
     "DQN that bids": (["algo=dqn", "agents=server_types"], "layouts are placer and hierarchical"),
     "a warm start of DQN": (["algo=dqn", "algo.warm_start=random"], "algo.warm_start: unknown key"),
-    "a teacher twice": (["algo.warm_start=[random,random]"], "algo.warm_start: one of ['random', "),
-    "no teacher": (["algo.warm_start=[]"], "algo.warm_start"),
-    "a teacher that is a number": (["algo.warm_start=[1]"], "algo.warm_start.0"),
-    "teachers in a list too many": (["algo.warm_start=[random,[cheapest]]"], "algo.warm_start.1"),
+    "a list of teachers": (["algo.warm_start=[random]"], "algo.warm_start"),
     "layers wider than memory": (["algo.hidden=[65536]"], "algo.hidden.0"),
     "messages without end": (["algo.message_rounds=1000000000"], "algo.message_rounds"),
     "a search of what is not": (

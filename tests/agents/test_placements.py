@@ -1,15 +1,12 @@
-"""Placement and memory rules on states small enough to work out by hand."""
+"""Placement rules on states small enough to work out by hand."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from agents.baseline import ComposedScheduler, known_baselines, make_baselines
-from agents.memory.required import Required
-from agents.memory.stingy import Stingy
-from agents.memory.tiered import Tiered
 from agents.placement.best_fit import BestFit
 from agents.placement.best_of import BestOf
 from agents.placement.cheapest import Cheapest
@@ -24,62 +21,24 @@ from agents.placement.rule import PlacementRule
 from agents.placement.worst_fit import WorstFit
 from agents.scheduler import Decision, play
 from env.observation import ScoreWeights
-from env.reward import Objective
 from env.sim.cluster import ClusterConfig, ServerType
 from env.sim.episode_file import episode_of
 from env.sim.raw_env import RawEnv
 from env.sim.validate import violations
-from env.sim.workflow import WorkflowTemplate
-
-BALANCED = Objective(time_weight=1.0, cost_weight=1.0)
-SLOW, FAST, FAST_TOO = 0, 1, 2
-"""NUMA nodes of `TWO_TYPES`, by index."""
-SLOW_TYPE = ServerType("slow", 1, 0.36, 10.0, numa_nodes=1, cpu=2, memory=1000)
-FAST_TYPE = ServerType("fast", 1, 3.6, 60.0, 2, cpu=4, memory=4000, single_core_speed=2000)
-TWO_TYPES = ClusterConfig(1000, 1e6, 1e5, 1e4, (SLOW_TYPE, FAST_TYPE))
-
-
-class Fn:
-    """A function: operations, MB, threads."""
-
-    def __init__(self, computation: int = 1000, memory: int = 100, parallelism: int = 1) -> None:
-        self.row = (computation, memory, parallelism)
-
-
-def workflow(
-    *functions: Fn, edges: Mapping[tuple[int, int], int] | None = None
-) -> WorkflowTemplate:
-    """A workflow; edges give bytes by (source, target)."""
-    computation, memory, parallelism = np.array([fn.row for fn in functions]).T
-    edges = edges or {}
-    return WorkflowTemplate(
-        name="test",
-        computation=computation,
-        memory_req=memory,
-        parallelism=parallelism,
-        edges=np.array(list(edges), np.int64).reshape(-1, 2),
-        data_bytes=np.array(list(edges.values()), np.int64),
-    )
-
-
-def moment(
-    *placed: tuple[int, Fn], ask: Fn, cluster: ClusterConfig = TWO_TYPES, later: float = 0.0
-) -> Decision:
-    """The decision about `ask`, `later` seconds after every other function was put on its node."""
-    templates = [workflow(fn) for _, fn in placed] + [workflow(ask)]
-    env = RawEnv([0.0] * len(placed) + [later], templates, cluster)
-    for node, fn in placed:
-        env.step(*env.place_of(node), fn.row[1])
-    return Decision(env, BALANCED)
-
-
-def chosen(
-    rule: PlacementRule, decision: Decision, memory: int | None = None, seed: int = 0
-) -> int:
-    """The node that a rule takes; memory: what the function needs unless told otherwise."""
-    memory = decision.function.memory_req if memory is None else memory
-    candidates = decision.candidates(memory)
-    return rule.choose(decision, candidates, memory, np.random.default_rng(seed))
+from tests.agents.moments import (
+    BALANCED,
+    FAST,
+    FAST_TOO,
+    FAST_TYPE,
+    LONG,
+    SLOW,
+    SLOW_TYPE,
+    TWO_TYPES,
+    Fn,
+    chosen,
+    moment,
+    workflow,
+)
 
 
 def rules() -> dict[str, PlacementRule]:
@@ -162,7 +121,6 @@ def test_round_robin_takes_turns(
         assert placed_nodes(env) == turns
 
 
-LONG = 10**6
 FIRST_FIT_CASES: dict[str, tuple[list[tuple[int, Fn]], Fn, int]] = {
     "all empty": ([], Fn(), SLOW),
     # 1,000 - 950 = 50 MB are free on the slow node.
@@ -411,102 +369,6 @@ def test_rent_is_that_of_the_lease_or_of_each_core(weight: str, node: int) -> No
     decision = moment(ask=Fn(), cluster=replace(TWO_TYPES, server_types=types))
     only = ScoreWeights.model_validate({"finish": 0, "delay": 0, "rent": 0, weight: 1})
     assert chosen(GreedyObjective(name="greedy_objective", weights=only), decision) == node
-
-
-WEIGHTS = ScoreWeights(finish=1, delay=1, rent=1)
-BIG = Fn(memory=2000)
-"""Fits on the fast nodes alone."""
-
-
-def rolled_out(decision: Decision, clairvoyant: bool) -> int:
-    return chosen(Rollout(name="rollout", clairvoyant=clairvoyant, weights=WEIGHTS), decision)
-
-
-def test_rollout_sees_what_greedy_misses() -> None:
-    # The second function has to go to the fast server, 3.6 USD. For the first one alone the slow
-    # server is 3.24 USD cheaper; both on the fast one are 0.36 USD cheaper, and sooner done.
-    env = RawEnv([0.0], [workflow(Fn(), BIG, edges={(0, 1): 0})], TWO_TYPES)
-    decision = Decision(env, BALANCED)
-    assert chosen(GreedyObjective(name="greedy_objective", weights=WEIGHTS), decision) == SLOW
-    assert rolled_out(decision, clairvoyant=False) == FAST
-
-
-def test_only_the_clairvoyant_knows_what_arrives_later() -> None:
-    # The same need of the fast server, in a workflow that arrives a second later.
-    env = RawEnv([0.0, 1.0], [workflow(Fn()), workflow(BIG)], TWO_TYPES)
-    decision = Decision(env, BALANCED)
-    assert rolled_out(decision, clairvoyant=False) == SLOW
-    assert rolled_out(decision, clairvoyant=True) == FAST
-
-
-HASTY = ScoreWeights(finish=1, delay=0, rent=0)
-LONG_FUNCTION = Fn(LONG)
-"""Done after 10 + 1,000 s on the slow server and 60 + 500 s on the fast one: `HASTY` takes that."""
-
-
-@pytest.mark.parametrize(
-    ("arrival_times", "workflows", "clairvoyant", "node"),
-    [
-        # As above: a function alone is cheaper on the slow server, with a big one on the fast.
-        ([0.0], [workflow(LONG_FUNCTION)], True, SLOW),
-        ([0.0], [workflow(LONG_FUNCTION, BIG, edges={(0, 1): 0})], False, FAST),
-        ([0.0, 1.0], [workflow(LONG_FUNCTION), workflow(BIG)], False, SLOW),
-        ([0.0, 1.0], [workflow(LONG_FUNCTION), workflow(BIG)], True, FAST),
-    ],
-)
-def test_best_of_does_as_the_rule_that_comes_out_best(
-    arrival_times: list[float], workflows: list[WorkflowTemplate], clairvoyant: bool, node: int
-) -> None:
-    decision = Decision(RawEnv(arrival_times, workflows, TWO_TYPES), BALANCED)
-    rule = BestOf(name="best_of", clairvoyant=clairvoyant, rules=(HASTY, WEIGHTS))
-    assert chosen(GreedyObjective(name="greedy_objective", weights=HASTY), decision) == FAST
-    assert chosen(rule, decision) == node
-
-
-def test_rollout_without_a_difference_does_as_greedy() -> None:
-    # Both servers are rented, and the workflow ends with its long function wherever the last one
-    # runs: after 60 + 0.5 s on the fast nodes, which come first here, after 10 + 1 s on the slow.
-    cluster = ClusterConfig(1000, 1e6, 1e5, 1e4, (FAST_TYPE, SLOW_TYPE))
-    env = RawEnv([0.0], [workflow(Fn(), Fn(), Fn(10**6), Fn())], cluster)
-    for node in (0, 2, 0):
-        env.step(*env.place_of(node), 100)
-    decision = Decision(env, BALANCED)
-    assert chosen(GreedyObjective(name="greedy_objective", weights=WEIGHTS), decision) == 2
-    assert rolled_out(decision, clairvoyant=True) == 2
-
-
-def test_required_gives_all() -> None:
-    assert Required(name="required").allocate(moment(ask=Fn(memory=333))) == 333
-
-
-@pytest.mark.parametrize(("ratio", "given"), [(0.5, 501), (0.001, 2), (1.0, 1001)])
-def test_stingy_gives_a_share_rounded_up(ratio: float, given: int) -> None:
-    assert Stingy(name="stingy", ratio=ratio).allocate(moment(ask=Fn(memory=1001))) == given
-
-
-@pytest.mark.parametrize(
-    ("held", "given"),
-    [
-        (0, 1000),
-        (240, 750),  # 760 MB are free
-        (250, 750),
-        (251, 500),
-        (500, 500),
-        (501, 1000),  # no tier could start at once: all, and it waits
-    ],
-)
-def test_tiered_gives_what_can_start_at_once(held: int, given: int) -> None:
-    taken = [(FAST, Fn(LONG, 4000)), (FAST_TOO, Fn(LONG, 4000))]
-    if held:
-        taken.append((SLOW, Fn(LONG, held)))
-    rule = Tiered(name="tiered", tiers=(0.5, 1.0, 0.75))
-    assert rule.allocate(moment(*taken, ask=Fn(memory=1000))) == given
-
-
-def test_tiered_takes_what_is_free_by_the_time_it_starts() -> None:
-    # The slow node is full until 10 + 1 s; the others, cold, start at 60 s and are empty.
-    everywhere = moment((SLOW, Fn(1000, 1000)), ask=Fn(memory=1000))
-    assert Tiered(name="tiered", tiers=(0.5, 1.0)).allocate(everywhere) == 1000
 
 
 @pytest.mark.parametrize("name", known_baselines())

@@ -311,7 +311,7 @@ def test_training_never_plays_what_is_held_out(monkeypatch: pytest.MonkeyPatch) 
         ((), {"start": 99}, "samples.representative: start is 99 min"),
         (("dispatch.queue_agent.functions=0",), {}, "queue_agent.functions"),
         (("dispatch.queue_agent.placement=best",), {}, "queue_agent.placement"),
-        (("algo.warm_start=sjf",), {}, "can be taught by funcsched alone, not by sjf"),
+        (("algo.warm_start=sjf",), {}, "can be taught by funcsched alone, not by 'sjf'"),
         (("dispatch.keep_alives=[lur]",), {}, "did you mean 'lru'"),
         ((), {"ratios": [1e-9]}, "none has a choice"),
     ],

@@ -128,7 +128,7 @@ def test_it_cannot_place_functions(untrained: Path) -> None:
 
 def test_funcsched_is_recorded_as_the_agent_sees_it() -> None:
     recorded = demonstrate(
-        ["funcsched"],
+        "funcsched",
         300,
         short_world(),
         every=10,
