@@ -7,6 +7,7 @@ them. Evaluation never varies.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Annotated
 
 import numpy as np
@@ -14,6 +15,7 @@ from pydantic import Field, field_validator
 
 from env.schema import Strict
 from env.sim.cluster import ClusterConfig
+from env.sim.workflow import WorkflowTemplate
 from env.workloads.generator import EpisodeWorkload
 
 Factor = Annotated[float, Field(ge=0, le=1000)]
@@ -27,12 +29,15 @@ class Variation(Strict):
         server_count: [low, high], the factor on the count of every server type, uniform for each;
             counts are rounded to whole servers.
         hourly_rate: [low, high], the factor on every server type's rate, log-uniform for each.
+        load: the most work that may arrive, as a share of what all cores do until the last arrival;
+            arrivals of a varied episode that ask for more are slowed down to it.
         unvaried: share of the episodes that are left as configured.
     """
 
     arrival_rate: tuple[Factor, Factor]
     server_count: tuple[Factor, Factor]
     hourly_rate: tuple[Factor, Factor]
+    load: Annotated[float, Field(gt=0, le=1000)]
     unvaried: Annotated[float, Field(ge=0, le=1)]
 
     @field_validator("arrival_rate", "server_count", "hourly_rate")
@@ -82,7 +87,26 @@ class Variation(Strict):
                 if count
             ]
             if max(memory, default=0) >= memory_req:
-                return EpisodeWorkload(times, workload.templates), _with_counts(cluster, counts)
+                break
+        cluster = _with_counts(cluster, counts)
+        slower = max(1.0, _load(times, workload.templates, cluster) / self.load)
+        times = tuple(time * slower for time in times)
+        return EpisodeWorkload(times, workload.templates), cluster
+
+
+def _load(
+    times: Sequence[float], templates: Sequence[WorkflowTemplate], cluster: ClusterConfig
+) -> float:
+    """All work over what all cores do until the last arrival; 0 if everything arrives at once."""
+    work = sum(int(template.computation.sum()) for template in templates)
+    capacity = sum(
+        kind.count
+        * kind.numa_nodes
+        * kind.cpu
+        * (kind.single_core_speed or cluster.single_core_speed)
+        for kind in cluster.server_types
+    )
+    return work / (capacity * times[-1]) if times[-1] > 0 else 0.0
 
 
 def _with_rates(cluster: ClusterConfig, factors: np.ndarray) -> ClusterConfig:

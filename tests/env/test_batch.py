@@ -16,6 +16,7 @@ VARIATION = {
     "arrival_rate": [0.5, 2.0],
     "server_count": [0.0, 2.0],
     "hourly_rate": [0.5, 2.0],
+    "load": 1000.0,
     "unvaried": 0.3,
 }
 
@@ -153,3 +154,26 @@ def test_varied_episodes_differ_in_load_and_servers() -> None:
     assert 8 <= unvaried <= 30
     most = [kind.count for kind in given.largest_cluster.server_types]
     assert (np.max(counts, axis=0) <= most).all()
+
+
+def test_no_varied_episode_asks_for_more_than_the_load() -> None:
+    config = {**world(*STUDY, "agents=placer"), "variation": VARIATION | {"unvaried": 0.0}}
+    free = World(config)
+    bound = World({**config, "variation": VARIATION | {"unvaried": 0.0, "load": 0.2}})
+    slowed = 0
+    for episode in range(40):
+        asked, cluster = free.training_episode(0, 0, 0, episode)
+        workload, same = bound.training_episode(0, 0, 0, episode)
+        assert (workload.templates, same) == (asked.templates, cluster)
+        work = sum(template.computation.sum() for template in asked.templates)
+        done = sum(
+            kind.count * kind.numa_nodes * kind.cpu * kind.single_core_speed
+            if kind.single_core_speed
+            else kind.count * kind.numa_nodes * kind.cpu * cluster.single_core_speed
+            for kind in cluster.server_types
+        )
+        load = work / done / asked.arrival_times[-1]
+        slower = max(1.0, load / 0.2)
+        assert workload.arrival_times == pytest.approx([t * slower for t in asked.arrival_times])
+        slowed += slower > 1.0
+    assert 5 < slowed < 35
