@@ -97,11 +97,9 @@ class EvaluateSettings(Command):
 
 
 class QueuedSettings(Command):
-    """The same where they wait in a central queue; `QueuedEvaluation` checks the last two."""
+    """The same where they wait in a central queue, but for what `QueuedEvaluation` checks."""
 
     resume: None
-    dispatch: dict[str, Any]
-    trace: dict[str, Any] | None = None
 
     @field_validator("resume", mode="before")
     @classmethod
@@ -181,7 +179,9 @@ def check(config: DictConfig) -> None:
     """Refuses what cannot be evaluated, before anything is written."""
     if is_queued(config):
         told = plain(config)
-        validated(QueuedSettings, told, "evaluate")
+        checked_there = ("dispatch", "trace")
+        rest = {key: value for key, value in told.items() if key not in checked_there}
+        validated(QueuedSettings, rest, "evaluate")
         QueuedEvaluation(told)
     else:
         Evaluation(config)
