@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Tag, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Tag, ValidationError
 
 from env.sim.errors import InputError
 
@@ -29,6 +29,9 @@ class Recorded(BaseModel):
 
 
 Model = TypeVar("Model", bound=BaseModel)
+
+Weight = Annotated[float, Field(gt=0, le=1e9)]
+"""Of one among several that are drawn from; sums stay finite."""
 
 
 def validated(model: type[Model], data: Any, where: str) -> Model:

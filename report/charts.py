@@ -1,7 +1,6 @@
-"""The charts of the report as Vega-Lite specifications: what is drawn from which fields.
+"""The charts of an evaluation as Vega-Lite specifications: what is drawn from which fields.
 
-Each function is one chart. Charts of one episode have no data of their own: template/page.js gives
-them that of the episode and policies which the reader chooses.
+Each function is one chart.
 """
 
 from __future__ import annotations
@@ -14,9 +13,7 @@ import numpy as np
 import pandas as pd
 
 from report import palette
-
-Spec = dict[str, Any]
-"""A Vega-Lite specification as plain containers."""
+from report.vega import HEIGHT, Spec, numbers, spec_of
 
 LOG_FROM = 20.0
 """Axes are logarithmic where the largest value is this many times the smallest."""
@@ -24,8 +21,6 @@ LABEL = np.array([0.3, 0.12])
 """Of the width and height of a chart: the room that a policy's name takes on a phone."""
 ROW = 32
 """Pixels of a policy in charts with a row each: two lines of text."""
-HEIGHT = 320
-"""Pixels of all other charts."""
 CDF_STEPS = 400
 """A distribution function of more values is drawn by this many of them."""
 DASHES = ([1, 0], [6, 3], [2, 2])
@@ -51,7 +46,6 @@ _POLICY_LABELS = alt.Axis(
     labelLimit=0,
     title=None,
 )
-_TIME = "time (s)"
 
 
 def wrapped(name: str) -> str:
@@ -90,8 +84,8 @@ def ranking(rows: pd.DataFrame) -> Spec:
     intervals = base.mark_rule(strokeWidth=2).encode(
         alt.X("ci_low:Q", title=None), alt.X2("ci_high")
     )
-    means = base.mark_point(filled=True, size=80, opacity=1).encode(x, tooltip=_numbers(tooltip))
-    return _spec((intervals + means).add_params(metric), ROW * rows["policy"].nunique())
+    means = base.mark_point(filled=True, size=80, opacity=1).encode(x, tooltip=numbers(tooltip))
+    return spec_of((intervals + means).add_params(metric), ROW * rows["policy"].nunique())
 
 
 def time_against_cost(rows: pd.DataFrame, titles: Mapping[str, str]) -> Spec:
@@ -119,7 +113,7 @@ def time_against_cost(rows: pd.DataFrame, titles: Mapping[str, str]) -> Spec:
         ),
         points.mark_rule().encode(alt.Y("slowdown_low:Q"), alt.Y2("slowdown_high"), color=_KIND),
         points.mark_point(filled=True, size=90, opacity=1).encode(
-            color=_KIND, tooltip=_numbers(["policy", "kind", "slowdown", "cost_ratio"])
+            color=_KIND, tooltip=numbers(["policy", "kind", "slowdown", "cost_ratio"])
         ),
     ]
     # Names are on the side of the line, which falls from left to right, that has room for them.
@@ -131,7 +125,7 @@ def time_against_cost(rows: pd.DataFrame, titles: Mapping[str, str]) -> Spec:
                 .mark_text(align=align, dx=8 * offset, dy=-15 * offset, lineBreak="\n", fontSize=11)
                 .encode(x, y, text="label:N")
             )
-    return _spec(alt.layer(*layers), HEIGHT)
+    return spec_of(alt.layer(*layers), HEIGHT)
 
 
 def flow_time_cdf(flow_times: Mapping[str, np.ndarray], policies: Sequence[str]) -> Spec:
@@ -192,9 +186,9 @@ def improvement(rows: pd.DataFrame) -> Spec:
         alt.X("ci_low:Q", title=title, scale=scale, axis=axis), alt.X2("ci_high")
     )
     points = base.mark_point(filled=True, size=80, opacity=1).encode(
-        x, tooltip=_numbers(["policy", "kind", "probability", "ci_low", "ci_high"])
+        x, tooltip=numbers(["policy", "kind", "probability", "ci_low", "ci_high"])
     )
-    return _spec(alt.layer(even, intervals, points), ROW * len(rows))
+    return spec_of(alt.layer(even, intervals, points), ROW * len(rows))
 
 
 def cold_starts(rows: pd.DataFrame, title: str) -> Spec:
@@ -218,7 +212,7 @@ def cold_starts(rows: pd.DataFrame, title: str) -> Spec:
         )
     )
     medians = alt.Chart(rows).mark_tick(thickness=2, size=20).encode(x.aggregate("median"), y)
-    return _spec(episodes + medians, ROW * rows["policy"].nunique())
+    return spec_of(episodes + medians, ROW * rows["policy"].nunique())
 
 
 def learning_curve(rows: pd.DataFrame) -> Spec:
@@ -233,134 +227,10 @@ def learning_curve(rows: pd.DataFrame) -> Spec:
         .encode(
             alt.X("env_steps:Q", title="decisions trained on", axis=alt.Axis(format="~s")),
             alt.Y("J:Q", title="J", scale=alt.Scale(zero=False)),
-            tooltip=_numbers(["env_steps", "J"]),
+            tooltip=numbers(["env_steps", "J"]),
         )
     )
-    return _spec(chart, HEIGHT)
-
-
-def gantt() -> Spec:
-    """Two policies above one another on one time axis, a band a NUMA node, a row a container.
-
-    Data: `bars` (fill, begin, end, top, bottom and a container's numbers), `edges` between bands
-    (row), `titles` (row, text). Parameters: `ticks`, the middles of the bands, `names`, what stands
-    there, `rows`, how many there are, and `until`, seconds.
-    """
-    workflows = {f"workflow {index}": colour for index, colour in enumerate(palette.SERIES)}
-    fills = palette.PHASES | workflows
-    zoom = alt.selection_interval(name="zoom", bind="scales", zoom="wheel![event.ctrlKey]")
-    shown = {  # what the reader sees of each field
-        "workflow": "workflow",
-        "function": "function",
-        "place": "runs on",
-        "phase": "phase here",
-        "submitted": "submitted (s)",
-        "cold_start": "cold start (s)",
-        "transfer": "transfer (s)",
-        "waiting": "waiting for memory (s)",
-        "running": "running (s)",
-        "completed": "completed (s)",
-        "memory": "memory given / required (MB)",
-        "parallelism": "threads",
-        "computation": "operations",
-    }
-    begin = alt.X(
-        "begin:Q",
-        title=_TIME,
-        scale=alt.Scale(domain=[0, alt.ExprRef("until")], nice=False, zero=False),
-        axis=alt.Axis(grid=True),
-    )
-    row = alt.Scale(domain=[0, alt.ExprRef("rows")], reverse=True, nice=False, zero=False)
-    axis = alt.Axis(
-        values=alt.ExprRef("ticks"),
-        labelExpr="names[format(datum.value, '.1f')]",
-        labelBound=True,
-        labelOverlap="greedy",
-        labelLimit=0,
-        ticks=False,
-        grid=False,
-        domain=False,
-    )
-    edges = (
-        alt.Chart(alt.NamedData("edges"))
-        .mark_rule(clip=True, opacity=0.5)
-        .encode(alt.Y("row:Q", scale=row, axis=axis, title=None), strokeWidth=alt.value(1))
-    )
-    bars = (
-        alt.Chart(alt.NamedData("bars"))
-        .mark_rect(clip=True)
-        .encode(
-            begin,
-            alt.Y("top:Q", scale=row, axis=axis, title=None),
-            alt.X2("end"),
-            alt.Y2("bottom"),
-            fill=alt.Fill(
-                "fill:N",
-                legend=None,
-                scale=alt.Scale(domain=list(fills), range=list(fills.values())),
-            ),
-            tooltip=[alt.Tooltip(f"{field}:N", title=title) for field, title in shown.items()],
-        )
-        .add_params(zoom)
-    )
-    titles = (
-        alt.Chart(alt.NamedData("titles"))
-        .mark_text(clip=True, align="left", baseline="middle", fontWeight="bold", fontSize=13)
-        .encode(alt.Y("row:Q", scale=row, axis=axis, title=None), x=alt.value(4), text="text:N")
-    )
-    parameters = [
-        alt.param("ticks", value=[]),
-        alt.param("names", value={}),
-        alt.param("rows", value=1),
-        alt.param("until", value=1),
-    ]
-    return _spec(alt.layer(edges, bars, titles).add_params(*parameters), HEIGHT)
-
-
-def utilisation() -> Spec:
-    """Use of every NUMA node over time as colour. Data: `use` (node, begin, end, percent)."""
-    chart = (
-        alt.Chart(alt.NamedData("use"))
-        # Without an outline of its colour the background shines through between cells.
-        .mark_rect(stroke=alt.ExprRef("scale('fill', datum.percent)"), strokeWidth=0.7)
-        .encode(
-            alt.X("begin:Q", title=_TIME, scale=alt.Scale(nice=False), axis=alt.Axis(grid=False)),
-            alt.X2("end"),
-            alt.Y("node:N", sort=None, title=None, axis=alt.Axis(labelLimit=0)),
-            fill=alt.Fill(
-                "percent:Q",
-                title="%",
-                scale=alt.Scale(scheme="cividis", domain=[0, 100], clamp=True),
-                legend=alt.Legend(orient="top", gradientLength=160, direction="horizontal"),
-            ),
-            tooltip=["node:N", *_numbers(["begin", "end", "percent"])],
-        )
-    )
-    return _spec(chart, HEIGHT)
-
-
-def queue_length() -> Spec:
-    """Containers that wait for memory over time. Data: `queue` (panel, policy, time, waiting)."""
-    chart = (
-        alt.Chart(alt.NamedData("queue"))
-        .mark_line(interpolate="step-after", strokeWidth=2)
-        .encode(
-            alt.X("time:Q", title=_TIME),
-            alt.Y("waiting:Q", title="containers waiting", axis=alt.Axis(tickMinStep=1)),
-            color=alt.Color(
-                "panel:N",
-                legend=None,
-                scale=alt.Scale(domain=["upper", "lower"], range=list(palette.SERIES[:2])),
-            ),
-            strokeDash=alt.StrokeDash(
-                "panel:N",
-                legend=None,
-                scale=alt.Scale(domain=["upper", "lower"], range=[[1, 0], [6, 3]]),
-            ),
-            tooltip=_numbers(["policy", "time", "waiting"]),
-        )
-    )
-    return _spec(chart, HEIGHT * 2 // 3)
+    return spec_of(chart, HEIGHT)
 
 
 def pareto(points: np.ndarray) -> np.ndarray:
@@ -417,11 +287,11 @@ def _lines(rows: pd.DataFrame, x: alt.X, title: str, policies: Sequence[str]) ->
                 legend=None,
                 scale=alt.Scale(domain=policies, range=[style["dash"] for style in line]),
             ),
-            tooltip=_numbers(["policy", field, "share"]),
+            tooltip=numbers(["policy", field, "share"]),
         )
         .add_params(alt.param(SHOWN, value=policies))
     )
-    return _spec(chart, HEIGHT)
+    return spec_of(chart, HEIGHT)
 
 
 def _scale(values: pd.Series) -> alt.Scale:
@@ -437,26 +307,3 @@ def _axis(values: pd.Series) -> alt.Axis:
 
 def _wide(values: pd.Series) -> bool:
     return bool(values.min() > 0 and values.max() > LOG_FROM * values.min())
-
-
-def _numbers(fields: Sequence[str]) -> list[alt.Tooltip]:
-    """Tooltips: text as it is, numbers to four digits."""
-    words = ("policy", "kind")
-    return [
-        alt.Tooltip(f"{field}:N")
-        if field in words
-        else alt.Tooltip(f"{field}:Q", title=field.replace("_", " "), format=",.4~r")
-        for field in fields
-    ]
-
-
-def _spec(chart: alt.TopLevelMixin, height: int) -> Spec:
-    """`chart` as wide as its place on the page."""
-    spec: Spec = chart.properties(
-        width="container",
-        height=height,
-        autosize=alt.AutoSizeParams(type="fit-x", contains="padding"),
-    ).to_dict()
-    del spec["config"]  # the page has its own, light and dark
-    del spec["$schema"]  # an address on the web, which nobody needs
-    return spec

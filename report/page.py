@@ -23,11 +23,12 @@ from omegaconf import OmegaConf
 from agents.evaluation import all_metrics, recording_name
 from env.files import written_whole
 from env.metrics import Metric
-from report import charts, palette
+from report import charts, episode_charts, palette
 from report.results import EPISODES, read_results, read_run
 from report.statistics import LARGEST_RATIO, Estimate, performance_profiles
 from report.summary import RANKED_BY, number, spread, values_of
 from report.timeline import PHASES, Timeline, read_timeline
+from report.vega import Spec
 
 TEMPLATE = Path(__file__).parent / "template"
 TIME_BINS = 150
@@ -266,7 +267,7 @@ def _recordings(folder: Path, evaluation: Evaluation) -> Iterator[tuple[str, str
 
 def _charts(
     evaluation: Evaluation, flow_times: Mapping[str, np.ndarray], episodes: bool
-) -> dict[str, charts.Spec]:
+) -> dict[str, Spec]:
     """All charts, by the id of their place on the page."""
     heading = {metric.name: metric.heading for metric in evaluation.metrics}
     cold_starts = evaluation.results[["policy", "cold_starts"]]
@@ -285,9 +286,9 @@ def _charts(
     if flow_times:
         drawn["flow-time"] = charts.flow_time_cdf(flow_times, list(evaluation.kinds))
     if episodes:
-        drawn["gantt"] = charts.gantt()
-        drawn["use-upper"] = drawn["use-lower"] = charts.utilisation()
-        drawn["queue"] = charts.queue_length()
+        drawn["gantt"] = episode_charts.gantt()
+        drawn["use-upper"] = drawn["use-lower"] = episode_charts.utilisation()
+        drawn["queue"] = episode_charts.queue_length()
     if evaluation.training is not None:
         drawn["learning"] = charts.learning_curve(evaluation.training[["env_steps", "J"]].dropna())
     return drawn

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from env.schema import Strict
+from env.schema import Strict, Weight
 from env.sim.errors import InputError
 from env.workloads.task_graph import Task, TaskGraph, positions
 
@@ -64,7 +64,7 @@ class InlineEntry(Strict):
 
     functions: Annotated[dict[str, InlineFunction], BeforeValidator(_by_name)]
     edges: tuple[InlineEdge, ...] = ()
-    weight: float = Field(default=1.0, gt=0, le=1e9)
+    weight: Weight = 1.0
 
 
 def inline_graph(entry: InlineEntry, name: str, where: str) -> TaskGraph:

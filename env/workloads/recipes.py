@@ -18,7 +18,7 @@ import networkx as nx
 import numpy as np
 from pydantic import BeforeValidator, Field, model_validator
 
-from env.schema import Strict
+from env.schema import Strict, Weight
 from env.sim.errors import InputError
 from env.workloads.task_graph import Task, TaskGraph, graph_from_files, positions
 
@@ -64,7 +64,7 @@ class RecipeEntry(Strict):
     seed: int = Field(ge=0)
     training_templates: int = Field(default=10, ge=1, le=10_000)
     evaluation_templates: int = Field(default=5, ge=1, le=10_000)
-    weight: float = Field(default=1.0, gt=0, le=1e9)
+    weight: Weight = 1.0
 
     @model_validator(mode="after")
     def _large_enough(self) -> Self:

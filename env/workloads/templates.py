@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
-from env.schema import Strict
+from env.schema import Strict, Weight
 from env.sim.workflow import WorkflowTemplate
 from env.workloads.annotation import AnnotationRules, annotate
 from env.workloads.files import find_workflow_files, read_workflow_file
@@ -46,7 +46,7 @@ class FilesEntry(Strict):
 
     path: Paths
     evaluation_path: Paths | None = None
-    weight: float = Field(default=1.0, gt=0, le=1e9)
+    weight: Weight = 1.0
 
 
 ENTRY_KEYS = {"recipe": "recipe", "path": "files", "functions": "inline"}

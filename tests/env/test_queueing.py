@@ -196,7 +196,7 @@ def test_a_trace_that_goes_backwards_is_refused() -> None:
         play(profiles((1.0, 1.0, 1)), [(2.0, 0, 1.0), (1.0, 0, 1.0)], Fcfs(), Lru())
     with pytest.raises(InputError, match="trace: function of a request is 1, allowed: 0 to 0"):
         play(profiles((1.0, 1.0, 1)), [(2.0, 1, 1.0)], Fcfs(), Lru())
-    with pytest.raises(InputError, match="needs 3 MB, the largest NUMA node has 2"):
+    with pytest.raises(InputError, match="function 'F1' needs 3 MB, the largest NUMA node has 2"):
         play(profiles((1.0, 1.0, 3)), [(2.0, 0, 1.0)], Fcfs(), Lru())
 
 

@@ -1,0 +1,138 @@
+"""The charts of one episode as Vega-Lite specifications.
+
+Each function is one chart. They have no data of their own: template/page.js gives them that of the
+episode and policies which the reader chooses.
+"""
+
+from __future__ import annotations
+
+import altair as alt
+
+from report import palette
+from report.vega import HEIGHT, Spec, numbers, spec_of
+
+TIME = "time (s)"
+
+
+def gantt() -> Spec:
+    """Two policies above one another on one time axis, a band a NUMA node, a row a container.
+
+    Data: `bars` (fill, begin, end, top, bottom and a container's numbers), `edges` between bands
+    (row), `titles` (row, text). Parameters: `ticks`, the middles of the bands, `names`, what stands
+    there, `rows`, how many there are, and `until`, seconds.
+    """
+    workflows = {f"workflow {index}": colour for index, colour in enumerate(palette.SERIES)}
+    fills = palette.PHASES | workflows
+    zoom = alt.selection_interval(name="zoom", bind="scales", zoom="wheel![event.ctrlKey]")
+    shown = {  # what the reader sees of each field
+        "workflow": "workflow",
+        "function": "function",
+        "place": "runs on",
+        "phase": "phase here",
+        "submitted": "submitted (s)",
+        "cold_start": "cold start (s)",
+        "transfer": "transfer (s)",
+        "waiting": "waiting for memory (s)",
+        "running": "running (s)",
+        "completed": "completed (s)",
+        "memory": "memory given / required (MB)",
+        "parallelism": "threads",
+        "computation": "operations",
+    }
+    begin = alt.X(
+        "begin:Q",
+        title=TIME,
+        scale=alt.Scale(domain=[0, alt.ExprRef("until")], nice=False, zero=False),
+        axis=alt.Axis(grid=True),
+    )
+    row = alt.Scale(domain=[0, alt.ExprRef("rows")], reverse=True, nice=False, zero=False)
+    axis = alt.Axis(
+        values=alt.ExprRef("ticks"),
+        labelExpr="names[format(datum.value, '.1f')]",
+        labelBound=True,
+        labelOverlap="greedy",
+        labelLimit=0,
+        ticks=False,
+        grid=False,
+        domain=False,
+    )
+    edges = (
+        alt.Chart(alt.NamedData("edges"))
+        .mark_rule(clip=True, opacity=0.5)
+        .encode(alt.Y("row:Q", scale=row, axis=axis, title=None), strokeWidth=alt.value(1))
+    )
+    bars = (
+        alt.Chart(alt.NamedData("bars"))
+        .mark_rect(clip=True)
+        .encode(
+            begin,
+            alt.Y("top:Q", scale=row, axis=axis, title=None),
+            alt.X2("end"),
+            alt.Y2("bottom"),
+            fill=alt.Fill(
+                "fill:N",
+                legend=None,
+                scale=alt.Scale(domain=list(fills), range=list(fills.values())),
+            ),
+            tooltip=[alt.Tooltip(f"{field}:N", title=title) for field, title in shown.items()],
+        )
+        .add_params(zoom)
+    )
+    titles = (
+        alt.Chart(alt.NamedData("titles"))
+        .mark_text(clip=True, align="left", baseline="middle", fontWeight="bold", fontSize=13)
+        .encode(alt.Y("row:Q", scale=row, axis=axis, title=None), x=alt.value(4), text="text:N")
+    )
+    parameters = [
+        alt.param("ticks", value=[]),
+        alt.param("names", value={}),
+        alt.param("rows", value=1),
+        alt.param("until", value=1),
+    ]
+    return spec_of(alt.layer(edges, bars, titles).add_params(*parameters), HEIGHT)
+
+
+def utilisation() -> Spec:
+    """Use of every NUMA node over time as colour. Data: `use` (node, begin, end, percent)."""
+    chart = (
+        alt.Chart(alt.NamedData("use"))
+        # Without an outline of its colour the background shines through between cells.
+        .mark_rect(stroke=alt.ExprRef("scale('fill', datum.percent)"), strokeWidth=0.7)
+        .encode(
+            alt.X("begin:Q", title=TIME, scale=alt.Scale(nice=False), axis=alt.Axis(grid=False)),
+            alt.X2("end"),
+            alt.Y("node:N", sort=None, title=None, axis=alt.Axis(labelLimit=0)),
+            fill=alt.Fill(
+                "percent:Q",
+                title="%",
+                scale=alt.Scale(scheme="cividis", domain=[0, 100], clamp=True),
+                legend=alt.Legend(orient="top", gradientLength=160, direction="horizontal"),
+            ),
+            tooltip=["node:N", *numbers(["begin", "end", "percent"])],
+        )
+    )
+    return spec_of(chart, HEIGHT)
+
+
+def queue_length() -> Spec:
+    """Containers that wait for memory over time. Data: `queue` (panel, policy, time, waiting)."""
+    chart = (
+        alt.Chart(alt.NamedData("queue"))
+        .mark_line(interpolate="step-after", strokeWidth=2)
+        .encode(
+            alt.X("time:Q", title=TIME),
+            alt.Y("waiting:Q", title="containers waiting", axis=alt.Axis(tickMinStep=1)),
+            color=alt.Color(
+                "panel:N",
+                legend=None,
+                scale=alt.Scale(domain=["upper", "lower"], range=list(palette.SERIES[:2])),
+            ),
+            strokeDash=alt.StrokeDash(
+                "panel:N",
+                legend=None,
+                scale=alt.Scale(domain=["upper", "lower"], range=[[1, 0], [6, 3]]),
+            ),
+            tooltip=numbers(["policy", "time", "waiting"]),
+        )
+    )
+    return spec_of(chart, HEIGHT * 2 // 3)

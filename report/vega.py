@@ -1,0 +1,37 @@
+"""What all charts of the report have in common, as Vega-Lite specifications."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+
+Spec = dict[str, Any]
+"""A Vega-Lite specification as plain containers."""
+
+HEIGHT = 320
+"""Pixels of charts without a row a policy."""
+
+
+def numbers(fields: Sequence[str]) -> list[alt.Tooltip]:
+    """Tooltips: text as it is, numbers to four digits."""
+    words = ("policy", "kind")
+    return [
+        alt.Tooltip(f"{field}:N")
+        if field in words
+        else alt.Tooltip(f"{field}:Q", title=field.replace("_", " "), format=",.4~r")
+        for field in fields
+    ]
+
+
+def spec_of(chart: alt.TopLevelMixin, height: int) -> Spec:
+    """`chart` as wide as its place on the page."""
+    spec: Spec = chart.properties(
+        width="container",
+        height=height,
+        autosize=alt.AutoSizeParams(type="fit-x", contains="padding"),
+    ).to_dict()
+    del spec["config"]  # the page has its own, light and dark
+    del spec["$schema"]  # an address on the web, which nobody needs
+    return spec
