@@ -12,12 +12,9 @@ from agents.command import plain, run
 from agents.weight_search import UNTUNED, Found, SearchSettings, WeightSearch
 from env.files import written_whole
 from env.observation import ScoreWeights
-from env.reward import Objective, check_world
+from env.reward import Objective
 from env.schema import Strict, validated
-from env.sim.cluster import ClusterConfig
-from env.sim.cluster_file import cluster_from_config
-from env.workloads.generator import WorkloadConfig, WorkloadGenerator
-from env.workloads.templates import WorkflowConfig
+from env.world import TrainingEpisodes
 
 FILE = "greedy_objective_searched.yaml"
 
@@ -31,23 +28,18 @@ class SearchCommand(Strict):
     cluster: dict[str, Any]
     workflow: dict[str, Any]
     workload: dict[str, Any]
+    variation: dict[str, Any]
 
 
-def world_of(told: SearchCommand) -> tuple[ClusterConfig, WorkloadGenerator]:
-    """Cluster and training episodes, checked against each other."""
-    cluster = cluster_from_config(told.cluster, "cluster")
-    generator = WorkloadGenerator(
-        validated(WorkflowConfig, told.workflow, "workflow"),
-        validated(WorkloadConfig, told.workload, "workload"),
-        cluster.single_core_speed,
-    )
-    check_world(generator.pools.training.templates, cluster)
-    return cluster, generator
+def episodes_of(told: SearchCommand) -> TrainingEpisodes:
+    """The training episodes that are played."""
+    groups = ("cluster", "workflow", "workload", "variation")
+    return TrainingEpisodes({group: getattr(told, group) for group in groups})
 
 
 def check(config: DictConfig) -> None:
     """Refuses what cannot be searched, before anything is written."""
-    world_of(validated(SearchCommand, plain(config), "search_baseline"))
+    episodes_of(validated(SearchCommand, plain(config), "search_baseline"))
 
 
 def search(config: DictConfig) -> None:
@@ -56,14 +48,13 @@ def search(config: DictConfig) -> None:
     from rich.progress import Progress
 
     told = validated(SearchCommand, plain(config), "search_baseline")
-    cluster, generator = world_of(told)
+    episodes = episodes_of(told)
     console = Console()
     started = time.monotonic()
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("episodes", total=told.search.plays)
         found = WeightSearch(
-            cluster,
-            generator,
+            episodes,
             told.objective,
             told.search,
             told.seed,
@@ -100,7 +91,8 @@ def baseline_file(found: Found, command: str) -> str:
 
 def shown(weights: ScoreWeights) -> str:
     """`finish: 0.05, delay: 1.0, rent: 0.15`."""
-    return ", ".join(f"{name}: {weight}" for name, weight in weights)
+    given = weights.model_dump(exclude_defaults=True)
+    return ", ".join(f"{name}: {weight}" for name, weight in given.items())
 
 
 if __name__ == "__main__":

@@ -12,9 +12,9 @@ from env.observation import ScoreWeights
 from env.reward import Objective, arrived_objective
 from env.rollout import Buffers, play_greedy_episode
 from env.schema import Strict
-from env.sim.cluster import ClusterConfig
 from env.sim.state import new_state
-from env.workloads.generator import WorkloadGenerator, training_seed
+from env.workloads.generator import training_seed
+from env.world import TrainingEpisodes
 
 UNTUNED = ScoreWeights(finish=1.0, delay=1.0, rent=1.0)
 """Of the baseline `greedy_objective`: what a search has to improve on."""
@@ -22,8 +22,8 @@ FIRST_SPREAD = 0.7
 """Standard deviation of the logarithm of weights drawn near good ones (about a factor of 2)."""
 DIGITS = 3
 """Significant digits of weights."""
-SEARCHED = ("finish", "rent", "rent_per_core")
-"""The weights of `ScoreWeights` that are drawn; delay is 1."""
+SEARCHED = ("finish", "rent", "rent_per_core", "economy", "demand")
+"""The fields of `ScoreWeights` that are drawn; delay is 1."""
 
 Weight = Annotated[float, Field(ge=0)]
 
@@ -37,6 +37,8 @@ class SearchSettings(Strict):
     finish: tuple[Weight, Weight]
     rent: tuple[Weight, Weight]
     rent_per_core: tuple[Weight, Weight]
+    economy: tuple[Weight, Weight]
+    demand: tuple[Weight, Weight]
 
     @model_validator(mode="after")
     def _ranges(self) -> Self:
@@ -55,8 +57,8 @@ class SearchSettings(Strict):
 
     @property
     def ranges(self) -> dict[str, tuple[float, float]]:
-        """By the name of a weight, what it is drawn from."""
-        return {name: getattr(self, name) for name in SEARCHED}
+        """By the name of a weight, what it is drawn from; those left out are missing."""
+        return {name: getattr(self, name) for name in SEARCHED if getattr(self, name) != (0, 0)}
 
     @property
     def sizes(self) -> list[tuple[int, int]]:
@@ -118,8 +120,7 @@ class WeightSearch:
     Talwalkar, AISTATS 2016.
 
     Args:
-        cluster: the hardware.
-        generator: of the episodes.
+        episodes: where they come from.
         objective: what J is made of.
         settings: the budget and the ranges.
         seed: of the weights that are drawn and of the training episodes.
@@ -128,15 +129,13 @@ class WeightSearch:
 
     def __init__(
         self,
-        cluster: ClusterConfig,
-        generator: WorkloadGenerator,
+        episodes: TrainingEpisodes,
         objective: Objective,
         settings: SearchSettings,
         seed: int,
         tell: Callable[[int], None],
     ) -> None:
-        self._cluster = cluster
-        self._generator = generator
+        self._episodes = episodes
         self._objective = objective
         self._settings = settings
         self._seed = seed
@@ -177,18 +176,19 @@ class WeightSearch:
         """Weights of the configured ranges."""
         return _candidate(
             {
-                name: np.exp(self._rng.uniform(np.log(least), np.log(most))) if most else 0.0
+                name: np.exp(self._rng.uniform(np.log(least), np.log(most)))
                 for name, (least, most) in self._settings.ranges.items()
             }
         )
 
     def _near(self, candidate: Candidate, spread: float) -> Candidate:
-        """Weights that differ a little; those that are left out stay 0."""
-        factors = np.exp(self._rng.normal(0.0, spread, len(SEARCHED)))
+        """Weights that differ a little; those of one value keep it."""
+        ranges = self._settings.ranges
+        factors = np.exp(self._rng.normal(0.0, spread, len(ranges)))
         return _candidate(
             {
-                name: getattr(candidate.weights, name) * factor
-                for name, factor in zip(SEARCHED, factors, strict=True)
+                name: getattr(candidate.weights, name) * (factor if least < most else 1.0)
+                for (name, (least, most)), factor in zip(ranges.items(), factors, strict=True)
             }
         )
 
@@ -198,8 +198,8 @@ class WeightSearch:
             waiting = [candidate for candidate in candidates if number not in candidate.js]
             if not waiting:
                 continue
-            workload = self._generator.training_episode(training_seed(self._seed, 0, 0, number))
-            state = new_state(workload.arrival_times, workload.templates, self._cluster)
+            workload, cluster = self._episodes.draw(training_seed(self._seed, 0, 0, number))
+            state = new_state(workload.arrival_times, workload.templates, cluster)
             buffers = Buffers.of(state)
             for candidate in waiting:
                 weights = candidate.weights.by_objective(self._objective)
@@ -214,4 +214,4 @@ class WeightSearch:
 def _candidate(weights: Mapping[str, float]) -> Candidate:
     """Weights of few digits, so that a file shows exactly what was played."""
     rounded = {name: float(f"{weight:.{DIGITS}g}") for name, weight in weights.items()}
-    return Candidate(ScoreWeights(delay=1.0, **rounded))
+    return Candidate(ScoreWeights.model_validate({"finish": 0, "delay": 1, "rent": 0} | rounded))

@@ -99,23 +99,34 @@ class ScoreWeights(Strict):
     """Weights of the greedy score that two node features are made of.
 
     score = finish * finish_delay / critical path + delay * time_weight * (delay_own + delay_others)
-    + cost_weight * (rent + rent_per_core / cores of the server) * rent_increase / mean cheapest
+    + cost_weight * (rent + rent_per_core / used cores ** economy) * rent_increase / mean cheapest
     cost of an arrived workflow
 
     The function that has a server rented seldom uses all of it: `rent` charges it the whole lease,
-    `rent_per_core` what the lease costs for each core, so that large servers are as cheap as they
-    are once they are full.
+    `rent_per_core` what the lease costs for each core that will be used, so that large servers are as
+    cheap as they are once they are full. How many will be used is a guess from what has arrived:
+
+    used cores = demand * core-seconds arrived / seconds so far - cores of other servers under a
+    lease, but no less than 1 and no more than the server has
+
+    Attributes:
+        economy: above 1, larger servers are preferred at the same price of a core.
+        demand: factor on the cores that would be busy if what arrives came evenly; without it all
+            cores of a server count as used.
     """
 
     finish: float = Field(ge=0)
     delay: float = Field(ge=0)
     rent: float = Field(ge=0)
     rent_per_core: float = Field(default=0.0, ge=0)
+    economy: float = Field(default=1.0, ge=0)
+    demand: float | None = Field(default=None, gt=0)
 
     def by_objective(self, objective: Objective) -> np.ndarray:
-        """(finish, delay * time_weight, rent * cost_weight, rent_per_core * cost_weight)."""
-        times = (1.0, objective.time_weight, objective.cost_weight, objective.cost_weight)
-        return np.array([self.finish, self.delay, self.rent, self.rent_per_core]) * times
+        """float64 (6,): the fields in their order, times time_weight or cost_weight where due."""
+        time, cost = objective.time_weight, objective.cost_weight
+        weights = (self.finish, self.delay * time, self.rent * cost, self.rent_per_core * cost)
+        return np.array([*weights, self.economy, INF if self.demand is None else self.demand])
 
 
 @compiled
@@ -144,11 +155,33 @@ def workflow_cost(state):
 
 
 @compiled
+def unmet_demand(state, factor):
+    """Cores that what arrives will need beyond those under a lease; see `ScoreWeights`."""
+    cluster = state.cluster[0]
+    if factor == INF or cluster.time == 0.0:
+        return INF
+    leased = 0
+    for node in range(len(state.nodes)):
+        if state.servers[state.nodes[node].server].expiration_time > cluster.time:
+            leased += state.nodes[node].cpu
+    return factor * cluster.arrived_work / cluster.time - leased
+
+
+@compiled
+def used_cores(state, server, unmet):
+    """Of a server's cores, those that will be used; see `ScoreWeights`."""
+    cores = state.nodes[state.servers[server].first_node].cpu * state.servers[server].node_count
+    if state.servers[server].expiration_time > state.cluster[0].time:
+        unmet += cores
+    return min(cores, max(unmet, 1.0))
+
+
+@compiled
 def greedy_scores(state, candidates, weights, scores):
     """Fills `scores` (N,) of the current function's candidates; inf where it is not feasible.
 
     Args:
-        weights: float64 (4,), `ScoreWeights.by_objective`.
+        weights: float64 (6,), `ScoreWeights.by_objective`.
     """
     function = state.queue[0].index
     known = declared(state, function)
@@ -156,14 +189,17 @@ def greedy_scores(state, candidates, weights, scores):
     critical_path = state.templates[state.workflows[slot].template].critical_path
     best_finish = state.cluster[0].time + state.template_functions[known].best_time
     unit = workflow_cost(state)
+    unmet = unmet_demand(state, weights[5])
     for node in range(len(candidates)):
         if candidates[node].feasible == 0:
             scores[node] = INF
             continue
         finish_delay = (candidates[node].finish_time - best_finish) / critical_path
         delay = candidates[node].delay_own + candidates[node].delay_others
-        cores = state.nodes[node].cpu * state.servers[state.nodes[node].server].node_count
-        share = weights[2] + weights[3] / cores
+        share = weights[2]
+        if weights[3] > 0.0:
+            cores = used_cores(state, state.nodes[node].server, unmet)
+            share += weights[3] / cores ** weights[4]
         scores[node] = (
             weights[0] * finish_delay
             + weights[1] * delay

@@ -25,6 +25,48 @@ VARIATION_KEY = 0
 """Last word of the spawn key of what varies an episode: its workload is drawn without."""
 
 
+class TrainingEpisodes:
+    """Where training episodes come from: the configured world, or a variation of it.
+
+    Args:
+        config: plain mappings by config group: `cluster`, `workflow`, `workload`, and `variation`
+            (may be missing: nothing varies).
+
+    Attributes:
+        cluster: as configured.
+        templates: the workflows that can arrive.
+        largest_cluster: with as many servers of every type as an episode can have.
+
+    Raises:
+        InputError: a group does not validate, or a workflow fits no server.
+    """
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self.cluster = cluster_from_config(config["cluster"], "cluster")
+        self.generator = WorkloadGenerator(
+            validated(WorkflowConfig, config["workflow"], "workflow"),
+            validated(WorkloadConfig, config["workload"], "workload"),
+            self.cluster.single_core_speed,
+        )
+        self.templates = self.generator.pools.training.templates
+        check_world(self.templates, self.cluster)
+        given = config.get("variation")
+        self._variation = None if given is None else validated(Variation, given, "variation")
+        self.largest_cluster = (
+            self.cluster if self._variation is None else self._variation.largest(self.cluster)
+        )
+        self._memory_req = max(int(template.memory_req.max()) for template in self.templates)
+
+    def draw(self, sequence: np.random.SeedSequence) -> tuple[EpisodeWorkload, ClusterConfig]:
+        """What arrives in a training episode, and the cluster it runs on."""
+        workload = self.generator.training_episode(sequence)
+        if self._variation is None:
+            return workload, self.cluster
+        key = (*sequence.spawn_key, VARIATION_KEY)
+        rng = np.random.default_rng(np.random.SeedSequence(sequence.entropy, spawn_key=key))
+        return self._variation.draw(workload, self.cluster, self._memory_req, rng)
+
+
 class World:
     """What training environments are made of, and where their episodes come from.
 
@@ -42,32 +84,17 @@ class World:
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        self.cluster = cluster_from_config(config["cluster"], "cluster")
+        self._episodes = TrainingEpisodes(config)
+        self.cluster = self._episodes.cluster
+        self.largest_cluster = self._episodes.largest_cluster
+        self.generator = self._episodes.generator
+        self.templates = self._episodes.templates
         self.objective = validated(Objective, config["objective"], "objective")
         self.agents = validated(AgentsConfig, config["agents"], "agents")
-        self.generator = WorkloadGenerator(
-            validated(WorkflowConfig, config["workflow"], "workflow"),
-            validated(WorkloadConfig, config["workload"], "workload"),
-            self.cluster.single_core_speed,
-        )
-        self.templates = self.generator.pools.training.templates
-        check_world(self.templates, self.cluster)
         self.seed = int(config["seed"])
-        given = config.get("variation")
-        self._variation = None if given is None else validated(Variation, given, "variation")
-        self.largest_cluster = (
-            self.cluster if self._variation is None else self._variation.largest(self.cluster)
-        )
-        self._memory_req = max(int(template.memory_req.max()) for template in self.templates)
 
     def training_episode(
         self, seed: int, worker: int, environment: int, episode: int
     ) -> tuple[EpisodeWorkload, ClusterConfig]:
         """What arrives in a training episode, and the cluster it runs on."""
-        sequence = training_seed(seed, worker, environment, episode)
-        workload = self.generator.training_episode(sequence)
-        if self._variation is None:
-            return workload, self.cluster
-        key = (*sequence.spawn_key, VARIATION_KEY)
-        rng = np.random.default_rng(np.random.SeedSequence(sequence.entropy, spawn_key=key))
-        return self._variation.draw(workload, self.cluster, self._memory_req, rng)
+        return self._episodes.draw(training_seed(seed, worker, environment, episode))

@@ -9,9 +9,7 @@ from agents.baseline import make_baselines
 from agents.weight_search import UNTUNED, Found, SearchSettings, WeightSearch
 from env.reward import Objective
 from env.schema import validated
-from env.sim.cluster_file import cluster_from_config
-from env.workloads.generator import WorkloadConfig, WorkloadGenerator
-from env.workloads.templates import WorkflowConfig
+from env.world import TrainingEpisodes
 from search_baseline import FILE, check, search
 from tests.commands import Command, InProcess
 from tests.env.worlds import TINY, world
@@ -25,20 +23,16 @@ SETTINGS = SearchSettings(
     finish=(0.001, 10.0),
     rent=(0.001, 10.0),
     rent_per_core=(0, 0),
+    economy=(0, 0),
+    demand=(0, 0),
 )
 
 
 def searched(seed: int, tell: Callable[[int], None] = lambda played: None) -> Found:
     """A search in that world."""
     config = world(*CROWDED)
-    cluster = cluster_from_config(config["cluster"], "cluster")
-    generator = WorkloadGenerator(
-        validated(WorkflowConfig, config["workflow"], "workflow"),
-        validated(WorkloadConfig, config["workload"], "workload"),
-        cluster.single_core_speed,
-    )
     objective = validated(Objective, config["objective"], "objective")
-    return WeightSearch(cluster, generator, objective, SETTINGS, seed, tell).run()
+    return WeightSearch(TrainingEpisodes(config), objective, SETTINGS, seed, tell).run()
 
 
 def test_it_beats_the_untuned_weights_and_repeats() -> None:

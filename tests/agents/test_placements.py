@@ -20,7 +20,7 @@ from agents.placement.round_robin import RoundRobin
 from agents.placement.rule import PlacementRule
 from agents.placement.worst_fit import WorstFit
 from agents.scheduler import Decision, play
-from env.observation import ScoreWeights
+from env.observation import ScoreWeights, greedy_scores
 from env.sim.cluster import ClusterConfig, ServerType
 from env.sim.episode_file import episode_of
 from env.sim.raw_env import RawEnv
@@ -369,6 +369,47 @@ def test_rent_is_that_of_the_lease_or_of_each_core(weight: str, node: int) -> No
     decision = moment(ask=Fn(), cluster=replace(TWO_TYPES, server_types=types))
     only = ScoreWeights.model_validate({"finish": 0, "delay": 0, "rent": 0, weight: 1})
     assert chosen(GreedyObjective(name="greedy_objective", weights=only), decision) == node
+
+
+# One core-second has arrived in one second, so `demand` cores are expected to be busy. An hour costs
+# 1 USD for 2 cores or 3 USD for 8.
+@pytest.mark.parametrize(
+    ("demand", "node"),
+    [
+        (0.5, SLOW),  # 1 / 1 against 3 / 1
+        (5, SLOW),  # 1 / 2 against 3 / 5
+        (7, FAST),  # 1 / 2 against 3 / 7
+        (9, FAST),  # 1 / 2 against 3 / 8
+    ],
+)
+def test_a_large_server_is_cheap_if_it_will_be_used(demand: float, node: int) -> None:
+    types = replace(SLOW_TYPE, hourly_rate=1.0), replace(FAST_TYPE, hourly_rate=3.0)
+    cluster = replace(TWO_TYPES, server_types=types)
+    decision = Decision(RawEnv([1.0], [workflow(Fn())], cluster), BALANCED)
+    only = ScoreWeights(finish=0, delay=0, rent=0, rent_per_core=1, demand=demand)
+    assert chosen(GreedyObjective(name="greedy_objective", weights=only), decision) == node
+
+
+# 0.5 USD a core are less than 0.55, but 1 / 2 ** 2 is more than 4.4 / 8 ** 2.
+@pytest.mark.parametrize(("economy", "node"), [(1, SLOW), (2, FAST)])
+def test_economy_prefers_larger_servers(economy: float, node: int) -> None:
+    types = replace(SLOW_TYPE, hourly_rate=1.0), replace(FAST_TYPE, hourly_rate=4.4)
+    decision = moment(ask=Fn(), cluster=replace(TWO_TYPES, server_types=types))
+    only = ScoreWeights(finish=0, delay=0, rent=0, rent_per_core=1, economy=economy)
+    assert chosen(GreedyObjective(name="greedy_objective", weights=only), decision) == node
+
+
+def test_cores_under_a_lease_meet_a_part_of_the_demand(trade_off: Decision) -> None:
+    # 18 core-seconds in 3,595 s, times 1,000: 5.007 cores are expected to be busy. 4 are leased, so
+    # 1.007 of the cold server's would be used, and without the shared server's own 2 all of its 2. An
+    # hour is 1,600 times the mean cost of a workflow.
+    weights = ScoreWeights(finish=0, delay=0, rent=0, rent_per_core=1, demand=1000)
+    scores = np.empty(3)
+    greedy_scores(
+        trade_off.env.state, trade_off.candidates(100), weights.by_objective(BALANCED), scores
+    )
+    unmet = 1000 * 18 / 3595 - 4
+    assert scores == pytest.approx([1600 / 2, 1600 / unmet, 0])
 
 
 @pytest.mark.parametrize("name", known_baselines())
