@@ -16,7 +16,7 @@ from agents.command import CONF
 from agents.dispatch import Queued
 from agents.interval import Interval, interval
 from env.keep_alive import KeepAlivePolicy
-from env.queueing import Requests, check_profiles, simulate
+from env.queueing import Requests, check_memory, simulate
 from env.reward import check_world
 from env.schema import Strict, nearest, validated
 from env.sim.cluster_file import cluster_from_config
@@ -206,8 +206,9 @@ class QueuedEvaluation:
         for name, sample in self.settings.samples.items():
             for seed in self.settings.seeds:
                 found = sample_recording(self.recording, sample.of(trace, sample.ratios[0], seed))
+                profiles = found.window.profiles
                 try:
-                    check_profiles(found.window.profiles, self.cluster)
+                    check_memory(profiles.names, profiles.memory, self.cluster)
                 except InputError as error:
                     where = f"dispatch.samples.{name}, seed {seed}"
                     raise InputError(f"{where}: {error}") from None

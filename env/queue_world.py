@@ -11,13 +11,14 @@ import numpy as np
 from env.keep_alive import KeepAlivePolicy
 from env.layouts import Observation
 from env.queue_agent import QUEUE_METRICS, QueueAgent, QueueReference, QueueTurn
-from env.queueing import Simulation, stream
+from env.queueing import Simulation, check_memory, stream
 from env.schema import Strict, validated
 from env.sim.cluster import ClusterConfig
 from env.sim.cluster_file import cluster_from_config
 from env.sim.controller import KeepAlive, Queueing
 from env.sim.errors import InputError
 from env.workloads.generator import training_seed
+from env.workloads.profiles import largest_memory
 from env.workloads.trace import REQUEST, FunctionProfiles, Trace
 from env.workloads.trace_samples import SampleSettings, TraceConfig, sample_recording
 
@@ -211,7 +212,8 @@ class QueueWorld:
         seed: of the training episodes.
 
     Raises:
-        InputError: a group does not validate, or a sample has no minutes before its window.
+        InputError: a group does not validate, a sample has no minutes before its window, or a
+            function may be given more memory than any NUMA node has.
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
@@ -230,6 +232,7 @@ class QueueWorld:
                     f"dispatch.samples.{name}: start is {sample.start} min, training plays windows "
                     f"of {length} min before it: allowed: at least {length}"
                 )
+        self._check_memory()
 
     def training_episode(
         self, seed: int, worker: int, environment: int, episode: int
@@ -251,6 +254,19 @@ class QueueWorld:
             f"dispatch.samples: of {ATTEMPTS} episodes none has a choice, ratios are too low for "
             "the cluster"
         )
+
+    def _check_memory(self) -> None:
+        """Every episode has a seed of its own, so what counts is the most that any seed gives."""
+        rules = self._trace.annotation
+        try:
+            check_memory(
+                self._recording.names, largest_memory(self._recording, rules), self.cluster
+            )
+        except InputError as error:
+            raise InputError(
+                f"trace.annotation: with memory_factor {rules.memory_factor[1]:g} and max_memory "
+                f"{rules.max_memory:g} {error}"
+            ) from None
 
     def _draw(self, rng: np.random.Generator) -> QueueWorkload:
         sample = self._samples[rng.integers(len(self._samples))]

@@ -162,18 +162,23 @@ def stream(
         yield runs
 
 
-def check_profiles(profiles: FunctionProfiles, cluster: ClusterConfig) -> None:
+def check_memory(names: Sequence[str], memory: np.ndarray, cluster: ClusterConfig) -> None:
     """Refuses functions that no NUMA node can hold, whether or not they are requested.
 
     Cores are no limit: a function with more threads than a node has cores runs at what they give.
 
+    Args:
+        names: of F functions.
+        memory: MB, (F,).
+        cluster: the hardware.
+
     Raises:
         InputError: a function needs more memory than any NUMA node has.
     """
-    j = int(np.argmax(profiles.memory))
-    if profiles.memory[j] > cluster.largest_node_memory:
+    j = int(np.argmax(memory))
+    if memory[j] > cluster.largest_node_memory:
         raise InputError(
-            f"function '{profiles.names[j]}' needs {profiles.memory[j]} MB, "
+            f"function '{names[j]}' needs {memory[j]} MB, "
             f"the largest NUMA node has {cluster.largest_node_memory}"
         )
 
@@ -192,7 +197,7 @@ class Simulation:
     ) -> None:
         self._profiles = profiles
         self._speed = cluster.single_core_speed
-        check_profiles(profiles, cluster)
+        check_memory(profiles.names, profiles.memory, cluster)
         work = self._operations(profiles.execution, np.arange(len(profiles.names)))
         templates = [
             WorkflowTemplate(

@@ -217,6 +217,7 @@ def test_an_interrupted_run_is_saved(tmp_path: Path) -> None:
         (["resume=nowhere"], "neither a checkpoint nor a run folder"),
         (["cluster.between_servers_bandwidth_bytes_per_s=-1"], "between_servers_bandwidth"),
         (["workflow=files", "workflow.path=nowhere.json"], "nowhere.json"),
+        (["experiment=queue_agent"], "needs 10240 MB, the largest NUMA node has 8192"),
     ],
 )
 def test_what_only_the_world_can_tell_is_refused_too(

@@ -138,6 +138,22 @@ def annotate_functions(
     return profiles, counts
 
 
+def largest_memory(recording: Recording, rules: ProfileRules) -> np.ndarray:
+    """The most memory that `annotate_functions` may give to each function, whatever the seed.
+
+    What is drawn for a function without a measured memory has no bound but `max_memory`.
+
+    Args:
+        recording: F functions.
+        rules: numbers of the rules.
+
+    Returns:
+        MB, int64 (F,).
+    """
+    amount = np.nan_to_num(rules.memory_factor[1] * recording.memory, nan=rules.max_memory)
+    return np.ceil(np.clip(amount, rules.min_memory, rules.max_memory)).astype(np.int64)
+
+
 def hello_world_cold_start(runtime: Runtime, memory: float) -> float:
     """Seconds, median of the measured cold starts at the memory size (MB) nearest to `memory`."""
     sizes = _cold_starts()[runtime]

@@ -324,6 +324,18 @@ def test_what_cannot_be_trained_gets_one_line(
     assert says in str(error.value) and "\n" not in str(error.value)
 
 
+def test_a_function_that_may_be_too_large_for_every_node_is_refused_before_training() -> None:
+    """Episodes have a seed each: what counts is the most memory that any of them may draw."""
+    node = "cluster.server_types.worker.memory_mb_per_numa_node"
+    least = ("trace.annotation.max_memory=5000", "trace.annotation.memory_factor=[1,1]")
+    QueueEnv(short_world(f"{node}=5000", *least))
+    with pytest.raises(InputError) as error:
+        QueueEnv(short_world(f"{node}=4999", *least))
+    said = str(error.value)
+    assert said.startswith("trace.annotation: with memory_factor 1 and max_memory 5000 function '")
+    assert said.endswith("needs 5000 MB, the largest NUMA node has 4999")
+
+
 @pytest.mark.parametrize("override", ["dispatch=queued", "trace=azure_like"])
 def test_a_queue_and_a_trace_belong_together(override: str) -> None:
     with pytest.raises(InputError, match="both dispatch=queued and a trace") as error:

@@ -9,6 +9,7 @@ from env.workloads.profiles import (
     ProfileRules,
     annotate_functions,
     hello_world_cold_start,
+    largest_memory,
 )
 from env.workloads.recording import MinuteCounts, Recording
 from env.workloads.trace import FunctionProfiles
@@ -60,6 +61,16 @@ def test_missing_memory_is_drawn() -> None:
     assert counts["memory drawn"] == 400
     assert 140 < np.median(made.memory) < 160
     assert made.memory.min() == 128 and made.memory.max() > 250
+
+
+def test_no_seed_gives_more_memory_than_the_largest() -> None:
+    rules = RULES.model_copy(update={"memory_factor": (1, 4)})
+    made = recording([100.2, 20.0, 900.0, np.nan])
+    most = largest_memory(made, rules)
+    assert most.tolist() == [401, 128, 2048, 2048]
+    drawn = [annotate_functions(made, rules, seed, KEY)[0].memory for seed in range(200)]
+    assert (np.array(drawn) <= most).all()
+    assert (np.max(drawn, axis=0)[:3] > 0.95 * most[:3]).all()
 
 
 def test_cold_start_is_the_measured_one_of_a_drawn_runtime() -> None:
