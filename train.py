@@ -251,6 +251,13 @@ def check_resume(settings: TrainSettings, path: str) -> None:
                     f"resume: {group}.{key} is {told[group][key]}, '{checkpoint}' was made with "
                     f"{had[key]}: give the same"
                 )
+    if not settings.agents.share_type_policy:
+        types, had = (list(config["cluster"]["server_types"]) for config in (told, before))
+        if set(types) != set(had):
+            raise InputError(
+                f"resume: cluster.server_types are {', '.join(types)}, '{checkpoint}' has policies "
+                f"of {', '.join(had)}: give the same, since agents.share_type_policy is false"
+            )
     if settings.budget.progress(state.seconds, state.iteration) >= 1:
         raise InputError(
             f"resume: '{checkpoint}' has done {state.iteration} iterations in "

@@ -7,6 +7,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import Any, NoReturn, Self
 
@@ -50,6 +51,11 @@ def run(
                 check(config)
     except InputError as error:
         refuse(error)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        # Some path among the arguments: in a folder that must not be read, or too long.
+        refuse(InputError(f"'{error.filename}' cannot be read: {error.strerror}"))
 
     @wraps(main)
     def guarded(config: DictConfig) -> None:
@@ -195,9 +201,16 @@ def _check_names(loader: ConfigLoader, config_name: str, job: list[str]) -> None
 def _check_folder(kind: str, config: DictConfig) -> None:
     """Refuses a folder of results that cannot be made or written to."""
     folder = Path(config.hydra[kind].dir).absolute()
-    there = next(path for path in (folder, *folder.parents) if path.exists())
-    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-        raise InputError(f"hydra.{kind}.dir: '{folder}': '{there}' is no folder to write to")
+    there = folder
+    try:
+        while not there.exists():
+            there = there.parent
+        # Permissions do not tell: /proc has them and takes nothing.
+        TemporaryDirectory(dir=there).cleanup()
+    except OSError:
+        raise InputError(
+            f"hydra.{kind}.dir: '{folder}': '{there}' is no folder to write to"
+        ) from None
 
 
 def _check_option(override: Override, options: list[str]) -> None:

@@ -15,8 +15,9 @@ from env.metrics import METRICS, FinishedEpisode, Metric, by_name
 from env.optimum import OptimumSettings, optimum
 from env.reward import Objective
 from env.sim.cluster import ClusterConfig
-from env.sim.episode_file import EpisodeFile, episode_of
+from env.sim.episode_file import EpisodeFile
 from env.sim.raw_env import RawEnv
+from env.sim.recording import episode_of
 from env.workloads.generator import EpisodeWorkload
 
 EpisodeCount = Annotated[int, Field(ge=1, le=100_000)]

@@ -21,6 +21,9 @@ Network = Literal["pooling", "attention"]
 # Wider networks do not fit into memory, more rounds of messages never end.
 Hidden = Annotated[tuple[Annotated[int, Field(ge=1, le=4096)], ...], Field(min_length=1)]
 MOST_ROUNDS = 1000
+# Steps are held in memory. Adam moves each weight by about as much as its step size.
+Steps = Annotated[int, Field(ge=1, le=10_000_000)]
+StepSize = Annotated[float, Field(gt=0, le=1)]
 
 
 class CloningSettings(Strict):
@@ -30,8 +33,8 @@ class CloningSettings(Strict):
     every: Annotated[int, Field(ge=1, le=10_000)]
     held_out: Annotated[float, Field(gt=0, lt=1)]
     epochs: Count
-    batch_size: Count
-    learning_rate: Positive
+    batch_size: Steps
+    learning_rate: StepSize
     temperature: Positive
 
 
@@ -48,8 +51,8 @@ class ActorCriticSettings(NetworkSettings):
 
     warm_start: str | None
     cloning: CloningSettings
-    batch_size: Count
-    learning_rate: Positive
+    batch_size: Steps
+    learning_rate: StepSize
     entropy: NotNegative
     gamma: Share
 
@@ -59,7 +62,7 @@ class PPOSettings(ActorCriticSettings):
 
     name: Literal["ppo"]
     sampler: Literal["fast", "rllib"]
-    minibatch_size: Count
+    minibatch_size: Steps
     epochs: Count
     gae_lambda: Share
     clip: Positive
@@ -78,14 +81,14 @@ class IMPALASettings(ActorCriticSettings):
     """Importance-weighted actors and learners (conf/algo/impala.yaml explains each)."""
 
     name: Literal["impala"]
-    iteration_steps: Count
+    iteration_steps: Steps
 
 
 class APPOSettings(ActorCriticSettings):
     """Asynchronous PPO (conf/algo/appo.yaml explains each)."""
 
     name: Literal["appo"]
-    iteration_steps: Count
+    iteration_steps: Steps
     epochs: Count
     clip: Positive
     target_update: Count
@@ -95,13 +98,13 @@ class DQNSettings(NetworkSettings):
     """Deep Q-learning (conf/algo/dqn.yaml explains each)."""
 
     name: Literal["dqn"]
-    batch_size: Count
-    iteration_steps: Count
-    replay_steps: Count
-    warmup_steps: Count
+    batch_size: Steps
+    iteration_steps: Steps
+    replay_steps: Steps
+    warmup_steps: Steps
     updates_per_step: Positive
     target_update_steps: Count
-    learning_rate: Positive
+    learning_rate: StepSize
     gamma: Share
     exploration: Share
     final_exploration: Share
@@ -122,7 +125,7 @@ class BCSettings(NetworkSettings):
     name: Literal["bc"]
     teacher: str
     cloning: CloningSettings
-    iteration_steps: Count
+    iteration_steps: Steps
 
 
 AlgoSettings = Annotated[

@@ -30,6 +30,7 @@ from env.workloads.trace import REQUEST, FunctionProfiles, Trace
 SECONDS_PER_DAY = 86_400.0
 FUNCTIONS = 500
 REQUESTS = 400_000
+MOST_REQUESTS = 100_000_000
 PLAIN_REQUESTS = 20_000
 WAITING = 100_000
 W_CHANGES = 100_000
@@ -265,8 +266,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--requests", type=int, default=REQUESTS, help="of the day")
     options = parser.parse_args(arguments)
-    if options.requests < 1:
-        parser.error(f"--requests is {options.requests}, at least 1 is needed")
+    if not 1 <= options.requests <= MOST_REQUESTS:
+        parser.error(f"--requests is {options.requests}, 1 to {MOST_REQUESTS} are allowed")
     figures = measure(options.requests)
     print_figures(figures, UNITS, options.json)
 

@@ -50,8 +50,8 @@ def validated(model: type[Model], data: Any, where: str) -> Model:
     except ValidationError as error:
         raise InputError(f"{where}: {_first_error(model, error)}") from None
     if issubclass(model, Strict):
-        for key in _left_out(data):
-            raise InputError(f"{where}: {key}: {NOT_GIVEN}")
+        for key, wrong in _let_pass(data, made):
+            raise InputError(f"{where}: {key}: {wrong}")
     return made
 
 
@@ -77,13 +77,37 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _left_out(data: Any, path: str = "") -> Iterator[str]:
-    """Keys whose value is still `???`."""
-    if isinstance(data, Mapping):
-        for key, value in data.items():
-            yield from _left_out(value, f"{path}.{key}" if path else str(key))
-    elif isinstance(data, str) and data == LEFT_OUT:
-        yield path
+def _let_pass(data: Any, made: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
+    """Keys and faults of what pydantic takes: `???` as a text, true and false as numbers.
+
+    Args:
+        data: as given.
+        made: what pydantic made of it.
+        path: keys that lead to both.
+    """
+    if isinstance(data, str) and data == LEFT_OUT:
+        yield ".".join(path), NOT_GIVEN
+    elif isinstance(data, bool) and isinstance(made, int | float) and made is not data:
+        yield ".".join(path), f"a number is needed, found {data}"
+    elif isinstance(data, Mapping | list | tuple):
+        for key, value in data.items() if isinstance(data, Mapping) else enumerate(data):
+            if type(value) not in (int, float):  # most of a large file
+                yield from _let_pass(value, _part(made, key), (*path, str(key)))
+
+
+def _part(made: Any, key: Any) -> Any:
+    """What pydantic made of one entry; None where the whole was given another form."""
+    if isinstance(made, Mapping):
+        return made.get(key)
+    if isinstance(made, list | tuple):
+        return made[key] if isinstance(key, int) and key < len(made) else None
+    if not isinstance(made, BaseModel):
+        return None
+    values = vars(made)
+    if key in values:
+        return values[key]
+    fields = type(made).model_fields.items()
+    return next((values[name] for name, field in fields if field.alias == key), None)
 
 
 def _first_error(model: type[BaseModel], error: ValidationError) -> str:
@@ -115,6 +139,10 @@ def _first_error(model: type[BaseModel], error: ValidationError) -> str:
         message = "a mapping is needed"
     if kind in ("tuple_type", "list_type"):
         message = "a list is needed"
+    if kind in ("too_short", "too_long"):
+        bound = "at least" if kind == "too_short" else "at most"
+        count = context[f"{'min' if kind == 'too_short' else 'max'}_length"]
+        message = f"{bound} {count} {'entry is' if count == 1 else 'entries are'} needed"
     # A validator's own text already says what it found.
     shown = "" if kind == "value_error" else f", found {_short(found)}"
     return one_line(f"{key}: {message}{shown}" if key else f"{message}{shown}")

@@ -1,6 +1,7 @@
 """Commands as tests run them; the fixture `in_process` of conftest.py makes them."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 
@@ -10,6 +11,14 @@ class Done(NamedTuple):
     code: int
     out: str
     err: str
+
+
+class NoWeights:
+    """In place of an algorithm: a checkpoint of which only what the project adds is read."""
+
+    def save_to_path(self, path: str) -> None:
+        """RLlib's part: nothing."""
+        Path(path).mkdir(parents=True)
 
 
 Command = Callable[..., Done]

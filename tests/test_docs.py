@@ -37,6 +37,7 @@ from env.sim.raw_env import RawEnv
 from env.sim.workflow import WorkflowTemplate
 from report import charts
 from tests.agents.learned.test_queue_order import save_untrained
+from tests.commands import NoWeights
 from tests.env.worlds import TINY, world
 from tests.report.recorded import finished_evaluation
 
@@ -65,14 +66,6 @@ CHECKS: dict[str, Callable[[DictConfig], None]] = {
 }
 QUICK = ("env.sim.replay", "env.sim.validate", "report.compare", "report.gantt", "report.trace")
 """Modules whose commands run."""
-
-
-class NoWeights:
-    """In place of an algorithm: a checkpoint of which only what the project adds is read."""
-
-    def save_to_path(self, path: str) -> None:
-        """RLlib's part: nothing."""
-        Path(path).mkdir(parents=True)
 
 
 def finished_training(folder: Path) -> None:

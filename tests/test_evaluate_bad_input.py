@@ -29,6 +29,8 @@ BAD: dict[str, tuple[list[str], str]] = {
     "no episodes": (["episodes=0"], "episodes"),
     "a negative seed": (["seed=-1"], "seed"),
     "a word for a seed": (["seed=abc"], "seed: 'abc' is found, a whole number or a list of them"),
+    "a boolean for episodes": (["episodes=true"], "episodes: a number is needed, found True"),
+    "a boolean among seeds": (["seed=[2,true]"], "seed.1: a number is needed, found True"),
     "episodes without end": (["episodes=1000000000"], "episodes"),
     "a trace that is not queued": (
         ["trace=azure_like"],
@@ -43,7 +45,7 @@ BAD: dict[str, tuple[list[str], str]] = {
     "a queue that is resumed": (["dispatch=queued", "resume=nowhere"], "evaluate: resume: "),
     "a word for episodes of a queue": (["dispatch=queued", "episodes=abc"], "evaluate: episodes"),
     "a seed twice": (["seed=[1,1]"], "given twice"),
-    "no seed": (["seed=[]"], "seed"),
+    "no seed": (["seed=[]"], "seed: at least 1 entry is needed, found a list of 0"),
     "no workers": (["workers=0"], "workers"),
     "nothing to resume": (["resume=nowhere"], "resume: no run.json in 'nowhere'"),
     "a group": (["clutser=tiny"], "clutser: unknown key, did you mean 'cluster'?"),
@@ -51,6 +53,8 @@ BAD: dict[str, tuple[list[str], str]] = {
     "a key": (["episods=3"], "episods: unknown key, did you mean 'episodes'?"),
     "an added key": (["+workload.gap=3"], "workload: gap: unknown key"),
     "a folder": (["policy=nowhere"], "policy: no policy.json in 'nowhere'"),
+    "a file for a folder": (["policy=text.json"], "policy: no policy.json in 'text.json'"),
+    "a path too long": ([f"policy={'a' * 300}"], "cannot be read: File name too long"),
     "a bandwidth": (
         ["cluster.between_servers_bandwidth_bytes_per_s=-1"],
         "cluster: between_servers_bandwidth_bytes_per_s",

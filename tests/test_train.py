@@ -8,13 +8,21 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hydra import compose, initialize_config_dir
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.plugins.hparams.metadata import parse_session_start_info_plugin_data
 
-from agents.command import CONF, PROJECT
+from agents.command import CONF, PROJECT, plain
+from agents.learned.checkpoint import RunState, write_checkpoint
 from agents.learned.policy_file import load_policy
+from agents.settings import TrainSettings
+from env.schema import validated
+from env.sim.errors import InputError
+from tests.commands import NoWeights
+from train import check_resume
 
 TRAIN = [sys.executable, str(PROJECT / "train.py")]
 # The least that is still a run. One episode of the tiny cluster is shorter than a batch.
@@ -236,6 +244,7 @@ def test_what_only_the_world_can_tell_is_refused_too(
         (["agents=placer"], "agents.layout is placer"),
         (["algo.hidden=[8]"], "algo.hidden is"),
         (["agents.workflow_window=4"], "agents.workflow_window is 4"),
+        (["agents.share_type_policy=false"], "agents.share_type_policy is False"),
         ([], "give a larger one"),
     ],
 )
@@ -247,3 +256,18 @@ def test_a_checkpoint_of_another_kind_is_not_resumed(
     assert says in done.stderr
     assert done.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_policies_of_other_server_types_are_not_resumed(tmp_path: Path) -> None:
+    def told(*overrides: str) -> dict[str, Any]:
+        with initialize_config_dir(str(CONF), version_base=None):
+            return plain(compose("train", ["agents.share_type_policy=false", *overrides]))
+
+    def settings(*overrides: str) -> TrainSettings:
+        return validated(TrainSettings, told(*overrides), "train")
+
+    path = tmp_path / "saved"
+    write_checkpoint(NoWeights(), path, RunState(), told("cluster=tiny"))
+    check_resume(settings("cluster=tiny"), str(path))
+    with pytest.raises(InputError, match="cluster.server_types are standard, .* small, large: "):
+        check_resume(settings("cluster=homogeneous"), str(path))

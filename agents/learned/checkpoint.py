@@ -1,11 +1,12 @@
 """Checkpoints of a run: RLlib's, with the run's own counters beside them; whole or not there."""
 
+import hashlib
 import json
-import pickle
 import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from statistics import mean
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -30,10 +31,18 @@ class _StoredState(Strict):
 
 
 class _Stored(Strict):
-    """`run.json`: the counters, and the configuration of the run."""
+    """`run.json`.
+
+    Attributes:
+        state: counters.
+        config: of the run.
+        files: SHA-256 of every other file, by path; checkpoints made before there were any name
+            none.
+    """
 
     state: _StoredState
     config: dict[str, Any]
+    files: dict[str, str] = Field(default_factory=dict)
 
 
 @dataclass
@@ -86,7 +95,7 @@ def save_checkpoint(
     shutil.rmtree(target, ignore_errors=True)
     fresh.rename(target)
     saved = _checkpoints(folder)
-    best = min(saved, key=lambda path: _rank(load_checkpoint(path)[0]))
+    best = min(saved, key=lambda path: _rank(_stored(path).state))
     for old in saved[:-keep]:
         if old != best:
             shutil.rmtree(old)
@@ -98,7 +107,9 @@ def write_checkpoint(
 ) -> None:
     """Writes a checkpoint into a folder; it is whole when `run.json` is there."""
     algorithm.save_to_path(str(folder.absolute()))
-    text = json.dumps({"state": asdict(state), "config": config}, indent=2)
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    files = {path.relative_to(folder).as_posix(): _digest(path) for path in paths}
+    text = json.dumps({"state": asdict(state), "config": config, "files": files}, indent=2)
     (folder / STATE).write_text(text + "\n")
 
 
@@ -121,8 +132,22 @@ def load_checkpoint(path: Path) -> tuple[RunState, dict[str, Any]]:
     """A checkpoint's counters and the configuration it was made with.
 
     Raises:
-        InputError: the file that holds them, or a pickle of RLlib's, is damaged.
+        InputError: the file that holds them is damaged, or another is not as it was written.
     """
+    stored = _stored(path)
+    for name, digest in stored.files.items():
+        try:
+            same = _digest(path / name) == digest
+        except OSError as error:
+            raise InputError(f"resume: '{path / name}': {error.strerror}") from None
+        if not same:
+            raise InputError(
+                f"resume: '{path / name}' is damaged, its SHA-256 is not that in {STATE}"
+            )
+    return RunState(**stored.state.model_dump()), stored.config
+
+
+def _stored(path: Path) -> _Stored:
     where = f"resume: '{path / STATE}'"
     try:
         found = json.loads((path / STATE).read_text())
@@ -130,13 +155,12 @@ def load_checkpoint(path: Path) -> tuple[RunState, dict[str, Any]]:
         raise InputError(f"{where} is damaged, {error}") from None
     if not isinstance(found, dict):
         raise InputError(f"{where} is damaged, it holds a {type(found).__name__}, not an object")
-    stored = validated(_Stored, found, where)
-    for file in sorted(path.rglob("*.pkl")):
-        try:
-            pickle.loads(file.read_bytes())
-        except Exception as error:  # a damaged pickle raises whatever its bytes come to
-            raise InputError(f"resume: '{file}' is damaged, {error}") from None
-    return RunState(**stored.state.model_dump()), stored.config
+    return validated(_Stored, found, where)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _checkpoints(folder: Path) -> list[Path]:
@@ -144,5 +168,5 @@ def _checkpoints(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob(f"{PREFIX}*") if (path / STATE).is_file())
 
 
-def _rank(state: RunState) -> float:
-    return float("inf") if state.J is None else state.J
+def _rank(state: _StoredState) -> float:
+    return mean(state.recent) if state.recent else float("inf")

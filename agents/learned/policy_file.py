@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
-from pydantic import Field
+from pydantic import Field, field_validator
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
@@ -39,6 +39,14 @@ class FeatureNames(Strict):
     items: tuple[str, ...]
     functions: tuple[str, ...] = ()
 
+    @field_validator("*")
+    @classmethod
+    def _distinct(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"'{name}' is given twice")
+        return names
+
 
 class NetworkShape(Strict):
     """The shape of one policy's weights; see `PolicySizes`."""
@@ -46,7 +54,7 @@ class NetworkShape(Strict):
     context: Count
     item: Count
     choices: Count
-    bids: Annotated[int, Field(ge=0)]
+    bids: Annotated[int, Field(ge=0, le=65_536)]
     hidden: Hidden
     network: Network = "pooling"
     function: Annotated[int, Field(ge=0, le=65_536)] = 0
@@ -302,11 +310,14 @@ def _read_network(path: Path, shape: NetworkShape) -> SetPolicyNetwork:
     found = {key: array.shape for key, array in arrays.items()}
     if found != expected:
         key = next(k for k in sorted(expected | found) if found.get(k) != expected.get(k))
-        raise InputError(
-            f"{path}: {key} has shape {found.get(key)}, policy.json asks for {expected.get(key)}"
-        )
-    if not all(np.isfinite(array).all() for array in arrays.values()):
-        raise InputError(f"{path}: weights are not finite")
+        has = f"has shape {found[key]}" if key in found else "is missing"
+        asked = expected.get(key, "no such weights")
+        raise InputError(f"{path}: {key} {has}, {DESCRIPTION} asks for {asked}")
+    for key, array in arrays.items():
+        if array.dtype != np.float32:
+            raise InputError(f"{path}: {key} holds {array.dtype}, float32 is needed")
+        if not np.isfinite(array).all():
+            raise InputError(f"{path}: {key} holds weights that are not finite")
     network = SetPolicyNetwork(sizes)
     network.load_state_dict({key: torch.from_numpy(array) for key, array in arrays.items()})
     return network.eval()

@@ -47,7 +47,8 @@ class LearnedScheduler:
             )
         networks = policy.description.networks
         given = policy.description.config.get("agents", {}) if agents is None else agents
-        config = validated(AgentsConfig, given, f"{folder}: agents" if agents is None else "agents")
+        where = f"{folder / DESCRIPTION}: config.agents" if agents is None else "agents"
+        config = validated(AgentsConfig, given, where)
         self.name = "learned"
         self.kind: Kind = "learned"
         self._layout = Layout(config, objective, cluster, see_future=False)

@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from env.schema import one_line
-from env.sim.episode_file import EpisodeFile, Results, json_rows, read_episode, results_of
+from env.sim.episode_file import EpisodeFile, Results, json_rows, read_episode
 from env.sim.errors import InputError, located
 from env.sim.raw_env import RawEnv
+from env.sim.recording import results_of
 
 # Another order of float64 additions moves a time by about 1e-13 s; a different rounding of work to
 # whole operations moves it by far more than this.

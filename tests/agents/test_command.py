@@ -28,6 +28,13 @@ BAD = {
     "no weight": (["objective.time_weight=0", "objective.cost_weight=0"], "both 0"),
     "a share above 1": (["algo.gamma=1.5"], "algo.gamma"),
     "a minibatch above the batch": (["algo.batch_size=64"], "minibatch_size"),
+    "a batch above memory": (
+        ["algo.batch_size=1e12"],
+        "algo.batch_size: Input should be less than or equal to 10000000, found 1000000000000.0",
+    ),
+    "steps that no weights survive": (["algo.learning_rate=1e30"], "algo.learning_rate"),
+    "a boolean for a seed": (["seed=true"], "seed: a number is needed, found True"),
+    "no layers": (["algo.hidden=[]"], "algo.hidden: at least 1 entry is needed"),
     "an algorithm": (["algo=dpn"], "algo=dpn: unknown option, did you mean 'dqn'?"),
     "an algorithm by its name": (
         ["algo.name=sac"],
@@ -75,6 +82,11 @@ BAD = {
     "one of a sweep": (["-m", "seed=0,1,-2"], "seed"),
     "one option of a sweep": (["-m", "cluster=tiny,tinny"], "did you mean 'tiny'?"),
     "results in a file": (["hydra.run.dir=/dev/null/x"], "'/dev/null' is no folder to write to"),
+    "results where nothing can be written": (
+        ["hydra.run.dir=/proc/x"],
+        "hydra.run.dir: '/proc/x': '/proc' is no folder to write to",
+    ),
+    "results under a name too long": ([f"hydra.run.dir={'a' * 300}"], "no folder to write to"),
     "a sweep in a file": (["-m", "hydra.sweep.dir=/dev/null"], "hydra.sweep.dir"),
     "a name for a folder of results": (["hydra.run.dir=[a]"], "hydra.run.dir"),
     "an interpolation": (["seed=${nothing}"], "nothing"),

@@ -22,8 +22,8 @@ from agents.placement.worst_fit import WorstFit
 from agents.scheduler import Decision, play
 from env.observation import ScoreWeights, greedy_scores
 from env.sim.cluster import ClusterConfig, ServerType
-from env.sim.episode_file import episode_of
 from env.sim.raw_env import RawEnv
+from env.sim.recording import episode_of
 from env.sim.validate import violations
 from tests.agents.moments import (
     BALANCED,

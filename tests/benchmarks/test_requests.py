@@ -38,8 +38,11 @@ def _faster(chunk: np.ndarray) -> np.ndarray:
     return faster
 
 
-def test_no_requests_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("count", ["0", "10000000000000"])
+def test_no_requests_and_more_than_memory_are_refused(
+    count: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as stop:
-        main(["--requests", "0"])
+        main(["--requests", count])
     assert stop.value.code == 2
-    assert "--requests is 0, at least 1 is needed" in capsys.readouterr().err
+    assert f"--requests is {count}, 1 to 100000000 are allowed" in capsys.readouterr().err

@@ -26,6 +26,12 @@ class Drawing(Strict):
     layers: tuple[Circle, ...] = ()
     frame: Square | None = None
     step: int | None = Field(default=None, alias="every")
+    dashes: Annotated[tuple[float, ...], Field(min_length=2)] = (1, 2)
+    filled: bool = False
+    extra: Any = None
+
+
+KEYS = "dashes, every, extra, filled, frame, layers, shapes, style, title"
 
 
 class Note(Recorded):
@@ -39,6 +45,9 @@ GOOD: dict[str, Any] = {
     "layers": [{"kind": "circle", "radius": 3}],
     "frame": {"kind": "square", "side": 9},
     "every": 2,
+    "dashes": [1, 0.5],
+    "filled": True,
+    "extra": [True],
 }
 
 
@@ -88,9 +97,20 @@ def test_good_input() -> None:
             {"frame": {"kind": "square", "sides": 4}},
             "frame.sides: unknown key, did you mean 'side'?",
         ),
+        ({"every": True}, "every: a number is needed, found True"),
+        (
+            {"layers": [{"kind": "circle", "radius": 2}, {"kind": "circle", "radius": True}]},
+            "layers.1.radius: a number is needed, found True",
+        ),
+        (
+            {"shapes": {"a": {"kind": "square", "side": True}}},
+            "shapes.a.side: a number is needed, found True",
+        ),
+        ({"dashes": []}, "dashes: at least 2 entries are needed, found a list of 0"),
+        ({"dashes": [1, 2, False]}, "dashes.2: a number is needed, found False"),
         ({"evry": 2}, "evry: unknown key, did you mean 'every'?"),
-        ({"zzz": 2}, "zzz: unknown key, allowed: every, frame, layers, shapes, style, title"),
-        ({"a\nb": 2}, "a b: unknown key, allowed: every, frame, layers, shapes, style, title"),
+        ({"zzz": 2}, f"zzz: unknown key, allowed: {KEYS}"),
+        ({"a\nb": 2}, f"a b: unknown key, allowed: {KEYS}"),
     ],
 )
 def test_bad_input(changes: dict[str, Any], message: str) -> None:

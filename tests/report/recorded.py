@@ -13,8 +13,8 @@ from agents.evaluation import PlayedEpisode, Row, all_metrics, recording_name
 from agents.scheduler import Kind
 from env.reward import Objective
 from env.sim.cluster import ClusterConfig, ServerType
-from env.sim.episode_file import episode_of
 from env.sim.raw_env import RawEnv
+from env.sim.recording import episode_of
 from env.sim.workflow import WorkflowTemplate
 from report.compare import WORLD
 from report.results import ResultsWriter, describe

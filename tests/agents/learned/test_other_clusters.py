@@ -7,8 +7,8 @@ import pytest
 
 from agents.learned.scheduler import LearnedScheduler
 from agents.scheduler import play
-from env.sim.episode_file import episode_of
 from env.sim.raw_env import RawEnv
+from env.sim.recording import episode_of
 from env.sim.validate import violations
 from env.world import World
 from tests.env.worlds import LAYOUTS, TINY, world

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import load_file, save_file
 
 from agents.learned.network import PolicySizes, SetPolicyNetwork
 from agents.learned.policy_file import load_policy, save_policy
@@ -229,6 +230,16 @@ def edit(**changes: Any) -> Any:
     return change
 
 
+def doubles(folder: Path) -> None:
+    file = folder / "server.safetensors"
+    save_file({key: array.astype(np.float64) for key, array in load_file(file).items()}, file)
+
+
+def without_bids(folder: Path) -> None:
+    file = folder / "server.safetensors"
+    save_file({key: a for key, a in load_file(file).items() if not key.startswith("bid")}, file)
+
+
 DAMAGES = {
     "no folder": (lambda folder: folder.rename(folder.with_name("away")), "cannot be read"),
     "no weights": (lambda folder: (folder / "server.safetensors").unlink(), "no such file"),
@@ -237,10 +248,13 @@ DAMAGES = {
         lambda folder: (folder / "server.safetensors").write_bytes(b"\x80\x04cos\nsystem\n"),
         "damaged",
     ),
+    "weights of another precision": (doubles, "holds float64, float32 is needed"),
+    "too few weights": (without_bids, r"bid.bias is missing, policy.json asks for \(8,\)"),
     "not JSON": (lambda folder: (folder / "policy.json").write_text("{'a'"), "not JSON"),
     "not text": (lambda folder: (folder / "policy.json").write_bytes(b"\xff\xfe\x00"), "not JSON"),
     "a list": (lambda folder: (folder / "policy.json").write_text("[]"), "object is needed"),
     "a later format": (edit(format=2), "format"),
+    "true for a number": (edit(format=True), "format: a number is needed, found True"),
     "an unknown key": (edit(extra=1), "extra: unknown key"),
     "no layout": (edit(layout=None), "layout"),
     "no networks": (edit(networks={}), "networks"),
@@ -251,6 +265,14 @@ DAMAGES = {
     "another width": (
         edit(networks={"server": vars(SIZES) | {"hidden": [4]}}),
         "has shape",
+    ),
+    "bids without end": (
+        edit(networks={"server": vars(SIZES) | {"bids": 10**18}}),
+        "networks.server.bids",
+    ),
+    "a name twice": (
+        edit(features={"server": NAMES | {"items": ["cpu", "memory", "cpu"]}}),
+        "features.server.items: 'cpu' is given twice",
     ),
     "fewer names than features": (
         edit(features={"server": {"context": ["slack"], "items": ["cpu", "memory", "load"]}}),

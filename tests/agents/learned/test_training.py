@@ -1,5 +1,7 @@
 """RLlib trains the policies: on a toy with an obvious optimum, resumed, and on remote runners."""
 
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from agents.learned.checkpoint import (
     find_checkpoint,
     load_checkpoint,
     save_checkpoint,
+    write_checkpoint,
 )
 from agents.learned.run_log import episodes_of, measures_of
 from agents.settings import PPOSettings
@@ -225,6 +228,35 @@ def test_a_path_without_checkpoint_is_refused(tmp_path: Path) -> None:
     (unfinished / "run.json").write_text("{")
     with pytest.raises(InputError, match="damaged"):
         load_checkpoint(find_checkpoint(tmp_path))
+
+
+class TwoFiles:
+    """In place of an algorithm: a checkpoint of two files."""
+
+    def save_to_path(self, path: str) -> None:
+        """Writes them."""
+        (Path(path) / "learner").mkdir(parents=True)
+        for name in ("learner/weights.pkl", "metadata.json"):
+            (Path(path) / name).write_text("[1, 2]")
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        (lambda folder: shutil.rmtree(folder / "learner"), "weights.pkl': No such file"),
+        (lambda folder: (folder / "metadata.json").write_text("[1"), "metadata.json' is damaged"),
+        (lambda folder: (folder / "metadata.json").write_text("[1, 3]"), "SHA-256 is not that in"),
+    ],
+)
+def test_a_damaged_checkpoint_is_refused(
+    tmp_path: Path, damage: Callable[[Path], object], says: str
+) -> None:
+    state = RunState(iteration=3)
+    write_checkpoint(TwoFiles(), tmp_path / "saved", state, {"seed": 5})
+    assert load_checkpoint(tmp_path / "saved") == (state, {"seed": 5})
+    damage(tmp_path / "saved")
+    with pytest.raises(InputError, match=says):
+        load_checkpoint(tmp_path / "saved")
 
 
 def test_the_best_policy_needs_a_full_window() -> None:

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from env.sim.container import Container
-from env.sim.episode_file import episode_of
 from env.sim.numa_node import NumaNode
 from env.sim.raw_env import RawEnv
+from env.sim.recording import episode_of
 from env.sim.replay import differences, replayed
 from env.sim.state import numa_node_alone
 from env.sim.validate import violations
