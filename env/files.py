@@ -19,9 +19,10 @@ def written_whole(path: Path) -> Iterator[Path]:
         raise InputError(f"'{path}': no name of a file, which is needed")
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        yield temporary
-        temporary.replace(path)
+        try:
+            yield temporary
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)  # fails, too, where a path goes through a file
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
-    finally:
-        temporary.unlink(missing_ok=True)

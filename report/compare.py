@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_numeric_dtype
+from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from rich.console import Console
 
 from agents.command import refuse
@@ -51,7 +51,10 @@ def compare(folders: Sequence[Path]) -> Summary:
         if differing is not None:
             key, one, other = differing
             raise InputError(f"compare: {key} is {one} in '{folders[0]}', {other} in '{folder}'")
-    tables = [_checked(read_results(folder), folder / RESULTS) for folder in folders]
+    tables = [
+        _checked(read_results(folder), folder / RESULTS, run)
+        for folder, run in zip(folders, runs, strict=True)
+    ]
     joined = pd.concat(_told_apart(tables, _short_names(folders)), ignore_index=True)
     where = f"{folders[0] / RUN}: config.statistics"
     statistics = validated(StatisticsSettings, runs[0]["config"]["statistics"], where)
@@ -64,29 +67,36 @@ def _must_be_equal(run: dict[str, Any]) -> dict[str, Any]:
     return {**{key: run[key] for key in keys[:2]}, **world, keys[2]: run[keys[2]]}
 
 
-def _checked(table: pd.DataFrame, file: Path) -> pd.DataFrame:
-    """The table, if all policies have a row with a J for the same episodes."""
+def _checked(table: pd.DataFrame, file: Path, run: dict[str, Any]) -> pd.DataFrame:
+    """The table, if all policies have a row with a J for every episode of the run."""
     metrics = list(all_metrics())
     for column in (*WHERE_ROWS_ARE, *metrics):
         if column not in table:
             raise InputError(f"{file}: column '{column}' is missing, evaluate with this version")
-        if column in metrics and not is_numeric_dtype(table[column]):
+        numbers = is_numeric_dtype(table[column]) and not is_bool_dtype(table[column])
+        if column in metrics and not numbers:
             raise InputError(f"{file}: column '{column}' has no numbers, which are needed")
     for kind in set(table["kind"]) - set(RANKS):
         raise InputError(f"{file}: kind: '{kind}' is unknown, allowed: {', '.join(RANKS)}")
-    played = [
-        sorted(zip(rows["seed"], rows["episode"], strict=True))
+    named = len(table) > 0 and bool(table["policy"].notna().all())
+    complete = named and all(
+        _every_episode(list(zip(rows["seed"], rows["episode"], strict=True)), run)
         for _, rows in table.groupby("policy")
-    ]
-    complete = bool(played) and all(
-        episodes == played[0] and len(set(episodes)) == len(episodes) for episodes in played
     )
     if not complete or not np.isfinite(table[RANKED_BY]).all():
         raise InputError(
             f"{file}: damaged, one row with a finite {RANKED_BY} is needed for every policy, seed "
-            "and episode"
+            f"and episode of {RUN}"
         )
     return table
+
+
+def _every_episode(played: list[tuple[Any, Any]], run: dict[str, Any]) -> bool:
+    """Whether each (seed, episode) of a run is there once."""
+    seeds, episodes = run["seeds"], range(run["episodes"])
+    return len(played) == len(set(played)) == len(seeds) * len(episodes) and all(
+        seed in seeds and episode in episodes for seed, episode in played
+    )
 
 
 def _told_apart(tables: Sequence[pd.DataFrame], names: Sequence[str]) -> list[pd.DataFrame]:

@@ -142,7 +142,7 @@ def read_run(folder: Path, argument: str) -> dict[str, Any]:
         run = json.loads((folder / RUN).read_text())
     except FileNotFoundError:
         raise InputError(f"{argument}: no {RUN} in '{folder}', so no evaluation") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{folder / RUN}: {error}") from None
     if not isinstance(run, dict) or run.get("format") != FORMAT:
         raise InputError(f"{folder / RUN}: format: {FORMAT} is needed")

@@ -86,13 +86,20 @@ def with_rows(change: Callable[[pd.DataFrame], pd.DataFrame]) -> Callable[[Path]
     return changed
 
 
-DAMAGED: dict[str, tuple[Callable[[Path], None], str]] = {
+DAMAGED: dict[str, tuple[Callable[[Path], object], str]] = {
     "no configuration": (without("config"), "run.json: config: missing"),
     "no cluster": (without("config", "cluster"), "run.json: config.cluster: missing"),
     "no statistics": (without("config", "statistics"), "run.json: config.statistics: missing"),
     "no seeds": (without("seeds"), "run.json: seeds: missing"),
     "no J": (with_rows(lambda rows: rows.drop(columns="J")), "column 'J' is missing"),
     "words": (with_rows(lambda rows: rows.assign(J="x")), "column 'J' has no numbers"),
+    "booleans": (with_rows(lambda rows: rows.assign(J=True)), "column 'J' has no numbers"),
+    "another seed": (with_rows(lambda rows: rows.assign(seed=7)), "seed and episode of run.json"),
+    "a word for a seed": (with_rows(lambda rows: rows.assign(seed="x")), "and episode of run.json"),
+    "brackets without end": (
+        lambda folder: (folder / "run.json").write_text("[" * 100_000),
+        "run.json: maximum recursion depth exceeded",
+    ),
     "NaN": (with_rows(lambda rows: rows.assign(J=math.nan)), "one row with a finite J"),
     "no rows": (with_rows(lambda rows: rows.iloc[:0]), "one row with a finite J"),
     "a row less": (with_rows(lambda rows: rows.iloc[:-1]), "one row with a finite J"),

@@ -141,7 +141,12 @@ def test_bad_files_get_one_line(
 
 @pytest.mark.parametrize(
     ("target", "says"),
-    [("missing/trace.json", "cannot be written: No such file"), ("", "no name of a file")],
+    [
+        ("missing/trace.json", "cannot be written: No such file"),
+        ("/dev/null/trace.json", "cannot be written: Not a directory"),
+        ("t" * 300, "cannot be written: File name too long"),
+        ("", "no name of a file"),
+    ],
 )
 def test_a_place_that_cannot_be_written_gets_one_line(
     target: str, says: str, capsys: pytest.CaptureFixture[str]
