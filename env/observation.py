@@ -103,8 +103,8 @@ class ScoreWeights(Strict):
     cost of an arrived workflow
 
     The function that has a server rented seldom uses all of it: `rent` charges it the whole lease,
-    `rent_per_core` what the lease costs for each core that will be used, so that large servers are as
-    cheap as they are once they are full. How many will be used is a guess from what has arrived:
+    `rent_per_core` what the lease costs for each core that will be used, so that large servers are
+    as cheap as they are once they are full. How many will be used is a guess from what has arrived:
 
     used cores = demand * core-seconds arrived / seconds so far - cores of other servers under a
     lease, but no less than 1 and no more than the server has

@@ -223,7 +223,8 @@ def learning_curve(rows: pd.DataFrame) -> Spec:
     """
     chart = (
         alt.Chart(rows)
-        .mark_line(color=palette.KINDS["learned"], strokeWidth=2)
+        # A line of one point is not drawn.
+        .mark_line(color=palette.KINDS["learned"], strokeWidth=2, point=len(rows) == 1)
         .encode(
             alt.X("env_steps:Q", title="decisions trained on", axis=alt.Axis(format="~s")),
             alt.Y("J:Q", title="J", scale=alt.Scale(zero=False)),

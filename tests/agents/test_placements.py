@@ -371,8 +371,8 @@ def test_rent_is_that_of_the_lease_or_of_each_core(weight: str, node: int) -> No
     assert chosen(GreedyObjective(name="greedy_objective", weights=only), decision) == node
 
 
-# One core-second has arrived in one second, so `demand` cores are expected to be busy. An hour costs
-# 1 USD for 2 cores or 3 USD for 8.
+# One core-second has arrived in one second, so `demand` cores are expected to be busy. An hour
+# costs 1 USD for 2 cores or 3 USD for 8.
 @pytest.mark.parametrize(
     ("demand", "node"),
     [
@@ -401,7 +401,7 @@ def test_economy_prefers_larger_servers(economy: float, node: int) -> None:
 
 def test_cores_under_a_lease_meet_a_part_of_the_demand(trade_off: Decision) -> None:
     # 18 core-seconds in 3,595 s, times 1,000: 5.007 cores are expected to be busy. 4 are leased, so
-    # 1.007 of the cold server's would be used, and without the shared server's own 2 all of its 2. An
+    # 1.007 of the cold server's would be used; without the shared server's own 2, all of its 2. An
     # hour is 1,600 times the mean cost of a workflow.
     weights = ScoreWeights(finish=0, delay=0, rent=0, rent_per_core=1, demand=1000)
     scores = np.empty(3)
