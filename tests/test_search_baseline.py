@@ -50,6 +50,15 @@ def test_it_beats_the_untuned_weights_and_repeats() -> None:
     assert searched(1).weights != found.weights
 
 
+def test_fields_of_one_value_keep_it_and_those_left_out_are_not_drawn() -> None:
+    told = SETTINGS.model_copy(update={"economy": (1.2, 1.2), "rent": (0, 0)})
+    config = world(*CROWDED)
+    objective = validated(Objective, config["objective"], "objective")
+    drawn = WeightSearch(TrainingEpisodes(config), objective, told, 0, lambda played: None).run()
+    weights = drawn.weights
+    assert (weights.economy, weights.rent, weights.demand) == (1.2, 0, None)
+
+
 @pytest.fixture
 def command(in_process: InProcess) -> Command:
     return in_process("search_baseline", search, check)
