@@ -182,15 +182,15 @@ class WeightSearch:
         )
 
     def _near(self, candidate: Candidate, spread: float) -> Candidate:
-        """Weights that differ a little; those of one value keep it."""
+        """Weights that differ a little, but for what has one value, or none as UNTUNED's demand."""
         ranges = self._settings.ranges
         factors = np.exp(self._rng.normal(0.0, spread, len(ranges)))
-        return _candidate(
-            {
-                name: getattr(candidate.weights, name) * (factor if least < most else 1.0)
-                for (name, (least, most)), factor in zip(ranges.items(), factors, strict=True)
-            }
-        )
+        near = {}
+        for (name, (least, most)), factor in zip(ranges.items(), factors, strict=True):
+            weight = getattr(candidate.weights, name)
+            if weight is not None:
+                near[name] = weight * factor if least < most else least
+        return _candidate(near)
 
     def _play(self, candidates: Sequence[Candidate], episodes: range) -> None:
         """Has every candidate play those of the training episodes that it has not played."""

@@ -155,16 +155,22 @@ def workflow_cost(state):
 
 
 @compiled
+def leased_cores(state):
+    """Cores of the servers under a lease."""
+    cores = 0
+    for node in range(len(state.nodes)):
+        if state.servers[state.nodes[node].server].expiration_time > state.cluster[0].time:
+            cores += state.nodes[node].cpu
+    return cores
+
+
+@compiled
 def unmet_demand(state, factor):
     """Cores that what arrives will need beyond those under a lease; see `ScoreWeights`."""
     cluster = state.cluster[0]
     if factor == INF or cluster.time == 0.0:
         return INF
-    leased = 0
-    for node in range(len(state.nodes)):
-        if state.servers[state.nodes[node].server].expiration_time > cluster.time:
-            leased += state.nodes[node].cpu
-    return factor * cluster.arrived_work / cluster.time - leased
+    return factor * cluster.arrived_work / cluster.time - leased_cores(state)
 
 
 @compiled
@@ -232,11 +238,8 @@ def write_context(state, out):
     slot = function // cluster.functions_per_slot
     workflow = state.workflows[slot]
     critical_path = state.templates[workflow.template].critical_path
-    leased = 0
     backlog = 0
     for node in range(len(state.nodes)):
-        if state.servers[state.nodes[node].server].expiration_time > cluster.time:
-            leased += state.nodes[node].cpu
         if state.nodes[node].running_count > 0:
             backlog += state.nodes[node].backlog
     speed = cluster.single_core_speed
@@ -253,7 +256,7 @@ def write_context(state, out):
     out[7] = clip(max(0.0, slack) / critical_path)
     out[8] = clip(log_of(cluster.queue_size - 1) / 4.0)
     out[9] = clip(log_of(cluster.arrived - cluster.finished_workflows) / 4.0)
-    out[10] = leased / cluster.cores
+    out[10] = leased_cores(state) / cluster.cores
     out[11] = clip(log_seconds(backlog / cluster.computing_capacity))
     out[12] = clip(work / (cluster.arrived_work / cluster.arrived))
     out[13] = 1.0

@@ -4,9 +4,7 @@ from env.sim.cluster_file import ClusterModel
 from env.sim.episode_file import (
     ActionModel,
     DecisionModel,
-    EdgeModel,
     EpisodeFile,
-    FunctionModel,
     FunctionTimesModel,
     NodeStatusModel,
     Results,
@@ -26,36 +24,14 @@ def reference_episode(scenario: Scenario) -> EpisodeFile:
     return EpisodeFile(
         name="reference",
         cluster=ClusterModel.of(scenario.cluster),
-        workflows=_workflows(scenario),
+        workflows=tuple(
+            WorkflowModel.of(wf_id, arrival, template)
+            for wf_id, (arrival, template) in enumerate(
+                zip(scenario.arrival_times, scenario.templates, strict=True)
+            )
+        ),
         actions=tuple(_action(scenario, step) for step in steps),
         expected=_results(simulator, steps),
-    )
-
-
-def _workflows(scenario: Scenario) -> tuple[WorkflowModel, ...]:
-    return tuple(
-        WorkflowModel(
-            workflow_id=wf_id,
-            arrival_time=arrival,
-            functions=tuple(
-                FunctionModel(
-                    function_id=fn_id,
-                    computation=int(template.computation[fn_id]),
-                    memory_required_mb=int(template.memory_req[fn_id]),
-                    parallelism=int(template.parallelism[fn_id]),
-                )
-                for fn_id in range(template.function_count)
-            ),
-            edges=tuple(
-                EdgeModel(source=int(source), target=int(target), data_bytes=int(data_bytes))
-                for (source, target), data_bytes in zip(
-                    template.edges, template.data_bytes, strict=True
-                )
-            ),
-        )
-        for wf_id, (arrival, template) in enumerate(
-            zip(scenario.arrival_times, scenario.templates, strict=True)
-        )
     )
 
 

@@ -59,6 +59,17 @@ def test_fields_of_one_value_keep_it_and_those_left_out_are_not_drawn() -> None:
     assert (weights.economy, weights.rent, weights.demand) == (1.2, 0, None)
 
 
+def test_the_untuned_weights_can_be_among_the_best_of_a_search_for_demand() -> None:
+    """They have none, and half of the next round is drawn near them."""
+    told = SETTINGS.model_copy(
+        update={"finish": (1e5, 1e6), "rent_per_core": (1e-9, 1e-8), "demand": (1, 8)}
+    )
+    config = world(*TINY)
+    objective = validated(Objective, config["objective"], "objective")
+    tried = WeightSearch(TrainingEpisodes(config), objective, told, 0, lambda played: None).run()
+    assert tried.weights.demand is None and tried.weights.finish < 10
+
+
 @pytest.fixture
 def command(in_process: InProcess) -> Command:
     return in_process("search_baseline", search, check)

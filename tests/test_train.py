@@ -15,10 +15,12 @@ from hydra import compose, initialize_config_dir
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.plugins.hparams.metadata import parse_session_start_info_plugin_data
 
+from agents.baseline import make_baselines
 from agents.command import CONF, PROJECT, plain
 from agents.learned.checkpoint import RunState, write_checkpoint
 from agents.learned.policy_file import load_policy
 from agents.settings import TrainSettings
+from env.observation import ScoreWeights
 from env.schema import validated
 from env.sim.errors import InputError
 from tests.commands import NoWeights
@@ -160,6 +162,17 @@ def test_a_resumed_run_ends_as_one_that_ran_through(tmp_path: Path) -> None:
     assert [row["iteration"] for row in rows_of(resumed)] == ["3", "4"]
     for file in sorted((through / "policy").glob("*.safetensors")):
         assert file.read_bytes() == (resumed / "policy" / file.name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    "name", ["hetero_numa", "hetero_numa_placer", "hetero_numa_latency", "hetero_numa_cost"]
+)
+def test_features_have_the_weights_of_the_rule_that_is_cloned(name: str) -> None:
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        told = plain(compose("train", [f"experiment={name}"]))
+    (rule,) = make_baselines([told["algo"]["warm_start"]])
+    cloned = rule._config.placement.weights
+    assert validated(ScoreWeights, told["agents"]["score"], "agents.score") == cloned
 
 
 def test_every_experiment_runs_for_a_moment_and_the_same_seed_repeats(

@@ -6,7 +6,6 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from statistics import mean
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -36,13 +35,12 @@ class _Stored(Strict):
     Attributes:
         state: counters.
         config: of the run.
-        files: SHA-256 of every other file, by path; checkpoints made before there were any name
-            none.
+        files: SHA-256 of every other file, by path.
     """
 
     state: _StoredState
     config: dict[str, Any]
-    files: dict[str, str] = Field(default_factory=dict)
+    files: dict[str, str]
 
 
 @dataclass
@@ -95,7 +93,7 @@ def save_checkpoint(
     shutil.rmtree(target, ignore_errors=True)
     fresh.rename(target)
     saved = _checkpoints(folder)
-    best = min(saved, key=lambda path: _rank(_stored(path).state))
+    best = min(saved, key=lambda path: _rank(_counters(_stored(path))))
     for old in saved[:-keep]:
         if old != best:
             shutil.rmtree(old)
@@ -144,7 +142,11 @@ def load_checkpoint(path: Path) -> tuple[RunState, dict[str, Any]]:
             raise InputError(
                 f"resume: '{path / name}' is damaged, its SHA-256 is not that in {STATE}"
             )
-    return RunState(**stored.state.model_dump()), stored.config
+    return _counters(stored), stored.config
+
+
+def _counters(stored: _Stored) -> RunState:
+    return RunState(**stored.state.model_dump())
 
 
 def _stored(path: Path) -> _Stored:
@@ -168,5 +170,5 @@ def _checkpoints(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob(f"{PREFIX}*") if (path / STATE).is_file())
 
 
-def _rank(state: _StoredState) -> float:
-    return mean(state.recent) if state.recent else float("inf")
+def _rank(state: RunState) -> float:
+    return float("inf") if state.J is None else state.J

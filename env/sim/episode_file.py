@@ -48,6 +48,38 @@ class WorkflowModel(Strict):
     functions: Annotated[tuple[FunctionModel, ...], Field(min_length=1)]
     edges: tuple[EdgeModel, ...] = ()
 
+    @classmethod
+    def of(
+        cls, workflow_id: int, arrival_time: float, template: WorkflowTemplate
+    ) -> "WorkflowModel":
+        """The file's form of `template`."""
+        return cls(
+            workflow_id=workflow_id,
+            arrival_time=arrival_time,
+            functions=tuple(
+                FunctionModel(
+                    function_id=fn_id,
+                    computation=int(computation),
+                    memory_required_mb=int(memory),
+                    parallelism=int(parallelism),
+                )
+                for fn_id, (computation, memory, parallelism) in enumerate(
+                    zip(
+                        template.computation,
+                        template.memory_req,
+                        template.parallelism,
+                        strict=True,
+                    )
+                )
+            ),
+            edges=tuple(
+                EdgeModel(source=int(source), target=int(target), data_bytes=int(data_bytes))
+                for (source, target), data_bytes in zip(
+                    template.edges, template.data_bytes, strict=True
+                )
+            ),
+        )
+
     def template(self) -> WorkflowTemplate:
         """The same as the simulator takes it; function k has id k.
 

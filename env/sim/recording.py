@@ -4,9 +4,7 @@ from env.sim.cluster_file import ClusterModel
 from env.sim.episode_file import (
     ActionModel,
     DecisionModel,
-    EdgeModel,
     EpisodeFile,
-    FunctionModel,
     FunctionTimesModel,
     NodeStatusModel,
     Results,
@@ -15,7 +13,6 @@ from env.sim.episode_file import (
 )
 from env.sim.errors import InputError
 from env.sim.raw_env import RawEnv, StepLog
-from env.sim.workflow import WorkflowTemplate
 
 
 def episode_of(env: RawEnv, name: str, description: str) -> EpisodeFile:
@@ -30,7 +27,7 @@ def episode_of(env: RawEnv, name: str, description: str) -> EpisodeFile:
         description=description,
         cluster=ClusterModel.of(env.cluster_config),
         workflows=tuple(
-            _workflow_model(wf_id, float(arrival), template)
+            WorkflowModel.of(wf_id, float(arrival), template)
             for wf_id, (arrival, template) in enumerate(
                 zip(env.arrival_times, env.workflow_templates, strict=True)
             )
@@ -118,29 +115,5 @@ def _decision_model(log: StepLog) -> DecisionModel:
             free_memory_mb=before.free_memory,
             time_to_first_completion=before.time_to_first_completion,
             time_to_last_completion=before.time_to_last_completion,
-        ),
-    )
-
-
-def _workflow_model(wf_id: int, arrival: float, template: WorkflowTemplate) -> WorkflowModel:
-    return WorkflowModel(
-        workflow_id=wf_id,
-        arrival_time=arrival,
-        functions=tuple(
-            FunctionModel(
-                function_id=fn_id,
-                computation=int(computation),
-                memory_required_mb=int(memory),
-                parallelism=int(parallelism),
-            )
-            for fn_id, (computation, memory, parallelism) in enumerate(
-                zip(template.computation, template.memory_req, template.parallelism, strict=True)
-            )
-        ),
-        edges=tuple(
-            EdgeModel(source=int(source), target=int(target), data_bytes=int(data_bytes))
-            for (source, target), data_bytes in zip(
-                template.edges, template.data_bytes, strict=True
-            )
         ),
     )
