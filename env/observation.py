@@ -99,27 +99,30 @@ class ScoreWeights(Strict):
     """Weights of the greedy score that two node features are made of.
 
     score = finish * finish_delay / critical path + delay * time_weight * (delay_own + delay_others)
-    + cost_weight * (rent + rent_per_core / used cores ** economy) * rent_increase / mean cheapest
-    cost of an arrived workflow
+    + cost_weight * (rent * smallness ** economy + rent_per_core / cores) * rent_increase / mean
+    cheapest cost of an arrived workflow
 
-    The function that has a server rented seldom uses all of it: `rent` charges it the whole lease,
-    `rent_per_core` what the lease costs for each core that will be used, so that large servers are
-    as cheap as they are once they are full. How many will be used is a guess from what has arrived:
+    The function that has a server rented seldom uses all of it. `rent` charges it the whole lease,
+    so that large servers seem dear although their cores may be cheap; `rent_per_core` what the
+    lease costs for each core of the server, so that small servers seem dear whatever else there is
+    to rent; and `economy` makes servers dear that are smaller than the one that is worth filling:
 
-    used cores = demand * core-seconds arrived / seconds so far - cores of other servers under a
-    lease, but no less than 1 and no more than the server has
+    smallness = max(1, cores worth filling / cores)
+    cores worth filling = cores of the server whose cores are the cheapest (of several the largest),
+    but no more than demand * core-seconds arrived / seconds so far - cores of other servers under a
+    lease, and no less than 1
 
     Attributes:
-        economy: above 1, larger servers are preferred at the same price of a core.
-        demand: factor on the cores that would be busy if what arrives came evenly; without it all
-            cores of a server count as used.
+        economy: 0: the size of a server does not matter.
+        demand: factor on the cores that would be busy if what arrives came evenly; without it any
+            server is worth filling.
     """
 
     finish: float = Field(ge=0)
     delay: float = Field(ge=0)
     rent: float = Field(ge=0)
     rent_per_core: float = Field(default=0.0, ge=0)
-    economy: float = Field(default=1.0, ge=0)
+    economy: float = Field(default=0.0, ge=0)
     demand: float | None = Field(default=None, gt=0)
 
     def by_objective(self, objective: Objective) -> np.ndarray:
@@ -174,12 +177,18 @@ def unmet_demand(state, factor):
 
 
 @compiled
-def used_cores(state, server, unmet):
-    """Of a server's cores, those that will be used; see `ScoreWeights`."""
-    cores = state.nodes[state.servers[server].first_node].cpu * state.servers[server].node_count
+def server_cores(state, server):
+    """Of all its NUMA nodes."""
+    return state.nodes[state.servers[server].first_node].cpu * state.servers[server].node_count
+
+
+@compiled
+def smallness(state, server, unmet):
+    """How many times larger the server is that is worth filling, at least 1; see `ScoreWeights`."""
+    cores = server_cores(state, server)
     if state.servers[server].expiration_time > state.cluster[0].time:
         unmet += cores
-    return min(cores, max(unmet, 1.0))
+    return max(1.0, min(state.cluster[0].cheapest_server_cores, unmet) / cores)
 
 
 @compiled
@@ -202,10 +211,12 @@ def greedy_scores(state, candidates, weights, scores):
             continue
         finish_delay = (candidates[node].finish_time - best_finish) / critical_path
         delay = candidates[node].delay_own + candidates[node].delay_others
+        server = state.nodes[node].server
         share = weights[2]
+        if weights[4] > 0.0:
+            share *= smallness(state, server, unmet) ** weights[4]
         if weights[3] > 0.0:
-            cores = used_cores(state, state.nodes[node].server, unmet)
-            share += weights[3] / cores ** weights[4]
+            share += weights[3] / server_cores(state, server)
         scores[node] = (
             weights[0] * finish_delay
             + weights[1] * delay

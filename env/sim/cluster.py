@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 MOST_NODES = 1_000_000
 """NUMA nodes of a cluster; more do not fit into memory with all that is known of them."""
+SAME_PRICE = 1e-9
+"""Relative difference of prices that is only rounding."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,11 @@ class ServerType:
         _check(self.name, "cold_start_latency", self.cold_start_latency, least=0)
         if self.single_core_speed is not None:
             _check(self.name, "single_core_speed", self.single_core_speed, least=1)
+
+    @property
+    def cores(self) -> int:
+        """Of one server, all its NUMA nodes together."""
+        return self.numa_nodes * self.cpu
 
 
 @dataclass(frozen=True)
@@ -110,12 +117,23 @@ class ClusterConfig:
     @property
     def core_second_price(self) -> float:
         """USD of one second of a core of reference speed on the cheapest server type."""
-        return min(self.core_second_price_of(kind) for kind in self.present_types)
+        return self.core_second_price_of(self.cheapest_type)
+
+    @property
+    def cheapest_type(self) -> ServerType:
+        """The present server type whose cores are the cheapest; of several, the largest."""
+        least = min(self.core_second_price_of(kind) for kind in self.present_types)
+        cheapest = [
+            kind
+            for kind in self.present_types
+            if math.isclose(self.core_second_price_of(kind), least, rel_tol=SAME_PRICE)
+        ]
+        return max(cheapest, key=lambda kind: kind.cores)
 
     def core_second_price_of(self, kind: ServerType) -> float:
         """USD of one second of a core of reference speed on servers of a type."""
         speed_ratio = self.single_core_speed / (kind.single_core_speed or self.single_core_speed)
-        return kind.hourly_rate / 3600.0 / (kind.numa_nodes * kind.cpu) * speed_ratio
+        return kind.hourly_rate / 3600.0 / kind.cores * speed_ratio
 
     @property
     def largest_node_memory(self) -> int:

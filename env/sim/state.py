@@ -216,6 +216,7 @@ def hardware(config: ClusterConfig) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     cluster["cores"] = nodes["cpu"].sum()
     cluster["computing_capacity"] = nodes["computing_capacity"].sum()
     cluster["core_second_price"] = config.core_second_price
+    cluster["cheapest_server_cores"] = config.cheapest_type.cores
     return cluster, servers, nodes
 
 

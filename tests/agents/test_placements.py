@@ -371,45 +371,60 @@ def test_rent_is_that_of_the_lease_or_of_each_core(weight: str, node: int) -> No
     assert chosen(GreedyObjective(name="greedy_objective", weights=only), decision) == node
 
 
-# One core-second has arrived in one second, so `demand` cores are expected to be busy. An hour
-# costs 1 USD for 2 cores or 3 USD for 8.
+def for_rent(**weights: float) -> GreedyObjective:
+    """A rule for which only rent counts."""
+    only = ScoreWeights(finish=0, delay=0, rent=1, **weights)
+    return GreedyObjective(name="greedy_objective", weights=only)
+
+
+def two_prices(fast: float) -> ClusterConfig:
+    """An hour of the slow server with its 2 cores costs 1 USD; 8 cores are twice as fast."""
+    types = replace(SLOW_TYPE, hourly_rate=1.0), replace(FAST_TYPE, hourly_rate=fast)
+    return replace(TWO_TYPES, server_types=types)
+
+
+# The slow server is a fourth of the other: it counts as 4 ** economy USD if the other's cores are
+# not dearer for what they do.
+@pytest.mark.parametrize(
+    ("economy", "fast", "node"),
+    [
+        (0, 7, SLOW),
+        (1, 7, SLOW),  # 4 against 7
+        (2, 7, FAST),  # 16 against 7
+        (2, 8, FAST),  # 16 against 8: 0.5 USD for an hour of a slow core on both
+        (2, 8.1, SLOW),  # 1 against 8.1
+    ],
+)
+def test_economy_makes_servers_dear_that_are_small(economy: float, fast: float, node: int) -> None:
+    decision = moment(ask=Fn(), cluster=two_prices(fast))
+    assert chosen(for_rent(economy=economy), decision) == node
+
+
+# One core-second has arrived in one second, so `demand` cores are expected to be busy.
 @pytest.mark.parametrize(
     ("demand", "node"),
     [
-        (0.5, SLOW),  # 1 / 1 against 3 / 1
-        (5, SLOW),  # 1 / 2 against 3 / 5
-        (7, FAST),  # 1 / 2 against 3 / 7
-        (9, FAST),  # 1 / 2 against 3 / 8
+        (0.5, SLOW),  # 1 against 7
+        (5, SLOW),  # (5 / 2) ** 2 = 6.25 against 7
+        (6, FAST),  # (6 / 2) ** 2 = 9 against 7
+        (100, FAST),  # (8 / 2) ** 2 = 16 against 7
     ],
 )
-def test_a_large_server_is_cheap_if_it_will_be_used(demand: float, node: int) -> None:
-    types = replace(SLOW_TYPE, hourly_rate=1.0), replace(FAST_TYPE, hourly_rate=3.0)
-    cluster = replace(TWO_TYPES, server_types=types)
-    decision = Decision(RawEnv([1.0], [workflow(Fn())], cluster), BALANCED)
-    only = ScoreWeights(finish=0, delay=0, rent=0, rent_per_core=1, demand=demand)
-    assert chosen(GreedyObjective(name="greedy_objective", weights=only), decision) == node
+def test_a_server_is_worth_filling_if_there_is_enough(demand: float, node: int) -> None:
+    decision = Decision(RawEnv([1.0], [workflow(Fn())], two_prices(7)), BALANCED)
+    assert chosen(for_rent(economy=2, demand=demand), decision) == node
 
 
-# 0.5 USD a core are less than 0.55, but 1 / 2 ** 2 is more than 4.4 / 8 ** 2.
-@pytest.mark.parametrize(("economy", "node"), [(1, SLOW), (2, FAST)])
-def test_economy_prefers_larger_servers(economy: float, node: int) -> None:
-    types = replace(SLOW_TYPE, hourly_rate=1.0), replace(FAST_TYPE, hourly_rate=4.4)
-    decision = moment(ask=Fn(), cluster=replace(TWO_TYPES, server_types=types))
-    only = ScoreWeights(finish=0, delay=0, rent=0, rent_per_core=1, economy=economy)
-    assert chosen(GreedyObjective(name="greedy_objective", weights=only), decision) == node
-
-
-def test_cores_under_a_lease_meet_a_part_of_the_demand(trade_off: Decision) -> None:
-    # 18 core-seconds in 3,595 s, times 1,000: 5.007 cores are expected to be busy. 4 are leased, so
-    # 1.007 of the cold server's would be used; without the shared server's own 2, all of its 2. An
-    # hour is 1,600 times the mean cost of a workflow.
-    weights = ScoreWeights(finish=0, delay=0, rent=0, rent_per_core=1, demand=1000)
+def test_cores_under_a_lease_meet_a_part_of_the_demand() -> None:
+    # 2 core-seconds in 3,599.5 s, times 3,599.5 * 2: 4 cores are expected to be busy. The slow server
+    # is under a lease, so 2 are left to fill another, and without its own lease all 4 would be.
+    decision = moment((SLOW, Fn()), ask=Fn(), cluster=two_prices(7), later=3599.5)
+    weights = ScoreWeights(finish=0, delay=0, rent=1, economy=1, demand=3599.5 * 2)
     scores = np.empty(3)
     greedy_scores(
-        trade_off.env.state, trade_off.candidates(100), weights.by_objective(BALANCED), scores
+        decision.env.state, decision.candidates(100), weights.by_objective(BALANCED), scores
     )
-    unmet = 1000 * 18 / 3595 - 4
-    assert scores == pytest.approx([1600 / 2, 1600 / unmet, 0])
+    assert scores[FAST] / scores[SLOW] == pytest.approx(7 / (4 / 2))
 
 
 @pytest.mark.parametrize("name", known_baselines())
