@@ -416,8 +416,8 @@ def test_a_server_is_worth_filling_if_there_is_enough(demand: float, node: int) 
 
 
 def test_cores_under_a_lease_meet_a_part_of_the_demand() -> None:
-    # 2 core-seconds in 3,599.5 s, times 3,599.5 * 2: 4 cores are expected to be busy. The slow server
-    # is under a lease, so 2 are left to fill another, and without its own lease all 4 would be.
+    # 2 core-seconds in 3,599.5 s, times 3,599.5 * 2: 4 cores are expected to be busy. The 2 of the
+    # slow server are under a lease, so 2 are left to fill another; without its own lease all 4.
     decision = moment((SLOW, Fn()), ask=Fn(), cluster=two_prices(7), later=3599.5)
     weights = ScoreWeights(finish=0, delay=0, rent=1, economy=1, demand=3599.5 * 2)
     scores = np.empty(3)
