@@ -1,5 +1,6 @@
 """Compares schedulers: `python evaluate.py policy=PATH episodes=100`. See `--help`."""
 
+import hashlib
 import shutil
 import sys
 from pathlib import Path
@@ -119,8 +120,11 @@ class Evaluation:
         schedulers = schedulers_of(settings, cluster)
         self.names = tuple(scheduler.name for scheduler in schedulers)
         self.contest = Contest(schedulers, cluster, settings.objective, settings.optimum)
-        command = " ".join(["python evaluate.py", *map(str, sys.argv[1:])])
-        self.run = describe(told, self.workloads.values(), command)
+        # Without `resume`, so that typed again it gives the same from the start.
+        typed = [word for word in sys.argv[1:] if not word.startswith("resume=")]
+        command = " ".join(["python evaluate.py", *typed])
+        policy = None if settings.policy is None else fingerprint_of(settings.policy)
+        self.run = describe(told, self.workloads.values(), command, policy)
         if settings.resume is not None:
             check_resume(Path(settings.resume), self.run)
 
@@ -197,6 +201,7 @@ def evaluate(config: DictConfig) -> None:
         return
     from rich.console import Console
 
+    from agents.hparams import flattened
     from report.figures import draw_figures
     from report.page import write_report
     from report.summary import summarise, write_summary
@@ -220,7 +225,10 @@ def evaluate(config: DictConfig) -> None:
     summary = summarise(results, settings.statistics)
     write_summary(folder, summary)
     pictures = draw_figures(summary, results, folder / "figures")
-    write_events(folder, summary, pictures)
+    told = {
+        key: evaluation.run["config"][key] for key in ("policy", "episodes", "seed", "objective")
+    }
+    write_events(folder, summary, pictures, flattened(told))
     if settings.policy is not None:
         keep_training(settings.policy, folder)
     write_traces(folder)
@@ -256,6 +264,17 @@ def play_to_the_end(evaluation: Evaluation, writer: ResultsWriter, console: Any)
             if stop.asked and len(writer.done) < total:
                 return False
     return True
+
+
+def fingerprint_of(policy: str) -> str:
+    """A hash of the files of a policy."""
+    from agents.learned.scheduler import policy_folder
+
+    digest = hashlib.sha256()
+    for path in sorted(policy_folder(policy).iterdir()):
+        if path.suffix in (".json", ".safetensors"):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def keep_training(policy: str, folder: Path) -> None:

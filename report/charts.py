@@ -221,13 +221,15 @@ def learning_curve(rows: pd.DataFrame) -> Spec:
     Args:
         rows: an iteration each: env_steps, J.
     """
+    colour = palette.KINDS["learned"]
+    # A line of one point is not drawn, and an axis around it has no room for numbers.
+    alone = len(rows) == 1
     chart = (
         alt.Chart(rows)
-        # A line of one point is not drawn.
-        .mark_line(color=palette.KINDS["learned"], strokeWidth=2, point=len(rows) == 1)
+        .mark_line(color=colour, strokeWidth=2, point={"color": colour} if alone else False)
         .encode(
             alt.X("env_steps:Q", title="decisions trained on", axis=alt.Axis(format="~s")),
-            alt.Y("J:Q", title="J", scale=alt.Scale(zero=False)),
+            alt.Y("J:Q", title="J", scale=alt.Scale(zero=alone)),
             tooltip=numbers(["env_steps", "J"]),
         )
     )

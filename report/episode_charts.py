@@ -12,6 +12,8 @@ from report import palette
 from report.vega import HEIGHT, Spec, numbers, spec_of
 
 TIME = "time (s)"
+# Halves of a container have no number; with few containers Vega has ticks there.
+_WHOLE = alt.Axis(labelExpr="datum.value % 1 ? '' : datum.label")
 
 
 def gantt() -> Spec:
@@ -121,7 +123,7 @@ def queue_length() -> Spec:
         .mark_line(interpolate="step-after", strokeWidth=2)
         .encode(
             alt.X("time:Q", title=TIME),
-            alt.Y("waiting:Q", title="containers waiting", axis=alt.Axis(tickMinStep=1)),
+            alt.Y("waiting:Q", title="containers waiting", axis=_WHOLE),
             color=alt.Color(
                 "panel:N",
                 legend=None,

@@ -47,7 +47,8 @@ class Evaluation:
         measure: the policy that all are compared with.
         pairs: all pairs of policies: policy, other, against; the better policy first.
         results: a row a policy, seed and episode.
-        training: a row an iteration of the learned policy; None where nothing is known of it.
+        training: a row an iteration of the learned policy in which an episode ended: env_steps, J;
+            None where nothing is known of it.
     """
 
     run: dict[str, Any]
@@ -249,8 +250,12 @@ def _read(folder: Path) -> Evaluation:
         measure=summary["measure"],
         pairs=summary["pairs"],
         results=read_results(folder),
-        training=pd.read_csv(training) if training.is_file() else None,
+        training=_iterations(training) if training.is_file() else None,
     )
+
+
+def _iterations(path: Path) -> pd.DataFrame:
+    return pd.read_csv(path)[["env_steps", "J"]].dropna()
 
 
 def _recordings(folder: Path, evaluation: Evaluation) -> Iterator[tuple[str, str, Path]]:
@@ -289,8 +294,8 @@ def _charts(
         drawn["gantt"] = episode_charts.gantt()
         drawn["use-upper"] = drawn["use-lower"] = episode_charts.utilisation()
         drawn["queue"] = episode_charts.queue_length()
-    if evaluation.training is not None:
-        drawn["learning"] = charts.learning_curve(evaluation.training[["env_steps", "J"]].dropna())
+    if evaluation.training is not None and len(evaluation.training):
+        drawn["learning"] = charts.learning_curve(evaluation.training)
     return drawn
 
 

@@ -47,11 +47,15 @@ class RunFile(Recorded):
     episodes: int
     commit: str | None
     workload_sha256: str
+    policy_sha256: str | None
     config: dict[str, Any]
 
 
 def describe(
-    config: Mapping[str, Any], workloads: Iterable[EpisodeWorkload], command: str
+    config: Mapping[str, Any],
+    workloads: Iterable[EpisodeWorkload],
+    command: str,
+    policy_sha256: str | None,
 ) -> dict[str, Any]:
     """What `run.json` holds.
 
@@ -59,6 +63,7 @@ def describe(
         config: as composed, in plain containers.
         workloads: of all episodes of all seeds, in order.
         command: as it was typed.
+        policy_sha256: hash of the learned policy's files, if there is one.
     """
     return {
         "format": FORMAT,
@@ -71,6 +76,7 @@ def describe(
         "seeds": [config["seed"]] if isinstance(config["seed"], int) else list(config["seed"]),
         "episodes": config["episodes"],
         "workload_sha256": fingerprint(workloads),
+        "policy_sha256": policy_sha256,
         "config": dict(config),
     }
 
@@ -110,7 +116,7 @@ def check_resume(folder: Path, run: Mapping[str, Any]) -> None:
 def _what_counts(run: Mapping[str, Any]) -> dict[str, Any]:
     """What has to be the same for rows to belong together."""
     told = {key: value for key, value in run["config"].items() if key not in HOW}
-    return {**told, "commit": run["commit"], "workload_sha256": run["workload_sha256"]}
+    return {**told, **{key: run[key] for key in ("commit", "workload_sha256", "policy_sha256")}}
 
 
 def first_difference(

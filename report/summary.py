@@ -123,9 +123,11 @@ def summarise(results: pd.DataFrame, settings: StatisticsSettings) -> Summary:
     J, position = values(RANKED_BY), names.index(measure)
     against = comparisons(J, [(index, position) for index in range(len(names))], settings)
     pairs = list(combinations(range(len(names)), 2))
-    seeds = ", ".join(map(str, sorted(set(results["seed"]))))
+    seeds = sorted(set(results["seed"]))
+    played = len(results[["seed", "episode"]].drop_duplicates())
+    of = ("seed " if len(seeds) == 1 else "seeds ") + ", ".join(map(str, seeds))
     return Summary(
-        title=f"{results['episode'].nunique()} held-out episodes, seed {seeds}",
+        title=f"{played} held-out episodes, {of}",
         measure=measure,
         metrics=metrics,
         policies=tuple(

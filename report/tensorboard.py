@@ -1,26 +1,34 @@
-"""An evaluation in TensorBoard: its figures as images, and the mean of every metric."""
+"""An evaluation in TensorBoard: figures as images, the mean of every metric, what it was told."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib.pyplot as plt
 
 from report.summary import Summary
 
 
-def write_events(folder: Path, summary: Summary, pictures: Sequence[Path]) -> None:
+def write_events(
+    folder: Path, summary: Summary, pictures: Sequence[Path], told: Mapping[str, Any]
+) -> None:
     """Writes an event file; events of the folder that an earlier part of the run left are replaced.
 
     Args:
         folder: of the evaluation; TensorBoard calls the run by its path.
         summary: of the evaluation.
         pictures: .png files.
+        told: what was evaluated, for the page HPARAMS.
     """
-    from torch.utils.tensorboard import SummaryWriter  # PyTorch takes seconds to import
+    # PyTorch takes seconds to import.
+    from torch.utils.tensorboard import SummaryWriter
+
+    from agents.hparams import write_hparams
 
     for old in folder.glob("events.out.tfevents.*"):
         old.unlink()
     with SummaryWriter(str(folder)) as writer:
+        write_hparams(writer, told, folder)
         for policy in summary.policies:
             for name, distribution in policy.metrics.items():
                 value = distribution.mean.value

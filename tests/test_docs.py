@@ -160,7 +160,7 @@ def try_out(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
             env={**os.environ, "PYTHONPATH": str(PROJECT)},
             check=True,
             capture_output=True,
-            timeout=100,
+            timeout=600,
         )
     else:
         monkeypatch.setenv("PYTHONHASHSEED", "0")

@@ -130,7 +130,7 @@ def test_bad_input_ends_the_process_with_2(tmp_path: Path) -> None:
         cwd=tmp_path,
         text=True,
         capture_output=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)

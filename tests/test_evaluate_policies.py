@@ -99,6 +99,21 @@ def test_a_learned_policy_beside_baselines(
     assert violations(read_episode(file)) == []
 
 
+def test_rows_of_another_policy_are_not_gone_on_with(command: Command, tmp_path: Path) -> None:
+    make_policy(tmp_path / "mine", "placer")
+    told = (*TINY, "baselines=[random]", "policy=mine", "episodes=1")
+    assert command(*told).code == 0
+    (folder,) = tmp_path.glob("outputs/*/*")
+    typed = json.loads((folder / "run.json").read_text())["command"]
+    assert command(*told, f"resume={folder}").code == 0
+    # What makes the same numbers from the start.
+    assert json.loads((folder / "run.json").read_text())["command"] == typed
+    make_policy(tmp_path / "mine", "placer", network="attention")
+    done = command(*told, f"resume={folder}")
+    assert done.code == 2
+    assert "resume: policy_sha256 is " in done.err
+
+
 def test_a_policy_that_sees_the_workflow_plays_in_its_window_alone(
     command: Command, tmp_path: Path
 ) -> None:

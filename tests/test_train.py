@@ -55,7 +55,7 @@ CURVES = {
     "utilisation",
     "env_steps_per_s",
 }
-TIMEOUT = 150
+TIMEOUT = 600
 
 
 def call(*overrides: str, folder: Path) -> subprocess.CompletedProcess[str]:

@@ -16,9 +16,9 @@ from ray.rllib.utils.metrics import (
 )
 from rich.console import Console
 from rich.live import Live
-from tensorboard.plugins.hparams.summary_v2 import hparams_pb
 from torch.utils.tensorboard import SummaryWriter
 
+from agents.hparams import flattened, write_hparams
 from agents.learned.callbacks import EPISODE_METRICS
 from agents.learned.checkpoint import RunState
 
@@ -100,17 +100,6 @@ def count(
     return measures, state.add_episodes(episodes_of(result), best_over)
 
 
-def flattened(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """A tree with dotted keys: `algo.network`."""
-    flat: dict[str, Any] = {}
-    for key, value in tree.items():
-        if isinstance(value, Mapping):
-            flat |= flattened(value, f"{prefix}{key}.")
-        else:
-            flat[f"{prefix}{key}"] = value
-    return flat
-
-
 class Curves:
     """The TensorBoard events and metrics.csv of a run.
 
@@ -151,20 +140,8 @@ class Curves:
         self._file.flush()
 
     def write_values(self, values: Mapping[str, Any]) -> None:
-        """For TensorBoard's page HPARAMS: a row of the run's settings beside its last metrics.
-
-        TensorBoard puts the settings in which runs differ first, whatever they are trained with, as
-        long as no run declares its own columns.
-        """
-        named = {
-            key: value if isinstance(value, int | float) else str(value)
-            for key, value in values.items()
-        }
-        # Its column of names is narrow: what tells runs apart comes first.
-        name = " ".join(reversed(self._folder.absolute().parts[-3:]))
-        assert self._writer.file_writer is not None, "closed"
-        self._writer.file_writer.add_summary(hparams_pb(named, trial_id=name))
-        self._writer.flush()
+        """For TensorBoard's page HPARAMS, see `write_hparams`."""
+        write_hparams(self._writer, values, self._folder)
 
     def close(self) -> None:
         """Closes the files."""

@@ -145,7 +145,7 @@ function drawGantt() {
 
 function drawQueue() {
   const queue = chosen().flatMap(({panel, policy, data}) =>
-    data.queue.time.map((time, index) => ({panel, policy, time, waiting: data.queue.waiting[index]})));
+    [...data.queue.time, data.end].map((time, index) => ({panel, policy, time, waiting: data.queue.waiting[index] ?? 0})));
   return draw("queue", (spec) => ({...spec, datasets: {queue}}));
 }
 

@@ -92,7 +92,7 @@ def finished_evaluation(
         "report": {"episodes_mb": 12.0},
         **{group: {} for group in WORLD},
     }
-    run = describe(config, [], "python evaluate.py")
+    run = describe(config, [], "python evaluate.py", None)
     with ResultsWriter(folder, run, tuple(policies)) as writer:
         for index, (policy, kind) in enumerate(policies.items()):
             for episode in range(episodes):

@@ -72,6 +72,14 @@ def test_all_policies_metrics_and_recordings_are_there(
     ]
 
 
+def test_a_training_without_a_finished_episode_has_no_curve(tmp_path: Path) -> None:
+    folder = finished_evaluation(tmp_path / "run", episodes=1)
+    (folder / "metrics.csv").write_text("env_steps,J\n8192,\n")
+    assert 'id="learning"' not in page.write_report(folder).read_text()
+    (folder / "metrics.csv").write_text("env_steps,J\n8192,\n16384,5.24\n")
+    assert 'id="learning"' in page.write_report(folder).read_text()
+
+
 def test_every_policy_meets_every_other(folder: Path) -> None:
     text = page.write_report(folder).read_text()
     matrix = text[text.index('<table id="pairs">') :].partition("</table>")[0]

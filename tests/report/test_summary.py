@@ -7,9 +7,11 @@ import math
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+import pandas as pd
 import pytest
 from rich.console import Console
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.plugins.hparams.metadata import parse_session_start_info_plugin_data
 
 from agents.scheduler import Kind
 from env import metrics
@@ -45,6 +47,13 @@ def test_policies_are_sorted_by_mean_j_and_compared_with_the_best_baseline(tmp_p
     assert summary.measure == "rule"
     found = [each.against.difference.value for each in summary.policies]
     assert found == pytest.approx([-11 / 3, -2, 0, 4])
+
+
+def test_the_title_counts_the_episodes_of_all_seeds(tmp_path: Path) -> None:
+    one, other = (finished(tmp_path / name, {"a": [1, 2, 3]}) for name in "xy")
+    assert summarise(one, SETTINGS).title == "3 held-out episodes, seed 0"
+    both = pd.concat([one, other.assign(seed=4)])
+    assert summarise(both, SETTINGS).title == "6 held-out episodes, seeds 0, 4"
 
 
 @pytest.mark.parametrize(
@@ -130,9 +139,12 @@ def test_a_metric_declared_once_is_in_every_output(
     pictures = draw_figures(summary, results, tmp_path / "figures")
     # Text in these SVG files is drawn, with what it says in a comment.
     assert "wait of cats (h), lower is better" in (tmp_path / "figures/metrics.svg").read_text()
-    write_events(tmp_path, summary, pictures)
+    write_events(tmp_path, summary, pictures, {"policy": "mine", "episodes": 3})
     events = EventAccumulator(str(tmp_path)).Reload()
     assert events.Scalars(f"evaluation/{dummy.name}/a")[0].value == 2
+    about = events.summary_metadata["_hparams_/session_start_info"].plugin_data.content
+    told = parse_session_start_info_plugin_data(about).hparams
+    assert (told["policy"].string_value, told["episodes"].number_value) == ("mine", 3)
 
 
 def test_figures_and_their_images(tmp_path: Path) -> None:
@@ -147,7 +159,7 @@ def test_figures_and_their_images(tmp_path: Path) -> None:
     again = {file.name: file.read_bytes() for file in (tmp_path / "figures").iterdir()}
     assert again == before
     for _ in range(2):  # writing again replaces what was there
-        write_events(tmp_path, summary, pictures)
+        write_events(tmp_path, summary, pictures, {})
     assert len(list(tmp_path.glob("events.out.tfevents.*"))) == 1
     events = EventAccumulator(str(tmp_path)).Reload()
     assert set(events.Tags()["images"]) == {f"evaluation/{name}" for name in names}

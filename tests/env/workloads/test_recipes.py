@@ -118,7 +118,7 @@ def test_workflows_do_not_depend_on_the_hash_seed(tmp_path: Path) -> None:
         )
         for hash_seed in ("1", "2")
     ]
-    results = [process.communicate(timeout=60) for process in running]
+    results = [process.communicate(timeout=600) for process in running]
     expected = digest()
     assert results == [(f"{expected}\n", "")] * 2
     assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,41 @@
+"""Rows of TensorBoard's page HPARAMS: what a run was told, beside its last metrics."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tensorboard.plugins.hparams.summary_v2 import hparams_pb
+from torch.utils.tensorboard import SummaryWriter
+
+
+def write_hparams(writer: SummaryWriter, values: Mapping[str, Any], folder: Path) -> None:
+    """The row of a run.
+
+    TensorBoard puts the settings in which runs differ first, whatever they are, as long as no run
+    declares its own columns.
+
+    Args:
+        writer: of the run's events.
+        values: the settings, by name.
+        folder: of the run.
+    """
+    named = {
+        key: value if isinstance(value, int | float) else str(value)
+        for key, value in values.items()
+    }
+    # The column of names is narrow: what tells runs apart comes first.
+    name = " ".join(reversed(folder.absolute().parts[-3:]))
+    assert writer.file_writer is not None, "closed"
+    writer.file_writer.add_summary(hparams_pb(named, trial_id=name))
+    writer.flush()
+
+
+def flattened(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """A tree with dotted keys: `algo.network`."""
+    flat: dict[str, Any] = {}
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            flat |= flattened(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat
