@@ -13,7 +13,7 @@ from report.vega import HEIGHT, Spec, numbers, spec_of
 
 TIME = "time (s)"
 # Halves of a container have no number; with few containers Vega has ticks there.
-_WHOLE = alt.Axis(labelExpr="datum.value % 1 ? '' : datum.label")
+_WHOLE = alt.Axis(labelExpr="datum.value % 1 ? '' : format(datum.value, 'd')")
 
 
 def gantt() -> Spec:
