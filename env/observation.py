@@ -110,12 +110,12 @@ class ScoreWeights(Strict):
     smallness = max(1, cores worth filling / cores)
     cores worth filling = cores of the server whose cores are the cheapest (of several the largest),
     but no more than demand * core-seconds arrived / seconds so far - cores of other servers under a
-    lease, and no less than 1
+    lease
 
     Attributes:
         economy: 0: the size of a server does not matter.
         demand: factor on the cores that would be busy if what arrives came evenly; without it any
-            server is worth filling.
+            server is worth filling. Where economy is 0 it does not matter.
     """
 
     finish: float = Field(ge=0)

@@ -47,7 +47,7 @@ class RunFile(Recorded):
     episodes: int
     commit: str | None
     workload_sha256: str
-    policy_sha256: str | None
+    policy_sha256: str | None = None  # of evaluations before it was written, nothing is known
     config: dict[str, Any]
 
 
@@ -116,7 +116,7 @@ def check_resume(folder: Path, run: Mapping[str, Any]) -> None:
 def _what_counts(run: Mapping[str, Any]) -> dict[str, Any]:
     """What has to be the same for rows to belong together."""
     told = {key: value for key, value in run["config"].items() if key not in HOW}
-    return {**told, **{key: run[key] for key in ("commit", "workload_sha256", "policy_sha256")}}
+    return {**told, **{key: run.get(key) for key in ("commit", "workload_sha256", "policy_sha256")}}
 
 
 def first_difference(

@@ -117,16 +117,16 @@ class ClusterConfig:
     @property
     def core_second_price(self) -> float:
         """USD of one second of a core of reference speed on the cheapest server type."""
-        return self.core_second_price_of(self.cheapest_type)
+        return min(self.core_second_price_of(kind) for kind in self.present_types)
 
     @property
     def cheapest_type(self) -> ServerType:
         """The present server type whose cores are the cheapest; of several, the largest."""
-        least = min(self.core_second_price_of(kind) for kind in self.present_types)
+        price = self.core_second_price
         cheapest = [
             kind
             for kind in self.present_types
-            if math.isclose(self.core_second_price_of(kind), least, rel_tol=SAME_PRICE)
+            if math.isclose(self.core_second_price_of(kind), price, rel_tol=SAME_PRICE)
         ]
         return max(cheapest, key=lambda kind: kind.cores)
 

@@ -32,7 +32,6 @@ def run_of(**changes: Any) -> dict[str, Any]:
         "workers": 1,
     }
     plain = {"format": 1, "commit": "c", "seeds": [0], "episodes": 3, "workload_sha256": "w"}
-    plain["policy_sha256"] = None
     run: dict[str, Any] = json.loads(json.dumps({**plain, "config": config}))
     for key, value in changes.items():
         where = run["config"] if key in config else run
