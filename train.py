@@ -118,7 +118,12 @@ def train(config: DictConfig) -> None:
     if lost is not None:
         raise SystemExit(f"error: {lost}; go on with resume={folder}")
     print(f"curves:   tensorboard --logdir {folder}")
-    print(f"evaluate: python evaluate.py policy={folder / 'policy'}")
+    print(f"evaluate: python evaluate.py {evaluated_by(settings)}policy={folder / 'policy'}")
+
+
+def evaluated_by(settings: TrainSettings) -> str:
+    """What evaluate.py has to be told besides a policy."""
+    return "experiment=funcsched_orders " if isinstance(settings.dispatch, Queued) else ""
 
 
 def compared(told: dict[str, Any]) -> dict[str, Any]:
@@ -172,7 +177,7 @@ def search(config: DictConfig) -> None:
     console.print(trials_table(outcomes, f"{len(outcomes)} trials, {settings.tune.scheduler}"))
     print(f"results:  {folder}")
     print(f"curves:   tensorboard --logdir {folder}")
-    print(f"evaluate: python evaluate.py policy={folder / 'policy'}")
+    print(f"evaluate: python evaluate.py {evaluated_by(settings)}policy={folder / 'policy'}")
 
 
 def start(config: DictConfig) -> None:
@@ -219,10 +224,10 @@ def world_of(settings: TrainSettings) -> dict[str, Any]:
 
 
 def queue_world_of(settings: TrainSettings, dispatch: Queued) -> dict[str, Any]:
-    """The same for the agent `queue`; see `QueueWorld`."""
+    """The same under queued dispatch; see `QueueWorld`."""
     told = settings.model_dump(mode="json")
     return {
-        **{key: told[key] for key in ("cluster", "trace", "seed")},
+        **{key: told[key] for key in ("cluster", "trace", "agents", "seed")},
         **{key: told["dispatch"][key] for key in ("queue_agent", "samples")},
         "keep_alives": [make_keep_alive(name).model_dump() for name in dispatch.keep_alives],
     }

@@ -112,7 +112,7 @@ class QueuedEvaluation:
             # PyTorch takes seconds to import; other orders do without.
             from agents.learned.queue_order import LearnedOrder
 
-            learned = LearnedOrder(config["policy"])
+            learned = LearnedOrder(config["policy"], self.cluster)
             for keep_alive in settings.keep_alives:
                 rules = learned.queueing(make_keep_alive(keep_alive))
                 self.rules[keep_alive, learned.name] = rules

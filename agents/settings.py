@@ -305,8 +305,11 @@ class TrainSettings(Strict):
 
     @property
     def layout(self) -> str:
-        """Of the agents: `agents.layout`, or `queue` where functions wait in a central queue."""
-        return "queue" if isinstance(self.dispatch, Queued) else self.agents.layout
+        """Of the agents: `agents.layout`; under queued dispatch `queue`, or `queue_` and that."""
+        if not isinstance(self.dispatch, Queued):
+            return self.agents.layout
+        learned = self.dispatch.queue_agent.placement == "learned"
+        return f"queue_{self.agents.layout}" if learned else "queue"
 
     @model_validator(mode="after")
     def _queue(self) -> Self:
@@ -319,13 +322,13 @@ class TrainSettings(Strict):
         teacher = getattr(self.algo, "warm_start", getattr(self.algo, "teacher", None))
         if isinstance(self.dispatch, Queued) and teacher not in (None, "funcsched"):
             raise ValueError(
-                f"the agent `queue` can be taught by funcsched alone, not by '{teacher}'"
+                f"under queued dispatch agents can be taught by funcsched alone, not by '{teacher}'"
             )
         return self
 
     @model_validator(mode="after")
     def _actions(self) -> Self:
-        if self.algo.name == "dqn" and self.layout == "server_types":
+        if self.algo.name == "dqn" and self.layout.endswith("server_types"):
             raise ValueError(
                 "algo=dqn chooses among single actions, the agents of layout server_types choose a "
                 "bid and a place at once; its layouts are placer and hierarchical"

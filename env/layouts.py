@@ -314,6 +314,8 @@ class Layout:
 
 NO_PLACE = -1
 """The place of a server type that bids 0, where it does not matter."""
+NOBODY = -1
+"""Of a row of a batch at a turn that is nobody's in its environment."""
 
 TURNS: dict[str, tuple[int, ...]] = {
     "placer": (PLACE_TURN,),

@@ -7,20 +7,21 @@ until something changes. It is asked where two or more functions wait and one of
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import numpy as np
 from pydantic import Field
 
-from env.layouts import Agent, Observation
+from env.layouts import TURN_KINDS, Action, Agent, Observation
 from env.observation import clip, log_of, log_seconds
 from env.schema import Strict
-from env.sim.central_queue import CHOSEN, oldest, starving, time_and_memory
+from env.sim.central_queue import CHOSEN, choose, oldest, starving, time_and_memory
 from env.sim.controller import DeclaredFunctions, Placement
 from env.sim.dispatch import choose_node, play
 from env.sim.jit import compiled
 from env.sim.records import CHOOSE, NONE, Controller, State
 from env.sim.warm import available_memory, free_memory, newest_idle
+from env.turns import QUEUE_TURN
 
 QUEUE_CONTEXT: Final = (
     "available_memory",  # of all nodes, free or reclaimable, share
@@ -81,12 +82,18 @@ class QueueAgent(Strict):
         functions: K, how many waiting functions it chooses among, the first in the order of
             `funcsched`; requests of one function are one choice.
         starve_threshold: seconds of waiting from which on the oldest stands first in that order.
-        placement: which of several equally suited nodes a function goes to.
+        placement: which of several equally suited nodes a function goes to; `learned` leaves it to
+            the agents of the config group `agents`.
     """
 
     functions: Annotated[int, Field(ge=1, le=1000)]
     starve_threshold: Annotated[float, Field(ge=0, le=1e9)]
-    placement: Placement
+    placement: Literal["first_fit", "best_fit", "worst_fit", "learned"]
+
+    @property
+    def rule(self) -> Placement:
+        """Of those who do not learn to place, such as the reference."""
+        return "worst_fit" if self.placement == "learned" else self.placement
 
     @property
     def agent(self) -> Agent:
@@ -153,8 +160,14 @@ def first_functions(state, controller, first, keys):
 
 
 @compiled
-def play_to_choice(state, controller, first, keys):
-    """`play`, but what leaves no choice is decided: one function alone starts, else all wait."""
+def play_to_choice(state, controller, first, keys, places):
+    """`play`, but what leaves no choice is decided: where none fits, all wait.
+
+    Args:
+        first, keys: as for `first_functions`.
+        places: whether agents place. If not, there is no choice either where one function waits
+            alone: it starts.
+    """
     while True:
         kind = play(state, controller)
         if kind != CHOOSE:
@@ -165,10 +178,10 @@ def play_to_choice(state, controller, first, keys):
             if declared != NONE:
                 image = controller.waiting[declared].image
                 fit += choose_node(state, controller, image) != NONE
-        if fit > 0 and waiting > 1:
+        if fit > 0 and (places or waiting > 1):
             return CHOOSE
         if fit > 0:
-            choose(controller, first[0])
+            choose(controller, first[0], NONE)
 
 
 @compiled
@@ -181,15 +194,7 @@ def play_first(state, controller, first, keys):
         first_functions(state, controller, first, keys)
         image = controller.waiting[first[0]].image
         if choose_node(state, controller, image) != NONE:
-            choose(controller, first[0])
-
-
-@compiled
-def choose(controller, declared):
-    """Lets the first waiting request of a declared function start; NONE holds back."""
-    if declared != NONE:
-        controller.queue[0].chosen = declared
-        controller.queue[0].due = 1
+            choose(controller, first[0], NONE)
 
 
 @compiled
@@ -284,44 +289,74 @@ def funcsched_choice(seen: Observation) -> int:
     return 0 if mask[0] > 0.0 else len(mask) - 1
 
 
-class QueueTurn:
-    """The agent's turns; the `Chooser` of a `Queueing`, for one episode at a time.
+Decide = Callable[[str, Observation], Action]
+"""From the name of an agent and what it sees, without the critic's part, to its action."""
+
+
+class QueueTurns:
+    """The turns of a decision in one simulator; the `Chooser` of a `Queueing`.
+
+    Here the agent `queue` alone acts; `env/queue_places.py` has agents that place.
 
     Args:
         settings: of the agent.
-        decide: from an observation, without the critic's part, to an action. None where the
-            episode is played step by step: by `see` and `act`.
+        decide: None where the episode is played step by step: by `see`, `act` and `finish`.
+
+    Attributes:
+        agents: by name.
+        turns: as env/turns.py numbers them.
     """
 
-    def __init__(
-        self, settings: QueueAgent, decide: Callable[[Observation], int] | None = None
-    ) -> None:
+    def __init__(self, settings: QueueAgent, decide: Decide | None = None) -> None:
+        self.agents = {settings.agent.name: settings.agent}
+        self.turns: tuple[int, ...] = (QUEUE_TURN,)
         self._decide = decide
-        self._seen = settings.agent.blank_observation()
-        del self._seen["critic"]
         self._first = np.zeros(settings.functions, np.int64)
         self._keys = np.zeros(settings.functions)
+        self._chosen = NONE
 
     def play(self, state: State, controller: Controller) -> int:
         """As `env.sim.dispatch.play`, up to where there is something to choose."""
-        return int(play_to_choice(state, controller, self._first, self._keys))
+        return int(play_to_choice(state, controller, self._first, self._keys, False))
 
-    def see(self, state: State, controller: Controller, out: Observation) -> None:
-        """Writes `context`, `items` and `mask`."""
+    def agents_of(self, turn: int) -> list[Agent]:
+        """Who can act at a turn."""
+        return [agent for agent in self.agents.values() if agent.kind == TURN_KINDS[turn]]
+
+    def acting(self, turn: int) -> list[int]:
+        """Who of `agents_of(turn)` does act."""
+        return [0]
+
+    def see(
+        self, turn: int, agent: int, state: State, controller: Controller, out: Observation
+    ) -> None:
+        """Writes `context`, `items` and `mask` of one who acts."""
         see_queue(state, controller, self._first, out["context"], out["items"], out["mask"])
 
-    def act(self, controller: Controller, action: int) -> None:
-        """Row of the function that starts, or K to hold back."""
-        choose(controller, NONE if action == len(self._first) else self._first[action])
+    def act(
+        self, turn: int, agent: int, state: State, controller: Controller, action: Action
+    ) -> None:
+        """Takes the action of one who acts: of `queue` a row, or K to hold back."""
+        self._chosen = NONE if action == len(self._first) else int(self._first[action])
+
+    def finish(self, controller: Controller) -> None:
+        """Does what the turns have decided."""
+        choose(controller, self._chosen, NONE)
 
     def choose(self, state: State, controller: Controller) -> None:
-        """Sees, decides and acts."""
+        """Takes all turns of a decision."""
         assert self._decide is not None
-        self.see(state, controller, self._seen)
-        self.act(controller, self._decide(self._seen))
+        for turn in self.turns:
+            for index in self.acting(turn):
+                agent = self.agents_of(turn)[index]
+                seen = agent.blank_observation()
+                del seen["critic"]
+                self.see(turn, index, state, controller, seen)
+                self.act(turn, index, state, controller, self._decide(agent.name, seen))
+        self.finish(controller)
 
 
-class QueueReference(QueueTurn):
+class QueueReference(QueueTurns):
     """Chooses as `funcsched` does: the first function in the order, or nothing until it fits."""
 
     def play(self, state: State, controller: Controller) -> int:

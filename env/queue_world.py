@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from env.keep_alive import KeepAlivePolicy
-from env.layouts import Observation
-from env.queue_agent import QUEUE_METRICS, QueueAgent, QueueReference, QueueTurn
+from env.layouts import Action, Agent, AgentsConfig, Observation
+from env.queue_agent import QUEUE_METRICS, QueueAgent, QueueReference, QueueTurns
+from env.queue_places import new_turns
 from env.queueing import Simulation, check_memory, stream
 from env.schema import Strict, validated
 from env.sim.cluster import ClusterConfig
@@ -33,12 +34,14 @@ class QueueWorldConfig(Strict):
 
     Attributes:
         queue_agent: settings of the agent.
+        agents: the layout of those who place, if `queue_agent.placement` is `learned`.
         keep_alives: policies; an episode has one of them.
         samples: of the trace, by name; an episode plays one of them, at one of its ratios.
         seed: of the training episodes.
     """
 
     queue_agent: QueueAgent
+    agents: AgentsConfig
     keep_alives: tuple[KeepAlivePolicy, ...]
     samples: dict[str, SampleSettings]
     seed: int
@@ -89,7 +92,9 @@ class QueueWorkload:
 
 
 class QueueEpisode:
-    """One episode: the agent chooses whenever it is asked, and earns what completion times rise.
+    """One episode: whoever acts at a turn decides, and all earn what completion times rise.
+
+    A decision is `act` for all who are `acting` at each of the `turns`, then `step`.
 
     The reference is what comes of `funcsched`, in full: its sum of completion times is the unit of
     rewards. So the return of an episode is -J, and J the mean completion time over that of the
@@ -98,7 +103,8 @@ class QueueEpisode:
     Args:
         workload: what arrives.
         cluster: the hardware.
-        settings: of the agent.
+        settings: of the agent `queue`.
+        layout: who places, None: the agent's rule.
 
     Attributes:
         done: whether it is over.
@@ -106,10 +112,14 @@ class QueueEpisode:
     """
 
     def __init__(
-        self, workload: QueueWorkload, cluster: ClusterConfig, settings: QueueAgent
+        self,
+        workload: QueueWorkload,
+        cluster: ClusterConfig,
+        settings: QueueAgent,
+        layout: AgentsConfig | None = None,
     ) -> None:
-        def queueing(chooser: QueueTurn) -> Queueing:
-            return Queueing(settings, workload.keep_alive, settings.placement, chooser)
+        def queueing(chooser: QueueTurns) -> Queueing:
+            return Queueing(settings, workload.keep_alive, settings.rule, chooser)
 
         arrivals = workload.requests["time"]
         reference = queueing(QueueReference(settings))
@@ -120,8 +130,8 @@ class QueueEpisode:
         self._arrivals = CompletionTimes(arrivals, np.zeros(0))
         self._count = len(arrivals)
         self._times = arrivals
-        self._turn = QueueTurn(settings)
-        self._simulation = Simulation(workload.profiles, cluster, queueing(self._turn))
+        self._turns = new_turns(settings, layout, cluster)
+        self._simulation = Simulation(workload.profiles, cluster, queueing(self._turns))
         self._simulation.learn(workload.history)
         self._play = self._simulation.play(workload.trace)
         self._sums = dict.fromkeys(("completion", "queueing", "cold_start"), 0.0)
@@ -131,9 +141,22 @@ class QueueEpisode:
         self.done = False
         self._play_on()
 
-    def see(self, out: Observation) -> None:
-        """Writes the observation, the critic's part included."""
-        self._turn.see(self._simulation.state, self._simulation.controller, out)
+    @property
+    def turns(self) -> tuple[int, ...]:
+        """Of a decision."""
+        return self._turns.turns
+
+    def agents_of(self, turn: int) -> list[Agent]:
+        """Who can act at a turn."""
+        return self._turns.agents_of(turn)
+
+    def acting(self, turn: int) -> list[int]:
+        """Who of `agents_of(turn)` does act."""
+        return self._turns.acting(turn)
+
+    def see(self, turn: int, agent: int, out: Observation) -> None:
+        """Writes the observation of one who acts, the critic's part included."""
+        self._turns.see(turn, agent, self._simulation.state, self._simulation.controller, out)
         time = self.time
         cost, present = self._cost_until(time)
         reference, present_there = self._reference.until(time)
@@ -145,13 +168,17 @@ class QueueEpisode:
         critic[4] = 1.0 - np.searchsorted(self._times, time, side="right") / self._count
         critic[5] = np.log1p(self._count) / 10.0
 
-    def act(self, action: int) -> float:
-        """Takes an action and plays on to the next choice, or to the end.
+    def act(self, turn: int, agent: int, action: Action) -> None:
+        """Takes the action of one who acts."""
+        self._turns.act(turn, agent, self._simulation.state, self._simulation.controller, action)
+
+    def step(self) -> float:
+        """Does what was decided and plays on to the next choice, or to the end.
 
         Returns:
             the reward.
         """
-        self._turn.act(self._simulation.controller, action)
+        self._turns.finish(self._simulation.controller)
         self.decisions += 1
         self._play_on()
         before = self._cost
@@ -203,11 +230,12 @@ class QueueWorld:
     that ends before the one of that sample begins.
 
     Args:
-        config: plain mappings `cluster`, `trace`, `queue_agent`, `samples` and `keep_alives`, and
-            `seed`, that of the training episodes.
+        config: plain mappings `cluster`, `trace`, `queue_agent`, `agents`, `samples` and
+            `keep_alives`, and `seed`, that of the training episodes.
 
     Attributes:
-        agent: settings of the agent.
+        agent: settings of the agent `queue`.
+        layout: of those who place, None: a rule does.
         cluster: the hardware.
         seed: of the training episodes.
 
@@ -221,6 +249,7 @@ class QueueWorld:
         told = validated(QueueWorldConfig, {key: config[key] for key in keys}, "dispatch")
         self.cluster = cluster_from_config(config["cluster"], "cluster")
         self.agent, self.seed = told.queue_agent, told.seed
+        self.layout = told.agents if self.agent.placement == "learned" else None
         self._keep_alives = told.keep_alives
         self._samples = list(told.samples.values())
         self._trace = validated(TraceConfig, config["trace"], "trace")
@@ -233,6 +262,10 @@ class QueueWorld:
                     f"of {length} min before it: allowed: at least {length}"
                 )
         self._check_memory()
+
+    def new_turns(self) -> QueueTurns:
+        """Of one episode."""
+        return new_turns(self.agent, self.layout, self.cluster)
 
     def training_episode(
         self, seed: int, worker: int, environment: int, episode: int
@@ -247,7 +280,7 @@ class QueueWorld:
         for _ in range(ATTEMPTS):
             workload = self._draw(rng)
             if len(workload.requests):
-                found = QueueEpisode(workload, self.cluster, self.agent)
+                found = QueueEpisode(workload, self.cluster, self.agent, self.layout)
                 if not found.done:
                     return found
         raise InputError(

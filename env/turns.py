@@ -70,6 +70,7 @@ def new_sight(
     nodes: int,
     functions: int,
     window: int,
+    node_features: int = len(NODE_FEATURES),
 ) -> Sight:
     """Empty buffers.
 
@@ -80,13 +81,14 @@ def new_sight(
         nodes: NUMA nodes, at most.
         functions: of an episode, at most.
         window: F, 0 for none.
+        node_features: I.
     """
     count = len(tiers)
     return Sight(
         np.zeros(types + 1, np.int64),
         np.zeros((count, nodes), CANDIDATE),
         np.zeros((count, nodes)),
-        np.zeros((count, nodes, len(NODE_FEATURES)), np.float32),
+        np.zeros((count, nodes, node_features), np.float32),
         np.zeros(len(CONTEXT_FEATURES), np.float32),
         np.zeros(len(CRITIC_FEATURES), np.float32),
         np.zeros(types, np.int64),
@@ -203,12 +205,17 @@ def see(turn, agent, state, sight, choice, context, items, mask, critic):
         places = len(items) * len(sight.tiers)
         bids = len(mask) - places
         begin, end = sight.first_node[agent], sight.first_node[agent + 1]
-        able = see_places(state, sight, begin, end, items, mask[bids:])
-        sight.able[agent] = able
-        mask[:bids] = able
-        mask[0] = 1.0
-        if able == 0:
-            mask[bids] = 1.0  # it bids 0 and is not asked for a place
+        sight.able[agent] = see_places(state, sight, begin, end, items, mask[bids:])
+        allow_bids(mask, bids, sight.able[agent])
+
+
+@compiled
+def allow_bids(mask, bids, able):
+    """The bids of a server type: all, or 0 alone if it has no room (`able` is 0)."""
+    mask[:bids] = able
+    mask[0] = 1.0
+    if able == 0:
+        mask[bids] = 1.0  # it bids 0 and is not asked for a place
 
 
 @compiled
@@ -273,8 +280,13 @@ def see_types(sight, tier, items, mask):
 @compiled
 def see_nodes_of_type(sight, tier, kind, items, mask):
     """A row for each NUMA node of a server type."""
+    see_nodes(sight, tier, sight.first_node[kind], sight.first_node[kind + 1], items, mask)
+
+
+@compiled
+def see_nodes(sight, tier, begin, end, items, mask):
+    """A row for each of the NUMA nodes `begin` to `end`."""
     items[:] = 0.0
-    begin, end = sight.first_node[kind], sight.first_node[kind + 1]
     for node in range(begin, end):
         copy(sight.nodes[tier, node], items[node - begin])
         mask[node - begin] = sight.candidates[tier, node].feasible

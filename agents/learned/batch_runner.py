@@ -213,7 +213,7 @@ class BatchEnvRunner(MultiAgentEnvRunner):
         policies = self._policies[TURN_KINDS[turn]]
         if len(set(policies)) == 1:
             return self.module[policies[0]].logits(observations)
-        logits = torch.empty_like(observations["mask"])
+        logits = torch.zeros_like(observations["mask"])  # of rows that are nobody's
         for index, policy in enumerate(policies):
             rows = torch.from_numpy(np.flatnonzero(acting == index))
             if len(rows):

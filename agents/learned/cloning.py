@@ -30,9 +30,9 @@ from agents.learned.set_policy import SetPolicy
 from agents.scheduler import Decision
 from agents.settings import CloningSettings
 from env.environments import make_environment
-from env.layouts import NO_PLACE
-from env.queue_agent import funcsched_choice
+from env.layouts import NO_PLACE, Observation
 from env.queue_env import QueueEnv
+from env.queue_places import choice_by_rule
 from env.sim.errors import InputError
 
 Columnar = dict[str, Any]
@@ -82,7 +82,7 @@ def demonstrate(
     """
     environment = make_environment(world)
     if isinstance(environment, QueueEnv):
-        return _demonstrate_order(environment, decisions, every, seed)
+        return _demonstrate_order(environment, decisions, every, policy_of, seed)
     (scheduler,) = make_baselines([teacher])
     seen: dict[str, list[tuple[dict[str, np.ndarray], Any]]] = {
         policy_of(agent): [] for agent in environment.possible_agents
@@ -113,20 +113,31 @@ def demonstrate(
 
 
 def _demonstrate_order(
-    environment: QueueEnv, decisions: int, every: int, seed: int
+    environment: QueueEnv,
+    decisions: int,
+    every: int,
+    policy_of: Callable[[str], str],
+    seed: int,
 ) -> dict[str, Columnar]:
-    """What `funcsched` chooses where the agent `queue` is asked."""
-    (name,) = environment.possible_agents
-    steps = []
+    """What `funcsched` chooses where the agent `queue` is asked, and where its rule places it."""
+    seen: dict[str, list[tuple[Observation, Any]]] = {
+        policy_of(agent): [] for agent in environment.possible_agents
+    }
     observations, _ = environment.reset(seed=seed)
-    for number in range(every * decisions):
-        action = funcsched_choice(observations[name])
+    number = 0
+    while number < every * decisions:
+        actions = {
+            name: choice_by_rule(environment.members[name], own)
+            for name, own in observations.items()
+        }
         if number % every == 0:
-            steps.append((observations[name], action))
-        observations, _, terminateds, *_ = environment.step({name: action})
+            for name, action in actions.items():
+                seen[policy_of(name)].append((observations[name], action))
+        observations, rewards, terminateds, *_ = environment.step(actions)
+        number += 1 if rewards else 0
         if terminateds["__all__"]:
             observations, _ = environment.reset()
-    return {name: _columns(steps)}
+    return {policy: _columns(steps) for policy, steps in seen.items() if steps}
 
 
 def _columns(steps: list[tuple[dict[str, np.ndarray], Any]]) -> Columnar:

@@ -66,7 +66,7 @@ class PolicyDescription(Strict):
 
     Attributes:
         format: of the folder.
-        layout: of the agents (conf/agents), or `queue` (conf/dispatch).
+        layout: of the agents (conf/agents); under queued dispatch `queue`, `queue_placer`, ….
         memory_tiers: ratios of memory_req, in the order of the choices.
         features: by kind of agent: memory, placer, server, queue.
         networks: by policy.
@@ -183,6 +183,31 @@ class LearnedPolicy:
             if name in self._networks and kind_of(name) == kind:
                 return self._networks[name]
         raise KeyError(f"the policy has no agent of the kind '{kind}'")
+
+
+def check_networks(description: PolicyDescription, agents: Mapping[str, Agent], where: str) -> None:
+    """Refuses a policy whose networks do not choose among what the agents do.
+
+    Args:
+        description: of the policy.
+        agents: by name.
+        where: what to call the policy in an error, such as its path.
+
+    Raises:
+        InputError: an agent has no network, or one with another number of choices or bids.
+    """
+    for agent in agents.values():
+        shapes = [
+            shape for name, shape in description.networks.items() if kind_of(name) == agent.kind
+        ]
+        if not shapes:
+            raise InputError(f"{where}: networks: none for the agent {agent.name}")
+        for shape in shapes:
+            if (shape.choices, shape.bids) != (agent.choices, agent.bids):
+                raise InputError(
+                    f"{where}: networks: {shape.choices} choices and {shape.bids} bids for "
+                    f"the agent {agent.name}, which has {agent.choices} and {agent.bids}"
+                )
 
 
 def features_of(agents: Mapping[str, Agent]) -> dict[str, dict[str, tuple[str, ...]]]:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from agents.learned.chunk import ENDED, OPEN, Steps
-from env.layouts import Agent, Observation
+from env.layouts import NOBODY, Agent, Observation
 from env.sim.jit import compiled
 
 NO_ROW = -1
@@ -17,19 +17,23 @@ def link(first, acting, last, following, agent, environment):
 
     Args:
         first: row.
-        acting: (rows,) index of the agent, those of one environment together.
+        acting: (rows,) index of the agent, those of one environment together; NOBODY's rows follow
+            none and are not gone on with.
         last: (E, A) last row of every agent, NO_ROW before its first.
         following, agent, environment: columns.
     """
     per_environment = len(acting) // len(last)
     for position in range(len(acting)):
         row, env, who = first + position, position // per_environment, acting[position]
+        agent[row] = who
+        environment[row] = env
+        if who == NOBODY:
+            following[row] = ENDED
+            continue
         if last[env, who] != NO_ROW:
             following[last[env, who]] = row
         last[env, who] = row
         following[row] = OPEN
-        agent[row] = who
-        environment[row] = env
 
 
 @compiled
@@ -90,7 +94,7 @@ class Recorder:
         """The steps that the last `room` was for.
 
         Args:
-            acting: (rows,) which of `agents` each is of.
+            acting: (rows,) which of `agents` each is of, or NOBODY.
             actions: (rows,) int64, or (rows, 2) of agents that bid.
             logp: (rows,) float32.
             logits: (rows, A) float32.
@@ -130,7 +134,10 @@ class Recorder:
                 )
             },
         )
-        return steps, columns["agent"]
+        made = columns["agent"] != NOBODY
+        if made.all():
+            return steps, columns["agent"]
+        return steps.select(made), columns["agent"][made]
 
     def forget(self) -> None:
         """The environments have started anew: nothing is open."""

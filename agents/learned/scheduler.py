@@ -5,7 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from agents.learned.policy_file import DESCRIPTION, features_of, kind_of, load_policy
+from agents.learned.policy_file import (
+    DESCRIPTION,
+    check_networks,
+    features_of,
+    load_policy,
+)
 from agents.scheduler import Decision, Kind
 from env.layouts import AgentsConfig, Layout, Placement
 from env.reward import Objective
@@ -41,11 +46,10 @@ class LearnedScheduler:
     ) -> None:
         folder = policy_folder(path)
         policy = load_policy(folder)
-        if policy.description.layout == "queue":
+        if policy.description.layout.startswith("queue"):
             raise InputError(
                 f"policy: {folder} is of the agent `queue`, which needs dispatch=queued"
             )
-        networks = policy.description.networks
         given = policy.description.config.get("agents", {}) if agents is None else agents
         where = f"{folder / DESCRIPTION}: config.agents" if agents is None else "agents"
         config = validated(AgentsConfig, given, where)
@@ -59,16 +63,7 @@ class LearnedScheduler:
             bid_levels=config.bid_levels,
             where=str(folder),
         )
-        for agent in self._layout.agents.values():
-            shapes = [networks[name] for name in networks if kind_of(name) == agent.kind]
-            if not shapes:
-                raise InputError(f"{folder}: networks: none for the agent {agent.name}")
-            for shape in shapes:
-                if (shape.choices, shape.bids) != (agent.choices, agent.bids):
-                    raise InputError(
-                        f"{folder}: networks: {shape.choices} choices and {shape.bids} bids for "
-                        f"the agent {agent.name}, which has {agent.choices} and {agent.bids}"
-                    )
+        check_networks(policy.description, self._layout.agents, str(folder))
 
     def reset(self, env: RawEnv, objective: Objective, seed: np.random.SeedSequence) -> None:
         """Turns to a new episode; acting draws nothing at random."""

@@ -22,7 +22,7 @@ def reset_queue(state, controller):
     queue, waiting = controller.queue, controller.waiting
     queue[0].waiting = 0
     queue[0].due = 0
-    queue[0].chosen = NONE
+    queue[0].chosen = queue[0].chosen_node = NONE
     queue[0].next_number = 0
     for declared in range(len(waiting)):
         waiting[declared].first = waiting[declared].last = NONE
@@ -195,6 +195,20 @@ def leave_queue(controller, declared):
     waiting[declared].count -= 1
     controller.queue[0].waiting -= 1
     if controller.queue[0].chosen == declared:
-        controller.queue[0].chosen = NONE
+        controller.queue[0].chosen = controller.queue[0].chosen_node = NONE
     update_first(controller, declared)
     return index
+
+
+@compiled
+def choose(controller, declared, node):
+    """Lets the first waiting request of a declared function go next, where the order is `chosen`.
+
+    Args:
+        declared: NONE holds back until something changes.
+        node: has the memory for it now; NONE leaves it to the placement rule.
+    """
+    if declared != NONE:
+        controller.queue[0].chosen = declared
+        controller.queue[0].chosen_node = node
+        controller.queue[0].due = 1

@@ -200,7 +200,9 @@ def dispatch(state, controller):
             watch_starvation(state, controller)
             return CHOOSE if any_fits(state, controller) else 0
         image = controller.waiting[declared].image
-        node = choose_node(state, controller, image)
+        node = controller.queue[0].chosen_node
+        if node == NONE:
+            node = choose_node(state, controller, image)
         if node == NONE:
             watch_starvation(state, controller)
             return 0

@@ -9,13 +9,14 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from env.sim.central_queue import choose
 from env.sim.cluster import ClusterConfig
 from env.sim.controller import Chooser, Images, Queueing, new_controller, with_timers
 from env.sim.dispatch import play, reset_episode
 from env.sim.errors import InputError
 from env.sim.idle_forecast import answer_forecast
 from env.sim.raw_env import RawEnv
-from env.sim.records import CHOOSE, FORECAST, RUN, TAKE_RUNS, Controller, State
+from env.sim.records import CHOOSE, FORECAST, NONE, RUN, TAKE_RUNS, Controller, State
 from env.sim.workflow import WorkflowTemplate
 
 
@@ -129,8 +130,7 @@ class QueuedEnv(RawEnv):
             raise InputError(
                 f"choose: no request of declared function {declared} is to be chosen now"
             )
-        self.controller.queue[0]["chosen"] = declared
-        self.controller.queue[0]["due"] = 1
+        choose(self.controller, declared, NONE)
         self._play_on()
 
     def _play_on(self) -> None:

@@ -18,10 +18,10 @@ from env.queue_agent import (
     QUEUE_ITEM,
     QueueAgent,
     QueueReference,
-    QueueTurn,
-    funcsched_choice,
+    QueueTurns,
 )
 from env.queue_env import QueueBatch, QueueEnv
+from env.queue_places import choice_by_rule
 from env.queue_world import HELD_OUT_SEEDS, QueueEpisode, QueueWorkload
 from env.queueing import Simulation, simulate, stream
 from env.schema import validated
@@ -30,6 +30,7 @@ from env.sim.controller import Images, KeepAlive, Queueing
 from env.sim.errors import InputError
 from env.sim.queued_env import QueuedEnv
 from env.sim.validate_queued import queued_violations
+from env.turns import QUEUE_TURN
 from env.workloads.trace import REQUEST, FunctionProfiles, Trace
 from tests.env.test_queueing import cluster, diamond, profiles
 from train import world_of
@@ -63,7 +64,11 @@ def crowd(seed: int, requests: int = 300) -> Trace:
 
 
 def any_allowed(rng: np.random.Generator) -> Any:
-    return lambda seen: int(rng.choice(np.flatnonzero(seen["mask"])))
+    return lambda name, seen: int(rng.choice(np.flatnonzero(seen["mask"])))
+
+
+def as_the_rule(name: str, seen: Observation) -> Any:
+    return choice_by_rule(agent().agent, seen)
 
 
 @pytest.mark.parametrize("keep_alive", [Lru(), Fixed(keep=5.0), FaasCache()])
@@ -78,7 +83,7 @@ def test_choosing_as_funcsched_gives_its_schedule(
         rule = Queueing(FuncSched(starve_threshold=threshold), keep_alive)
         expected = simulate(trace, cluster(3, servers=2), rule)
         assert expected.queueing.max() > 20.0
-        for chooser in (QueueTurn(settings, funcsched_choice), QueueReference(settings)):
+        for chooser in (QueueTurns(settings, as_the_rule), QueueReference(settings)):
             chosen = Queueing(settings, keep_alive, "worst_fit", chooser)
             found = simulate(trace, cluster(3, servers=2), chosen)
             assert found.completion.tolist() == expected.completion.tolist()
@@ -98,7 +103,7 @@ def test_the_same_holds_for_workflows() -> None:
     settings = agent()
     expected = runs(Queueing(FuncSched(starve_threshold=1e9), Lru()))
     assert len(expected) == 12
-    turn = QueueTurn(settings, funcsched_choice)
+    turn = QueueTurns(settings, as_the_rule)
     assert runs(Queueing(settings, Lru(), "worst_fit", turn)).tolist() == expected.tolist()
 
 
@@ -106,7 +111,7 @@ def test_masks_allow_what_fits_now_and_nothing_else() -> None:
     """Told from the controller's own records, at every choice of a busy trace."""
     settings = agent(functions=3)
     trace, nodes = crowd(1), cluster(3, servers=2)
-    turn = QueueTurn(settings)
+    turn = QueueTurns(settings)
     simulation = Simulation(trace.profiles, nodes, Queueing(settings, Lru(), "worst_fit", turn))
     seen, rng = settings.agent.blank_observation(), np.random.default_rng(0)
     choices, held, beyond = 0, 0, 0
@@ -114,7 +119,7 @@ def test_masks_allow_what_fits_now_and_nothing_else() -> None:
         if not simulation.choosing:
             continue
         state, controller = simulation.state, simulation.controller
-        turn.see(state, controller, seen)
+        turn.see(QUEUE_TURN, 0, state, controller, seen)
         waiting = np.flatnonzero(controller.waiting["count"])
         assert len(waiting) > 1
         cold = np.where(
@@ -128,9 +133,10 @@ def test_masks_allow_what_fits_now_and_nothing_else() -> None:
         assert seen["mask"].tolist() == [*fits, *[0.0] * (3 - len(first)), running]
         assert seen["items"][: len(first), QUEUE_ITEM.index("fits")].tolist() == fits
         assert sum(fits) > 0
-        action = any_allowed(rng)(seen)
+        action = any_allowed(rng)("queue", seen)
         choices, held, beyond = choices + 1, held + (action == 3), beyond + (len(waiting) > 3)
-        turn.act(controller, action)
+        turn.act(QUEUE_TURN, 0, state, controller, action)
+        turn.finish(controller)
     assert choices > 100 and held > 10 and beyond > 10
 
 
@@ -138,7 +144,7 @@ def test_any_choices_give_a_right_schedule() -> None:
     settings = agent(functions=3)
     for seed in range(3):
         decide = any_allowed(np.random.default_rng(seed))
-        queueing = Queueing(settings, Lru(), "worst_fit", QueueTurn(settings, decide))
+        queueing = Queueing(settings, Lru(), "worst_fit", QueueTurns(settings, decide))
         nodes = cluster(3, servers=2)
         runs = np.concatenate(list(stream(crowd(seed), nodes, queueing)))
         assert len(runs) == 300
@@ -156,12 +162,12 @@ def test_the_example_of_the_paper_seen_by_the_agent() -> None:
     seen: list[Observation] = []
     actions = itertools.chain([0, 2], itertools.repeat(0))
 
-    def decide(now: Observation) -> int:
+    def decide(name: str, now: Observation) -> int:
         seen.append({part: array.copy() for part, array in now.items()})
         return next(actions)
 
     settings = agent()
-    queueing = Queueing(settings, Lru(), "worst_fit", QueueTurn(settings, decide))
+    queueing = Queueing(settings, Lru(), "worst_fit", QueueTurns(settings, decide))
     trace = Trace(known, lambda: iter([arrivals]))
     found = simulate(trace, server, queueing, warm=[(0, 3)])
     assert found.completion.tolist() == pytest.approx([11.0, 11.0, 7.0, 1.0])
@@ -197,13 +203,13 @@ def test_rewards_add_up_to_the_mean_completion_time() -> None:
         decide, actions, rewards = any_allowed(np.random.default_rng(seed)), [], []
         over = False
         while not over:
-            actions.append(decide(observations["queue"]))
+            actions.append(decide("queue", observations["queue"]))
             observations, reward, terminateds, _, infos = env.step({"queue": actions[-1]})
             rewards.append(reward["queue"])
             over = terminateds["__all__"]
         metrics = infos["queue"]["episode_metrics"]
         again = iter(actions)
-        turn = QueueTurn(settings, lambda seen, again=again: next(again))
+        turn = QueueTurns(settings, lambda *seen, again=again: next(again))
         queueing = Queueing(settings, Lru(), "worst_fit", turn)
         own = simulate(crowd(seed), nodes, queueing).completion.mean()
         rule = Queueing(FuncSched(starve_threshold=1e9), Lru())
@@ -220,11 +226,12 @@ def test_deciding_as_the_reference_never_leads_nor_lags() -> None:
     seen = agent().agent.blank_observation()
     left = []
     while not episode.done:
-        episode.see(seen)
+        episode.see(QUEUE_TURN, 0, seen)
         left.append(seen["critic"][0])
         assert seen["critic"][1] == pytest.approx(0.0, abs=1e-6)
         assert seen["critic"][3] == pytest.approx(0.0, abs=1e-6)
-        episode.act(funcsched_choice(seen))
+        episode.act(QUEUE_TURN, 0, as_the_rule("queue", seen))
+        episode.step()
     assert left == sorted(left, reverse=True)
     assert episode.metrics["J"] == pytest.approx(1.0)
 
@@ -254,8 +261,8 @@ def test_rllib_accepts_it_and_the_same_seed_repeats() -> None:
 
 def test_a_batch_goes_on_where_it_was() -> None:
     world = QueueEnv(short_world()).world
-    (turn,) = QueueBatch.turns
     batch, later = (QueueBatch(world, 2, seed=1, worker=0) for _ in range(2))
+    (turn,) = batch.turns
     seen = [
         {
             part: np.zeros((2, *array.shape), np.float32)

@@ -1,5 +1,6 @@
 """The agent `queue` between trainer and evaluation: sampled, cloned, saved, compared, refused."""
 
+import json
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,39 +24,44 @@ from agents.queued_evaluation import QueuedEvaluation
 from agents.settings import PPOSettings
 from env.environments import env_name, make_environment
 from env.keep_alive import Lru
-from env.queue_agent import funcsched_choice
 from env.sim.errors import InputError
 from evaluate import check
 from tests.agents.learned.conftest import ray_settings
 from tests.agents.learned.test_training import PPO_SETTINGS
 from tests.env.test_queue_agent import short_world
+from tests.env.test_queue_places import LAYOUTS, PLACED, SMALL_SERVERS
+from tests.env.test_queueing import cluster
 from tests.env.worlds import TINY
 from tests.test_funcsched import composed, small
 
 
-def save_untrained(folder: Path, **agent: Any) -> None:
+def save_untrained(folder: Path, *overrides: str) -> None:
     """A policy with random weights that prefers no row by much, as a run would leave it.
 
     Args:
         folder: to be written.
-        agent: settings of the agent other than those of conf/dispatch.
+        overrides: of the world.
     """
-    world = short_world()
-    world["queue_agent"] = world["queue_agent"] | agent
+    world = short_world(*overrides)
     environment = make_environment(world)
-    (pair,) = policy_spaces(environment, True).values()
-    sizes = policy_sizes(*pair, (8, 8), "pooling", 2)
+    placed = world["queue_agent"]["placement"] == "learned"
     torch.manual_seed(0)
-    network = SetPolicyNetwork(sizes)
+    networks = {
+        name: SetPolicyNetwork(policy_sizes(*pair, (8, 8), "pooling", 2))
+        for name, pair in policy_spaces(environment, True).items()
+    }
     save_policy(
         folder,
-        weights={"queue": {key: array.numpy() for key, array in network.state_dict().items()}},
-        sizes={"queue": sizes},
+        weights={
+            name: {key: array.numpy() for key, array in network.state_dict().items()}
+            for name, network in networks.items()
+        },
+        sizes={name: network.sizes for name, network in networks.items()},
         features=features_of(environment.members),
-        layout="queue",
+        layout=f"queue_{world['agents']['layout']}" if placed else "queue",
         memory_tiers=(1.0,),
         objective={},
-        config={"dispatch": {"queue_agent": world["queue_agent"]}},
+        config={"dispatch": {"queue_agent": world["queue_agent"]}, "agents": world["agents"]},
     )
 
 
@@ -100,9 +106,26 @@ def test_it_can_order_workflows(untrained: Path) -> None:
 
 
 def test_it_keeps_what_it_was_trained_with(tmp_path: Path) -> None:
-    save_untrained(tmp_path, functions=5, placement="first_fit")
-    queueing = LearnedOrder(tmp_path).queueing(Lru())
+    key = "dispatch.queue_agent"
+    save_untrained(tmp_path, f"{key}.functions=5", f"{key}.placement=first_fit")
+    queueing = LearnedOrder(tmp_path, cluster(4096)).queueing(Lru())
     assert (queueing.order.functions, queueing.placement) == (5, "first_fit")
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_those_who_place_are_compared_too_on_any_cluster(layout: str, tmp_path: Path) -> None:
+    """Trained on one type of servers, played on two."""
+    save_untrained(tmp_path, PLACED, f"agents={layout}")
+    once = ("dispatch.seeds=[1]", "dispatch.keep_alives=[lru]")
+    told = small("funcsched_parts", f"policy={tmp_path}", *once, *SMALL_SERVERS)
+    rows = {each.case.order: each.row for each in QueuedEvaluation(told).play()}
+    assert rows["learned"]["requests"] == rows["funcsched"]["requests"]
+    assert rows["learned"]["completion"] != rows["funcsched"]["completion"]
+    described = json.loads((tmp_path / "policy.json").read_text())
+    described["networks"] = {"queue": described["networks"]["queue"]}
+    (tmp_path / "policy.json").write_text(json.dumps(described))
+    with pytest.raises(InputError, match=r"networks: none for the agent (placer|server_worker)$"):
+        LearnedOrder(tmp_path, QueuedEvaluation(told | {"policy": None}).cluster)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +163,7 @@ def test_funcsched_is_recorded_as_the_agent_sees_it() -> None:
     assert set(actions.tolist()) == {0, 16}  # the first, or none until it fits
     for row, action in enumerate(actions):
         assert obs["mask"][row, action] == 1
-        assert action == funcsched_choice({"mask": obs["mask"][row]})
+        assert action == (0 if obs["mask"][row, 0] else 16)
 
 
 def runner() -> BatchEnvRunner:
