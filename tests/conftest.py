@@ -1,5 +1,6 @@
 """What all tests share: commands, and the folder of real samples, which not every machine has."""
 
+import logging
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -43,6 +44,9 @@ def in_process(
     """Makes commands that run in `tmp_path` and in this process: starting one takes seconds."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONHASHSEED", "0")
+    # Hydra's logging closes the handlers of before; that of absl, which TensorBoard brings, would
+    # close the stream it was made with, and that is pytest's own.
+    monkeypatch.setattr(logging, "_handlerList", [])
 
     def of(
         name: str, program: Callable[[DictConfig], None], check: Callable[[DictConfig], None]
