@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Protocol, Self, TypeVar
 
 import numpy as np
 from pydantic import Field
@@ -105,6 +105,11 @@ class Row:
     episode: int
     metrics: dict[str, float]
 
+    @property
+    def key(self) -> tuple[str, int, int]:
+        """What no other row has."""
+        return self.policy, self.seed, self.episode
+
 
 Played = list[tuple[Row, EpisodeFile | None]]
 """Rows of one episode, with its recording if it was to be recorded."""
@@ -162,9 +167,20 @@ def recording_name(policy: str, seed: int, episode: int) -> str:
     return f"{policy}_{seed}_{episode:04d}"
 
 
+Unit = TypeVar("Unit", contravariant=True)
+Result = TypeVar("Result", covariant=True)
+
+
+class Plays(Protocol[Unit, Result]):
+    """A contest of any kind; processes get copies of it."""
+
+    def play(self, task: Unit) -> Result:
+        """Plays one task: the same in every process, whatever was played before."""
+
+
 def play_all(
-    contest: Contest, tasks: Iterable[Task], workers: int, address: str | None
-) -> Iterator[Played]:
+    contest: Plays[Unit, Result], tasks: Iterable[Unit], workers: int, address: str | None
+) -> Iterator[Result]:
     """Plays tasks; what they come to is yielded as it is known, in any order.
 
     Args:
@@ -196,9 +212,9 @@ def play_all(
 class _Player:
     """A contest in a process of Ray's."""
 
-    def __init__(self, contest: Contest) -> None:
+    def __init__(self, contest: Plays[Any, Any]) -> None:
         self._contest = contest
 
-    def play(self, task: Task) -> Played:
-        """See `Contest.play`."""
+    def play(self, task: Any) -> Any:
+        """See `Plays.play`."""
         return self._contest.play(task)
