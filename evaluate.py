@@ -158,7 +158,7 @@ class QueuedRun:
             one_thread()
         self.contest = contest = QueuedEvaluation(told)
         self.players = contest.cases
-        self.layout = queued_layout(contest)
+        self.layout = queued_layout(contest.metrics)
         self.total = len(contest.tasks)
         self.run = describe(
             told,

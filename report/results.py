@@ -185,6 +185,33 @@ def first_difference(
     return None
 
 
+def check_equal(folders: Sequence[Path], played: Sequence[Mapping[str, Any]]) -> None:
+    """Refuses to compare evaluations of different things.
+
+    Args:
+        folders: of the evaluations.
+        played: what has to be equal, of each of them.
+
+    Raises:
+        InputError: something is not; the first such key is named, with what it is in both.
+    """
+    for folder, own in zip(folders[1:], played[1:], strict=True):
+        differing = first_difference(played[0], own)
+        if differing is not None:
+            key, one, other = differing
+            raise InputError(f"compare: {key} is {one} in '{folders[0]}', {other} in '{folder}'")
+
+
+def short_names(folders: Sequence[Path]) -> list[str]:
+    """The last parts of the paths, as many as it takes to tell them apart."""
+    paths = [folder.resolve().parts for folder in folders]
+    for count in range(1, max(map(len, paths)) + 1):
+        names = ["/".join(path[-count:]) for path in paths]
+        if len(set(names)) == len(names):
+            return names
+    raise InputError("compare: the same folder is given twice")
+
+
 def read_run(folder: Path, argument: str) -> dict[str, Any]:
     """`run.json` of an evaluation.
 

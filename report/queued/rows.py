@@ -1,8 +1,12 @@
 """Rows of results.parquet under queued dispatch: one a case and seed."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import pyarrow as pa
 
-from agents.queued_evaluation import CaseRow, QueuedEvaluation
+from agents.queued_evaluation import CaseRow
+from env.metrics import Metric
 from report.results import Layout, StoredRow
 
 CASE = ("sample", "ratio", "keep_alive", "order")
@@ -30,6 +34,6 @@ COLUMNS = {
 }
 
 
-def queued_layout(evaluation: QueuedEvaluation) -> Layout[CaseRow]:
-    """The rows of an evaluation."""
-    return Layout(CaseRow, StoredCase, COLUMNS, evaluation.metrics)
+def queued_layout(metrics: Mapping[str, Metric[Any]]) -> Layout[CaseRow]:
+    """Rows with these metrics, see `queued_metrics`."""
+    return Layout(CaseRow, StoredCase, COLUMNS, metrics)

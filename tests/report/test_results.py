@@ -77,7 +77,7 @@ def test_resuming_with_something_else_is_refused(tmp_path: Path) -> None:
     [
         ("{", "not JSON"),
         ("[]", "a mapping is needed"),
-        ('{"policy": 1}', "policy"),
+        ('{"metrics": {}, "policy": 1}', "policy"),
         ('{"policy": "a", "kind": "baseline", "seed": 0, "episode": 0, "metrics": {}}', "'J'"),
     ],
 )
