@@ -1,6 +1,7 @@
 """Evaluation: schedulers play the same held-out episodes, in this process or in many of Ray's."""
 
 import math
+import pickle
 import time
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -202,7 +203,8 @@ def play_all(
     connect(address, num_cpus=workers if address is None else None)
     try:
         player = ray.remote(_Player)
-        shared = ray.put(contest)
+        # As bytes: arrays that Ray shares cannot be written to, and players have some to work in.
+        shared = ray.put(pickle.dumps(contest))
         pool = ActorPool([player.remote(shared) for _ in range(workers)])
         yield from pool.map_unordered(lambda actor, task: actor.play.remote(task), tasks)
     finally:
@@ -210,10 +212,10 @@ def play_all(
 
 
 class _Player:
-    """A contest in a process of Ray's."""
+    """A contest, pickled, in a process of Ray's."""
 
-    def __init__(self, contest: Plays[Any, Any]) -> None:
-        self._contest = contest
+    def __init__(self, contest: bytes) -> None:
+        self._contest: Plays[Any, Any] = pickle.loads(contest)
 
     def play(self, task: Any) -> Any:
         """See `Plays.play`."""
