@@ -28,7 +28,7 @@ def ranking(rows: pd.DataFrame, orders: Sequence[str]) -> Spec:
         orders: all of them; their places give them their colours.
     """
     colour, _ = _styles(orders)
-    x = alt.X("mean:Q", title=None, scale=alt.Scale(zero=False, nice=True, padding=8))
+    x = alt.X("mean:Q", title=None, scale=alt.Scale(zero=False, nice=True))
     base = (
         alt.Chart(rows)
         .transform_filter(f"datum.load === {LOAD} && datum.metric === {METRIC}")

@@ -3,7 +3,7 @@
 import csv
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -130,8 +130,8 @@ def load_names(cases: Sequence[Case]) -> dict[tuple[str, float, str], str]:
     return {
         (sample, ratio, keep_alive): ", ".join(
             text
-            for text, shown in zip((sample, f"{ratio:g}", keep_alive), varies, strict=True)
-            if shown
+            for text, differs in zip((sample, f"{ratio:g}", keep_alive), varies, strict=True)
+            if differs
         )
         for sample, ratio, keep_alive in loads
     }
@@ -222,10 +222,8 @@ def queued_table(summary: Summary) -> Table:
     for case, cells in summary.cases:
         written = []
         for key, (_, form) in columns.items():
-            cell = format(cells[key].mean, form)
-            if key in INTERVALS:
-                low, high = cells[key].ci_low, cells[key].ci_high
-                cell += f" [{format(low, form)}, {format(high, form)}]"
-            written.append(cell)
+            mean, low, high = astuple(cells[key])
+            interval_of = f" [{low:{form}}, {high:{form}}]" if key in INTERVALS else ""
+            written.append(number(mean) if np.isnan(mean) else f"{mean:{form}}{interval_of}")
         table.add_row(case.sample, f"{case.ratio:g}", case.keep_alive, case.order, *written)
     return table

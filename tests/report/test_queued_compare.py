@@ -41,6 +41,18 @@ def test_speedups_are_over_the_first_of_the_first(tmp_path: Path) -> None:
     assert speedups == pytest.approx({"fcfs (one)": 1.0, "fcfs (two)": 2.0})
 
 
+def test_without_the_first_order_there_is_no_speedup(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    finished_queued(tmp_path / "one", {"fcfs": FCFS})
+    finished_queued(tmp_path / "two", {"srf": FCFS})
+    rows = pd.read_parquet(tmp_path / "two" / "results.parquet")
+    rows.assign(keep_alive="none").to_parquet(tmp_path / "two" / "results.parquet")
+    main([str(tmp_path / "one"), str(tmp_path / "two")])
+    (line, _) = [line for line in capsys.readouterr().out.splitlines() if " srf " in line]
+    assert line.split()[:5] == ["representative", "0.1", "none", "srf", "-"]
+
+
 REFUSED = {
     "seeds": ("dispatch.seeds=[1,3]", "seeds is [1, 2]"),
     "samples": (
