@@ -12,7 +12,8 @@ from agents.dispatch import Queued
 from agents.queued_metrics import queued_metrics
 from env.schema import validated
 from env.sim.errors import InputError
-from report.queued.files import title
+from env.workloads.trace_samples import TraceConfig
+from report.queued.files import title, trace_kind
 from report.queued.rows import CASE, COLUMNS
 from report.queued.summary import Summary, summarise
 from report.results import RESULTS, RUN, check_equal, read_results, read_run, short_names
@@ -39,9 +40,8 @@ def compare_queued(folders: Sequence[Path]) -> Summary:
     runs = [read_run(folder, "compare") for folder in folders]
     played = [_played(run, folder) for folder, run in zip(folders, runs, strict=True)]
     check_equal(folders, played)
-    where = f"{folders[0] / RUN}: config.dispatch"
-    settings = validated(Queued, runs[0]["config"]["dispatch"], where)
-    metrics = queued_metrics(settings, of_requests=runs[0]["config"]["trace"] is not None)
+    settings = Queued(**runs[0]["config"]["dispatch"])
+    metrics = queued_metrics(settings, of_requests=trace_kind(runs[0]) is not None)
     tables = [
         _checked(read_results(folder), list(metrics), folder / RESULTS, run["seeds"])
         for folder, run in zip(folders, runs, strict=True)
@@ -60,16 +60,23 @@ def compare_queued(folders: Sequence[Path]) -> Summary:
 def _played(run: dict[str, Any], folder: Path) -> dict[str, Any]:
     """What has to be equal, by the key of run.json."""
     config = run["config"]
-    groups = ["cluster", "trace", "dispatch"]
-    if config.get("trace") is None:
-        groups += ["workflow", "workload"]
+    arrives = ("trace",) if config.get("trace") is not None else ("workflow", "workload")
+    groups = ("cluster", "dispatch", *arrives)
     for group in groups:
         if group not in config:
             raise InputError(f"{folder / RUN}: config.{group}: missing, required")
+    validated(Queued, config["dispatch"], f"{folder / RUN}: config.dispatch")
+    if "trace" in groups:
+        validated(TraceConfig, config["trace"], f"{folder / RUN}: config.trace")
     world = {group: config[group] for group in groups}
-    world["dispatch"] = {key: config["dispatch"].get(key) for key in PLAYED}
+    world["dispatch"] = {key: config["dispatch"][key] for key in PLAYED}
     keys = ("seeds", "episodes", "workload_sha256")
-    return {**{key: run[key] for key in keys[:2]}, **world, keys[2]: run[keys[2]]}
+    return {
+        "trace.source.kind": trace_kind(run),
+        **{key: run[key] for key in keys[:2]},
+        **world,
+        keys[2]: run[keys[2]],
+    }
 
 
 def _checked(

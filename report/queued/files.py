@@ -27,13 +27,14 @@ def write_files(folder: Path, run: Mapping[str, Any], results: pd.DataFrame) -> 
     """
     config = run["config"]
     settings = validated(Queued, config["dispatch"], "dispatch")
-    metrics = queued_metrics(settings, of_requests=config["trace"] is not None)
+    kind = trace_kind(run)
+    metrics = queued_metrics(settings, of_requests=kind is not None)
     summary = summarise(results, metrics, settings.orders[0], title(run))
     write_summary(folder, summary)
     picture = draw_figure(summary, results, settings, folder / "figures")
     told = {
         "policy": config["policy"],
-        "trace": None if config["trace"] is None else config["trace"]["source"]["kind"],
+        "trace": kind,
         "dispatch": {
             key: config["dispatch"][key] for key in ("orders", "keep_alives", "seeds", "samples")
         },
@@ -43,10 +44,18 @@ def write_files(folder: Path, run: Mapping[str, Any], results: pd.DataFrame) -> 
     return queued_table(summary)
 
 
+def trace_kind(run: Mapping[str, Any]) -> str | None:
+    """Of the trace's source; None where workflows arrive."""
+    trace = run["config"].get("trace")
+    return None if trace is None else str(trace["source"]["kind"])
+
+
 def title(run: Mapping[str, Any]) -> str:
     """What was played, and with which seeds."""
     seeds = run["seeds"]
     of = ("seed " if len(seeds) == 1 else "seeds ") + ", ".join(map(str, seeds))
-    if run["config"]["trace"] is not None:
+    if trace_kind(run) is not None:
         return f"requests of single functions, {of}"
-    return f"workflows in the central queue, {run['episodes']} episodes of {of}"
+    episodes = run["episodes"]
+    count = "1 episode" if episodes == 1 else f"{episodes} episodes"
+    return f"workflows in the central queue, {count} of {of}"

@@ -83,6 +83,15 @@ def test_other_requests_are_refused(
     refused([tmp_path / "one", tmp_path / "two"], says, capsys)
 
 
+def test_requests_and_workflows_are_not_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    finished_queued(tmp_path / "one", {"fcfs": FCFS})
+    finished_queued(tmp_path / "two", {"fcfs": FCFS})
+    with_run(lambda run: run["config"].pop("trace"))(tmp_path / "two")
+    refused([tmp_path / "one", tmp_path / "two"], "trace.source.kind is azure_like in ", capsys)
+
+
 def test_queued_and_immediate_are_not_compared(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -109,6 +118,14 @@ def with_rows(change: Callable[[pd.DataFrame], pd.DataFrame]) -> Callable[[Path]
 
 DAMAGED: dict[str, tuple[Callable[[Path], object], str]] = {
     "no cluster": (with_run(lambda run: run["config"].pop("cluster")), "config.cluster: missing"),
+    "no source": (
+        with_run(lambda run: run["config"]["trace"].pop("source")),
+        "config.trace: source: missing",
+    ),
+    "an order too few": (
+        with_run(lambda run: run["config"]["dispatch"].update(orders=[])),
+        "config.dispatch: orders: at least 1",
+    ),
     "other requests": (
         with_run(lambda run: run.update(workload_sha256="x")),
         "workload_sha256 is w",
