@@ -43,10 +43,9 @@ def words(experiment: str, *overrides: str) -> list[str]:
     """What to type so that it plays in a moment."""
     workflows = experiment == "funcsched_workflows"
     own = (f"workflow.path={FILE}", "episodes=1") if workflows else SMALL
+    sample = "{" + ",".join(f"{key}:{value}" for key, value in SAMPLE.items()) + "}"
     samples = [
-        f"dispatch.samples.{name}.{key}={value}"
-        for name in composed(experiment).dispatch.samples
-        for key, value in SAMPLE.items()
+        f"dispatch.samples.{name}={sample}" for name in composed(experiment).dispatch.samples
     ]
     servers = "cluster.server_types.worker.server_count=2"
     return [f"experiment={experiment}", servers, "dispatch.seeds=[1,2]", *own, *samples, *overrides]
