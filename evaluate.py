@@ -1,11 +1,15 @@
 """Compares schedulers: `python evaluate.py policy=PATH episodes=100`. See `--help`."""
 
+from __future__ import annotations
+
 import hashlib
 import shutil
 import sys
+from collections.abc import Container, Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import pandas as pd
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 from pydantic import Field, field_validator
@@ -13,8 +17,9 @@ from pydantic import Field, field_validator
 from agents.baseline import make_baselines
 from agents.command import StopOnSignals, plain, run
 from agents.dispatch import Immediate
-from agents.evaluation import Contest, EpisodeCount, Task, play_all
-from agents.queued_evaluation import QueuedEvaluation
+from agents.evaluation import Contest, EpisodeCount, Played, Task, play_all
+from agents.queued_evaluation import CaseRow, QueuedEvaluation
+from agents.queued_evaluation import Task as QueuedTask
 from agents.scheduler import Scheduler
 from env.layouts import AgentsConfig
 from env.optimum import OptimumSettings
@@ -23,10 +28,16 @@ from env.schema import Strict, validated
 from env.sim.cluster import ClusterConfig
 from env.sim.cluster_file import cluster_from_config
 from env.sim.errors import InputError
+from env.workloads.fingerprint import fingerprint
 from env.workloads.generator import EpisodeWorkload, WorkloadConfig, WorkloadGenerator
 from env.workloads.templates import WorkflowConfig
-from report.results import ResultsWriter, check_resume, describe
+from report.queued.rows import queued_layout
+from report.results import ResultsWriter, check_resume, describe, episode_layout
 from report.statistics import StatisticsSettings
+
+if TYPE_CHECKING:  # takes time to import, and not every command prints
+    from rich.console import Console
+    from rich.table import Table
 
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 # The folder of a run: the one that is resumed, or a new one (conf/evaluate.yaml).
@@ -51,6 +62,7 @@ class Command(Strict):
     """What `evaluate.py` is told whatever the dispatch; conf/evaluate.yaml explains each."""
 
     policy: str | None
+    resume: str | None
     baselines: tuple[str, ...]
     episodes: EpisodeCount
     seed: Annotated[tuple[Seed, ...], Field(min_length=1)]
@@ -86,7 +98,6 @@ class Command(Strict):
 class EvaluateSettings(Command):
     """Everything it is told where functions are placed at once."""
 
-    resume: str | None
     dispatch: Immediate
     trace: None = None
 
@@ -97,20 +108,10 @@ class EvaluateSettings(Command):
             raise ValueError("requests of single functions need dispatch=queued; else it is null")
 
 
-class QueuedSettings(Command):
-    """The same where they wait in a central queue, but for what `QueuedEvaluation` checks."""
-
-    resume: None
-
-    @field_validator("resume", mode="before")
-    @classmethod
-    def _anew(cls, resume: Any) -> None:
-        if resume is not None:
-            raise ValueError("evaluations with dispatch=queued start anew; here it is null")
-
-
 class Evaluation:
     """What a configuration comes to: the contest, its episodes, and what run.json says of it."""
+
+    units = "episodes"
 
     def __init__(self, config: DictConfig) -> None:
         told = plain(config)
@@ -118,23 +119,71 @@ class Evaluation:
         cluster = cluster_from_config(settings.cluster, "cluster")
         self.workloads = workloads_of(settings, cluster)
         schedulers = schedulers_of(settings, cluster)
-        self.names = tuple(scheduler.name for scheduler in schedulers)
+        self.players = tuple(scheduler.name for scheduler in schedulers)
         self.contest = Contest(schedulers, cluster, settings.objective, settings.optimum)
-        # Without `resume`, so that typed again it gives the same from the start.
-        typed = [word for word in sys.argv[1:] if not word.startswith("resume=")]
-        command = " ".join(["python evaluate.py", *typed])
-        policy = None if settings.policy is None else fingerprint_of(settings.policy)
-        self.run = describe(told, self.workloads.values(), command, policy)
+        self.layout = episode_layout()
+        self.total = len(self.players) * len(self.workloads)
+        self.run = describe(
+            told,
+            settings.seed,
+            settings.episodes,
+            fingerprint(self.workloads.values()),
+            typed_command(),
+            fingerprint_of(settings.policy),
+        )
         if settings.resume is not None:
-            check_resume(Path(settings.resume), self.run)
+            check_resume(Path(settings.resume), self.run, self.layout)
 
-    @property
-    def tasks(self) -> list[Task]:
-        """All that has to be played, were nothing there yet."""
-        return [
-            Task(seed, episode, self.names, workload, record=episode < self.settings.record)
+    def play(self, done: Container[tuple[str, int, int]]) -> Iterator[Played]:
+        """Plays what has to be played still, in any order."""
+        tasks = [
+            Task(seed, episode, self.players, workload, record=episode < self.settings.record)
             for (seed, episode), workload in self.workloads.items()
         ]
+        left = [task for task in (task.without(done) for task in tasks) if task.policies]
+        return play_all(self.contest, left, self.settings.workers, self.settings.ray.address)
+
+
+class QueuedRun:
+    """The same where functions wait in a central queue."""
+
+    units = "cases"
+
+    def __init__(self, config: DictConfig) -> None:
+        told = plain(config)
+        # What these say is checked with all that depends on it.
+        rest = {key: value for key, value in told.items() if key not in ("dispatch", "trace")}
+        self.settings = settings = validated(Command, rest, "evaluate")
+        if settings.policy is not None:
+            one_thread()
+        self.contest = contest = QueuedEvaluation(told)
+        self.players = contest.cases
+        self.layout = queued_layout(contest.metrics)
+        self.total = len(contest.tasks)
+        self.run = describe(
+            told,
+            contest.settings.seeds,
+            settings.episodes if contest.trace is None else 1,
+            contest.workload_sha256,
+            typed_command(),
+            fingerprint_of(settings.policy),
+        )
+        self.run["samples"] = {name: str(report) for name, report in contest.reports.items()}
+        if settings.resume is not None:
+            check_resume(Path(settings.resume), self.run, self.layout)
+
+    def play(self, done: Container[QueuedTask]) -> Iterator[list[tuple[CaseRow, None]]]:
+        """Plays what has to be played still, in any order."""
+        settings = self.settings
+        left = [task for task in self.contest.tasks if task not in done]
+        for row in play_all(self.contest, left, settings.workers, settings.ray.address):
+            yield [(row, None)]
+
+
+def typed_command() -> str:
+    """The command without `resume`, so that typed again it gives the same from the start."""
+    typed = [word for word in sys.argv[1:] if not word.startswith("resume=")]
+    return " ".join(["python evaluate.py", *typed])
 
 
 def workloads_of(
@@ -161,12 +210,9 @@ def schedulers_of(settings: EvaluateSettings, cluster: ClusterConfig) -> list[Sc
     schedulers: list[Scheduler] = make_baselines(settings.baselines)
     if settings.policy is not None:
         # PyTorch takes seconds to import; baselines alone do without.
-        import torch
-
         from agents.learned.scheduler import LearnedScheduler
 
-        torch.set_num_threads(1)  # as in processes of Ray, so that sums come out the same
-
+        one_thread()
         learned = LearnedScheduler(settings.policy, cluster, settings.objective, settings.agents)
         schedulers.insert(0, learned)
     if not schedulers:
@@ -174,78 +220,94 @@ def schedulers_of(settings: EvaluateSettings, cluster: ClusterConfig) -> list[Sc
     return schedulers
 
 
-def is_queued(config: DictConfig) -> bool:
-    """Whether functions wait in a central queue: another evaluation, see `evaluate_queued`."""
-    return bool(OmegaConf.select(config, "dispatch.kind") == "queued")
+def one_thread() -> None:
+    """Has PyTorch compute as in processes of Ray, so that sums come out the same."""
+    import torch
+
+    torch.set_num_threads(1)
+
+
+def evaluation_of(config: DictConfig) -> Evaluation | QueuedRun:
+    """What a configuration comes to, whatever its dispatch.
+
+    Raises:
+        InputError: something in it cannot be evaluated.
+    """
+    queued = OmegaConf.select(config, "dispatch.kind") == "queued"
+    return QueuedRun(config) if queued else Evaluation(config)
 
 
 def check(config: DictConfig) -> None:
     """Refuses what cannot be evaluated, before anything is written."""
-    if is_queued(config):
-        told = plain(config)
-        checked_there = ("dispatch", "trace")
-        rest = {key: value for key, value in told.items() if key not in checked_there}
-        validated(QueuedSettings, rest, "evaluate")
-        QueuedEvaluation(told)
-    else:
-        Evaluation(config)
+    evaluation_of(config)
 
 
 def evaluate(config: DictConfig) -> None:
     """One evaluation, from its configuration to its results."""
-    folder = Path(HydraConfig.get().runtime.output_dir)
-    if is_queued(config):
-        from report.queued import evaluate_queued
-
-        evaluate_queued(QueuedEvaluation(plain(config)), folder)
-        return
     from rich.console import Console
 
+    from report.table import PLAIN_WIDTH
+
+    evaluation = evaluation_of(config)
+    settings = evaluation.settings
+    folder = Path(settings.resume or HydraConfig.get().runtime.output_dir)
+    # A file or pipe has no width of its own.
+    console = Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+    results = play_to_the_end(evaluation, folder, console)
+    if isinstance(evaluation, QueuedRun):
+        from report.queued.files import write_files as write_queued
+
+        table = write_queued(folder, evaluation.run, results)
+        for name, report in evaluation.run["samples"].items():
+            print(f"{name}: {report}")
+    else:
+        table = write_files(folder, evaluation, results, console.width)
+    console.print(table)
+    print(f"report: {folder / 'report.html'}")
+    print(f"results: {folder}")
+
+
+def write_files(folder: Path, evaluation: Evaluation, results: pd.DataFrame, width: int) -> Table:
+    """What is made of the results where functions are placed at once; returns what is printed."""
     from agents.hparams import flattened
     from report.figures import draw_figures
     from report.page import write_report
-    from report.summary import summarise, write_summary
-    from report.table import PLAIN_WIDTH, summary_table
+    from report.summary import means, summarise, write_summary
+    from report.table import summary_table
     from report.tensorboard import write_events
     from report.trace import write_traces
 
-    evaluation = Evaluation(config)
-    settings = evaluation.settings
-    folder = Path(settings.resume or folder)
-    # A file or pipe has no width of its own.
-    console = Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH)
-    with ResultsWriter(folder, evaluation.run, evaluation.names) as writer:
-        if not play_to_the_end(evaluation, writer, console):
-            raise SystemExit(
-                f"stopped, {len(writer.done)} of "
-                f"{len(evaluation.names) * len(evaluation.workloads)} episodes are played; "
-                f"go on with the same command and resume={folder}"
-            )
-        results = writer.finish()
-    summary = summarise(results, settings.statistics)
+    summary = summarise(results, evaluation.settings.statistics)
     write_summary(folder, summary)
     pictures = draw_figures(summary, results, folder / "figures")
     told = {
         key: evaluation.run["config"][key] for key in ("policy", "episodes", "seed", "objective")
     }
-    write_events(folder, summary, pictures, flattened(told))
-    if settings.policy is not None:
-        keep_training(settings.policy, folder)
+    write_events(folder, means(summary), pictures, flattened(told))
+    if evaluation.settings.policy is not None:
+        keep_training(evaluation.settings.policy, folder)
     write_traces(folder)
-    report = write_report(folder)
-    console.print(summary_table(summary, console.width))
-    print(f"report: {report}")
-    print(f"results: {folder}")
+    write_report(folder)
+    return summary_table(summary, width)
 
 
-def play_to_the_end(evaluation: Evaluation, writer: ResultsWriter, console: Any) -> bool:
-    """Plays what is not there yet; False when a signal asked to stop before the end."""
+def play_to_the_end(
+    evaluation: Evaluation | QueuedRun, folder: Path, console: Console
+) -> pd.DataFrame:
+    """Plays what is not there yet and returns all results.
+
+    Raises:
+        SystemExit: a signal asked to stop before the end.
+    """
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
-    settings = evaluation.settings
-    missing = [task.without(writer.done) for task in evaluation.tasks]
     columns = ("[progress.description]{task.description}", BarColumn(), MofNCompleteColumn())
+    writer: ResultsWriter[Any] = ResultsWriter(
+        folder, evaluation.run, evaluation.players, evaluation.layout
+    )
+    total = evaluation.total
     with (
+        writer,
         Progress(
             *columns,
             TimeRemainingColumn(),
@@ -255,19 +317,22 @@ def play_to_the_end(evaluation: Evaluation, writer: ResultsWriter, console: Any)
         ) as progress,
         StopOnSignals() as stop,
     ):
-        total = len(evaluation.names) * len(evaluation.workloads)
-        bar = progress.add_task("episodes", total=total, completed=len(writer.done))
-        todo = [task for task in missing if task.policies]
-        for played in play_all(evaluation.contest, todo, settings.workers, settings.ray.address):
+        bar = progress.add_task(evaluation.units, total=total, completed=len(writer.done))
+        for played in evaluation.play(writer.done):
             writer.add(played)
             progress.update(bar, completed=len(writer.done))
             if stop.asked and len(writer.done) < total:
-                return False
-    return True
+                raise SystemExit(
+                    f"stopped, {len(writer.done)} of {total} {evaluation.units} are played; "
+                    f"go on with the same command and resume={folder}"
+                )
+        return writer.finish()
 
 
-def fingerprint_of(policy: str) -> str:
-    """A hash of the files of a policy."""
+def fingerprint_of(policy: str | None) -> str | None:
+    """A hash of the files of a policy, if there is one."""
+    if policy is None:
+        return None
     from agents.learned.scheduler import policy_folder
 
     digest = hashlib.sha256()

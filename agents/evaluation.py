@@ -1,10 +1,11 @@
 """Evaluation: schedulers play the same held-out episodes, in this process or in many of Ray's."""
 
 import math
+import pickle
 import time
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Protocol, Self, TypeVar
 
 import numpy as np
 from pydantic import Field
@@ -105,6 +106,11 @@ class Row:
     episode: int
     metrics: dict[str, float]
 
+    @property
+    def key(self) -> tuple[str, int, int]:
+        """What no other row has."""
+        return self.policy, self.seed, self.episode
+
 
 Played = list[tuple[Row, EpisodeFile | None]]
 """Rows of one episode, with its recording if it was to be recorded."""
@@ -162,9 +168,20 @@ def recording_name(policy: str, seed: int, episode: int) -> str:
     return f"{policy}_{seed}_{episode:04d}"
 
 
+Unit = TypeVar("Unit", contravariant=True)
+Result = TypeVar("Result", covariant=True)
+
+
+class Plays(Protocol[Unit, Result]):
+    """A contest of any kind; processes get copies of it."""
+
+    def play(self, task: Unit) -> Result:
+        """Plays one task: the same in every process, whatever was played before."""
+
+
 def play_all(
-    contest: Contest, tasks: Iterable[Task], workers: int, address: str | None
-) -> Iterator[Played]:
+    contest: Plays[Unit, Result], tasks: Iterable[Unit], workers: int, address: str | None
+) -> Iterator[Result]:
     """Plays tasks; what they come to is yielded as it is known, in any order.
 
     Args:
@@ -186,7 +203,8 @@ def play_all(
     connect(address, num_cpus=workers if address is None else None)
     try:
         player = ray.remote(_Player)
-        shared = ray.put(contest)
+        # As bytes: arrays that Ray shares cannot be written to, and players have some to work in.
+        shared = ray.put(pickle.dumps(contest))
         pool = ActorPool([player.remote(shared) for _ in range(workers)])
         yield from pool.map_unordered(lambda actor, task: actor.play.remote(task), tasks)
     finally:
@@ -194,11 +212,11 @@ def play_all(
 
 
 class _Player:
-    """A contest in a process of Ray's."""
+    """A contest, pickled, in a process of Ray's."""
 
-    def __init__(self, contest: Contest) -> None:
-        self._contest = contest
+    def __init__(self, contest: bytes) -> None:
+        self._contest: Plays[Any, Any] = pickle.loads(contest)
 
-    def play(self, task: Task) -> Played:
-        """See `Contest.play`."""
+    def play(self, task: Any) -> Any:
+        """See `Plays.play`."""
         return self._contest.play(task)

@@ -3,9 +3,8 @@
 What arrives is a trace of single functions or, without one, workflows.
 """
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,9 @@ from omegaconf import OmegaConf
 from agents.baseline import make_queueing
 from agents.command import CONF
 from agents.dispatch import Queued
-from agents.interval import Interval, interval
+from agents.queued_metrics import Times, queued_metrics
 from env.keep_alive import KeepAlivePolicy
+from env.metrics import Metric
 from env.queueing import Requests, check_memory, simulate
 from env.reward import check_world
 from env.schema import Strict, nearest, validated
@@ -23,19 +23,22 @@ from env.sim.cluster_file import cluster_from_config
 from env.sim.controller import Images, Queueing
 from env.sim.errors import InputError
 from env.sim.queued_env import QueuedEnv
+from env.workloads.fingerprint import fingerprint, fingerprint_of_samples
 from env.workloads.generator import WorkloadConfig, WorkloadGenerator
 from env.workloads.templates import WorkflowConfig
 from env.workloads.trace import FunctionProfiles, Trace
 from env.workloads.trace_samples import (
     TraceConfig,
     TraceReport,
+    TraceSample,
     sample_recording,
 )
 
 WORKFLOWS = "workflows"
 """What tables call the sample when workflows arrive."""
 
-Row = dict[str, float]
+SHARES = np.linspace(0.0, 1.0, 201)[1:]
+"""Of completion times, at which their distribution is kept."""
 
 
 @dataclass(frozen=True)
@@ -48,21 +51,38 @@ class Case:
     order: str
 
 
-@dataclass(frozen=True, eq=False)
-class Played:
-    """One case with one seed.
+Task = tuple[Case, int]
+"""One case with one seed."""
+
+
+@dataclass(frozen=True)
+class CaseRow:
+    """What became of one case with one seed: a row of results.parquet.
 
     Attributes:
-        case: what was played.
-        seed: with which.
-        row: metrics by name: means over the requests, times in seconds.
-        completions: (K,) seconds, completion times.
+        sample, ratio, keep_alive, order: the case.
+        seed: with which it was played.
+        metrics: by the names of `queued_metrics`.
+        completion_quantiles: seconds, completion times at `SHARES`, ascending.
     """
 
-    case: Case
+    sample: str
+    ratio: float
+    keep_alive: str
+    order: str
     seed: int
-    row: Row
-    completions: np.ndarray
+    metrics: dict[str, float]
+    completion_quantiles: list[float]
+
+    @property
+    def case(self) -> Case:
+        """What was played."""
+        return Case(self.sample, self.ratio, self.keep_alive, self.order)
+
+    @property
+    def key(self) -> Task:
+        """What no other row has."""
+        return self.case, self.seed
 
 
 class KeepAliveFile(Strict):
@@ -88,10 +108,11 @@ def make_keep_alive(name: str) -> KeepAlivePolicy:
 
 
 class QueuedEvaluation:
-    """All cases of a configuration, checked.
+    """All cases of a configuration, checked; processes that play get copies.
 
     Attributes:
-        reports: of each sample that has been played, at its last ratio and seed.
+        reports: of each sample, at its last ratio and seed; none of workflows.
+        workload_sha256: a hash of what arrives.
 
     Args:
         config: as composed, in plain containers.
@@ -118,14 +139,19 @@ class QueuedEvaluation:
                 self.rules[keep_alive, learned.name] = rules
         self.reports: dict[str, TraceReport] = {}
         self.trace: TraceConfig | None = None
-        self.generators: dict[int, WorkloadGenerator] = {}
         if config.get("trace") is not None:
-            self.trace = validated(TraceConfig, config["trace"], "trace")
-            self.recording = self.trace.source.read(self.trace.annotation.min_duration)
-            self._check_samples(self.trace)
+            self.trace = trace = validated(TraceConfig, config["trace"], "trace")
+            self.recording = trace.source.read(trace.annotation.min_duration)
+            self._drawn: tuple[object, TraceSample] | None = None
+            self.workload_sha256 = fingerprint_of_samples(self.recording, self._samples(trace))
         else:
             self.episodes = int(config["episodes"])
-            self._make_generators(config)
+            self.generators = self._make_generators(config)
+            self.workload_sha256 = fingerprint(
+                generator.evaluation_episode(episode)
+                for generator in self.generators.values()
+                for episode in range(self.episodes)
+            )
 
     @property
     def cases(self) -> list[Case]:
@@ -136,91 +162,81 @@ class QueuedEvaluation:
             loads = [(name, ratio) for name, sample in samples for ratio in sample.ratios]
         return [Case(*load, *rule) for load in loads for rule in self.rules]
 
-    def play(self) -> Iterator[Played]:
-        """Plays every case with every seed."""
+    @property
+    def tasks(self) -> list[Task]:
+        """All that has to be played, what arrives together one after the other."""
+        loads: dict[tuple[str, float], list[Case]] = {}
+        for case in self.cases:
+            loads.setdefault((case.sample, case.ratio), []).append(case)
+        seeds = self.settings.seeds
+        return [(case, seed) for cases in loads.values() for seed in seeds for case in cases]
+
+    @property
+    def metrics(self) -> dict[str, Metric[Times]]:
+        """Every metric of a row, by name."""
+        return queued_metrics(self.settings, self.trace is not None)
+
+    def play(self, task: Task) -> CaseRow:
+        """Plays one case with one seed."""
+        case, seed = task
+        rules = self.rules[case.keep_alive, case.order]
         if self.trace is None:
-            yield from self._play_workflows()
+            times = self._play_workflows(self.generators[seed], rules)
         else:
-            yield from self._play_trace(self.trace)
-
-    def _play_trace(self, trace: TraceConfig) -> Iterator[Played]:
-        for name, sample in self.settings.samples.items():
-            for ratio in sample.ratios:
-                for seed in self.settings.seeds:
-                    config = sample.of(trace, ratio, seed)
-                    found = sample_recording(self.recording, config)
-                    self.reports[name] = found.report
-                    window = _drawn_once(found.window)
-                    for (keep_alive, order), rules in self.rules.items():
-                        requests = simulate(window, self.cluster, rules, history=found.history)
-                        yield Played(
-                            Case(name, ratio, keep_alive, order),
-                            seed,
-                            self._request_metrics(requests, window.profiles),
-                            requests.completion,
-                        )
-
-    def _play_workflows(self) -> Iterator[Played]:
-        for seed, generator in self.generators.items():
-            for (keep_alive, order), rules in self.rules.items():
-                parts: list[dict[str, np.ndarray]] = []
-                for episode in range(self.episodes):
-                    workload = generator.evaluation_episode(episode)
-                    images = Images.by_name(workload.templates, self.settings.cold_start)
-                    env = QueuedEnv(
-                        workload.arrival_times, workload.templates, self.cluster, rules, images
-                    )
-                    parts.append(_workflow_times(env))
-                times = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
-                row = self._means(times)
-                yield Played(
-                    Case(WORKFLOWS, 1.0, keep_alive, order), seed, row, times["completion"]
-                )
-
-    def _request_metrics(self, requests: Requests, profiles: FunctionProfiles) -> Row:
-        alone = (profiles.execution + profiles.cold_start)[requests.function]
-        row = self._means(
-            {
-                "completion": requests.completion,
-                "queueing": requests.queueing,
-                "cold_start": requests.cold_start,
-                "execution": requests.execution,
-                "cold": requests.cold_start > 0,
-                "preemptions": requests.preemptions,
-            }
+            sample = self._sample(self.trace, case, seed)
+            requests = simulate(sample.window, self.cluster, rules, history=sample.history)
+            times = _request_times(requests, sample.window.profiles)
+        quantiles = np.quantile(times["completion"], SHARES, method="inverted_cdf")
+        return CaseRow(
+            **vars(case),
+            seed=seed,
+            metrics={name: metric.compute(times) for name, metric in self.metrics.items()},
+            completion_quantiles=quantiles.tolist(),
         )
-        met = {
-            f"slo_{k:g}": float((requests.completion <= k * alone).mean())
-            for k in self.settings.slo
-        }
-        return {"requests": float(len(alone)), **row, **met}
 
-    def _means(self, times: Mapping[str, np.ndarray]) -> Row:
-        late = float((times["completion"] > self.settings.late).mean())
-        median = float(np.median(times["completion"]))
-        means = {key: float(values.mean()) for key, values in times.items()}
-        return {**means, "completion_median": median, "late": late}
+    def _sample(self, trace: TraceConfig, case: Case, seed: int) -> TraceSample:
+        """What arrives; kept until something else does, for drawing it can take seconds."""
+        key = case.sample, case.ratio, seed
+        if self._drawn is None or self._drawn[0] != key:
+            config = self.settings.samples[case.sample].of(trace, case.ratio, seed)
+            found = sample_recording(self.recording, config)
+            self._drawn = key, replace(found, window=_drawn_once(found.window))
+        return self._drawn[1]
 
-    def _check_samples(self, trace: TraceConfig) -> None:
-        """What a sample draws of its functions is the same at every ratio."""
+    def _play_workflows(self, generator: WorkloadGenerator, rules: Queueing) -> Times:
+        parts: list[Times] = []
+        for episode in range(self.episodes):
+            workload = generator.evaluation_episode(episode)
+            images = Images.by_name(workload.templates, self.settings.cold_start)
+            env = QueuedEnv(workload.arrival_times, workload.templates, self.cluster, rules, images)
+            parts.append(_workflow_times(env))
+        return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+
+    def _samples(self, trace: TraceConfig) -> Iterator[FunctionProfiles]:
+        """The functions of each sample with each seed, checked; the same ones at every ratio."""
         for name, sample in self.settings.samples.items():
             for seed in self.settings.seeds:
-                found = sample_recording(self.recording, sample.of(trace, sample.ratios[0], seed))
+                config = sample.of(trace, sample.ratios[-1], seed)
+                found = sample_recording(self.recording, config)
                 profiles = found.window.profiles
                 try:
                     check_memory(profiles.names, profiles.memory, self.cluster)
                 except InputError as error:
                     where = f"dispatch.samples.{name}, seed {seed}"
                     raise InputError(f"{where}: {error}") from None
+                self.reports[name] = found.report
+                yield profiles
 
-    def _make_generators(self, config: Mapping[str, Any]) -> None:
+    def _make_generators(self, config: Mapping[str, Any]) -> dict[int, WorkloadGenerator]:
         workflow = validated(WorkflowConfig, config["workflow"], "workflow")
         workload = validated(WorkloadConfig, config["workload"], "workload")
+        generators = {}
         for seed in self.settings.seeds:
-            self.generators[seed] = WorkloadGenerator(
+            generators[seed] = WorkloadGenerator(
                 workflow, workload.model_copy(update={"seed": seed}), self.cluster.single_core_speed
             )
-            check_world(self.generators[seed].pools.evaluation.templates, self.cluster)
+            check_world(generators[seed].pools.evaluation.templates, self.cluster)
+        return generators
 
 
 def _drawn_once(trace: Trace) -> Trace:
@@ -229,7 +245,19 @@ def _drawn_once(trace: Trace) -> Trace:
     return Trace(trace.profiles, lambda: iter(chunks))
 
 
-def _workflow_times(env: QueuedEnv) -> dict[str, np.ndarray]:
+def _request_times(requests: Requests, profiles: FunctionProfiles) -> Times:
+    """Of every request of a played window: (K,) arrays; `alone` is E + D of its function."""
+    return {
+        "completion": requests.completion,
+        "queueing": requests.queueing,
+        "cold_start": requests.cold_start,
+        "execution": requests.execution,
+        "preemptions": requests.preemptions,
+        "alone": (profiles.execution + profiles.cold_start)[requests.function],
+    }
+
+
+def _workflow_times(env: QueuedEnv) -> Times:
     """Of every workflow of a played episode: (W,) arrays, means over its functions among them."""
     runs = env.runs
     ends = runs[runs["finished"] == 1]
@@ -251,36 +279,3 @@ def _workflow_times(env: QueuedEnv) -> dict[str, np.ndarray]:
         "execution": per_function("execution_time"),
         "preemptions": np.bincount(runs["wf_id"][runs["finished"] == 0], minlength=len(arrivals)),
     }
-
-
-Summary = list[tuple[Case, dict[str, Interval]]]
-"""Per case an interval over seeds for each metric, and for `speedup` over the first order."""
-
-
-def summarise_cases(rows: Mapping[Case, Sequence[Row]], first: str) -> Summary:
-    """Intervals over seeds.
-
-    `speedup` is the mean completion time under the order `first` over that of the case, both with
-    the same seed: the geometric mean over seeds, its interval that of the mean logarithm.
-
-    Args:
-        rows: of every case, in the order of the seeds.
-        first: order that the others are compared to.
-    """
-    summary: Summary = []
-    for case, own in rows.items():
-        others = rows[Case(case.sample, case.ratio, case.keep_alive, first)]
-        ratios = [a["completion"] / b["completion"] for a, b in zip(others, own, strict=True)]
-        logs = interval(np.log(ratios).tolist())
-        speedup = Interval(*np.exp([logs.mean, logs.ci_low, logs.ci_high]).tolist())
-        means = {key: interval([row[key] for row in own]) for key in own[0]}
-        summary.append((case, {"speedup": speedup, **means}))
-    return summary
-
-
-def by_case(played: Sequence[Played]) -> dict[Case, list[Row]]:
-    """Rows of each case, in the order in which they were played."""
-    rows: dict[Case, list[Row]] = defaultdict(list)
-    for each in played:
-        rows[each.case].append(each.row)
-    return dict(rows)

@@ -61,7 +61,7 @@ class FinishedEpisode:
         return float(self.state.cluster[0][field])
 
 
-Episode = TypeVar("Episode", bound=FinishedEpisode)
+Episode = TypeVar("Episode")
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ _KIND = alt.Color(
     legend=None,
     scale=alt.Scale(domain=list(palette.KINDS), range=list(palette.KINDS.values())),
 )
-_POLICY_LABELS = alt.Axis(
+POLICY_LABELS = alt.Axis(
     labelExpr="split(datum.label, '\\n')",
     # Baselines are those of the first line.
     labelBaseline={
@@ -77,7 +77,7 @@ def ranking(rows: pd.DataFrame) -> Spec:
         rows: policy, label, kind, metric, mean, ci_low, ci_high, place.
     """
     metric = alt.param(METRIC, value="J")
-    y = alt.Y("label:N", sort=alt.EncodingSortField("place", "min"), axis=_POLICY_LABELS)
+    y = alt.Y("label:N", sort=alt.EncodingSortField("place", "min"), axis=POLICY_LABELS)
     tooltip = ["policy", "kind", "mean", "ci_low", "ci_high"]
     base = alt.Chart(rows).transform_filter(f"datum.metric === {METRIC}").encode(y=y, color=_KIND)
     x = alt.X("mean:Q", title=None, scale=alt.Scale(zero=False, nice=True, padding=8))
@@ -100,7 +100,9 @@ def time_against_cost(rows: pd.DataFrame, titles: Mapping[str, str]) -> Spec:
     right = rows["cost_ratio"] > np.sqrt(rows["cost_ratio"].min() * rows["cost_ratio"].max())
     named = _with_room(np.log(points_at), (rows["front"] | (rows["kind"] == "learned")).to_numpy())
     x, y = (
-        channel(f"{name}:Q", title=titles[name], scale=_scale(rows[name]), axis=_axis(rows[name]))
+        channel(
+            f"{name}:Q", title=titles[name], scale=scale_of(rows[name]), axis=axis_of(rows[name])
+        )
         for channel, name in ((alt.X, "cost_ratio"), (alt.Y, "slowdown"))
     )
     points = alt.Chart(rows).encode(x, y)
@@ -144,8 +146,8 @@ def flow_time_cdf(flow_times: Mapping[str, np.ndarray], policies: Sequence[str])
     x = alt.X(
         "flow_time:Q",
         title="flow time (s)",
-        scale=_scale(rows["flow_time"]),
-        axis=_axis(rows["flow_time"]),
+        scale=scale_of(rows["flow_time"]),
+        axis=axis_of(rows["flow_time"]),
     )
     return _lines(rows, x, "share of workflows", policies)
 
@@ -179,7 +181,7 @@ def improvement(rows: pd.DataFrame) -> Spec:
     scale = alt.Scale(domain=[0, 1])
     axis = alt.Axis(format="%")
     x = alt.X("probability:Q", title=title, scale=scale, axis=axis)
-    y = alt.Y("label:N", sort=None, axis=_POLICY_LABELS)
+    y = alt.Y("label:N", sort=None, axis=POLICY_LABELS)
     base = alt.Chart(rows).encode(y=y, color=_KIND)
     even = alt.Chart(pd.DataFrame({"even": [0.5]})).mark_rule(strokeDash=[4, 4]).encode(x="even:Q")
     intervals = base.mark_rule(strokeWidth=2).encode(
@@ -199,7 +201,7 @@ def cold_starts(rows: pd.DataFrame, title: str) -> Spec:
         title: of the axis.
     """
     x = alt.X("cold_starts:Q", title=f"{title} of an episode", axis=alt.Axis(tickMinStep=1))
-    y = alt.Y("label:N", sort=None, axis=_POLICY_LABELS)
+    y = alt.Y("label:N", sort=None, axis=POLICY_LABELS)
     episodes = (
         alt.Chart(rows)
         .mark_circle(opacity=0.8)
@@ -297,13 +299,14 @@ def _lines(rows: pd.DataFrame, x: alt.X, title: str, policies: Sequence[str]) ->
     return spec_of(chart, HEIGHT)
 
 
-def _scale(values: pd.Series) -> alt.Scale:
+def scale_of(values: pd.Series) -> alt.Scale:
+    """Logarithmic where values lie far apart."""
     if _wide(values):
         return alt.Scale(type="log", nice=False, padding=24)
     return alt.Scale(zero=False, nice=True, padding=16)
 
 
-def _axis(values: pd.Series) -> alt.Axis:
+def axis_of(values: pd.Series) -> alt.Axis:
     """Few ticks where the axis is logarithmic."""
     return alt.Axis(tickCount=5, labelOverlap=True) if _wide(values) else alt.Axis()
 

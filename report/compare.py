@@ -1,7 +1,7 @@
 """Compares finished evaluations: `python -m report.compare RUN RUN...`.
 
 A RUN is a folder of evaluate.py. All must have played the same episodes in the same world. Prints
-one table of all policies; bad input gets one line, exit code 2.
+one table of all policies, or of all orders of the queue; bad input gets one line, exit code 2.
 """
 
 import argparse
@@ -14,12 +14,23 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from rich.console import Console
+from rich.table import Table
 
 from agents.command import refuse
 from agents.evaluation import all_metrics
 from env.schema import validated
 from env.sim.errors import InputError
-from report.results import RESULTS, RUN, WHERE_ROWS_ARE, first_difference, read_results, read_run
+from report.queued.compare import compare_queued
+from report.queued.summary import queued_table
+from report.results import (
+    RESULTS,
+    RUN,
+    WHERE_ROWS_ARE,
+    check_equal,
+    read_results,
+    read_run,
+    short_names,
+)
 from report.statistics import StatisticsSettings
 from report.summary import RANKED_BY, RANKS, Summary, summarise
 from report.table import PLAIN_WIDTH, summary_table
@@ -46,16 +57,12 @@ def compare(folders: Sequence[Path]) -> Summary:
         for group in (*WORLD, "statistics"):
             if group not in run["config"]:
                 raise InputError(f"{folder / RUN}: config.{group}: missing, required")
-    for folder, run in zip(folders[1:], runs[1:], strict=True):
-        differing = first_difference(_must_be_equal(runs[0]), _must_be_equal(run))
-        if differing is not None:
-            key, one, other = differing
-            raise InputError(f"compare: {key} is {one} in '{folders[0]}', {other} in '{folder}'")
+    check_equal(folders, [_must_be_equal(run) for run in runs])
     tables = [
         _checked(read_results(folder), folder / RESULTS, run)
         for folder, run in zip(folders, runs, strict=True)
     ]
-    joined = pd.concat(_told_apart(tables, _short_names(folders)), ignore_index=True)
+    joined = pd.concat(_told_apart(tables, short_names(folders)), ignore_index=True)
     where = f"{folders[0] / RUN}: config.statistics"
     statistics = validated(StatisticsSettings, runs[0]["config"]["statistics"], where)
     return summarise(joined, statistics)
@@ -112,14 +119,22 @@ def _told_apart(tables: Sequence[pd.DataFrame], names: Sequence[str]) -> list[pd
     return told
 
 
-def _short_names(folders: Sequence[Path]) -> list[str]:
-    """The last parts of the paths, as many as it takes to tell them apart."""
-    paths = [folder.resolve().parts for folder in folders]
-    for count in range(1, max(map(len, paths)) + 1):
-        names = ["/".join(path[-count:]) for path in paths]
-        if len(set(names)) == len(names):
-            return names
-    raise InputError("compare: the same folder is given twice")
+def compared(folders: Sequence[Path], width: int) -> Table:
+    """What is printed of several evaluations, all with the same dispatch.
+
+    Args:
+        folders: of the evaluations, two or more.
+        width: characters of the terminal.
+
+    Raises:
+        InputError: see `compare` and `compare_queued`.
+    """
+    runs = [read_run(folder, "compare") for folder in folders]
+    kinds = [(run["config"].get("dispatch") or {}).get("kind", "immediate") for run in runs]
+    check_equal(folders, [{"dispatch.kind": kind} for kind in kinds])
+    if kinds[0] == "queued":
+        return queued_table(compare_queued(folders))
+    return summary_table(compare(folders), width)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -132,11 +147,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         if len(folders) < 2:
             raise InputError("compare: one evaluation is given, two or more are needed")
-        summary = compare(folders)
+        console = Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+        console.print(compared(folders, console.width))
     except InputError as error:
         refuse(error)
-    console = Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH)
-    console.print(summary_table(summary, console.width))
 
 
 if __name__ == "__main__":

@@ -53,7 +53,6 @@ def draw_figures(summary: Summary, results: pd.DataFrame, folder: Path) -> list[
     Returns:
         The .png files.
     """
-    folder.mkdir(exist_ok=True)
     names = [policy.policy for policy in summary.policies]
     values = values_of(results, RANKED_BY).loc[names].to_numpy()
     figures = {
@@ -63,15 +62,27 @@ def draw_figures(summary: Summary, results: pd.DataFrame, folder: Path) -> list[
         "profiles": draw_profiles(summary, values),
         "distribution": draw_distribution(summary, values),
     }
-    for name, figure in figures.items():
+    for figure in figures.values():
         figure.suptitle(summary.title, fontsize=11)
-        # The same numbers give the same file: no date, no random ids.
-        with plt.rc_context({"svg.hashsalt": name}):
-            for ending in FORMATS:
-                about = {"Date": None} if ending == "svg" else None
-                figure.savefig(folder / f"{name}.{ending}", dpi=130, metadata=about)
-        plt.close(figure)
-    return [folder / f"{name}.png" for name in figures]
+    return [save(figure, name, folder) for name, figure in figures.items()]
+
+
+def save(figure: Figure, name: str, folder: Path) -> Path:
+    """Writes a figure as <name>.png and <name>.svg, closes it and returns the .png file.
+
+    Args:
+        figure: as drawn.
+        name: of the files.
+        folder: made if it is missing.
+    """
+    folder.mkdir(exist_ok=True)
+    # The same numbers give the same file: no date, no random ids.
+    with plt.rc_context({"svg.hashsalt": name}):
+        for ending in FORMATS:
+            about = {"Date": None} if ending == "svg" else None
+            figure.savefig(folder / f"{name}.{ending}", dpi=130, metadata=about)
+    plt.close(figure)
+    return folder / f"{name}.png"
 
 
 def draw_comparison(summary: Summary) -> Figure:

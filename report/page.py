@@ -115,12 +115,12 @@ def write_report(folder: Path) -> Path:
             embedded.append({"policy": policy, "episode": episode, "data": data})
     pooled = {policy: np.concatenate(times) for policy, times in flow_times.items() if times}
     drawn = _charts(evaluation, pooled, bool(embedded))
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATE), autoescape=True, undefined=StrictUndefined
-    )
-    text = environment.get_template("page.html").render(
-        run=evaluation.run,
-        config=OmegaConf.to_yaml(OmegaConf.create(evaluation.run["config"])),
+    return render(
+        folder,
+        "page.html",
+        evaluation.run,
+        drawn,
+        {"heights": palette.PHASE_HEIGHTS, "colours": len(palette.SERIES)},
         kinds=evaluation.kinds,
         policies=evaluation.policies,
         measure=evaluation.measure,
@@ -133,15 +133,37 @@ def write_report(folder: Path) -> Path:
         left_out=recorded - len(embedded),
         kind_colours=palette.KINDS,
         panel_colours=palette.SERIES[:2],
-        charts=drawn,
-        settings=_json(
-            {
-                "specs": drawn,
-                "heights": palette.PHASE_HEIGHTS,
-                "colours": len(palette.SERIES),
-            }
-        ),
+    )
+
+
+def render(
+    folder: Path,
+    template: str,
+    run: Mapping[str, Any],
+    specs: Mapping[str, Spec],
+    settings: Mapping[str, Any],
+    **shown: Any,
+) -> Path:
+    """Writes `report.html`.
+
+    Args:
+        folder: of the evaluation.
+        template: of the page, in template/.
+        run: run.json.
+        specs: of the charts, by the ids of their places on the page.
+        settings: what else the page's script needs.
+        shown: what else the template needs.
+    """
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATE), autoescape=True, undefined=StrictUndefined
+    )
+    text = environment.get_template(template).render(
+        run=run,
+        config=OmegaConf.to_yaml(OmegaConf.create(run["config"])),
+        charts=specs,
+        settings=_json({"specs": specs, **settings}),
         library=Markup(_library()),
+        **shown,
     )
     path = folder / "report.html"
     with written_whole(path) as temporary:

@@ -4,30 +4,28 @@
 was played is lost, and become `results.parquet` when all are there. `episodes/` has the recordings.
 """
 
-import hashlib
 import json
 import math
 import platform
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import field_validator
 
 from agents.command import PROJECT
-from agents.evaluation import Played, Row, all_metrics, recording_name
+from agents.evaluation import Row, all_metrics
 from agents.scheduler import Kind
 from env.files import written_whole
+from env.metrics import Metric
 from env.schema import Recorded, validated
-from env.sim.episode_file import write_episode
+from env.sim.episode_file import EpisodeFile, write_episode
 from env.sim.errors import InputError
-from env.workloads.generator import EpisodeWorkload
 
 RUN, UNFINISHED, RESULTS, EPISODES = "run.json", "unfinished.jsonl", "results.parquet", "episodes"
 FORMAT = 1
@@ -36,8 +34,74 @@ PACKAGES = ("numpy", "numba", "scipy", "ray", "torch")
 """Whose versions run.json names: those that could change a number."""
 HOW = ("resume", "workers", "ray", "statistics", "report")
 """Settings that change no row: a resumed evaluation may have others."""
-WHERE_ROWS_ARE = ("policy", "kind", "seed", "episode")
-"""First columns of results.parquet; metrics follow."""
+WHERE_ROWS_ARE: Mapping[str, pa.DataType] = {
+    "policy": pa.string(),
+    "kind": pa.string(),
+    "seed": pa.int64(),
+    "episode": pa.int64(),
+}
+"""First columns of results.parquet where functions are placed at once; metrics follow."""
+
+
+class AnyRow(Protocol):
+    """A row of results.parquet, a dataclass."""
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """By name."""
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What no other row has: who played, then what."""
+
+
+R = TypeVar("R", bound=AnyRow)
+
+
+class StoredRow(Recorded, allow_inf_nan=True):
+    """A row as `unfinished.jsonl` holds it; other columns are those of its `Layout`."""
+
+    metrics: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Layout(Generic[R]):
+    """What the rows of an evaluation are.
+
+    Attributes:
+        row: their class.
+        stored: the same as `unfinished.jsonl` holds it.
+        columns: first columns of results.parquet and their types; metrics follow.
+        metrics: by name, of every row.
+    """
+
+    row: Callable[..., R]
+    stored: type[StoredRow]
+    columns: Mapping[str, pa.DataType]
+    metrics: Mapping[str, Metric[Any]]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of results.parquet."""
+        fields = [pa.field(name, kind) for name, kind in self.columns.items()]
+        for name, metric in self.metrics.items():
+            about = {"unit": metric.unit, "better": str(metric.better), "formula": metric.formula}
+            fields.append(pa.field(name, pa.float64(), metadata=about))
+        return pa.schema(fields)
+
+
+class StoredEpisode(StoredRow):
+    """`Row` as `unfinished.jsonl` holds it."""
+
+    policy: str
+    kind: Kind
+    seed: int
+    episode: int
+
+
+def episode_layout() -> Layout[Row]:
+    """Where functions are placed at once: a row a policy, seed and episode."""
+    return Layout(Row, StoredEpisode, WHERE_ROWS_ARE, all_metrics())
 
 
 class RunFile(Recorded):
@@ -53,7 +117,9 @@ class RunFile(Recorded):
 
 def describe(
     config: Mapping[str, Any],
-    workloads: Iterable[EpisodeWorkload],
+    seeds: Sequence[int],
+    episodes: int,
+    workload_sha256: str,
     command: str,
     policy_sha256: str | None,
 ) -> dict[str, Any]:
@@ -61,7 +127,9 @@ def describe(
 
     Args:
         config: as composed, in plain containers.
-        workloads: of all episodes of all seeds, in order.
+        seeds: of the evaluation.
+        episodes: of every seed.
+        workload_sha256: hash of what arrives.
         command: as it was typed.
         policy_sha256: hash of the learned policy's files, if there is one.
     """
@@ -73,32 +141,15 @@ def describe(
             "python": platform.python_version(),
             **{package: version(package) for package in PACKAGES},
         },
-        "seeds": [config["seed"]] if isinstance(config["seed"], int) else list(config["seed"]),
-        "episodes": config["episodes"],
-        "workload_sha256": fingerprint(workloads),
+        "seeds": list(seeds),
+        "episodes": episodes,
+        "workload_sha256": workload_sha256,
         "policy_sha256": policy_sha256,
         "config": dict(config),
     }
 
 
-def fingerprint(workloads: Iterable[EpisodeWorkload]) -> str:
-    """A hash of everything that arrives: equal only for the same workflows at the same times."""
-    digest = hashlib.sha256()
-    for workload in workloads:
-        digest.update(repr(workload.arrival_times).encode())
-        for template in workload.templates:
-            for array in (
-                template.computation,
-                template.memory_req,
-                template.parallelism,
-                template.edges,
-                template.data_bytes,
-            ):
-                digest.update(array.tobytes())
-    return digest.hexdigest()
-
-
-def check_resume(folder: Path, run: Mapping[str, Any]) -> None:
+def check_resume(folder: Path, run: Mapping[str, Any], layout: Layout[Any]) -> None:
     """Refuses to go on with an evaluation that was not told the same.
 
     Raises:
@@ -106,11 +157,11 @@ def check_resume(folder: Path, run: Mapping[str, Any]) -> None:
             configuration, commit or workload; the key is named.
     """
     before = read_run(folder, "resume")
-    read_rows(folder)
     differing = first_difference(_what_counts(before), _what_counts(run))
     if differing is not None:
         key, old, new = differing
         raise InputError(f"resume: {key} is {new}, '{folder}' was made with {old}: give the same")
+    read_rows(folder, layout)
 
 
 def _what_counts(run: Mapping[str, Any]) -> dict[str, Any]:
@@ -132,6 +183,33 @@ def first_difference(
         elif mine != theirs:
             return f"{prefix}{key}", mine, theirs
     return None
+
+
+def check_equal(folders: Sequence[Path], played: Sequence[Mapping[str, Any]]) -> None:
+    """Refuses to compare evaluations of different things.
+
+    Args:
+        folders: of the evaluations.
+        played: what has to be equal, of each of them.
+
+    Raises:
+        InputError: something is not; the first such key is named, with what it is in both.
+    """
+    for folder, own in zip(folders[1:], played[1:], strict=True):
+        differing = first_difference(played[0], own)
+        if differing is not None:
+            key, one, other = differing
+            raise InputError(f"compare: {key} is {one} in '{folders[0]}', {other} in '{folder}'")
+
+
+def short_names(folders: Sequence[Path]) -> list[str]:
+    """The last parts of the paths, as many as it takes to tell them apart."""
+    paths = [folder.resolve().parts for folder in folders]
+    for count in range(1, max(map(len, paths)) + 1):
+        names = ["/".join(path[-count:]) for path in paths]
+        if len(set(names)) == len(names):
+            return names
+    raise InputError("compare: the same folder is given twice")
 
 
 def read_run(folder: Path, argument: str) -> dict[str, Any]:
@@ -157,13 +235,18 @@ def read_run(folder: Path, argument: str) -> dict[str, Any]:
 
 
 def read_results(folder: Path) -> pd.DataFrame:
-    """`results.parquet` of a finished evaluation: a row a policy, seed and episode.
+    """`results.parquet` of a finished evaluation: the rows that its `Layout` says.
 
     Raises:
         InputError: the evaluation has not finished, or the file is damaged.
     """
+    found: pd.DataFrame = _read_table(folder).to_pandas()
+    return found
+
+
+def _read_table(folder: Path) -> Any:
     try:
-        return pd.read_parquet(folder / RESULTS)
+        return pq.read_table(folder / RESULTS)
     except FileNotFoundError:
         raise InputError(
             f"'{folder}': no {RESULTS}, the evaluation has not finished: go on with resume={folder}"
@@ -172,7 +255,7 @@ def read_results(folder: Path) -> pd.DataFrame:
         raise InputError(f"{folder / RESULTS}: {error}") from None
 
 
-class ResultsWriter:
+class ResultsWriter(Generic[R]):
     """Writes an evaluation into its folder as it goes; a context manager.
 
     What another evaluation has left there is kept: `done` has its rows.
@@ -180,18 +263,21 @@ class ResultsWriter:
     Args:
         folder: of the evaluation.
         run: from `describe`.
-        policies: names, in the order in which rows shall be.
+        players: first parts of the rows' keys, in the order in which rows shall be.
+        layout: of the rows.
 
     Attributes:
-        done: rows, by (policy, seed, episode).
+        done: rows, by their keys.
     """
 
-    def __init__(self, folder: Path, run: Mapping[str, Any], policies: Sequence[str]) -> None:
+    def __init__(
+        self, folder: Path, run: Mapping[str, Any], players: Sequence[Hashable], layout: Layout[R]
+    ) -> None:
         self._folder = folder
-        self._policies = policies
+        self._players = players
+        self._layout = layout
         self._rows_file = folder / UNFINISHED
-        self.done = {(row.policy, row.seed, row.episode): row for row in read_rows(folder)}
-        (folder / EPISODES).mkdir(exist_ok=True)
+        self.done = {row.key: row for row in read_rows(folder, layout)}
         with written_whole(folder / RUN) as temporary:
             temporary.write_text(json.dumps(run, indent=2) + "\n")
         # Without the line that a kill may have cut.
@@ -205,99 +291,76 @@ class ResultsWriter:
     def __exit__(self, *exception: object) -> None:
         self._file.close()
 
-    def add(self, played: Played) -> None:
-        """Writes what was played: on disk when this returns."""
+    def add(self, played: Sequence[tuple[R, EpisodeFile | None]]) -> None:
+        """Writes rows, and recordings where there are: on disk when this returns."""
         for row, recording in played:
             if recording is not None:
-                name = f"{recording_name(row.policy, row.seed, row.episode)}.json"
-                write_episode(self._folder / EPISODES / name, recording)
+                folder = self._folder / EPISODES
+                folder.mkdir(exist_ok=True)
+                write_episode(folder / f"{recording.name}.json", recording)
             self._file.write(_line(row))
-            self.done[(row.policy, row.seed, row.episode)] = row
+            self.done[row.key] = row
         self._file.flush()
 
     def finish(self) -> pd.DataFrame:
         """Makes `results.parquet` of all rows and returns what is in it."""
-        position = {policy: index for index, policy in enumerate(self._policies)}
-        rows = sorted(
-            self.done.values(), key=lambda row: (position[row.policy], row.seed, row.episode)
-        )
-        columns = {name: [getattr(row, name) for row in rows] for name in WHERE_ROWS_ARE}
-        fields = [
-            pa.field(name, pa.int64() if name in ("seed", "episode") else pa.string())
-            for name in WHERE_ROWS_ARE
-        ]
-        for name, metric in all_metrics().items():
-            columns[name] = [row.metrics[name] for row in rows]
-            about = {"unit": metric.unit, "better": str(metric.better), "formula": metric.formula}
-            fields.append(pa.field(name, pa.float64(), metadata=about))
+        position = {player: index for index, player in enumerate(self._players)}
+        rows = sorted(self.done.values(), key=lambda row: (position[row.key[0]], *row.key[1:]))
+        layout = self._layout
+        columns = {name: [getattr(row, name) for row in rows] for name in layout.columns}
+        columns |= {name: [row.metrics[name] for row in rows] for name in layout.metrics}
         with written_whole(self._folder / RESULTS) as temporary:
-            pq.write_table(pa.table(columns, schema=pa.schema(fields)), temporary)
+            pq.write_table(pa.table(columns, schema=layout.schema), temporary)
         self._rows_file.unlink()
         return read_results(self._folder)
 
 
-class _StoredRow(Recorded, allow_inf_nan=True):
-    """`Row` as `unfinished.jsonl` holds it."""
-
-    policy: str
-    kind: Kind
-    seed: int
-    episode: int
-    metrics: dict[str, float]
-
-    @field_validator("metrics")
-    @classmethod
-    def _all(cls, metrics: dict[str, float]) -> dict[str, float]:
-        for name in all_metrics():
-            if name not in metrics:
-                raise ValueError(f"'{name}' is missing, required")
-        return metrics
-
-
-def read_rows(folder: Path) -> list[Row]:
+def read_rows(folder: Path, layout: Layout[R]) -> list[R]:
     """What has been played of an evaluation, finished or not.
 
     Raises:
         InputError: a file that holds it is damaged.
     """
-    return [*_finished_rows(folder), *_unfinished_rows(folder / UNFINISHED)]
+    return [*_finished_rows(folder, layout), *_unfinished_rows(folder / UNFINISHED, layout)]
 
 
-def _line(row: Row) -> bytes:
+def _line(row: Any) -> bytes:
     return (json.dumps(asdict(row)) + "\n").encode()
 
 
-def _unfinished_rows(file: Path) -> list[Row]:
+def _unfinished_rows(file: Path, layout: Layout[R]) -> list[R]:
     if not file.exists():
         return []
     # What follows the last line break was cut by a kill.
     whole = file.read_bytes().split(b"\n")[:-1]
-    return [_row(line, f"{file}: line {number}") for number, line in enumerate(whole, 1)]
+    return [_row(line, layout, f"{file}: line {number}") for number, line in enumerate(whole, 1)]
 
 
-def _row(line: bytes, where: str) -> Row:
+def _row(line: bytes, layout: Layout[R], where: str) -> R:
     try:
         found = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{where}: not JSON, {error}") from None
-    return Row(**validated(_StoredRow, found, where).model_dump())
+    stored = validated(layout.stored, found, where)
+    for name in layout.metrics:
+        if name not in stored.metrics:
+            raise InputError(f"{where}: metrics: '{name}' is missing, required")
+    return layout.row(**stored.model_dump())
 
 
-def _finished_rows(folder: Path) -> list[Row]:
+def _finished_rows(folder: Path, layout: Layout[R]) -> list[R]:
     if not (folder / RESULTS).exists():
         return []
-    table = read_results(folder)
-    for column in WHERE_ROWS_ARE:
-        if column not in table:
+    table = _read_table(folder)
+    for column in layout.columns:
+        if column not in table.column_names:
             raise InputError(f"{folder / RESULTS}: column '{column}' is missing, required")
-    rows = table.to_dict("records")
-    names = list(all_metrics())
     return [
-        Row(
-            **{key: row[key] for key in WHERE_ROWS_ARE},
-            metrics={name: row.get(name, math.nan) for name in names},
+        layout.row(
+            **{key: row[key] for key in layout.columns},
+            metrics={name: row.get(name, math.nan) for name in layout.metrics},
         )
-        for row in rows
+        for row in table.to_pylist()
     ]
 
 

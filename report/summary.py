@@ -166,7 +166,7 @@ def write_summary(folder: Path, summary: Summary) -> None:
         "policies": [asdict(each) for each in summary.policies],
         "pairs": [asdict(each) for each in summary.pairs],
     }
-    text = json.dumps(_without_nan(tree), indent=2, allow_nan=False)
+    text = json.dumps(without_nan(tree), indent=2, allow_nan=False)
     with written_whole(folder / "summary.json") as temporary:
         temporary.write_text(text + "\n")
     rows = [_flat(asdict(each)) for each in summary.policies]
@@ -191,7 +191,7 @@ def markdown(summary: Summary) -> str:
         "P(better)",
         *(metric.heading for metric in summary.shown_metrics),
     ]
-    lines = [f"# {summary.title}", "", _row(headings), _row(["---"] * len(headings))]
+    lines = [f"# {summary.title}", "", row_of(headings), row_of(["---"] * len(headings))]
     for each in summary.policies:
         cells = [
             each.label,
@@ -200,12 +200,21 @@ def markdown(summary: Summary) -> str:
             spread(each.against.probability),
             *(spread(each.metrics[metric.name].mean) for metric in summary.shown_metrics),
         ]
-        lines.append(_row(cells))
+        lines.append(row_of(cells))
     lines += ["", f"Mean over episodes [{share} bootstrap interval].", ""]
     for metric in summary.shown_metrics:
         better = "" if metric.better is None else f"; {metric.better} is better"
         lines.append(f"- {metric.heading}: {metric.formula}{better}")
     return "\n".join(lines) + "\n"
+
+
+def means(summary: Summary) -> dict[str, float]:
+    """The mean of every metric of every policy, as TensorBoard calls them: `J/first_fit`."""
+    return {
+        f"{name}/{policy.policy}": distribution.mean.value
+        for policy in summary.policies
+        for name, distribution in policy.metrics.items()
+    }
 
 
 def number(value: float, sign: str = "") -> str:
@@ -224,7 +233,8 @@ def spread(estimate: Any, sign: str = "") -> str:
     return f"{shown} [{number(estimate.ci_low, sign)}, {number(estimate.ci_high, sign)}]"
 
 
-def _row(cells: Sequence[str]) -> str:
+def row_of(cells: Sequence[str]) -> str:
+    """A row of a table in Markdown."""
     return f"| {' | '.join(cells)} |"
 
 
@@ -240,10 +250,10 @@ def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return row
 
 
-def _without_nan(tree: Any) -> Any:
+def without_nan(tree: Any) -> Any:
     """The same with null for NaN, which JSON does not have."""
     if isinstance(tree, Mapping):
-        return {key: _without_nan(value) for key, value in tree.items()}
+        return {key: without_nan(value) for key, value in tree.items()}
     if isinstance(tree, list | tuple):
-        return [_without_nan(value) for value in tree]
+        return [without_nan(value) for value in tree]
     return None if isinstance(tree, float) and math.isnan(tree) else tree

@@ -6,17 +6,15 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 
-from report.summary import Summary
-
 
 def write_events(
-    folder: Path, summary: Summary, pictures: Sequence[Path], told: Mapping[str, Any]
+    folder: Path, means: Mapping[str, float], pictures: Sequence[Path], told: Mapping[str, Any]
 ) -> None:
     """Writes an event file; events of the folder that an earlier part of the run left are replaced.
 
     Args:
         folder: of the evaluation; TensorBoard calls the run by its path.
-        summary: of the evaluation.
+        means: by what they are called.
         pictures: .png files.
         told: what was evaluated, for the page HPARAMS.
     """
@@ -29,10 +27,8 @@ def write_events(
         old.unlink()
     with SummaryWriter(str(folder)) as writer:
         write_hparams(writer, told, folder)
-        for policy in summary.policies:
-            for name, distribution in policy.metrics.items():
-                value = distribution.mean.value
-                writer.add_scalar(f"evaluation/{name}/{policy.policy}", value, global_step=0)
+        for name, value in means.items():
+            writer.add_scalar(f"evaluation/{name}", value, global_step=0)
         for picture in pictures:
             image = plt.imread(picture)
             writer.add_image(f"evaluation/{picture.stem}", image, dataformats="HWC")

@@ -42,7 +42,10 @@ BAD: dict[str, tuple[list[str], str]] = {
     ),
     "no policy's path of a queue": (["dispatch=queued", "policy=1"], "evaluate: policy"),
     "a key that a queue lacks": (["dispatch=queued", "~workers"], "evaluate: workers: missing"),
-    "a queue that is resumed": (["dispatch=queued", "resume=nowhere"], "evaluate: resume: "),
+    "a queue that is resumed": (
+        ["dispatch=queued", "resume=nowhere"],
+        "resume: no run.json in 'nowhere'",
+    ),
     "a word for episodes of a queue": (["dispatch=queued", "episodes=abc"], "evaluate: episodes"),
     "a seed twice": (["seed=[1,1]"], "given twice"),
     "no seed": (["seed=[]"], "seed: at least 1 entry is needed, found a list of 0"),

@@ -1,20 +1,25 @@
 """The experiments of conf/experiment/funcsched_*: each runs, and their directions hold."""
 
 import csv
+import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from agents.command import CONF, plain
-from agents.queued_evaluation import Case, QueuedEvaluation, summarise_cases
+from agents.queued_evaluation import Case, CaseRow, QueuedEvaluation
 from env.sim.errors import InputError
 from env.workloads.trace_samples import sample_recording
-from evaluate import check
-from report.queued import evaluate_queued
+from evaluate import check, evaluate
+from report.queued.summary import summarise_cases
+from report.results import read_results
+from report.statistics import Estimate
+from report.summary import spread
+from tests.commands import InProcess
 
 EXPERIMENTS = sorted(path.stem for path in (CONF / "experiment").glob("funcsched_*.yaml"))
 FILE = Path(__file__).parent / "env" / "workloads" / "fixtures" / "photo.json"
@@ -23,20 +28,32 @@ SMALL = ("trace.source.functions=40", "trace.source.minutes=200", "trace.samplin
 SAMPLE = {"start": 100, "compression": 100, "ratios": [0.1, 1.0]}
 
 
-def composed(experiment: str, *overrides: str) -> DictConfig:
+def composed(*overrides: str) -> DictConfig:
+    first, *rest = overrides
+    experiment = first if "=" in first else f"experiment={first}"
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        return compose("evaluate", overrides=[f"experiment={experiment}", *overrides])
+        return compose("evaluate", overrides=[experiment, *rest])
+
+
+def played(evaluation: QueuedEvaluation) -> list[CaseRow]:
+    return [evaluation.play(task) for task in evaluation.tasks]
+
+
+def words(experiment: str, *overrides: str) -> list[str]:
+    """What to type so that it plays in a moment."""
+    workflows = experiment == "funcsched_workflows"
+    own = (f"workflow.path={FILE}", "episodes=1") if workflows else SMALL
+    sample = "{" + ",".join(f"{key}:{value}" for key, value in SAMPLE.items()) + "}"
+    samples = [
+        f"dispatch.samples.{name}={sample}" for name in composed(experiment).dispatch.samples
+    ]
+    servers = "cluster.server_types.worker.server_count=2"
+    return [f"experiment={experiment}", servers, "dispatch.seeds=[1,2]", *own, *samples, *overrides]
 
 
 def small(experiment: str, *overrides: str) -> dict[str, Any]:
-    """A configuration that plays in a moment."""
-    workflows = experiment == "funcsched_workflows"
-    own = (f"workflow.path={FILE}", "episodes=1") if workflows else SMALL
-    servers = "cluster.server_types.worker.server_count=2"
-    config = plain(composed(experiment, servers, "dispatch.seeds=[1,2]", *own, *overrides))
-    for sample in config["dispatch"]["samples"].values():
-        sample.update(SAMPLE)
-    return config
+    """The same as a configuration."""
+    return plain(composed(*words(experiment, *overrides)))
 
 
 def rows_in(file: Path) -> list[dict[str, str]]:
@@ -46,31 +63,45 @@ def rows_in(file: Path) -> list[dict[str, str]]:
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_every_experiment_leaves_its_files(
-    experiment: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    experiment: str, in_process: InProcess, tmp_path: Path
 ) -> None:
-    evaluation = QueuedEvaluation(small(experiment))
-    evaluate_queued(evaluation, tmp_path)
-    figure = f"{evaluation.settings.figure}.png"
-    assert {path.name for path in tmp_path.iterdir()} == {"runs.csv", "summary.csv", figure}
-    assert (tmp_path / figure).read_bytes().startswith(b"\x89PNG")
-    runs, summary = rows_in(tmp_path / "runs.csv"), rows_in(tmp_path / "summary.csv")
-    assert len(runs) == 2 * len(summary) == 2 * len(evaluation.cases)
-    for row in summary:
-        own = [
-            float(run["completion"])
-            for run in runs
-            if all(run[key] == row[key] for key in ("sample", "ratio", "keep_alive", "order"))
-        ]
-        assert float(row["completion_mean"]) == pytest.approx(np.mean(own))
-    printed = capsys.readouterr().out
-    settings = evaluation.settings
-    assert all(name in printed for name in (*settings.orders, *settings.keep_alives))
+    done = in_process("evaluate", evaluate, check)(*words(experiment))
+    assert done.code == 0, done.err
+    (folder,) = tmp_path.glob("outputs/*/*")
+    settings = small(experiment)["dispatch"]
+    assert {path.name for path in folder.iterdir() if "tfevents" not in path.name} == {
+        *("run.json", "results.parquet", "summary.csv", "summary.json", "summary.md"),
+        *("figures", "report.html", ".hydra"),
+    }
+    figures = {f"{settings['figure']}.{ending}" for ending in ("png", "svg")}
+    assert {path.name for path in (folder / "figures").iterdir()} == figures
+    (picture,) = folder.glob("figures/*.png")
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    runs, summary = read_results(folder), rows_in(folder / "summary.csv")
+    loads = 1 if experiment == "funcsched_workflows" else 2 * len(settings["samples"])
+    assert len(summary) == loads * len(settings["orders"]) * len(settings["keep_alives"])
+    assert len(runs) == 2 * len(summary)
+    read = json.loads((folder / "summary.json").read_text())
+    shown = (folder / "summary.md").read_text()
+    for row, case in zip(summary, read["cases"], strict=True):
+        same = runs["ratio"] == float(row["ratio"])
+        for key in ("sample", "keep_alive", "order"):
+            same &= runs[key] == row[key]
+            assert case[key] == row[key]
+        assert float(row["completion_mean"]) == pytest.approx(runs["completion"][same].mean())
+        for name, cell in case["metrics"].items():
+            assert cell == {part: float(row[f"{name}_{part}"]) for part in cell}
+        assert spread(Estimate(*case["metrics"]["completion"].values())) in shown
+    assert all(name in done.out for name in (*settings["orders"], *settings["keep_alives"]))
+    events = EventAccumulator(str(folder)).Reload()
+    assert events.Tags()["images"] == [f"evaluation/{settings['figure']}"]
+    assert "_hparams_/session_start_info" in events.summary_metadata
 
 
 def test_funcsched_beats_fcfs_where_memory_is_short() -> None:
     """And every order serves the same requests; at a tenth of the load they hardly differ."""
     evaluation = QueuedEvaluation(small("funcsched_orders", "dispatch.seeds=[1]"))
-    rows = {(each.case.ratio, each.case.order): each.row for each in evaluation.play()}
+    rows = {(row.ratio, row.order): row.metrics for row in played(evaluation)}
     assert len({row["requests"] for (ratio, _), row in rows.items() if ratio == 1.0}) == 1
     busy, idle = rows[1.0, "fcfs"], rows[0.1, "fcfs"]
     assert busy["queueing"] > 10 > 1 > idle["queueing"]
@@ -82,21 +113,24 @@ def test_funcsched_beats_fcfs_where_memory_is_short() -> None:
 
 def test_parts_of_the_completion_time_add_up() -> None:
     evaluation = QueuedEvaluation(small("funcsched_orders", "dispatch.seeds=[1]"))
-    for each in evaluation.play():
-        parts = sum(each.row[key] for key in ("queueing", "cold_start", "execution"))
-        assert parts == pytest.approx(each.row["completion"], rel=1e-6)
-        assert each.row["completion"] == pytest.approx(each.completions.mean())
-        met = [each.row[f"slo_{k:g}"] for k in evaluation.settings.slo]
+    for row in played(evaluation):
+        found = row.metrics
+        parts = sum(found[key] for key in ("queueing", "cold_start", "execution"))
+        assert parts == pytest.approx(found["completion"], rel=1e-6)
+        assert row.completion_quantiles == sorted(row.completion_quantiles)
+        assert row.completion_quantiles[99] == pytest.approx(found["completion_median"], rel=0.1)
+        met = [found[f"slo_{k:g}"] for k in evaluation.settings.slo]
         assert met == sorted(met)  # later deadlines are met more often
 
 
-def test_the_same_seed_gives_the_same_numbers() -> None:
-    played = [
-        [each.row for each in QueuedEvaluation(small("funcsched_distribution")).play()]
-        for _ in range(2)
-    ]
-    assert played[0] == played[1]
-    assert played[0][0] != played[0][2]  # the other seed
+def test_the_same_seed_gives_the_same_numbers_in_any_order() -> None:
+    evaluation = QueuedEvaluation(small("funcsched_distribution"))
+    rows = played(evaluation)
+    again = QueuedEvaluation(small("funcsched_distribution"))
+    backwards = [again.play(task) for task in reversed(again.tasks)]
+    assert rows == backwards[::-1]
+    one, other = (row for row in rows if (row.ratio, row.order) == (1.0, "fcfs"))
+    assert one.metrics != other.metrics  # the other seed
 
 
 def test_a_speedup_is_paired_by_seed() -> None:

@@ -1,53 +1,12 @@
 "use strict";
-// Draws the charts, gives those of one episode their data, and answers the page's controls.
+// Draws an evaluation in which functions are placed at once, and answers the page's controls.
 
 const ROW_PIXELS = 14; // of the Gantt chart
 const GANTT_PIXELS = 1400; // all rows together: they are thinner where there are many
 const BAND_PIXELS = 15; // least height of a NUMA node: a line of text
 
-const byId = (id) => document.getElementById(id);
-// Specifications of the charts, heights of the phases' bars in rows, number of workflow colours.
-const {specs, heights, colours} = JSON.parse(byId("settings").textContent);
+const {heights, colours} = settings; // of the phases' bars in rows, number of those of workflows
 const PHASES = Object.keys(heights);
-const views = {};
-const drawing = {}; // by chart: the last drawing asked for, so that drawings follow one another
-
-// -------------------------------------------------------------------------------- drawing
-
-function theme() {
-  const style = getComputedStyle(document.documentElement);
-  const [text, soft, line] = ["--text", "--soft", "--line"].map((name) => style.getPropertyValue(name));
-  const font = getComputedStyle(document.body).fontFamily;
-  return {
-    background: "transparent",
-    font,
-    view: {stroke: null},
-    axis: {
-      labelColor: text, titleColor: soft, gridColor: line, domainColor: line, tickColor: line,
-      labelFontSize: 12, titleFontSize: 12, titleFontWeight: "normal",
-    },
-    legend: {labelColor: text, titleColor: soft},
-    text: {color: text, fill: text},
-    rule: {color: text},
-    tick: {color: text},
-  };
-}
-
-function draw(id, change = (spec) => spec) {
-  if (!byId(id) || !specs[id]) return Promise.resolve();
-  const next = async () => {
-    views[id]?.finalize();
-    const spec = change(structuredClone(specs[id]));
-    const options = {actions: false, renderer: "canvas", config: theme(), tooltip: {theme: dark() ? "dark" : "light"}};
-    views[id] = (await vegaEmbed(byId(id), spec, options)).view;
-  };
-  drawing[id] = (drawing[id] ?? Promise.resolve()).then(next);
-  return drawing[id];
-}
-
-function set(id, signal, value) {
-  return views[id]?.signal(signal, value).runAsync();
-}
 
 function withParameters(spec, values) {
   for (const parameter of spec.params) {
@@ -180,13 +139,6 @@ function zoom(factor) {
 
 // -------------------------------------------------------------------------------- controls
 
-const dark = () => document.documentElement.classList.contains("dark");
-const preference = matchMedia("(prefers-color-scheme: dark)");
-
-function options(select, values, selected) {
-  select.replaceChildren(...values.map((value) => new Option(value, value, false, value === selected)));
-}
-
 function choosePolicies() {
   const policies = stored.filter((one) => one.dataset.episode === byId("episode").value).map((one) => one.dataset.policy);
   const keep = (id, otherwise) => (policies.includes(byId(id).value) ? byId(id).value : otherwise);
@@ -203,24 +155,13 @@ async function drawAll() {
 }
 
 function chooseMetric() {
-  const metric = byId("metric").value;
-  for (const text of document.querySelectorAll(".formula")) text.hidden = text.dataset.metric !== metric;
-  return set("ranking", "metric", metric);
+  return set("ranking", "metric", showFormula());
 }
 
 function chooseLines() {
-  const boxes = document.querySelectorAll("#policies input:checked");
-  const shown = [...boxes].map((box) => box.value);
-  return Promise.all(["profiles", "flow-time"].map((id) => set(id, "shown", shown)));
+  return Promise.all(["profiles", "flow-time"].map((id) => set(id, "shown", chosenLines())));
 }
 
-function useTheme(isDark) {
-  document.documentElement.classList.toggle("dark", isDark);
-  return drawAll();
-}
-
-byId("theme").addEventListener("click", () => useTheme(!dark()));
-preference.addEventListener("change", () => useTheme(preference.matches));
 byId("metric").addEventListener("change", chooseMetric);
 byId("policies").addEventListener("change", chooseLines);
 if (stored.length) {
@@ -234,4 +175,4 @@ if (stored.length) {
     if (factor !== undefined) zoom(Number(factor));
   });
 }
-useTheme(preference.matches).then(() => { document.body.dataset.drawn = "yes"; });
+start(drawAll);

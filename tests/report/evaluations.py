@@ -9,7 +9,7 @@ import pandas as pd
 
 from agents.evaluation import Row, all_metrics
 from agents.scheduler import Kind
-from report.results import ResultsWriter
+from report.results import ResultsWriter, episode_layout
 from report.statistics import StatisticsSettings
 
 SETTINGS = StatisticsSettings(confidence=0.95, resamples=500, seed=0)
@@ -48,7 +48,7 @@ def finished(
     """A finished evaluation: per policy the value of all its metrics in every episode."""
     folder.mkdir(parents=True, exist_ok=True)
     kinds = kinds or {}
-    with ResultsWriter(folder, run or run_of(), list(values)) as writer:
+    with ResultsWriter(folder, run or run_of(), list(values), episode_layout()) as writer:
         for policy, found in values.items():
             for episode, value in enumerate(found):
                 row = row_of(policy, episode, value, kind=kinds.get(policy, "baseline"))

@@ -17,7 +17,7 @@ from env.sim.raw_env import RawEnv
 from env.sim.recording import episode_of
 from env.sim.workflow import WorkflowTemplate
 from report.compare import WORLD
-from report.results import ResultsWriter, describe
+from report.results import ResultsWriter, describe, episode_layout
 from report.statistics import StatisticsSettings
 from report.summary import summarise, write_summary
 
@@ -92,8 +92,8 @@ def finished_evaluation(
         "report": {"episodes_mb": 12.0},
         **{group: {} for group in WORLD},
     }
-    run = describe(config, [], "python evaluate.py", None)
-    with ResultsWriter(folder, run, tuple(policies)) as writer:
+    run = describe(config, [0], episodes, "w", "python evaluate.py", None)
+    with ResultsWriter(folder, run, tuple(policies), episode_layout()) as writer:
         for index, (policy, kind) in enumerate(policies.items()):
             for episode in range(episodes):
                 env = played(index, episode, workflows, functions, gap)

@@ -9,6 +9,9 @@ import matplotlib.image
 import pytest
 
 from report.page import write_report
+from report.queued.files import write_files
+from report.results import read_results
+from tests.report.queued import finished_queued
 from tests.report.recorded import POLICIES, finished_evaluation, write_training
 
 CHROMIUM = shutil.which("chromium")
@@ -26,6 +29,14 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = finished_evaluation(tmp_path_factory.mktemp("browser") / "run")
     write_training(folder)
     return write_report(folder)
+
+
+@pytest.fixture(scope="module")
+def queued(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("queued") / "run"
+    run = finished_queued(folder, {"fcfs": (40.0, 20.0), "sjf": (10.0, 10.0)})
+    write_files(folder, run, read_results(folder))
+    return folder / "report.html"
 
 
 @pytest.fixture(scope="module")
@@ -169,14 +180,43 @@ def test_zooming(opened: Any) -> None:
     assert opened.evaluate(first_row_on_top)
 
 
+def test_a_queued_evaluation(browser: Any, queued: Path) -> None:
+    page = browser.new_page(viewport={"width": 1440, "height": 900})
+    complaints = watch(page)
+    open_report(page, queued)
+    assert page.locator(".chart canvas").count() == page.locator(".chart").count() == 5
+    best = page.locator("#numbers tbody:visible tr").first
+    assert best.inner_text().split()[:2] == ["sjf", "2.828"]  # the geometric mean of 4 and 2
+    assert "10.00 [10.00, 10.00]" in best.inner_text()
+    # A tenth of the load: a tenth of the time.
+    page.select_option("#load", "representative, 0.1, lru")
+    page.wait_for_function("views.parts.signal('load') === 'representative, 0.1, lru'")
+    assert "1.000 [1.000, 1.000]" in page.locator("#numbers tbody:visible tr").first.inner_text()
+    page.select_option("#metric", "speedup")
+    page.wait_for_function("views['against-ratio'].signal('metric') === 'speedup'")
+    assert page.inner_text("#against") == "speedup"
+    assert "higher is better" in page.locator(".formula:visible").inner_text()
+    page.locator("#policies label", has_text="fcfs").locator("input").uncheck()
+    for chart in ("completion-cdf", "deadlines", "against-ratio"):
+        page.wait_for_function(f"views['{chart}'].signal('shown').join() === 'sjf'")
+    page.close()
+    assert complaints == []
+
+
+@pytest.mark.parametrize("kind", ["report", "queued"])
 @pytest.mark.parametrize("width", [1440, 390])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_fits_and_is_readable(
-    browser: Any, report: Path, tmp_path: Path, width: int, scheme: str
+    browser: Any,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    kind: str,
+    width: int,
+    scheme: str,
 ) -> None:
     page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
     complaints = watch(page)
-    open_report(page, report)
+    open_report(page, request.getfixturevalue(kind))
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     for chart in page.locator(".chart canvas").all():
         assert chart.bounding_box()["width"] <= width

@@ -9,11 +9,12 @@ import pytest
 from agents.evaluation import all_metrics
 from env.sim.errors import InputError
 from env.sim.workflow import WorkflowTemplate
+from env.workloads.fingerprint import fingerprint
 from env.workloads.generator import EpisodeWorkload
 from report.results import (
     ResultsWriter,
     check_resume,
-    fingerprint,
+    episode_layout,
     first_difference,
     read_results,
     read_run,
@@ -33,7 +34,7 @@ def test_rows_and_their_units(tmp_path: Path) -> None:
 
 
 def test_a_killed_evaluation_keeps_what_was_played(tmp_path: Path) -> None:
-    with ResultsWriter(tmp_path, run_of(), ["a", "b"]) as writer:
+    with ResultsWriter(tmp_path, run_of(), ["a", "b"], episode_layout()) as writer:
         writer.add([(row_of("b", 0, 2.0), None)])
         writer.add([(row_of("a", 0, float("nan")), None)])
     # The kill came in the middle of a line.
@@ -41,7 +42,7 @@ def test_a_killed_evaluation_keeps_what_was_played(tmp_path: Path) -> None:
     file.write_bytes(file.read_bytes() + b'{"policy": "a", "ki')
     with pytest.raises(InputError, match="has not finished: go on with resume="):
         read_results(tmp_path)
-    with ResultsWriter(tmp_path, run_of(), ["a", "b"]) as writer:
+    with ResultsWriter(tmp_path, run_of(), ["a", "b"], episode_layout()) as writer:
         assert set(writer.done) == {("b", 0, 0), ("a", 0, 0)}
         writer.add([(row_of("a", 1, 1.0), None)])
         writer.add([(row_of("b", 1, 4.0), None)])
@@ -52,23 +53,23 @@ def test_a_killed_evaluation_keeps_what_was_played(tmp_path: Path) -> None:
 
 def test_a_finished_evaluation_has_nothing_left_to_play(tmp_path: Path) -> None:
     before = finished(tmp_path, {"a": [1, 2]})
-    with ResultsWriter(tmp_path, run_of(), ["a"]) as writer:
+    with ResultsWriter(tmp_path, run_of(), ["a"], episode_layout()) as writer:
         assert set(writer.done) == {("a", 0, 0), ("a", 0, 1)}
         pd.testing.assert_frame_equal(writer.finish(), before)
 
 
 def test_resuming_with_something_else_is_refused(tmp_path: Path) -> None:
     finished(tmp_path, {"a": [1]})
-    check_resume(tmp_path, run_of(workers=7))
+    check_resume(tmp_path, run_of(workers=7), episode_layout())
     other = {"arrivals": {"mean_gap": 6}}
     with pytest.raises(InputError, match=r"workload\.arrivals\.mean_gap is 6.* with 5: give"):
-        check_resume(tmp_path, run_of(workload=other))
+        check_resume(tmp_path, run_of(workload=other), episode_layout())
     with pytest.raises(InputError, match="commit is d, .* was made with c"):
-        check_resume(tmp_path, run_of(commit="d"))
+        check_resume(tmp_path, run_of(commit="d"), episode_layout())
     with pytest.raises(InputError, match="workload_sha256"):
-        check_resume(tmp_path, run_of(workload_sha256="other files"))
+        check_resume(tmp_path, run_of(workload_sha256="other files"), episode_layout())
     with pytest.raises(InputError, match=r"resume: no run\.json in"):
-        check_resume(tmp_path / "nowhere", run_of())
+        check_resume(tmp_path / "nowhere", run_of(), episode_layout())
 
 
 @pytest.mark.parametrize(
@@ -76,23 +77,23 @@ def test_resuming_with_something_else_is_refused(tmp_path: Path) -> None:
     [
         ("{", "not JSON"),
         ("[]", "a mapping is needed"),
-        ('{"policy": 1}', "policy"),
+        ('{"metrics": {}, "policy": 1}', "policy"),
         ('{"policy": "a", "kind": "baseline", "seed": 0, "episode": 0, "metrics": {}}', "'J'"),
     ],
 )
 def test_damaged_rows_are_refused(line: str, says: str, tmp_path: Path) -> None:
-    with ResultsWriter(tmp_path, run_of(), ["a"]) as writer:
+    with ResultsWriter(tmp_path, run_of(), ["a"], episode_layout()) as writer:
         writer.add([(row_of("a", 0, 2.0), None)])
     with (tmp_path / "unfinished.jsonl").open("a") as file:
         file.write(f"{line}\n")
     with pytest.raises(InputError, match=rf"unfinished\.jsonl: line 2: .*{says}"):
-        check_resume(tmp_path, run_of())
+        check_resume(tmp_path, run_of(), episode_layout())
 
 
 def test_a_table_without_its_columns_is_not_resumed(tmp_path: Path) -> None:
     finished(tmp_path, {"a": [1]}).drop(columns="seed").to_parquet(tmp_path / "results.parquet")
     with pytest.raises(InputError, match=r"results\.parquet: column 'seed' is missing"):
-        check_resume(tmp_path, run_of())
+        check_resume(tmp_path, run_of(), episode_layout())
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"format": 2}'])

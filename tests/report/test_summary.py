@@ -18,7 +18,7 @@ from env import metrics
 from env.metrics import Metric
 from report.figures import draw_comparison, draw_figures
 from report.statistics import Estimate
-from report.summary import Summary, number, spread, summarise, write_summary
+from report.summary import Summary, means, number, spread, summarise, write_summary
 from report.table import PLAIN_WIDTH, summary_table
 from report.tensorboard import write_events
 from tests.report.evaluations import SETTINGS, finished
@@ -139,7 +139,7 @@ def test_a_metric_declared_once_is_in_every_output(
     pictures = draw_figures(summary, results, tmp_path / "figures")
     # Text in these SVG files is drawn, with what it says in a comment.
     assert "wait of cats (h), lower is better" in (tmp_path / "figures/metrics.svg").read_text()
-    write_events(tmp_path, summary, pictures, {"policy": "mine", "episodes": 3})
+    write_events(tmp_path, means(summary), pictures, {"policy": "mine", "episodes": 3})
     events = EventAccumulator(str(tmp_path)).Reload()
     assert events.Scalars(f"evaluation/{dummy.name}/a")[0].value == 2
     about = events.summary_metadata["_hparams_/session_start_info"].plugin_data.content
@@ -159,7 +159,7 @@ def test_figures_and_their_images(tmp_path: Path) -> None:
     again = {file.name: file.read_bytes() for file in (tmp_path / "figures").iterdir()}
     assert again == before
     for _ in range(2):  # writing again replaces what was there
-        write_events(tmp_path, summary, pictures, {})
+        write_events(tmp_path, means(summary), pictures, {})
     assert len(list(tmp_path.glob("events.out.tfevents.*"))) == 1
     events = EventAccumulator(str(tmp_path)).Reload()
     assert set(events.Tags()["images"]) == {f"evaluation/{name}" for name in names}

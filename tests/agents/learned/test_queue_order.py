@@ -79,7 +79,8 @@ def test_it_is_compared_beside_the_orders_and_repeats(untrained: Path) -> None:
         evaluation = QueuedEvaluation(
             small("funcsched_parts", f"policy={untrained.parent}", "dispatch.seeds=[1]")
         )
-        played.append({each.case: each.row for each in evaluation.play()})
+        rows = map(evaluation.play, evaluation.tasks)
+        played.append({row.case: row.metrics for row in rows})
     orders = {(case.keep_alive, case.order) for case in played[0]}
     assert {order for _, order in orders} == {"fcfs", "funcsched", "learned"}
     assert len(orders) == 9
@@ -99,7 +100,8 @@ def test_it_is_compared_beside_the_orders_and_repeats(untrained: Path) -> None:
 
 def test_it_can_order_workflows(untrained: Path) -> None:
     told = small("funcsched_workflows", f"policy={untrained}", "dispatch.orders=[fcfs]")
-    rows = {each.case.order: each.row for each in QueuedEvaluation(told).play()}
+    evaluation = QueuedEvaluation(told)
+    rows = {case.order: evaluation.play((case, 1)).metrics for case in evaluation.cases}
     assert set(rows) == {"fcfs", "learned"}
     # Every workflow has run, and none beats its critical path.
     assert rows["learned"]["slowdown"] >= 1

@@ -1,0 +1,1 @@
+"""What an evaluation under queued dispatch leaves: rows, summaries, a figure, the report."""

@@ -1,0 +1,141 @@
+"""`python evaluate.py dispatch=queued`: interrupted, continued, on several processes."""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from agents.command import PROJECT, run
+from agents.queued_evaluation import CaseRow, QueuedEvaluation, Task
+from evaluate import check, evaluate
+from report.results import read_results
+from tests.commands import Command, InProcess
+from tests.test_funcsched import words
+
+WORDS = words("funcsched_distribution")
+TASKS = 2 * 2 * 2
+"""Orders, ratios, seeds."""
+
+
+@pytest.fixture
+def command(in_process: InProcess) -> Command:
+    return in_process("evaluate", evaluate, check)
+
+
+@pytest.fixture(scope="module")
+def untrained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A policy of the agent `queue`.
+
+    Made by a process of its own: it needs RLlib, after whose import Hydra closes handlers of logs
+    that write to what pytest takes for standard error.
+    """
+    folder = tmp_path_factory.mktemp("untrained") / "policy"
+    code = "import sys; from tests.agents.learned.test_queue_order import save_untrained as save"
+    subprocess.run(
+        [sys.executable, "-c", f"{code}; save(__import__('pathlib').Path(sys.argv[1]))", folder],
+        cwd=PROJECT,
+        check=True,
+        capture_output=True,
+        timeout=300,
+    )
+    return folder
+
+
+def only_run(folder: Path) -> Path:
+    (found,) = folder.glob("outputs/*/*")
+    return found
+
+
+def test_an_interrupted_evaluation_goes_on(
+    command: Command, untrained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    played: list[Task] = []
+
+    def counted(evaluation: QueuedEvaluation, task: Task) -> CaseRow:
+        if len(played) == 3:
+            raise KeyboardInterrupt
+        played.append(task)
+        return play(evaluation, task)
+
+    play = QueuedEvaluation.play
+    monkeypatch.setattr(QueuedEvaluation, "play", counted)
+    with pytest.raises(KeyboardInterrupt):
+        command(*WORDS)
+    folder = only_run(tmp_path)
+    assert not (folder / "results.parquet").exists()
+    # What changes numbers, or who plays, is refused.
+    for changed, says in (
+        ("dispatch.late=50", "resume: dispatch.late is 50"),
+        ("trace.source.seed=7", "resume: trace.source.seed is 7"),
+        (f"policy={untrained}", "resume: policy is "),
+    ):
+        done = command(*WORDS, changed, f"resume={folder}")
+        assert (done.code, done.err.count("\n")) == (2, 1)
+        assert says in done.err
+    monkeypatch.setattr(QueuedEvaluation, "play", lambda *it: played.append(it[1]) or play(*it))
+    assert command(*WORDS, f"resume={folder}").code == 0
+    # Nothing is played twice, and nothing is elsewhere.
+    assert len(played) == len(set(played)) == TASKS
+    monkeypatch.setattr(QueuedEvaluation, "play", play)
+    assert command(*WORDS, "hydra.run.dir=whole").code == 0
+    pd.testing.assert_frame_equal(read_results(folder), read_results(tmp_path / "whole"))
+
+
+def test_a_policy_that_has_been_replaced_is_not_gone_on_with(
+    command: Command, untrained: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(untrained, tmp_path / "policy")
+    policy = f"policy={tmp_path / 'policy'}"
+    assert command(*WORDS, policy).code == 0
+    description = tmp_path / "policy" / "policy.json"
+    description.write_text(description.read_text() + "\n")
+    done = command(*WORDS, policy, f"resume={only_run(tmp_path)}")
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert "resume: policy_sha256 is " in done.err
+
+
+def test_a_signal_stops_between_cases(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(evaluation: QueuedEvaluation, task: Task) -> CaseRow:
+        signal.raise_signal(signal.SIGINT)
+        return play(evaluation, task)
+
+    play = QueuedEvaluation.play
+    monkeypatch.setattr(QueuedEvaluation, "play", interrupted)
+    monkeypatch.setattr(sys, "argv", ["evaluate.py", *WORDS])
+    with pytest.raises(SystemExit, match=f"stopped, 1 of {TASKS} cases are played.* resume="):
+        run(evaluate, "evaluate", check)
+    rows = only_run(tmp_path) / "unfinished.jsonl"
+    assert len(rows.read_text().splitlines()) == 1
+
+
+def test_processes_change_no_number(command: Command, untrained: Path, tmp_path: Path) -> None:
+    """With a policy, whose sums could come out otherwise."""
+    policy = f"policy={untrained}"
+    assert command(*WORDS, policy, "hydra.run.dir=one").code == 0
+    assert command(*WORDS, policy, "workers=2", "hydra.run.dir=two").code == 0
+    one, two = (read_results(tmp_path / name) for name in ("one", "two"))
+    assert set(one["order"]) == {"fcfs", "funcsched", "learned"}
+    pd.testing.assert_frame_equal(one, two)
+
+
+def test_what_was_run(command: Command, tmp_path: Path) -> None:
+    def told(name: str, *overrides: str) -> dict[str, object]:
+        assert command(*WORDS, *overrides, f"hydra.run.dir={name}").code == 0
+        found: dict[str, object] = json.loads((tmp_path / name / "run.json").read_text())
+        return found
+
+    plain = told("plain")
+    assert str(plain["command"]).startswith("python evaluate.py experiment=funcsched_distribution")
+    assert (plain["seeds"], plain["policy_sha256"]) == ([1, 2], None)
+    assert plain["samples"].keys() == {"representative"}  # type: ignore[attr-defined]
+    # The hash is of what arrives, not of who plays.
+    assert told("orders", "dispatch.orders=[sjf]")["workload_sha256"] == plain["workload_sha256"]
+    for changed in ("trace.source.seed=7", "dispatch.seeds=[1,3]"):
+        assert told("other", changed)["workload_sha256"] != plain["workload_sha256"]
