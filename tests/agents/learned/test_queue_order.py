@@ -120,14 +120,15 @@ def test_those_who_place_are_compared_too_on_any_cluster(layout: str, tmp_path: 
     save_untrained(tmp_path, PLACED, f"agents={layout}")
     once = ("dispatch.seeds=[1]", "dispatch.keep_alives=[lru]")
     told = small("funcsched_parts", f"policy={tmp_path}", *once, *SMALL_SERVERS)
-    rows = {each.case.order: each.row for each in QueuedEvaluation(told).play()}
+    evaluation = QueuedEvaluation(told)
+    rows = {case.order: evaluation.play((case, 1)).metrics for case in evaluation.cases}
     assert rows["learned"]["requests"] == rows["funcsched"]["requests"]
     assert rows["learned"]["completion"] != rows["funcsched"]["completion"]
     described = json.loads((tmp_path / "policy.json").read_text())
     described["networks"] = {"queue": described["networks"]["queue"]}
     (tmp_path / "policy.json").write_text(json.dumps(described))
     with pytest.raises(InputError, match=r"networks: none for the agent (placer|server_worker)$"):
-        LearnedOrder(tmp_path, QueuedEvaluation(told | {"policy": None}).cluster)
+        LearnedOrder(tmp_path, evaluation.cluster)
 
 
 @pytest.mark.parametrize(
