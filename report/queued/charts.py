@@ -50,7 +50,9 @@ def against_ratio(rows: pd.DataFrame, orders: Sequence[str]) -> Spec:
         orders: all of them.
     """
     colour, dash = _styles(orders)
-    x = alt.X("ratio:Q", title="downsampling ratio", scale=alt.Scale(zero=False, padding=12))
+    axis = alt.Axis(values=sorted(set(rows["ratio"])), format="~g")
+    scale = alt.Scale(zero=False, padding=12, nice=False)
+    x = alt.X("ratio:Q", title="downsampling ratio", scale=scale, axis=axis)
     y = alt.Y("mean:Q", title=None, scale=alt.Scale(zero=True, nice=True))
     base = (
         alt.Chart(rows)
@@ -83,7 +85,7 @@ def parts(rows: pd.DataFrame, orders: int) -> Spec:
         .transform_filter(f"datum.load === {LOAD}")
         .mark_bar()
         .encode(
-            alt.X("seconds:Q", title="seconds"),
+            alt.X("seconds:Q", title="seconds", axis=alt.Axis(tickCount=5)),
             _by_place(),
             alt.Color(
                 "part:N",
