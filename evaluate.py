@@ -254,6 +254,8 @@ def evaluate(config: DictConfig) -> None:
     # A file or pipe has no width of its own.
     console = Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH)
     results = play_to_the_end(evaluation, folder, console)
+    if settings.policy is not None:
+        keep_training(settings.policy, folder)
     if isinstance(evaluation, QueuedRun):
         from report.queued.files import write_files as write_queued
 
@@ -284,8 +286,6 @@ def write_files(folder: Path, evaluation: Evaluation, results: pd.DataFrame, wid
         key: evaluation.run["config"][key] for key in ("policy", "episodes", "seed", "objective")
     }
     write_events(folder, means(summary), pictures, flattened(told))
-    if evaluation.settings.policy is not None:
-        keep_training(evaluation.settings.policy, folder)
     write_traces(folder)
     write_report(folder)
     return summary_table(summary, width)

@@ -47,8 +47,6 @@ class Evaluation:
         measure: the policy that all are compared with.
         pairs: all pairs of policies: policy, other, against; the better policy first.
         results: a row a policy, seed and episode.
-        training: a row an iteration of the learned policy in which an episode ended: env_steps, J;
-            None where nothing is known of it.
     """
 
     run: dict[str, Any]
@@ -56,7 +54,6 @@ class Evaluation:
     measure: str
     pairs: list[dict[str, Any]]
     results: pd.DataFrame
-    training: pd.DataFrame | None
 
     @property
     def kinds(self) -> dict[str, str]:
@@ -144,7 +141,7 @@ def render(
     settings: Mapping[str, Any],
     **shown: Any,
 ) -> Path:
-    """Writes `report.html`.
+    """Writes `report.html`, with the learning curve where the folder has metrics.csv of a training.
 
     Args:
         folder: of the evaluation.
@@ -157,6 +154,7 @@ def render(
     environment = Environment(
         loader=FileSystemLoader(TEMPLATE), autoescape=True, undefined=StrictUndefined
     )
+    specs = {**specs, **_learning(folder / "metrics.csv")}
     text = environment.get_template(template).render(
         run=run,
         config=OmegaConf.to_yaml(OmegaConf.create(run["config"])),
@@ -169,6 +167,14 @@ def render(
     with written_whole(path) as temporary:
         temporary.write_text(text)
     return path
+
+
+def _learning(training: Path) -> dict[str, Spec]:
+    """The learning curve, over iterations in which an episode ended; nothing where none did."""
+    if not training.is_file():
+        return {}
+    iterations = pd.read_csv(training)[["env_steps", "J"]].dropna()
+    return {"learning": charts.learning_curve(iterations)} if len(iterations) else {}
 
 
 @dataclass(frozen=True)
@@ -265,19 +271,13 @@ def percent_over(times: np.ndarray, values: np.ndarray, edges: np.ndarray) -> li
 
 def _read(folder: Path) -> Evaluation:
     summary = json.loads((folder / "summary.json").read_text())
-    training = folder / "metrics.csv"
     return Evaluation(
         run=read_run(folder, "report"),
         policies=summary["policies"],
         measure=summary["measure"],
         pairs=summary["pairs"],
         results=read_results(folder),
-        training=_iterations(training) if training.is_file() else None,
     )
-
-
-def _iterations(path: Path) -> pd.DataFrame:
-    return pd.read_csv(path)[["env_steps", "J"]].dropna()
 
 
 def _recordings(folder: Path, evaluation: Evaluation) -> Iterator[tuple[str, str, Path]]:
@@ -316,8 +316,6 @@ def _charts(
         drawn["gantt"] = episode_charts.gantt()
         drawn["use-upper"] = drawn["use-lower"] = episode_charts.utilisation()
         drawn["queue"] = episode_charts.queue_length()
-    if evaluation.training is not None and len(evaluation.training):
-        drawn["learning"] = charts.learning_curve(evaluation.training)
     return drawn
 
 

@@ -16,6 +16,7 @@ from report.queued.page import write_report
 from report.queued.summary import pooled_quantiles
 from report.results import read_results
 from tests.report.queued import finished_queued
+from tests.report.recorded import write_training
 
 MEANS = {"fcfs": (40.0, 20.0), "sjf": (10.0, 10.0)}
 
@@ -35,6 +36,17 @@ def specs_in(text: str) -> dict[str, Any]:
 def rows_of(spec: dict[str, Any]) -> pd.DataFrame:
     (rows,) = spec["datasets"].values()
     return pd.DataFrame(rows)
+
+
+def test_a_learned_order_has_its_learning_curve(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    write_files(folder, finished_queued(folder, MEANS), read_results(folder))
+    assert 'id="learning"' not in (folder / "report.html").read_text()
+    write_training(folder)
+    text = write_report(folder).read_text()
+    assert 'id="learning"' in text
+    curve = rows_of(specs_in(text)["learning"])
+    assert curve["J"].iloc[0] == 15.0 and curve["env_steps"].max() == 81920
 
 
 def test_the_table_ranks_the_orders_of_every_load(folder: Path) -> None:
