@@ -132,7 +132,8 @@ class Evaluation:
             fingerprint_of(settings.policy),
         )
         if settings.resume is not None:
-            check_resume(Path(settings.resume), self.run, self.layout)
+            known = {(name, *key) for name in self.players for key in self.workloads}
+            check_resume(Path(settings.resume), self.run, self.layout, known)
 
     def play(self, done: Container[tuple[str, int, int]]) -> Iterator[Played]:
         """Plays what has to be played still, in any order."""
@@ -170,7 +171,8 @@ class QueuedRun:
         )
         self.run["samples"] = {name: str(report) for name, report in contest.reports.items()}
         if settings.resume is not None:
-            check_resume(Path(settings.resume), self.run, self.layout)
+            known = set(contest.tasks)
+            check_resume(Path(settings.resume), self.run, self.layout, known)
 
     def play(self, done: Container[QueuedTask]) -> Iterator[list[tuple[CaseRow, None]]]:
         """Plays what has to be played still, in any order."""
@@ -252,7 +254,7 @@ def evaluate(config: DictConfig) -> None:
     settings = evaluation.settings
     folder = Path(settings.resume or HydraConfig.get().runtime.output_dir)
     # A file or pipe has no width of its own.
-    console = Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+    console = Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH, markup=False)
     results = play_to_the_end(evaluation, folder, console)
     if settings.policy is not None:
         keep_training(settings.policy, folder)

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator
 
 from env.queue_agent import QueueAgent
-from env.schema import Strict
+from env.schema import Strict, distinct
 from env.workloads.trace_samples import SampleSettings
 
 Names = Annotated[tuple[str, ...], Field(min_length=1)]
@@ -32,12 +32,10 @@ class Queued(Strict):
     late: Annotated[float, Field(gt=0, le=1e9)]
     figure: Figure
 
-    @field_validator("orders", "keep_alives", "seeds")
+    @field_validator("orders", "keep_alives", "seeds", "slo")
     @classmethod
     def _distinct(cls, given: tuple[Any, ...]) -> tuple[Any, ...]:
-        if len(set(given)) < len(given):
-            raise ValueError(f"one of {list(given)} is given twice")
-        return given
+        return distinct(given)
 
     @field_validator("orders")
     @classmethod

@@ -37,6 +37,9 @@ from env.workloads.trace_samples import (
 WORKFLOWS = "workflows"
 """What tables call the sample when workflows arrive."""
 
+LEARNED = "learned"
+"""What tables call the order that a policy is."""
+
 SHARES = np.linspace(0.0, 1.0, 201)[1:]
 """Of completion times, at which their distribution is kept."""
 
@@ -136,7 +139,7 @@ class QueuedEvaluation:
             learned = LearnedOrder(config["policy"], self.cluster)
             for keep_alive in settings.keep_alives:
                 rules = learned.queueing(make_keep_alive(keep_alive))
-                self.rules[keep_alive, learned.name] = rules
+                self.rules[keep_alive, LEARNED] = rules
         self.reports: dict[str, TraceReport] = {}
         self.trace: TraceConfig | None = None
         if config.get("trace") is not None:
@@ -186,6 +189,11 @@ class QueuedEvaluation:
             sample = self._sample(self.trace, case, seed)
             requests = simulate(sample.window, self.cluster, rules, history=sample.history)
             times = _request_times(requests, sample.window.profiles)
+            if not len(times["completion"]):
+                raise InputError(
+                    f"dispatch.samples.{case.sample}: nothing arrives at ratio {case.ratio:g} with "
+                    f"seed {seed}, a higher ratio is needed"
+                )
         quantiles = np.quantile(times["completion"], SHARES, method="inverted_cdf")
         return CaseRow(
             **vars(case),

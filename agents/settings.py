@@ -308,8 +308,7 @@ class TrainSettings(Strict):
         """Of the agents: `agents.layout`; under queued dispatch `queue`, or `queue_` and that."""
         if not isinstance(self.dispatch, Queued):
             return self.agents.layout
-        learned = self.dispatch.queue_agent.placement == "learned"
-        return f"queue_{self.agents.layout}" if learned else "queue"
+        return self.dispatch.queue_agent.layout_with(self.agents.layout)
 
     @model_validator(mode="after")
     def _queue(self) -> Self:

@@ -1,7 +1,8 @@
 """The agent `queue`: what it sees of the central queue, what it may choose, and what that does.
 
 It chooses among the first K waiting functions in the order of `funcsched`, or holds the memory back
-until something changes. It is asked where two or more functions wait and one of those K fits.
+until something changes. It is asked where one of those K fits and, if a rule places, two or more
+wait.
 """
 
 from __future__ import annotations
@@ -94,6 +95,10 @@ class QueueAgent(Strict):
     def rule(self) -> Placement:
         """Of those who do not learn to place, such as the reference."""
         return "worst_fit" if self.placement == "learned" else self.placement
+
+    def layout_with(self, layout: str) -> str:
+        """What the agents together are called, `layout` being that of the group `agents`."""
+        return f"queue_{layout}" if self.placement == "learned" else "queue"
 
     @property
     def agent(self) -> Agent:

@@ -55,6 +55,18 @@ def validated(model: type[Model], data: Any, where: str) -> Model:
     return made
 
 
+def distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The values of a field, refused if two of them would be called the same.
+
+    Raises:
+        ValueError: one is given twice.
+    """
+    names = [f"{value:g}" if isinstance(value, float) else value for value in values]
+    if len(set(names)) < len(names):
+        raise ValueError(f"one of {list(values)} is given twice")
+    return values
+
+
 def given(what: str) -> BeforeValidator:
     """For a value that has no default: refuses `???` and says what must be given."""
 

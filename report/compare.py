@@ -130,11 +130,22 @@ def compared(folders: Sequence[Path], width: int) -> Table:
         InputError: see `compare` and `compare_queued`.
     """
     runs = [read_run(folder, "compare") for folder in folders]
-    kinds = [(run["config"].get("dispatch") or {}).get("kind", "immediate") for run in runs]
+    kinds = [_dispatch_of(run, folder) for folder, run in zip(folders, runs, strict=True)]
     check_equal(folders, [{"dispatch.kind": kind} for kind in kinds])
     if kinds[0] == "queued":
         return queued_table(compare_queued(folders))
     return summary_table(compare(folders), width)
+
+
+def _dispatch_of(run: dict[str, Any], folder: Path) -> str:
+    """`immediate`, which is all that older evaluations know, or `queued`."""
+    told = run["config"].get("dispatch", {"kind": "immediate"})
+    kind = told.get("kind") if isinstance(told, dict) else None
+    if kind not in ("immediate", "queued"):
+        raise InputError(
+            f"{folder / RUN}: config.dispatch.kind: {kind!r} is found, allowed: immediate, queued"
+        )
+    return str(kind)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -147,7 +158,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         if len(folders) < 2:
             raise InputError("compare: one evaluation is given, two or more are needed")
-        console = Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+        console = Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH, markup=False)
         console.print(compared(folders, console.width))
     except InputError as error:
         refuse(error)

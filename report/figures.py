@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 from matplotlib.transforms import Bbox
 
+from env.sim.errors import InputError
 from report import palette
 from report.statistics import LARGEST_RATIO, Estimate, performance_profiles
 from report.summary import RANKED_BY, Summary, values_of
@@ -75,7 +76,10 @@ def save(figure: Figure, name: str, folder: Path) -> Path:
         name: of the files.
         folder: made if it is missing.
     """
-    folder.mkdir(exist_ok=True)
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be written: {error.strerror}") from None
     # The same numbers give the same file: no date, no random ids.
     with plt.rc_context({"svg.hashsalt": name}):
         for ending in FORMATS:

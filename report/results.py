@@ -5,10 +5,9 @@ was played is lost, and become `results.parquet` when all are there. `episodes/`
 """
 
 import json
-import math
 import platform
 import subprocess
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -149,8 +148,16 @@ def describe(
     }
 
 
-def check_resume(folder: Path, run: Mapping[str, Any], layout: Layout[Any]) -> None:
+def check_resume(
+    folder: Path, run: Mapping[str, Any], layout: Layout[Any], known: Container[Any]
+) -> None:
     """Refuses to go on with an evaluation that was not told the same.
+
+    Args:
+        folder: of the evaluation.
+        run: from `describe`.
+        layout: of the rows.
+        known: keys of all rows that it can have.
 
     Raises:
         InputError: there is no evaluation in the folder, its rows are damaged, or it has another
@@ -161,7 +168,9 @@ def check_resume(folder: Path, run: Mapping[str, Any], layout: Layout[Any]) -> N
     if differing is not None:
         key, old, new = differing
         raise InputError(f"resume: {key} is {new}, '{folder}' was made with {old}: give the same")
-    read_rows(folder, layout)
+    for row in read_rows(folder, layout):
+        if row.key not in known:
+            raise InputError(f"resume: '{folder}' has a row of {row.key}, which is no part of it")
 
 
 def _what_counts(run: Mapping[str, Any]) -> dict[str, Any]:
@@ -352,16 +361,16 @@ def _finished_rows(folder: Path, layout: Layout[R]) -> list[R]:
     if not (folder / RESULTS).exists():
         return []
     table = _read_table(folder)
-    for column in layout.columns:
+    for column in (*layout.columns, *layout.metrics):
         if column not in table.column_names:
             raise InputError(f"{folder / RESULTS}: column '{column}' is missing, required")
-    return [
-        layout.row(
-            **{key: row[key] for key in layout.columns},
-            metrics={name: row.get(name, math.nan) for name in layout.metrics},
-        )
-        for row in table.to_pylist()
-    ]
+    rows = []
+    for number, found in enumerate(table.to_pylist(), 1):
+        told = {name: found[name] for name in layout.columns}
+        told["metrics"] = {name: found[name] for name in layout.metrics}
+        stored = validated(layout.stored, told, f"{folder / RESULTS}: row {number}")
+        rows.append(layout.row(**stored.model_dump()))
+    return rows
 
 
 def _commit() -> str | None:

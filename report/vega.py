@@ -7,6 +7,8 @@ from typing import Any
 
 import altair as alt
 
+alt.data_transformers.disable_max_rows()  # the page holds what it shows, however much that is
+
 Spec = dict[str, Any]
 """A Vega-Lite specification as plain containers."""
 

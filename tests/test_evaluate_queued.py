@@ -8,13 +8,16 @@ import sys
 from pathlib import Path
 
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
 from agents.command import PROJECT, run
 from agents.queued_evaluation import CaseRow, QueuedEvaluation, Task
 from evaluate import check, evaluate
 from report.results import read_results
+from tests.agents.learned.test_queue_order import save_untrained
 from tests.commands import Command, InProcess
+from tests.env.test_queue_places import PLACED
 from tests.test_funcsched import words
 
 WORDS = words("funcsched_distribution")
@@ -29,21 +32,19 @@ def command(in_process: InProcess) -> Command:
 
 @pytest.fixture(scope="module")
 def untrained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A policy of the agent `queue`.
-
-    Made by a process of its own: it needs RLlib, after whose import Hydra closes handlers of logs
-    that write to what pytest takes for standard error.
-    """
+    """A policy of the agents `queue` and `placer`."""
     folder = tmp_path_factory.mktemp("untrained") / "policy"
-    code = "import sys; from tests.agents.learned.test_queue_order import save_untrained as save"
-    subprocess.run(
-        [sys.executable, "-c", f"{code}; save(__import__('pathlib').Path(sys.argv[1]))", folder],
-        cwd=PROJECT,
-        check=True,
-        capture_output=True,
-        timeout=300,
-    )
+    save_untrained(folder, PLACED, "agents=placer")
     return folder
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished evaluation of WORDS, in a process of its own."""
+    folder = tmp_path_factory.mktemp("finished")
+    told = [sys.executable, PROJECT / "evaluate.py", *WORDS, "hydra.run.dir=run"]
+    subprocess.run(told, cwd=folder, check=True, capture_output=True, timeout=600)
+    return folder / "run"
 
 
 def only_run(folder: Path) -> Path:
@@ -84,6 +85,67 @@ def test_an_interrupted_evaluation_goes_on(
     monkeypatch.setattr(QueuedEvaluation, "play", play)
     assert command(*WORDS, "hydra.run.dir=whole").code == 0
     pd.testing.assert_frame_equal(read_results(folder), read_results(tmp_path / "whole"))
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"order": "foo"}, "has a row of (Case("),
+        ({"seed": 9}, "has a row of (Case("),
+        ({"completion_quantiles": [1.0]}, "completion_quantiles: "),
+        ({"metrics": {"completion": 0.0}}, "completion is 0.0, allowed: finite and above 0"),
+    ],
+)
+def test_rows_of_something_else_are_not_gone_on_with(
+    changed: dict[str, object], says: str, finished: Path, command: Command, tmp_path: Path
+) -> None:
+    """Neither from the file of rows nor from the finished results, and nothing is written."""
+    rows = pq.read_table(finished / "results.parquet").to_pylist()
+    names = ("sample", "ratio", "keep_alive", "order", "seed", "completion_quantiles")
+    row = {name: rows[0][name] for name in names}
+    row["metrics"] = {name: cell for name, cell in rows[0].items() if name not in names}
+    whole = {**row, **changed}
+    if "metrics" in changed:
+        whole["metrics"] = {**row["metrics"], "completion": 0.0}
+    folder = tmp_path / "copy"
+    shutil.copytree(finished, folder)
+    (folder / "results.parquet").unlink()
+    (folder / "unfinished.jsonl").write_text(json.dumps(whole) + "\n")
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+    done = command(*WORDS, f"resume={folder}")
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert says in done.err
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
+    shutil.copy(finished / "results.parquet", folder)
+    (folder / "unfinished.jsonl").unlink()
+    table = pd.read_parquet(folder / "results.parquet")
+    for name, cell in changed.items():
+        if name == "metrics":
+            table.loc[0, "completion"] = 0.0
+        else:
+            table.at[0, name] = cell
+    table.to_parquet(folder / "results.parquet")
+    done = command(*WORDS, f"resume={folder}")
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert says in done.err
+
+
+RATIOS = "dispatch.samples.representative.ratios"
+
+
+@pytest.mark.parametrize(
+    ("override", "says"),
+    [
+        (f"{RATIOS}=[0.5,0.5000001]", "is given twice"),
+        ("dispatch.slo=[2,2]", "is given twice"),
+        (f"{RATIOS}=[1e-9]", "nothing arrives at ratio 1e-09 with seed 1, a higher ratio"),
+    ],
+)
+def test_what_cannot_be_played_gets_one_line(override: str, says: str, command: Command) -> None:
+    words = [word for word in WORDS if not word.startswith(override.split("=")[0])]
+    done = command(*words, override)
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert says in done.err
 
 
 def test_a_policy_that_has_been_replaced_is_not_gone_on_with(

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from agents.learned.policy_file import check_networks, features_of, load_policy
+from agents.learned.policy_file import DESCRIPTION, check_networks, features_of, load_policy
 from agents.learned.scheduler import policy_folder
 from env.layouts import Action, AgentsConfig, Observation
 from env.queue_agent import QueueAgent
@@ -26,13 +26,11 @@ class LearnedOrder:
         InputError: the folder is missing or damaged, or the policy is of other agents.
     """
 
-    name = "learned"
-
     def __init__(self, path: str | Path, cluster: ClusterConfig) -> None:
         folder = policy_folder(path)
         policy = load_policy(folder)
         trained = policy.description
-        told = trained.config
+        told, where = trained.config, f"{folder / DESCRIPTION}: config"
         dispatch = told.get("dispatch")
         given = dispatch.get("queue_agent") if isinstance(dispatch, dict) else None
         if not trained.layout.startswith("queue"):
@@ -40,19 +38,20 @@ class LearnedOrder:
                 f"policy: {folder} is of the layout '{trained.layout}', dispatch=queued needs one "
                 "of the agent `queue`: train.py dispatch=queued"
             )
-        self._settings = validated(QueueAgent, given or {}, f"{folder}: dispatch.queue_agent")
-        layout = None
+        self._settings = validated(QueueAgent, given or {}, f"{where}.dispatch.queue_agent")
+        layout, name = None, "queue"
         if self._settings.placement == "learned":
-            layout = validated(AgentsConfig, told.get("agents") or {}, f"{folder}: agents")
+            layout = validated(AgentsConfig, told.get("agents") or {}, f"{where}.agents")
+            name = self._settings.layout_with(layout.layout)
         self._turns = new_turns(self._settings, layout, cluster, self._decide)
-        check_networks(trained, self._turns.agents, str(folder))
         self._policy = policy.fitted(
             features=features_of(self._turns.agents),
-            layout=trained.layout,
+            layout=name,
             memory_tiers=trained.memory_tiers,
             bid_levels=None if layout is None else layout.bid_levels,
             where=str(folder),
         )
+        check_networks(trained, self._turns.agents, str(folder))
 
     def queueing(self, keep_alive: KeepAlive) -> Queueing:
         """How a controller works that dispatches as the policy says."""

@@ -7,9 +7,9 @@ from functools import partial
 from typing import Annotated
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, field_validator
 
-from env.schema import Strict
+from env.schema import Strict, distinct
 from env.workloads.azure import Azure2019, Azure2021
 from env.workloads.azure_like import AzureLike
 from env.workloads.profiles import ProfileRules, annotate_functions
@@ -44,6 +44,11 @@ class SampleSettings(Strict):
     start: Annotated[int, Field(ge=0, le=10_000_000)]
     compression: Annotated[int, Field(ge=1, le=10_000)]
     ratios: Annotated[tuple[Annotated[float, Field(gt=0, le=1)], ...], Field(min_length=1)]
+
+    @field_validator("ratios")
+    @classmethod
+    def _distinct(cls, given: tuple[float, ...]) -> tuple[float, ...]:
+        return distinct(given)
 
     def of(
         self, trace: TraceConfig, ratio: float, seed: int, start: int | None = None

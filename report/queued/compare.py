@@ -9,6 +9,7 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from agents.dispatch import Queued
+from agents.queued_evaluation import LEARNED
 from agents.queued_metrics import queued_metrics
 from env.schema import validated
 from env.sim.errors import InputError
@@ -19,6 +20,8 @@ from report.queued.summary import Summary, summarise
 from report.results import RESULTS, RUN, check_equal, read_results, read_run, short_names
 
 KEY = [*CASE, "seed"]
+TEXTS = ("sample", "keep_alive", "order")
+"""Columns of words."""
 PLAYED = ("samples", "cold_start", "slo", "late")
 """Keys of the group `dispatch` that say what is played and counted; others say by whom."""
 
@@ -47,7 +50,8 @@ def compare_queued(folders: Sequence[Path]) -> Summary:
         for folder, run in zip(folders, runs, strict=True)
     ]
     names = short_names(folders)
-    joined = pd.concat(_told_apart(tables, names), ignore_index=True)
+    policies = [run.get("policy_sha256") for run in runs]
+    joined = pd.concat(_told_apart(tables, names, policies), ignore_index=True)
     # Orders of a load below one another, and no longer by the evaluation they are from.
     load = joined.groupby(["sample", "ratio", "keep_alive"], sort=False).ngroup()
     joined = joined.loc[load.sort_values(kind="stable").index]
@@ -87,27 +91,35 @@ def _checked(
         if column not in table:
             raise InputError(f"{file}: column '{column}' is missing, evaluate with this version")
         numbers = is_numeric_dtype(table[column]) and not is_bool_dtype(table[column])
-        if column in metrics and not numbers:
+        if (column in metrics or column in ("ratio", "seed")) and not numbers:
             raise InputError(f"{file}: column '{column}' has no numbers, which are needed")
+        if column in TEXTS and not table[column].map(type).eq(str).all():
+            raise InputError(f"{file}: column '{column}' has more than text, which is needed")
     complete = len(table) > 0 and all(
         sorted(rows["seed"]) == sorted(seeds) for _, rows in table.groupby(list(CASE), dropna=False)
     )
-    if not complete or not np.isfinite(table["completion"]).all():
+    if not complete or not (np.isfinite(table["completion"]) & (table["completion"] > 0)).all():
         raise InputError(
-            f"{file}: damaged, one row with a finite completion time is needed for every case and "
-            f"seed of {RUN}"
+            f"{file}: damaged, one row with a finite completion time above 0 is needed for every "
+            f"case and seed of {RUN}"
         )
     return table
 
 
-def _told_apart(tables: Sequence[pd.DataFrame], names: Sequence[str]) -> list[pd.DataFrame]:
-    """The rows of every order, once if all evaluations agree, else renamed by evaluation."""
+def _told_apart(
+    tables: Sequence[pd.DataFrame], names: Sequence[str], policies: Sequence[str | None]
+) -> list[pd.DataFrame]:
+    """The rows of every order, once if all evaluations agree, else renamed by evaluation.
+
+    `learned` is as many orders as there are `policies`, hashes of those of each evaluation.
+    """
     told: list[pd.DataFrame] = []
     for order in dict.fromkeys(order for table in tables for order in table["order"]):
         own = [table[table["order"] == order] for table in tables]
         found = {name: each for name, each in zip(names, own, strict=True) if len(each)}
         joined = pd.concat(found.values()).drop_duplicates([*KEY, "completion"])
-        if joined.duplicated(KEY).any():
+        played = {policy for policy, each in zip(policies, own, strict=True) if len(each)}
+        if joined.duplicated(KEY).any() or (order == LEARNED and len(played) > 1):
             told += [each.assign(order=f"{order} ({name})") for name, each in found.items()]
         else:
             told.append(joined)

@@ -1,11 +1,13 @@
 """Rows of results.parquet under queued dispatch: one a case and seed."""
 
+import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import pyarrow as pa
+from pydantic import Field, field_validator
 
-from agents.queued_evaluation import CaseRow
+from agents.queued_evaluation import SHARES, CaseRow
 from env.metrics import Metric
 from report.results import Layout, StoredRow
 
@@ -21,7 +23,17 @@ class StoredCase(StoredRow):
     keep_alive: str
     order: str
     seed: int
-    completion_quantiles: list[float]
+    completion_quantiles: Annotated[
+        list[float], Field(min_length=len(SHARES), max_length=len(SHARES))
+    ]
+
+    @field_validator("metrics")
+    @classmethod
+    def _completed(cls, metrics: dict[str, float]) -> dict[str, float]:
+        completion = metrics.get("completion", math.inf)
+        if not 0 < completion < math.inf:
+            raise ValueError(f"completion is {completion}, allowed: finite and above 0")
+        return metrics
 
 
 COLUMNS = {

@@ -33,6 +33,20 @@ def test_orders_of_both_are_in_one_table(
     assert "sjf (two)" in printed and "srf" in printed
 
 
+def test_two_policies_are_two_orders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Even where they met under no keep-alive policy; and names are shown as they are."""
+    folders = [tmp_path / "one", tmp_path / "orders=[sjf]"]
+    for folder, policy in zip(folders, ("p", "q"), strict=True):
+        finished_queued(folder, {"fcfs": FCFS, "sjf": FCFS})
+        with_rows(lambda rows: rows.replace({"order": {"sjf": "learned"}}))(folder)
+        with_run(lambda run, policy=policy: run.update(policy_sha256=policy))(folder)
+    with_rows(lambda rows: rows.assign(keep_alive="faascache"))(folders[1])
+    main([str(folder) for folder in folders])
+    printed = capsys.readouterr().out
+    assert "learned (one)" in printed and "learned (orders=[sjf])" in printed
+    assert "fcfs (" not in printed
+
+
 def test_speedups_are_over_the_first_of_the_first(tmp_path: Path) -> None:
     finished_queued(tmp_path / "one", {"fcfs": (40.0, 40.0)})
     finished_queued(tmp_path / "two", {"fcfs": (20.0, 20.0)})
@@ -139,6 +153,12 @@ DAMAGED: dict[str, tuple[Callable[[Path], object], str]] = {
         "column 'completion' is missing",
     ),
     "a row less": (with_rows(lambda rows: rows.iloc[:-1]), "one row with a finite completion"),
+    "no time": (with_rows(lambda rows: rows.assign(completion=0.0)), "completion time above 0"),
+    "no name": (with_rows(lambda rows: rows.assign(keep_alive=1)), "more than text"),
+    "no group": (
+        with_run(lambda run: run["config"].update(dispatch="queued")),
+        "config.dispatch.kind: None is found, allowed: immediate, queued",
+    ),
     "words": (with_rows(lambda rows: rows.assign(completion="x")), "has no numbers"),
 }
 

@@ -38,6 +38,15 @@ def rows_of(spec: dict[str, Any]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def test_many_cases_have_a_page(tmp_path: Path) -> None:
+    """More rows than Altair takes unasked: 200 of each of 28 cases."""
+    folder = tmp_path / "run"
+    run = finished_queued(folder, {f"order_{number}": (40.0, 20.0) for number in range(14)})
+    write_files(folder, run, read_results(folder))
+    cdf = specs_in((folder / "report.html").read_text())["completion-cdf"]
+    assert len(rows_of(cdf)) == 28 * len(SHARES)
+
+
 def test_a_learned_order_has_its_learning_curve(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     write_files(folder, finished_queued(folder, MEANS), read_results(folder))
