@@ -44,6 +44,7 @@ class LearnedOrder:
             layout = validated(AgentsConfig, told.get("agents") or {}, f"{where}.agents")
             name = self._settings.layout_with(layout.layout)
         self._turns = new_turns(self._settings, layout, cluster, self._decide)
+        check_networks(trained, self._turns.agents, str(folder))
         self._policy = policy.fitted(
             features=features_of(self._turns.agents),
             layout=name,
@@ -51,7 +52,6 @@ class LearnedOrder:
             bid_levels=None if layout is None else layout.bid_levels,
             where=str(folder),
         )
-        check_networks(trained, self._turns.agents, str(folder))
 
     def queueing(self, keep_alive: KeepAlive) -> Queueing:
         """How a controller works that dispatches as the policy says."""
