@@ -21,6 +21,9 @@ from report.results import (
 )
 from tests.report.evaluations import finished, row_of, run_of
 
+KNOWN = {("a", 0, 0)}
+"""Keys of rows that a resumed evaluation can have."""
+
 
 def test_rows_and_their_units(tmp_path: Path) -> None:
     finished(tmp_path, {"b": [3, 5], "a": [1, 2]})
@@ -60,16 +63,18 @@ def test_a_finished_evaluation_has_nothing_left_to_play(tmp_path: Path) -> None:
 
 def test_resuming_with_something_else_is_refused(tmp_path: Path) -> None:
     finished(tmp_path, {"a": [1]})
-    check_resume(tmp_path, run_of(workers=7), episode_layout())
+    check_resume(tmp_path, run_of(workers=7), episode_layout(), KNOWN)
+    with pytest.raises(InputError, match=r"has a row of \('a', 0, 0\), which is no part of it"):
+        check_resume(tmp_path, run_of(), episode_layout(), {("b", 0, 0)})
     other = {"arrivals": {"mean_gap": 6}}
     with pytest.raises(InputError, match=r"workload\.arrivals\.mean_gap is 6.* with 5: give"):
-        check_resume(tmp_path, run_of(workload=other), episode_layout())
+        check_resume(tmp_path, run_of(workload=other), episode_layout(), KNOWN)
     with pytest.raises(InputError, match="commit is d, .* was made with c"):
-        check_resume(tmp_path, run_of(commit="d"), episode_layout())
+        check_resume(tmp_path, run_of(commit="d"), episode_layout(), KNOWN)
     with pytest.raises(InputError, match="workload_sha256"):
-        check_resume(tmp_path, run_of(workload_sha256="other files"), episode_layout())
+        check_resume(tmp_path, run_of(workload_sha256="other files"), episode_layout(), KNOWN)
     with pytest.raises(InputError, match=r"resume: no run\.json in"):
-        check_resume(tmp_path / "nowhere", run_of(), episode_layout())
+        check_resume(tmp_path / "nowhere", run_of(), episode_layout(), KNOWN)
 
 
 @pytest.mark.parametrize(
@@ -87,13 +92,13 @@ def test_damaged_rows_are_refused(line: str, says: str, tmp_path: Path) -> None:
     with (tmp_path / "unfinished.jsonl").open("a") as file:
         file.write(f"{line}\n")
     with pytest.raises(InputError, match=rf"unfinished\.jsonl: line 2: .*{says}"):
-        check_resume(tmp_path, run_of(), episode_layout())
+        check_resume(tmp_path, run_of(), episode_layout(), KNOWN)
 
 
 def test_a_table_without_its_columns_is_not_resumed(tmp_path: Path) -> None:
     finished(tmp_path, {"a": [1]}).drop(columns="seed").to_parquet(tmp_path / "results.parquet")
     with pytest.raises(InputError, match=r"results\.parquet: column 'seed' is missing"):
-        check_resume(tmp_path, run_of(), episode_layout())
+        check_resume(tmp_path, run_of(), episode_layout(), KNOWN)
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"format": 2}'])
