@@ -190,7 +190,8 @@ def test_every_experiment_runs_for_a_moment_and_the_same_seed_repeats(
     shorter = ("algo.batch_size=2048", "algo.cloning.decisions=200")
     for each, moment, shortened in (
         (large, MOMENT, shorter),
-        (queue, QUEUE_MOMENT, shorter),
+        # One by one: Hydra makes the folder of a sweep without what is swept, so without a trace.
+        *(([name], QUEUE_MOMENT, shorter) for name in queue),
         (small, MOMENT, ()),
     ):
         told = (f"experiment={','.join(each)}", *moment, "budget.iterations=1", *shortened)
