@@ -3,7 +3,7 @@
 import csv
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
@@ -202,10 +202,16 @@ def markdown(summary: Summary) -> str:
         ]
         lines.append(row_of(cells))
     lines += ["", f"Mean over episodes [{share} bootstrap interval].", ""]
-    for metric in summary.shown_metrics:
-        better = "" if metric.better is None else f"; {metric.better} is better"
-        lines.append(f"- {metric.heading}: {metric.formula}{better}")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *explained(summary.shown_metrics)]) + "\n"
+
+
+def explained(metrics: Iterable[Metric[Any]]) -> list[str]:
+    """A line of Markdown a metric: what it is."""
+    return [
+        f"- {metric.heading}: {metric.formula}"
+        + ("" if metric.better is None else f"; {metric.better} is better")
+        for metric in metrics
+    ]
 
 
 def means(summary: Summary) -> dict[str, float]:

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow.parquet as pq
@@ -188,15 +189,15 @@ def test_processes_change_no_number(command: Command, untrained: Path, tmp_path:
 
 
 def test_what_was_run(command: Command, tmp_path: Path) -> None:
-    def told(name: str, *overrides: str) -> dict[str, object]:
+    def told(name: str, *overrides: str) -> dict[str, Any]:
         assert command(*WORDS, *overrides, f"hydra.run.dir={name}").code == 0
-        found: dict[str, object] = json.loads((tmp_path / name / "run.json").read_text())
+        found: dict[str, Any] = json.loads((tmp_path / name / "run.json").read_text())
         return found
 
     plain = told("plain")
-    assert str(plain["command"]).startswith("python evaluate.py experiment=funcsched_distribution")
+    assert plain["command"].startswith("python evaluate.py experiment=funcsched_distribution")
     assert (plain["seeds"], plain["policy_sha256"]) == ([1, 2], None)
-    assert plain["samples"].keys() == {"representative"}  # type: ignore[attr-defined]
+    assert plain["samples"].keys() == {"representative"}
     # The hash is of what arrives, not of who plays.
     assert told("orders", "dispatch.orders=[sjf]")["workload_sha256"] == plain["workload_sha256"]
     for changed in ("trace.source.seed=7", "dispatch.seeds=[1,3]"):

@@ -39,15 +39,14 @@ class LearnedOrder:
                 "of the agent `queue`: train.py dispatch=queued"
             )
         self._settings = validated(QueueAgent, given or {}, f"{where}.dispatch.queue_agent")
-        layout, name = None, "queue"
+        layout = None
         if self._settings.placement == "learned":
             layout = validated(AgentsConfig, told.get("agents") or {}, f"{where}.agents")
-            name = self._settings.layout_with(layout.layout)
         self._turns = new_turns(self._settings, layout, cluster, self._decide)
         check_networks(trained, self._turns.agents, str(folder))
         self._policy = policy.fitted(
             features=features_of(self._turns.agents),
-            layout=name,
+            layout=self._settings.layout_with(layout.layout if layout else ""),
             memory_tiers=trained.memory_tiers,
             bid_levels=None if layout is None else layout.bid_levels,
             where=str(folder),

@@ -18,7 +18,7 @@ from env.files import written_whole
 from env.metrics import Metric
 from report.queued.rows import CASE
 from report.statistics import Estimate
-from report.summary import number, row_of, spread, without_nan
+from report.summary import explained, number, row_of, spread, without_nan
 
 PARTS = ("mean", "ci_low", "ci_high")
 SHOWN = {
@@ -178,10 +178,7 @@ def markdown(summary: Summary) -> str:
             row_of([case.sample, f"{case.ratio:g}", case.keep_alive, case.order, *written])
         )
     lines += ["", f"Mean over seeds [{CONFIDENCE:.0%} interval, Student's t].", ""]
-    for metric in summary.metrics:
-        better = "" if metric.better is None else f"; {metric.better} is better"
-        lines.append(f"- {metric.heading}: {metric.formula}{better}")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *explained(summary.metrics)]) + "\n"
 
 
 def means(summary: Summary) -> dict[str, float]:

@@ -18,7 +18,7 @@ from env.queueing import Simulation, simulate, stream
 from env.sim.cluster import ClusterConfig, ServerType
 from env.sim.controller import KeepAlive, Queueing
 from env.sim.validate_queued import queued_violations
-from env.turns import NODE_TURN, PLACE_TURN, QUEUE_TURN
+from env.turns import NODE_TURN, QUEUE_TURN, TYPE_TURN
 from env.workloads.trace import REQUEST, Trace
 from tests.env.test_queue_agent import crowd, short_world
 from tests.env.test_queueing import profiles
@@ -142,7 +142,10 @@ def test_masks_allow_nodes_with_the_memory_and_warm_ones_first(name: str) -> Non
                     held += action == 3
                     if action < 3:
                         expected = allowed_nodes(simulation, turns._chosen)
-                elif agent.kind == "server" or turn == PLACE_TURN:
+                elif turn == TYPE_TURN:
+                    types = {int(node >= 2) for node in expected}
+                    assert set(np.flatnonzero(seen["mask"])) == types
+                else:
                     begin = first.get(agent.name, 0)
                     rows = np.flatnonzero(seen["mask"][agent.bids :]) + begin
                     if not agent.bids or seen["mask"][: agent.bids].sum() > 1:

@@ -1,14 +1,16 @@
 """Evaluations with numbers of our choice, for tests of what is made of them."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pytest
 
 from agents.evaluation import Row, all_metrics
 from agents.scheduler import Kind
+from report.compare import main as compare
 from report.results import ResultsWriter, episode_layout
 from report.statistics import StatisticsSettings
 
@@ -37,6 +39,39 @@ def run_of(**changes: Any) -> dict[str, Any]:
         where = run["config"] if key in config else run
         where[key] = value
     return run
+
+
+Damage = Callable[[Path], object]
+"""Does something to the folder of an evaluation."""
+
+
+def with_run(change: Callable[[dict[str, Any]], object]) -> Damage:
+    """Changes run.json."""
+
+    def changed(folder: Path) -> None:
+        run = json.loads((folder / "run.json").read_text())
+        change(run)
+        (folder / "run.json").write_text(json.dumps(run))
+
+    return changed
+
+
+def with_rows(change: Callable[[pd.DataFrame], pd.DataFrame]) -> Damage:
+    """Changes the rows of results.parquet."""
+
+    def changed(folder: Path) -> None:
+        change(pd.read_parquet(folder / "results.parquet")).to_parquet(folder / "results.parquet")
+
+    return changed
+
+
+def refused(folders: Sequence[Path], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """`report.compare` leaves with one line that names the second folder."""
+    with pytest.raises(SystemExit) as left:
+        compare([str(folder) for folder in folders])
+    said = capsys.readouterr()
+    assert (left.value.code, said.out, said.err.count("\n")) == (2, "", 1)
+    assert says in said.err and str(folders[1]) in said.err
 
 
 def finished(

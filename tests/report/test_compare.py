@@ -1,16 +1,13 @@
 """Evaluations of the same episodes are compared, others refused by the key that differs."""
 
-import json
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 
 from report.compare import compare, main
-from tests.report.evaluations import finished, run_of
+from tests.report.evaluations import Damage, finished, refused, run_of, with_rows, with_run
 
 RULE = [4.0, 5.0, 6.0]
 
@@ -56,37 +53,21 @@ def test_other_episodes_are_refused(
     changes, says = REFUSED[case]
     finished(tmp_path / "one", {"a": RULE})
     finished(tmp_path / "two", {"a": RULE}, run=run_of(**changes))
-    with pytest.raises(SystemExit) as left:
-        main([str(tmp_path / "one"), str(tmp_path / "two")])
-    said = capsys.readouterr()
-    assert (left.value.code, said.out, said.err.count("\n")) == (2, "", 1)
-    assert says in said.err and str(tmp_path / "two") in said.err
+    refused([tmp_path / "one", tmp_path / "two"], says, capsys)
 
 
-def without(*keys: str) -> Callable[[Path], None]:
+def without(*keys: str) -> Damage:
     """Takes a key out of run.json."""
 
-    def change(folder: Path) -> None:
-        run = json.loads((folder / "run.json").read_text())
-        inner = run
+    def take(run: dict[str, Any]) -> None:
         for key in keys[:-1]:
-            inner = inner[key]
-        del inner[keys[-1]]
-        (folder / "run.json").write_text(json.dumps(run))
+            run = run[key]
+        del run[keys[-1]]
 
-    return change
-
-
-def with_rows(change: Callable[[pd.DataFrame], pd.DataFrame]) -> Callable[[Path], None]:
-    """Changes the rows of results.parquet."""
-
-    def changed(folder: Path) -> None:
-        change(pd.read_parquet(folder / "results.parquet")).to_parquet(folder / "results.parquet")
-
-    return changed
+    return with_run(take)
 
 
-DAMAGED: dict[str, tuple[Callable[[Path], object], str]] = {
+DAMAGED: dict[str, tuple[Damage, str]] = {
     "no configuration": (without("config"), "run.json: config: missing"),
     "no cluster": (without("config", "cluster"), "run.json: config.cluster: missing"),
     "no statistics": (without("config", "statistics"), "run.json: config.statistics: missing"),
@@ -116,11 +97,7 @@ def test_damaged_evaluations_are_refused(
     for name in ("one", "two"):
         finished(tmp_path / name, {"a": RULE, "b": RULE})
     damage(tmp_path / "two")
-    with pytest.raises(SystemExit) as left:
-        main([str(tmp_path / "one"), str(tmp_path / "two")])
-    said = capsys.readouterr()
-    assert (left.value.code, said.out, said.err.count("\n")) == (2, "", 1)
-    assert says in said.err and str(tmp_path / "two") in said.err
+    refused([tmp_path / "one", tmp_path / "two"], says, capsys)
 
 
 def test_one_is_not_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

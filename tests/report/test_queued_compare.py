@@ -1,16 +1,13 @@
 """Evaluations under queued dispatch are compared on the same requests, others refused."""
 
-import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
 
 from report.compare import main
 from report.queued.compare import compare_queued
-from tests.report.evaluations import finished
+from tests.report.evaluations import Damage, finished, refused, with_rows, with_run
 from tests.report.queued import finished_queued
 
 FCFS = (40.0, 20.0)
@@ -79,14 +76,6 @@ REFUSED = {
 }
 
 
-def refused(folders: list[Path], says: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as left:
-        main([str(folder) for folder in folders])
-    said = capsys.readouterr()
-    assert (left.value.code, said.out, said.err.count("\n")) == (2, "", 1)
-    assert says in said.err and str(folders[1]) in said.err
-
-
 @pytest.mark.parametrize("case", REFUSED)
 def test_other_requests_are_refused(
     case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -114,23 +103,7 @@ def test_queued_and_immediate_are_not_compared(
     refused([tmp_path / "one", tmp_path / "two"], "dispatch.kind is immediate in ", capsys)
 
 
-def with_run(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]:
-    def changed(folder: Path) -> None:
-        run = json.loads((folder / "run.json").read_text())
-        change(run)
-        (folder / "run.json").write_text(json.dumps(run))
-
-    return changed
-
-
-def with_rows(change: Callable[[pd.DataFrame], pd.DataFrame]) -> Callable[[Path], None]:
-    def changed(folder: Path) -> None:
-        change(pd.read_parquet(folder / "results.parquet")).to_parquet(folder / "results.parquet")
-
-    return changed
-
-
-DAMAGED: dict[str, tuple[Callable[[Path], object], str]] = {
+DAMAGED: dict[str, tuple[Damage, str]] = {
     "no cluster": (with_run(lambda run: run["config"].pop("cluster")), "config.cluster: missing"),
     "no source": (
         with_run(lambda run: run["config"]["trace"].pop("source")),

@@ -24,6 +24,7 @@ from agents.queued_evaluation import QueuedEvaluation
 from agents.settings import PPOSettings
 from env.environments import env_name, make_environment
 from env.keep_alive import Lru
+from env.queue_places import PLACE_ITEM
 from env.sim.errors import InputError
 from evaluate import check
 from tests.agents.learned.conftest import ray_settings
@@ -169,8 +170,35 @@ def test_funcsched_is_recorded_as_the_agent_sees_it() -> None:
         assert action == (0 if obs["mask"][row, 0] else 16)
 
 
-def runner() -> BatchEnvRunner:
-    world: dict[str, Any] = short_world()
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_those_who_place_are_recorded_as_the_rule_places(layout: str) -> None:
+    recorded = demonstrate(
+        "funcsched",
+        100,
+        short_world(PLACED, f"agents={layout}", *SMALL_SERVERS),
+        every=5,
+        policy_of=partial(policy_of, share_type_policy=True),
+        seed=0,
+    )
+    others = {"placer": ["placer"], "hierarchical": ["placer", "server"]}.get(layout, ["server"])
+    assert sorted(recorded) == sorted(["queue", *others])
+    given = PLACE_ITEM.index("by_rule") - len(PLACE_ITEM)
+    for policy in others:
+        obs, actions = recorded[policy]["obs"], recorded[policy]["actions"]
+        by_rule = obs["items"][:, :, given]
+        if layout == "server_types":
+            # Two bids a function: the highest of the type that the rule gives, 0 of the other.
+            highest = obs["mask"].shape[1] - by_rule.shape[1] - 1
+            bids = actions[:, 0].reshape(-1, 2)
+            assert (np.sort(bids) == [0, highest]).all()
+            assert np.array_equal(actions[:, 0] > 0, by_rule.any(axis=1))
+            by_rule, actions = by_rule[actions[:, 0] > 0], actions[actions[:, 0] > 0, 1]
+        assert (by_rule[np.arange(len(actions)), actions] == 1).all()
+        assert (by_rule.sum(axis=1) == 1).all()
+
+
+def runner(*overrides: str) -> BatchEnvRunner:
+    world: dict[str, Any] = short_world(*overrides)
     config = ppo_config(
         PPOSettings.model_validate(PPO_SETTINGS | {"sampler": "fast", "batch_size": 480}),
         ray_settings(envs_per_runner=2),
@@ -183,19 +211,28 @@ def runner() -> BatchEnvRunner:
     return BatchEnvRunner(config=config, worker_index=0)
 
 
-def test_sampled_rewards_of_whole_episodes_add_up_to_j() -> None:
-    sampling = runner()
+@pytest.mark.parametrize("overrides", [(), *((PLACED, f"agents={name}") for name in LAYOUTS)])
+def test_sampled_rewards_of_whole_episodes_add_up_to_j(overrides: tuple[str, ...]) -> None:
+    """For all agents: none is waited for in the first decision, so that all act in it."""
+    sampling = runner(*overrides)
     chunks = sampling.sample(num_episodes=2)
     costs = list(sampling.get_metrics()[EPISODE_METRICS]["J"].peek())
     assert len(costs) == 2
-    earned = np.zeros(2)
-    ended = np.zeros(2, bool)
-    for chunk in chunks:
-        steps = chunk.modules["queue"]
-        for row in range(len(steps)):
-            environment = steps.environment[row]
-            if not ended[environment] and steps.following[row] != OPEN:
-                earned[environment] += steps.rewards[row]
-                ended[environment] = steps.following[row] == ENDED
-            assert steps.obs["mask"][row, steps.actions[row]] == 1
-    assert sorted(-earned) == pytest.approx(sorted(costs))
+    rows = {}
+    for policy in chunks[0].modules:
+        earned = np.zeros(2)
+        ended = np.zeros(2, bool)
+        for steps in (chunk.modules[policy] for chunk in chunks):
+            for row in range(len(steps)):
+                environment = steps.environment[row]
+                if not ended[environment] and steps.following[row] != OPEN:
+                    earned[environment] += steps.rewards[row]
+                    ended[environment] = steps.following[row] == ENDED
+                mask = steps.obs["mask"][row]
+                begins = 0, len(mask) - steps.obs["items"].shape[1]  # of bids, if any, and places
+                for begin, chosen in zip(begins, np.atleast_1d(steps.actions[row]), strict=False):
+                    assert mask[begin + chosen] == 1
+        assert sorted(-earned) == pytest.approx(sorted(costs))
+        rows[policy] = sum(len(chunk.modules[policy]) for chunk in chunks)
+    # Where `queue` holds back nobody places.
+    assert all(rows[policy] < rows["queue"] for policy in rows.keys() - {"queue"})
