@@ -142,6 +142,7 @@ class RaySettings(Strict):
         num_cpus: cores Ray may use on this machine; None means all. Not with an address.
         num_env_runners: processes that sample; 0 samples in the training process.
         envs_per_runner: environments each of them steps.
+        threads_per_runner: that step them, with algo.sampler=fast.
         num_learners: processes that share every gradient step; 0 learns in the training process.
         restart_failed_runners: go on when one dies; else the run stops with its error.
         wait_for_runners: minutes without a sample that a run bears when all are lost.
@@ -152,6 +153,7 @@ class RaySettings(Strict):
     num_cpus: Annotated[int, Field(ge=1, le=10_000)] | None
     num_env_runners: Annotated[int, Field(ge=0, le=10_000)]
     envs_per_runner: Annotated[int, Field(ge=1, le=10_000)]
+    threads_per_runner: Annotated[int, Field(ge=1, le=1000)]
     num_learners: Annotated[int, Field(ge=0, le=1000)]
     restart_failed_runners: bool
     wait_for_runners: Positive

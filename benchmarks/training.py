@@ -4,11 +4,14 @@ The fast path (algo.sampler=fast and the lean learner) and RLlib's own, here cal
 MultiAgentEnvRunner, its learner connectors and its PPOTorchLearner. Both have the same world,
 layout, network, number of environments, batch, minibatches and epochs, all as in conf/, and take
 every gradient step: none stops early at a KL divergence. They take turns, an iteration each, in
-one process with one thread; what counts is the median iteration.
+one process; what counts is the median iteration. The fast path samples with the threads of
+conf/ray (`ray.threads_per_runner`), RLlib's runner has one.
 
-Rates are agent steps per second of processor time, which other work on the machine blurs less;
-`_wall` marks those by the clock. An agent step is one turn of one agent: a decision of `placer` has
-one, of `hierarchical` three. Whole PPO is `Algorithm.train()`: sampling, learning, RLlib's rest.
+Rates are agent steps per second by the clock. `_cpu` marks those per second of processor time,
+which other work on the machine blurs less, and which threads do not change. An agent step is one
+turn of one agent: a decision of `placer` has one, of `hierarchical` three. Whole PPO is
+`Algorithm.train()`: sampling, learning, RLlib's rest. How the fast path scales is measured with one
+thread.
 """
 
 from __future__ import annotations
@@ -45,6 +48,8 @@ from train import start_ray, world_of
 
 LAYOUTS = ("hierarchical", "placer")
 PHASES = ("sampling", "learner", "ppo")
+# What keys end with: by the clock, and by processor time.
+CLOCKS = ("", "_cpu")
 REPEATS = 5
 # How the fast path scales: fewer repeats, and batches that 384 NUMA nodes can learn in time.
 SCALING_REPEATS = 2
@@ -60,6 +65,7 @@ UNITS = {
     "sampling_ratio": "sampling, fast / stock; the smaller of the layouts",
     "ppo_ratio": "whole PPO, fast / stock; the smaller of the layouts",
     "environments": "side by side, ray.envs_per_runner",
+    "threads": "of the fast sampler, ray.threads_per_runner",
     "batch_size": "agent steps an iteration, algo.batch_size",
     "minibatch_size": "algo.minibatch_size",
     "epochs": "algo.epochs",
@@ -131,8 +137,8 @@ def ppo_of(settings: TrainSettings) -> PPOSettings:
 
 
 def clocks() -> np.ndarray:
-    """Seconds: of processor time of this process, and by the clock."""
-    return np.array([time.process_time(), time.perf_counter()])
+    """Seconds: by the clock, and of processor time of this process."""
+    return np.array([time.perf_counter(), time.process_time()])
 
 
 class Stopwatch:
@@ -182,7 +188,7 @@ class Pipeline:
         self.algorithm.learner_group.update = self._watches["learner"]
 
     def iterate(self) -> np.ndarray:
-        """One iteration; (PHASES, 2) agent steps per second, by processor time and by the clock."""
+        """One iteration; (PHASES, 2) agent steps per second, as of `clocks`."""
         for watch in self._watches.values():
             watch.seconds[:] = 0.0
         # In both layouts one agent acts in every step of the environment.
@@ -196,7 +202,7 @@ class Pipeline:
 
 
 def compare(layout: str, overrides: list[str], repeats: int) -> Figures:
-    """The figures of `LAYOUT_UNITS`, each also by the clock."""
+    """The figures of `LAYOUT_UNITS`, each also by processor time."""
     settings = settings_of(layout, overrides)
     pipelines = {
         name: Pipeline(with_algo(settings, sampler=sampler))
@@ -212,7 +218,7 @@ def compare(layout: str, overrides: list[str], repeats: int) -> Figures:
         pipeline.stop()
 
     figures: Figures = {}
-    for clock, suffix in enumerate(("", "_wall")):
+    for clock, suffix in enumerate(CLOCKS):
         for phase, fast, stock in zip(PHASES, rates["fast"], rates["stock"], strict=True):
             figures[f"{phase}_ratio{suffix}"] = fast[clock] / stock[clock]
             figures[f"stock_{phase}_agent_steps_per_s{suffix}"] = stock[clock]
@@ -257,11 +263,11 @@ def play(batch: Batch, decisions: int) -> None:
 
 
 def scale(settings: TrainSettings) -> Figures:
-    """A row of `SCALING_UNITS`, the rates also by the clock: the fast path with these settings."""
+    """A row of `SCALING_UNITS`, rates also by processor time: the fast path with these settings."""
     algo = ppo_of(settings)
     batch_size = max(algo.minibatch_size, min(algo.batch_size, SCALING_STEPS))
     pipeline = Pipeline(with_algo(settings, sampler="fast", batch_size=batch_size))
-    batch: Batch = pipeline.algorithm.env_runner.batch
+    batch: Batch = pipeline.algorithm.env_runner.samplers[0].batch
     rates = np.median([pipeline.iterate() for _ in range(1 + SCALING_REPEATS)][1:], axis=0)
     decisions = pipeline.steps // (len(batch) * len(batch.turns))
     simulator = Stopwatch(play)
@@ -281,8 +287,8 @@ def scale(settings: TrainSettings) -> Figures:
         "simulator": SCALING_REPEATS * pipeline.steps / simulator.seconds,
         **dict(zip(PHASES, rates, strict=True)),
     }
-    for phase, (processor, wall) in by_phase.items():
-        for clock, steps in (("", processor), ("_wall", wall)):
+    for phase, rate in by_phase.items():
+        for clock, steps in zip(CLOCKS, rate, strict=True):
             row[f"{phase}_agent_steps_per_s{clock}"] = steps
             row[f"{phase}_decisions_per_s{clock}"] = steps / len(batch.turns)
     pipeline.stop()
@@ -305,7 +311,7 @@ def measure(overrides: list[str], repeats: int, scaling: bool) -> Figures:
 
     Returns:
         The figures of `UNITS`; under the name of each layout those of `LAYOUT_UNITS`; and as
-        `scaling` a list of rows as in `SCALING_UNITS`. Rates and ratios also with `_wall`.
+        `scaling` a list of rows as in `SCALING_UNITS`. Rates and ratios also with `_cpu`.
     """
     register_env(ENV_NAME, ServerlessEnv)
     settings = settings_of(LAYOUTS[0], overrides)
@@ -315,22 +321,24 @@ def measure(overrides: list[str], repeats: int, scaling: bool) -> Figures:
         layouts[layout] = compare(layout, overrides, repeats)
     figures: Figures = {
         f"{name}{clock}": min(each[f"{name}{clock}"] for each in layouts.values())
-        for clock in ("", "_wall")
+        for clock in CLOCKS
         for name in ("sampling_ratio", "ppo_ratio")
     }
     figures["environments"] = settings.ray.envs_per_runner
+    figures["threads"] = settings.ray.threads_per_runner
     for name in ("batch_size", "minibatch_size", "epochs"):
         figures[name] = getattr(ppo_of(settings), name)
     figures |= layouts
     if scaling:
         figures["scaling"] = rows = []
+        alone = [*overrides, "ray.threads_per_runner=1"]
         for layout in LAYOUTS:
             for environments in ENVIRONMENTS:
                 tell(f"{layout}: {environments} environments")
-                rows.append(scale(settings_of(layout, overrides, environments=environments)))
+                rows.append(scale(settings_of(layout, alone, environments=environments)))
             for multiple in MULTIPLES:
                 tell(f"{layout}: {multiple} times {sum(SERVERS.values())} servers")
-                rows.append(scale(settings_of(layout, overrides, multiple=multiple)))
+                rows.append(scale(settings_of(layout, alone, multiple=multiple)))
     return figures
 
 
@@ -347,11 +355,12 @@ def number(value: float) -> str:
 def show(figures: Figures) -> None:
     """Prints tables."""
     console = Console()
-    table = Table("figure", "value", "by the clock", "what")
+    table = Table("figure", "value", "by processor time", "what")
 
     def add(name: str, values: Figures, key: str, what: str) -> None:
-        wall = values.get(f"{key}_wall")
-        table.add_row(name, number(values[key]), "" if wall is None else number(wall), what)
+        processor = values.get(f"{key}_cpu")
+        shown = "" if processor is None else number(processor)
+        table.add_row(name, number(values[key]), shown, what)
 
     for key, what in UNITS.items():
         add(key, figures, key, what)
@@ -367,7 +376,9 @@ def show(figures: Figures) -> None:
             values = (row[key] for key in shown)
             rows.add_row(*(each if isinstance(each, str) else number(each) for each in values))
         console.print(rows)
-        console.print("simulator, sampling, learner, ppo: agent steps/s of processor time")
+        console.print(
+            "simulator, sampling, learner, ppo: agent steps/s by the clock, with one thread"
+        )
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -190,18 +190,22 @@ class Batch:
         environments: E.
         seed: of the episodes.
         worker: number of the process, so that no two play the same episodes.
+        first: number of the first environment in the process.
 
     Attributes:
         layout: the agents and their turns.
         ended: every episode that is over; whoever reads them clears them.
     """
 
-    def __init__(self, world: World, environments: int, seed: int, worker: int) -> None:
+    def __init__(
+        self, world: World, environments: int, seed: int, worker: int, first: int = 0
+    ) -> None:
         self.layout = Layout(world.agents, world.objective, world.largest_cluster, see_future=True)
         self.turns = self.layout.turns
         self.ended: list[Ended] = []
         self._world = world
         self._stream = (seed, worker)
+        self._first = first
         self._weights = world.objective.weights
         self._states, self._first_template = _stacked_states(world, environments)
         types, nodes = len(world.cluster.server_types), self.layout.node_count
@@ -349,7 +353,9 @@ class Batch:
         """The next episode of the environment's stream."""
         episode = self._episodes[env]
         seed, worker = self._stream
-        workload, cluster = self._world.training_episode(seed, worker, env, int(episode["number"]))
+        workload, cluster = self._world.training_episode(
+            seed, worker, self._first + env, int(episode["number"])
+        )
         episode["number"] += 1
         self._load(env, workload, cluster)
         state, sight = self.state(env), self._sight(env)

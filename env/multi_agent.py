@@ -108,9 +108,9 @@ class ServerlessEnv(MultiAgentEnv):
         self.agents = []
         return observations, rewards, terminateds, truncateds, infos
 
-    def batch(self, environments: int, seed: int, worker: int) -> Batch:
+    def batch(self, environments: int, seed: int, worker: int, first: int) -> Batch:
         """Many of these side by side, see `Batch`."""
-        return Batch(self.world, environments, seed, worker)
+        return Batch(self.world, environments, seed, worker, first)
 
     def render(self) -> str:
         """The cluster at this moment, a line a NUMA node."""

@@ -106,9 +106,9 @@ class QueueEnv(MultiAgentEnv):
             infos,
         )
 
-    def batch(self, environments: int, seed: int, worker: int) -> QueueBatch:
+    def batch(self, environments: int, seed: int, worker: int, first: int) -> QueueBatch:
         """Many of these side by side, see `QueueBatch`."""
-        return QueueBatch(self.world, environments, seed, worker)
+        return QueueBatch(self.world, environments, seed, worker, first)
 
     def _start(self) -> dict[str, Observation]:
         """Observations of the first turn of a decision."""
@@ -140,13 +140,16 @@ class QueueBatch:
         environments: E.
         seed: of the episodes.
         worker: number of the process, so that no two play the same episodes.
+        first: number of the first environment in the process.
 
     Attributes:
         turns: of a decision.
         ended: every episode that is over; whoever reads them clears them.
     """
 
-    def __init__(self, world: QueueWorld, environments: int, seed: int, worker: int) -> None:
+    def __init__(
+        self, world: QueueWorld, environments: int, seed: int, worker: int, first: int = 0
+    ) -> None:
         self.ended: list[Ended] = []
         known = world.new_turns()
         self.turns = known.turns
@@ -154,6 +157,7 @@ class QueueBatch:
         self._agents = {turn: known.agents_of(turn) for turn in self.turns}
         self._world = world
         self._stream = (seed, worker)
+        self._first = first
         self._numbers = np.zeros(environments, np.int64)
         self._episodes: list[QueueEpisode] = []
         self._taken: list[list[Taken]] = [[] for _ in range(environments)]
@@ -243,7 +247,9 @@ class QueueBatch:
                 episode.step()
 
     def _next(self, env: int) -> QueueEpisode:
-        episode = self._world.training_episode(*self._stream, env, int(self._numbers[env]))
+        episode = self._world.training_episode(
+            *self._stream, self._first + env, int(self._numbers[env])
+        )
         self._numbers[env] += 1
         self._taken[env] = []
         return episode

@@ -22,7 +22,7 @@ from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
 from agents.learned.advantages import ChunksToBatch
 from agents.learned.asynchronous import BudgetAPPOLearner, BudgetIMPALALearner
-from agents.learned.batch_runner import BatchEnvRunner
+from agents.learned.batch_runner import BatchEnvRunner, FastPPOConfig
 from agents.learned.callbacks import EpisodeMetrics
 from agents.learned.cloning import CloningConfig, Lesson, demonstrate, start_from
 from agents.learned.env_runner import SeededEnvRunner
@@ -116,7 +116,7 @@ def run_config(
 
 def ppo_config(ppo: PPOSettings, ray: RaySettings, **world: Any) -> PPOConfig:
     """PPO; the sampler brings its runner, and what makes batches of its samples."""
-    config = _common(PPOConfig(FaultTolerantPPO), SetPolicy, ppo, ray, **world)
+    config = _common(FastPPOConfig(FaultTolerantPPO), SetPolicy, ppo, ray, **world)
     learners = max(1, ray.num_learners)
     config.learners(learner_class=BudgetPPOLearner).training(
         gamma=ppo.gamma,
@@ -136,6 +136,7 @@ def ppo_config(ppo: PPOSettings, ray: RaySettings, **world: Any) -> PPOConfig:
     )
     if ppo.sampler == "fast":
         config.env_runners(env_runner_cls=BatchEnvRunner)
+        config.threads_per_runner = ray.threads_per_runner
         config.learners(
             add_default_connectors_to_learner_pipeline=False,
             learner_connector=partial(ChunksToBatch, gamma=ppo.gamma, gae_lambda=ppo.gae_lambda),

@@ -5,12 +5,12 @@ episodes, whose bookkeeping is what costs RLlib its time.
 """
 
 from collections.abc import Collection
-from itertools import pairwise
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import torch
-from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.env.multi_agent_env_runner import MultiAgentEnvRunner
 from ray.rllib.utils.metrics import (
     NUM_ENV_STEPS_SAMPLED,
@@ -20,21 +20,16 @@ from ray.rllib.utils.metrics import (
     NUM_MODULE_STEPS_SAMPLED,
     NUM_MODULE_STEPS_SAMPLED_LIFETIME,
 )
-from torch import Tensor
 
 from agents.learned.callbacks import log_episode
-from agents.learned.chunk import OPEN, Chunk, Steps
+from agents.learned.chunk import OPEN, Chunk
 from agents.learned.env_runner import reseeded
-from agents.learned.network import MASKED_LOGIT
-from agents.learned.recorder import Recorder
+from agents.learned.sampler import Sampler
 from env.batch import Ended
-from env.layouts import TURN_KINDS, Observation
 from env.multi_agent import ServerlessEnv
 from env.queue_env import QueueEnv
-from env.sim.jit import compiled
-from env.turns import BID_TURN
 
-BATCH = "batch"
+SAMPLERS = "samplers"
 """The part of the runner's state that makes sampling go on exactly."""
 EVALUATION_WORKERS = 1_000_000
 """Numbers of evaluating workers start here: they never play the episodes of training."""
@@ -42,79 +37,64 @@ FRAGMENT = 64
 """Decisions of every environment between looks at how many episodes have ended."""
 
 
-@compiled
-def choose(logits, begin, end, part, explore, chances, actions, logp):
-    """Chooses a part of every row's action by the logits in columns `begin` to `end`.
+class FastPPOConfig(PPOConfig):
+    """RLlib's configuration of PPO with this runner.
 
-    Args:
-        logits: (rows, A) float32.
-        begin, end: columns.
-        part: column of `chances` and `actions`.
-        explore: draw from the probabilities; else the likeliest.
-        chances: (rows, parts) between 0 and 1, to draw with.
-        actions: out, (rows, parts) int64.
-        logp: out, (rows,) float32, the logarithm of the probability is added.
+    Attributes:
+        threads_per_runner: that share the environments of a runner.
     """
-    for row in range(len(logits)):
-        chosen = begin
-        for column in range(begin + 1, end):
-            if logits[row, column] > logits[row, chosen]:
-                chosen = column
-        highest = logits[row, chosen]
-        total = 0.0
-        for column in range(begin, end):
-            if logits[row, column] > MASKED_LOGIT:
-                total += np.exp(logits[row, column] - highest)
-        if explore:
-            left = chances[row, part] * total
-            for column in range(begin, end):
-                if logits[row, column] > MASKED_LOGIT:
-                    chosen = column
-                    left -= np.exp(logits[row, column] - highest)
-                    if left < 0.0:
-                        break
-        actions[row, part] = chosen - begin
-        logp[row] += logits[row, chosen] - highest - np.log(total)
+
+    def __init__(self, algo_class: type | None = None) -> None:
+        super().__init__(algo_class)
+        self.threads_per_runner = 1
 
 
 class BatchEnvRunner(MultiAgentEnvRunner):
     """Samples with `env.batch.Batch`; everything else is as in RLlib's runner.
 
-    A step of an environment is a turn. As environments are in step, what is sampled is a whole
-    number of decisions of all of them.
+    A step of an environment is a turn. Environments are shared out among threads; as those of a
+    thread are in step, what is sampled is a whole number of decisions of all of them. Compiled
+    calls and networks let other threads run, so each thread keeps a core busy.
+
+    Attributes:
+        samplers: of each thread.
     """
 
-    config: AlgorithmConfig
+    config: FastPPOConfig
 
     def make_env(self) -> None:
-        """The batch, and one environment of RLlib's kind for spaces and names."""
+        """The samplers, and one environment of RLlib's kind for spaces and names."""
         configured = self.config
         self.config = configured.copy(copy_frozen=False).env_runners(num_envs_per_env_runner=1)
         super().make_env()
         self.config = configured
         self.num_envs = configured.num_envs_per_env_runner
-        self._start_batch()
+        self._thread_count = min(configured.threads_per_runner, self.num_envs)
+        # Each of them has a core of its own: networks shall not ask for more.
+        self._threads = ThreadPoolExecutor(
+            self._thread_count, "sampler", torch.set_num_threads, (1,)
+        )
+        self._start_samplers()
 
-    def _start_batch(self) -> None:
+    def _start_samplers(self) -> None:
         environment: ServerlessEnv | QueueEnv = self.env.envs[0].unwrapped
         worker = self._worker()
-        self.batch = environment.batch(self.num_envs, self.config.seed or 0, worker)
-        self._recorders = {
-            TURN_KINDS[turn]: Recorder(self.batch.agents_of(turn), self.num_envs)
-            for turn in self.batch.turns
-        }
-        self._policies = {
-            kind: [self.config.policy_mapping_fn(agent.name, None) for agent in recorder.agents]
-            for kind, recorder in self._recorders.items()
-        }
+        parts = np.array_split(np.arange(self.num_envs), self._thread_count)
         sequence = np.random.SeedSequence(self.config.seed, spawn_key=(worker,))
-        self._random = np.random.default_rng(sequence)
+        self.samplers = [
+            Sampler(
+                environment.batch(len(part), self.config.seed or 0, worker, int(part[0])),
+                lambda agent: self.config.policy_mapping_fn(agent, None),
+                np.random.default_rng(own),
+            )
+            for part, own in zip(parts, sequence.spawn(len(parts)), strict=True)
+        ]
         self._needs_initial_reset = False
 
     def start_part(self, part: int) -> None:
         """Plays other episodes from here on, see `reseeded`."""
         self.config = reseeded(self.config, part)
-        self._start_batch()
+        self._start_samplers()
 
     def _worker(self) -> int:
         first = EVALUATION_WORKERS if self.config.in_evaluation else 0
@@ -129,7 +109,7 @@ class BatchEnvRunner(MultiAgentEnvRunner):
         random_actions: bool = False,
         force_reset: bool = False,
     ) -> list[Chunk]:
-        """A chunk of at least `num_timesteps` turns, or chunks with `num_episodes` episodes.
+        """Chunks of at least `num_timesteps` turns in all, or with `num_episodes` episodes.
 
         Episodes are shared out among the environments beforehand, as stopping at the first
         `num_episodes` that end would favour short ones.
@@ -138,109 +118,48 @@ class BatchEnvRunner(MultiAgentEnvRunner):
             if force_reset or self._needs_initial_reset:
                 self._restart()
             assert num_timesteps is not None
-            per_decision = self.num_envs * len(self.batch.turns)
-            chunk = self._play(-(-num_timesteps // per_decision), explore, random_actions)
-            self._log_episodes(self.batch.ended)
-            self.batch.ended.clear()
-            return [chunk]
+            per_decision = self.num_envs * len(self.samplers[0].batch.turns)
+            chunks = self._play(-(-num_timesteps // per_decision), explore, random_actions)
+            self._log_episodes([each for own in self.samplers for each in own.take_ended()])
+            return chunks
         self._restart()
-        wanted = self.batch.numbers + num_episodes // self.num_envs
-        wanted[: num_episodes % self.num_envs] += 1
+        shares = np.full(self.num_envs, num_episodes // self.num_envs)
+        shares[: num_episodes % self.num_envs] += 1
+        wanted = {
+            sampler: sampler.batch.numbers + own
+            for sampler, own in zip(
+                self.samplers, np.array_split(shares, len(self.samplers)), strict=True
+            )
+        }
         counted: list[Ended] = []
         chunks = []
         while len(counted) < num_episodes:
-            chunks.append(self._play(FRAGMENT, explore, random_actions))
+            chunks += self._play(FRAGMENT, explore, random_actions)
             counted += [
-                ended for ended in self.batch.ended if ended.number < wanted[ended.environment]
+                ended
+                for sampler, until in wanted.items()
+                for ended in sampler.take_ended()
+                if ended.number < until[ended.environment]
             ]
-            self.batch.ended.clear()
         self._log_episodes(counted)
         self._needs_initial_reset = True
         return chunks
 
     def _restart(self) -> None:
-        self.batch.restart()
-        for recorder in self._recorders.values():
-            recorder.forget()
+        for sampler in self.samplers:
+            sampler.restart()
         self._needs_initial_reset = False
 
-    @torch.inference_mode()
-    def _play(self, decisions: int, explore: bool, random_actions: bool) -> Chunk:
-        """So many decisions of every environment."""
-        batch = self.batch
-        for turn in batch.turns:
-            self._recorder(turn).begin(decisions * self._rows(turn))
-        for _ in range(decisions):
-            for turn in batch.turns:
-                recorder, rows = self._recorder(turn), self._rows(turn)
-                seen = recorder.room(rows)
-                batch.observe(turn, seen)
-                acting = batch.acting(turn)
-                logits = self._logits(turn, acting, seen, random_actions).numpy()
-                actions, logp = self._choose(logits, recorder.agents[0].bids, explore)
-                batch.act(turn, actions)
-                recorder.record(acting, actions, logp, logits)
-            earned, done = batch.step()
-            for recorder in self._recorders.values():
-                recorder.earn(earned, done)
-        modules: dict[str, Steps] = {}
-        for kind, recorder in self._recorders.items():
-            modules |= self._by_policy(recorder, self._policies[kind])
-        chunk = Chunk(modules, decisions * len(batch.turns) * len(batch))
-        self._log_steps(chunk)
-        return chunk
-
-    def _recorder(self, turn: int) -> Recorder:
-        return self._recorders[TURN_KINDS[turn]]
-
-    def _rows(self, turn: int) -> int:
-        """Rows of a turn: an agent in every environment, or all bidders."""
-        agents = len(self.batch.agents_of(turn)) if turn == BID_TURN else 1
-        return agents * len(self.batch)
-
-    def _logits(
-        self,
-        turn: int,
-        acting: np.ndarray,
-        seen: Observation,
-        random_actions: bool,
-    ) -> Tensor:
-        """(rows, A) of each row's own policy."""
-        observations = {part: torch.from_numpy(column) for part, column in seen.items()}
-        if random_actions:
-            mask = observations["mask"]
-            return torch.zeros_like(mask).masked_fill_(mask < 0.5, MASKED_LOGIT)
-        policies = self._policies[TURN_KINDS[turn]]
-        if len(set(policies)) == 1:
-            return self.module[policies[0]].logits(observations)
-        logits = torch.zeros_like(observations["mask"])  # of rows that are nobody's
-        for index, policy in enumerate(policies):
-            rows = torch.from_numpy(np.flatnonzero(acting == index))
-            if len(rows):
-                own = {part: column[rows] for part, column in observations.items()}
-                logits[rows] = self.module[policy].logits(own)
-        return logits
-
-    def _choose(
-        self, logits: np.ndarray, bids: int, explore: bool
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Actions (rows,) or (rows, 2), and the logarithms of their probabilities (rows,)."""
-        rows, choices = logits.shape
-        columns = [0, bids, choices] if bids else [0, choices]
-        actions = np.empty((rows, len(columns) - 1), np.int64)
-        logp = np.zeros(rows, np.float32)
-        chances = self._random.random(actions.shape)
-        for part, (begin, end) in enumerate(pairwise(columns)):
-            choose(logits, begin, end, part, explore, chances, actions, logp)
-        return (actions if bids else actions[:, 0]), logp
-
-    def _by_policy(self, recorder: Recorder, policies: list[str]) -> dict[str, Steps]:
-        """The steps that each policy of a recorder's agents made."""
-        steps, agents = recorder.finish()
-        if len(set(policies)) == 1:
-            return {policies[0]: steps}
-        made = np.array(policies)[agents]
-        return {policy: steps.select(made == policy) for policy in set(policies)}
+    def _play(self, decisions: int, explore: bool, random_actions: bool) -> list[Chunk]:
+        """So many decisions of every environment, a chunk a thread."""
+        played = [
+            self._threads.submit(sampler.play, self.module, decisions, explore, random_actions)
+            for sampler in self.samplers
+        ]
+        chunks = [chunk.result() for chunk in played]
+        for chunk in chunks:
+            self._log_steps(chunk)
+        return chunks
 
     def _log_steps(self, chunk: Chunk) -> None:
         """The counters that RLlib reads."""
@@ -259,7 +178,7 @@ class BatchEnvRunner(MultiAgentEnvRunner):
     def _log_episodes(self, episodes: list[Ended]) -> None:
         for ended in episodes:
             log_episode(ended.metrics, self.metrics)
-            length = int(ended.metrics["decisions"]) * len(self.batch.turns)
+            length = int(ended.metrics["decisions"]) * len(self.samplers[0].batch.turns)
             self._log_episode_metrics(length, ended.earned, 0.0)
         for key in (NUM_EPISODES, NUM_EPISODES_LIFETIME):
             self._count(key, len(episodes))
@@ -275,22 +194,27 @@ class BatchEnvRunner(MultiAgentEnvRunner):
         state: dict[str, Any] = super().get_state(
             components, not_components=not_components, **kwargs
         )
-        if self.env is not None and self._check_component(BATCH, components, not_components):
-            state[BATCH] = {
-                "worker": self._worker(),
-                "batch": self.batch.get_state(),
-                "random": self._random.bit_generator.state,
-                "open": {kind: each.get_state() for kind, each in self._recorders.items()},
+        if self.env is not None and self._check_component(SAMPLERS, components, not_components):
+            state[SAMPLERS] = {
+                "shares": self._shares(),
+                "own": [sampler.get_state() for sampler in self.samplers],
             }
         return state
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Goes on from `get_state`; what another runner was sampling is left to that one."""
+        """Goes on from `get_state`; what a runner unlike this was sampling is left to that one."""
         super().set_state(state)
-        own = state.get(BATCH)
-        if own is not None and self.env is not None and own["worker"] == self._worker():
-            self.batch.set_state(own["batch"])
-            self._random.bit_generator.state = own["random"]
-            for kind, recorder in self._recorders.items():
-                recorder.set_state(own["open"][kind])
+        given = state.get(SAMPLERS)
+        if given is not None and self.env is not None and given["shares"] == self._shares():
+            for sampler, own in zip(self.samplers, given["own"], strict=True):
+                sampler.set_state(own)
             self._needs_initial_reset = False
+
+    def _shares(self) -> list[int]:
+        """Which runner this is, and how many environments each of its threads has."""
+        return [self._worker(), *(len(sampler.batch) for sampler in self.samplers)]
+
+    def stop(self) -> None:
+        """Ends the threads, too."""
+        self._threads.shutdown()
+        super().stop()

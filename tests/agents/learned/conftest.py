@@ -29,6 +29,7 @@ def ray_settings(**given: object) -> RaySettings:
         "num_cpus": None,
         "num_env_runners": 0,
         "envs_per_runner": 4,
+        "threads_per_runner": 1,
         "num_learners": 0,
         "restart_failed_runners": False,
         "wait_for_runners": 10.0,

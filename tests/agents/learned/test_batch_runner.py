@@ -39,6 +39,15 @@ def runner_of(layout: str, worker: int = 0, **given: Any) -> BatchEnvRunner:
     return BatchEnvRunner(config=config_of(layout, **given), worker_index=worker)
 
 
+def arrival_times(runner: BatchEnvRunner) -> list[Any]:
+    """Of the episodes that are played, by environment."""
+    return [
+        own.tolist()
+        for sampler in runner.samplers
+        for own in sampler.batch.get_state()["states"]["arrivals"]["time"]
+    ]
+
+
 def episodes_of(runner: BatchEnvRunner) -> dict[str, list[float]]:
     metrics = runner.get_metrics()[EPISODE_METRICS]
     return {name: list(stats.peek()) for name, stats in metrics.items()}
@@ -136,13 +145,54 @@ def test_sampling_goes_on_exactly_from_the_state(layout: str) -> None:
 
 def test_another_runners_state_leaves_the_own_episodes_alone() -> None:
     first, second = runner_of("placer", worker=1), runner_of("placer", worker=2)
-    before = second.batch.get_state()["states"]["cluster"].copy()
+    before = arrival_times(second)
     second.set_state(first.get_state())
-    assert np.array_equal(second.batch.get_state()["states"]["cluster"], before)
-    first_times, second_times = (
-        runner.batch.get_state()["states"]["arrivals"]["time"] for runner in (first, second)
-    )
-    assert not np.array_equal(first_times, second_times)
+    assert arrival_times(second) == before != arrival_times(first)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_threads_share_the_environments_of_one(layout: str) -> None:
+    """Greedy play leaves nothing to chance: every environment does what it did in one thread."""
+
+    def played(threads: int) -> tuple[list[Any], dict[str, list[float]]]:
+        runner = runner_of(layout, threads_per_runner=threads)
+        before = arrival_times(runner)
+        chunks = runner.sample(num_timesteps=1200, explore=False)
+        assert len(chunks) == threads
+        assert sum(chunk.steps for chunk in chunks) == 1200
+        return before, episodes_of(runner)
+
+    alone, shared = played(1), played(3)
+    assert shared[0] == alone[0]
+    assert len(alone[1]["J"]) > ENVIRONMENTS
+    for name, values in alone[1].items():
+        assert sorted(shared[1][name]) == pytest.approx(sorted(values))
+
+
+def test_threads_go_on_exactly_and_others_leave_them_alone() -> None:
+    runner, other = (runner_of("placer", threads_per_runner=2) for _ in range(2))
+    runner.sample(num_timesteps=300)
+    state = runner.get_state()
+    wanted = runner.sample(num_timesteps=300)
+    other.set_state(state)
+    for ours, theirs in zip(wanted, other.sample(num_timesteps=300), strict=True):
+        for name in ("actions", "action_logp", "rewards", "following"):
+            found = (getattr(each.modules["placer"], name) for each in (ours, theirs))
+            assert np.array_equal(*found)
+    single = runner_of("placer", threads_per_runner=1)
+    before = arrival_times(single)
+    single.set_state(state)
+    assert arrival_times(single) == before
+
+
+def test_by_episodes_threads_play_the_same_ones() -> None:
+    found = []
+    for threads in (1, 3):
+        runner = runner_of("placer", threads_per_runner=threads)
+        runner.sample(num_episodes=6, explore=False)
+        found.append(sorted(episodes_of(runner)["J"]))
+    assert len(found[0]) == 6
+    assert found[1] == pytest.approx(found[0])
 
 
 def test_another_part_of_the_run_has_other_episodes() -> None:
@@ -151,8 +201,7 @@ def test_another_part_of_the_run_has_other_episodes() -> None:
         if part is not None:
             runner.start_part(part)
         runner.sample(num_timesteps=100)
-        found: list[Any] = runner.batch.get_state()["states"]["arrivals"]["time"].tolist()
-        return found
+        return arrival_times(runner)
 
     assert first_arrivals(3) == first_arrivals(3)
     assert first_arrivals(3) != first_arrivals(4) != first_arrivals(None)
@@ -164,10 +213,7 @@ def test_rllib_samples_remotely(toy: str) -> None:
         result = algorithm.train()
         assert result["env_runners"]["num_env_steps_sampled"] >= 480
         assert {"memory", "placer", "server"} <= set(result["learners"])
-        times = algorithm.env_runner_group.foreach_env_runner(
-            lambda runner: runner.batch.get_state()["states"]["arrivals"]["time"].tolist(),
-            local_env_runner=False,
-        )
+        times = algorithm.env_runner_group.foreach_env_runner(arrival_times, local_env_runner=False)
         assert times[0] != times[1]
     finally:
         algorithm.stop()
@@ -178,7 +224,7 @@ def test_rllib_evaluates(toy: str) -> None:
     try:
         evaluated = algorithm.evaluate()["env_runners"]
         assert len(evaluated[EPISODE_METRICS]["J"]) == 5
-        earned = len(algorithm.env_runner.batch.layout.agents) * (
+        earned = len(algorithm.env_runner.samplers[0].batch.layout.agents) * (
             1.0 - np.mean(evaluated[EPISODE_METRICS]["J"])
         )
         assert evaluated["episode_return_mean"] == pytest.approx(earned)

@@ -1,0 +1,198 @@
+"""Plays environments side by side, turn by turn, and keeps what their agents did in columns."""
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from ray.rllib.core.rl_module.multi_rl_module import MultiRLModule
+from torch import Tensor
+
+from agents.learned.chunk import Chunk, Steps
+from agents.learned.network import MASKED_LOGIT
+from agents.learned.recorder import Recorder
+from env.batch import Batch, Ended
+from env.layouts import TURN_KINDS, Observation
+from env.queue_env import QueueBatch
+from env.sim.jit import compiled
+from env.turns import BID_TURN
+
+
+@compiled
+def choose(logits, begin, end, part, explore, chances, actions, logp):
+    """Chooses a part of every row's action by the logits in columns `begin` to `end`.
+
+    Args:
+        logits: (rows, A) float32.
+        begin, end: columns.
+        part: column of `chances` and `actions`.
+        explore: draw from the probabilities; else the likeliest.
+        chances: (rows, parts) between 0 and 1, to draw with.
+        actions: out, (rows, parts) int64.
+        logp: out, (rows,) float32, the logarithm of the probability is added.
+    """
+    for row in range(len(logits)):
+        chosen = begin
+        for column in range(begin + 1, end):
+            if logits[row, column] > logits[row, chosen]:
+                chosen = column
+        highest = logits[row, chosen]
+        total = 0.0
+        for column in range(begin, end):
+            if logits[row, column] > MASKED_LOGIT:
+                total += np.exp(logits[row, column] - highest)
+        if explore:
+            left = chances[row, part] * total
+            for column in range(begin, end):
+                if logits[row, column] > MASKED_LOGIT:
+                    chosen = column
+                    left -= np.exp(logits[row, column] - highest)
+                    if left < 0.0:
+                        break
+        actions[row, part] = chosen - begin
+        logp[row] += logits[row, chosen] - highest - np.log(total)
+
+
+class Sampler:
+    """What one thread of a runner does: a batch, its agents' policies, and columns of their steps.
+
+    Nothing in it is shared with another sampler but the networks, which are only read.
+
+    Args:
+        batch: the environments.
+        policy_of: name of the policy of an agent.
+        random: what actions are drawn with.
+
+    Attributes:
+        batch: the environments.
+    """
+
+    def __init__(
+        self,
+        batch: Batch | QueueBatch,
+        policy_of: Callable[[str], str],
+        random: np.random.Generator,
+    ) -> None:
+        self.batch = batch
+        self._random = random
+        self._recorders = {
+            TURN_KINDS[turn]: Recorder(batch.agents_of(turn), len(batch)) for turn in batch.turns
+        }
+        self._policies = {
+            kind: [policy_of(agent.name) for agent in recorder.agents]
+            for kind, recorder in self._recorders.items()
+        }
+
+    def restart(self) -> None:
+        """All environments start new episodes; nothing is open."""
+        self.batch.restart()
+        for recorder in self._recorders.values():
+            recorder.forget()
+
+    def take_ended(self) -> list[Ended]:
+        """The episodes that have ended since they were last taken."""
+        ended = list(self.batch.ended)
+        self.batch.ended.clear()
+        return ended
+
+    @torch.inference_mode()
+    def play(
+        self, module: MultiRLModule, decisions: int, explore: bool, random_actions: bool
+    ) -> Chunk:
+        """So many decisions of every environment.
+
+        Args:
+            module: the policies.
+            decisions: of each environment.
+            explore: draw actions by their probabilities; else the likeliest.
+            random_actions: draw uniformly from what is allowed, whatever the policies say.
+        """
+        batch = self.batch
+        for turn in batch.turns:
+            self._recorder(turn).begin(decisions * self._rows(turn))
+        for _ in range(decisions):
+            for turn in batch.turns:
+                recorder, rows = self._recorder(turn), self._rows(turn)
+                seen = recorder.room(rows)
+                batch.observe(turn, seen)
+                acting = batch.acting(turn)
+                logits = self._logits(module, turn, acting, seen, random_actions).numpy()
+                actions, logp = self._choose(logits, recorder.agents[0].bids, explore)
+                batch.act(turn, actions)
+                recorder.record(acting, actions, logp, logits)
+            earned, done = batch.step()
+            for recorder in self._recorders.values():
+                recorder.earn(earned, done)
+        modules: dict[str, Steps] = {}
+        for kind, recorder in self._recorders.items():
+            modules |= self._by_policy(recorder, self._policies[kind])
+        return Chunk(modules, decisions * len(batch.turns) * len(batch))
+
+    def get_state(self) -> dict[str, Any]:
+        """Everything that sampling goes on from."""
+        return {
+            "batch": self.batch.get_state(),
+            "random": self._random.bit_generator.state,
+            "open": {kind: each.get_state() for kind, each in self._recorders.items()},
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Goes on from `get_state` of a sampler with as many environments."""
+        self.batch.set_state(state["batch"])
+        self._random.bit_generator.state = state["random"]
+        for kind, recorder in self._recorders.items():
+            recorder.set_state(state["open"][kind])
+
+    def _recorder(self, turn: int) -> Recorder:
+        return self._recorders[TURN_KINDS[turn]]
+
+    def _rows(self, turn: int) -> int:
+        """Rows of a turn: an agent in every environment, or all bidders."""
+        agents = len(self.batch.agents_of(turn)) if turn == BID_TURN else 1
+        return agents * len(self.batch)
+
+    def _logits(
+        self,
+        module: MultiRLModule,
+        turn: int,
+        acting: np.ndarray,
+        seen: Observation,
+        random_actions: bool,
+    ) -> Tensor:
+        """(rows, A) of each row's own policy."""
+        observations = {part: torch.from_numpy(column) for part, column in seen.items()}
+        if random_actions:
+            mask = observations["mask"]
+            return torch.zeros_like(mask).masked_fill_(mask < 0.5, MASKED_LOGIT)
+        policies = self._policies[TURN_KINDS[turn]]
+        if len(set(policies)) == 1:
+            return module[policies[0]].logits(observations)
+        logits = torch.zeros_like(observations["mask"])  # of rows that are nobody's
+        for index, policy in enumerate(policies):
+            rows = torch.from_numpy(np.flatnonzero(acting == index))
+            if len(rows):
+                own = {part: column[rows] for part, column in observations.items()}
+                logits[rows] = module[policy].logits(own)
+        return logits
+
+    def _choose(
+        self, logits: np.ndarray, bids: int, explore: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Actions (rows,) or (rows, 2), and the logarithms of their probabilities (rows,)."""
+        rows, choices = logits.shape
+        columns = [0, bids, choices] if bids else [0, choices]
+        actions = np.empty((rows, len(columns) - 1), np.int64)
+        logp = np.zeros(rows, np.float32)
+        chances = self._random.random(actions.shape)
+        for part, (begin, end) in enumerate(pairwise(columns)):
+            choose(logits, begin, end, part, explore, chances, actions, logp)
+        return (actions if bids else actions[:, 0]), logp
+
+    def _by_policy(self, recorder: Recorder, policies: list[str]) -> dict[str, Steps]:
+        """The steps that each policy of a recorder's agents made."""
+        steps, agents = recorder.finish()
+        if len(set(policies)) == 1:
+            return {policies[0]: steps}
+        made = np.array(policies)[agents]
+        return {policy: steps.select(made == policy) for policy in set(policies)}
