@@ -25,8 +25,8 @@ def running_ray() -> Iterator[None]:
         ray.shutdown()
 
 
-def with_wall(names: dict[str, str]) -> set[str]:
-    timed = {f"{name}_wall" for name in names if name.endswith(("_ratio", "_per_s"))}
+def with_cpu(names: dict[str, str]) -> set[str]:
+    timed = {f"{name}_cpu" for name in names if name.endswith(("_ratio", "_per_s"))}
     return set(names) | timed
 
 
@@ -35,15 +35,15 @@ def test_all_figures_are_there(running_ray: None, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(training, "MULTIPLES", (1,))
     figures = measure(SMOKE, repeats=1, scaling=True)
     json.dumps(figures)
-    assert set(figures) == with_wall(UNITS) | {*LAYOUTS, "scaling"}
+    assert set(figures) == with_cpu(UNITS) | {*LAYOUTS, "scaling"}
     assert figures["environments"] == 4
     assert figures["batch_size"] == 48
     for layout in LAYOUTS:
-        assert set(figures[layout]) == with_wall(LAYOUT_UNITS)
+        assert set(figures[layout]) == with_cpu(LAYOUT_UNITS)
         assert all(value > 0 for value in figures[layout].values())
     worst = min(figures[layout]["ppo_ratio"] for layout in LAYOUTS)
     assert figures["ppo_ratio"] == worst
-    assert all(set(row) == with_wall(SCALING_UNITS) for row in figures["scaling"])
+    assert all(set(row) == with_cpu(SCALING_UNITS) for row in figures["scaling"])
     points = [(row["layout"], row["environments"], row["numa_nodes"]) for row in figures["scaling"]]
     # The tiny cluster has 4 NUMA nodes.
     assert points == [(layout, *point) for layout in LAYOUTS for point in ((2, 4), (4, 12))]
@@ -56,9 +56,9 @@ def test_all_figures_are_there(running_ray: None, monkeypatch: pytest.MonkeyPatc
 def test_tables_name_all_figures(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    row = dict.fromkeys(with_wall(SCALING_UNITS), 1.0) | {"layout": "placer"}
-    figures = dict.fromkeys(with_wall(UNITS), 1.0) | {"scaling": [row]}
-    figures |= {layout: dict.fromkeys(with_wall(LAYOUT_UNITS), 1.0) for layout in LAYOUTS}
+    row = dict.fromkeys(with_cpu(SCALING_UNITS), 1.0) | {"layout": "placer"}
+    figures = dict.fromkeys(with_cpu(UNITS), 1.0) | {"scaling": [row]}
+    figures |= {layout: dict.fromkeys(with_cpu(LAYOUT_UNITS), 1.0) for layout in LAYOUTS}
     monkeypatch.setattr(training, "measure", lambda *given: figures)
     monkeypatch.setattr(training, "start_ray", lambda settings, cores: None)
     monkeypatch.setenv("COLUMNS", "200")
