@@ -73,9 +73,11 @@ BAD: dict[str, tuple[list[str], str]] = {
         "workload: tenants.a: Input should be greater than 0, found 0",
     ),
     "NaN of a tenant": (["+workload.tenants.a=nan"], "tenants.a: Input should be a finite number"),
-    "a tenant without a name": (["workload.tenants={'': 1}"], "tenants..[key]"),
-    "a tenant of many words": (["workload.tenants={'a b': 1}"], "found 'a b'"),
-    "a list of tenants": (["workload.tenants=[a,b]"], "tenants: a mapping is needed"),
+    "a tenant of two words": (["+workload.tenants={a b: 1}"], "found 'a b'"),
+    "a list of tenants": (
+        ["~workload.tenants", "+workload.tenants=[a,b]"],
+        "workload: tenants: a mapping is needed, found a list of 2",
+    ),
     "an objective of nothing": (["objective.time_weight=0", "objective.cost_weight=0"], "both 0"),
     # The chain's second function needs 1,024 MB.
     "memory": (sorted(SMALL), "needs 1024 MB, the largest NUMA node has 1000"),

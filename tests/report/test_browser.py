@@ -151,7 +151,10 @@ def test_hovering_tells_what_a_tenant_uses(opened: Any) -> None:
       const {x, y} = canvas.getBoundingClientRect();
       const [left, top] = view.origin();
       const {begin, end} = view.data("use").find((one) => one.begin <= 40 && 40 < one.end);
-      return [x + left + view.scale("x")((begin + end) / 2), y + top + view.scale("y")(2.5)];
+      return [
+        x + left + view.padding().left + view.scale("x")((begin + end) / 2),
+        y + top + view.padding().top + view.scale("y")(2.5),
+      ];
     }"""
     opened.mouse.move(*opened.evaluate(place))
     told = tooltip(opened)
