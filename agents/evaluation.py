@@ -154,7 +154,14 @@ class Contest:
         return played
 
     def _env(self, workload: EpisodeWorkload, seed: int, record: bool) -> RawEnv:
-        return RawEnv(workload.arrival_times, workload.templates, self.cluster, seed, record)
+        return RawEnv(
+            workload.arrival_times,
+            workload.templates,
+            self.cluster,
+            seed,
+            record,
+            tenants=workload.tenants,
+        )
 
     def _best_J(self, workload: EpisodeWorkload) -> float:
         env = self._env(workload, 0, record=False)

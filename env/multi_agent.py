@@ -70,7 +70,9 @@ class ServerlessEnv(MultiAgentEnv):
                 self._seed, *self._stream, self._episode
             )
         self._episode += 1
-        self.raw_env = RawEnv(workload.arrival_times, workload.templates, cluster)
+        self.raw_env = RawEnv(
+            workload.arrival_times, workload.templates, cluster, tenants=workload.tenants
+        )
         self._cheapest = cheapest_cost(self.raw_env.state)
         self._potential = self.objective.time_weight
         self.layout.reset(self.raw_env)

@@ -32,6 +32,8 @@ Model = TypeVar("Model", bound=BaseModel)
 
 Weight = Annotated[float, Field(gt=0, le=1e9)]
 """Of one among several that are drawn from; sums stay finite."""
+TenantName = Annotated[str, Field(pattern=r"^[\w.-]{1,40}$")]
+"""Of whom workflows belong to: letters, digits, `_`, `.` and `-`, as it fits beside a chart."""
 
 
 def validated(model: type[Model], data: Any, where: str) -> Model:

@@ -91,7 +91,7 @@ class Variation(Strict):
         cluster = _with_counts(cluster, counts)
         slower = max(1.0, _load(times, workload.templates, cluster) / self.load)
         times = tuple(time * slower for time in times)
-        return EpisodeWorkload(times, workload.templates), cluster
+        return dataclasses.replace(workload, arrival_times=times), cluster
 
 
 def _load(

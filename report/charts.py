@@ -217,6 +217,32 @@ def cold_starts(rows: pd.DataFrame, title: str) -> Spec:
     return spec_of(episodes + medians, ROW * rows["policy"].nunique())
 
 
+def tenant_flow_time(rows: pd.DataFrame, colours: Mapping[str, str]) -> Spec:
+    """Mean flow time of every tenant's workflows by policy, in rank order of the policies.
+
+    Args:
+        rows: a policy and tenant each: policy, label, tenant, flow_time, workflows.
+        colours: by tenant.
+    """
+    x = alt.X(
+        "flow_time:Q",
+        title="mean flow time (s)",
+        scale=scale_of(rows["flow_time"]),
+        axis=axis_of(rows["flow_time"]),
+    )
+    y = alt.Y("label:N", sort=None, axis=POLICY_LABELS)
+    scale = alt.Scale(domain=list(colours), range=list(colours.values()))
+    base = alt.Chart(rows)
+    spans = base.mark_rule(opacity=0.5).encode(x.aggregate("min"), alt.X2("max(flow_time)"), y)
+    means = base.mark_point(filled=True, size=90, opacity=1).encode(
+        x,
+        y,
+        color=alt.Color("tenant:N", legend=None, scale=scale),
+        tooltip=numbers(["policy", "tenant", "flow_time", "workflows"]),
+    )
+    return spec_of(spans + means, ROW * rows["policy"].nunique())
+
+
 def learning_curve(rows: pd.DataFrame) -> Spec:
     """J of training episodes over the decisions that training has seen.
 
@@ -308,7 +334,9 @@ def scale_of(values: pd.Series) -> alt.Scale:
 
 def axis_of(values: pd.Series) -> alt.Axis:
     """Few ticks where the axis is logarithmic."""
-    return alt.Axis(tickCount=5, labelOverlap=True) if _wide(values) else alt.Axis()
+    return (
+        alt.Axis(tickCount=5, labelOverlap=True, labelBound=True) if _wide(values) else alt.Axis()
+    )
 
 
 def _wide(values: pd.Series) -> bool:

@@ -6,6 +6,8 @@ episode and policies which the reader chooses.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import altair as alt
 
 from report import palette
@@ -114,6 +116,47 @@ def utilisation() -> Spec:
         )
     )
     return spec_of(chart, HEIGHT)
+
+
+def tenants(colours: Mapping[str, str]) -> Spec:
+    """What tenants use of the cluster over time, stacked.
+
+    Data: `use` (tenant, place, begin, end, percent), largest tenant first. Parameters: `until`,
+    seconds, and `most`, percent, at which the axes end.
+
+    Args:
+        colours: by tenant, in this order.
+    """
+    chart = (
+        alt.Chart(alt.NamedData("use"))
+        # An outline as in `utilisation`.
+        .mark_bar(stroke=alt.ExprRef("scale('fill', datum.tenant)"), strokeWidth=0.7, binSpacing=0)
+        .encode(
+            alt.X(
+                "begin:Q",
+                bin="binned",
+                title=TIME,
+                scale=alt.Scale(domain=[0, alt.ExprRef("until")], nice=False),
+                axis=alt.Axis(grid=False, labelOverlap=True, labelSeparation=12),
+            ),
+            alt.X2("end"),
+            alt.Y(
+                "percent:Q",
+                title="computing capacity (%)",
+                stack="zero",
+                scale=alt.Scale(domain=[0, alt.ExprRef("most")]),
+            ),
+            fill=alt.Fill(
+                "tenant:N",
+                legend=None,
+                scale=alt.Scale(domain=list(colours), range=list(colours.values())),
+            ),
+            order="place:O",
+            tooltip=numbers(["tenant", "begin", "end", "percent"]),
+        )
+        .add_params(alt.param("until", value=1), alt.param("most", value=1))
+    )
+    return spec_of(chart, HEIGHT * 2 // 3)
 
 
 def queue_length() -> Spec:

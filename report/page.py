@@ -23,11 +23,11 @@ from omegaconf import OmegaConf
 from agents.evaluation import all_metrics, recording_name
 from env.files import written_whole
 from env.metrics import Metric
-from report import charts, episode_charts, palette
+from report import charts, episode_charts, palette, tenants
 from report.results import EPISODES, read_results, read_run
 from report.statistics import LARGEST_RATIO, Estimate, performance_profiles
 from report.summary import RANKED_BY, number, spread, values_of
-from report.timeline import PHASES, Timeline, read_timeline
+from report.timeline import PHASES, Timeline, mean_over, read_timeline
 from report.vega import Spec
 
 TEMPLATE = Path(__file__).parent / "template"
@@ -99,19 +99,29 @@ def write_report(folder: Path) -> Path:
     """
     evaluation = _read(folder)
     most = 1_000_000 * evaluation.run["config"]["report"]["episodes_mb"]
+    label_of = tenants.labels(evaluation.run["config"]["workload"].get("tenants", {}))
     flow_times: dict[str, list[np.ndarray]] = {policy: [] for policy in evaluation.kinds}
+    served: dict[str, list[str]] = {policy: [] for policy in evaluation.kinds}
     embedded: list[dict[str, Any]] = []
     size = recorded = 0
     for policy, episode, path in _recordings(folder, evaluation):
         recorded += 1
         timeline = read_timeline(path)
         flow_times[policy].append(timeline.flow_times)
+        served[policy] += timeline.tenants
         if size < most:
-            data = _json(episode_data(timeline))
+            data = _json(episode_data(timeline, label_of))
             size += len(data)
             embedded.append({"policy": policy, "episode": episode, "data": data})
     pooled = {policy: np.concatenate(times) for policy, times in flow_times.items() if times}
     drawn = _charts(evaluation, pooled, bool(embedded))
+    colours = tenants.colours(label_of)
+    if label_of and pooled:
+        means = tenants.mean_flow_times(pooled, served, label_of)
+        rows = evaluation.rows().merge(means, on="policy")
+        drawn["tenant-flow-time"] = charts.tenant_flow_time(rows, colours)
+    if label_of and embedded:
+        drawn["tenants-upper"] = drawn["tenants-lower"] = episode_charts.tenants(colours)
     return render(
         folder,
         "page.html",
@@ -129,6 +139,7 @@ def write_report(folder: Path) -> Path:
         episodes=embedded,
         left_out=recorded - len(embedded),
         kind_colours=palette.KINDS,
+        tenant_colours=colours,
         panel_colours=palette.SERIES[:2],
     )
 
@@ -217,10 +228,14 @@ def duels(pairs: Iterable[Mapping[str, Any]], level: float) -> dict[tuple[str, s
     return found
 
 
-def episode_data(timeline: Timeline) -> dict[str, Any]:
-    """What the page needs of an episode, as columns: numbers by container, node and time.
+def episode_data(timeline: Timeline, label_of: Mapping[str, str]) -> dict[str, Any]:
+    """What the page needs of an episode, as columns: numbers by container, node, tenant and time.
 
-    Times are rounded to milliseconds, utilisation to whole percent.
+    Times are rounded to milliseconds, utilisation to whole percent, that by tenants to hundredths.
+
+    Args:
+        timeline: of the episode.
+        label_of: what charts call its tenants.
     """
     containers = timeline.containers
     columns = {
@@ -255,18 +270,18 @@ def episode_data(timeline: Timeline) -> dict[str, Any]:
             }
             for node in timeline.nodes
         ],
+        "tenants": {
+            label: (100 * share).round(2).tolist()
+            for label, share in tenants.capacity_used(timeline, label_of, edges).items()
+        },
         "edges": edges.round(3).tolist(),
         "queue": {"time": times.round(3).tolist(), "waiting": waiting.tolist()},
     }
 
 
 def percent_over(times: np.ndarray, values: np.ndarray, edges: np.ndarray) -> list[int]:
-    """Means over the bins between `edges` of what is `values[k]` from `times[k]` on."""
-    area = np.concatenate([[0.0], np.cumsum(values[:-1] * np.diff(times))])
-    # Between two changes the area grows linearly; after the last one the node is idle.
-    return (
-        (100 * np.diff(np.interp(edges, times, area)) / np.diff(edges)).round().astype(int).tolist()
-    )
+    """`mean_over` in whole percent."""
+    return (100 * mean_over(times, values, edges)).round().astype(int).tolist()
 
 
 def _read(folder: Path) -> Evaluation:

@@ -64,6 +64,7 @@ class NodeUse:
     Attributes:
         server_name, server_id, node_id: where it is.
         lanes: rows that its containers need, 0 if none ran there.
+        computing_capacity: operations per second of all its cores.
         times: (K,) seconds, from 0 to its last completion.
         cpu: (K,) speed of all running containers / computing capacity.
         memory: (K,) memory given / memory of the node; above 1 when over-committed.
@@ -75,6 +76,7 @@ class NodeUse:
     server_id: int
     node_id: int
     lanes: int
+    computing_capacity: int
     times: np.ndarray
     cpu: np.ndarray
     memory: np.ndarray
@@ -96,12 +98,14 @@ class Timeline:
         containers: CONTAINER (C,), in the order of the decisions.
         nodes: every NUMA node of the cluster.
         flow_times: (W,) seconds from arrival to completion of every workflow.
+        tenants: whose each workflow is; empty where nobody is told apart.
     """
 
     name: str
     containers: np.ndarray
     nodes: tuple[NodeUse, ...]
     flow_times: np.ndarray
+    tenants: tuple[str, ...]
 
     @property
     def end(self) -> float:
@@ -151,6 +155,7 @@ def timeline_of(env: RawEnv, name: str) -> Timeline:
                 server_id,
                 node.node_id,
                 count,
+                node.computing_capacity,
                 times=np.array([record.timestamp for record in records]),
                 cpu=np.array([record.status.cpu for record in records]),
                 memory=np.array([record.status.memory for record in records]),
@@ -160,7 +165,21 @@ def timeline_of(env: RawEnv, name: str) -> Timeline:
         )
     ends = np.zeros(len(env.arrival_times))
     np.maximum.at(ends, containers["wf_id"], containers["completion_time"])
-    return Timeline(name, containers, tuple(nodes), ends - np.array(env.arrival_times))
+    flow_times = ends - np.array(env.arrival_times)
+    return Timeline(name, containers, tuple(nodes), flow_times, env.tenants)
+
+
+def mean_over(times: np.ndarray, values: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """(B,) means over the bins between `edges` of what is `values[k]` from `times[k]` on.
+
+    Args:
+        times: (K,) seconds.
+        values: (K,), the last one 0.
+        edges: (B + 1,) seconds.
+    """
+    area = np.concatenate([[0.0], np.cumsum(values[:-1] * np.diff(times))])
+    # Between two changes the area grows linearly; after the last one the node is idle.
+    return np.diff(np.interp(edges, times, area)) / np.diff(edges)
 
 
 def _containers(env: RawEnv) -> np.ndarray:

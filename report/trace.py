@@ -46,7 +46,7 @@ def trace_of(timeline: Timeline) -> dict[str, Any]:
             events.append(_named(process, thread, "thread_name", _thread_name(node, lane)))
             events.append(_sorted(process, thread, "thread_sort_index", thread))
             for container in containers[containers["lane"] == lane]:
-                events += _slices(process, thread, container)
+                events += _slices(process, thread, container, timeline.tenants)
         events += _counters(process, node)
     return {
         "traceEvents": events,
@@ -90,7 +90,9 @@ def _thread_name(node: NodeUse, lane: int) -> str:
     return name if lane == 0 else f"{name} ({lane + 1})"
 
 
-def _slices(process: int, thread: int, container: np.void) -> Iterator[Event]:
+def _slices(
+    process: int, thread: int, container: np.void, tenants: Sequence[str]
+) -> Iterator[Event]:
     """The container, then its phases."""
     whole = ("container", PHASES[0].begin, PHASES[-1].end)
     for name, begin, end in (whole, *PHASES):
@@ -112,6 +114,8 @@ def _slices(process: int, thread: int, container: np.void) -> Iterator[Event]:
                 "memory given (MB)": int(container["memory_alloc"]),
                 "parallelism": int(container["parallelism"]),
             }
+            if tenants:
+                event["args"]["tenant"] = tenants[container["wf_id"]]
             yield event
         elif stop > start:
             yield event

@@ -68,6 +68,16 @@ BAD: dict[str, tuple[list[str], str]] = {
         "server_types.small.hourly_rate",
     ),
     "NaN in the arrivals": (["workload.arrivals.mean_gap=nan"], "mean_gap"),
+    "a tenant of nothing": (
+        ["+workload.tenants.a=0"],
+        "workload: tenants.a: Input should be greater than 0, found 0",
+    ),
+    "NaN of a tenant": (["+workload.tenants.a=nan"], "tenants.a: Input should be a finite number"),
+    "a tenant of two words": (["+workload.tenants={a b: 1}"], "found 'a b'"),
+    "a list of tenants": (
+        ["~workload.tenants", "+workload.tenants=[a,b]"],
+        "workload: tenants: a mapping is needed, found a list of 2",
+    ),
     "an objective of nothing": (["objective.time_weight=0", "objective.cost_weight=0"], "both 0"),
     # The chain's second function needs 1,024 MB.
     "memory": (sorted(SMALL), "needs 1024 MB, the largest NUMA node has 1000"),

@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import BaseModel, Field
 
 from env.files import written_whole
-from env.schema import Strict, nearest, validated
+from env.schema import Strict, TenantName, nearest, validated
 from env.sim.cluster import ClusterConfig
 from env.sim.cluster_file import LARGEST_WHOLE, ClusterModel, Name, Number, Positive, Whole
 from env.sim.errors import InputError, located
@@ -41,21 +41,27 @@ class EdgeModel(Strict):
 
 
 class WorkflowModel(Strict):
-    """A workflow and when it arrives (s)."""
+    """A workflow, when it arrives (s), and whose it is: all in a file have a tenant, or none."""
 
     workflow_id: Whole
     arrival_time: Number
+    tenant: TenantName | None = None
     functions: Annotated[tuple[FunctionModel, ...], Field(min_length=1)]
     edges: tuple[EdgeModel, ...] = ()
 
     @classmethod
     def of(
-        cls, workflow_id: int, arrival_time: float, template: WorkflowTemplate
+        cls,
+        workflow_id: int,
+        arrival_time: float,
+        template: WorkflowTemplate,
+        tenant: str | None = None,
     ) -> "WorkflowModel":
         """The file's form of `template`."""
         return cls(
             workflow_id=workflow_id,
             arrival_time=arrival_time,
+            tenant=tenant,
             functions=tuple(
                 FunctionModel(
                     function_id=fn_id,
@@ -188,6 +194,11 @@ class EpisodeFile(Strict):
         """Seconds, one a workflow."""
         return [workflow.arrival_time for workflow in self.workflows]
 
+    @property
+    def tenants(self) -> list[str]:
+        """One a workflow; empty where nobody is told apart."""
+        return [workflow.tenant for workflow in self.workflows if workflow.tenant is not None]
+
     def cluster_config(self) -> ClusterConfig:
         """The cluster as the simulator takes it."""
         return self.cluster.cluster_config()
@@ -286,6 +297,11 @@ def _check_references(episode: EpisodeFile) -> None:
             f"workflows.{workflow.workflow_id}.functions",
             [function.function_id for function in workflow.functions],
         )
+    if 0 < len(episode.tenants) < len(episode.workflows):
+        raise InputError(
+            f"workflows: {len(episode.tenants)} of {len(episode.workflows)} have a tenant, "
+            "all or none are needed"
+        )
     episode.templates()
     types = {declared.name: declared for declared in episode.cluster_config().server_types}
     placed: set[tuple[int, int]] = set()
@@ -347,7 +363,8 @@ def _json_text(episode: EpisodeFile) -> str:
 
 def _workflow_text(workflow: WorkflowModel) -> str:
     plain = _plain(workflow)
-    head = {key: plain.pop(key) for key in ("workflow_id", "arrival_time")}
+    first = ("workflow_id", "arrival_time", "tenant")
+    head = {key: plain.pop(key) for key in first if key in plain}
     return f"  {json.dumps(head)[:-1]},\n{json_rows(plain, 3)}}}"
 
 

@@ -218,9 +218,10 @@ class RawEnv:
         seed: kept as `seed`; the simulation itself draws nothing at random.
         record: keep every `StepLog` in `logs`.
         workflow_slots: workflows that can be active at once, None for all (see `new_state`).
+        tenants: whose each workflow is; empty: nobody is told apart.
 
     Raises:
-        InputError: see `new_state`.
+        InputError: not one tenant a workflow, or see `new_state`.
     """
 
     def __init__(
@@ -231,9 +232,15 @@ class RawEnv:
         seed: int | None = None,
         record: bool = False,
         workflow_slots: int | None = None,
+        tenants: Sequence[str] = (),
     ) -> None:
         self.arrival_times = tuple(float(time) for time in arrival_times)
         self.workflow_templates = tuple(workflow_templates)
+        self.tenants = tuple(tenants)
+        if self.tenants and len(self.tenants) != len(self.workflow_templates):
+            raise InputError(
+                f"{len(self.workflow_templates)} workflow templates but {len(self.tenants)} tenants"
+            )
         self.cluster_config = cluster_config
         self.seed = seed
         self.record = record

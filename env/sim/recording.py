@@ -27,10 +27,10 @@ def episode_of(env: RawEnv, name: str, description: str) -> EpisodeFile:
         description=description,
         cluster=ClusterModel.of(env.cluster_config),
         workflows=tuple(
-            WorkflowModel.of(wf_id, float(arrival), template)
-            for wf_id, (arrival, template) in enumerate(
-                zip(env.arrival_times, env.workflow_templates, strict=True)
+            WorkflowModel.of(
+                workflow.wf_id, workflow.arrival_time, workflow.template, workflow.tenant
             )
+            for workflow in env.workload.workflows
         ),
         actions=tuple(
             ActionModel(

@@ -29,7 +29,13 @@ def played(episode: EpisodeFile) -> RawEnv:
     Raises:
         InputError: the simulator cannot run it, or asks for another function than the file places.
     """
-    env = RawEnv(episode.arrival_times, episode.templates(), episode.cluster_config(), record=True)
+    env = RawEnv(
+        episode.arrival_times,
+        episode.templates(),
+        episode.cluster_config(),
+        record=True,
+        tenants=episode.tenants,
+    )
     env.reset()
     for index, action in enumerate(episode.actions):
         function = env.current_function

@@ -142,6 +142,12 @@ class Workflow:
         return self._env.workflow_templates[self.wf_id]
 
     @property
+    def tenant(self) -> str | None:
+        """Whose it is; None where nobody is told apart."""
+        tenants = self._env.tenants
+        return tenants[self.wf_id] if tenants else None
+
+    @property
     def arrival_time(self) -> float:
         """Seconds."""
         return self._env.arrival_times[self.wf_id]

@@ -11,7 +11,7 @@ from env.workloads.trace import FunctionProfiles
 
 
 def fingerprint(workloads: Iterable[EpisodeWorkload]) -> str:
-    """A hash of everything that arrives: equal only for the same workflows at the same times."""
+    """A hash of all that arrives: equal only for the same workflows, times and tenants."""
     digest = hashlib.sha256()
     for workload in workloads:
         digest.update(repr(workload.arrival_times).encode())
@@ -24,6 +24,8 @@ def fingerprint(workloads: Iterable[EpisodeWorkload]) -> str:
                 template.data_bytes,
             ):
                 digest.update(array.tobytes())
+        if workload.tenants:  # without any, the hash is that of older evaluations
+            digest.update(repr(workload.tenants).encode())
     return digest.hexdigest()
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from pydantic import Field
 
-from env.schema import Strict
+from env.schema import Strict, TenantName, Weight
 from env.sim.workflow import WorkflowTemplate
 from env.workloads.arrivals import Arrivals
 from env.workloads.templates import TemplatePool, WorkflowConfig, template_pools
@@ -15,15 +15,18 @@ TRAINING_KEY, EVALUATION_KEY = 0, 1
 
 
 class WorkloadConfig(Strict):
-    """Config group `workload`: when workflows arrive.
+    """Config group `workload`: when workflows arrive, and whose they are.
 
     Attributes:
         seed: of the episodes.
         arrivals: the arrival process, told by its `kind`.
+        tenants: share of the workflows of every tenant, relative to the others; empty: nobody is
+            told apart.
     """
 
     seed: int = Field(ge=0)
     arrivals: Arrivals
+    tenants: dict[TenantName, Weight] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -33,10 +36,12 @@ class EpisodeWorkload:
     Attributes:
         arrival_times: seconds, one for each workflow.
         templates: the workflow that arrives at each of them.
+        tenants: whose each workflow is; empty where nobody is told apart.
     """
 
     arrival_times: tuple[float, ...]
     templates: tuple[WorkflowTemplate, ...]
+    tenants: tuple[str, ...] = ()
 
 
 def training_seed(seed: int, worker: int, env: int, episode: int) -> np.random.SeedSequence:
@@ -85,4 +90,14 @@ class WorkloadGenerator:
     ) -> EpisodeWorkload:
         rng = np.random.default_rng(seed_sequence)
         arrival_times = self._config.arrivals.draw(rng)
-        return EpisodeWorkload(arrival_times, pool.draw(rng, len(arrival_times)))
+        templates = pool.draw(rng, len(arrival_times))
+        # Last, so that arrivals and workflows are the same whoever they belong to.
+        return EpisodeWorkload(arrival_times, templates, self._tenants(rng, len(arrival_times)))
+
+    def _tenants(self, rng: np.random.Generator, count: int) -> tuple[str, ...]:
+        names = list(self._config.tenants)
+        if not names:
+            return ()
+        shares = np.array(list(self._config.tenants.values()))
+        chosen = rng.choice(len(names), size=count, p=shares / shares.sum())
+        return tuple(names[position] for position in chosen)

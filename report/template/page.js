@@ -119,10 +119,30 @@ function drawUse() {
   }));
 }
 
+// Both panels have the same axes, so that areas can be compared.
+function drawTenants() {
+  const panels = chosen().map(({panel, policy, data}) => ({panel, policy, ...tenantUse(data)}));
+  const until = Math.max(...panels.map((one) => one.until));
+  const most = Math.max(...panels.map((one) => one.most));
+  return Promise.all(panels.map(({panel, policy, use}) => {
+    const title = byId(`tenants-${panel}-title`);
+    if (title) title.textContent = policy;
+    return draw(`tenants-${panel}`, (spec) => ({...withParameters(spec, {until, most}), datasets: {use}}));
+  }));
+}
+
+function tenantUse({tenants, edges, end}) {
+  const use = Object.entries(tenants).flatMap(([tenant, percents], place) => percents.map((percent, bin) =>
+    ({tenant, place, begin: edges[bin], end: edges[bin + 1], percent}))).filter(({percent}) => percent > 0);
+  const totals = new Array(edges.length - 1).fill(0);
+  for (const percents of Object.values(tenants)) percents.forEach((percent, bin) => { totals[bin] += percent; });
+  return {use, until: end, most: Math.max(...totals)};
+}
+
 function drawEpisode() {
   if (!stored.length) return Promise.resolve();
   for (const {panel, policy} of chosen()) byId(`${panel}-key`).textContent = policy;
-  return Promise.all([drawGantt(), drawQueue(), drawUse()]);
+  return Promise.all([drawGantt(), drawQueue(), drawUse(), drawTenants()]);
 }
 
 // Makes the time shown `factor` times as long around its middle; 0 shows everything.
@@ -147,7 +167,7 @@ function choosePolicies() {
 }
 
 async function drawAll() {
-  const ids = ["ranking", "time-against-cost", "improvement", "profiles", "flow-time", "cold-starts", "learning"];
+  const ids = ["ranking", "time-against-cost", "improvement", "profiles", "flow-time", "cold-starts", "tenant-flow-time", "learning"];
   await Promise.all(ids.map((id) => draw(id)));
   chooseMetric();
   chooseLines();

@@ -69,6 +69,19 @@ def test_recorded_episodes_are_valid_and_replay() -> None:
             assert row.metrics["decisions"] == len(episode.actions)
 
 
+def test_recorded_episodes_say_whose_a_workflow_is() -> None:
+    contest = contest_of("random")
+    (task,) = tasks_of(contest, 1, 3, record=True)
+    owners = tuple("ab"[index % 2] for index in range(len(task.workload.templates)))
+    shared = replace(task, workload=replace(task.workload, tenants=owners))
+    ((_, told),) = contest.play(shared)
+    ((_, untold),) = contest.play(task)
+    assert told is not None and untold is not None
+    assert tuple(told.tenants) == owners
+    assert untold.tenants == []
+    assert told.expected == untold.expected
+
+
 def test_the_schedulers_meet_the_same_episodes_in_any_company() -> None:
     both, one = contest_of("random", "cheapest"), contest_of("random")
     together = rows_of(both, tasks_of(both, 3, 1))

@@ -135,14 +135,16 @@ def test_a_batch_goes_on_exactly_from_its_state(layout: str) -> None:
 
 
 def test_varied_episodes_differ_in_load_and_servers() -> None:
-    config = {**world(*STUDY, "agents=placer"), "variation": VARIATION}
+    shared = world("cluster=hetero_numa", "workflow=study", "workload=tenants", "agents=placer")
+    config = {**shared, "variation": VARIATION}
     given = World(config)
     plain = World({**config, "variation": None})
     rates, counts, unvaried = [], [], 0
     for episode in range(60):
         workload, cluster = given.training_episode(0, 0, 0, episode)
         base, _ = plain.training_episode(0, 0, 0, episode)
-        assert workload.templates == base.templates
+        assert (workload.templates, workload.tenants) == (base.templates, base.tenants)
+        assert len(workload.tenants) == len(workload.templates)
         rates.append(base.arrival_times[-1] / workload.arrival_times[-1])
         counts.append(tuple(kind.count for kind in cluster.server_types))
         unvaried += cluster == given.cluster and workload == base

@@ -86,6 +86,14 @@ def test_episodes_of_a_stream_differ():
     assert len(arrivals) == 5
 
 
+def test_training_knows_whose_a_workflow_is():
+    env = ServerlessEnv(world("cluster=tiny", "workflow=tiny", "workload=tenants", "agents=placer"))
+    env.reset()
+    owners = [workflow.tenant for workflow in env.raw_env.workload.workflows]
+    assert set(owners) <= {"retail", "science", "media"}
+    assert len(set(owners)) > 1
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_node_without_the_memory_is_masked(layout):
     """tiny's `small` nodes have less memory than `wide`'s: a large function can only go there."""

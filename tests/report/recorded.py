@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -56,10 +56,18 @@ def fork(functions: int) -> WorkflowTemplate:
     )
 
 
-def played(policy: int, episode: int, workflows: int, functions: int, gap: float) -> RawEnv:
-    """An episode played to its end."""
+def played(
+    policy: int,
+    episode: int,
+    workflows: int,
+    functions: int,
+    gap: float,
+    tenants: Sequence[str] = (),
+) -> RawEnv:
+    """An episode played to its end; workflows belong to the tenants in turn."""
     arrivals = [gap * index + episode for index in range(workflows)]
-    env = RawEnv(arrivals, [fork(functions)] * workflows, CLUSTER, record=True)
+    owners = [tenants[index % len(tenants)] for index in range(workflows) if tenants]
+    env = RawEnv(arrivals, [fork(functions)] * workflows, CLUSTER, record=True, tenants=owners)
     nodes = len(env.state.nodes) - policy % 3
     while not env.done:
         env.step(*env.place_of(env.decisions // (1 + policy) % nodes), MEMORY)
@@ -73,6 +81,7 @@ def finished_evaluation(
     workflows: int = 3,
     functions: int = 6,
     gap: float = 40.0,
+    tenants: Mapping[str, float] | None = None,
 ) -> Path:
     """Writes the files of an evaluation into a new folder and returns it.
 
@@ -83,6 +92,7 @@ def finished_evaluation(
         workflows: of each episode.
         functions: of each workflow.
         gap: seconds between arrivals.
+        tenants: their declared shares; see `played`.
     """
     folder.mkdir()
     config = {
@@ -92,11 +102,13 @@ def finished_evaluation(
         "report": {"episodes_mb": 12.0},
         **{group: {} for group in WORLD},
     }
+    if tenants:
+        config["workload"] = {"tenants": tenants}
     run = describe(config, [0], episodes, "w", "python evaluate.py", None)
     with ResultsWriter(folder, run, tuple(policies), episode_layout()) as writer:
         for index, (policy, kind) in enumerate(policies.items()):
             for episode in range(episodes):
-                env = played(index, episode, workflows, functions, gap)
+                env = played(index, episode, workflows, functions, gap, list(tenants or {}))
                 finished = PlayedEpisode(env.state, OBJECTIVE, seconds=1.0, best_J=math.nan)
                 metrics = {name: each.compute(finished) for name, each in all_metrics().items()}
                 row = Row(policy, kind, 0, episode, metrics)

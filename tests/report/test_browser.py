@@ -18,6 +18,9 @@ CHROMIUM = shutil.which("chromium")
 SECONDS = 60_000
 """Milliseconds that a busy machine may take to answer."""
 
+TENANTS = {"retail": 0.6, "science": 0.3, "media": 0.1}
+"""Of workflows 0, 1 and 2."""
+
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed (apt install chromium)"),
@@ -26,7 +29,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = finished_evaluation(tmp_path_factory.mktemp("browser") / "run")
+    folder = finished_evaluation(tmp_path_factory.mktemp("browser") / "run", tenants=TENANTS)
     write_training(folder)
     return write_report(folder)
 
@@ -108,7 +111,7 @@ def tooltip(page: Any) -> dict[str, str]:
 
 def test_every_chart_is_drawn(opened: Any) -> None:
     places = opened.locator(".chart").count()
-    assert places == 11
+    assert places == 14
     assert opened.locator(".chart canvas").count() == places
 
 
@@ -133,6 +136,42 @@ def test_hovering_tells_the_numbers_of_the_function(opened: Any) -> None:
         "threads": "2",
         "operations": "60,000,000",
     }
+
+
+def test_hovering_tells_what_a_tenant_uses(opened: Any) -> None:
+    """From 25 to 55 s two threads of workflow 0 have two of 40 cores, and nothing else runs."""
+    opened.select_option("#upper", "learned")
+    opened.wait_for_function(
+        "document.querySelector('#tenants-upper-title').innerText === 'learned'"
+    )
+    place = """() => {
+      const view = views["tenants-upper"];
+      const canvas = document.querySelector("#tenants-upper canvas");
+      canvas.scrollIntoView({block: "center"});
+      const {x, y} = canvas.getBoundingClientRect();
+      const [left, top] = view.origin();
+      const {begin, end} = view.data("use").find((one) => one.begin <= 40 && 40 < one.end);
+      return [
+        x + left + view.padding().left + view.scale("x")((begin + end) / 2),
+        y + top + view.padding().top + view.scale("y")(2.5),
+      ];
+    }"""
+    opened.mouse.move(*opened.evaluate(place))
+    told = tooltip(opened)
+    assert (told["tenant"], told["percent"]) == ("retail", "5")
+    assert float(told["begin"]) <= 40 < float(told["end"])
+    names = "views['tenant-flow-time'].scale('color').domain().join()"
+    assert opened.evaluate(names) == ",".join(TENANTS)
+
+
+def test_nobody_is_told_apart(browser: Any, tmp_path: Path) -> None:
+    page = browser.new_page(viewport={"width": 1440, "height": 900})
+    complaints = watch(page)
+    open_report(page, write_report(finished_evaluation(tmp_path / "run", episodes=1)))
+    assert page.locator(".chart canvas").count() == page.locator(".chart").count() == 10
+    assert page.locator("h3", has_text="enants").count() == 0
+    page.close()
+    assert complaints == []
 
 
 def test_choosing_policies(opened: Any) -> None:

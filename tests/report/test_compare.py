@@ -34,10 +34,21 @@ def test_folders_of_the_same_name_are_told_apart(tmp_path: Path) -> None:
     assert [each.policy for each in summary.policies] == ["a (mon/noon)", "a (tue/noon)"]
 
 
+def test_an_evaluation_from_before_there_were_tenants(tmp_path: Path) -> None:
+    arrivals = {"arrivals": {"mean_gap": 5}}
+    finished(tmp_path / "older", {"a": RULE}, run=run_of(workload=arrivals))
+    finished(tmp_path / "one", {"a": RULE}, run=run_of(workload={**arrivals, "tenants": {}}))
+    assert len(compare([tmp_path / "older", tmp_path / "one"]).policies) == 1
+
+
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "seeds": ({"seeds": [1]}, "seeds is [0]"),
     "episodes": ({"episodes": 4}, "episodes is 3"),
     "arrivals": ({"workload": {"arrivals": {"mean_gap": 6}}}, "workload.arrivals.mean_gap is 5"),
+    "tenants": (
+        {"workload": {"arrivals": {"mean_gap": 5}, "tenants": {"a": 1.0}}},
+        "workload.tenants is None",
+    ),
     "objective": (
         {"objective": {"time_weight": 2.0, "cost_weight": 1.0}},
         "objective.time_weight is 1.0",

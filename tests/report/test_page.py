@@ -110,7 +110,7 @@ def test_sections_without_files_are_left_out(tmp_path: Path) -> None:
         recording.unlink()
     text = page.write_report(folder).read_text()
     assert "<h2>Ranking</h2>" in text
-    for heading in ("Gantt chart", "Flow time", "Learning curve"):
+    for heading in ("Gantt chart", "Flow time", "Flow time of tenants", "Learning curve"):
         assert f">{heading}</h" not in text
     write_training(folder)
     assert ">Learning curve</h2>" in page.write_report(folder).read_text()
@@ -126,7 +126,7 @@ def test_an_unfinished_evaluation_has_no_report(tmp_path: Path) -> None:
 
 def test_what_a_container_did_in_the_page() -> None:
     """The second one: a second of cold start, ten of waiting, eight of running."""
-    data = page.episode_data(read_timeline(MEMORY_WAITING))
+    data = page.episode_data(read_timeline(MEMORY_WAITING), {})
     columns = {name: column[1] for name, column in data["containers"].items()}
     assert columns["submission_time"] == 1.0
     assert columns["cold start"] == 1.0

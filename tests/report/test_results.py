@@ -119,14 +119,18 @@ def test_the_first_difference_of_two_trees() -> None:
     assert first_difference(one, {"b": {"d": None, "c": [1]}, "a": 1}) is None
     assert first_difference(one, {"a": 1, "b": {"c": [2], "d": None}}) == ("b.c", [1], [2])
     assert first_difference(one, {**one, "e": 5}) == ("e", None, 5)
+    assert first_difference(one, {**one, "e": {}}) is None  # a key that is younger
 
 
 def test_a_fingerprint_sees_every_number_that_arrives() -> None:
-    def workload(time: float = 0.0, memory: int = 1, data: int = 5) -> EpisodeWorkload:
+    def workload(
+        time: float = 0.0, memory: int = 1, data: int = 5, tenants: tuple[str, ...] = ()
+    ) -> EpisodeWorkload:
         template = WorkflowTemplate("w", [9, 9], [memory, 1], [1, 1], [(0, 1)], [data])
-        return EpisodeWorkload((time,), (template,))
+        return EpisodeWorkload((time,), (template,), tenants)
 
     base = fingerprint([workload()])
     assert base == fingerprint([workload()])
     others = [[workload(1.0)], [workload(memory=2)], [workload(data=6)], [workload()] * 2]
-    assert len({base, *map(fingerprint, others)}) == 5
+    others += [[workload(tenants=("a",))], [workload(tenants=("b",))]]
+    assert len({base, *map(fingerprint, others)}) == 7

@@ -96,6 +96,19 @@ def test_the_phases_of_a_container_in_microseconds() -> None:
     ]
 
 
+def test_a_container_names_its_tenant(tmp_path: Path) -> None:
+    document = json.loads(MEMORY_WAITING.read_text())
+    for workflow in document["workflows"]:
+        workflow["tenant"] = "ab"[workflow["workflow_id"] % 2]
+    path = tmp_path / "shared.json"
+    path.write_text(json.dumps(document))
+    events = trace_of(read_timeline(path))["traceEvents"]
+    tenants = {
+        event["name"]: event["args"]["tenant"] for event in events if "workflow" in event["name"]
+    }
+    assert tenants == {f"workflow {wf_id} function 0": "ab"[wf_id % 2] for wf_id in range(4)}
+
+
 def test_counters_of_cpu_memory_and_queue() -> None:
     events = trace_of(read_timeline(MEMORY_WAITING))["traceEvents"]
     counters = defaultdict(list)

@@ -14,13 +14,16 @@ from omegaconf import OmegaConf
 from env.sim.cluster_file import ClusterModel, cluster_from_config
 from env.sim.episode_file import read_episode, write_episode
 from env.sim.errors import InputError
+from env.sim.recording import episode_of
+from env.sim.replay import played
+from env.sim.validate import violations
 from tests.reference_episode import reference_episode
 from tests.strategies import Scenario, scenarios
 
 ROOT = Path(__file__).parents[3]
 GOLDEN = sorted((ROOT / "tests" / "golden").glob("*.json"))
 CLUSTERS = sorted((ROOT / "conf" / "cluster").glob("*.yaml"))
-CHAIN = GOLDEN[1]
+CHAIN, MEMORY_WAITING = GOLDEN[1], GOLDEN[3]
 
 
 def _error(path: Path) -> str:
@@ -49,6 +52,31 @@ def test_layout_is_one_row_a_line(tmp_path: Path) -> None:
     rows = [line for line in original if line.startswith(("    {", "   {", "  {"))]
     assert len(rows) > 15
     assert [line for line in rows if line not in again] == []
+
+
+def test_tenants_are_written_where_there_are_some(tmp_path: Path) -> None:
+    document = json.loads(MEMORY_WAITING.read_text())
+    for workflow, tenant in zip(document["workflows"], ("a", "b", "a", "c"), strict=True):
+        workflow["tenant"] = tenant
+    path = tmp_path / "shared.json"
+    path.write_text(json.dumps(document))
+    env = played(read_episode(path))
+    assert [workflow.tenant for workflow in env.workload.workflows] == ["a", "b", "a", "c"]
+    recorded = episode_of(env, "again", "")
+    write_episode(path, recorded)
+    again = read_episode(path)
+    assert again == recorded
+    assert again.tenants == ["a", "b", "a", "c"]
+    assert violations(again) == []
+    assert '{"workflow_id": 1, "arrival_time": 1.0, "tenant": "b",' in path.read_text()
+
+
+def test_a_workflow_of_nobody_among_others_is_refused(tmp_path: Path) -> None:
+    document = json.loads(MEMORY_WAITING.read_text())
+    document["workflows"][1]["tenant"] = "a"
+    path = tmp_path / "bad.json"
+    path.write_text(json.dumps(document))
+    assert "workflows: 1 of 4 have a tenant, all or none are needed" in _error(path)
 
 
 def test_gzip_reads_back_and_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -151,6 +179,8 @@ TYPE = ("cluster", "server_types", 0)
         (_set(*FUNCTION, "parallelism", to=-1), ["functions.1.parallelism", "-1"]),
         (_set("workflows", 0, "arrival_time", to=-1.0), ["arrival_time", "-1.0"]),
         (_set("workflows", 0, "arrival_time", to=None), ["arrival_time", "None"]),
+        (_set("workflows", 0, "tenant", to=""), ["workflows.0.tenant", "''"]),
+        (_set("workflows", 0, "tenant", to="two words"), ["workflows.0.tenant", "'two words'"]),
         (_set("workflows", 0, "edges", 0, "data_bytes", to=-5), ["data_bytes", "-5"]),
         (_add_edge(3, 0), ["workflow 0", "cycle"]),
         (_add_edge(1, 1), ["workflow 0", "cycle"]),

@@ -96,6 +96,17 @@ def test_a_workflow_tells_who_is_in_which_state():
     assert [function.fn_id for function in env.workload.queue] == [1]
 
 
+def test_a_workflow_tells_whose_it_is():
+    episode = read_episode(PROJECT / "tests" / "golden" / "04_memory_waiting_queue.json")
+    given = episode.arrival_times, episode.templates(), episode.cluster_config()
+    env = RawEnv(*given, tenants=["a", "b", "a", "c"])
+    for seen in (env, env.fork()):
+        assert [workflow.tenant for workflow in seen.workload.workflows] == ["a", "b", "a", "c"]
+    assert {workflow.tenant for workflow in RawEnv(*given).workload.workflows} == {None}
+    with pytest.raises(InputError, match="4 workflow templates but 3 tenants"):
+        RawEnv(*given, tenants=["a", "b", "a"])
+
+
 def test_recycled_slots_change_nothing_but_the_history():
     episode = read_episode(PROJECT / "tests" / "golden" / "05_lease_renewal_and_restart.json")
     given = episode.arrival_times, episode.templates(), episode.cluster_config()

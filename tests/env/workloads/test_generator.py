@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from env.schema import validated
+from env.sim.errors import InputError
 from env.workloads.generator import (
     EpisodeWorkload,
     WorkloadConfig,
@@ -28,10 +29,11 @@ def generator(composed: Composed, *overrides: str) -> WorkloadGenerator:
 
 
 def content(episode: EpisodeWorkload) -> tuple[object, ...]:
-    return episode.arrival_times, tuple(template.name for template in episode.templates)
+    names = tuple(template.name for template in episode.templates)
+    return episode.arrival_times, names, episode.tenants
 
 
-@pytest.mark.parametrize("workload", ["poisson", "bursty", "daily", "fixed", "tiny"])
+@pytest.mark.parametrize("workload", ["poisson", "bursty", "daily", "fixed", "tiny", "tenants"])
 def test_episodes_repeat(composed: Composed, workload: str) -> None:
     first, again = (generator(composed, "+workflow=tiny", f"+workload={workload}") for _ in "ab")
     for index in range(3):
@@ -49,6 +51,45 @@ def test_episodes_differ_from_each_other_and_by_seed(composed: Composed) -> None
     drawn = [content(made.evaluation_episode(index)) for made in (one, two) for index in range(50)]
     drawn += [content(one.training_episode(training_seed(1, 0, 0, index))) for index in range(50)]
     assert len(set(drawn)) == 150
+
+
+def test_tenants_change_nothing_else(composed: Composed) -> None:
+    nobody, shared = (
+        generator(composed, "+workflow=tiny", f"+workload={name}")
+        for name in ("poisson", "tenants")
+    )
+    for index in range(20):
+        sequence = training_seed(1, 0, 0, index)
+        for one, other in (
+            (nobody.evaluation_episode(index), shared.evaluation_episode(index)),
+            (nobody.training_episode(sequence), shared.training_episode(sequence)),
+        ):
+            assert content(one)[:2] == content(other)[:2]
+            assert one.tenants == ()
+            assert len(other.tenants) == len(other.templates)
+
+
+def test_workflows_belong_to_tenants_by_share(composed: Composed) -> None:
+    def tenants(*shares: str) -> list[str]:
+        made = generator(composed, "+workflow=tiny", "+workload=tenants", *shares)
+        episodes = (made.evaluation_episode(index) for index in range(200))
+        return [tenant for episode in episodes for tenant in episode.tenants]
+
+    drawn = tenants()
+    for tenant, share in {"retail": 0.6, "science": 0.3, "media": 0.1}.items():
+        assert drawn.count(tenant) / len(drawn) == pytest.approx(share, abs=0.05)
+    # Only their ratio counts.
+    scaled = [f"workload.tenants.{name}" for name in ("retail=6", "science=3", "media=1")]
+    assert tenants(*scaled) == drawn
+    others = tenants("workload.tenants.retail=1e-9", "workload.tenants.media=1e-9")
+    assert set(others) == {"science"}
+
+
+@pytest.mark.parametrize("name", ["", " ", "a\nb", "x" * 41, 1])
+def test_a_tenant_needs_a_name_that_can_be_shown(composed: Composed, name: object) -> None:
+    data = composed("+workload=tiny")["workload"] | {"tenants": {name: 1.0}}
+    with pytest.raises(InputError, match=r"^workload: tenants\..*, found .*$"):
+        validated(WorkloadConfig, data, "workload")
 
 
 def test_workloads_are_drawn_from_the_pool_of_their_purpose(composed: Composed) -> None:

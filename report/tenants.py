@@ -1,0 +1,102 @@
+"""Who is served, and at whose cost: what tenants used, and how long their workflows took."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from report import palette
+from report.timeline import Timeline, mean_over
+
+NAMED = len(palette.SERIES)
+"""Tenants that have a name and a colour of their own."""
+OTHERS = "all others"
+"""What the rest is called together; no tenant can have a blank in its name."""
+
+
+def labels(shares: Mapping[str, float]) -> dict[str, str]:
+    """What charts call every tenant: of more than `NAMED`, the smallest ones are `OTHERS`.
+
+    Args:
+        shares: of the workflows, by tenant.
+
+    Returns:
+        Labels by tenant, largest share first.
+    """
+    largest = sorted(shares, key=lambda tenant: -shares[tenant])
+    return {tenant: tenant if place < NAMED else OTHERS for place, tenant in enumerate(largest)}
+
+
+def colours(label_of: Mapping[str, str]) -> dict[str, str]:
+    """The colour of every label of `labels`, in their order."""
+    named = dict(zip(dict.fromkeys(label_of.values()), palette.SERIES, strict=False))
+    return named | ({OTHERS: palette.KINDS["reference"]} if OTHERS in label_of.values() else {})
+
+
+def capacity_used(
+    timeline: Timeline, label_of: Mapping[str, str], edges: np.ndarray
+) -> dict[str, np.ndarray]:
+    """Share of the cluster's computing capacity that went to whom; {} if nobody is told apart.
+
+    Args:
+        timeline: of the episode.
+        label_of: from `labels`.
+        edges: (B + 1,) seconds, of the bins.
+
+    Returns:
+        (B,) by label: mean over a bin of the speed of all its containers / computing capacity.
+    """
+    if not timeline.tenants:
+        return {}
+    used = {label: np.zeros(len(edges) - 1) for label in label_of.values()}
+    containers = timeline.containers
+    owners = np.array([label_of[tenant] for tenant in timeline.tenants])[containers["wf_id"]]
+    capacity = sum(node.computing_capacity for node in timeline.nodes)
+    for index, node in enumerate(timeline.nodes):
+        here = containers["node"] == index
+        # All threads of a node have the same speed, so containers share it in constant ratios.
+        everyone = _weight_over(node.times, containers[here])
+        each = np.divide(node.cpu, everyone, out=np.zeros(len(node.cpu)), where=node.cpu > 0)
+        for label, share in used.items():
+            own = each * _weight_over(node.times, containers[here & (owners == label)])
+            share += mean_over(node.times, own, edges) * (node.computing_capacity / capacity)
+    return used
+
+
+def _weight_over(times: np.ndarray, containers: np.ndarray) -> np.ndarray:
+    """(K,) speed of what runs at each time, in threads that have all the memory they need."""
+    memory = np.minimum(1.0, containers["memory_alloc"] / containers["memory_req"])
+    weights = memory * containers["parallelism"]
+
+    def before(event: str) -> np.ndarray:
+        order = np.argsort(containers[event])
+        sums = np.concatenate([[0.0], np.cumsum(weights[order])])
+        return np.asarray(sums[np.searchsorted(containers[event][order], times, side="right")])
+
+    return before("start_time") - before("completion_time")
+
+
+def mean_flow_times(
+    flow_times: Mapping[str, np.ndarray],
+    tenants: Mapping[str, Sequence[str]],
+    label_of: Mapping[str, str],
+) -> pd.DataFrame:
+    """How long the workflows of each tenant took.
+
+    Args:
+        flow_times: seconds, of all workflows of the recorded episodes, by policy.
+        tenants: whose they are.
+        label_of: from `labels`.
+
+    Returns:
+        A row a policy and label: policy, tenant, flow_time (its mean, s), workflows (their number).
+    """
+    rows = pd.concat(
+        pd.DataFrame({"policy": policy, "tenant": tenants[policy], "flow_time": times})
+        for policy, times in flow_times.items()
+    )
+    rows["tenant"] = rows["tenant"].map(label_of)
+    by_tenant = rows.groupby(["policy", "tenant"], sort=False)["flow_time"]
+    return by_tenant.agg(flow_time="mean", workflows="size").reset_index()

@@ -1,0 +1,121 @@
+"""What tenants used and how long they took, by hand."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from env.sim.cluster import ClusterConfig, ServerType
+from env.sim.raw_env import RawEnv
+from env.sim.workflow import WorkflowTemplate
+from report import page, palette
+from report.tenants import OTHERS, capacity_used, colours, labels, mean_flow_times
+from report.timeline import Timeline, mean_over, timeline_of
+from tests.report.recorded import finished_evaluation, played
+
+EDGES = np.array([0.0, 5.0, 10.0])
+
+
+def shared_node() -> Timeline:
+    """Two functions of 2 threads on a node of 2 cores, so that a thread does 500 operations/s.
+
+    That of `a` has all its memory and does 1,000 a second until 8 s, then 2,000 until 10 s; that of
+    `b` has half of it and does 500 a second until 8 s. The other node is idle.
+    """
+    cluster = ClusterConfig(1_000, 1e9, 1e9, 1e9, (ServerType("box", 1, 0.6, 0.0, 2, 2, 2048),))
+    workflows = [
+        WorkflowTemplate(str(computation), [computation], [1024], [2], [], [])
+        for computation in (12_000, 4_000)
+    ]
+    env = RawEnv([0.0, 0.0], workflows, cluster, record=True, tenants=["a", "b"])
+    env.step("box", 0, 0, 1024)
+    env.step("box", 0, 0, 512)
+    return timeline_of(env, "shared")
+
+
+def test_tenants_share_a_node_by_the_speed_of_what_runs() -> None:
+    timeline = shared_node()
+    assert timeline.tenants == ("a", "b")
+    used = capacity_used(timeline, labels({"a": 1.0, "b": 1.0}), EDGES)
+    # Of 4,000 operations/s of both nodes.
+    assert used["a"] == pytest.approx([1_000 / 4_000, (3 * 1_000 + 2 * 2_000) / 5 / 4_000])
+    assert used["b"] == pytest.approx([500 / 4_000, 3 * 500 / 5 / 4_000])
+
+
+def test_small_tenants_are_together() -> None:
+    used = capacity_used(shared_node(), {"a": "a", "b": OTHERS}, EDGES)
+    assert used[OTHERS] == pytest.approx([0.125, 0.075])
+    together = capacity_used(shared_node(), {"a": OTHERS, "b": OTHERS}, EDGES)
+    assert together[OTHERS] == pytest.approx([0.375, 0.425])
+
+
+@pytest.mark.parametrize("policy", range(4))
+def test_tenants_together_use_what_is_used(policy: int) -> None:
+    timeline = timeline_of(played(policy, 0, 5, 6, 40.0, ["a", "b", "c"]), "several")
+    edges = np.linspace(0.0, timeline.end, 30)
+    used = capacity_used(timeline, labels({"a": 1.0, "b": 1.0, "c": 1.0}), edges)
+    capacities = np.array([node.computing_capacity for node in timeline.nodes])
+    assert capacities.tolist() == [4_000_000, 4_000_000, 16_000_000, 16_000_000]
+    nodes = [mean_over(node.times, node.cpu, edges) for node in timeline.nodes]
+    assert sum(used.values()) == pytest.approx(np.average(nodes, axis=0, weights=capacities))
+
+
+def test_nobody_is_told_apart() -> None:
+    timeline = timeline_of(played(0, 0, 2, 3, 40.0), "nobody")
+    assert timeline.tenants == ()
+    assert capacity_used(timeline, {}, EDGES) == {}
+
+
+def test_the_six_largest_have_names_and_colours() -> None:
+    shares = {name: float(share) for share, name in enumerate("hgfedcba", start=1)}
+    named = labels(shares)
+    assert list(named.values()) == [*"abcdef", OTHERS, OTHERS]
+    assert colours(named) == {
+        **dict(zip("abcdef", palette.SERIES, strict=True)),
+        OTHERS: palette.KINDS["reference"],
+    }
+    assert list(colours(labels({"x": 1.0, "y": 2.0}))) == ["y", "x"]
+
+
+def test_mean_flow_times_by_policy_and_tenant() -> None:
+    flow_times = {"p": np.array([1.0, 3.0, 10.0]), "q": np.array([4.0, 4.0])}
+    tenants = {"p": ["a", "a", "b"], "q": ["b", "c"]}
+    rows = mean_flow_times(flow_times, tenants, {"a": "a", "b": OTHERS, "c": OTHERS})
+    assert [tuple(row) for row in rows.itertuples(index=False)] == [
+        ("p", "a", 2.0, 2),
+        ("p", OTHERS, 10.0, 1),
+        ("q", OTHERS, 4.0, 2),
+    ]
+
+
+def specs_of(text: str) -> dict[str, dict]:
+    specs: dict[str, dict] = json.loads(re.findall(r'id="settings">(.*?)</script>', text)[0])[
+        "specs"
+    ]
+    return specs
+
+
+def test_the_page_shows_tenants_where_there_are_some(tmp_path: Path) -> None:
+    folder = finished_evaluation(tmp_path / "run", tenants={"retail": 1.0, "science": 2.0})
+    text = page.write_report(folder).read_text()
+    assert ">Tenants</h3>" in text and ">Flow time of tenants</h3>" in text
+    (rows,) = specs_of(text)["tenant-flow-time"]["datasets"].values()
+    # Workflows 0 and 2 of both episodes are retail's, workflow 1 is science's.
+    assert {row["tenant"]: row["workflows"] for row in rows} == {"retail": 4, "science": 2}
+
+
+def test_the_page_does_not_speak_of_tenants_where_there_are_none(tmp_path: Path) -> None:
+    text = page.write_report(finished_evaluation(tmp_path / "run", episodes=1)).read_text()
+    assert not any("tenant" in chart for chart in specs_of(text))
+    assert ">Tenants</h3>" not in text and ">Flow time of tenants</h3>" not in text
+
+
+def test_recordings_beyond_the_size_have_flow_times_alone(tmp_path: Path) -> None:
+    folder = finished_evaluation(tmp_path / "run", episodes=1, tenants={"a": 1.0, "b": 1.0})
+    run = json.loads((folder / "run.json").read_text())
+    run["config"]["report"]["episodes_mb"] = 0
+    (folder / "run.json").write_text(json.dumps(run))
+    specs = specs_of(page.write_report(folder).read_text())
+    assert "tenant-flow-time" in specs and "tenants-upper" not in specs
