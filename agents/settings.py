@@ -142,7 +142,7 @@ class RaySettings(Strict):
         num_cpus: cores Ray may use on this machine; None means all. Not with an address.
         num_env_runners: processes that sample; 0 samples in the training process.
         envs_per_runner: environments each of them steps.
-        threads_per_runner: that step them, with algo.sampler=fast.
+        threads_per_runner: threads that share them with algo.sampler=fast, at most one for each.
         num_learners: processes that share every gradient step; 0 learns in the training process.
         restart_failed_runners: go on when one dies; else the run stops with its error.
         wait_for_runners: minutes without a sample that a run bears when all are lost.

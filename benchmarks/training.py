@@ -8,10 +8,9 @@ one process; what counts is the median iteration. The fast path samples with the
 conf/ray (`ray.threads_per_runner`), RLlib's runner has one.
 
 Rates are agent steps per second by the clock. `_cpu` marks those per second of processor time,
-which other work on the machine blurs less, and which threads do not change. An agent step is one
-turn of one agent: a decision of `placer` has one, of `hierarchical` three. Whole PPO is
-`Algorithm.train()`: sampling, learning, RLlib's rest. How the fast path scales is measured with one
-thread.
+which other work on the machine blurs less. An agent step is one turn of one agent: a decision of
+`placer` has one, of `hierarchical` three. Whole PPO is `Algorithm.train()`: sampling, learning,
+RLlib's rest. How the fast path scales is measured with one thread.
 """
 
 from __future__ import annotations

@@ -403,8 +403,9 @@ class Batch:
 def _stacked_states(world: World, environments: int) -> tuple[State, dict[int, dict[int, int]]]:
     """The states of all environments, and where to find templates in them.
 
-    Templates are stored once for all. As best times and ranks depend on the largest NUMA node, they
-    are stored for every size that it can have; the index is by those cores and the template's id.
+    Templates are stored once for all environments of a batch. As best times and ranks depend on
+    the largest NUMA node, they are stored for every size that it can have; the index is by those
+    cores and the template's id.
     """
     cores = sorted({kind.cpu for kind in world.largest_cluster.server_types})
     pool = world.templates

@@ -270,10 +270,11 @@ def episode_data(timeline: Timeline, label_of: Mapping[str, str]) -> dict[str, A
             }
             for node in timeline.nodes
         ],
-        "tenants": {
-            label: (100 * share).round(2).tolist()
+        # Pairs, since the keys of objects do not stay in order where they are numbers.
+        "tenants": [
+            [label, (100 * share).round(2).tolist()]
             for label, share in tenants.capacity_used(timeline, label_of, edges).items()
-        },
+        ],
         "edges": edges.round(3).tolist(),
         "queue": {"time": times.round(3).tolist(), "waiting": waiting.tolist()},
     }

@@ -184,7 +184,8 @@ def first_difference(
 ) -> tuple[str, Any, Any] | None:
     """The first key, dotted, at which two trees differ, and both values; None if they are equal.
 
-    A key that is not there says the same as an empty mapping: it may be younger than a tree.
+    A key that is not there, or null, says the same as an empty mapping: it may be younger than a
+    tree.
     """
     for key in dict.fromkeys((*one, *other)):
         mine, theirs = one.get(key), other.get(key)

@@ -1,4 +1,4 @@
-"""Who is served, and at whose cost: what tenants used, and how long their workflows took."""
+"""What tenants used of the cluster, and how long their workflows took."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def colours(label_of: Mapping[str, str]) -> dict[str, str]:
 def capacity_used(
     timeline: Timeline, label_of: Mapping[str, str], edges: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """Share of the cluster's computing capacity that went to whom; {} if nobody is told apart.
+    """Share of the cluster's computing capacity that went to whom; {} without labels or tenants.
 
     Args:
         timeline: of the episode.
@@ -48,7 +48,7 @@ def capacity_used(
     Returns:
         (B,) by label: mean over a bin of the speed of all its containers / computing capacity.
     """
-    if not timeline.tenants:
+    if not label_of or not timeline.tenants:
         return {}
     used = {label: np.zeros(len(edges) - 1) for label in label_of.values()}
     containers = timeline.containers

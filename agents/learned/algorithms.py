@@ -380,8 +380,8 @@ def run_seed(algo: AlgoSettings, ray: RaySettings, seed: int, iteration: int) ->
     """The seed of the part of a run that starts at an iteration.
 
     The fast sampler's state is in the checkpoints of a run that samples in its own process:
-    resumed, it goes on exactly, with the same seed. Other resumed runs go on with the next draws of
-    their seed instead of repeating their first episodes.
+    resumed with as many threads and environments, it goes on exactly, with the same seed. Other
+    resumed runs go on with the next draws of their seed instead of repeating their first episodes.
     """
     if isinstance(algo, PPOSettings) and algo.sampler == "fast" and ray.num_env_runners == 0:
         return seed

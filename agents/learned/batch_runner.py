@@ -5,7 +5,7 @@ episodes, whose bookkeeping is what costs RLlib its time.
 """
 
 from collections.abc import Collection
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ from env.batch import Ended
 from env.multi_agent import ServerlessEnv
 from env.queue_env import QueueEnv
 
-SAMPLERS = "samplers"
+BATCH = "batch"
 """The part of the runner's state that makes sampling go on exactly."""
 EVALUATION_WORKERS = 1_000_000
 """Numbers of evaluating workers start here: they never play the episodes of training."""
@@ -38,10 +38,10 @@ FRAGMENT = 64
 
 
 class FastPPOConfig(PPOConfig):
-    """RLlib's configuration of PPO with this runner.
+    """RLlib's configuration of PPO, and of this runner.
 
     Attributes:
-        threads_per_runner: that share the environments of a runner.
+        threads_per_runner: that share the environments of a runner, at most one for each.
     """
 
     def __init__(self, algo_class: type | None = None) -> None:
@@ -54,7 +54,8 @@ class BatchEnvRunner(MultiAgentEnvRunner):
 
     A step of an environment is a turn. Environments are shared out among threads; as those of a
     thread are in step, what is sampled is a whole number of decisions of all of them. Compiled
-    calls and networks let other threads run, so each thread keeps a core busy.
+    calls and networks of different threads run side by side; what Python does in between does not,
+    and under queued dispatch that is most.
 
     Attributes:
         samplers: of each thread.
@@ -70,7 +71,7 @@ class BatchEnvRunner(MultiAgentEnvRunner):
         self.config = configured
         self.num_envs = configured.num_envs_per_env_runner
         self._thread_count = min(configured.threads_per_runner, self.num_envs)
-        # Each of them has a core of its own: networks shall not ask for more.
+        # Networks shall not ask for more cores: this holds for all threads started from here on.
         self._threads = ThreadPoolExecutor(
             self._thread_count, "sampler", torch.set_num_threads, (1,)
         )
@@ -123,12 +124,12 @@ class BatchEnvRunner(MultiAgentEnvRunner):
             self._log_episodes([each for own in self.samplers for each in own.take_ended()])
             return chunks
         self._restart()
-        shares = np.full(self.num_envs, num_episodes // self.num_envs)
-        shares[: num_episodes % self.num_envs] += 1
+        quota = np.full(self.num_envs, num_episodes // self.num_envs)
+        quota[: num_episodes % self.num_envs] += 1
         wanted = {
             sampler: sampler.batch.numbers + own
             for sampler, own in zip(
-                self.samplers, np.array_split(shares, len(self.samplers)), strict=True
+                self.samplers, np.array_split(quota, len(self.samplers)), strict=True
             )
         }
         counted: list[Ended] = []
@@ -156,6 +157,7 @@ class BatchEnvRunner(MultiAgentEnvRunner):
             self._threads.submit(sampler.play, self.module, decisions, explore, random_actions)
             for sampler in self.samplers
         ]
+        wait(played)  # also for the others when one fails
         chunks = [chunk.result() for chunk in played]
         for chunk in chunks:
             self._log_steps(chunk)
@@ -194,27 +196,37 @@ class BatchEnvRunner(MultiAgentEnvRunner):
         state: dict[str, Any] = super().get_state(
             components, not_components=not_components, **kwargs
         )
-        if self.env is not None and self._check_component(SAMPLERS, components, not_components):
-            state[SAMPLERS] = {
-                "shares": self._shares(),
-                "own": [sampler.get_state() for sampler in self.samplers],
+        if self.env is not None and self._check_component(BATCH, components, not_components):
+            state[BATCH] = {
+                "worker": self._worker(),
+                "environments": self._environments(),
+                "samplers": [sampler.get_state() for sampler in self.samplers],
             }
         return state
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Goes on from `get_state`; what a runner unlike this was sampling is left to that one."""
-        super().set_state(state)
-        given = state.get(SAMPLERS)
-        if given is not None and self.env is not None and given["shares"] == self._shares():
-            for sampler, own in zip(self.samplers, given["own"], strict=True):
-                sampler.set_state(own)
-            self._needs_initial_reset = False
+        """Goes on from `get_state`; what another runner was sampling is left to that one.
 
-    def _shares(self) -> list[int]:
-        """Which runner this is, and how many environments each of its threads has."""
-        return [self._worker(), *(len(sampler.batch) for sampler in self.samplers)]
+        With other threads or environments than before it plays other episodes from here on.
+        """
+        super().set_state(state)
+        given = state.get(BATCH)
+        if given is None or self.env is None or given["worker"] != self._worker():
+            return
+        if given.get("environments") != self._environments():
+            # It would play the first episodes of the run again.
+            self.start_part(self.num_env_steps_sampled_lifetime)
+            return
+        for sampler, own in zip(self.samplers, given["samplers"], strict=True):
+            sampler.set_state(own)
+        self._needs_initial_reset = False
+
+    def _environments(self) -> list[int]:
+        """How many each thread has."""
+        return [len(sampler.batch) for sampler in self.samplers]
 
     def stop(self) -> None:
         """Ends the threads, too."""
-        self._threads.shutdown()
+        if self.env is not None:  # RLlib's local runner has none where others sample
+            self._threads.shutdown()
         super().stop()

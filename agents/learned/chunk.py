@@ -29,7 +29,7 @@ class Steps:
             episode ended after this step. OPEN: its next step is not sampled yet; such a row only
             gives its value to the one before it, and comes again, to be trained on, in the next
             chunk.
-        environment: (R,) int64, which of the runner's environments the row is from.
+        environment: (R,) int64, which of the sampler's environments the row is from.
     """
 
     obs: dict[str, np.ndarray]
@@ -52,7 +52,7 @@ class Steps:
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
-        """The rows of several runners, one after the other."""
+        """The rows of several samplers, one after the other."""
         if len(parts) == 1:
             return parts[0]
         starts = np.cumsum([0, *(len(part) for part in parts[:-1])])
@@ -78,7 +78,7 @@ class Steps:
 
 @dataclass(frozen=True)
 class Chunk:
-    """What one runner sampled in one go; takes the place of RLlib's episodes.
+    """What one sampler (a thread of a runner) did in one go; takes the place of RLlib's episodes.
 
     RLlib measures it with `len` and, to share it among several learners, cuts it with slices.
 

@@ -202,7 +202,8 @@ def run_trials(
     os.environ["TUNE_DISABLE_AUTO_CALLBACK_LOGGERS"] = "1"
     # Tune's older output, which keeps silent at verbose=0.
     os.environ["RAY_AIR_NEW_OUTPUT"] = "0"
-    single = {**told, "tune": None}
+    # A trial is told of one core, and samples in one thread.
+    single = {**told, "tune": None, "ray": {**told["ray"], "threads_per_runner": 1}}
     trainable = tune.with_parameters(Training, told=single, world=world, spaces=dict(spaces))
     bundles: list[dict[str, float]] = [{"CPU": 1}] * (
         1 + settings.ray.num_env_runners + settings.ray.num_learners

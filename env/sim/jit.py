@@ -34,5 +34,6 @@ if not os.environ.get("NUMBA_CACHE_DIR"):
     config.CACHE_DIR = str(_cache_folder())
 
 # The engine allocates nothing, so reference counting is switched off: with it, every call pays for
-# all the arrays of a `State`, which made decisions six times slower. Other threads run meanwhile.
+# all the arrays of a `State`, which made decisions six times slower. Without
+# the lock of the interpreter (nogil) other threads run meanwhile.
 compiled = numba.njit(cache=True, error_model="numpy", nogil=True, _nrt=False)

@@ -132,10 +132,10 @@ function drawTenants() {
 }
 
 function tenantUse({tenants, edges, end}) {
-  const use = Object.entries(tenants).flatMap(([tenant, percents], place) => percents.map((percent, bin) =>
+  const use = tenants.flatMap(([tenant, percents], place) => percents.map((percent, bin) =>
     ({tenant, place, begin: edges[bin], end: edges[bin + 1], percent}))).filter(({percent}) => percent > 0);
   const totals = new Array(edges.length - 1).fill(0);
-  for (const percents of Object.values(tenants)) percents.forEach((percent, bin) => { totals[bin] += percent; });
+  for (const [, percents] of tenants) percents.forEach((percent, bin) => { totals[bin] += percent; });
   return {use, until: end, most: Math.max(...totals)};
 }
 

@@ -105,7 +105,8 @@ def test_recordings_beyond_the_size_are_counted(tmp_path: Path) -> None:
 
 
 def test_sections_without_files_are_left_out(tmp_path: Path) -> None:
-    folder = finished_evaluation(tmp_path / "run", episodes=1)
+    folder = finished_evaluation(tmp_path / "run", episodes=1, tenants={"a": 1.0})
+    assert ">Flow time of tenants</h" in page.write_report(folder).read_text()
     for recording in (folder / "episodes").iterdir():
         recording.unlink()
     text = page.write_report(folder).read_text()

@@ -169,20 +169,44 @@ def test_threads_share_the_environments_of_one(layout: str) -> None:
         assert sorted(shared[1][name]) == pytest.approx(sorted(values))
 
 
-def test_threads_go_on_exactly_and_others_leave_them_alone() -> None:
-    runner, other = (runner_of("placer", threads_per_runner=2) for _ in range(2))
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_threads_go_on_exactly(layout: str) -> None:
+    runner, other = (runner_of(layout, threads_per_runner=2) for _ in range(2))
     runner.sample(num_timesteps=300)
     state = runner.get_state()
     wanted = runner.sample(num_timesteps=300)
     other.set_state(state)
     for ours, theirs in zip(wanted, other.sample(num_timesteps=300), strict=True):
-        for name in ("actions", "action_logp", "rewards", "following"):
-            found = (getattr(each.modules["placer"], name) for each in (ours, theirs))
-            assert np.array_equal(*found)
-    single = runner_of("placer", threads_per_runner=1)
-    before = arrival_times(single)
-    single.set_state(state)
-    assert arrival_times(single) == before
+        for policy, steps in ours.modules.items():
+            for name in ("actions", "action_logp", "rewards", "following"):
+                found = getattr(theirs.modules[policy], name)
+                assert np.array_equal(getattr(steps, name), found)
+
+
+def test_with_other_threads_other_episodes_are_played() -> None:
+    """Not the first ones of the run once more."""
+    runner, single = (runner_of("placer", threads_per_runner=threads) for threads in (2, 1))
+    begun = arrival_times(runner)
+    runner.sample(num_timesteps=600)
+    assert arrival_times(single) == begun
+    single.set_state(runner.get_state())
+    assert not any(times in begun for times in arrival_times(single))
+    single.sample(num_timesteps=40)
+
+
+def test_threads_draw_from_streams_of_their_own() -> None:
+    state = runner_of("placer", threads_per_runner=2).get_state()
+    one, other = (own["random"]["state"] for own in state["batch"]["samplers"])
+    assert one != other
+
+
+def test_a_runner_without_environments_stops() -> None:
+    """RLlib's local runner, where others sample."""
+    config = config_of("placer", num_env_runners=1)
+    spaces = runner_of("placer").get_spaces()
+    runner = BatchEnvRunner(config=config, worker_index=0, spaces=spaces)
+    assert runner.env is None
+    runner.stop()
 
 
 def test_by_episodes_threads_play_the_same_ones() -> None:
