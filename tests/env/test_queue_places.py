@@ -234,7 +234,7 @@ def test_a_batch_decides_as_single_environments(name: str) -> None:
     """Every observation and reward of two environments, through the end of an episode of each."""
     config = with_layout(name, "trace.sampling.minutes=1")
     single = [QueueEnv(config) for _ in range(2)]
-    batch = single[0].batch(2, single[0].world.seed, 0)
+    batch = single[0].batch(2, single[0].world.seed, 0, 0)
     for index, env in enumerate(single):
         env._stream = (0, index)
     observations = [env.reset()[0] for env in single]
