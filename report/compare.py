@@ -57,6 +57,8 @@ def compare(folders: Sequence[Path]) -> Summary:
         for group in (*WORLD, "statistics"):
             if group not in run["config"]:
                 raise InputError(f"{folder / RUN}: config.{group}: missing, required")
+            if not isinstance(run["config"][group], dict):
+                raise InputError(f"{folder / RUN}: config.{group}: a mapping is needed")
     check_equal(folders, [_must_be_equal(run) for run in runs])
     tables = [
         _checked(read_results(folder), folder / RESULTS, run)
@@ -70,6 +72,8 @@ def compare(folders: Sequence[Path]) -> Summary:
 
 def _must_be_equal(run: dict[str, Any]) -> dict[str, Any]:
     world = {group: run["config"][group] for group in WORLD}
+    # Evaluations from before there were tenants do not name them.
+    world["workload"] = {"tenants": {}, **world["workload"]}
     keys = ("seeds", "episodes", "workload_sha256")
     return {**{key: run[key] for key in keys[:2]}, **world, keys[2]: run[keys[2]]}
 

@@ -182,18 +182,14 @@ def _what_counts(run: Mapping[str, Any]) -> dict[str, Any]:
 def first_difference(
     one: Mapping[str, Any], other: Mapping[str, Any], prefix: str = ""
 ) -> tuple[str, Any, Any] | None:
-    """The first key, dotted, at which two trees differ, and both values; None if they are equal.
-
-    A key that is not there, or null, says the same as an empty mapping: it may be younger than a
-    tree.
-    """
+    """The first key, dotted, at which two trees differ, and both values; None if they are equal."""
     for key in dict.fromkeys((*one, *other)):
         mine, theirs = one.get(key), other.get(key)
         if isinstance(mine, Mapping) and isinstance(theirs, Mapping):
             inner = first_difference(mine, theirs, f"{prefix}{key}.")
             if inner is not None:
                 return inner
-        elif mine != theirs and (mine, theirs) not in ((None, {}), ({}, None)):
+        elif mine != theirs:
             return f"{prefix}{key}", mine, theirs
     return None
 

@@ -70,17 +70,17 @@ class BatchEnvRunner(MultiAgentEnvRunner):
         super().make_env()
         self.config = configured
         self.num_envs = configured.num_envs_per_env_runner
-        self._thread_count = min(configured.threads_per_runner, self.num_envs)
         # Networks shall not ask for more cores: this holds for all threads started from here on.
         self._threads = ThreadPoolExecutor(
-            self._thread_count, "sampler", torch.set_num_threads, (1,)
+            configured.threads_per_runner, "sampler", torch.set_num_threads, (1,)
         )
         self._start_samplers()
 
     def _start_samplers(self) -> None:
         environment: ServerlessEnv | QueueEnv = self.env.envs[0].unwrapped
         worker = self._worker()
-        parts = np.array_split(np.arange(self.num_envs), self._thread_count)
+        threads = min(self.config.threads_per_runner, self.num_envs)
+        parts = np.array_split(np.arange(self.num_envs), threads)
         sequence = np.random.SeedSequence(self.config.seed, spawn_key=(worker,))
         self.samplers = [
             Sampler(
@@ -88,7 +88,7 @@ class BatchEnvRunner(MultiAgentEnvRunner):
                 lambda agent: self.config.policy_mapping_fn(agent, None),
                 np.random.default_rng(own),
             )
-            for part, own in zip(parts, sequence.spawn(len(parts)), strict=True)
+            for part, own in zip(parts, sequence.spawn(threads), strict=True)
         ]
         self._needs_initial_reset = False
 

@@ -47,7 +47,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "arrivals": ({"workload": {"arrivals": {"mean_gap": 6}}}, "workload.arrivals.mean_gap is 5"),
     "tenants": (
         {"workload": {"arrivals": {"mean_gap": 5}, "tenants": {"a": 1.0}}},
-        "workload.tenants is None",
+        "workload.tenants.a is None",
     ),
     "objective": (
         {"objective": {"time_weight": 2.0, "cost_weight": 1.0}},
@@ -81,6 +81,10 @@ def without(*keys: str) -> Damage:
 DAMAGED: dict[str, tuple[Damage, str]] = {
     "no configuration": (without("config"), "run.json: config: missing"),
     "no cluster": (without("config", "cluster"), "run.json: config.cluster: missing"),
+    "a workload of nothing": (
+        with_run(lambda run: run["config"].update(workload=None)),
+        "run.json: config.workload: a mapping is needed",
+    ),
     "no statistics": (without("config", "statistics"), "run.json: config.statistics: missing"),
     "no seeds": (without("seeds"), "run.json: seeds: missing"),
     "no J": (with_rows(lambda rows: rows.drop(columns="J")), "column 'J' is missing"),

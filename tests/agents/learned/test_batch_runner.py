@@ -191,7 +191,6 @@ def test_with_other_threads_other_episodes_are_played() -> None:
     assert arrival_times(single) == begun
     single.set_state(runner.get_state())
     assert not any(times in begun for times in arrival_times(single))
-    single.sample(num_timesteps=40)
 
 
 def test_threads_draw_from_streams_of_their_own() -> None:
