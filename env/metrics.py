@@ -49,6 +49,20 @@ class FinishedEpisode:
         return time * float(self.slowdown.mean()) + cost * self.cost_ratio
 
     @property
+    def carbon(self) -> float:
+        """gCO2e of the leased servers and of the work on them; NaN without `cluster.power`."""
+        state = self.state
+        leased = state.servers["hours_rented"] * state.servers["idle_carbon"]
+        per_slot = int(state.cluster[0]["functions_per_slot"])
+        slots = state.functions.reshape(-1, per_slot)[state.slot_of[state.arrivals["wf_id"]]]
+        count = state.templates["function_count"][state.arrivals["template"]]
+        functions = slots[np.arange(per_slot) < count[:, None]]
+        nodes = state.nodes[functions["node"]]
+        core_hours = functions["computation"] / nodes["single_core_speed"] / SECONDS_PER_HOUR
+        worked = core_hours * state.servers["work_carbon"][nodes["server"]]
+        return float(leased.sum() + worked.sum())
+
+    @property
     def utilisation(self) -> float:
         """Core-seconds of work / core-seconds rented."""
         state = self.state
@@ -150,6 +164,13 @@ METRICS: dict[str, Metric[FinishedEpisode]] = by_name(
         "lower",
         "sum over servers of hours leased * hourly rate",
         lambda episode: episode.total("total_rent"),
+    ),
+    Metric(
+        "carbon",
+        "gCO2e",
+        "lower",
+        "electricity of servers while leased and of all work * carbon intensity",
+        lambda episode: episode.carbon,
     ),
     Metric(
         "cold_starts",

@@ -88,34 +88,34 @@ def ranking(rows: pd.DataFrame) -> Spec:
     return spec_of((intervals + means).add_params(metric), ROW * rows["policy"].nunique())
 
 
-def time_against_cost(rows: pd.DataFrame, titles: Mapping[str, str]) -> Spec:
-    """Every policy by its mean slowdown and cost ratio, and the Pareto front of them.
+def time_against(spent: str, rows: pd.DataFrame, titles: Mapping[str, str]) -> Spec:
+    """Every policy by its mean slowdown and what it spent, and the Pareto front of them.
 
     Args:
-        rows: best policy first: policy, label, kind, slowdown, cost_ratio, each with _low, _high.
+        spent: a metric.
+        rows: best policy first: policy, label, kind, and slowdown and what was spent, each with
+            _low, _high.
         titles: of the axes, by metric.
     """
-    points_at = rows[["cost_ratio", "slowdown"]].to_numpy()
+    points_at = rows[[spent, "slowdown"]].to_numpy()
     rows = rows.assign(front=pareto(points_at))
-    right = rows["cost_ratio"] > np.sqrt(rows["cost_ratio"].min() * rows["cost_ratio"].max())
+    right = rows[spent] > np.sqrt(rows[spent].min() * rows[spent].max())
     named = _with_room(np.log(points_at), (rows["front"] | (rows["kind"] == "learned")).to_numpy())
     x, y = (
         channel(
             f"{name}:Q", title=titles[name], scale=scale_of(rows[name]), axis=axis_of(rows[name])
         )
-        for channel, name in ((alt.X, "cost_ratio"), (alt.Y, "slowdown"))
+        for channel, name in ((alt.X, spent), (alt.Y, "slowdown"))
     )
     points = alt.Chart(rows).encode(x, y)
     layers = [
         alt.Chart(rows[rows["front"]])
         .mark_line(strokeDash=[4, 4], color=palette.KINDS["reference"])
         .encode(x, y),
-        points.mark_rule().encode(
-            alt.X("cost_ratio_low:Q"), alt.X2("cost_ratio_high"), color=_KIND
-        ),
+        points.mark_rule().encode(alt.X(f"{spent}_low:Q"), alt.X2(f"{spent}_high"), color=_KIND),
         points.mark_rule().encode(alt.Y("slowdown_low:Q"), alt.Y2("slowdown_high"), color=_KIND),
         points.mark_point(filled=True, size=90, opacity=1).encode(
-            color=_KIND, tooltip=numbers(["policy", "kind", "slowdown", "cost_ratio"])
+            color=_KIND, tooltip=numbers(["policy", "kind", "slowdown", spent])
         ),
     ]
     # Names are on the side of the line, which falls from left to right, that has room for them.

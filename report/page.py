@@ -316,14 +316,18 @@ def _charts(
     cold_starts = evaluation.results[["policy", "cold_starts"]]
     drawn = {
         "ranking": charts.ranking(_ranked(evaluation)),
-        "time-against-cost": charts.time_against_cost(
-            evaluation.rows("slowdown", "cost_ratio"), heading
+        "time-against-cost": charts.time_against(
+            "cost_ratio", evaluation.rows("slowdown", "cost_ratio"), heading
         ),
         "cold-starts": charts.cold_starts(
             evaluation.rows().merge(cold_starts, on="policy"), heading["cold_starts"]
         ),
         "profiles": charts.profiles(_profiles(evaluation), PROFILE_RATIOS),
     }
+    if "carbon" in heading:
+        drawn["time-against-carbon"] = charts.time_against(
+            "carbon", evaluation.rows("slowdown", "carbon"), heading
+        )
     if len(evaluation.policies) > 1:
         drawn["improvement"] = charts.improvement(_compared(evaluation))
     if flow_times:

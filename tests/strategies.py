@@ -10,6 +10,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from env.sim.cluster import ClusterConfig, ServerType
+from env.sim.power import Power
 from env.sim.workflow import WorkflowTemplate
 
 # Whole numbers make ties; the others make roundings.
@@ -74,6 +75,7 @@ def clusters(draw: st.DrawFn) -> ClusterConfig:
             )
             for index in range(draw(st.integers(1, 3)))
         ),
+        power=draw(st.none() | st.just(Power(0.74, 3.5, 0.3725, 1.11, 410.0))),
     )
 
 

@@ -17,6 +17,7 @@ from env.sim.container import (
 )
 from env.sim.errors import InputError
 from env.sim.jit import compiled
+from env.sim.power import Power
 from env.sim.records import NONE
 from env.sim.server import (
     Server,
@@ -82,6 +83,7 @@ class ClusterConfig:
         numa_bandwidth: bytes/s between NUMA nodes of one server.
         network_bandwidth: bytes/s between servers.
         server_types: in the order that breaks ties.
+        power: of all servers; None where it is not known, and then carbon is not either.
 
     Raises:
         InputError: a value is out of range, a name is used twice, or there is no server.
@@ -92,6 +94,7 @@ class ClusterConfig:
     numa_bandwidth: float
     network_bandwidth: float
     server_types: tuple[ServerType, ...]
+    power: Power | None = None
 
     def __post_init__(self) -> None:
         _check("cluster", "single_core_speed", self.single_core_speed, least=1)

@@ -167,7 +167,7 @@ function choosePolicies() {
 }
 
 async function drawAll() {
-  const ids = ["ranking", "time-against-cost", "improvement", "profiles", "flow-time", "cold-starts", "tenant-flow-time", "learning"];
+  const ids = ["ranking", "time-against-cost", "time-against-carbon", "improvement", "profiles", "flow-time", "cold-starts", "tenant-flow-time", "learning"];
   await Promise.all(ids.map((id) => draw(id)));
   chooseMetric();
   chooseLines();

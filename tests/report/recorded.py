@@ -13,6 +13,7 @@ from agents.evaluation import PlayedEpisode, Row, all_metrics, recording_name
 from agents.scheduler import Kind
 from env.reward import Objective
 from env.sim.cluster import ClusterConfig, ServerType
+from env.sim.power import Power
 from env.sim.raw_env import RawEnv
 from env.sim.recording import episode_of
 from env.sim.workflow import WorkflowTemplate
@@ -30,6 +31,7 @@ CLUSTER = ClusterConfig(
         ServerType("small", 2, 0.17, 25.0, 1, 4, 8192),
         ServerType("large", 1, 1.09, 45.0, 2, 16, 32768),
     ),
+    power=Power(idle_core=0.74, busy_core=3.5, memory=0.3725, pue=1.11, carbon_intensity=410.0),
 )
 POLICIES: dict[str, Kind] = {
     "learned": "learned",

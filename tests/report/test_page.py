@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from report.charts import pareto, wrapped
 from report.statistics import Estimate
 from report.summary import spread, summarise, write_summary
 from report.timeline import read_timeline
+from tests.report import recorded
 from tests.report.evaluations import SETTINGS, finished, run_of
 from tests.report.recorded import POLICIES, finished_evaluation, write_training
 
@@ -115,6 +117,17 @@ def test_sections_without_files_are_left_out(tmp_path: Path) -> None:
         assert f">{heading}</h" not in text
     write_training(folder)
     assert ">Learning curve</h2>" in page.write_report(folder).read_text()
+
+
+def test_carbon_has_an_axis_where_it_is_known(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for shown in (">Time against carbon</h2>", "<th>carbon (gCO2e)</th>"):
+        assert shown in page.write_report(folder).read_text()
+    monkeypatch.setattr(recorded, "CLUSTER", replace(recorded.CLUSTER, power=None))
+    text = page.write_report(finished_evaluation(tmp_path / "run", episodes=1)).read_text()
+    assert ">Time against cost</h2>" in text
+    assert "Time against carbon" not in text and "<th>carbon" not in text
 
 
 def test_an_unfinished_evaluation_has_no_report(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hydra import compose, initialize_config_dir
 from hypothesis import HealthCheck, given, settings
 from omegaconf import OmegaConf
 
@@ -241,7 +242,9 @@ def test_missing_and_broken_files(tmp_path: Path) -> None:
 
 
 def _config(name: str) -> dict[str, Any]:
-    document = OmegaConf.to_container(OmegaConf.load(ROOT / "conf" / "cluster" / name))
+    with initialize_config_dir(str(ROOT / "conf"), version_base=None):
+        chosen = compose("train", overrides=[f"cluster={Path(name).stem}"]).cluster
+    document = OmegaConf.to_container(chosen)
     assert isinstance(document, dict)
     return {str(key): value for key, value in document.items()}
 
@@ -317,6 +320,9 @@ SPRAWLING = {
             ["100000002 NUMA nodes, at most 1000000"],
         ),
         (_drop("single_core_speed_ops_per_s"), ["single_core_speed_ops_per_s", "missing"]),
+        (_drop("power", "pue"), ["power.pue", "missing"]),
+        (_set("power", "pue", to=0.9), ["power.pue", "0.9", "greater than or equal to 1"]),
+        (_set("power", "busy_core_w", to=0.5), ["busy_core", "0.5", "at least 0.74"]),
     ],
 )
 def test_bad_cluster_config_gets_one_clear_line(
