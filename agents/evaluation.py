@@ -145,7 +145,8 @@ class Contest:
             started = time.perf_counter()
             play(env, scheduler, self.objective, draws)
             seconds = time.perf_counter() - started
-            finished = PlayedEpisode(env.state, self.objective, seconds, best_J)
+            power = env.cluster_config.power
+            finished = PlayedEpisode(env.state, self.objective, power, seconds, best_J)
             metrics = {name: metric.compute(finished) for name, metric in all_metrics().items()}
             row = Row(scheduler.name, scheduler.kind, task.seed, task.episode, metrics)
             name = recording_name(row.policy, row.seed, row.episode)

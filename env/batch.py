@@ -305,8 +305,9 @@ class Batch:
         if kinds.min() < 0:
             raise InputError(f"the engine ran out of records (code {kinds.min()})")
         done, objective = kinds == DONE, self._world.objective
+        power = self._world.cluster.power
         for env in np.flatnonzero(done).tolist():
-            metrics = episode_metrics(self.state(env), objective)
+            metrics = episode_metrics(self.state(env), objective, power)
             earned = len(self.layout.agents) * (objective.time_weight - metrics["J"])
             number = int(self._episodes[env]["number"]) - 1
             self.ended.append(Ended(env, number, metrics, earned))

@@ -15,6 +15,7 @@ import numpy as np
 
 from env.lower_bound import lower_bound
 from env.reward import Objective, cheapest_cost, flow_times, slowdowns
+from env.sim.power import Power
 from env.sim.records import State
 
 SECONDS_PER_HOUR = 3600.0
@@ -27,10 +28,12 @@ class FinishedEpisode:
     Attributes:
         state: of the simulator after the last completion; records of all workflows are there.
         objective: what J is made of.
+        power: of the servers; None where it is not known.
     """
 
     state: State
     objective: Objective
+    power: Power | None
 
     @cached_property
     def slowdown(self) -> np.ndarray:
@@ -50,17 +53,24 @@ class FinishedEpisode:
 
     @property
     def carbon(self) -> float:
-        """gCO2e of the leased servers and of the work on them; NaN without `cluster.power`."""
+        """gCO2e of the leased servers and of the work on them; NaN where power is not known."""
+        if self.power is None:
+            return np.nan
+        hours = self.state.servers["hours_rented"][self.state.nodes["server"]]
+        core_hours = hours * self.state.nodes["cpu"]
+        memory_hours = hours * self.state.nodes["memory"]
+        return self.power.carbon(core_hours.sum(), memory_hours.sum(), self.worked_hours)
+
+    @property
+    def worked_hours(self) -> float:
+        """Core-hours of work, each function's at the core speed of its node."""
         state = self.state
-        leased = state.servers["hours_rented"] * state.servers["idle_carbon"]
         per_slot = int(state.cluster[0]["functions_per_slot"])
         slots = state.functions.reshape(-1, per_slot)[state.slot_of[state.arrivals["wf_id"]]]
         count = state.templates["function_count"][state.arrivals["template"]]
         functions = slots[np.arange(per_slot) < count[:, None]]
-        nodes = state.nodes[functions["node"]]
-        core_hours = functions["computation"] / nodes["single_core_speed"] / SECONDS_PER_HOUR
-        worked = core_hours * state.servers["work_carbon"][nodes["server"]]
-        return float(leased.sum() + worked.sum())
+        speed = state.nodes["single_core_speed"][functions["node"]]
+        return float((functions["computation"] / speed).sum() / SECONDS_PER_HOUR)
 
     @property
     def utilisation(self) -> float:
@@ -204,7 +214,9 @@ METRICS: dict[str, Metric[FinishedEpisode]] = by_name(
 """By name, the most telling ones first: narrow tables leave out the last."""
 
 
-def episode_metrics(state: State, objective: Objective) -> dict[str, float]:
-    """What a finished episode came to, by the names in `METRICS`."""
-    episode = FinishedEpisode(state, objective)
+def episode_metrics(
+    state: State, objective: Objective, power: Power | None = None
+) -> dict[str, float]:
+    """What a finished episode came to, by the names in `METRICS`; carbon is NaN without `power`."""
+    episode = FinishedEpisode(state, objective, power)
     return {name: metric.compute(episode) for name, metric in METRICS.items()}

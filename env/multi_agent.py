@@ -100,7 +100,8 @@ class ServerlessEnv(MultiAgentEnv):
         rewards = dict.fromkeys(self.possible_agents, reward)
         if not self.raw_env.done:
             return self.layout.start(), rewards, {"__all__": False}, {"__all__": False}, {}
-        metrics = episode_metrics(self.raw_env.state, self.objective)
+        power = self.raw_env.cluster_config.power
+        metrics = episode_metrics(self.raw_env.state, self.objective, power)
         observations = {
             name: agent.blank_observation() for name, agent in self.layout.agents.items()
         }

@@ -64,7 +64,7 @@ def optimum(env: RawEnv, objective: Objective, memory_tiers: Sequence[float]) ->
         bound, at, placements = branches.pop()
         function = at.current_function
         if function is None:
-            J = FinishedEpisode(at.state, objective).J
+            J = FinishedEpisode(at.state, objective, power=None).J
             best = Optimum(J, placements) if J < best.J else best
             continue
         if bound >= best.J:

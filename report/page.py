@@ -325,9 +325,9 @@ def _charts(
         "profiles": charts.profiles(_profiles(evaluation), PROFILE_RATIOS),
     }
     if "carbon" in heading:
-        drawn["time-against-carbon"] = charts.time_against(
-            "carbon", evaluation.rows("slowdown", "carbon"), heading
-        )
+        emitted = evaluation.rows("slowdown", "carbon")
+        if (emitted["carbon"] > 0).all():
+            drawn["time-against-carbon"] = charts.time_against("carbon", emitted, heading)
     if len(evaluation.policies) > 1:
         drawn["improvement"] = charts.improvement(_compared(evaluation))
     if flow_times:

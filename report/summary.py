@@ -215,11 +215,12 @@ def explained(metrics: Iterable[Metric[Any]]) -> list[str]:
 
 
 def means(summary: Summary) -> dict[str, float]:
-    """The mean of every metric of every policy, as TensorBoard calls them: `J/first_fit`."""
+    """The mean of every metric that a policy has, as TensorBoard calls them: `J/first_fit`."""
     return {
         f"{name}/{policy.policy}": distribution.mean.value
         for policy in summary.policies
         for name, distribution in policy.metrics.items()
+        if not math.isnan(distribution.mean.value)
     }
 
 

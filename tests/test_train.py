@@ -51,6 +51,7 @@ CURVES = {
     "cost_ratio",
     "makespan",
     "rent",
+    "carbon",
     "cold_starts",
     "utilisation",
     "env_steps_per_s",

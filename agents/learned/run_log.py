@@ -68,9 +68,12 @@ def measures_of(result: Mapping[str, Any], seconds: float) -> dict[str, float]:
         result: of `Algorithm.train()`.
         seconds: that it took.
     """
-    means = {name: float(np.mean(values)) for name, values in episodes_of(result).items()}
-    # Episodes without such a number, as carbon where it is not known, have no curve of it.
-    measures = {name: mean for name, mean in means.items() if not math.isnan(mean)}
+    # What no episode has, as carbon where it is not known, has no curve.
+    measures = {
+        name: float(np.mean(values))
+        for name, values in episodes_of(result).items()
+        if not np.isnan(values).all()
+    }
     measures["env_steps_per_s"] = env_steps_of(result) / seconds
     for name, key in RUNNERS.items():
         measures[name] = float(result[FAULT_TOLERANCE_STATS][key])

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from env.sim.errors import InputError
 
 MB_PER_GB = 1024
-W_PER_KW = 1000.0
+WH_PER_KWH = 1000.0
 
 
 @dataclass(frozen=True)
@@ -34,23 +34,24 @@ class Power:
     carbon_intensity: float
 
     def __post_init__(self) -> None:
-        least = {"busy_core": self.idle_core, "pue": 1.0}
         for field in fields(self):
-            value, at_least = getattr(self, field.name), least.get(field.name, 0.0)
-            if not (math.isfinite(value) and value >= at_least):
-                raise InputError(
-                    f"cluster: power: {field.name} is {value}, "
-                    f"a number of at least {at_least:g} is needed"
-                )
+            _check(field.name, getattr(self, field.name), least=0.0, shown="0")
+        _check("pue", self.pue, least=1.0, shown="1")
+        _check("busy_core", self.busy_core, self.idle_core, f"idle_core, {self.idle_core:g},")
 
-    def idle_carbon(self, cores: int, memory: int) -> float:
-        """gCO2e of an hour of so many cores and MB, rented and at rest."""
-        return self._carbon(cores * self.idle_core + memory / MB_PER_GB * self.memory)
+    def carbon(self, core_hours: float, memory_hours: float, worked_hours: float) -> float:
+        """gCO2e of rented servers.
 
-    @property
-    def work_carbon(self) -> float:
-        """gCO2e that an hour of work of one core adds to it."""
-        return self._carbon(self.busy_core - self.idle_core)
+        Args:
+            core_hours: for which cores are rented.
+            memory_hours: MB times the hours for which it is rented.
+            worked_hours: core-hours of work.
+        """
+        idle = core_hours * self.idle_core + memory_hours / MB_PER_GB * self.memory
+        watt_hours = idle + worked_hours * (self.busy_core - self.idle_core)
+        return float(watt_hours / WH_PER_KWH * self.pue * self.carbon_intensity)
 
-    def _carbon(self, watts: float) -> float:
-        return watts / W_PER_KW * self.pue * self.carbon_intensity
+
+def _check(name: str, value: float, least: float, shown: str) -> None:
+    if not (math.isfinite(value) and value >= least):
+        raise InputError(f"power: {name} is {value}, at least {shown} is needed")

@@ -135,8 +135,6 @@ SERVER = np.dtype(
         ("server_id", np.int64),  # within the type
         ("hourly_rate", np.float64),
         ("cold_start_latency", np.float64),
-        ("idle_carbon", np.float64),  # gCO2e an hour leased, nan where not known
-        ("work_carbon", np.float64),  # gCO2e that a core-hour of work adds, likewise
         ("first_node", np.int64),
         ("node_count", np.int64),
         ("expiration_time", np.float64),  # -inf before the first lease

@@ -194,7 +194,6 @@ def hardware(config: ClusterConfig) -> tuple[np.ndarray, np.ndarray, np.ndarray]
             servers[server]["server_id"] = server_id
             servers[server]["hourly_rate"] = kind.hourly_rate
             servers[server]["cold_start_latency"] = kind.cold_start_latency
-            servers[server]["idle_carbon"], servers[server]["work_carbon"] = carbon_of(kind, config)
             servers[server]["first_node"] = node
             servers[server]["node_count"] = kind.numa_nodes
             for node_id in range(kind.numa_nodes):
@@ -219,14 +218,6 @@ def hardware(config: ClusterConfig) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     cluster["core_second_price"] = config.core_second_price
     cluster["cheapest_server_cores"] = config.cheapest_type.cores
     return cluster, servers, nodes
-
-
-def carbon_of(kind: ServerType, config: ClusterConfig) -> tuple[float, float]:
-    """gCO2e of an hour of a server at rest, and what an hour of work of one core adds to it."""
-    if config.power is None:
-        return np.nan, np.nan
-    memory = kind.numa_nodes * kind.memory
-    return config.power.idle_carbon(kind.cores, memory), config.power.work_carbon
 
 
 def catalogue(

@@ -73,6 +73,8 @@ def _played(run: dict[str, Any], folder: Path) -> dict[str, Any]:
     if "trace" in groups:
         validated(TraceConfig, config["trace"], f"{folder / RUN}: config.trace")
     world = {group: config[group] for group in groups}
+    # What servers draw changes no number here, and older evaluations do not say it.
+    world["cluster"] = {key: value for key, value in config["cluster"].items() if key != "power"}
     world["dispatch"] = {key: config["dispatch"][key] for key in PLAYED}
     keys = ("seeds", "episodes", "workload_sha256")
     return {

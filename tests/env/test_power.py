@@ -26,47 +26,57 @@ CLUSTER = ClusterConfig(
     ),
     POWER,
 )
-SINGLE = WorkflowTemplate(
-    "single",
-    computation=np.array([7_200_000]),  # two core-hours at 1,000 operations a second
-    memory_req=np.array([1024]),
-    parallelism=np.array([2]),
-    edges=np.empty((0, 2), np.int64),
-    data_bytes=np.empty(0, np.int64),
-)
+HOUR = 3_600_000
+"""Operations of an hour of a core of 1,000 operations a second."""
 
 
-def carbon(cluster: ClusterConfig) -> float:
-    """Of an episode with one workflow on the second node of `slow`, a later one on `fast`."""
-    env = RawEnv([50.0, 0.0], [SINGLE, SINGLE], cluster)
-    env.step("slow", 0, 1, 1024)
-    env.step("fast", 0, 0, 1024)
-    assert env.done
-    return episode_metrics(env.state, Objective(time_weight=1, cost_weight=1))["carbon"]
+def chain(*core_hours: float) -> WorkflowTemplate:
+    """Functions of two threads, one after another, without data."""
+    count = len(core_hours)
+    return WorkflowTemplate(
+        "chain",
+        computation=np.array([round(HOUR * hours) for hours in core_hours]),
+        memory_req=np.full(count, 1024),
+        parallelism=np.full(count, 2),
+        edges=np.array([(index, index + 1) for index in range(count - 1)]).reshape(-1, 2),
+        data_bytes=np.zeros(count - 1, np.int64),
+    )
 
 
 def test_it_is_that_of_leased_servers_and_of_their_work() -> None:
-    """`slow` is leased for 1 hour: 4 cores and 8 GB at rest are 8 W, 2 core-hours add 8 Wh.
+    """`slow` runs 2, 1 and 0.5 core-hours on two cores, one after another, so 1.75 h: leased for 2.
 
-    `fast` is leased for 1 hour: 4 cores and 2 GB are 5 W; at twice the speed 1 core-hour adds 4 Wh.
+    4 cores and 8 GB at rest are 8 W, so 16 Wh; a core-hour of work adds 4 Wh, so 14 Wh. `fast` does
+    what takes 4 core-hours elsewhere in 2, on two cores in 1 h: 4 cores and 2 GB are 5 W, so 5 Wh
+    and 8 Wh.
     """
-    kwh = (8.0 + 8.0 + 5.0 + 4.0) / 1000
-    assert carbon(CLUSTER) == pytest.approx(kwh * 1.2 * 500.0, rel=1e-12)
+    # Numbered by their order here, which is not that of their arrival.
+    env = RawEnv([50.0, 0.0], [chain(4.0), chain(2.0, 1.0, 0.5)], CLUSTER)
+    while not env.done:
+        env.step("slow", 0, 1, 1024) if env.current_function.wf_id == 1 else env.step(
+            "fast", 0, 0, 1024
+        )
+    metrics = episode_metrics(env.state, Objective(time_weight=1, cost_weight=1), POWER)
+    assert metrics["rent"] == pytest.approx(2 * 0.1 + 0.3)
+    assert metrics["carbon"] == pytest.approx((16 + 14 + 5 + 8) / 1000 * 1.2 * 500, rel=1e-12)
 
 
 def test_it_is_not_known_without_power() -> None:
-    assert np.isnan(carbon(replace(CLUSTER, power=None)))
+    env = RawEnv([0.0], [chain(1.0)], CLUSTER)
+    env.step("slow", 0, 0, 1024)
+    assert np.isnan(episode_metrics(env.state, Objective(time_weight=1, cost_weight=1))["carbon"])
 
 
 @pytest.mark.parametrize(
     ("field", "value", "allowed"),
     [
-        ("idle_core", -1.0, "at least 0"),
-        ("busy_core", 0.9, "at least 1"),
-        ("pue", 0.99, "at least 1"),
-        ("carbon_intensity", float("nan"), "at least 0"),
+        ("idle_core", -1.0, "0"),
+        ("busy_core", 0.9, "idle_core, 1,"),
+        ("pue", 0.99, "1"),
+        ("carbon_intensity", float("nan"), "0"),
     ],
 )
 def test_values_out_of_range_are_refused(field: str, value: float, allowed: str) -> None:
-    with pytest.raises(InputError, match=rf"^cluster: power: {field} is {value}, .*{allowed} "):
+    message = f"^power: {field} is {value}, at least {allowed} is needed$"
+    with pytest.raises(InputError, match=message):
         replace(POWER, **{field: value})

@@ -111,7 +111,7 @@ def finished_evaluation(
         for index, (policy, kind) in enumerate(policies.items()):
             for episode in range(episodes):
                 env = played(index, episode, workflows, functions, gap, list(tenants or {}))
-                finished = PlayedEpisode(env.state, OBJECTIVE, seconds=1.0, best_J=math.nan)
+                finished = PlayedEpisode(env.state, OBJECTIVE, CLUSTER.power, 1.0, best_J=math.nan)
                 metrics = {name: each.compute(finished) for name, each in all_metrics().items()}
                 row = Row(policy, kind, 0, episode, metrics)
                 recording = episode_of(env, recording_name(policy, 0, episode), "a test")

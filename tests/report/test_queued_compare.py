@@ -30,6 +30,15 @@ def test_orders_of_both_are_in_one_table(
     assert "sjf (two)" in printed and "srf" in printed
 
 
+def test_what_servers_draw_is_not_compared(tmp_path: Path) -> None:
+    """Evaluations from before they said it are as good."""
+    finished_queued(tmp_path / "one", {"fcfs": FCFS})
+    finished_queued(tmp_path / "two", {"sjf": FCFS})
+    with_run(lambda run: run["config"]["cluster"].pop("power"))(tmp_path / "two")
+    summary = compare_queued([tmp_path / "one", tmp_path / "two"])
+    assert {case.order for case, _ in summary.cases} == {"fcfs", "sjf"}
+
+
 def test_two_policies_are_two_orders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Even where they met under no keep-alive policy; and names are shown as they are."""
     folders = [tmp_path / "one", tmp_path / "orders=[sjf]"]

@@ -116,6 +116,7 @@ def test_a_number_that_nobody_has_is_null_and_not_shown(tmp_path: Path) -> None:
     (policy,) = json.loads((tmp_path / "summary.json").read_text())["policies"]
     assert policy["metrics"]["optimum_gap"]["mean"] == dict.fromkeys(("value", "ci_low", "ci_high"))
     assert "optimum" not in printed(summary, PLAIN_WIDTH)
+    assert not any(name.startswith("optimum_gap") for name in means(summary))
 
 
 def test_a_metric_declared_once_is_in_every_output(

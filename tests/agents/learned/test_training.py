@@ -181,7 +181,7 @@ def test_an_iteration_may_end_before_any_episode(toy: str) -> None:
     assert "J" not in measures_of(algorithm.train(), seconds=2.0)
     measures = measures_of(algorithm.train(), seconds=2.0)
     assert measures["env_steps_per_s"] == 320
-    assert "J" in measures
+    assert "J" in measures and "nobody_has" not in measures
     algorithm.stop()
 
 

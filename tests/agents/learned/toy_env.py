@@ -77,7 +77,8 @@ class ToyEnv(MultiAgentEnv):
         self.time += 1
         done = self.time == self.steps
         observations = self._observe(everyone=done)
-        info = {"episode_metrics": {"J": -self.total, "slowdown": 1.0}} if done else {}
+        metrics = {"J": -self.total, "slowdown": 1.0, "nobody_has": np.nan}
+        info = {"episode_metrics": metrics} if done else {}
         return (
             observations,
             {agent: gained for agent in self.possible_agents},

@@ -322,7 +322,10 @@ SPRAWLING = {
         (_drop("single_core_speed_ops_per_s"), ["single_core_speed_ops_per_s", "missing"]),
         (_drop("power", "pue"), ["power.pue", "missing"]),
         (_set("power", "pue", to=0.9), ["power.pue", "0.9", "greater than or equal to 1"]),
-        (_set("power", "busy_core_w", to=0.5), ["busy_core", "0.5", "at least 0.74"]),
+        (
+            _set("power", "busy_core_w", to=0.5),
+            ["power: busy_core is 0.5", "idle_core, 0.74,"],
+        ),
     ],
 )
 def test_bad_cluster_config_gets_one_clear_line(
