@@ -6,10 +6,10 @@ The rules are here, their numbers in conf/workflow/annotation.
 import math
 import zlib
 from collections import Counter
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 import numpy as np
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from env.schema import Strict
 from env.sim.errors import InputError
@@ -22,20 +22,14 @@ LARGEST = 2**62
 Seconds = Annotated[float, Field(gt=0, le=1e9)]
 Megabytes = Annotated[float, Field(ge=1, le=1e9)]
 Cores = Annotated[int, Field(ge=1, le=1_000_000)]
-Factor = Annotated[float, Field(gt=0, le=1e9)]
-
-
-def _as_range(value: Any) -> Any:
-    return (value, value) if type(value) in (int, float) else value
 
 
 class AnnotationRules(Strict):
     """Numbers of the rules that `annotate` applies.
 
     Attributes:
-        seed: of the draws; each template, and in it each task category, has a stream of its own.
-        runtime_scale: measured runtimes are multiplied by it; or [low, high], to draw a factor for
-            each workflow, log-uniform.
+        seed: of the draws; each template and task category has a stream of its own.
+        runtime_scale: measured runtimes are multiplied by it.
         min_runtime: seconds a task measured at 0 is taken to last.
         runtime_range: seconds, measured runtimes are clipped to it after scaling; null: not at all.
         missing_runtime: seconds, range of the draw where no runtime was measured.
@@ -46,7 +40,7 @@ class AnnotationRules(Strict):
     """
 
     seed: int = Field(ge=0)
-    runtime_scale: Annotated[tuple[Factor, Factor], BeforeValidator(_as_range)]
+    runtime_scale: float = Field(gt=0, le=1e9)
     min_runtime: Seconds
     runtime_range: tuple[Seconds, Seconds] | None
     missing_runtime: tuple[Seconds, Seconds]
@@ -57,13 +51,7 @@ class AnnotationRules(Strict):
 
     @model_validator(mode="after")
     def _ranges_ascend(self) -> Self:
-        for key in (
-            "runtime_scale",
-            "runtime_range",
-            "missing_runtime",
-            "missing_memory",
-            "missing_parallelism",
-        ):
+        for key in ("runtime_range", "missing_runtime", "missing_memory", "missing_parallelism"):
             bounds = getattr(self, key)
             if bounds is not None and bounds[0] > bounds[1]:
                 raise ValueError(f"{key} is [{bounds[0]}, {bounds[1]}], [low, high] is needed")
@@ -173,7 +161,7 @@ def _runtime(
         counts["runtime 0 raised to min_runtime"] += 1
     if not measured:
         return runtime
-    runtime *= draws.runtime_scale
+    runtime *= rules.runtime_scale
     if rules.runtime_range is None:
         return runtime
     clipped = min(max(runtime, rules.runtime_range[0]), rules.runtime_range[1])
@@ -187,19 +175,12 @@ class _Draws:
 
     The stream depends on the seed, the template's name and the category alone, so neither the
     order of files nor of tasks matters.
-
-    Attributes:
-        runtime_scale: factor on the measured runtimes of the template.
     """
 
     def __init__(self, template: str, rules: AnnotationRules) -> None:
         self._template = zlib.crc32(template.encode())
         self._rules = rules
         self._drawn: dict[str, tuple[float, int, int]] = {}
-        low, high = np.log(rules.runtime_scale)
-        own = np.random.SeedSequence(rules.seed, spawn_key=(self._template,))
-        drawn = math.exp(np.random.default_rng(own).uniform(low, high))
-        self.runtime_scale = drawn if low < high else rules.runtime_scale[0]
 
     def runtime(self, category: str) -> float:
         """Seconds."""
