@@ -1,8 +1,10 @@
 """The compiled engine computes what the reference model computes, number for number."""
 
+import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 
+from env.sim.cluster import ClusterConfig, ServerType
 from env.sim.container import Container
 from env.sim.numa_node import NumaNode
 from env.sim.raw_env import RawEnv
@@ -10,6 +12,7 @@ from env.sim.recording import episode_of
 from env.sim.replay import differences, replayed
 from env.sim.state import numa_node_alone
 from env.sim.validate import violations
+from env.sim.workflow import WorkflowTemplate
 from tests.reference_episode import reference_episode
 from tests.reference_simulator import ReferenceContainer, ReferenceNode
 from tests.strategies import NodeScenario, Scenario, node_scenarios, scenarios
@@ -26,8 +29,26 @@ def _run(scenario: Scenario) -> RawEnv:
     return env
 
 
+def function(computation: int) -> WorkflowTemplate:
+    """A workflow of one function with a thread that needs 1 MB."""
+    one, none = np.array([1]), np.empty(0, np.int64)
+    return WorkflowTemplate(
+        "one", np.array([computation]), one, one, np.empty((0, 2), np.int64), none
+    )
+
+
+EIGHTEEN_YEARS = Scenario(
+    (0.0, 0.0, 0.0),
+    (function(1), function(1_000_000), function(4_000_000_000)),
+    ClusterConfig(1_000_000, 1e3, 3e2, 12.5, (ServerType("slow", 1, 0.0, 0.0, 1, 2, 4, 7),)),
+    {(0, 0): ("slow", 0, 0, 4), (1, 0): ("slow", 0, 0, 1), (2, 0): ("slow", 0, 0, 1)},
+)
+"""At 7 operations a second: so long that float64 no longer holds a nanosecond."""
+
+
 @RANDOM
 @given(scenario=scenarios())
+@example(EIGHTEEN_YEARS)
 def test_random_episodes(scenario: Scenario) -> None:
     """Same decisions, times, sets, leases and rents as the reference; the checker agrees."""
     wanted = reference_episode(scenario)
