@@ -37,12 +37,12 @@ class ServerlessEnv(MultiAgentEnv):
 
     metadata: ClassVar = {"render_modes": ["ansi"], "name": ENV_NAME}
     render_mode = "ansi"
-    metrics = tuple(METRICS)
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         super().__init__()
         self.world = World(config)
         self.objective = self.world.objective
+        self.metrics = tuple(METRICS)
         cluster = self.world.largest_cluster
         self.layout = Layout(self.world.agents, self.objective, cluster, see_future=True)
         self._seed = self.world.seed
