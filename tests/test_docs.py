@@ -46,6 +46,7 @@ PAGES = [README, *sorted((PROJECT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 POLICIES = PROJECT / "agents" / "learned" / "policies"
+CARDS = sorted(POLICIES.glob("*/README.md"))
 TRAINING, OF_QUEUE, EVALUATION, LATER = (
     f"outputs/2030-01-31/{hour}-00-00" for hour in (11, 12, 13, 14)
 )
@@ -98,7 +99,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", [*PAGES, *CARDS], ids=lambda path: f"{path.parent.name}-{path.stem}"
+)
 def test_blocks_of_a_page(path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names: dict[str, Any] = {}
     printed = ""
