@@ -75,7 +75,18 @@ def clusters(draw: st.DrawFn) -> ClusterConfig:
             )
             for index in range(draw(st.integers(1, 3)))
         ),
-        power=draw(st.none() | st.just(Power(0.74, 3.5, 0.3725, 1.11, 410.0))),
+        power=draw(
+            st.none()
+            | st.just(
+                Power(
+                    idle_core_w=0.74,
+                    busy_core_w=3.5,
+                    memory_w_per_gb=0.3725,
+                    pue=1.11,
+                    carbon_intensity_g_per_kwh=410.0,
+                )
+            )
+        ),
     )
 
 

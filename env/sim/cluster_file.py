@@ -58,43 +58,12 @@ class NamedServerTypeModel(ServerTypeModel):
     name: Name
 
 
-class PowerModel(Strict):
-    """What hardware draws, and what a kWh emits: gCO2e."""
-
-    idle_core_w: Number
-    busy_core_w: Number
-    memory_w_per_gb: Number
-    pue: Annotated[float, Field(strict=True, ge=1, le=1e12)]
-    carbon_intensity_g_per_kwh: Number
-
-    def power(self) -> Power:
-        """The same as the simulator takes it."""
-        return Power(
-            idle_core=self.idle_core_w,
-            busy_core=self.busy_core_w,
-            memory=self.memory_w_per_gb,
-            pue=self.pue,
-            carbon_intensity=self.carbon_intensity_g_per_kwh,
-        )
-
-    @classmethod
-    def of(cls, power: Power) -> "PowerModel":
-        """The file's form of `power`."""
-        return cls(
-            idle_core_w=float(power.idle_core),
-            busy_core_w=float(power.busy_core),
-            memory_w_per_gb=float(power.memory),
-            pue=float(power.pue),
-            carbon_intensity_g_per_kwh=float(power.carbon_intensity),
-        )
-
-
 class _Hardware(Strict):
     single_core_speed_ops_per_s: Positive
     same_node_bandwidth_bytes_per_s: PositiveNumber
     between_nodes_of_one_server_bandwidth_bytes_per_s: PositiveNumber
     between_servers_bandwidth_bytes_per_s: PositiveNumber
-    power: PowerModel | None = None
+    power: Power | None = None
 
     def _config(self, named_types: Iterable[tuple[str, ServerTypeModel]]) -> ClusterConfig:
         return ClusterConfig(
@@ -107,7 +76,7 @@ class _Hardware(Strict):
                 for name, declared in named_types
                 if declared.server_count
             ),
-            power=None if self.power is None else self.power.power(),
+            power=self.power,
         )
 
 
@@ -145,7 +114,7 @@ class ClusterModel(_Hardware):
                 )
                 for declared in config.server_types
             ),
-            power=None if config.power is None else PowerModel.of(config.power),
+            power=config.power,
         )
 
 

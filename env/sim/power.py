@@ -1,43 +1,45 @@
 """Electricity: what the servers of a cluster draw, and the carbon of it."""
 
-import math
-from dataclasses import dataclass, fields
+from typing import Annotated, Self
 
-from env.sim.errors import InputError
+from pydantic import Field, model_validator
+
+from env.schema import Strict
 
 MB_PER_GB = 1024
 WH_PER_KWH = 1000.0
 
+Amount = Annotated[float, Field(strict=True, ge=0, le=1e12)]
 
-@dataclass(frozen=True)
-class Power:
-    """What hardware draws, and what is emitted for it.
 
-    A core draws `idle_core` while its server is rented, and up to `busy_core` in proportion to its
-    use: the power model of Caribou (Gsteiger et al., SOSP 2024).
+class Power(Strict):
+    """What hardware draws, and what is emitted for it: `cluster.power` and in episode files.
+
+    A core draws `idle_core_w` while its server is rented, and up to `busy_core_w` in proportion to
+    its use: the power model of Caribou (Gsteiger et al., SOSP 2024).
 
     Attributes:
-        idle_core: W of a core that does nothing.
-        busy_core: W of a core at work.
-        memory: W per GB, used or not.
-        pue: energy of the data centre / energy of its computers, 1 or more.
-        carbon_intensity: gCO2e per kWh of the grid.
-
-    Raises:
-        InputError: a value is out of range.
+        idle_core_w: W of a core that does nothing.
+        busy_core_w: W of a core at work.
+        memory_w_per_gb: W per GB, used or not.
+        pue: energy of the data centre / energy of its computers.
+        carbon_intensity_g_per_kwh: gCO2e per kWh of the grid.
     """
 
-    idle_core: float
-    busy_core: float
-    memory: float
-    pue: float
-    carbon_intensity: float
+    idle_core_w: Amount
+    busy_core_w: Amount
+    memory_w_per_gb: Amount
+    pue: Annotated[float, Field(strict=True, ge=1, le=1e12)]
+    carbon_intensity_g_per_kwh: Amount
 
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            _check(field.name, getattr(self, field.name), least=0.0, shown="0")
-        _check("pue", self.pue, least=1.0, shown="1")
-        _check("busy_core", self.busy_core, self.idle_core, f"idle_core, {self.idle_core:g},")
+    @model_validator(mode="after")
+    def _busy_draws_more(self) -> Self:
+        if self.busy_core_w < self.idle_core_w:
+            raise ValueError(
+                f"busy_core_w is {self.busy_core_w}, at least idle_core_w, {self.idle_core_w}, "
+                "is needed"
+            )
+        return self
 
     def carbon(self, core_hours: float, memory_hours: float, worked_hours: float) -> float:
         """gCO2e of rented servers.
@@ -47,11 +49,6 @@ class Power:
             memory_hours: MB times the hours for which it is rented.
             worked_hours: core-hours of work.
         """
-        idle = core_hours * self.idle_core + memory_hours / MB_PER_GB * self.memory
-        watt_hours = idle + worked_hours * (self.busy_core - self.idle_core)
-        return float(watt_hours / WH_PER_KWH * self.pue * self.carbon_intensity)
-
-
-def _check(name: str, value: float, least: float, shown: str) -> None:
-    if not (math.isfinite(value) and value >= least):
-        raise InputError(f"power: {name} is {value}, at least {shown} is needed")
+        idle = core_hours * self.idle_core_w + memory_hours / MB_PER_GB * self.memory_w_per_gb
+        watt_hours = idle + worked_hours * (self.busy_core_w - self.idle_core_w)
+        return float(watt_hours / WH_PER_KWH * self.pue * self.carbon_intensity_g_per_kwh)

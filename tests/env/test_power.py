@@ -1,19 +1,20 @@
 """Carbon of an episode, by hand."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from env.metrics import episode_metrics
 from env.reward import Objective
+from env.schema import validated
 from env.sim.cluster import ClusterConfig, ServerType
 from env.sim.errors import InputError
 from env.sim.power import Power
 from env.sim.raw_env import RawEnv
 from env.sim.workflow import WorkflowTemplate
 
-POWER = Power(idle_core=1.0, busy_core=5.0, memory=0.5, pue=1.2, carbon_intensity=500.0)
+POWER = Power(
+    idle_core_w=1.0, busy_core_w=5.0, memory_w_per_gb=0.5, pue=1.2, carbon_intensity_g_per_kwh=500.0
+)
 CLUSTER = ClusterConfig(
     1_000,
     1e9,
@@ -53,9 +54,8 @@ def test_it_is_that_of_leased_servers_and_of_their_work() -> None:
     # Numbered by their order here, which is not that of their arrival.
     env = RawEnv([50.0, 0.0], [chain(4.0), chain(2.0, 1.0, 0.5)], CLUSTER)
     while not env.done:
-        env.step("slow", 0, 1, 1024) if env.current_function.wf_id == 1 else env.step(
-            "fast", 0, 0, 1024
-        )
+        place = ("slow", 0, 1) if env.current_function.wf_id == 1 else ("fast", 0, 0)
+        env.step(*place, 1024)
     metrics = episode_metrics(env.state, Objective(time_weight=1, cost_weight=1), POWER)
     assert metrics["rent"] == pytest.approx(2 * 0.1 + 0.3)
     assert metrics["carbon"] == pytest.approx((16 + 14 + 5 + 8) / 1000 * 1.2 * 500, rel=1e-12)
@@ -68,15 +68,14 @@ def test_it_is_not_known_without_power() -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "allowed"),
+    ("key", "value", "message"),
     [
-        ("idle_core", -1.0, "0"),
-        ("busy_core", 0.9, "idle_core, 1,"),
-        ("pue", 0.99, "1"),
-        ("carbon_intensity", float("nan"), "0"),
+        ("idle_core_w", -1.0, "power: idle_core_w: Input should be greater than or equal to 0"),
+        ("busy_core_w", 0.9, "power: busy_core_w is 0.9, at least idle_core_w, 1.0, is needed"),
+        ("pue", 0.99, "power: pue: Input should be greater than or equal to 1"),
+        ("carbon_intensity_g_per_kwh", float("nan"), "power: carbon_intensity_g_per_kwh: "),
     ],
 )
-def test_values_out_of_range_are_refused(field: str, value: float, allowed: str) -> None:
-    message = f"^power: {field} is {value}, at least {allowed} is needed$"
-    with pytest.raises(InputError, match=message):
-        replace(POWER, **{field: value})
+def test_values_out_of_range_are_refused(key: str, value: float, message: str) -> None:
+    with pytest.raises(InputError, match=f"^{message}"):
+        validated(Power, POWER.model_dump() | {key: value}, "power")

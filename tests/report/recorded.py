@@ -31,7 +31,13 @@ CLUSTER = ClusterConfig(
         ServerType("small", 2, 0.17, 25.0, 1, 4, 8192),
         ServerType("large", 1, 1.09, 45.0, 2, 16, 32768),
     ),
-    power=Power(idle_core=0.74, busy_core=3.5, memory=0.3725, pue=1.11, carbon_intensity=410.0),
+    power=Power(
+        idle_core_w=0.74,
+        busy_core_w=3.5,
+        memory_w_per_gb=0.3725,
+        pue=1.11,
+        carbon_intensity_g_per_kwh=410.0,
+    ),
 )
 POLICIES: dict[str, Kind] = {
     "learned": "learned",

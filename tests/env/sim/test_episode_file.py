@@ -324,7 +324,7 @@ SPRAWLING = {
         (_set("power", "pue", to=0.9), ["power.pue", "0.9", "greater than or equal to 1"]),
         (
             _set("power", "busy_core_w", to=0.5),
-            ["power: busy_core is 0.5", "idle_core, 0.74,"],
+            ["power: busy_core_w is 0.5", "idle_core_w, 0.74,"],
         ),
     ],
 )
