@@ -22,7 +22,17 @@ FIRST_SPREAD = 0.7
 """Standard deviation of the logarithm of weights drawn near good ones (about a factor of 2)."""
 DIGITS = 3
 """Significant digits of weights."""
-SEARCHED = ("finish", "rent", "rent_per_core", "economy", "demand")
+SEARCHED = (
+    "finish",
+    "rent",
+    "rent_per_core",
+    "economy",
+    "demand",
+    "own_use",
+    "arrival_use",
+    "arrival_horizon",
+    "known_use",
+)
 """The fields of `ScoreWeights` that are drawn; delay is 1."""
 
 Weight = Annotated[float, Field(ge=0)]
@@ -39,6 +49,10 @@ class SearchSettings(Strict):
     rent_per_core: tuple[Weight, Weight]
     economy: tuple[Weight, Weight]
     demand: tuple[Weight, Weight]
+    own_use: tuple[Weight, Weight]
+    arrival_use: tuple[Weight, Weight]
+    arrival_horizon: tuple[Weight, Weight]
+    known_use: tuple[Weight, Weight]
 
     @model_validator(mode="after")
     def _ranges(self) -> Self:

@@ -16,6 +16,7 @@ from env.schema import Strict
 from env.sim.forecast import forecast
 from env.sim.jit import compiled
 from env.sim.records import INF
+from env.sim.server import HOUR
 from env.sim.workload import declared
 
 LIMIT: Final = 10.0
@@ -99,8 +100,8 @@ class ScoreWeights(Strict):
     """Weights of the greedy score that two node features are made of.
 
     score = finish * finish_delay / critical path + delay * time_weight * (delay_own + delay_others)
-    + cost_weight * (rent * smallness ** economy + rent_per_core / cores) * rent_increase / mean
-    cheapest cost of an arrived workflow
+    + cost_weight * (rent * smallness ** economy * charged + rent_per_core / cores) * rent_increase
+    / mean cheapest cost of an arrived workflow
 
     The function that has a server rented seldom uses all of it. `rent` charges it the whole lease,
     so that large servers seem dear although their cores may be cheap; `rent_per_core` what the
@@ -112,10 +113,21 @@ class ScoreWeights(Strict):
     but no more than demand * core-seconds arrived / seconds so far - cores of other servers under a
     lease
 
+    Where others are expected to use the server, `charged` is less than 1, the whole lease:
+
+    charged = 1 - used + used * own_use * the function's core-seconds / (cores * 1 h), at most as
+    many as the server has in an hour
+    used = (expected load - cores of other servers under a lease) / cores, from 0 to 1
+    expected load = arrival_use * core-seconds arrived / (seconds so far + arrival_horizon)
+    + known_use * core-seconds arrived and not placed / 1 h
+
     Attributes:
         economy: 0: the size of a server does not matter.
         demand: factor on the cores that would be busy if what arrives came evenly; without it any
             server is worth filling. Where economy is 0 it does not matter.
+        own_use: how dear the part of a lease is that the function uses itself.
+        arrival_use, known_use: with both 0 nobody else is expected.
+        arrival_horizon: s, for which nothing is thought to have arrived before the start.
     """
 
     finish: float = Field(ge=0)
@@ -124,12 +136,18 @@ class ScoreWeights(Strict):
     rent_per_core: float = Field(default=0.0, ge=0)
     economy: float = Field(default=0.0, ge=0)
     demand: float | None = Field(default=None, gt=0)
+    own_use: float = Field(default=0.0, ge=0)
+    arrival_use: float = Field(default=0.0, ge=0)
+    arrival_horizon: float = Field(default=0.0, ge=0)
+    known_use: float = Field(default=0.0, ge=0)
 
     def by_objective(self, objective: Objective) -> np.ndarray:
-        """float64 (6,): the fields in their order, times time_weight or cost_weight where due."""
+        """float64 (10,): the fields in their order, times time_weight or cost_weight where due."""
         time, cost = objective.time_weight, objective.cost_weight
         weights = (self.finish, self.delay * time, self.rent * cost, self.rent_per_core * cost)
-        return np.array([*weights, self.economy, INF if self.demand is None else self.demand])
+        smallness = (self.economy, INF if self.demand is None else self.demand)
+        use = (self.own_use, self.arrival_use, self.arrival_horizon, self.known_use)
+        return np.array([*weights, *smallness, *use])
 
 
 @compiled
@@ -192,11 +210,32 @@ def smallness(state, server, unmet):
 
 
 @compiled
+def unmet_load(state, arrival_use, arrival_horizon, known_use):
+    """Cores that will be used beyond those under a lease; see `ScoreWeights`."""
+    cluster = state.cluster[0]
+    elapsed = cluster.time + arrival_horizon
+    load = known_use * (cluster.arrived_work - cluster.placed_work) / HOUR
+    if arrival_use > 0.0:
+        load += arrival_use * cluster.arrived_work / elapsed if elapsed > 0.0 else INF
+    return load - leased_cores(state)
+
+
+@compiled
+def charged(state, server, work, unmet, own_use):
+    """Share of a lease that counts for one function of `work` core-seconds; see `ScoreWeights`."""
+    cores = server_cores(state, server)
+    if state.servers[server].expiration_time > state.cluster[0].time:
+        unmet += cores
+    used = min(1.0, max(0.0, unmet / cores))
+    return 1.0 - used + used * own_use * min(1.0, work / (cores * HOUR))
+
+
+@compiled
 def greedy_scores(state, candidates, weights, scores):
     """Fills `scores` (N,) of the current function's candidates; inf where it is not feasible.
 
     Args:
-        weights: float64 (6,), `ScoreWeights.by_objective`.
+        weights: float64 (10,), `ScoreWeights.by_objective`.
     """
     function = state.queue[0].index
     known = declared(state, function)
@@ -205,6 +244,10 @@ def greedy_scores(state, candidates, weights, scores):
     best_finish = state.cluster[0].time + state.template_functions[known].best_time
     unit = workflow_cost(state)
     unmet = unmet_demand(state, weights[5])
+    others_come = weights[7] > 0.0 or weights[9] > 0.0
+    if others_come:
+        load = unmet_load(state, weights[7], weights[8], weights[9])
+        work = state.template_functions[known].computation / state.cluster[0].single_core_speed
     for node in range(len(candidates)):
         if candidates[node].feasible == 0:
             scores[node] = INF
@@ -215,6 +258,8 @@ def greedy_scores(state, candidates, weights, scores):
         share = weights[2]
         if weights[4] > 0.0:
             share *= smallness(state, server, unmet) ** weights[4]
+        if others_come:
+            share *= charged(state, server, work, load, weights[6])
         if weights[3] > 0.0:
             share += weights[3] / server_cores(state, server)
         scores[node] = (

@@ -60,7 +60,7 @@ class Sight(NamedTuple):
     functions: np.ndarray  # float32 (F, G), FUNCTION_FEATURES
     edges: np.ndarray  # float32 (F, F), see env/workflow_window.py
     tiers: np.ndarray  # float64 (K,), ratios of memory_req
-    weights: np.ndarray  # float64 (6,), of the greedy score
+    weights: np.ndarray  # float64 (10,), of the greedy score
 
 
 def new_sight(

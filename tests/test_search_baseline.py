@@ -25,6 +25,10 @@ SETTINGS = SearchSettings(
     rent_per_core=(0, 0),
     economy=(0, 0),
     demand=(0, 0),
+    own_use=(0, 0),
+    arrival_use=(0, 0),
+    arrival_horizon=(0, 0),
+    known_use=(0, 0),
 )
 
 

@@ -44,6 +44,15 @@ def for_rent(**weights: float) -> GreedyObjective:
     return GreedyObjective(name="greedy_objective", weights=only)
 
 
+def scores_of_rent(decision: Decision, **weights: float) -> np.ndarray:
+    """(N,) greedy scores for which only rent counts."""
+    only = ScoreWeights.model_validate({"finish": 0, "delay": 0, "rent": 1, **weights})
+    scores = np.empty(len(decision.env.state.nodes))
+    by_objective = only.by_objective(BALANCED)
+    greedy_scores(decision.env.state, decision.candidates(100), by_objective, scores)
+    return scores
+
+
 # The slow server is a fourth of the other: it counts as 4 ** economy USD if the other's cores are
 # not dearer for what they do.
 @pytest.mark.parametrize(
@@ -80,9 +89,40 @@ def test_cores_under_a_lease_meet_a_part_of_the_demand() -> None:
     # 2 core-seconds in 3,599.5 s, times 3,599.5 * 2: 4 cores are expected to be busy. The 2 of the
     # slow server are under a lease, so 2 are left to fill another; without its own lease all 4.
     decision = moment((SLOW, Fn()), ask=Fn(), cluster=two_prices(7), later=3599.5)
-    weights = ScoreWeights(finish=0, delay=0, rent=1, economy=1, demand=3599.5 * 2)
-    scores = np.empty(3)
-    greedy_scores(
-        decision.env.state, decision.candidates(100), weights.by_objective(BALANCED), scores
-    )
+    scores = scores_of_rent(decision, economy=1, demand=3599.5 * 2)
     assert scores[FAST] / scores[SLOW] == pytest.approx(7 / (4 / 2))
+
+
+# One core-second has arrived in one second and is not placed: each of these expects 4 busy cores.
+@pytest.mark.parametrize(
+    "expected",
+    [
+        {"arrival_use": 4},
+        {"arrival_use": 12, "arrival_horizon": 2},
+        {"known_use": 4 * 3600},
+        {"arrival_use": 3, "known_use": 3600},
+    ],
+)
+def test_a_lease_is_charged_as_far_as_nobody_else_is_expected(expected: dict[str, float]) -> None:
+    decision = Decision(RawEnv([1.0], [workflow(Fn())], two_prices(7)), BALANCED)
+    whole = scores_of_rent(decision)
+    shares = scores_of_rent(decision, own_use=1800, **expected) / whole
+    # The slow server is used whole, and by this function for 1 of 2 * 3600 core-seconds; of the 8
+    # fast cores 4 are used.
+    assert shares[SLOW] == pytest.approx(1800 / 7200)
+    assert shares[FAST] == pytest.approx(0.5 + 0.5 * 1800 / 28_800)
+
+
+def test_a_function_uses_no_more_of_a_lease_than_an_hour_has() -> None:
+    # 3 core-hours for a server of 2 cores.
+    decision = Decision(RawEnv([1.0], [workflow(Fn(3 * 3_600_000))], two_prices(7)), BALANCED)
+    shares = scores_of_rent(decision, own_use=0.5, known_use=4) / scores_of_rent(decision)
+    assert shares[SLOW] == pytest.approx(0.5)
+
+
+def test_cores_under_a_lease_meet_a_part_of_the_load() -> None:
+    # As above 4 busy cores are expected, and the 2 of the slow server are under a lease.
+    decision = moment((SLOW, Fn()), ask=Fn(), cluster=two_prices(7), later=3599.5)
+    shares = scores_of_rent(decision, arrival_use=3599.5 * 2) / scores_of_rent(decision)
+    assert shares[SLOW] == pytest.approx(0.0)
+    assert shares[FAST] == pytest.approx(1 - 2 / 8)
