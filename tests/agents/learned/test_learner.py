@@ -72,6 +72,8 @@ def test_a_full_batch_step_is_the_one_of_rllibs_learner(toy: str, layout: str) -
     ours = make_learner(config)
     before = weights_of(ours)
     stock = make_learner(config, PPOTorchLearner, {"rl_module": before})
+    for learner in (ours, stock):
+        less_adaptive(learner)
     results = []
     for learner, size in ((ours, 4096), (stock, None)):
         learner.update(episodes=[chunk], timesteps={}, num_epochs=1, minibatch_size=size)
@@ -149,6 +151,17 @@ def assert_close(found: dict[str, Any], expected: dict[str, Any]) -> None:
             # but rounding, which Adam makes steps of.
             if not name.endswith("score.2.bias"):
                 np.testing.assert_allclose(found[policy][name], array, atol=3e-5, err_msg=name)
+
+
+def less_adaptive(learner: Learner) -> None:
+    """From here on Adam's steps are small where a gradient is nothing but rounding.
+
+    Rounding differs between kinds of processors.
+    """
+    for policy in weights_of(learner):
+        for _, optimizer in learner.get_optimizers_for_module(policy):
+            for group in optimizer.param_groups:
+                group["eps"] = 1e-3
 
 
 def shifted(steps: Steps) -> Steps:
