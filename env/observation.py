@@ -113,7 +113,7 @@ class ScoreWeights(Strict):
     but no more than demand * core-seconds arrived / seconds so far - cores of other servers under a
     lease
 
-    Where others are expected to use the server, `charged` is less than 1, the whole lease:
+    `charged` is 1, the whole lease, but where others are expected to use the server too:
 
     charged = 1 - used + used * own_use * the function's core-seconds / (cores * 1 h), at most as
     many as the server has in an hour
