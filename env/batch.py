@@ -104,7 +104,7 @@ def start_all(states, sights, episodes, weights):
     """`start_decision` of every environment."""
     for env in range(len(episodes)):
         state, sight = state_of(states, episodes, env), sight_of(sights, env)
-        start_decision(state, sight, weights, episodes[env].cheapest, True)
+        start_decision(state, sight, weights[env], episodes[env].cheapest, True)
 
 
 @compiled
@@ -145,7 +145,7 @@ def place_all(states, sights, episodes, choices, weights, rewards):
     """Places what was decided, plays on, and starts the next decision unless an episode is over.
 
     Args:
-        weights: float64 (2,), time_weight and cost_weight.
+        weights: float64 (E, 2), time_weight and cost_weight as rewards count them.
         rewards: out, float64 (E,), the fall of each potential.
     """
     for env in range(len(episodes)):
@@ -157,11 +157,11 @@ def place_all(states, sights, episodes, choices, weights, rewards):
         if kind < 0:
             continue
         update_finish_bounds(state)
-        now = potential(state, weights[0], weights[1], episodes[env].cheapest)
+        now = potential(state, weights[env, 0], weights[env, 1], episodes[env].cheapest)
         rewards[env] = episodes[env].potential - now
         episodes[env].potential = now
         if kind != DONE:
-            start_decision(state, sight, weights, episodes[env].cheapest, True)
+            start_decision(state, sight, weights[env], episodes[env].cheapest, True)
 
 
 class Ended(NamedTuple):
@@ -206,7 +206,7 @@ class Batch:
         self._world = world
         self._stream = (seed, worker)
         self._first = first
-        self._weights = world.objective.weights
+        self._weights = np.tile(world.objective.weights, (environments, 1))
         self._states, self._first_template = _stacked_states(world, environments)
         types, nodes = len(world.cluster.server_types), self.layout.node_count
         functions = self._states.functions.shape[1]
@@ -308,7 +308,8 @@ class Batch:
         power = self._world.cluster.power
         for env in np.flatnonzero(done).tolist():
             metrics = episode_metrics(self.state(env), objective, power)
-            earned = len(self.layout.agents) * (objective.time_weight - metrics["J"])
+            each = float(self._weights[env, 0] - self._episodes[env]["potential"])
+            earned = len(self.layout.agents) * each
             number = int(self._episodes[env]["number"]) - 1
             self.ended.append(Ended(env, number, metrics, earned))
             self._start_episode(env)
@@ -338,6 +339,7 @@ class Batch:
             "states": stacked,
             "episodes": self._episodes.copy(),
             "trace": self._sights.trace.copy(),
+            "weights": self._weights.copy(),
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -346,6 +348,8 @@ class Batch:
             getattr(self._states, name)[:] = array
         self._episodes[:] = state["episodes"]
         self._sights.trace[:] = state["trace"]
+        # Checkpoints that were made before rewards could be relative have none.
+        self._weights[:] = state.get("weights", self._world.objective.weights)
         for env in range(len(self)):
             turn_to_episode(self.state(env), self._sight(env))
         start_all(self._states, self._sights, self._episodes, self._weights)
@@ -362,18 +366,20 @@ class Batch:
         state, sight = self.state(env), self._sight(env)
         episode["cheapest"] = cheapest = cheapest_cost(state)
         nodes = episode["nodes"]
+        self._weights[env] = self._world.objective.weights
         trace_greedy(
             state,
             sight.weights,
-            self._weights,
+            self._weights[env],
             cheapest,
+            self._world.agents.relative_reward,
             sight.candidates[0][:nodes],
             sight.scores[0][:nodes],
             sight.trace,
         )
         reset(state)
         episode["kind"] = advance(state)
-        episode["potential"] = self._world.objective.time_weight
+        episode["potential"] = self._weights[env, 0]
         update_finish_bounds(state)
         turn_to_episode(state, sight)
 

@@ -66,6 +66,8 @@ class AgentsConfig(Strict):
         share_type_policy: one policy for all server types, or one each.
         score: weights of the greedy score among the node features.
         workflow_window: functions seen of the workflow around the current one, 0 for none.
+        relative_reward: rewards count in the J that the greedy rule of `score` comes to in the same
+            episode, see `trace_greedy`.
     """
 
     layout: Literal["placer", "hierarchical", "server_types"]
@@ -74,6 +76,7 @@ class AgentsConfig(Strict):
     share_type_policy: bool = True
     score: ScoreWeights
     workflow_window: Annotated[int, Field(ge=0, le=1000)] = 0
+    relative_reward: bool = False
 
     @field_validator("memory_tiers")
     @classmethod
@@ -175,6 +178,7 @@ class Layout:
         agents: by name, in the order in which they act.
         turns: of a decision, as env/turns.py numbers them.
         type_names: of the server types.
+        weights: float64 (2,), time_weight and cost_weight as the rewards of the episode count them.
     """
 
     def __init__(
@@ -194,7 +198,7 @@ class Layout:
         self.score_weights = config.score.by_objective(objective)
         self._blank = {name: agent.blank_observation() for name, agent in self.agents.items()}
         self._see_future = see_future
-        self._weights = objective.weights
+        self.weights = objective.weights
         self._choice = np.zeros(1, CHOICE)
 
     def reset(self, env: RawEnv) -> None:
@@ -212,11 +216,13 @@ class Layout:
         )
         if self._see_future:
             buffers = Buffers.of(env.state)
+            self.weights[:] = self.objective.weights
             trace_greedy(
                 copy_state(env.state),
                 self.score_weights,
-                self._weights,
+                self.weights,
                 self._cheapest,
+                self.config.relative_reward,
                 *buffers,
                 self._sight.trace,
             )
@@ -225,7 +231,7 @@ class Layout:
     def start(self) -> dict[str, Observation]:
         """Observations of the first turn of a decision."""
         update_finish_bounds(self._state)
-        start_decision(self._state, self._sight, self._weights, self._cheapest, self._see_future)
+        start_decision(self._state, self._sight, self.weights, self._cheapest, self._see_future)
         self._turn = 0
         return self._observe()
 

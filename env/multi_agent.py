@@ -16,7 +16,7 @@ from env.sim.forecast import update_finish_bounds
 from env.sim.raw_env import RawEnv
 from env.world import World
 
-ENV_NAME = "serverless-v1"
+ENV_NAME = "serverless-v2"
 """Its version rises whenever the same actions would give other observations or rewards."""
 
 
@@ -25,7 +25,8 @@ class ServerlessEnv(MultiAgentEnv):
 
     Every step is one turn: the agents that got an observation act. When a turn completes a
     placement, the simulator plays on to the next function, and every agent earns the fall of the
-    potential (see env/reward.py): the return of each over an episode is -(J - time_weight).
+    potential (see env/reward.py): the return of each over an episode is -(J - time_weight), with
+    `agents.relative_reward` divided by the J of the greedy rule in the same episode.
     Spaces are those of the members, see `Agent`.
 
     Args:
@@ -74,8 +75,8 @@ class ServerlessEnv(MultiAgentEnv):
             workload.arrival_times, workload.templates, cluster, tenants=workload.tenants
         )
         self._cheapest = cheapest_cost(self.raw_env.state)
-        self._potential = self.objective.time_weight
         self.layout.reset(self.raw_env)
+        self._potential = float(self.layout.weights[0])
         self.agents = list(self.possible_agents)
         return self.layout.start(), {}
 
@@ -141,8 +142,7 @@ class ServerlessEnv(MultiAgentEnv):
         assert self.raw_env is not None
         state = self.raw_env.state
         update_finish_bounds(state)
-        weights = self.objective.time_weight, self.objective.cost_weight
-        potential_now = float(potential(state, *weights, self._cheapest))
+        potential_now = float(potential(state, *self.layout.weights, self._cheapest))
         reward = self._potential - potential_now
         self._potential = potential_now
         return reward

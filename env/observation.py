@@ -15,11 +15,13 @@ from env.reward import Objective, lease_value
 from env.schema import Strict
 from env.sim.forecast import forecast
 from env.sim.jit import compiled
-from env.sim.records import INF
+from env.sim.records import INF, NONE
 from env.sim.server import HOUR
 from env.sim.workload import declared
 
 LIMIT: Final = 10.0
+# Of expected use, in servers: more says no more about one server.
+USE_LIMIT: Final = 2.0
 
 CONTEXT_FEATURES: Final = (
     "best_time",  # seconds of the function at full speed, log
@@ -65,6 +67,8 @@ NODE_FEATURES: Final = (
     "transfer",  # seconds to fetch the predecessors' data, log
     "feasible",  # 1: it has the memory
     "waits",  # 1: this function would wait for memory
+    "arrival_use",  # what arrives in an hour, less the cores of other leases / cores of the server
+    "known_use",  # the same of the work that has arrived and is not placed
     "finish_delay",  # forecast finish - best possible finish, seconds, log
     "finish_delay_relative",  # the same / critical path, log
     "delay_own",  # growth of the own workflow's slowdown, log
@@ -169,6 +173,13 @@ def clip(value):
 
 
 @compiled
+def copy(source, target):
+    """Copies numbers; numba's own assignment of arrays would allocate."""
+    for index in range(len(source)):
+        target[index] = source[index]
+
+
+@compiled
 def workflow_cost(state):
     """USD: mean cheapest cost of a workflow that has arrived."""
     cluster = state.cluster[0]
@@ -252,6 +263,9 @@ def greedy_scores(state, candidates, weights, scores):
         if candidates[node].feasible == 0:
             scores[node] = INF
             continue
+        if candidates[node].twin != NONE:
+            scores[node] = scores[candidates[node].twin]
+            continue
         finish_delay = (candidates[node].finish_time - best_finish) / critical_path
         delay = candidates[node].delay_own + candidates[node].delay_others
         server = state.nodes[node].server
@@ -321,6 +335,12 @@ def write_context(state, out):
 
 
 @compiled
+def expected_use(work, leased, cores):
+    """Share of a server that core-seconds of an hour ask for beyond other leases, within limits."""
+    return min(USE_LIMIT, max(-USE_LIMIT, (work / HOUR - leased) / cores))
+
+
+@compiled
 def write_nodes(state, candidates, scores, out):
     """NODE_FEATURES of every candidate into `out` (N, I)."""
     cluster = state.cluster[0]
@@ -330,6 +350,9 @@ def write_nodes(state, candidates, scores, out):
     critical_path = state.templates[state.workflows[slot].template].critical_path
     best_finish = cluster.time + known.best_time
     unit = workflow_cost(state)
+    leased = leased_cores(state)
+    arriving = cluster.arrived_work * HOUR / (cluster.time + HOUR)
+    left = cluster.arrived_work - cluster.placed_work
     least_finish = least_delay = least_rent = least_score = INF
     for node in range(len(candidates)):
         if candidates[node].feasible == 1:
@@ -342,6 +365,9 @@ def write_nodes(state, candidates, scores, out):
         hardware = state.nodes[node]
         candidate = candidates[node]
         row = out[node]
+        if candidate.twin != NONE:
+            copy(out[candidate.twin], row)
+            continue
         price = hardware.core_second_price
         row[0] = hardware.cpu / cluster.largest_node_cpu
         row[1] = hardware.memory / cluster.largest_node_memory
@@ -356,23 +382,27 @@ def write_nodes(state, candidates, scores, out):
         row[10] = clip(log_seconds(candidate.data_transfer_time))
         row[11] = candidate.feasible
         row[12] = candidate.waits
+        cores = server_cores(state, hardware.server)
+        others = leased - cores if candidate.lease_left > 0.0 else leased
+        row[13] = expected_use(arriving, others, cores)
+        row[14] = expected_use(left, others, cores)
         if candidate.feasible == 0:
-            row[13:] = 0.0
+            row[15:] = 0.0
             continue
         delay = candidate.delay_own + candidate.delay_others
         finish_delay = max(0.0, candidate.finish_time - best_finish)
         rent = candidate.rent_increase / unit
-        row[13] = clip(log_seconds(finish_delay))
-        row[14] = clip(log_of(finish_delay / critical_path))
-        row[15] = clip(log_of(candidate.delay_own))
-        row[16] = clip(log_of(candidate.delay_others))
-        row[17] = clip(log_of(rent))
-        row[18] = clip(candidate.lease_left_after / 3600.0)
-        row[19] = clip(log_of((candidate.finish_time - least_finish) / critical_path))
-        row[20] = clip(log_of(delay - least_delay))
-        row[21] = clip(log_of((candidate.rent_increase - least_rent) / unit))
-        row[22] = clip(log_of(10.0 * (scores[node] - least_score)))
-        row[23] = 1.0 if scores[node] == least_score else 0.0
+        row[15] = clip(log_seconds(finish_delay))
+        row[16] = clip(log_of(finish_delay / critical_path))
+        row[17] = clip(log_of(candidate.delay_own))
+        row[18] = clip(log_of(candidate.delay_others))
+        row[19] = clip(log_of(rent))
+        row[20] = clip(candidate.lease_left_after / 3600.0)
+        row[21] = clip(log_of((candidate.finish_time - least_finish) / critical_path))
+        row[22] = clip(log_of(delay - least_delay))
+        row[23] = clip(log_of((candidate.rent_increase - least_rent) / unit))
+        row[24] = clip(log_of(10.0 * (scores[node] - least_score)))
+        row[25] = 1.0 if scores[node] == least_score else 0.0
 
 
 @compiled

@@ -15,10 +15,10 @@ import numpy as np
 from env.observation import ScoreWeights, greedy_node, greedy_scores
 from env.reward import Objective, arrived_objective, potential
 from env.sim.errors import InputError
-from env.sim.forecast import forecast, update_finish_bounds
+from env.sim.forecast import are_twins, forecast, update_finish_bounds
 from env.sim.jit import compiled
 from env.sim.raw_env import advance, place
-from env.sim.records import CANDIDATE, DONE, INF, PLACE, State
+from env.sim.records import CANDIDATE, DONE, INF, NONE, PLACE, State
 from env.sim.state import blank_copy, copy_into, reset
 
 
@@ -71,7 +71,7 @@ def play_greedy_episode(state, weights, candidates, scores):
 
 
 @compiled
-def trace_greedy(state, weights, objective, cheapest, candidates, scores, trace):
+def trace_greedy(state, weights, objective, cheapest, relative, candidates, scores, trace):
     """Plays an episode as `play_greedy_episode` and notes how its potential rises.
 
     What the greedy rule comes to in an episode tells a critic how hard the episode is; it is the
@@ -79,8 +79,12 @@ def trace_greedy(state, weights, objective, cheapest, candidates, scores, trace)
 
     Args:
         state, weights, candidates, scores: as for `play_greedy`.
-        objective: float64 (2,), time_weight and cost_weight.
+        objective: float64 (2,), time_weight and cost_weight; with `relative` divided by the J of
+            the reference, so that the reference itself comes to 1.
         cheapest: USD, see `cheapest_cost`.
+        relative: whether the potential of this episode, and with it rewards, count in that J.
+            Where J differs by orders of magnitude from one episode to the next, a few would
+            otherwise be all that is learned from.
         trace: out, float64 (D, 2), time and potential at every decision, in this order, then at
             time inf J; D is above the number of functions.
 
@@ -104,6 +108,12 @@ def trace_greedy(state, weights, objective, cheapest, candidates, scores, trace)
     update_finish_bounds(state)
     trace[row:, 0] = INF
     trace[row:, 1] = potential(state, objective[0], objective[1], cheapest)
+    if relative:
+        reference = trace[row, 1]
+        for weight in range(len(objective)):
+            objective[weight] /= reference
+        for passed in range(len(trace)):
+            trace[passed, 1] /= reference
     return kind
 
 
@@ -111,24 +121,6 @@ def trace_greedy(state, weights, objective, cheapest, candidates, scores, trace)
 def forget_arrivals(state):
     """No further workflow arrives. Every timer is the next arrival, which sets the one after it."""
     state.cluster[0].timers_size = 0
-
-
-@compiled
-def has_twin(state, node):
-    """Whether an earlier node stands for this one: of the same type, neither server ever rented.
-
-    Nothing has run on such servers and no data is on them: they differ in their index alone, by
-    which rules break ties.
-    """
-    nodes, servers = state.nodes, state.servers
-    server = nodes[node].server
-    if servers[server].hours_rented > 0:
-        return False
-    for earlier in range(node):
-        other = nodes[earlier].server
-        if servers[other].type == servers[server].type and servers[other].hours_rented == 0:
-            return True
-    return False
 
 
 @compiled
@@ -154,15 +146,18 @@ def try_nodes(
         weights, candidates, scores: as for `play_greedy`.
         time_weight, cost_weight: of the objective.
         outcomes: (N,) J of all workflows that arrived in the fork; inf where the function does not
-            fit, or where an equal node has been tried (`has_twin`).
+            fit, or where an equal node has been tried (`are_twins`).
 
     Returns:
         DONE, or a negative error code.
     """
+    unrented = NONE  # the last node tried whose server has never been rented
     for node in range(len(state.nodes)):
         outcomes[node] = INF
-        if memory_alloc > state.nodes[node].memory or has_twin(state, node):
+        if memory_alloc > state.nodes[node].memory or are_twins(state, node, unrented):
             continue
+        if state.servers[state.nodes[node].server].hours_rented == 0:
+            unrented = node
         copy_into(fork, state)
         if not clairvoyant:
             forget_arrivals(fork)

@@ -17,6 +17,7 @@ from env.observation import (
     NODE_FEATURES,
     TIER_FEATURES,
     TYPE_FEATURES,
+    copy,
     log_of,
     memory_tier,
     observe_nodes,
@@ -100,13 +101,6 @@ def new_sight(
         np.array(tiers),
         np.array(weights),
     )
-
-
-@compiled
-def copy(source, target):
-    """Copies numbers; numba's own assignment of arrays would allocate."""
-    for index in range(len(source)):
-        target[index] = source[index]
 
 
 @compiled

@@ -258,8 +258,30 @@ def forecast(state, memory_alloc, candidates):
     containers[own].parallelism = parallelism
     containers[own].demand = demand_of(operations, memory_alloc, memory_req, parallelism)
     containers[own].next = NONE
+    unrented = NONE  # the last node whose server has never been rented
     for node in range(len(state.nodes)):
+        if are_twins(state, node, unrented):
+            candidates[node] = candidates[unrented]
+            candidates[node].twin = unrented
+            continue
         forecast_candidate(state, own, node, candidates[node])
+        candidates[node].twin = NONE
+        if state.servers[state.nodes[node].server].hours_rented == 0:
+            unrented = node
+
+
+@compiled
+def are_twins(state, node, earlier):
+    """Whether two nodes differ in their index alone: of one type, neither server ever rented.
+
+    Nothing has run on such servers and no data is on them. `earlier` may be NONE.
+    """
+    if earlier == NONE:
+        return False
+    server, other = state.nodes[node].server, state.nodes[earlier].server
+    servers = state.servers
+    rented = servers[server].hours_rented > 0 or servers[other].hours_rented > 0
+    return not rented and servers[server].type == servers[other].type
 
 
 @compiled

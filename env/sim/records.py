@@ -214,6 +214,7 @@ ARRIVING = np.dtype([("time", np.float64), ("wf_id", np.int64), ("template", np.
 # What placing the current function on a node would do (env/sim/forecast.py).
 CANDIDATE = np.dtype(
     [
+        ("twin", np.int64),  # an earlier node for which all of this is the same, or NONE
         ("feasible", np.int64),  # 1: the node has the memory at all
         ("waits", np.int64),  # 1: it would wait for memory
         ("cold_start_time", np.float64),

@@ -47,6 +47,7 @@ class Follower:
         self.env = ServerlessEnv(config)
         self.env._stream = (7, environment)
         self.seen, _ = self.env.reset()
+        self.running = 0.0
 
     def check_and_act(self, rows: list[tuple[str, Observation, Any]]) -> tuple[float, bool]:
         """Compares a turn's observations with those of the batch, and takes its actions."""
@@ -58,7 +59,9 @@ class Follower:
         actions = {name: action for name, _, action in rows}
         self.seen, rewards, terminateds, _, infos = self.env.step(actions)
         done = terminateds["__all__"]
+        self.running += next(iter(rewards.values()), 0.0)
         if done:
+            self.earned, self.running = self.running, 0.0
             self.metrics = next(iter(infos.values()))["episode_metrics"]
             self.seen, _ = self.env.reset()
         return next(iter(rewards.values()), 0.0), done
@@ -67,9 +70,13 @@ class Follower:
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("window", [0, 5])
 @pytest.mark.parametrize("varied", [False, True], ids=["fixed", "varied"])
-def test_the_batch_is_the_environment(layout: str, varied: bool, window: int) -> None:
+@pytest.mark.parametrize("relative", [False, True], ids=["absolute", "relative"])
+def test_the_batch_is_the_environment(
+    layout: str, relative: bool, varied: bool, window: int
+) -> None:
     groups = STUDY if varied else TINY
-    config = world(*groups, f"agents={layout}", f"agents.workflow_window={window}")
+    own = f"agents.workflow_window={window}", f"agents.relative_reward={relative}"
+    config = world(*groups, f"agents={layout}", *own)
     if varied:
         config["variation"] = VARIATION
     rng = np.random.default_rng(0)
@@ -104,7 +111,10 @@ def test_the_batch_is_the_environment(layout: str, varied: bool, window: int) ->
         np.testing.assert_array_equal(rewards, [reward for reward, _ in earned])
         np.testing.assert_array_equal(done, [over for _, over in earned])
         for environment in np.flatnonzero(done):
-            assert batch.ended.pop(0).metrics == followers[environment].metrics
+            over = batch.ended.pop(0)
+            assert over.metrics == followers[environment].metrics
+            agents = len(batch.layout.agents)
+            assert over.earned == pytest.approx(agents * followers[environment].earned)
             ended += 1
 
 
@@ -123,7 +133,8 @@ def play(batch: Batch, decisions: int, rng: np.random.Generator) -> list[np.ndar
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_batch_goes_on_exactly_from_its_state(layout: str) -> None:
-    given = world(*TINY, f"agents={layout}", "agents.workflow_window=3")
+    own = "agents.workflow_window=3", "agents.relative_reward=true"
+    given = world(*TINY, f"agents={layout}", *own)
     config = {**given, "variation": VARIATION}
     one, other = (Batch(World(config), environments=4, seed=1, worker=0) for _ in range(2))
     play(one, 20, np.random.default_rng(1))

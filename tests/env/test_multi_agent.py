@@ -8,10 +8,14 @@ import pytest
 from pettingzoo.test import api_test
 from ray.rllib.utils.pre_checks.env import check_multiagent_environments
 
+from agents.baseline import make_baselines
+from agents.scheduler import play as schedule
 from env.aec import ServerlessAEC
 from env.layouts import Agent
+from env.metrics import episode_metrics
 from env.multi_agent import ServerlessEnv
 from env.sim.errors import InputError
+from env.sim.raw_env import RawEnv
 from env.workloads.generator import EpisodeWorkload
 from tests.env.worlds import LAYOUTS, STUDY, TINY, world
 
@@ -63,6 +67,23 @@ def test_every_agents_return_is_minus_j_less_the_time_weight(size, layout, objec
     )
     for name in env.possible_agents:
         assert returns[name] == pytest.approx(-(metrics["J"] - weights["time_weight"]), abs=1e-6)
+
+
+@pytest.mark.parametrize("objective", ["balanced", "latency", "cost"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_relative_rewards_count_in_what_the_greedy_rule_comes_to(layout, objective):
+    rule = make_baselines(["greedy_objective_tuned"])[0]
+    config = world(*STUDY, f"agents={layout}", f"objective={objective}")
+    score = rule._config.placement.weights.model_dump()
+    config["agents"] = {**config["agents"], "relative_reward": True, "score": score}
+    env = ServerlessEnv(config)
+    returns, metrics, _ = play(env, seed=5)
+    workload, cluster = env.world.training_episode(5, 0, 0, 0)
+    alone = RawEnv(workload.arrival_times, workload.templates, cluster)
+    schedule(alone, rule, env.objective, np.random.SeedSequence(0))
+    reference = episode_metrics(alone.state, env.objective)["J"]
+    gained = config["objective"]["time_weight"] - metrics["J"]
+    assert list(returns.values()) == pytest.approx([gained / reference] * len(returns), abs=1e-9)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
