@@ -166,7 +166,14 @@ def test_a_resumed_run_ends_as_one_that_ran_through(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["hetero_numa", "hetero_numa_placer", "hetero_numa_latency", "hetero_numa_cost"]
+    "name",
+    [
+        "hetero_numa",
+        "hetero_numa_placer",
+        "hetero_numa_latency",
+        "hetero_numa_cost",
+        "real_workflows",
+    ],
 )
 def test_features_have_the_weights_of_the_rule_that_is_cloned(name: str) -> None:
     with initialize_config_dir(str(CONF), version_base="1.3"):
@@ -185,7 +192,7 @@ def test_every_experiment_runs_for_a_moment_and_the_same_seed_repeats(
         if not path.stem.startswith("funcsched")  # these evaluate, tests/test_funcsched.py
     )
     # Those of the large cluster have batches and clones of minutes, the queue has no tiny world.
-    large = [name for name in names if name.startswith("hetero_numa")]
+    large = [name for name in names if name.startswith(("hetero_numa", "real"))]
     queue = [name for name in names if name.startswith("queue")]
     small = [name for name in names if name not in (*large, *queue)]
     shorter = ("algo.batch_size=2048", "algo.cloning.decisions=200")

@@ -1,4 +1,4 @@
-"""What of a lease the greedy score charges: whole, by the core, by the size of the server."""
+"""What of a lease the greedy score charges, and what agents see of who else will use a server."""
 
 from dataclasses import replace
 
@@ -7,12 +7,13 @@ import pytest
 
 from agents.placement.greedy_objective import GreedyObjective
 from agents.scheduler import Decision
-from env.observation import ScoreWeights, greedy_scores
+from env.observation import NODE_FEATURES, ScoreWeights, greedy_scores, write_nodes
 from env.sim.cluster import ClusterConfig
 from env.sim.raw_env import RawEnv
 from tests.agents.moments import (
     BALANCED,
     FAST,
+    FAST_TOO,
     FAST_TYPE,
     SLOW,
     SLOW_TYPE,
@@ -126,3 +127,40 @@ def test_cores_under_a_lease_meet_a_part_of_the_load() -> None:
     shares = scores_of_rent(decision, arrival_use=3599.5 * 2) / scores_of_rent(decision)
     assert shares[SLOW] == pytest.approx(0.0)
     assert shares[FAST] == pytest.approx(1 - 2 / 8)
+
+
+def seen_use(decision: Decision, feature: str) -> np.ndarray:
+    """(N,) a feature of every node."""
+    scores = np.zeros(len(decision.env.state.nodes))
+    out = np.empty((len(scores), len(NODE_FEATURES)), np.float32)
+    write_nodes(decision.env.state, decision.candidates(100), scores, out)
+    return out[:, NODE_FEATURES.index(feature)]
+
+
+# 3 core-hours arrive after an hour: of them 1.5 in each of the hours that are counted, the one before
+# the first arrival included, and none is placed. The slow server has 2 cores, the fast 8.
+@pytest.mark.parametrize(
+    ("feature", "core_hours", "slow", "fast"),
+    [
+        ("arrival_use", 3, 1.5 / 2, 1.5 / 8),
+        ("known_use", 3, 3 / 2, 3 / 8),
+        ("known_use", 12, 2, 12 / 8),  # no more than two servers
+    ],
+)
+def test_agents_see_how_much_of_a_server_will_be_used(
+    feature: str, core_hours: int, slow: float, fast: float
+) -> None:
+    asked = workflow(Fn(core_hours * 3_600_000))
+    decision = Decision(RawEnv([3600.0], [asked], two_prices(7)), BALANCED)
+    use = seen_use(decision, feature)
+    assert use[SLOW] == pytest.approx(slow)
+    assert use[FAST] == use[FAST_TOO] == pytest.approx(fast)
+
+
+@pytest.mark.parametrize("feature", ["arrival_use", "known_use"])
+def test_other_leases_are_taken_from_the_use_of_a_server(feature: str) -> None:
+    # What has arrived, and what of it is not placed, is next to nothing; 2 slow cores have a lease.
+    decision = moment((SLOW, Fn(1)), ask=Fn(1), cluster=two_prices(7), later=1.0)
+    use = seen_use(decision, feature)
+    assert use[SLOW] == pytest.approx(0.0, abs=1e-5)
+    assert use[FAST] == pytest.approx(-2 / 8, abs=1e-5)
