@@ -256,6 +256,12 @@ def check_resume(settings: TrainSettings, path: str) -> None:
                     f"resume: {group}.{key} is {told[group][key]}, '{checkpoint}' was made with "
                     f"{had[key]}: give the same"
                 )
+    # Agents have seen the features of expected use for as long as runs have been told this.
+    if told["dispatch"]["kind"] == "immediate" and "relative_reward" not in before["agents"]:
+        raise InputError(
+            f"resume: '{checkpoint}' was made when agents saw fewer features: train anew; its "
+            "policies can still be evaluated"
+        )
     if not settings.agents.share_type_policy:
         types, had = (list(config["cluster"]["server_types"]) for config in (told, before))
         if set(types) != set(had):

@@ -348,8 +348,7 @@ class Batch:
             getattr(self._states, name)[:] = array
         self._episodes[:] = state["episodes"]
         self._sights.trace[:] = state["trace"]
-        # Checkpoints that were made before rewards could be relative have none.
-        self._weights[:] = state.get("weights", self._world.objective.weights)
+        self._weights[:] = state["weights"]
         for env in range(len(self)):
             turn_to_episode(self.state(env), self._sight(env))
         start_all(self._states, self._sights, self._episodes, self._weights)

@@ -20,7 +20,7 @@ from env.sim.server import HOUR
 from env.sim.workload import declared
 
 LIMIT: Final = 10.0
-# Of expected use, in servers: more says no more about one server.
+# Of expected use, in servers: more, or fewer, says no more about one server.
 USE_LIMIT: Final = 2.0
 
 CONTEXT_FEATURES: Final = (
@@ -67,8 +67,8 @@ NODE_FEATURES: Final = (
     "transfer",  # seconds to fetch the predecessors' data, log
     "feasible",  # 1: it has the memory
     "waits",  # 1: this function would wait for memory
-    "arrival_use",  # what arrives in an hour, less the cores of other leases / cores of the server
-    "known_use",  # the same of the work that has arrived and is not placed
+    "arrival_use",  # core-hours that arrive in an hour, less cores of other leases / server's cores
+    "known_use",  # the same of the work that has arrived and is not placed, as if done in an hour
     "finish_delay",  # forecast finish - best possible finish, seconds, log
     "finish_delay_relative",  # the same / critical path, log
     "delay_own",  # growth of the own workflow's slowdown, log
@@ -95,7 +95,7 @@ CRITIC_FEATURES: Final = (
     "slowdown",  # mean slowdown so far, as in the potential, log
     "reference_to_go",  # what J still grows by from now on under the reference (env/rollout.py)
     "reference_lead",  # potential now - that of the reference at this time
-    "reference",  # J of the reference
+    "reference",  # J of the reference; 1 where rewards count in it
     "lease_value",  # USD paid for lease time to come / all work at the cheapest price
 )
 

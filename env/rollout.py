@@ -79,8 +79,8 @@ def trace_greedy(state, weights, objective, cheapest, relative, candidates, scor
 
     Args:
         state, weights, candidates, scores: as for `play_greedy`.
-        objective: float64 (2,), time_weight and cost_weight; with `relative` divided by the J of
-            the reference, so that the reference itself comes to 1.
+        objective: float64 (2,), time_weight and cost_weight; out, with `relative`: divided by the J
+            of the reference, so that the reference itself comes to 1.
         cheapest: USD, see `cheapest_cost`.
         relative: whether the potential of this episode, and with it rewards, count in that J.
             Where J differs by orders of magnitude from one episode to the next, a few would

@@ -120,7 +120,7 @@ def start_decision(state, sight, weights, cheapest, see_future):
     """Before the first turn. Finish bounds have to be up to date (`update_finish_bounds`).
 
     Args:
-        weights: float64 (2,), time_weight and cost_weight.
+        weights: float64 (2,), time_weight and cost_weight as rewards count them.
         cheapest: USD, see `cheapest_cost`.
         see_future: whether `critic` is filled; the trace of the reference has to be there.
     """

@@ -177,7 +177,8 @@ def test_a_resumed_run_ends_as_one_that_ran_through(tmp_path: Path) -> None:
 )
 def test_features_have_the_weights_of_the_rule_that_is_cloned(name: str) -> None:
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        told = plain(compose("train", [f"experiment={name}"]))
+        files = ["workflow.path=any"] if name == "real_workflows" else []
+        told = plain(compose("train", [f"experiment={name}", *files]))
     (rule,) = make_baselines([told["algo"]["warm_start"]])
     cloned = rule._config.placement.weights
     assert validated(ScoreWeights, told["agents"]["score"], "agents.score") == cloned
@@ -266,6 +267,7 @@ def test_what_only_the_world_can_tell_is_refused_too(
         (["agents=placer"], "agents.layout is placer"),
         (["algo.hidden=[8]"], "algo.hidden is"),
         (["agents.workflow_window=4"], "agents.workflow_window is 4"),
+        (["agents.relative_reward=true"], "agents.relative_reward is True"),
         (["agents.share_type_policy=false"], "agents.share_type_policy is False"),
         ([], "give a larger one"),
     ],
@@ -280,7 +282,7 @@ def test_a_checkpoint_of_another_kind_is_not_resumed(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_policies_of_other_server_types_are_not_resumed(tmp_path: Path) -> None:
+def test_policies_of_other_server_types_or_features_are_not_resumed(tmp_path: Path) -> None:
     def told(*overrides: str) -> dict[str, Any]:
         with initialize_config_dir(str(CONF), version_base=None):
             return plain(compose("train", ["agents.share_type_policy=false", *overrides]))
@@ -289,6 +291,11 @@ def test_policies_of_other_server_types_are_not_resumed(tmp_path: Path) -> None:
         return validated(TrainSettings, told(*overrides), "train")
 
     path = tmp_path / "saved"
+    older = told("cluster=tiny")
+    del older["agents"]["relative_reward"]
+    write_checkpoint(NoWeights(), tmp_path / "older", RunState(), older)
+    with pytest.raises(InputError, match="was made when agents saw fewer features"):
+        check_resume(settings("cluster=tiny"), str(tmp_path / "older"))
     write_checkpoint(NoWeights(), path, RunState(), told("cluster=tiny"))
     check_resume(settings("cluster=tiny"), str(path))
     with pytest.raises(InputError, match="cluster.server_types are standard, .* small, large: "):

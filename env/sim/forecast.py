@@ -274,7 +274,8 @@ def forecast(state, memory_alloc, candidates):
 def are_twins(state, node, earlier):
     """Whether two nodes differ in their index alone: of one type, neither server ever rented.
 
-    Nothing has run on such servers and no data is on them. `earlier` may be NONE.
+    Nothing has run on such servers and no data is on them. This is so where servers are rented for
+    whole hours, which they are not under queued dispatch. `earlier` may be NONE.
     """
     if earlier == NONE:
         return False

@@ -137,8 +137,8 @@ def seen_use(decision: Decision, feature: str) -> np.ndarray:
     return out[:, NODE_FEATURES.index(feature)]
 
 
-# 3 core-hours arrive after an hour: of them 1.5 in each of the hours that are counted, the one before
-# the first arrival included, and none is placed. The slow server has 2 cores, the fast 8.
+# 3 core-hours arrive after an hour, and an hour before the start counts: 1.5 an hour. None of it is
+# placed. The slow server has 2 cores, the fast 8.
 @pytest.mark.parametrize(
     ("feature", "core_hours", "slow", "fast"),
     [

@@ -9,9 +9,14 @@ from env.metrics import episode_metrics
 from env.reward import Objective, cheapest_cost, potential
 from env.sim.cluster import ClusterConfig, ServerType
 from env.sim.container import Container
-from env.sim.forecast import forecast_node, forecast_placements, update_finish_bounds
+from env.sim.forecast import (
+    forecast_candidate,
+    forecast_node,
+    forecast_placements,
+    update_finish_bounds,
+)
 from env.sim.raw_env import RawEnv, place
-from env.sim.records import NONE
+from env.sim.records import CANDIDATE, NONE
 from env.sim.server import lease_hours
 from env.sim.state import numa_node_alone
 from env.sim.workflow import WorkflowTemplate
@@ -62,6 +67,23 @@ def random_decision(env: RawEnv, rng: np.random.Generator) -> tuple[int, int]:
 def tolerance(span: float) -> float:
     """Seconds by which a forecast `span` seconds ahead may be early: see env/sim/forecast.py."""
     return 1e-3 + 1e-4 * span
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_servers_that_were_never_rented_stand_for_each_other(seed: int) -> None:
+    env, rng = random_env(seed)
+    twins = 0
+    while not env.done:
+        found = forecast_placements(env, env.current_function.memory_req)
+        each = found.copy()
+        for node in range(len(each)):
+            forecast_candidate(env.state, len(env.state.containers) - 1, node, each[node])
+        for field in set(CANDIDATE.names) - {"twin"}:
+            np.testing.assert_array_equal(found[field], each[field])
+        twins += (found["twin"] != NONE).sum()
+        node, memory_alloc = random_decision(env, rng)
+        env.step(*env.place_of(node), memory_alloc)
+    assert twins > 0
 
 
 @pytest.mark.parametrize("seed", range(60))
