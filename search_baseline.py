@@ -11,7 +11,7 @@ from pydantic import Field
 from agents.command import plain, run
 from agents.weight_search import UNTUNED, Found, SearchSettings, WeightSearch
 from env.files import written_whole
-from env.observation import ScoreWeights
+from env.greedy_score import ScoreWeights
 from env.reward import Objective
 from env.schema import Strict, validated
 from env.world import TrainingEpisodes

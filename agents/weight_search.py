@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from agents.interval import Interval, interval
-from env.observation import ScoreWeights
+from env.greedy_score import ScoreWeights
 from env.reward import Objective, arrived_objective
 from env.rollout import Buffers, play_greedy_episode
 from env.schema import Strict

@@ -23,7 +23,8 @@ from omegaconf import DictConfig
 
 from agents.command import plain
 from benchmarks.figures import print_figures
-from env.observation import ScoreWeights, observe_nodes, write_context
+from env.greedy_score import ScoreWeights
+from env.observation import observe_nodes, write_context
 from env.reward import Objective
 from env.schema import validated
 from env.sim.cluster import ClusterConfig

@@ -15,6 +15,7 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
 from pydantic import Field, field_validator, model_validator
 
+from env.greedy_score import ScoreWeights
 from env.observation import (
     CONTEXT_FEATURES,
     CRITIC_FEATURES,
@@ -22,7 +23,6 @@ from env.observation import (
     NODE_FEATURES,
     TIER_FEATURES,
     TYPE_FEATURES,
-    ScoreWeights,
 )
 from env.reward import Objective, cheapest_cost
 from env.rollout import Buffers, trace_greedy

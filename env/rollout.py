@@ -12,7 +12,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from env.observation import ScoreWeights, greedy_node, greedy_scores
+from env.greedy_score import ScoreWeights, greedy_node, greedy_scores
 from env.reward import Objective, arrived_objective, potential
 from env.sim.errors import InputError
 from env.sim.forecast import are_twins, forecast, update_finish_bounds

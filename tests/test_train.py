@@ -20,7 +20,7 @@ from agents.command import CONF, PROJECT, plain
 from agents.learned.checkpoint import RunState, write_checkpoint
 from agents.learned.policy_file import load_policy
 from agents.settings import TrainSettings
-from env.observation import ScoreWeights
+from env.greedy_score import ScoreWeights
 from env.schema import validated
 from env.sim.errors import InputError
 from tests.commands import NoWeights

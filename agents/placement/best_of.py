@@ -7,7 +7,7 @@ from pydantic import Field
 
 from agents.placement.greedy_objective import greedy_choice
 from agents.scheduler import Decision
-from env.observation import ScoreWeights
+from env.greedy_score import ScoreWeights
 from env.rollout import rule_outcomes
 from env.schema import Strict
 

@@ -5,7 +5,7 @@ from typing import Literal
 import numpy as np
 
 from agents.scheduler import Decision
-from env.observation import ScoreWeights, greedy_node, greedy_scores
+from env.greedy_score import ScoreWeights, greedy_node, greedy_scores
 from env.schema import Strict
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from agents.placement.greedy_objective import greedy_choice
 from agents.scheduler import Decision
-from env.observation import ScoreWeights
+from env.greedy_score import ScoreWeights
 from env.rollout import rollout_outcomes
 from env.schema import Strict
 

@@ -19,7 +19,7 @@ from agents.placement.round_robin import RoundRobin
 from agents.placement.rule import PlacementRule
 from agents.placement.worst_fit import WorstFit
 from agents.scheduler import Decision, play
-from env.observation import ScoreWeights
+from env.greedy_score import ScoreWeights
 from env.sim.cluster import ClusterConfig, ServerType
 from env.sim.raw_env import RawEnv
 from env.sim.recording import episode_of

@@ -7,7 +7,8 @@ import pytest
 
 from agents.placement.greedy_objective import GreedyObjective
 from agents.scheduler import Decision
-from env.observation import NODE_FEATURES, ScoreWeights, greedy_scores, write_nodes
+from env.greedy_score import ScoreWeights, greedy_scores
+from env.observation import NODE_FEATURES, write_nodes
 from env.sim.cluster import ClusterConfig
 from env.sim.raw_env import RawEnv
 from tests.agents.moments import (

@@ -8,9 +8,9 @@ import pytest
 from ray.rllib.utils.pre_checks.env import check_multiagent_environments
 
 from agents.order.funcsched import FuncSched
+from env.greedy_score import ScoreWeights
 from env.keep_alive import FaasCache, Lru
 from env.layouts import Action, Agent, AgentsConfig, Observation
-from env.observation import ScoreWeights
 from env.queue_agent import QueueAgent
 from env.queue_env import QueueEnv
 from env.queue_places import PLACE_CONTEXT, PLACE_ITEM, PlacingTurns, choice_by_rule

@@ -7,8 +7,8 @@ import pytest
 
 from agents.baseline import make_baselines
 from agents.scheduler import play
+from env.greedy_score import ScoreWeights
 from env.metrics import episode_metrics
-from env.observation import ScoreWeights
 from env.reward import Objective
 from env.rollout import (
     Buffers,
