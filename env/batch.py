@@ -100,11 +100,11 @@ def sight_of(sights, env):
 
 
 @compiled
-def start_all(states, sights, episodes, weights):
-    """`start_decision` of every environment."""
-    for env in range(len(episodes)):
+def start_decisions(turn, states, sights, episodes, weights, environments):
+    """`start_decision` of some environments."""
+    for env in environments:
         state, sight = state_of(states, episodes, env), sight_of(sights, env)
-        start_decision(state, sight, weights[env], episodes[env].cheapest, True)
+        start_decision(turn, state, sight, weights[env], episodes[env].cheapest, True)
 
 
 @compiled
@@ -141,10 +141,11 @@ def decide_all(turn, sights, choices, actions, bids):
 
 
 @compiled
-def place_all(states, sights, episodes, choices, weights, rewards):
+def place_all(turn, states, sights, episodes, choices, weights, rewards):
     """Places what was decided, plays on, and starts the next decision unless an episode is over.
 
     Args:
+        turn: the first one of a decision.
         weights: float64 (E, 2), time_weight and cost_weight as rewards count them.
         rewards: out, float64 (E,), the fall of each potential.
     """
@@ -161,7 +162,7 @@ def place_all(states, sights, episodes, choices, weights, rewards):
         rewards[env] = episodes[env].potential - now
         episodes[env].potential = now
         if kind != DONE:
-            start_decision(state, sight, weights[env], episodes[env].cheapest, True)
+            start_decision(turn, state, sight, weights[env], episodes[env].cheapest, True)
 
 
 class Ended(NamedTuple):
@@ -245,7 +246,7 @@ class Batch:
         """Every environment starts the next episode of its stream, wherever it was."""
         for env in range(len(self)):
             self._start_episode(env)
-        start_all(self._states, self._sights, self._episodes, self._weights)
+        self._start_decisions(np.arange(len(self)))
 
     def agents_of(self, turn: int) -> list[Agent]:
         """Who can act at a turn; all of them do at once, but for NODE_TURN, where one does."""
@@ -299,22 +300,28 @@ class Batch:
             InputError: the engine ran out of records.
         """
         place_all(
-            self._states, self._sights, self._episodes, self._choices, self._weights, self._rewards
+            self.turns[0],
+            self._states,
+            self._sights,
+            self._episodes,
+            self._choices,
+            self._weights,
+            self._rewards,
         )
         kinds = self._episodes["kind"]
         if kinds.min() < 0:
             raise InputError(f"the engine ran out of records (code {kinds.min()})")
         done, objective = kinds == DONE, self._world.objective
         power = self._world.cluster.power
-        for env in np.flatnonzero(done).tolist():
+        over = np.flatnonzero(done)
+        for env in over.tolist():
             metrics = episode_metrics(self.state(env), objective, power)
             each = float(self._weights[env, 0] - self._episodes[env]["potential"])
             earned = len(self.layout.agents) * each
             number = int(self._episodes[env]["number"]) - 1
             self.ended.append(Ended(env, number, metrics, earned))
             self._start_episode(env)
-        if done.any():
-            start_all(self._states, self._sights, self._episodes, self._weights)
+        self._start_decisions(over)
         return self._rewards.copy(), done
 
     def state(self, env: int) -> State:
@@ -351,7 +358,18 @@ class Batch:
         self._weights[:] = state["weights"]
         for env in range(len(self)):
             turn_to_episode(self.state(env), self._sight(env))
-        start_all(self._states, self._sights, self._episodes, self._weights)
+        self._start_decisions(np.arange(len(self)))
+
+    def _start_decisions(self, environments: np.ndarray) -> None:
+        """Of those that have just come to one."""
+        start_decisions(
+            self.turns[0],
+            self._states,
+            self._sights,
+            self._episodes,
+            self._weights,
+            environments,
+        )
 
     def _start_episode(self, env: int) -> None:
         """The next episode of the environment's stream."""

@@ -163,7 +163,9 @@ def greedy_scores(state, candidates, weights, scores):
         server = state.nodes[node].server
         share = weights[2]
         if weights[4] > 0.0:
-            share *= smallness(state, server, unmet) ** weights[4]
+            times = smallness(state, server, unmet)
+            if times > 1.0:  # powers of 1 are most of them, and dear
+                share *= times ** weights[4]
         if others_come:
             share *= charged(state, server, work, load, weights[6])
         if weights[3] > 0.0:

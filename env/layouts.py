@@ -231,8 +231,15 @@ class Layout:
     def start(self) -> dict[str, Observation]:
         """Observations of the first turn of a decision."""
         update_finish_bounds(self._state)
-        start_decision(self._state, self._sight, self.weights, self._cheapest, self._see_future)
         self._turn = 0
+        start_decision(
+            self.turns[0],
+            self._state,
+            self._sight,
+            self.weights,
+            self._cheapest,
+            self._see_future,
+        )
         return self._observe()
 
     def act(self, actions: dict[str, Action]) -> dict[str, Observation] | Placement:

@@ -116,27 +116,6 @@ def turn_to_episode(state, sight):
 
 
 @compiled
-def start_decision(state, sight, weights, cheapest, see_future):
-    """Before the first turn. Finish bounds have to be up to date (`update_finish_bounds`).
-
-    Args:
-        weights: float64 (2,), time_weight and cost_weight as rewards count them.
-        cheapest: USD, see `cheapest_cost`.
-        see_future: whether `critic` is filled; the trace of the reference has to be there.
-    """
-    write_context(state, sight.context)
-    if len(sight.window) > 0:
-        write_window(state, sight.window, sight.functions, sight.edges)
-    if see_future:
-        trace, cursor = sight.trace, sight.cursor
-        while trace[cursor[0] + 1, 0] <= state.cluster[0].time:
-            cursor[0] += 1
-        reached = potential(state, weights[0], weights[1], cheapest)
-        reference = trace[len(trace) - 1, 1]
-        write_critic(state, cheapest, reached, trace[cursor[0], 1], reference, sight.critic)
-
-
-@compiled
 def tier_memory(state, sight, tier):
     """MB that a memory tier gives to the current function."""
     return memory_tier(state.functions[state.queue[0].index].memory_req, sight.tiers[tier])
@@ -154,6 +133,33 @@ def observe_tier(state, sight, tier):
         sight.scores[tier][:count],
         sight.nodes[tier][:count],
     )
+
+
+@compiled
+def start_decision(turn, state, sight, weights, cheapest, see_future):
+    """Before the first turn. Finish bounds have to be up to date (`update_finish_bounds`).
+
+    Args:
+        turn: the first one of the decision.
+        state: the simulator.
+        sight: its own.
+        weights: float64 (2,), time_weight and cost_weight as rewards count them.
+        cheapest: USD, see `cheapest_cost`.
+        see_future: whether `critic` is filled; the trace of the reference has to be there.
+    """
+    write_context(state, sight.context)
+    if len(sight.window) > 0:
+        write_window(state, sight.window, sight.functions, sight.edges)
+    if see_future:
+        trace, cursor = sight.trace, sight.cursor
+        while trace[cursor[0] + 1, 0] <= state.cluster[0].time:
+            cursor[0] += 1
+        reached = potential(state, weights[0], weights[1], cheapest)
+        reference = trace[len(trace) - 1, 1]
+        write_critic(state, cheapest, reached, trace[cursor[0], 1], reference, sight.critic)
+    top = len(sight.tiers) - 1
+    for tier in range(0 if turn == TIER_TURN else top, top + 1):
+        observe_tier(state, sight, tier)
 
 
 @compiled
@@ -181,9 +187,7 @@ def see(turn, agent, state, sight, choice, context, items, mask, critic):
     copy(sight.context, context)
     copy(sight.critic, critic)
     mask[:] = 0.0
-    top = len(sight.tiers) - 1
     if turn == PLACE_TURN:
-        observe_tier(state, sight, top)
         see_places(state, sight, 0, len(state.nodes), items, mask)
     elif turn == TIER_TURN:
         see_tiers(state, sight, items, mask)
@@ -194,8 +198,6 @@ def see(turn, agent, state, sight, choice, context, items, mask, critic):
         context[MEMORY_RATIO] = sight.tiers[choice[0].tier]
         see_nodes_of_type(sight, choice[0].tier, choice[0].type, items, mask)
     else:
-        if agent == 0:
-            observe_tier(state, sight, top)
         places = len(items) * len(sight.tiers)
         bids = len(mask) - places
         begin, end = sight.first_node[agent], sight.first_node[agent + 1]
@@ -219,11 +221,12 @@ def see_places(state, sight, begin, end, items, mask):
     able = 0
     items[:] = 0.0
     for node in range(begin, end):
-        row = node - begin
-        copy(sight.nodes[count - 1, node], items[row])
-        for tier in range(count):
-            if tier_memory(state, sight, tier) <= state.nodes[node].memory:
-                mask[row * count + tier] = 1.0
+        copy(sight.nodes[count - 1, node], items[node - begin])
+    for tier in range(count):
+        memory_alloc = tier_memory(state, sight, tier)
+        for node in range(begin, end):
+            if memory_alloc <= state.nodes[node].memory:
+                mask[(node - begin) * count + tier] = 1.0
                 able = 1
     return able
 
@@ -242,7 +245,6 @@ def see_tiers(state, sight, items, mask):
         items[tier, 1] = feasible / count
         items[tier, OF_TIER:] = 0.0
         if feasible > 0:
-            observe_tier(state, sight, tier)
             best = best_node(sight, tier, 0, count)
             copy(sight.nodes[tier, best], items[tier, OF_TIER:])
             mask[tier] = 1.0

@@ -39,6 +39,12 @@ class Container:
 
 
 @compiled
+def memory_ratio(memory_alloc, memory_req):
+    """Share of its full speed that a container has: 1, or less with less memory than required."""
+    return min(1.0, memory_alloc / memory_req)
+
+
+@compiled
 def take_container(state):
     """Index of an unused container record, NONE if there is none left."""
     cluster = state.cluster
@@ -80,6 +86,7 @@ def write_container(state: State, index: int, container: Container) -> None:
         "data_transfer_time",
     ):
         record[field] = getattr(container, field)
+    record["memory_ratio"] = memory_ratio(container.memory_alloc, container.memory_req)
     record["remaining_computation"] = container.computation
     record["function"] = NONE
     record["start_time"] = record["completion_time"] = np.nan

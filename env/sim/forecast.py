@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from env.sim.container import memory_ratio
 from env.sim.jit import compiled
 from env.sim.projection import container_speed, fits_at, speed_share
 from env.sim.raw_env import chain_after
@@ -63,9 +64,9 @@ def insert_joined(containers, first, index, key):
 
 
 @compiled
-def demand_of(operations, memory_alloc, memory_req, parallelism):
+def demand_of(container):
     """Operations left by each thread; a container short of memory has more to do, in proportion."""
-    return operations / (min(1.0, memory_alloc / memory_req) * parallelism)
+    return container.remaining_computation / (container.memory_ratio * container.parallelism)
 
 
 @compiled
@@ -78,12 +79,7 @@ def forecast_node(state, node):
         index = head
         while index != NONE:
             backlog += containers[index].remaining_computation
-            containers[index].demand = demand_of(
-                containers[index].remaining_computation,
-                containers[index].memory_alloc,
-                containers[index].memory_req,
-                containers[index].parallelism,
-            )
+            containers[index].demand = demand_of(containers[index])
             start = containers[index].start_time  # nan while it waits
             if start <= nodes[node].clock:
                 demand = containers[index].demand
@@ -248,15 +244,13 @@ def forecast(state, memory_alloc, candidates):
     sum_sources(state, function)
     containers, functions = state.containers, state.functions
     own = len(containers) - 1
-    memory_req, parallelism = functions[function].memory_req, functions[function].parallelism
-    operations = functions[function].computation
     containers[own].slot = function // state.cluster[0].functions_per_slot
     containers[own].chain_after = chain_after(state, function)
-    containers[own].memory_req = memory_req
     containers[own].memory_alloc = memory_alloc
-    containers[own].remaining_computation = operations
-    containers[own].parallelism = parallelism
-    containers[own].demand = demand_of(operations, memory_alloc, memory_req, parallelism)
+    containers[own].memory_ratio = memory_ratio(memory_alloc, functions[function].memory_req)
+    containers[own].remaining_computation = functions[function].computation
+    containers[own].parallelism = functions[function].parallelism
+    containers[own].demand = demand_of(containers[own])
     containers[own].next = NONE
     unrented = NONE  # the last node whose server has never been rented
     for node in range(len(state.nodes)):
@@ -345,9 +339,8 @@ def forecast_candidate(state, own, node, candidate):
     fits = candidate.allocated_memory + memory_alloc <= nodes[node].memory
     if fits and (nodes[node].parallelism + parallelism <= cpu or not busy):
         # Nobody shares a core and nobody waits: the others do not notice.
-        ratio = min(1.0, memory_alloc / containers[own].memory_req)
         share = speed_share(parallelism, cpu, nodes[node].single_core_speed)
-        speed = container_speed(ratio, share, parallelism)
+        speed = container_speed(containers[own].memory_ratio, share, parallelism)
         finish = creation + containers[own].remaining_computation / speed
         last = max(last_before, finish)
         raised = raise_bound(state, own, finish, NONE)

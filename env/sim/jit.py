@@ -34,6 +34,7 @@ if not os.environ.get("NUMBA_CACHE_DIR"):
     config.CACHE_DIR = str(_cache_folder())
 
 # The engine allocates nothing, so reference counting is switched off: with it, every call pays for
-# all the arrays of a `State`, which made decisions six times slower. Without
-# the lock of the interpreter (nogil) other threads run meanwhile.
-compiled = numba.njit(cache=True, error_model="numpy", nogil=True, _nrt=False)
+# all the arrays of a `State`, which made decisions six times slower. Without the lock of the
+# interpreter (nogil) other threads run meanwhile. And calls are inlined: each would hand on all the
+# words of all these arrays, which cost a quarter of a decision; compiling takes no longer.
+compiled = numba.njit(cache=True, error_model="numpy", nogil=True, forceinline=True, _nrt=False)

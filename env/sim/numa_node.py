@@ -12,6 +12,7 @@ import numpy as np
 from env.sim.container import (
     Container,
     give_back_container,
+    memory_ratio,
     read_container,
     take_container,
     write_container,
@@ -252,7 +253,7 @@ class NumaNode:
                 float(record["start_time"]),
                 float(record["completion_time"]),
                 int(record["parallelism"]),
-                min(1.0, record["memory_alloc"] / record["memory_req"]),
+                memory_ratio(record["memory_alloc"], record["memory_req"]),
                 int(record["memory_alloc"]),
             )
             for record in past
@@ -266,7 +267,7 @@ class NumaNode:
                     container.start_time,
                     container.completion_time,
                     container.parallelism,
-                    min(1.0, container.memory_alloc / container.memory_req),
+                    memory_ratio(container.memory_alloc, container.memory_req),
                     container.memory_alloc,
                 )
             )

@@ -28,13 +28,12 @@ def gather(state, node):
     count = 0
     index = state.nodes[node].first_running
     while index != NONE:
-        alloc, req = containers[index].memory_alloc, containers[index].memory_req
         scratch[count].container = index
         scratch[count].start = containers[index].start_time
         scratch[count].completion = INF
         scratch[count].remaining = containers[index].remaining_computation
         scratch[count].parallelism = containers[index].parallelism
-        scratch[count].ratio = min(1.0, alloc / req)
+        scratch[count].ratio = containers[index].memory_ratio
         scratch[count].speed = 0
         count += 1
         index = containers[index].next
@@ -342,7 +341,7 @@ def completion_bound(state, node):
     bound = -INF
     index = nodes[node].first_running
     while index != NONE:
-        ratio = min(1.0, containers[index].memory_alloc / containers[index].memory_req)
+        ratio = containers[index].memory_ratio
         speed = container_speed(ratio, share, containers[index].parallelism)
         start = max(nodes[node].clock, containers[index].start_time)
         bound = max(bound, start + (containers[index].remaining_computation + lost) / speed)
@@ -378,7 +377,7 @@ def status_at(state, node, time):
     index = nodes[node].first_running
     while index != NONE:
         if containers[index].start_time <= time < containers[index].completion_time:
-            ratio = min(1.0, containers[index].memory_alloc / containers[index].memory_req)
+            ratio = containers[index].memory_ratio
             speed += container_speed(ratio, share, containers[index].parallelism)
         index = containers[index].next
     return (

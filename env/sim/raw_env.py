@@ -14,7 +14,7 @@ from env.sim.cluster import (
     cluster_on_container_completion,
     transfer_speed,
 )
-from env.sim.container import give_back_container, take_container
+from env.sim.container import give_back_container, memory_ratio, take_container
 from env.sim.errors import InputError
 from env.sim.function import Function
 from env.sim.jit import compiled
@@ -99,6 +99,7 @@ def fill_container(state, index, function, memory_alloc, remaining, transfer, cr
     containers[index].chain_after = chain_after(state, function)
     containers[index].memory_req = functions[function].memory_req
     containers[index].memory_alloc = memory_alloc
+    containers[index].memory_ratio = memory_ratio(memory_alloc, functions[function].memory_req)
     containers[index].computation = functions[function].computation
     containers[index].remaining_computation = remaining
     containers[index].parallelism = functions[function].parallelism

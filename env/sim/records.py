@@ -76,6 +76,7 @@ CONTAINER = np.dtype(
         ("chain_after", np.float64),  # seconds of the longest chain of best times behind it
         ("memory_req", np.int64),
         ("memory_alloc", np.int64),
+        ("memory_ratio", np.float64),  # min(1, memory given / memory required)
         ("computation", np.int64),
         ("parallelism", np.int64),
         ("submission_time", np.float64),
@@ -242,7 +243,7 @@ PROJECTED = np.dtype(
         ("remaining", np.int64),
         ("remaining_at_first", np.int64),  # when the first container completes
         ("parallelism", np.int64),
-        ("ratio", np.float64),  # min(1, memory given / memory required)
+        ("ratio", np.float64),  # `memory_ratio` of the container
         ("speed", np.int64),
         ("active", np.int64),  # at position j: the j-th running entry, in order of admission
     ]

@@ -88,8 +88,11 @@ def server_on_container_completion(state, node):
     server = state.nodes[node].server
     time = state.nodes[node].next_completion
     state.servers[server].container_count -= 1
+    waiting = state.nodes[node].waiting_count
     index = node_on_container_completion(state, node)
-    renew_lease_at(state, server, node, time)
+    # If nobody was admitted, all goes on as projected, and the lease covers that.
+    if state.nodes[node].waiting_count < waiting:
+        renew_lease_at(state, server, node, time)
     return index
 
 
