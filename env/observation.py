@@ -39,6 +39,9 @@ CONTEXT_FEATURES: Final = (
     "memory_ratio",  # the memory tier if it has been chosen, else 1
     "work_left",  # of the workflows that have arrived, not placed yet / all cores, seconds, log
     "arrival_gap",  # mean seconds between the arrivals so far, log
+    "queue_threads",  # of submitted functions / all cores, log
+    "queue_work",  # of submitted functions / all cores, seconds, log
+    "parallel_cores",  # work of each workflow not placed / time it still takes / all cores, log
 )
 
 TIER_FEATURES: Final = (
@@ -68,6 +71,8 @@ NODE_FEATURES: Final = (
     "waits",  # 1: this function would wait for memory
     "arrival_use",  # core-hours that arrive in an hour, less cores of other leases / server's cores
     "known_use",  # the same of the work that has arrived and is not placed, as if done in an hour
+    "parallel_use",  # the same of what is not placed, each workflow in the time it still takes
+    "queue_use",  # the same of a core for each thread of the submitted functions
     "finish_delay",  # forecast finish - best possible finish, seconds, log
     "finish_delay_relative",  # the same / critical path, log
     "delay_own",  # growth of the own workflow's slowdown, log
@@ -160,12 +165,15 @@ def write_context(state, out):
     out[13] = 1.0
     out[14] = clip(log_seconds((cluster.arrived_work - cluster.placed_work) / cluster.cores))
     out[15] = clip(log_seconds(cluster.time / cluster.arrived))
+    out[16] = clip(log_of(cluster.queue_threads / cluster.cores))
+    out[17] = clip(log_seconds(cluster.queue_computation / cluster.computing_capacity))
+    out[18] = clip(log_of(cluster.parallel_cores / cluster.cores))
 
 
 @compiled
-def expected_use(work, leased, cores):
-    """Share of a server that core-seconds of an hour ask for beyond other leases, within limits."""
-    return min(USE_LIMIT, max(-USE_LIMIT, (work / HOUR - leased) / cores))
+def expected_use(asked, leased, cores):
+    """Share of a server that is asked for beyond the cores of other leases, within limits."""
+    return min(USE_LIMIT, max(-USE_LIMIT, (asked - leased) / cores))
 
 
 @compiled
@@ -179,8 +187,8 @@ def write_nodes(state, candidates, scores, out):
     best_finish = cluster.time + known.best_time
     unit = workflow_cost(state)
     leased = leased_cores(state)
-    arriving = cluster.arrived_work * HOUR / (cluster.time + HOUR)
-    left = cluster.arrived_work - cluster.placed_work
+    arriving = cluster.arrived_work / (cluster.time + HOUR)
+    left = (cluster.arrived_work - cluster.placed_work) / HOUR
     least_finish = least_delay = least_rent = least_score = INF
     for node in range(len(candidates)):
         if candidates[node].feasible == 1:
@@ -214,23 +222,25 @@ def write_nodes(state, candidates, scores, out):
         others = leased - cores if candidate.lease_left > 0.0 else leased
         row[13] = expected_use(arriving, others, cores)
         row[14] = expected_use(left, others, cores)
+        row[15] = expected_use(cluster.parallel_cores, others, cores)
+        row[16] = expected_use(cluster.queue_threads, others, cores)
         if candidate.feasible == 0:
-            row[15:] = 0.0
+            row[17:] = 0.0
             continue
         delay = candidate.delay_own + candidate.delay_others
         finish_delay = max(0.0, candidate.finish_time - best_finish)
         rent = candidate.rent_increase / unit
-        row[15] = clip(log_seconds(finish_delay))
-        row[16] = clip(log_of(finish_delay / critical_path))
-        row[17] = clip(log_of(candidate.delay_own))
-        row[18] = clip(log_of(candidate.delay_others))
-        row[19] = clip(log_of(rent))
-        row[20] = clip(candidate.lease_left_after / 3600.0)
-        row[21] = clip(log_of((candidate.finish_time - least_finish) / critical_path))
-        row[22] = clip(log_of(delay - least_delay))
-        row[23] = clip(log_of((candidate.rent_increase - least_rent) / unit))
-        row[24] = clip(log_of(10.0 * (scores[node] - least_score)))
-        row[25] = 1.0 if scores[node] == least_score else 0.0
+        row[17] = clip(log_seconds(finish_delay))
+        row[18] = clip(log_of(finish_delay / critical_path))
+        row[19] = clip(log_of(candidate.delay_own))
+        row[20] = clip(log_of(candidate.delay_others))
+        row[21] = clip(log_of(rent))
+        row[22] = clip(candidate.lease_left_after / 3600.0)
+        row[23] = clip(log_of((candidate.finish_time - least_finish) / critical_path))
+        row[24] = clip(log_of(delay - least_delay))
+        row[25] = clip(log_of((candidate.rent_increase - least_rent) / unit))
+        row[26] = clip(log_of(10.0 * (scores[node] - least_score)))
+        row[27] = 1.0 if scores[node] == least_score else 0.0
 
 
 @compiled

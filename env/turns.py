@@ -137,7 +137,10 @@ def observe_tier(state, sight, tier):
 
 @compiled
 def start_decision(turn, state, sight, weights, cheapest, see_future):
-    """Before the first turn. Finish bounds have to be up to date (`update_finish_bounds`).
+    """Looks at a simulator before the first turn; `see` shows what was found to the agents.
+
+    All at once, while its records are in the processor's caches. Finish bounds have to be up to
+    date (`update_finish_bounds`).
 
     Args:
         turn: the first one of the decision.

@@ -209,7 +209,7 @@ def take_finish_bounds(state, index):
 
 @compiled
 def update_finish_bounds(state):
-    """Brings the finish bounds of all active workflows, and `active_slowdown`, up to date."""
+    """Brings the finish bounds of all active workflows, and the sums over them, up to date."""
     cluster, workflows, nodes = state.cluster, state.workflows, state.nodes
     for slot in range(len(workflows)):
         workflows[slot].finish_bound = -INF
@@ -226,12 +226,17 @@ def update_finish_bounds(state):
                 forecast_node(state, node)
             take_finish_bounds(state, nodes[node].first_running)
             take_finish_bounds(state, nodes[node].first_waiting)
-    slowdown = 0.0
+    slowdown = parallel_cores = 0.0
     for slot in range(len(workflows)):
         if workflows[slot].finish_bound > -INF:
+            template = state.templates[workflows[slot].template]
             flow_time = workflows[slot].finish_bound - workflows[slot].arrival_time
-            slowdown += flow_time / state.templates[workflows[slot].template].critical_path
+            slowdown += flow_time / template.critical_path
+            # What is left of a workflow that ends within a second counts as work for a second.
+            seconds = max(1.0, workflows[slot].finish_bound - cluster[0].time)
+            parallel_cores += (template.work - workflows[slot].placed_work) / seconds
     cluster[0].active_slowdown = slowdown
+    cluster[0].parallel_cores = parallel_cores
 
 
 @compiled

@@ -61,6 +61,7 @@ WORKFLOW = np.dtype(
         ("arrival_time", np.float64),
         ("completion_time", np.float64),  # of the last function; nan until then
         ("finished", np.int64),  # functions that have ended
+        ("placed_work", np.float64),  # core-seconds of its functions that have been placed
         ("finish_bound", np.float64),  # forecast: see env/sim/forecast.py
         ("raised_bound", np.float64),  # scratch of the forecast, -inf between calls
         ("next_raised", np.int64),  # scratch of the forecast
@@ -173,10 +174,13 @@ CLUSTER = np.dtype(
         ("arrived", np.int64),
         ("arrived_work", np.float64),  # core-seconds of all workflows that have arrived
         ("placed_work", np.float64),  # core-seconds of all functions that have been placed
+        ("queue_threads", np.int64),  # of all submitted functions, as is the next
+        ("queue_computation", np.int64),  # operations
         ("finished_workflows", np.int64),
         ("finished_slowdown", np.float64),  # sum over finished workflows
         ("source_bytes", np.float64),  # as in NUMA_NODE
-        ("active_slowdown", np.float64),  # forecast: sum over active workflows
+        ("active_slowdown", np.float64),  # forecast: sum over active workflows, as is the next
+        ("parallel_cores", np.float64),  # core-seconds not placed / seconds to the finish bound
     ]
 )
 

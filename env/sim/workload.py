@@ -35,6 +35,8 @@ def reset_workload(state):
     cluster[0].arrived = 0
     cluster[0].arrived_work = 0.0
     cluster[0].placed_work = 0.0
+    cluster[0].queue_threads = 0
+    cluster[0].queue_computation = 0
     cluster[0].finished_workflows = 0
     cluster[0].finished_slowdown = 0.0
     cluster[0].first_free_slot = 0
@@ -89,6 +91,7 @@ def arrive(state, position):
     workflows[slot].arrival_time = time
     workflows[slot].completion_time = np.nan
     workflows[slot].finished = 0
+    workflows[slot].placed_work = 0.0
     workflows[slot].finish_bound = time + state.templates[template].critical_path
     cluster[0].arrived += 1
     cluster[0].arrived_work += state.templates[template].work
@@ -145,6 +148,8 @@ def submit(state, index, time):
         index,
     )
     state.cluster[0].queue_size += 1
+    state.cluster[0].queue_threads += functions[index].parallelism
+    state.cluster[0].queue_computation += functions[index].computation
 
 
 @compiled
@@ -153,6 +158,8 @@ def get(state):
     index = state.queue[0].index
     drop_first(state.queue, state.cluster[0].queue_size)
     state.cluster[0].queue_size -= 1
+    state.cluster[0].queue_threads -= state.functions[index].parallelism
+    state.cluster[0].queue_computation -= state.functions[index].computation
     return index
 
 
@@ -166,7 +173,9 @@ def run_function(state, index, node, memory_alloc, creation_time):
     functions[index].creation_time = creation_time
     functions[index].start_time = np.nan
     cluster = state.cluster
-    cluster[0].placed_work += functions[index].computation / cluster[0].single_core_speed
+    work = functions[index].computation / cluster[0].single_core_speed
+    cluster[0].placed_work += work
+    state.workflows[index // cluster[0].functions_per_slot].placed_work += work
 
 
 @compiled

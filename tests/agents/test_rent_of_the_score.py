@@ -158,6 +158,25 @@ def test_agents_see_how_much_of_a_server_will_be_used(
     assert use[FAST] == use[FAST_TOO] == pytest.approx(fast)
 
 
+# A chain of two core-hours and, beside it, one more function of 2 threads and 2 core-hours: 4
+# core-hours in 2 hours, and 3 threads that could begin.
+@pytest.mark.parametrize(("feature", "cores"), [("parallel_use", 2), ("queue_use", 3)])
+def test_agents_see_how_many_cores_can_be_used_at_once(feature: str, cores: int) -> None:
+    hour, wide = Fn(3_600_000), Fn(7_200_000, parallelism=2)
+    asked = workflow(hour, hour, wide, edges={(0, 1): 0})
+    env = RawEnv([0.0], [asked], two_prices(7))
+    use = seen_use(Decision(env, BALANCED), feature)
+    assert use[SLOW] == pytest.approx(cores / 2)
+    assert use[FAST] == pytest.approx(cores / 8)
+    # The first of the chain goes to the slow server, which is up after 10 s. Of its 2 cores, which
+    # have a lease, the others take 3 core-hours in 7,210 s, or one for each of 2 threads.
+    env.step(*env.place_of(SLOW), 100)
+    use = seen_use(Decision(env, BALANCED), feature)
+    left = {"parallel_use": 3 * 3600 / 7210, "queue_use": 2.0}[feature]
+    assert use[FAST] == pytest.approx((left - 2) / 8, abs=1e-5)
+    assert use[SLOW] == pytest.approx(left / 2, rel=1e-4)
+
+
 @pytest.mark.parametrize("feature", ["arrival_use", "known_use"])
 def test_other_leases_are_taken_from_the_use_of_a_server(feature: str) -> None:
     # What has arrived, and what of it is not placed, is next to nothing; 2 slow cores have a lease.
