@@ -16,10 +16,13 @@ SMOKE = ["experiment=smoke", "algo.batch_size=48", "algo.minibatch_size=16", "al
 
 @pytest.fixture
 def running_ray() -> Iterator[None]:
-    """Ray, of this test alone."""
-    start_ray(ray_settings(num_cpus=1), 0)
+    """Ray, of this test alone unless another one has started it."""
+    started = not ray.is_initialized()
+    if started:
+        start_ray(ray_settings(num_cpus=1), 0)
     yield
-    ray.shutdown()
+    if started:
+        ray.shutdown()
 
 
 def with_cpu(names: dict[str, str]) -> set[str]:

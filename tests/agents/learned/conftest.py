@@ -1,4 +1,4 @@
-"""One Ray for all tests of a file: starting it takes seconds."""
+"""One Ray for all tests of this folder: starting it takes seconds."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ from train import start_ray
 TOY = "Toy-v0"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def toy() -> Iterator[str]:
     """Ray with two cores to give away; the name of the toy environment."""
     start_ray(ray_settings(num_cpus=2), 2)
