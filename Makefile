@@ -2,8 +2,6 @@
 PYTHON ?= python3
 TRAIN ?= cluster=hetero_numa algo=ppo budget.minutes=5
 REQUIRED = .venv/bin/python -c "import tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['project']; print(*$(1), sep='\n')"
-# Tests of a file share what it makes once, so they stay together.
-TWO_CORES = -n 2 --dist loadfile
 
 .PHONY: train test clean
 
@@ -15,8 +13,8 @@ test: .venv/installed-dev
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy env agents report benchmarks train.py evaluate.py search_baseline.py
-	NUMBA_BOUNDSCHECK=1 .venv/bin/python -m pytest $(TWO_CORES) tests/env/sim tests/env/test_queueing.py
-	.venv/bin/python -m pytest $(TWO_CORES)
+	NUMBA_BOUNDSCHECK=1 .venv/bin/python -m pytest tests/env/sim tests/env/test_queueing.py
+	.venv/bin/python -m pytest
 
 # The smallest evaluation compiles the simulator, once, and shows that all packages work.
 .venv/installed: pyproject.toml constraints.txt
