@@ -235,7 +235,8 @@ def queue_world_of(settings: TrainSettings, dispatch: Queued) -> dict[str, Any]:
 
 def check_resume(settings: TrainSettings, path: str) -> None:
     """Refuses a checkpoint whose networks are not those of this configuration."""
-    from agents.learned.checkpoint import find_checkpoint, load_checkpoint
+    from agents.learned.checkpoint import environment_of, find_checkpoint, load_checkpoint
+    from env.environments import env_name
 
     checkpoint = find_checkpoint(path)
     state, before = load_checkpoint(checkpoint)
@@ -256,11 +257,12 @@ def check_resume(settings: TrainSettings, path: str) -> None:
                     f"resume: {group}.{key} is {told[group][key]}, '{checkpoint}' was made with "
                     f"{had[key]}: give the same"
                 )
-    # Agents have seen the features of expected use for as long as runs have been told this.
-    if told["dispatch"]["kind"] == "immediate" and "relative_reward" not in before["agents"]:
+    trained_in, here = environment_of(checkpoint), env_name(world_of(settings))
+    if trained_in != here:
         raise InputError(
-            f"resume: '{checkpoint}' was made when agents saw fewer features: train anew; its "
-            "policies can still be evaluated"
+            f"resume: '{checkpoint}' was made in the environment {trained_in}, this is {here}, in "
+            "which agents see or earn something else: train anew; its policies can still be "
+            "evaluated"
         )
     if not settings.agents.share_type_policy:
         types, had = (list(config["cluster"]["server_types"]) for config in (told, before))

@@ -2,7 +2,10 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NamedTuple
+
+from env.multi_agent import ENV_NAME
 
 
 class Done(NamedTuple):
@@ -15,6 +18,9 @@ class Done(NamedTuple):
 
 class NoWeights:
     """In place of an algorithm: a checkpoint of which only what the project adds is read."""
+
+    def __init__(self, environment: str = ENV_NAME) -> None:
+        self.config = SimpleNamespace(env=environment)
 
     def save_to_path(self, path: str) -> None:
         """RLlib's part: nothing."""

@@ -291,10 +291,10 @@ def test_policies_of_other_server_types_or_features_are_not_resumed(tmp_path: Pa
         return validated(TrainSettings, told(*overrides), "train")
 
     path = tmp_path / "saved"
-    older = told("cluster=tiny")
-    del older["agents"]["relative_reward"]
-    write_checkpoint(NoWeights(), tmp_path / "older", RunState(), older)
-    with pytest.raises(InputError, match="was made when agents saw fewer features"):
+    write_checkpoint(
+        NoWeights("serverless-v1"), tmp_path / "older", RunState(), told("cluster=tiny")
+    )
+    with pytest.raises(InputError, match="made in the environment serverless-v1, this is"):
         check_resume(settings("cluster=tiny"), str(tmp_path / "older"))
     write_checkpoint(NoWeights(), path, RunState(), told("cluster=tiny"))
     check_resume(settings("cluster=tiny"), str(path))

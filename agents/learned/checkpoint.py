@@ -35,11 +35,13 @@ class _Stored(Strict):
     Attributes:
         state: counters.
         config: of the run.
+        environment: name and version of what it was trained in; older checkpoints do not know it.
         files: SHA-256 of every other file, by path.
     """
 
     state: _StoredState
     config: dict[str, Any]
+    environment: str = "of an earlier version"
     files: dict[str, str]
 
 
@@ -107,8 +109,13 @@ def write_checkpoint(
     algorithm.save_to_path(str(folder.absolute()))
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
     files = {path.relative_to(folder).as_posix(): _digest(path) for path in paths}
-    text = json.dumps({"state": asdict(state), "config": config, "files": files}, indent=2)
-    (folder / STATE).write_text(text + "\n")
+    stored = {
+        "state": asdict(state),
+        "config": config,
+        "environment": algorithm.config.env,
+        "files": files,
+    }
+    (folder / STATE).write_text(json.dumps(stored, indent=2) + "\n")
 
 
 def find_checkpoint(path: str | Path) -> Path:
@@ -143,6 +150,15 @@ def load_checkpoint(path: Path) -> tuple[RunState, dict[str, Any]]:
                 f"resume: '{path / name}' is damaged, its SHA-256 is not that in {STATE}"
             )
     return _counters(stored), stored.config
+
+
+def environment_of(path: Path) -> str:
+    """Name and version of the environment that a checkpoint was trained in.
+
+    Raises:
+        InputError: the file that holds it is damaged.
+    """
+    return _stored(path).environment
 
 
 def _counters(stored: _Stored) -> RunState:

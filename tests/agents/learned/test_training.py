@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -232,6 +233,8 @@ def test_a_path_without_checkpoint_is_refused(tmp_path: Path) -> None:
 
 class TwoFiles:
     """In place of an algorithm: a checkpoint of two files."""
+
+    config = SimpleNamespace(env="any")
 
     def save_to_path(self, path: str) -> None:
         """Writes them."""
