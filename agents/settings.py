@@ -144,6 +144,7 @@ class RaySettings(Strict):
         envs_per_runner: environments each of them steps.
         threads_per_runner: threads that share them with algo.sampler=fast, at most one for each.
         num_learners: processes that share every gradient step; 0 learns in the training process.
+        threads_per_learner: threads of each of them that share its part of every gradient step.
         restart_failed_runners: go on when one dies; else the run stops with its error.
         wait_for_runners: minutes without a sample that a run bears when all are lost.
         runtime_env: Ray's runtime environment of the workers.
@@ -155,6 +156,7 @@ class RaySettings(Strict):
     envs_per_runner: Annotated[int, Field(ge=1, le=10_000)]
     threads_per_runner: Annotated[int, Field(ge=1, le=1000)]
     num_learners: Annotated[int, Field(ge=0, le=1000)]
+    threads_per_learner: Annotated[int, Field(ge=1, le=1000)]
     restart_failed_runners: bool
     wait_for_runners: Positive
     runtime_env: dict[str, Any]

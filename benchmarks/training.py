@@ -4,8 +4,8 @@ The fast path (algo.sampler=fast and the lean learner) and RLlib's own, here cal
 MultiAgentEnvRunner, its learner connectors and its PPOTorchLearner. Both have the same world,
 layout, network, number of environments, batch, minibatches and epochs, all as in conf/, and take
 every gradient step: none stops early at a KL divergence. They take turns, an iteration each, in
-one process; what counts is the median iteration. The fast path samples with the threads of
-conf/ray (`ray.threads_per_runner`), RLlib's runner has one.
+one process; what counts is the median iteration. The fast path samples and learns with the threads
+of conf/ray (`ray.threads_per_runner`, `ray.threads_per_learner`), RLlib's own has one.
 
 Rates are agent steps per second by the clock. `_cpu` marks those per second of processor time,
 which other work on the machine blurs less. An agent step is one turn of one agent: a decision of
@@ -68,6 +68,7 @@ UNITS = {
     "ppo_ratio": "whole PPO, fast / stock; the smaller of the layouts",
     "environments": "side by side, ray.envs_per_runner",
     "threads": "of the fast sampler, ray.threads_per_runner",
+    "learner_threads": "of the fast learner, ray.threads_per_learner",
     "batch_size": "agent steps an iteration, algo.batch_size",
     "minibatch_size": "algo.minibatch_size",
     "epochs": "algo.epochs",
@@ -327,12 +328,13 @@ def measure(overrides: list[str], repeats: int, scaling: bool) -> Figures:
     }
     figures["environments"] = settings.ray.envs_per_runner
     figures["threads"] = settings.ray.threads_per_runner
+    figures["learner_threads"] = settings.ray.threads_per_learner
     for name in ("batch_size", "minibatch_size", "epochs"):
         figures[name] = getattr(ppo_of(settings), name)
     figures |= layouts
     if scaling:
         figures["scaling"] = rows = []
-        alone = [*overrides, "ray.threads_per_runner=1"]
+        alone = [*overrides, "ray.threads_per_runner=1", "ray.threads_per_learner=1"]
         for layout in LAYOUTS:
             for environments in ENVIRONMENTS:
                 tell(f"{layout}: {environments} environments")

@@ -14,7 +14,6 @@ from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.algorithms.appo import APPOConfig
 from ray.rllib.algorithms.dqn import DQNConfig
 from ray.rllib.algorithms.impala import IMPALAConfig
-from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.core.learner.learner import Learner
 from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
@@ -114,10 +113,11 @@ def run_config(
     )
 
 
-def ppo_config(ppo: PPOSettings, ray: RaySettings, **world: Any) -> PPOConfig:
+def ppo_config(ppo: PPOSettings, ray: RaySettings, **world: Any) -> FastPPOConfig:
     """PPO; the sampler brings its runner, and what makes batches of its samples."""
     config = _common(FastPPOConfig(FaultTolerantPPO), SetPolicy, ppo, ray, **world)
     learners = max(1, ray.num_learners)
+    config.threads_per_learner = ray.threads_per_learner
     config.learners(learner_class=BudgetPPOLearner).training(
         gamma=ppo.gamma,
         lambda_=ppo.gae_lambda,

@@ -38,15 +38,17 @@ FRAGMENT = 64
 
 
 class FastPPOConfig(PPOConfig):
-    """RLlib's configuration of PPO, and of this runner.
+    """RLlib's configuration of PPO, and of this runner and `BudgetPPOLearner`.
 
     Attributes:
         threads_per_runner: that share the environments of a runner, at most one for each.
+        threads_per_learner: that share the rows of every minibatch.
     """
 
     def __init__(self, algo_class: type | None = None) -> None:
         super().__init__(algo_class)
         self.threads_per_runner = 1
+        self.threads_per_learner = 1
 
 
 class BatchEnvRunner(MultiAgentEnvRunner):

@@ -1,7 +1,8 @@
 """RLlib's PPO learner, lean, with two rules of the study: stop at a KL, anneal over the budget."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import torch
@@ -20,6 +21,7 @@ from ray.rllib.utils.metrics import (
 )
 from torch import Tensor
 
+from agents.learned.batch_runner import FastPPOConfig
 from agents.learned.loss import LOSSES, Sampled, parts_of, ppo_losses
 
 # Schedules are functions of the share of the budget that is used, in units of 1 / PROGRESS_STEPS,
@@ -40,9 +42,13 @@ class BudgetPPOLearner(PPOTorchLearner):
     RLlib cuts minibatches of all modules side by side, and checks and logs at each. Here RLlib
     sees one, the whole batch, and `_update` takes the gradient steps: module after module, every
     epoch a new shuffle, cut in equal minibatches of at most `minibatch_size` rows. The seed and
-    the learner's state decide the shuffles. Where there are several learners, every step is that
-    of the mean over the minibatches of all of them.
+    the learner's state decide the shuffles. Threads share the rows of every minibatch: networks as
+    small as these gain more by that than by torch's own threads, which share every operation.
+    Where there are several learners, every step is that of the mean over the minibatches of all of
+    them.
     """
+
+    config: FastPPOConfig
 
     def build(self) -> None:
         """Builds the learner; no share of the budget is used yet."""
@@ -50,6 +56,9 @@ class BudgetPPOLearner(PPOTorchLearner):
         self._progress = 0.0
         self._shuffle = torch.Generator()
         self._shuffle.manual_seed((self.config.seed or 0) + self._learner_index)
+        self._threads = ThreadPoolExecutor(
+            self.config.threads_per_learner, "learner", torch.set_num_threads, (1,)
+        )
 
     def set_progress(self, progress: float) -> None:
         """Moves learning rates and entropy coefficients to `progress` (0 to 1) of the budget."""
@@ -135,38 +144,63 @@ class BudgetPPOLearner(PPOTorchLearner):
         config = self.config.get_config_for_module(module_id)
         module = self.module[module_id]
         optimizer = self.get_optimizer(module_id)
+        parameters = self.get_parameters(module)
         entropy_coeff = self.entropy_coeff_schedulers_per_module[module_id].get_current_value()
         parts = parts_of(module.action_space)
         rows = NO_ROWS if batch is None else batch[Columns.LOSS_MASK].nonzero().flatten()
         sampled = None if batch is None else Sampled.of(batch, parts)
         minibatches = math.ceil(self._most(len(rows)) / config.minibatch_size)
 
+        def gradients_and_losses(share: Tensor) -> Tensor:
+            assert sampled is not None
+            minibatch = sampled.rows(share)
+            losses = ppo_losses(
+                module.forward_train({Columns.OBS: minibatch.obs})[Columns.ACTION_DIST_INPUTS],
+                module.compute_values({Columns.OBS: minibatch.obs}),
+                minibatch,
+                parts,
+                config,
+                entropy_coeff,
+            )
+            gradients = torch.autograd.grad(losses[0], parameters, materialize_grads=True)
+            return torch.cat([each.flatten() for each in (*gradients, losses.detach())])
+
         measured: dict[str, float] = {}
         trained = 0
         for share in self._shares(rows, minibatches, config.num_epochs):
-            optimizer.zero_grad()
-            losses = torch.zeros(len(LOSSES))
-            if sampled is not None and len(share):
-                minibatch = sampled.rows(share)
-                losses = ppo_losses(
-                    module.forward_train({Columns.OBS: minibatch.obs})[Columns.ACTION_DIST_INPUTS],
-                    module.compute_values({Columns.OBS: minibatch.obs}),
-                    minibatch,
-                    parts,
-                    config,
-                    entropy_coeff,
-                )
-                losses[0].backward()
-            if self.distributed:
-                losses = self._averaged(module_id, losses.detach(), len(share))
-            measured = dict(zip(LOSSES, losses.tolist(), strict=True))
+            means = self._mean(gradients_and_losses, share, parameters)
+            measured = dict(zip(LOSSES, means[-len(LOSSES) :].tolist(), strict=True))
             if not math.isfinite(measured[self.TOTAL_LOSS_KEY]):
                 raise FloatingPointError(f"policy '{module_id}': the loss is not finite")
+            gradients = means[: -len(LOSSES)].split([each.numel() for each in parameters])
+            for parameter, gradient in zip(parameters, gradients, strict=True):
+                parameter.grad = gradient.view_as(parameter)
             optimizer.step()
             trained += len(share)
             if measured[LEARNER_RESULTS_KL_KEY] > config.kl_target:
                 break
         return measured, trained
+
+    def _mean(
+        self, of_rows: Callable[[Tensor], Tensor], share: Tensor, parameters: Sequence[Tensor]
+    ) -> Tensor:
+        """The mean over the rows of all learners; this one's are shared out among its threads.
+
+        Args:
+            of_rows: means over rows (gradients of the parameters, then `LOSSES`), flat.
+            share: this learner's rows; maybe none.
+            parameters: of the module.
+        """
+        parts = [part for part in share.tensor_split(self.config.threads_per_learner) if len(part)]
+        size = sum(each.numel() for each in parameters) + len(LOSSES)
+        # The last one counts the rows.
+        sums = torch.zeros(size + 1, device=self._device)
+        sums[-1] = len(share)
+        for part, means in zip(parts, self._threads.map(of_rows, parts), strict=True):
+            sums[:-1] += len(part) * means
+        if self.distributed:
+            torch.distributed.all_reduce(sums)
+        return sums[:-1] / sums[-1]
 
     def _shares(self, rows: Tensor, minibatches: int, epochs: int) -> Iterator[Tensor]:
         """The rows of every minibatch: in each epoch all of them, in a new order."""
@@ -183,21 +217,6 @@ class BudgetPPOLearner(PPOTorchLearner):
         most = torch.tensor(rows)
         torch.distributed.all_reduce(most, torch.distributed.ReduceOp.MAX)
         return int(most)
-
-    def _averaged(self, module_id: str, losses: Tensor, rows: int) -> Tensor:
-        """Averages a module's gradients and losses over the rows of all learners."""
-        parameters = self.get_parameters(self.module[module_id])
-        gradients = [
-            torch.zeros_like(each) if each.grad is None else each.grad for each in parameters
-        ]
-        flat = torch.cat([each.flatten() for each in (*gradients, losses)]) * rows
-        sums = torch.cat([flat, torch.tensor([float(rows)])])
-        torch.distributed.all_reduce(sums)
-        means = sums / sums[-1]
-        *gradients, losses, _ = means.split([*map(torch.numel, gradients), len(losses), 1])
-        for parameter, gradient in zip(parameters, gradients, strict=True):
-            parameter.grad = gradient.view_as(parameter)
-        return losses
 
     def _log_steps_trained_metrics(self, batch: MultiAgentBatch) -> None:
         """RLlib counts the rows of a minibatch here; `_update` knows how often each was used."""

@@ -194,7 +194,9 @@ class SetValueNetwork(nn.Module):
     def forward(self, seen: Mapping[str, Tensor]) -> Tensor:
         """Values (N,). Argument as for the policy network, with `critic` (N, V)."""
         items, critic = seen["items"], seen["critic"]
-        pooled = pool(self.embed(items), present_items(seen["mask"], items, self.bids))
+        # Flat, as in `along`.
+        embedded = self.embed(items.flatten(0, 1)).unflatten(0, items.shape[:2])
+        pooled = pool(embedded, present_items(seen["mask"], items, self.bids))
         told = torch.cat([self.context(seen), pooled, critic], dim=-1)
         values: Tensor = self.head(self.body(told))
         return values.squeeze(-1)
@@ -252,7 +254,8 @@ def along(layers: nn.Sequential, items: Tensor, row: Tensor) -> Tensor:
     first, relu, *others = layers
     assert isinstance(first, nn.Linear)
     of_item, of_row = first.weight.split([items.shape[-1], row.shape[-1]], dim=1)
-    hidden = relu(linear(items, of_item) + linear(row, of_row, first.bias).unsqueeze(1))
+    hidden = linear(items, of_item)
+    hidden = relu(hidden.add_(linear(row, of_row, first.bias).unsqueeze(1)))
     hidden = hidden.flatten(0, 1)
     for layer in others:
         hidden = layer(hidden)

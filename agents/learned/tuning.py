@@ -202,8 +202,9 @@ def run_trials(
     os.environ["TUNE_DISABLE_AUTO_CALLBACK_LOGGERS"] = "1"
     # Tune's older output, which keeps silent at verbose=0.
     os.environ["RAY_AIR_NEW_OUTPUT"] = "0"
-    # A trial is told of one core, and samples in one thread.
-    single = {**told, "tune": None, "ray": {**told["ray"], "threads_per_runner": 1}}
+    # A trial is told of one core, and has one thread.
+    alone = {"threads_per_runner": 1, "threads_per_learner": 1}
+    single = {**told, "tune": None, "ray": {**told["ray"], **alone}}
     trainable = tune.with_parameters(Training, told=single, world=world, spaces=dict(spaces))
     bundles: list[dict[str, float]] = [{"CPU": 1}] * (
         1 + settings.ray.num_env_runners + settings.ray.num_learners

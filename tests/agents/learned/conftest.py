@@ -31,6 +31,7 @@ def ray_settings(**given: object) -> RaySettings:
         "envs_per_runner": 4,
         "threads_per_runner": 1,
         "num_learners": 0,
+        "threads_per_learner": 1,
         "restart_failed_runners": False,
         "wait_for_runners": 10.0,
         "runtime_env": {},

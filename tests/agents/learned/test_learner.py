@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.algorithms.ppo.torch.ppo_torch_learner import PPOTorchLearner
 from ray.rllib.core.learner.learner import Learner
 from ray.rllib.core.learner.learner_group import LearnerGroup
 
 from agents.learned.advantages import ChunksToBatch
 from agents.learned.algorithms import policy_spaces, ppo_config
+from agents.learned.batch_runner import FastPPOConfig
 from agents.learned.chunk import Chunk, Steps
 from agents.learned.learner import BudgetPPOLearner
 from agents.settings import PPOSettings
@@ -22,7 +22,7 @@ from tests.agents.learned.test_training import PPO_SETTINGS, make_algorithm, sam
 from tests.agents.learned.toy_env import ToyEnv
 
 
-def make_config(toy: str, layout: str, **ppo: Any) -> PPOConfig:
+def make_config(toy: str, layout: str, **ppo: Any) -> FastPPOConfig:
     world = {"layout": layout}
     config = ppo_config(
         PPOSettings.model_validate(PPO_SETTINGS | {"kl_stop": 10.0} | ppo),
@@ -40,7 +40,7 @@ def make_config(toy: str, layout: str, **ppo: Any) -> PPOConfig:
 
 
 def make_learner(
-    config: PPOConfig, kind: type[Learner] = BudgetPPOLearner, state: Any = None
+    config: FastPPOConfig, kind: type[Learner] = BudgetPPOLearner, state: Any = None
 ) -> Learner:
     learner = kind(config=config, module_spec=config.rl_module_spec)
     learner.build()
@@ -141,6 +141,21 @@ def test_two_learners_take_the_step_of_one(toy: str) -> None:
     group.shutdown()
     assert same(first, second)
     assert_close(first, weights_of(one))
+
+
+def test_threads_take_the_step_of_one(toy: str) -> None:
+    config = make_config(toy, "hierarchical", epochs=2, batch_size=4096, minibatch_size=4096)
+    chunk = sampled(toy, "hierarchical")
+    one = make_learner(config)
+    before = weights_of(one)
+    shared = config.copy(copy_frozen=False)
+    shared.threads_per_learner = 3
+    three = make_learner(shared, state={"rl_module": before})
+    for learner in (one, three):
+        less_adaptive(learner)
+        learner.update(episodes=[chunk], timesteps={})
+    assert not same(weights_of(one), before)
+    assert_close(weights_of(three), weights_of(one))
 
 
 def assert_close(found: dict[str, Any], expected: dict[str, Any]) -> None:
