@@ -2,6 +2,8 @@
 PYTHON ?= python3
 TRAIN ?= cluster=hetero_numa algo=ppo budget.minutes=5
 REQUIRED = .venv/bin/python -c "import tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['project']; print(*$(1), sep='\n')"
+# Tests are shared out evenly among two processes; whoever is done takes some of the other's.
+IN_TWO = -n 2 --dist worksteal
 
 .PHONY: train test clean
 
@@ -13,8 +15,8 @@ test: .venv/installed-dev
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy env agents report benchmarks train.py evaluate.py search_baseline.py
-	NUMBA_BOUNDSCHECK=1 .venv/bin/python -m pytest tests/env/sim tests/env/test_queueing.py
-	.venv/bin/python -m pytest
+	NUMBA_BOUNDSCHECK=1 .venv/bin/python -m pytest $(IN_TWO) tests/env/sim tests/env/test_queueing.py
+	.venv/bin/python -m pytest $(IN_TWO)
 
 # The smallest evaluation compiles the simulator, once, and shows that all packages work.
 .venv/installed: pyproject.toml constraints.txt

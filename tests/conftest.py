@@ -38,8 +38,18 @@ def data_dir() -> Path:
 
 
 @pytest.fixture
+def no_ray() -> None:
+    """Ends the Ray that tests of learning leave running, for who starts one in this process."""
+    if "ray" in sys.modules:
+        sys.modules["ray"].shutdown()
+
+
+@pytest.fixture
 def in_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    no_ray: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> InProcess:
     """Makes commands that run in `tmp_path` and in this process: starting one takes seconds."""
     monkeypatch.chdir(tmp_path)

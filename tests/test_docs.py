@@ -102,7 +102,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     "path", [*PAGES, *CARDS], ids=lambda path: f"{path.parent.name}-{path.stem}"
 )
-def test_blocks_of_a_page(path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_of_a_page(
+    path: Path, folder: Path, no_ray: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     names: dict[str, Any] = {}
     printed = ""
     for language, block in BLOCK.findall(path.read_text()):

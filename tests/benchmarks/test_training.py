@@ -15,14 +15,11 @@ SMOKE = ["experiment=smoke", "algo.batch_size=48", "algo.minibatch_size=16", "al
 
 
 @pytest.fixture
-def running_ray() -> Iterator[None]:
-    """Ray, of this test alone unless another one has started it."""
-    started = not ray.is_initialized()
-    if started:
-        start_ray(ray_settings(num_cpus=1), 0)
+def running_ray(no_ray: None) -> Iterator[None]:
+    """Ray, of this test alone."""
+    start_ray(ray_settings(num_cpus=1), 0)
     yield
-    if started:
-        ray.shutdown()
+    ray.shutdown()
 
 
 def with_cpu(names: dict[str, str]) -> set[str]:

@@ -1,25 +1,30 @@
-"""One Ray for all tests of this folder: starting it takes seconds."""
-
-from collections.abc import Iterator
+"""One Ray for tests that follow each other: starting it takes seconds."""
 
 import pytest
 import ray
 from ray.tune.registry import register_env
 
 from agents.settings import RaySettings
+from env.environments import register_environments
 from tests.agents.learned.toy_env import make
 from train import start_ray
 
 TOY = "Toy-v0"
 
 
-@pytest.fixture(scope="session")
-def toy() -> Iterator[str]:
-    """Ray with two cores to give away; the name of the toy environment."""
-    start_ray(ray_settings(num_cpus=2), 2)
+@pytest.fixture(autouse=True)
+def registered() -> None:
+    """What was registered with a Ray that another test has ended is gone with it."""
+    register_environments()
     register_env(TOY, make)
-    yield TOY
-    ray.shutdown()
+
+
+@pytest.fixture
+def toy(registered: None) -> str:
+    """The name of the toy environment; Ray runs, with two cores to give away, and goes on to."""
+    if not ray.is_initialized():
+        start_ray(ray_settings(num_cpus=2), 2)
+    return TOY
 
 
 def ray_settings(**given: object) -> RaySettings:
