@@ -199,7 +199,10 @@ def _check_names(loader: ConfigLoader, config_name: str, job: list[str]) -> None
 
 
 def _check_folder(kind: str, config: DictConfig) -> None:
-    """Refuses a folder of results that cannot be made or written to."""
+    """Refuses a folder of results that cannot be made or written to, or that has others.
+
+    Results of two runs in one folder would be taken for those of one.
+    """
     folder = Path(config.hydra[kind].dir).absolute()
     there = folder
     try:
@@ -211,6 +214,11 @@ def _check_folder(kind: str, config: DictConfig) -> None:
         raise InputError(
             f"hydra.{kind}.dir: '{folder}': '{there}' is no folder to write to"
         ) from None
+    resumed = config.get("resume")
+    # What Hydra writes first into the folder of a run, and into that of a sweep.
+    begun = folder / {"run": ".hydra", "sweep": "multirun.yaml"}[kind]
+    if begun.exists() and (resumed is None or Path(resumed).absolute() != folder):
+        raise InputError(f"hydra.{kind}.dir: '{folder}' has a run already: name a new folder")
 
 
 def _check_option(override: Override, options: list[str]) -> None:

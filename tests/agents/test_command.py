@@ -139,6 +139,30 @@ def test_a_good_command_runs_in_its_folder(
     assert len(list(elsewhere.glob("outputs/*/*/*/.hydra/config.yaml"))) == 4
 
 
+@pytest.mark.parametrize(
+    ("told", "key"), [(["-m", "seed=3,4"], "hydra.sweep.dir"), ([], "hydra.run.dir")]
+)
+def test_a_folder_takes_one_run(
+    told: list[str],
+    key: str,
+    elsewhere: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    seen: list[int] = []
+    for folder in ("here", "there"):
+        monkeypatch.setattr(sys, "argv", ["train.py", *told, f"{key}={folder}"])
+        run(lambda config: seen.append(config.seed), "train", settings_only)
+    runs = len(seen)
+    with pytest.raises(SystemExit) as caught:
+        run(lambda config: seen.append(config.seed), "train", settings_only)
+    assert caught.value.code == 2
+    place = elsewhere / "there"
+    says = f"error: {key}: '{place}' has a run already: name a new folder\n"
+    assert capsys.readouterr().err == says
+    assert len(seen) == runs > 0
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_asks_to_stop_and_a_second_one_insists(number: signal.Signals) -> None:
     before = signal.getsignal(number)
