@@ -261,7 +261,7 @@ def check_resume(settings: TrainSettings, path: str) -> None:
     if trained_in != here:
         raise InputError(
             f"resume: '{checkpoint}' was made in the environment {trained_in}, this is {here}, in "
-            "which agents see or earn something else: train anew; its policies can still be "
+            "which agents may see or earn something else: train anew; its policies can still be "
             "evaluated"
         )
     if not settings.agents.share_type_policy:

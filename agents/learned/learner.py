@@ -22,7 +22,7 @@ from ray.rllib.utils.metrics import (
 from torch import Tensor
 
 from agents.learned.batch_runner import FastPPOConfig
-from agents.learned.loss import LOSSES, Sampled, parts_of, ppo_losses
+from agents.learned.loss import MEANS, Sampled, named_losses, parts_of, ppo_losses
 
 # Schedules are functions of the share of the budget that is used, in units of 1 / PROGRESS_STEPS,
 # because RLlib's schedules want integer steps and the length of a run may be given in minutes.
@@ -59,6 +59,11 @@ class BudgetPPOLearner(PPOTorchLearner):
         self._threads = ThreadPoolExecutor(
             self.config.threads_per_learner, "learner", torch.set_num_threads, (1,)
         )
+
+    def shutdown(self) -> None:
+        """Ends its threads."""
+        self._threads.shutdown()
+        super().shutdown()
 
     def set_progress(self, progress: float) -> None:
         """Moves learning rates and entropy coefficients to `progress` (0 to 1) of the budget."""
@@ -169,10 +174,10 @@ class BudgetPPOLearner(PPOTorchLearner):
         trained = 0
         for share in self._shares(rows, minibatches, config.num_epochs):
             means = self._mean(gradients_and_losses, share, parameters)
-            measured = dict(zip(LOSSES, means[-len(LOSSES) :].tolist(), strict=True))
+            measured = named_losses(means[-MEANS:])
             if not math.isfinite(measured[self.TOTAL_LOSS_KEY]):
                 raise FloatingPointError(f"policy '{module_id}': the loss is not finite")
-            gradients = means[: -len(LOSSES)].split([each.numel() for each in parameters])
+            gradients = means[:-MEANS].split([each.numel() for each in parameters])
             for parameter, gradient in zip(parameters, gradients, strict=True):
                 parameter.grad = gradient.view_as(parameter)
             optimizer.step()
@@ -187,12 +192,12 @@ class BudgetPPOLearner(PPOTorchLearner):
         """The mean over the rows of all learners; this one's are shared out among its threads.
 
         Args:
-            of_rows: means over rows (gradients of the parameters, then `LOSSES`), flat.
+            of_rows: means over rows (gradients, then what `ppo_losses` gives), flat.
             share: this learner's rows; maybe none.
             parameters: of the module.
         """
         parts = [part for part in share.tensor_split(self.config.threads_per_learner) if len(part)]
-        size = sum(each.numel() for each in parameters) + len(LOSSES)
+        size = sum(each.numel() for each in parameters) + MEANS
         # The last one counts the rows.
         sums = torch.zeros(size + 1, device=self._device)
         sums[-1] = len(share)

@@ -21,16 +21,8 @@ from torch import Tensor
 
 # Variance of targets below which a critic has nothing to explain.
 LEAST_VARIANCE = 1e-6
-# What `ppo_losses` gives, under RLlib's names. A gradient step lowers the first alone.
-LOSSES = (
-    Learner.TOTAL_LOSS_KEY,
-    POLICY_LOSS_KEY,
-    VF_LOSS_KEY,
-    LEARNER_RESULTS_VF_LOSS_UNCLIPPED_KEY,
-    LEARNER_RESULTS_VF_EXPLAINED_VAR_KEY,
-    ENTROPY_KEY,
-    LEARNER_RESULTS_KL_KEY,
-)
+# Means over rows that `ppo_losses` gives.
+MEANS = 9
 
 
 @dataclass(frozen=True)
@@ -92,7 +84,9 @@ def ppo_losses(
     config: PPOConfig,
     entropy_coeff: float,
 ) -> Tensor:
-    """The `LOSSES`, means over the rows; only the first has a gradient.
+    """(MEANS,) means over the rows, for `named_losses`; only the first, the loss, has a gradient.
+
+    Those of parts of the rows average, by their sizes, to those of all rows.
 
     Args:
         logits: (N, A) of the policy as it is now.
@@ -119,10 +113,27 @@ def ppo_losses(
     with torch.no_grad():
         before = sampled.log_probabilities
         kl = (before.exp() * (before - log_probabilities)).sum() / len(logits)
-        variance = sampled.targets.var(correction=0).clamp(min=LEAST_VARIANCE)
-        explained = (1 - errors.var(correction=0) / variance).clamp(min=-1)
-        others = [each.detach() for each in (policy, value, squares.mean(), explained, entropy, kl)]
-    return torch.stack([total, *others])
+        target = sampled.targets.mean(), sampled.targets.square().mean()
+        others = policy, value, entropy, kl, squares.mean(), errors.mean(), *target
+    return torch.stack([total, *(each.detach() for each in others)])
+
+
+def named_losses(means: Tensor) -> dict[str, float]:
+    """What RLlib reports, under its names, from what `ppo_losses` gives.
+
+    The variance that the critic explains is one of all rows: it is no mean of those of parts.
+    """
+    total, policy, value, entropy, kl, squares, error, target, target_squares = means.tolist()
+    variance = max(LEAST_VARIANCE, target_squares - target**2)
+    return {
+        Learner.TOTAL_LOSS_KEY: total,
+        POLICY_LOSS_KEY: policy,
+        VF_LOSS_KEY: value,
+        ENTROPY_KEY: entropy,
+        LEARNER_RESULTS_KL_KEY: kl,
+        LEARNER_RESULTS_VF_LOSS_UNCLIPPED_KEY: squares,
+        LEARNER_RESULTS_VF_EXPLAINED_VAR_KEY: max(-1.0, 1 - (squares - error**2) / variance),
+    }
 
 
 def parts_of(actions: gym.Space[Any]) -> tuple[int, ...]:

@@ -182,7 +182,9 @@ def arrive(state, controller, position):
         controller.queue[0].arrivals_left -= 1
         if number != NONE:
             controller.requests[slot].wf_id = number + position
-            state.functions[slot].computation = controller.draws[position]
+            drawn = controller.draws[position]
+            state.cluster[0].queue_computation += drawn - state.functions[slot].computation
+            state.functions[slot].computation = drawn
         join_submitted(state, controller)
     return error
 

@@ -173,7 +173,7 @@ CLUSTER = np.dtype(
         ("free_slots", np.int64),
         ("arrived", np.int64),
         ("arrived_work", np.float64),  # core-seconds of all workflows that have arrived
-        ("placed_work", np.float64),  # core-seconds of all functions that have been placed
+        ("placed_work", np.float64),  # core-seconds of all placements, one after a preemption too
         ("queue_threads", np.int64),  # of all submitted functions, as is the next
         ("queue_computation", np.int64),  # operations
         ("finished_workflows", np.int64),

@@ -8,8 +8,9 @@ import pytest
 from agents.placement.greedy_objective import GreedyObjective
 from agents.scheduler import Decision
 from env.greedy_score import ScoreWeights, greedy_scores
-from env.observation import NODE_FEATURES, write_nodes
+from env.observation import CONTEXT_FEATURES, NODE_FEATURES, write_context, write_nodes
 from env.sim.cluster import ClusterConfig
+from env.sim.forecast import update_finish_bounds
 from env.sim.raw_env import RawEnv
 from tests.agents.moments import (
     BALANCED,
@@ -177,10 +178,45 @@ def test_agents_see_how_many_cores_can_be_used_at_once(feature: str, cores: int)
     assert use[SLOW] == pytest.approx(left / 2, rel=1e-4)
 
 
-@pytest.mark.parametrize("feature", ["arrival_use", "known_use"])
+def seen_context(env: RawEnv) -> dict[str, float]:
+    """What agents see whatever the node, by name."""
+    update_finish_bounds(env.state)
+    context = np.empty(len(CONTEXT_FEATURES), np.float32)
+    write_context(env.state, context)
+    return dict(zip(CONTEXT_FEATURES, map(float, context), strict=True))
+
+
+# As above, on 10 cores that do 2 * 1000 + 8 * 2000 operations a second.
+def test_agents_see_what_could_begin_in_all() -> None:
+    hour, wide = Fn(3_600_000), Fn(7_200_000, parallelism=2)
+    env = RawEnv([0.0], [workflow(hour, hour, wide, edges={(0, 1): 0})], two_prices(7))
+    context = seen_context(env)
+    assert context["queue_threads"] == pytest.approx(np.log1p(3 / 10))
+    assert context["queue_work"] == pytest.approx(np.log1p(10_800_000 / 18_000) / 8)
+    assert context["parallel_cores"] == pytest.approx(np.log1p(2 / 10))
+    env.step(*env.place_of(SLOW), 100)
+    context = seen_context(env)
+    assert context["queue_threads"] == pytest.approx(np.log1p(2 / 10))
+    assert context["queue_work"] == pytest.approx(np.log1p(7_200_000 / 18_000) / 8)
+    assert context["parallel_cores"] == pytest.approx(np.log1p(3 * 3600 / 7210 / 10))
+
+
+# One that takes half an hour at full speed uses one core, one of half a core-second half a core: it
+# counts as work for a second.
+@pytest.mark.parametrize(("short", "cores"), [(1_800_000, 1.0), (500, 0.5)])
+def test_workflows_use_cores_side_by_side(short: int, cores: float) -> None:
+    hour = Fn(3_600_000)
+    asked = [workflow(hour, hour), workflow(Fn(short))]
+    env = RawEnv([0.0, 0.0], asked, two_prices(7))
+    assert seen_context(env)["parallel_cores"] == pytest.approx(np.log1p((2 + cores) / 10))
+
+
+@pytest.mark.parametrize("feature", ["arrival_use", "known_use", "parallel_use", "queue_use"])
 def test_other_leases_are_taken_from_the_use_of_a_server(feature: str) -> None:
-    # What has arrived, and what of it is not placed, is next to nothing; 2 slow cores have a lease.
+    # What has arrived, and what of it is not placed, is next to nothing, but for the thread that
+    # could begin; 2 slow cores have a lease.
     decision = moment((SLOW, Fn(1)), ask=Fn(1), cluster=two_prices(7), later=1.0)
     use = seen_use(decision, feature)
-    assert use[SLOW] == pytest.approx(0.0, abs=1e-5)
-    assert use[FAST] == pytest.approx(-2 / 8, abs=1e-5)
+    asked = 1 if feature == "queue_use" else 0
+    assert use[SLOW] == pytest.approx(asked / 2, abs=1e-3)
+    assert use[FAST] == pytest.approx((asked - 2) / 8, abs=1e-3)

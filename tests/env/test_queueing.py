@@ -189,6 +189,10 @@ def test_memory_is_bounded_by_what_waits_and_runs() -> None:
     at_first = simulation.slots
     assert sum(len(runs) for runs in simulation.play(trace)) == 40_000
     assert simulation.slots == at_first
+    # Nobody is left in the queue of those that have just become ready, by any count of it.
+    (cluster_of_all,) = simulation.state.cluster
+    for count in ("queue_size", "queue_threads", "queue_computation"):
+        assert cluster_of_all[count] == 0, count
 
 
 def test_a_trace_that_goes_backwards_is_refused() -> None:

@@ -1,6 +1,7 @@
 """The learner takes RLlib's own gradient step, repeats itself exactly, and shares out its work."""
 
 import copy
+import threading
 from functools import partial
 from typing import Any
 
@@ -20,6 +21,17 @@ from tests.agents.learned.conftest import ray_settings
 from tests.agents.learned.episodes import to_chunk
 from tests.agents.learned.test_training import PPO_SETTINGS, make_algorithm, same
 from tests.agents.learned.toy_env import ToyEnv
+
+# Of the last gradient step, under RLlib's names.
+LOGGED = (
+    "total_loss",
+    "policy_loss",
+    "vf_loss",
+    "vf_loss_unclipped",
+    "vf_explained_var",
+    "entropy",
+    "mean_kl_loss",
+)
 
 
 def make_config(toy: str, layout: str, **ppo: Any) -> FastPPOConfig:
@@ -82,17 +94,7 @@ def test_a_full_batch_step_is_the_one_of_rllibs_learner(toy: str, layout: str) -
     assert_close(weights_of(ours), weights_of(stock))
     for policy in before:
         found, known = (each[policy] for each in results)
-        for key in known.keys() & {
-            "total_loss",
-            "policy_loss",
-            "vf_loss",
-            "vf_loss_unclipped",
-            "vf_explained_var",
-            "entropy",
-            "mean_kl_loss",
-            "curr_entropy_coeff",
-            "default_optimizer_learning_rate",
-        }:
+        for key in (*LOGGED, "curr_entropy_coeff", "default_optimizer_learning_rate"):
             assert float(found[key].peek()) == pytest.approx(
                 float(known[key].peek()), rel=1e-4, abs=1e-5
             ), key
@@ -151,11 +153,28 @@ def test_threads_take_the_step_of_one(toy: str) -> None:
     shared = config.copy(copy_frozen=False)
     shared.threads_per_learner = 3
     three = make_learner(shared, state={"rl_module": before})
+    results = []
     for learner in (one, three):
         less_adaptive(learner)
-        learner.update(episodes=[chunk], timesteps={})
+        results.append(learner.update(episodes=[chunk], timesteps={}))
     assert not same(weights_of(one), before)
     assert_close(weights_of(three), weights_of(one))
+    for policy in before:
+        of_one, of_three = (
+            {key: float(each[policy][key].peek()) for key in LOGGED} for each in results
+        )
+        assert of_three == pytest.approx(of_one, rel=1e-4, abs=1e-5), policy
+
+
+def test_threads_end_with_their_learner(toy: str) -> None:
+    learner = make_learner(make_config(toy, "placer"))
+    chunk = sampled(toy, "placer")
+    before = set(threading.enumerate())
+    learner.update(episodes=[chunk], timesteps={})
+    started = set(threading.enumerate()) - before
+    assert len(started) > 0
+    learner.shutdown()
+    assert not any(each.is_alive() for each in started)
 
 
 def assert_close(found: dict[str, Any], expected: dict[str, Any]) -> None:
