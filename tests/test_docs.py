@@ -174,6 +174,10 @@ def try_out(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
         stem = Path(arguments[0]).stem
         run(seen.append, stem, CHECKS[stem])
         assert seen
+        # The next command may come within the same second, and would have the same folder.
+        for begun in ("outputs/*/*/.hydra", "outputs/*/*/multirun.yaml"):
+            for path in Path().glob(begun):
+                shutil.rmtree(path.parent)
 
 
 def matching(word: str) -> list[str]:

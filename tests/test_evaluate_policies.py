@@ -120,7 +120,7 @@ def test_a_policy_that_sees_the_workflow_plays_in_its_window_alone(
     make_policy(tmp_path / "mine", "placer", workflow_window=4)
     told = (*TINY, "baselines=[]", "policy=mine", "episodes=2")
     assert command(*told).code == 0
-    done = command(*told, "agents=placer")
+    done = command(*told, "agents=placer", "hydra.run.dir=other")
     assert done.code == 2
     assert "mine: agent placer needs the functions features best_time" in done.err
 
