@@ -200,5 +200,5 @@ def test_what_was_run(command: Command, tmp_path: Path) -> None:
     assert plain["samples"].keys() == {"representative"}
     # The hash is of what arrives, not of who plays.
     assert told("orders", "dispatch.orders=[sjf]")["workload_sha256"] == plain["workload_sha256"]
-    for changed in ("trace.source.seed=7", "dispatch.seeds=[1,3]"):
-        assert told("other", changed)["workload_sha256"] != plain["workload_sha256"]
+    for name, changed in (("source", "trace.source.seed=7"), ("seeds", "dispatch.seeds=[1,3]")):
+        assert told(name, changed)["workload_sha256"] != plain["workload_sha256"]
