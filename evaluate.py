@@ -20,6 +20,7 @@ from agents.dispatch import Immediate
 from agents.evaluation import Contest, EpisodeCount, Played, Task, play_all
 from agents.queued_evaluation import CaseRow, QueuedEvaluation
 from agents.queued_evaluation import Task as QueuedTask
+from agents.ray_session import Address, check_address
 from agents.scheduler import Scheduler
 from env.layouts import AgentsConfig
 from env.optimum import OptimumSettings
@@ -49,7 +50,7 @@ OmegaConf.register_new_resolver(
 class RayAddress(Strict):
     """Where processes that play are (conf/evaluate.yaml)."""
 
-    address: Annotated[str, Field(min_length=1)] | None
+    address: Address | None
 
 
 class ReportSettings(Strict):
@@ -241,7 +242,9 @@ def evaluation_of(config: DictConfig) -> Evaluation | QueuedRun:
 
 def check(config: DictConfig) -> None:
     """Refuses what cannot be evaluated, before anything is written."""
-    evaluation_of(config)
+    settings = evaluation_of(config).settings
+    if settings.workers > 1:
+        check_address(settings.ray.address)
 
 
 def evaluate(config: DictConfig) -> None:

@@ -12,7 +12,7 @@ from omegaconf import DictConfig
 from agents.command import StopOnSignals, plain, run
 from agents.dispatch import Queued
 from agents.queued_evaluation import make_keep_alive
-from agents.ray_session import connect
+from agents.ray_session import check_address, connect
 from agents.settings import RaySettings, TrainSettings, with_values
 from env.schema import validated
 from env.sim.errors import InputError
@@ -197,6 +197,7 @@ def check(config: DictConfig) -> None:
 
     world = world_of(settings)
     make_environment(world).close()
+    check_address(settings.ray.address)
     if isinstance(settings.dispatch, Queued):
         return
     for key in ("teacher", "warm_start"):

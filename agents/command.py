@@ -1,6 +1,7 @@
 """How an entry point starts: everything it is told is checked before Hydra makes a run folder."""
 
 import os
+import shutil
 import signal
 import sys
 from argparse import ArgumentParser, Namespace
@@ -17,6 +18,7 @@ from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra._internal.utils import get_args_parser
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.global_hydra import GlobalHydra
+from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
@@ -62,9 +64,17 @@ def run(
         try:
             main(config)
         except InputError as error:
+            # Only Ray knows some things, such as how many cores it has.
+            _forget(Path(HydraConfig.get().runtime.output_dir))
             refuse(error)
 
     hydra.main(version_base="1.3", config_path=str(CONF), config_name=config_name)(guarded)()
+
+
+def _forget(folder: Path) -> None:
+    """Removes the folder of a run of which nothing but Hydra's own files has been written."""
+    if [path.name for path in folder.iterdir()] == [".hydra"]:
+        shutil.rmtree(folder)
 
 
 def fix_hash_seed() -> None:
@@ -194,8 +204,8 @@ def _check_names(loader: ConfigLoader, config_name: str, job: list[str]) -> None
         if mine and not override.is_add() and key not in known:
             parent = _deepest_known(key, known)
             near = [name for name in known if name.startswith(parent)]
-            siblings = [name for name in near if "." not in name.removeprefix(parent)]
-            raise InputError(f"{key}: unknown key, {nearest(key, siblings)}")
+            near = [name for name in near if "." not in name.removeprefix(parent)]
+            raise InputError(f"{key}: unknown key, {nearest(key, near, parent)}")
 
 
 def _check_folder(kind: str, config: DictConfig) -> None:
@@ -203,6 +213,8 @@ def _check_folder(kind: str, config: DictConfig) -> None:
 
     Results of two runs in one folder would be taken for those of one.
     """
+    if not config.hydra[kind].dir:
+        raise InputError(f"hydra.{kind}.dir: '' is no name of a folder")
     folder = Path(config.hydra[kind].dir).absolute()
     there = folder
     try:

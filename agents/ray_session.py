@@ -3,11 +3,44 @@
 import contextlib
 import logging
 import os
+import re
+import socket
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AfterValidator
 
 from agents.command import PROJECT
 from env.sim.errors import InputError
+
+ANSWERS_WITHIN = 10.0
+"""s; Ray itself tries for minutes to reach a machine that does not answer."""
+
+
+def _address(given: str) -> str:
+    found = re.fullmatch(r"(ray://)?[^\s/]+:(\d+)", given)
+    if given != "auto" and (found is None or not 0 < int(found[2]) < 2**16):
+        raise ValueError(f"'{given}' is found; auto, host:port or ray://host:port is allowed")
+    return given
+
+
+Address = Annotated[str, AfterValidator(_address)]
+"""Of a running Ray cluster: `auto`, `host:port` or `ray://host:port`."""
+
+
+def check_address(address: str | None) -> None:
+    """Refuses an address at which nothing answers.
+
+    Raises:
+        InputError: it is one of host and port, and no connection can be made.
+    """
+    if address is None or address == "auto":
+        return
+    host, port = address.removeprefix("ray://").rsplit(":", 1)
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), ANSWERS_WITHIN).close()
+    except OSError as error:
+        raise InputError(f"ray.address: '{address}': {error.strerror or error}") from None
 
 
 def connect(

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from agents.dispatch import Immediate, Queued
+from agents.ray_session import Address
 from env.layouts import AgentsConfig
 from env.reward import Objective
 from env.schema import Strict, nearest, validated
@@ -150,7 +151,7 @@ class RaySettings(Strict):
         runtime_env: Ray's runtime environment of the workers.
     """
 
-    address: Annotated[str, Field(min_length=1)] | None
+    address: Address | None
     num_cpus: Annotated[int, Field(ge=1, le=10_000)] | None
     num_env_runners: Annotated[int, Field(ge=0, le=10_000)]
     envs_per_runner: Annotated[int, Field(ge=1, le=10_000)]

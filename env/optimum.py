@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from env.metrics import FinishedEpisode
 from env.observation import memory_tier
 from env.reward import Objective, cheapest_cost
-from env.schema import Strict
+from env.schema import Strict, distinct
 from env.sim.raw_env import RawEnv
 from env.sim.records import NONE
 
@@ -23,7 +23,7 @@ class OptimumSettings(Strict):
 
     functions: Annotated[int, Field(ge=1, le=12)]
     nodes: Annotated[int, Field(ge=1, le=16)]
-    memory_tiers: Annotated[tuple[Ratio, ...], Field(min_length=1)]
+    memory_tiers: Annotated[tuple[Ratio, ...], Field(min_length=1), AfterValidator(distinct)]
 
     def allows(self, env: RawEnv) -> bool:
         """Whether the episode is small enough."""

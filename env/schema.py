@@ -19,7 +19,10 @@ SHOWN_CHARACTERS = 60
 class Strict(BaseModel):
     """Base of every declared input: immutable, unknown keys and non-finite numbers refused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    # Dumped, numbers that are not finite stay what they are: a mapping is checked by who reads it.
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, ser_json_inf_nan="constants"
+    )
 
 
 class Recorded(BaseModel):
@@ -80,10 +83,17 @@ def given(what: str) -> BeforeValidator:
     return BeforeValidator(check)
 
 
-def nearest(word: str, allowed: Sequence[str]) -> str:
-    """`did you mean 'x'?`, or the allowed words where none is near."""
-    close = difflib.get_close_matches(word, allowed, n=1)
-    return f"did you mean '{close[0]}'?" if close else f"allowed: {', '.join(allowed)}"
+def nearest(word: str, allowed: Sequence[str], prefix: str = "") -> str:
+    """`did you mean 'x'?`, or the allowed words where none is near.
+
+    Args:
+        word: as given.
+        allowed: what it may be.
+        prefix: that all of them have, and which makes none of them nearer.
+    """
+    ends = [each.removeprefix(prefix) for each in allowed]
+    close = difflib.get_close_matches(word.removeprefix(prefix), ends, n=1)
+    return f"did you mean '{prefix}{close[0]}'?" if close else f"allowed: {', '.join(allowed)}"
 
 
 def one_line(text: str) -> str:

@@ -229,7 +229,8 @@ def _draw_intervals(axes: Axes, names: Sequence[str], found: Sequence[Estimate])
     ]
     axes.errorbar(values, rows, xerr=around, fmt="none", ecolor="black", capsize=2, linewidth=1)
     axes.set_yticks(list(rows), names)
-    axes.set_ylim(len(names) - 0.5, -0.5)  # the best on top
+    # The best on top; there is room for one where there is nobody to compare with.
+    axes.set_ylim(max(len(names), 1) - 0.5, -0.5)
 
 
 def _scale(axes: Axes, which: str, values: Sequence[float]) -> None:

@@ -134,10 +134,8 @@ def commands(block: str) -> Iterator[str]:
         if found.endswith("\\"):
             found = found[:-1]
             continue
-        try:
-            words = shlex.split(found, comments=True)
-        except ValueError:  # a quotation goes on on the next line
-            continue
+        # Hydra takes no values of several lines, so every quotation ends on its line.
+        words = shlex.split(found, comments=True)
         if words:
             yield shlex.join(words)
         found = ""

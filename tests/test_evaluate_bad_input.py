@@ -97,6 +97,12 @@ BAD: dict[str, tuple[list[str], str]] = {
         ["cluster.server_types.large.hourly_rate=0"],
         "server_types.large.hourly_rate: found 0",
     ),
+    "a tier twice": (["optimum.memory_tiers=[0.5,0.5]"], "one of [0.5, 0.5] is given twice"),
+    "an address": (["ray.address=foo"], "ray.address: 'foo' is found"),
+    "an address where nobody is": (
+        ["workers=2", "ray.address=127.0.0.1:1"],
+        "ray.address: '127.0.0.1:1': Connection refused",
+    ),
     "a missing file": (["workflow=files", "workflow.path=nowhere.json"], "nowhere.json"),
     "no file named": (["workflow=files"], "path"),
     "an inline cycle": (["+workflow.mix.chain.edges=[{from: 0, to: 0, bytes: 1}]"], "chain"),

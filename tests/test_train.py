@@ -248,6 +248,9 @@ def test_an_interrupted_run_is_saved(tmp_path: Path) -> None:
         (["resume=nowhere"], "neither a checkpoint nor a run folder"),
         (["cluster.between_servers_bandwidth_bytes_per_s=-1"], "between_servers_bandwidth"),
         (["workflow=files", "workflow.path=nowhere.json"], "nowhere.json"),
+        (["workload.arrivals.mean_gap=nan"], "arrivals.mean_gap: Input should be a finite number"),
+        # Nobody listens at the first port of all.
+        (["ray.address=127.0.0.1:1"], "ray.address: '127.0.0.1:1': Connection refused"),
         (["experiment=queue_agent"], "needs 10240 MB, the largest NUMA node has 8192"),
     ],
 )

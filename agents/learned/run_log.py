@@ -205,6 +205,7 @@ class RunLog:
             f"{measures['env_steps_per_s']:,.0f} env steps/s  "
             f"J {_number(state.J)}  best J {_number(state.best)}  left {_duration(left)}",
             state.seconds,
+            last=progress >= 1,
         )
 
     def write_settings(self, settings: Mapping[str, Any]) -> None:
@@ -229,10 +230,10 @@ class RunLog:
     def _print(self, line: str) -> None:
         self._console.print(line, highlight=False)
 
-    def _show(self, line: str, seconds: float) -> None:
+    def _show(self, line: str, seconds: float, last: bool) -> None:
         if self._console.is_terminal:
             self._line.update(line, refresh=True)
-        elif seconds - self._last_line >= LINE_EVERY:
+        elif last or seconds - self._last_line >= LINE_EVERY:
             self._last_line = seconds
             self._print(line)
 

@@ -12,6 +12,7 @@ import train
 from agents.command import StopOnSignals, plain, run
 from agents.settings import TrainSettings
 from env.schema import validated
+from env.sim.errors import InputError
 
 BAD = {
     "a group": (["clutser=tiny"], "clutser: unknown key, did you mean 'cluster'?"),
@@ -21,6 +22,10 @@ BAD = {
     "a key": (["budget.minuts=3"], "budget.minuts: unknown key, did you mean 'budget.minutes'?"),
     "an added key": (["+algo.clp=1"], "algo.clp: unknown key, did you mean 'clip'?"),
     "an added root": (["+sede=1"], "sede: unknown key, did you mean 'seed'?"),
+    "a key like no other": (
+        ["algo.lr=1"],
+        "algo.lr: unknown key, allowed: algo.cloning, ",
+    ),
     "a removed key": (["~algo.clip"], "algo.clip"),
     "a word for a number": (["algo.clip=wide"], "algo.clip"),
     "NaN": (["objective.time_weight=nan"], "objective.time_weight"),
@@ -68,6 +73,11 @@ BAD = {
     "bids of another layout": (["+agents.bid_levels=8"], "bid_levels"),
     "no bids": (["agents=server_types", "agents.bid_levels=null"], "bid_levels"),
     "cores of a running cluster": (["ray=cluster", "ray.num_cpus=4"], "ray"),
+    "no address": (
+        ["ray.address=foo"],
+        "ray.address: 'foo' is found; auto, host:port or ray://host:port is allowed",
+    ),
+    "a port above all": (["ray=cluster", "ray.address=ray://host:65536"], "host:port"),
     "learners of another algorithm": (
         ["algo=impala", "ray.num_learners=2"],
         "ray.num_learners 2 is for algo=ppo",
@@ -87,6 +97,7 @@ BAD = {
         "hydra.run.dir: '/proc/x': '/proc' is no folder to write to",
     ),
     "results under a name too long": ([f"hydra.run.dir={'a' * 300}"], "no folder to write to"),
+    "results in a folder without a name": (["hydra.run.dir="], "hydra.run.dir: '' is no name"),
     "a sweep in a file": (["-m", "hydra.sweep.dir=/dev/null"], "hydra.sweep.dir"),
     "a name for a folder of results": (["hydra.run.dir=[a]"], "hydra.run.dir"),
     "an interpolation": (["seed=${nothing}"], "nothing"),
@@ -137,6 +148,20 @@ def test_a_good_command_runs_in_its_folder(
     run(main, "train", settings_only)
     assert seen == [(3, 0.1), (3, 1.0), (4, 0.1), (4, 1.0)]
     assert len(list(elsewhere.glob("outputs/*/*/*/.hydra/config.yaml"))) == 4
+
+
+def test_what_is_refused_late_leaves_no_run(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def main(config: DictConfig) -> None:
+        raise InputError("ray: 1 core")
+
+    for _ in range(2):  # the same command again is not told that there is a run already
+        monkeypatch.setattr(sys, "argv", ["train.py", "hydra.run.dir=runs/mine"])
+        with pytest.raises(SystemExit) as caught:
+            run(main, "train", settings_only)
+        assert (caught.value.code, capsys.readouterr().err) == (2, "error: ray: 1 core\n")
+        assert list(elsewhere.glob("runs/*")) == []
 
 
 @pytest.mark.parametrize(
