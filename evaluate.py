@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 import sys
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -121,6 +121,7 @@ class Evaluation:
         self.workloads = workloads_of(settings, cluster)
         schedulers = schedulers_of(settings, cluster)
         self.players = tuple(scheduler.name for scheduler in schedulers)
+        self.notice = other_objective(schedulers[0], settings.objective)
         self.contest = Contest(schedulers, cluster, settings.objective, settings.optimum)
         self.layout = episode_layout()
         self.total = len(self.players) * len(self.workloads)
@@ -223,6 +224,20 @@ def schedulers_of(settings: EvaluateSettings, cluster: ClusterConfig) -> list[Sc
     return schedulers
 
 
+def other_objective(scheduler: Scheduler, objective: Objective) -> str | None:
+    """One line to say if a policy was trained for another objective than it is compared by."""
+    compared = objective.model_dump()
+    trained = getattr(scheduler, "trained_for", compared)  # only policies have been
+    if trained == compared:
+        return None
+    return f"note: the policy was trained for {weights(trained)}, here {weights(compared)} counts"
+
+
+def weights(objective: Mapping[str, float]) -> str:
+    """As they are overridden: objective.time_weight=1.0 objective.cost_weight=0.1."""
+    return " ".join(f"objective.{name}={weight}" for name, weight in objective.items())
+
+
 def one_thread() -> None:
     """Has PyTorch compute as in processes of Ray, so that sums come out the same."""
     import torch
@@ -255,6 +270,8 @@ def evaluate(config: DictConfig) -> None:
 
     evaluation = evaluation_of(config)
     settings = evaluation.settings
+    if isinstance(evaluation, Evaluation) and evaluation.notice:
+        print(evaluation.notice, flush=True)
     folder = Path(settings.resume or HydraConfig.get().runtime.output_dir)
     # A file or pipe has no width of its own.
     console = Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH, markup=False)

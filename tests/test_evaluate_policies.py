@@ -243,6 +243,17 @@ def test_the_shipped_policy_beats_the_tuned_rule_without_training(
     assert mean["learned"] < 0.95 * mean[rule]
 
 
+def test_a_policy_trained_for_another_objective_is_said_to_be(command: Command) -> None:
+    same = command(*BRIEF, "policy=hetero_numa")
+    other = command(*BRIEF, "policy=hetero_numa", "objective=latency", "hydra.run.dir=other")
+    assert same.code == other.code == 0
+    assert "trained for" not in same.out
+    assert other.out.startswith(
+        "note: the policy was trained for objective.time_weight=1.0 objective.cost_weight=1.0, "
+        "here objective.time_weight=1.0 objective.cost_weight=0.1 counts\n"
+    )
+
+
 def test_an_unknown_policy_is_told_the_shipped_ones(command: Command) -> None:
     done = command("policy=hetero_nuna")
     refused(done, "shipped with the project: hetero_numa")

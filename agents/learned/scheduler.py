@@ -32,6 +32,9 @@ class LearnedScheduler:
         objective: to schedule for.
         agents: group `agents`; None means what the policy was trained with.
 
+    Attributes:
+        trained_for: weights of J in training, by name.
+
     Raises:
         InputError: the folder is missing or damaged, or layout, memory tiers, bid levels or
             features do not fit.
@@ -55,6 +58,7 @@ class LearnedScheduler:
         config = validated(AgentsConfig, given, where)
         self.name = "learned"
         self.kind: Kind = "learned"
+        self.trained_for = policy.description.objective
         self._layout = Layout(config, objective, cluster, see_future=False)
         self._policy = policy.fitted(
             features=features_of(self._layout.agents),
