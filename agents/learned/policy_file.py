@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from pydantic import Field, field_validator
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file, save
 
 from agents.learned.network import PolicySizes, SetPolicyNetwork
 from agents.settings import MOST_ROUNDS, Hidden, Network
@@ -267,7 +267,9 @@ def save_policy(
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir(parents=True)
     for name, arrays in weights.items():
-        save_file({key: np.ascontiguousarray(a) for key, a in arrays.items()}, fresh / _file(name))
+        # safetensors' own files could be read by nobody else, whatever the umask.
+        weights_of = {key: np.ascontiguousarray(a) for key, a in arrays.items()}
+        (fresh / _file(name)).write_bytes(save(weights_of))
     (fresh / DESCRIPTION).write_text(json.dumps(description, indent=2) + "\n")
     shutil.rmtree(folder, ignore_errors=True)
     fresh.rename(folder)

@@ -154,6 +154,11 @@ def test_the_weights_are_bit_equal(network: SetPolicyNetwork, folder: Path) -> N
         assert torch.equal(loaded[key], tensor)
 
 
+def test_whoever_may_read_the_description_may_read_the_weights(folder: Path) -> None:
+    modes = {path.stat().st_mode for path in folder.iterdir()}
+    assert modes == {(folder / "policy.json").stat().st_mode}
+
+
 def test_a_policy_reads_a_later_environment_by_name(folder: Path) -> None:
     seen = observations(20, 5)
     later = {"context": ("new", "rank", "slack"), "items": ("load", "new", "cpu", "memory")}
