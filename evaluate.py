@@ -218,6 +218,8 @@ def schedulers_of(settings: EvaluateSettings, cluster: ClusterConfig) -> list[Sc
 
         one_thread()
         learned = LearnedScheduler(settings.policy, cluster, settings.objective, settings.agents)
+        if learned.name in (scheduler.name for scheduler in schedulers):
+            raise InputError(f"baselines: '{learned.name}' is what the policy is called")
         schedulers.insert(0, learned)
     if not schedulers:
         raise InputError("evaluate: neither a policy nor baselines, at least 1 is needed")
@@ -323,7 +325,7 @@ def play_to_the_end(
     """
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
-    columns = ("[progress.description]{task.description}", BarColumn(), MofNCompleteColumn())
+    columns = ("{task.description}", BarColumn(), MofNCompleteColumn())
     writer: ResultsWriter[Any] = ResultsWriter(
         folder, evaluation.run, evaluation.players, evaluation.layout
     )

@@ -10,6 +10,7 @@ from typing import Annotated, Any, get_args
 
 import numpy as np
 from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 from pydantic import Field
 from yaml import YAMLError
 
@@ -184,7 +185,7 @@ def _read(file: Path) -> Any:
         return OmegaConf.to_container(OmegaConf.load(file))
     except OSError as error:
         raise InputError(f"baselines: '{file}': {error.strerror or error}") from None
-    except (YAMLError, UnicodeDecodeError, RecursionError) as error:
+    except (YAMLError, UnicodeDecodeError, RecursionError, OmegaConfBaseException) as error:
         raise InputError(f"{_shown(file)}: not YAML, {one_line(str(error))}") from None
 
 

@@ -227,9 +227,12 @@ def _check_folder(kind: str, config: DictConfig) -> None:
             f"hydra.{kind}.dir: '{folder}': '{there}' is no folder to write to"
         ) from None
     resumed = config.get("resume")
-    # What Hydra writes first into the folder of a run, and into that of a sweep.
-    begun = folder / {"run": ".hydra", "sweep": "multirun.yaml"}[kind]
-    if begun.exists() and (resumed is None or Path(resumed).absolute() != folder):
+    # What Hydra writes first into the folder of a run, which a copy may lack, and what runs leave
+    # themselves; and what Hydra writes into that of a sweep.
+    run = (".hydra", "run.json", "results.parquet", "metrics.csv", "checkpoints", "policy")
+    left = {"run": run, "sweep": ("multirun.yaml",)}[kind]
+    begun = any((folder / name).exists() for name in left)
+    if begun and (resumed is None or Path(resumed).absolute() != folder):
         raise InputError(f"hydra.{kind}.dir: '{folder}' has a run already: name a new folder")
 
 

@@ -14,6 +14,7 @@ GREEDY = PLACED + "{name: greedy_objective, weights: "
 BAD: dict[str, tuple[str | bytes, str]] = {
     "broken": ("placement: [", "not YAML"),
     "latin": (b"# caf\xe9\n", "not YAML"),
+    "a null key": ("null: 2\n", "not YAML"),
     "listed": ("- random\n", "a mapping is needed"),
     "empty": ("", "order: missing"),
     "unplaced": ("order: {name: submission}\nmemory: {name: required}\n", "placement: missing"),

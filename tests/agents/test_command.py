@@ -188,6 +188,22 @@ def test_a_folder_takes_one_run(
     assert len(seen) == runs > 0
 
 
+@pytest.mark.parametrize("left", ["results.parquet", "checkpoints"])
+def test_results_of_a_run_are_known_without_what_hydra_writes(
+    left: str,
+    elsewhere: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (elsewhere / "copy" / left).mkdir(parents=True)
+    monkeypatch.setattr(sys, "argv", ["train.py", "hydra.run.dir=copy"])
+    with pytest.raises(SystemExit) as caught:
+        run(lambda config: pytest.fail("it began"), "train", settings_only)
+    assert caught.value.code == 2
+    says = f"error: hydra.run.dir: '{elsewhere / 'copy'}' has a run already: name a new folder\n"
+    assert capsys.readouterr().err == says
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_asks_to_stop_and_a_second_one_insists(number: signal.Signals) -> None:
     before = signal.getsignal(number)
