@@ -249,19 +249,20 @@ def read_results(folder: Path) -> pd.DataFrame:
     Raises:
         InputError: the evaluation has not finished, or the file is damaged.
     """
-    found: pd.DataFrame = _read_table(folder, pa.Table.to_pandas)
+    found: pd.DataFrame = _read_table(folder).to_pandas()
     return found
 
 
-def _read_table(folder: Path, converted: Callable[[pa.Table], Any]) -> Any:
+def _read_table(folder: Path) -> Any:
     try:
-        # Damaged text shows when it is converted.
-        return converted(pq.read_table(folder / RESULTS))
+        table = pq.read_table(folder / RESULTS)
+        table.validate(full=True)  # else damaged text shows where it is used
+        return table
     except FileNotFoundError:
         raise InputError(
             f"'{folder}': no {RESULTS}, the evaluation has not finished: go on with resume={folder}"
         ) from None
-    except (OSError, ValueError, pa.ArrowException) as error:
+    except (OSError, pa.ArrowException) as error:
         raise InputError(f"{folder / RESULTS}: {error}") from None
 
 
@@ -361,12 +362,12 @@ def _row(line: bytes, layout: Layout[R], where: str) -> R:
 def _finished_rows(folder: Path, layout: Layout[R]) -> list[R]:
     if not (folder / RESULTS).exists():
         return []
-    names, found_rows = _read_table(folder, lambda table: (table.column_names, table.to_pylist()))
+    table = _read_table(folder)
     for column in (*layout.columns, *layout.metrics):
-        if column not in names:
+        if column not in table.column_names:
             raise InputError(f"{folder / RESULTS}: column '{column}' is missing, required")
     rows = []
-    for number, found in enumerate(found_rows, 1):
+    for number, found in enumerate(table.to_pylist(), 1):
         told = {name: found[name] for name in layout.columns}
         told["metrics"] = {name: found[name] for name in layout.metrics}
         stored = validated(layout.stored, told, f"{folder / RESULTS}: row {number}")
