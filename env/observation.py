@@ -12,7 +12,7 @@ import numpy as np
 
 from env.greedy_score import greedy_scores, leased_cores, server_cores, workflow_cost
 from env.reward import lease_value
-from env.sim.forecast import forecast
+from env.sim.forecast import forecast, parallel_cores
 from env.sim.jit import compiled
 from env.sim.records import INF, NONE
 from env.sim.server import HOUR
@@ -42,6 +42,8 @@ CONTEXT_FEATURES: Final = (
     "queue_threads",  # of submitted functions / all cores, log
     "queue_work",  # of submitted functions / all cores, seconds, log
     "parallel_cores",  # work of each workflow not placed / time it still takes / all cores, log
+    "workflow_threads",  # queue_threads of the own workflow alone
+    "workflow_cores",  # parallel_cores of the own workflow alone
 )
 
 TIER_FEATURES: Final = (
@@ -73,10 +75,13 @@ NODE_FEATURES: Final = (
     "known_use",  # the same of the work that has arrived and is not placed, as if done in an hour
     "parallel_use",  # the same of what is not placed, each workflow in the time it still takes
     "queue_use",  # the same of a core for each thread of the submitted functions
+    "server_load",  # threads of the containers on its whole server / server's cores
     "finish_delay",  # forecast finish - best possible finish, seconds, log
     "finish_delay_relative",  # the same / critical path, log
     "delay_own",  # growth of the own workflow's slowdown, log
     "delay_others",  # growth of the other workflows' slowdowns, log
+    "later_ends",  # log of 10 times the growth of its containers' ends / critical paths, summed
+    "later_ends_tight",  # the same, each part times its share of (slack + part)
     "rent_increase",  # / mean cheapest cost of an arrived workflow, log
     "lease_left_after",  # hours
     "finish_delay_over_best",  # finish_delay_relative less that of the best node
@@ -168,12 +173,24 @@ def write_context(state, out):
     out[16] = clip(log_of(cluster.queue_threads / cluster.cores))
     out[17] = clip(log_seconds(cluster.queue_computation / cluster.computing_capacity))
     out[18] = clip(log_of(cluster.parallel_cores / cluster.cores))
+    out[19] = clip(log_of(workflow.queue_threads / cluster.cores))
+    out[20] = clip(log_of(parallel_cores(state, slot) / cluster.cores))
 
 
 @compiled
 def expected_use(asked, leased, cores):
     """Share of a server that is asked for beyond the cores of other leases, within limits."""
     return min(USE_LIMIT, max(-USE_LIMIT, (asked - leased) / cores))
+
+
+@compiled
+def server_threads(state, server):
+    """Of all containers on its NUMA nodes, running and waiting."""
+    threads = 0
+    first = state.servers[server].first_node
+    for node in range(first, first + state.servers[server].node_count):
+        threads += state.nodes[node].parallelism
+    return threads
 
 
 @compiled
@@ -224,23 +241,26 @@ def write_nodes(state, candidates, scores, out):
         row[14] = expected_use(left, others, cores)
         row[15] = expected_use(cluster.parallel_cores, others, cores)
         row[16] = expected_use(cluster.queue_threads, others, cores)
+        row[17] = clip(server_threads(state, hardware.server) / cores)
         if candidate.feasible == 0:
-            row[17:] = 0.0
+            row[18:] = 0.0
             continue
         delay = candidate.delay_own + candidate.delay_others
         finish_delay = max(0.0, candidate.finish_time - best_finish)
         rent = candidate.rent_increase / unit
-        row[17] = clip(log_seconds(finish_delay))
-        row[18] = clip(log_of(finish_delay / critical_path))
-        row[19] = clip(log_of(candidate.delay_own))
-        row[20] = clip(log_of(candidate.delay_others))
-        row[21] = clip(log_of(rent))
-        row[22] = clip(candidate.lease_left_after / 3600.0)
-        row[23] = clip(log_of((candidate.finish_time - least_finish) / critical_path))
-        row[24] = clip(log_of(delay - least_delay))
-        row[25] = clip(log_of((candidate.rent_increase - least_rent) / unit))
-        row[26] = clip(log_of(10.0 * (scores[node] - least_score)))
-        row[27] = 1.0 if scores[node] == least_score else 0.0
+        row[18] = clip(log_seconds(finish_delay))
+        row[19] = clip(log_of(finish_delay / critical_path))
+        row[20] = clip(log_of(candidate.delay_own))
+        row[21] = clip(log_of(candidate.delay_others))
+        row[22] = clip(log_of(10.0 * candidate.later_ends))
+        row[23] = clip(log_of(10.0 * candidate.later_ends_tight))
+        row[24] = clip(log_of(rent))
+        row[25] = clip(candidate.lease_left_after / 3600.0)
+        row[26] = clip(log_of((candidate.finish_time - least_finish) / critical_path))
+        row[27] = clip(log_of(delay - least_delay))
+        row[28] = clip(log_of((candidate.rent_increase - least_rent) / unit))
+        row[29] = clip(log_of(10.0 * (scores[node] - least_score)))
+        row[30] = 1.0 if scores[node] == least_score else 0.0
 
 
 @compiled

@@ -94,7 +94,7 @@ def forecast_node(state, node):
     nodes[node].draining_parallelism = parallelism
     nodes[node].draining_memory = memory
     nodes[node].backlog = backlog
-    nodes[node].forecast_last, _ = play_forward(state, node, NONE, INF)
+    nodes[node].forecast_last, _, _, _ = play_forward(state, node, NONE, INF)
     nodes[node].forecast = 1
 
 
@@ -104,10 +104,10 @@ def play_forward(state, node, candidate, start):
 
     Without a candidate (NONE) it writes `forecast_completion` of them all. With one, which starts
     at `start` or, if that is inf, heads for the end of the queue for memory, it writes that of the
-    candidate and collects the workflows whose finish bounds rise.
+    candidate, collects the workflows whose finish bounds rise, and sums `later_end` of the others.
 
     Returns:
-        (time of the last completion, head of the list of raised workflows).
+        (time of the last completion, head of the list of raised workflows, sums of `later_end`).
     """
     nodes, containers = state.nodes, state.containers
     now = nodes[node].clock
@@ -125,6 +125,7 @@ def play_forward(state, node, candidate, start):
         if waiting == NONE:
             waiting = candidate
     raised = NONE
+    later = tight = 0.0
     while True:
         share = max(1, speed_share(parallelism, cpu, core_speed))
         mark = containers[draining].order_key if draining != NONE else INF
@@ -149,7 +150,7 @@ def play_forward(state, node, candidate, start):
             used += containers[index].memory_alloc
             continue
         if mark == INF:
-            return now, raised
+            return now, raised, later, tight
         if joined_ends:
             index, joined = joined, containers[joined].next_joined
         else:
@@ -162,6 +163,10 @@ def play_forward(state, node, candidate, start):
             containers[index].forecast_completion = now
         if candidate != NONE:
             raised = raise_bound(state, index, now, raised)
+            if index != candidate:
+                more, more_tight = later_end(state, index, now)
+                later += more
+                tight += more_tight
         while waiting != NONE and used + containers[waiting].memory_alloc <= nodes[node].memory:
             index = waiting
             waiting = containers[index].next
@@ -196,6 +201,34 @@ def raise_bound(state, index, completion, raised):
 
 
 @compiled
+def later_end(state, index, completion):
+    """How much later than forecast a container ends.
+
+    Returns:
+        (seconds / critical path of its workflow, the same times seconds / (slack + seconds)), slack
+        being the seconds that it can end later without moving the finish bound.
+    """
+    containers, workflows = state.containers, state.workflows
+    forecast_end = containers[index].forecast_completion
+    seconds = completion - forecast_end
+    if seconds <= 0.0:
+        return 0.0, 0.0
+    slot = containers[index].slot
+    growth = seconds / state.templates[workflows[slot].template].critical_path
+    slack = workflows[slot].finish_bound - forecast_end - containers[index].chain_after
+    return growth, growth * seconds / (max(0.0, slack) + seconds)
+
+
+@compiled
+def parallel_cores(state, slot):
+    """Cores that a workflow can use at once: core-seconds not placed / seconds it still takes."""
+    template = state.templates[state.workflows[slot].template]
+    # What is left of a workflow that ends within a second counts as work for a second.
+    seconds = max(1.0, state.workflows[slot].finish_bound - state.cluster[0].time)
+    return (template.work - state.workflows[slot].placed_work) / seconds
+
+
+@compiled
 def take_finish_bounds(state, index):
     """Raises finish bounds by the containers of a list, `index` being its head."""
     containers, workflows = state.containers, state.workflows
@@ -226,17 +259,15 @@ def update_finish_bounds(state):
                 forecast_node(state, node)
             take_finish_bounds(state, nodes[node].first_running)
             take_finish_bounds(state, nodes[node].first_waiting)
-    slowdown = parallel_cores = 0.0
+    slowdown = cores = 0.0
     for slot in range(len(workflows)):
         if workflows[slot].finish_bound > -INF:
             template = state.templates[workflows[slot].template]
             flow_time = workflows[slot].finish_bound - workflows[slot].arrival_time
             slowdown += flow_time / template.critical_path
-            # What is left of a workflow that ends within a second counts as work for a second.
-            seconds = max(1.0, workflows[slot].finish_bound - cluster[0].time)
-            parallel_cores += (template.work - workflows[slot].placed_work) / seconds
+            cores += parallel_cores(state, slot)
     cluster[0].active_slowdown = slowdown
-    cluster[0].parallel_cores = parallel_cores
+    cluster[0].parallel_cores = cores
 
 
 @compiled
@@ -330,6 +361,8 @@ def forecast_candidate(state, own, node, candidate):
     candidate.creation_time = creation
     candidate.delay_own = 0.0
     candidate.delay_others = 0.0
+    candidate.later_ends = 0.0
+    candidate.later_ends_tight = 0.0
     candidate.lease_left = max(0.0, end - time)
     candidate.allocated_memory = nodes[node].allocated_memory + nodes[node].waiting_memory
     candidate.parallelism = nodes[node].parallelism
@@ -354,7 +387,9 @@ def forecast_candidate(state, own, node, candidate):
         if not fits_at(state, node, memory_alloc, creation):
             candidate.waits = 1
         start = INF if candidate.waits == 1 else creation
-        last, raised = play_forward(state, node, own, start)
+        last, raised, later, tight = play_forward(state, node, own, start)
+        candidate.later_ends = later
+        candidate.later_ends_tight = tight
         finish = containers[own].forecast_completion
     measure_delays(state, containers[own].slot, raised, candidate)
     candidate.finish_time = finish

@@ -62,6 +62,7 @@ WORKFLOW = np.dtype(
         ("completion_time", np.float64),  # of the last function; nan until then
         ("finished", np.int64),  # functions that have ended
         ("placed_work", np.float64),  # core-seconds of its functions that have been placed
+        ("queue_threads", np.int64),  # of its submitted functions
         ("finish_bound", np.float64),  # forecast: see env/sim/forecast.py
         ("raised_bound", np.float64),  # scratch of the forecast, -inf between calls
         ("next_raised", np.int64),  # scratch of the forecast
@@ -229,6 +230,8 @@ CANDIDATE = np.dtype(
         ("rent_increase", np.float64),  # USD
         ("delay_own", np.float64),  # growth of its workflow's finish bound / critical path
         ("delay_others", np.float64),  # the same, summed over all other workflows
+        ("later_ends", np.float64),  # growth of its containers' ends / critical paths, summed
+        ("later_ends_tight", np.float64),  # the same, each times its share of (slack + growth)
         ("lease_left", np.float64),  # seconds, 0 without a lease
         ("lease_left_after", np.float64),
         ("allocated_memory", np.int64),  # MB given to running and waiting containers

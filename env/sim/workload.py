@@ -92,6 +92,7 @@ def arrive(state, position):
     workflows[slot].completion_time = np.nan
     workflows[slot].finished = 0
     workflows[slot].placed_work = 0.0
+    workflows[slot].queue_threads = 0
     workflows[slot].finish_bound = time + state.templates[template].critical_path
     cluster[0].arrived += 1
     cluster[0].arrived_work += state.templates[template].work
@@ -137,6 +138,7 @@ def declared(state, index):
 def submit(state, index, time):
     """A function becomes ready: it joins the queue."""
     functions = state.functions
+    slot = index // state.cluster[0].functions_per_slot
     functions[index].state = SUBMITTED
     functions[index].submission_time = time
     push(
@@ -149,6 +151,7 @@ def submit(state, index, time):
     )
     state.cluster[0].queue_size += 1
     state.cluster[0].queue_threads += functions[index].parallelism
+    state.workflows[slot].queue_threads += functions[index].parallelism
     state.cluster[0].queue_computation += functions[index].computation
 
 
@@ -159,6 +162,8 @@ def get(state):
     drop_first(state.queue, state.cluster[0].queue_size)
     state.cluster[0].queue_size -= 1
     state.cluster[0].queue_threads -= state.functions[index].parallelism
+    slot = index // state.cluster[0].functions_per_slot
+    state.workflows[slot].queue_threads -= state.functions[index].parallelism
     state.cluster[0].queue_computation -= state.functions[index].computation
     return index
 

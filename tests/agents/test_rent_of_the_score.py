@@ -17,6 +17,7 @@ from tests.agents.moments import (
     FAST,
     FAST_TOO,
     FAST_TYPE,
+    LONG,
     SLOW,
     SLOW_TYPE,
     TWO_TYPES,
@@ -201,6 +202,22 @@ def test_agents_see_what_could_begin_in_all() -> None:
     assert context["parallel_cores"] == pytest.approx(np.log1p(3 * 3600 / 7210 / 10))
 
 
+def test_agents_see_what_the_own_workflow_could_begin() -> None:
+    # Two workflows: an hour on one thread before another hour, and half an hour on three.
+    hour, wide = Fn(3_600_000), Fn(5_400_000, parallelism=3)
+    chain = workflow(hour, hour, edges={(0, 1): 0})
+    env = RawEnv([0.0, 0.0], [chain, workflow(wide)], two_prices(7))
+    context = seen_context(env)
+    assert context["queue_threads"] == pytest.approx(np.log1p(4 / 10))
+    assert context["workflow_threads"] == pytest.approx(np.log1p(1 / 10))
+    assert context["workflow_cores"] == pytest.approx(np.log1p(1 / 10))
+    env.step(*env.place_of(SLOW), 100)
+    context = seen_context(env)  # of the other workflow
+    assert context["queue_threads"] == context["workflow_threads"]
+    assert context["workflow_threads"] == pytest.approx(np.log1p(3 / 10))
+    assert context["workflow_cores"] == pytest.approx(np.log1p(3 / 10))
+
+
 # One that takes half an hour at full speed uses one core, one of half a core-second half a core: it
 # counts as work for a second.
 @pytest.mark.parametrize(("short", "cores"), [(1_800_000, 1.0), (500, 0.5)])
@@ -209,6 +226,32 @@ def test_workflows_use_cores_side_by_side(short: int, cores: float) -> None:
     asked = [workflow(hour, hour), workflow(Fn(short))]
     env = RawEnv([0.0, 0.0], asked, two_prices(7))
     assert seen_context(env)["parallel_cores"] == pytest.approx(np.log1p((2 + cores) / 10))
+
+
+def test_agents_see_the_threads_on_the_whole_server() -> None:
+    # 3 on one of the fast server's two nodes, 1 on the other: 8 cores; 1 on the 2 slow cores.
+    placed = (FAST, Fn(LONG, parallelism=3)), (FAST_TOO, Fn(LONG)), (SLOW, Fn(LONG))
+    load = seen_use(moment(*placed, ask=Fn()), "server_load")
+    assert load == pytest.approx([1 / 2, 4 / 8, 4 / 8])
+
+
+# A workflow has a function of 1,000 s on the slow server, up after 10 s, and one of 3,000 s on the
+# fast server, up after 60 s. With 2 more threads on the 2 slow cores the first ends 500 s later,
+# and could end 2,050 s later before its workflow does.
+def test_agents_see_what_those_who_share_cores_lose() -> None:
+    asked = [workflow(Fn(LONG), Fn(6 * LONG)), workflow(Fn(2 * LONG, parallelism=2))]
+    env = RawEnv([0.0, 0.0], asked, TWO_TYPES)
+    env.step(*env.place_of(SLOW), 100)
+    env.step(*env.place_of(FAST), 100)
+    decision = Decision(env, BALANCED)
+    # The critical path is 6,000 s at the cluster's speed. The engine's threads do 666 operations a
+    # second, not 2000 / 3.
+    lost, near = 500 / 6000, 0.005
+    ends = seen_use(decision, "later_ends")
+    assert ends == pytest.approx([np.log1p(10 * lost), 0, 0], rel=near)
+    ends = seen_use(decision, "later_ends_tight")
+    assert ends == pytest.approx([np.log1p(10 * lost * 500 / (2050 + 500)), 0, 0], rel=near)
+    assert seen_use(decision, "delay_others") == pytest.approx([0, 0, 0])
 
 
 @pytest.mark.parametrize("feature", ["arrival_use", "known_use", "parallel_use", "queue_use"])

@@ -160,6 +160,47 @@ def finish_bounds(env: RawEnv) -> np.ndarray:
     return env.state.workflows["finish_bound"].copy()
 
 
+def containers_of(env: RawEnv, node: int) -> dict[int, np.void]:
+    """The containers that run or wait on a node, by the index of their function."""
+    found = {}
+    for head in ("first_running", "first_waiting"):
+        container = int(env.state.nodes[node][head])
+        while container != NONE:
+            record = env.state.containers[container]
+            found[int(record["function"])] = record
+            container = int(record["next"])
+    return found
+
+
+def later_ends(
+    env: RawEnv, fork: RawEnv, node: int, bounds: np.ndarray, critical: np.ndarray
+) -> tuple[float, float, float]:
+    """How much later the containers of `env` on a node end in `fork`, and a tolerance.
+
+    Args:
+        env: before the placement.
+        fork: after it, forecast.
+        node: where it was.
+        bounds: finish bounds of the workflow slots before it.
+        critical: their critical paths.
+
+    Returns:
+        (growths of their ends / critical paths, each times its share of (slack + growth), near).
+    """
+    ends = ends_tight = near = 0.0
+    after = containers_of(fork, node)
+    for function, container in containers_of(env, node).items():
+        slot = int(container["slot"])
+        end = float(container["forecast_completion"])
+        later = float(after[function]["forecast_completion"]) - end
+        slack = max(0.0, float(bounds[slot] - end - container["chain_after"]))
+        ends += later / critical[slot]
+        if later > 0:
+            ends_tight += later / critical[slot] * later / (later + slack)
+        near += tolerance(end + later - env.time) / critical[slot]
+    return ends, ends_tight, near
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_a_candidate_does_what_its_placement_does(seed: int) -> None:
     """Delays, finish time and rent are the differences to a fork in which it has been placed."""
@@ -200,6 +241,9 @@ def test_a_candidate_does_what_its_placement_does(seed: int) -> None:
             assert candidate["delay_own"] == pytest.approx(delays[slot], abs=slack[slot])
             others = np.delete(delays, slot).sum()
             assert candidate["delay_others"] == pytest.approx(others, abs=slack[active].sum())
+            ends, ends_tight, near = later_ends(env, fork, index, before, critical)
+            assert candidate["later_ends"] == pytest.approx(ends, abs=near)
+            assert candidate["later_ends_tight"] == pytest.approx(ends_tight, abs=2 * near)
             hours += lease_hours(lease_end, env.time, last[index])
             rent = hours * float(fork.state.servers[server]["hourly_rate"])
             assert candidate["rent_increase"] == pytest.approx(rent)
