@@ -8,7 +8,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 from pydantic import Field
 
-from agents.command import plain, run
+from agents.command import plain, run, same_world
 from agents.weight_search import UNTUNED, Found, SearchSettings, WeightSearch
 from env.files import written_whole
 from env.greedy_score import ScoreWeights
@@ -74,7 +74,7 @@ def search(config: DictConfig) -> None:
         print(f"  {j.mean:.3f} ± {j.half_width:.3f}  {shown(weights)}")
     print(f"  {found.difference.mean:+.3f} ± {found.difference.half_width:.3f}  difference, paired")
     print(f"baseline: {file}")
-    print(f"evaluate: python evaluate.py 'baselines=[greedy_objective,{file}]'")
+    print(f"evaluate: python evaluate.py {same_world()}'baselines=[greedy_objective,{file}]'")
 
 
 def baseline_file(found: Found, command: str) -> str:

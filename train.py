@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
-from agents.command import StopOnSignals, plain, run
+from agents.command import StopOnSignals, plain, run, same_world
 from agents.dispatch import Queued
 from agents.queued_evaluation import make_keep_alive
 from agents.ray_session import check_address, connect
@@ -123,7 +123,9 @@ def train(config: DictConfig) -> None:
 
 def evaluated_by(settings: TrainSettings) -> str:
     """What evaluate.py has to be told besides a policy."""
-    return "experiment=funcsched_orders " if isinstance(settings.dispatch, Queued) else ""
+    if isinstance(settings.dispatch, Queued):
+        return "experiment=funcsched_orders "
+    return same_world()
 
 
 def compared(told: dict[str, Any]) -> dict[str, Any]:
@@ -201,10 +203,15 @@ def check(config: DictConfig) -> None:
     if isinstance(settings.dispatch, Queued):
         return
     for key in ("teacher", "warm_start"):
-        if (teacher := getattr(settings.algo, key, None)) is not None:
-            from agents.learned.cloning import check_teacher
+        searched = settings.tune.space.get(key) if settings.tune is not None else None
+        named = {f"algo.{key}": (getattr(settings.algo, key, None),)}
+        if searched is not None:
+            named[f"tune.space.{key}"] = searched.extremes
+        for where, teachers in named.items():
+            for teacher in filter(None, teachers):
+                from agents.learned.cloning import check_teacher
 
-            check_teacher(f"algo.{key}", teacher, world)
+                check_teacher(where, teacher, world)
 
 
 def world_of(settings: TrainSettings) -> dict[str, Any]:

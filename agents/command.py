@@ -1,6 +1,7 @@
 """How an entry point starts: everything it is told is checked before Hydra makes a run folder."""
 
 import os
+import shlex
 import shutil
 import signal
 import sys
@@ -13,6 +14,7 @@ from types import FrameType
 from typing import Any, NoReturn, Self
 
 import hydra
+import yaml
 from hydra import compose, initialize_config_dir
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra._internal.utils import get_args_parser
@@ -135,6 +137,27 @@ def plain(config: DictConfig) -> dict[str, Any]:
     return {str(key): value for key, value in found.items()}
 
 
+def same_world() -> str:
+    """What evaluate.py has to be told to evaluate in the world of this run; ends with a blank.
+
+    The options that are not the default, and the values that were overridden.
+    """
+    here = HydraConfig.get()
+    default = compose("evaluate", return_hydra_config=True).hydra.runtime.choices
+    world = ("cluster", "workflow", "workload", "objective")
+    told = [
+        f"{group}={option}"
+        for group, option in here.runtime.choices.items()
+        if group.split("/")[0] in world and default.get(group) != option
+    ]
+    told += [
+        override
+        for override in here.overrides.task
+        if override.lstrip("+~").startswith(tuple(f"{group}." for group in world))
+    ]
+    return "".join(f"{shlex.quote(each)} " for each in told)
+
+
 def _arguments() -> Namespace:
     parser = get_args_parser()
     _raise_errors(parser)
@@ -161,6 +184,7 @@ def _only_shows(arguments: Namespace) -> bool:
 def _compositions(arguments: Namespace, config_name: str) -> Iterator[DictConfig]:
     """The configuration of every job of the command."""
     overrides = list(arguments.overrides)
+    folder = CONF
     if arguments.config_dir is not None:
         folder = Path(arguments.config_dir).resolve()
         if not folder.is_dir():
@@ -180,8 +204,11 @@ def _compositions(arguments: Namespace, config_name: str) -> Iterator[DictConfig
                 with open_dict(config):
                     del config["hydra"]
                 yield config
-    except (HydraException, OmegaConfBaseException) as error:
+    except (HydraException, OmegaConfBaseException, yaml.YAMLError) as error:
         raise InputError(_one_line(error)) from None
+    except UnicodeDecodeError as error:
+        # Hydra does not say which.
+        raise InputError(f"--config-dir: a file in '{folder}' is not UTF-8: {error}") from None
 
 
 def _check_names(loader: ConfigLoader, config_name: str, job: list[str]) -> None:

@@ -1,6 +1,7 @@
 """What a training run is told, validated: groups, budget, checkpoints."""
 
 import copy
+import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
@@ -15,7 +16,6 @@ from env.variation import Variation
 from env.workloads.trace_samples import TraceConfig
 
 Positive = Annotated[float, Field(gt=0)]
-NotNegative = Annotated[float, Field(ge=0)]
 Count = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Network = Literal["pooling", "attention"]
@@ -25,6 +25,8 @@ MOST_ROUNDS = 1000
 # Steps are held in memory. Adam moves each weight by about as much as its step size.
 Steps = Annotated[int, Field(ge=1, le=10_000_000)]
 StepSize = Annotated[float, Field(gt=0, le=1)]
+# What single precision can still tell from 0, and from all there is.
+Moderate = Annotated[float, Field(ge=1e-6, le=1e6)]
 
 
 class CloningSettings(Strict):
@@ -36,7 +38,7 @@ class CloningSettings(Strict):
     epochs: Count
     batch_size: Steps
     learning_rate: StepSize
-    temperature: Positive
+    temperature: Moderate
 
 
 class NetworkSettings(Strict):
@@ -54,7 +56,7 @@ class ActorCriticSettings(NetworkSettings):
     cloning: CloningSettings
     batch_size: Steps
     learning_rate: StepSize
-    entropy: NotNegative
+    entropy: Annotated[float, Field(ge=0, le=1e6)]
     gamma: Share
 
 
@@ -66,7 +68,7 @@ class PPOSettings(ActorCriticSettings):
     minibatch_size: Steps
     epochs: Count
     gae_lambda: Share
-    clip: Positive
+    clip: Moderate
     kl_stop: Positive
 
     @model_validator(mode="after")
@@ -91,7 +93,7 @@ class APPOSettings(ActorCriticSettings):
     name: Literal["appo"]
     iteration_steps: Steps
     epochs: Count
-    clip: Positive
+    clip: Moderate
     target_update: Count
 
 
@@ -103,7 +105,7 @@ class DQNSettings(NetworkSettings):
     iteration_steps: Steps
     replay_steps: Steps
     warmup_steps: Steps
-    updates_per_step: Positive
+    updates_per_step: Annotated[float, Field(gt=0, le=100)]
     target_update_steps: Count
     learning_rate: StepSize
     gamma: Share
@@ -168,6 +170,10 @@ class RaySettings(Strict):
         if given:
             from ray.runtime_env import RuntimeEnv  # Ray takes seconds to import
 
+            known = sorted(key for key in RuntimeEnv.known_fields if not key.startswith("_"))
+            for key in given:
+                if key not in known:
+                    raise ValueError(f"{key}: unknown key, {nearest(key, known)}")
             try:
                 RuntimeEnv(**given)
             except (TypeError, ValueError) as error:
@@ -221,8 +227,10 @@ class Values(Strict):
 
     @property
     def extremes(self) -> tuple[Any, ...]:
-        """What must be allowed for all to be."""
-        return self.range or self.choices or ()
+        """What must be allowed for all to be; of a range that is not whole, a fraction too."""
+        if self.low is None or self.high is None or self.whole:
+            return self.range or self.choices or ()
+        return self.low, self.high, self.low + (self.high - self.low) / math.pi
 
 
 class SearchSettings(Strict):

@@ -8,6 +8,18 @@ from pathlib import Path
 from env.sim.errors import InputError
 
 
+def user_path(text: str) -> Path:
+    """The path that a user means: `~` and `~name` are home folders.
+
+    Raises:
+        InputError: nobody has that name.
+    """
+    try:
+        return Path(text).expanduser()
+    except RuntimeError as error:
+        raise InputError(f"'{text}': {error}") from None
+
+
 @contextmanager
 def written_whole(path: Path) -> Iterator[Path]:
     """A temporary file that takes the name `path` in the end: it appears whole or not at all.

@@ -14,6 +14,9 @@ from env.schema import Strict
 SECONDS_PER_HOUR = 3_600
 SECONDS_PER_DAY = 24 * SECONDS_PER_HOUR
 
+# Fewer arrivals in a calm spell and a burst: drawing would go through spells without end.
+LEAST_A_CYCLE = 1e-3
+
 Gap = Annotated[float, Field(gt=0, le=1e9)]
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Hour = Annotated[float, Field(ge=0, le=24)]
@@ -105,6 +108,16 @@ class BurstyArrivals(RandomArrivals):
     burst_gap: Gap
     calm_duration: Gap
     burst_duration: Gap
+
+    @model_validator(mode="after")
+    def _spells_last(self) -> Self:
+        arrivals = self.calm_duration / self.calm_gap + self.burst_duration / self.burst_gap
+        if arrivals < LEAST_A_CYCLE:
+            raise ValueError(
+                f"a calm spell and a burst have {arrivals:g} arrivals on average, at least "
+                f"{LEAST_A_CYCLE:g} are needed: give longer durations or smaller gaps"
+            )
+        return self
 
     def draw(self, rng: np.random.Generator) -> tuple[float, ...]:
         """Arrival times in seconds."""

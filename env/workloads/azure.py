@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field
 
+from env.files import user_path
 from env.schema import Strict, given
 from env.sim.errors import InputError
 from env.workloads.recording import (
@@ -176,7 +176,7 @@ class Azure2019(Strict):
         return found, shares
 
     def _table(self, name: str) -> Table:
-        plain = Path(self.path).expanduser() / name
+        plain = user_path(self.path) / name
         packed = plain.with_name(f"{plain.name}.gz")
         return Table(packed if packed.exists() and not plain.exists() else plain)
 
@@ -204,7 +204,7 @@ class Azure2021(Strict):
             InputError: the file cannot be read, lacks a column or has no usable row; a cell is
                 blank, negative or no number.
         """
-        table = Table(Path(self.path).expanduser())
+        table = Table(user_path(self.path))
         table.require(("app", "func", "end_timestamp", "duration"))
         index: dict[tuple[str, str], int] = {}
         rows: list[tuple[float, int, float]] = []

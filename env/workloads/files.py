@@ -4,6 +4,7 @@ import glob
 from collections.abc import Iterable
 from pathlib import Path
 
+from env.files import user_path
 from env.sim.errors import InputError
 from env.workloads.dax import read_dax
 from env.workloads.packed import open_packed
@@ -27,7 +28,7 @@ def find_workflow_files(paths: Iterable[str]) -> tuple[Path, ...]:
     """
     found: dict[Path, None] = {}
     for text in paths:
-        path = Path(text).expanduser()
+        path = user_path(text)
         if path.is_file() and not _is_workflow(path):
             raise InputError(f"{text}: not a workflow file, allowed suffixes: {_allowed()}")
         globbed = glob.glob(str(path), recursive=True)  # noqa: PTH207, absolute patterns too

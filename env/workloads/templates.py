@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
+from env.files import user_path
 from env.schema import Strict, Weight
 from env.sim.workflow import WorkflowTemplate
 from env.workloads.annotation import AnnotationRules, annotate
@@ -106,7 +106,7 @@ class WorkflowConfig(Strict):
         def absolute(paths: tuple[str, ...] | None) -> tuple[str, ...] | None:
             if paths is None:
                 return None
-            return tuple(str(Path(path).expanduser().absolute()) for path in paths)
+            return tuple(str(user_path(path).absolute()) for path in paths)
 
         def moved(config: "FilesEntry | WorkflowConfig") -> dict[str, Any]:
             paths = {"path": config.path, "evaluation_path": config.evaluation_path}

@@ -9,7 +9,7 @@ import pytest
 from omegaconf import DictConfig
 
 import train
-from agents.command import StopOnSignals, plain, run
+from agents.command import StopOnSignals, plain, run, same_world
 from agents.settings import TrainSettings
 from env.schema import validated
 from env.sim.errors import InputError
@@ -38,6 +38,14 @@ BAD = {
         "algo.batch_size: Input should be less than or equal to 10000000, found 1000000000000.0",
     ),
     "steps that no weights survive": (["algo.learning_rate=1e30"], "algo.learning_rate"),
+    "a clip of nothing": (["algo.clip=1e-300"], "algo.clip"),
+    "an entropy beyond all": (["algo.entropy=1e300"], "algo.entropy"),
+    "a temperature beyond all": (["algo.cloning.temperature=1e300"], "algo.cloning.temperature"),
+    "updates without end": (["algo=dqn", "algo.updates_per_step=1e300"], "algo.updates_per_step"),
+    "an unknown key for Ray": (
+        ["+ray.runtime_env.env_var={A: b}"],
+        "env_var: unknown key, did you mean 'env_vars'?",
+    ),
     "a boolean for a seed": (["seed=true"], "seed: a number is needed, found True"),
     "no layers": (["algo.hidden=[]"], "algo.hidden: at least 1 entry is needed"),
     "an algorithm": (["algo=dpn"], "algo=dpn: unknown option, did you mean 'dqn'?"),
@@ -58,6 +66,10 @@ BAD = {
     "a search of bad values": (
         ["tune=pbt", "+tune.space.clip={low: -0.1, high: 0.3}"],
         "tune.space.clip: clip",
+    ),
+    "a search of whole numbers among fractions": (
+        ["tune=asha", "+tune.space.epochs={low: 1, high: 4}"],
+        "tune.space.epochs: epochs",
     ),
     "a change of layers on the way": (
         ["tune=pbt", "+tune.space.hidden={choices: [[8], [16]]}"],
@@ -225,6 +237,50 @@ def test_own_configs_can_be_given(elsewhere: Path, monkeypatch: pytest.MonkeyPat
     seen: list[float] = []
     run(lambda config: seen.append(config.objective.time_weight), "train", settings_only)
     assert seen == [5.0]
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"time_weight:\t5.0\n\tcost_weight: 0.0\n", "broken.yaml"),
+        (b"time_weight: 5.0\ntime_weight: 1.0\n", "broken.yaml"),
+        ("time_weight: 5.0  # caf\N{LATIN SMALL LETTER E WITH ACUTE}\n".encode("latin-1"), "UTF-8"),
+    ],
+)
+def test_a_slip_in_an_own_config_gets_one_line(
+    content: bytes,
+    says: str,
+    elsewhere: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    mine = elsewhere / "mine" / "objective"
+    mine.mkdir(parents=True)
+    (mine / "broken.yaml").write_bytes(content)
+    monkeypatch.setattr(sys, "argv", ["train.py", "--config-dir", "mine", "objective=broken"])
+    with pytest.raises(SystemExit) as caught:
+        run(lambda config: pytest.fail("it ran"), "train", settings_only)
+    assert caught.value.code == 2
+    error = capsys.readouterr().err
+    assert says in error
+    assert error.startswith("error: ") and error.count("\n") == 1
+
+
+def test_a_run_says_how_its_world_is_evaluated(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = ["experiment=hetero_numa_latency", "cluster=tiny", "workload.arrivals.mean_gap=30"]
+    more = ["seed=4", "workflow/annotation=reserved", "+workload.tenants.mine=1.0"]
+    monkeypatch.setattr(sys, "argv", ["train.py", *told, *more])
+    said: list[str] = []
+    run(lambda config: said.append(same_world()), "train", lambda config: None)
+    assert set(said[0].split()) == {
+        "cluster=tiny",
+        "objective=latency",
+        "workflow/annotation=reserved",
+        "workload.arrivals.mean_gap=30",
+        "+workload.tenants.mine=1.0",
+    }
 
 
 def test_the_help_explains_every_group(

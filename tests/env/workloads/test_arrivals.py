@@ -146,6 +146,13 @@ def test_bad_configs(composed: Composed, group: str, override: str, message: str
     assert "\n" not in str(caught.value)
 
 
+def test_spells_without_arrivals_are_refused(composed: Composed) -> None:
+    # 1 us of each: 1e-6 / 1200 + 1e-6 / 150 arrivals in both.
+    spells = [f"workload.arrivals.{spell}_duration=1e-6" for spell in ("calm", "burst")]
+    with pytest.raises(InputError, match=r"have 7\.5e-09 arrivals on average, at least 0.001"):
+        drawn(composed, "+workload=bursty", *spells)
+
+
 WRONG: list[Any] = [None, True, -3, 2.5, 10**400, 1e300, "x", "", [], {}, [None], {"a": 1}, [3, 3]]
 
 

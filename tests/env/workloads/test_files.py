@@ -69,6 +69,11 @@ def test_paths_that_name_nothing(folder: Path, path: str, message: str) -> None:
     assert message in str(caught.value)
 
 
+def test_a_home_folder_of_nobody_is_refused() -> None:
+    with pytest.raises(InputError, match=r"'~nosuchuser/a.json': Could not determine home"):
+        find_workflow_files(["~nosuchuser/a.json"])
+
+
 @pytest.mark.parametrize("damage", ["truncated", "not gzip", "empty", "garbled"])
 def test_broken_gzip(folder: Path, damage: str) -> None:
     file = folder / "deep" / "photo_old.json.gz"
