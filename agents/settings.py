@@ -22,6 +22,9 @@ Network = Literal["pooling", "attention"]
 # Wider networks do not fit into memory, more rounds of messages never end.
 Hidden = Annotated[tuple[Annotated[int, Field(ge=1, le=4096)], ...], Field(min_length=1)]
 MOST_ROUNDS = 1000
+# Of an environment in a batch of APPO or IMPALA: a step counts when its agent is asked again, which
+# is three turns later in the hierarchy.
+LEAST_TURNS = 4
 # Steps are held in memory. Adam moves each weight by about as much as its step size.
 Steps = Annotated[int, Field(ge=1, le=10_000_000)]
 StepSize = Annotated[float, Field(gt=0, le=1)]
@@ -353,6 +356,19 @@ class TrainSettings(Strict):
             raise ValueError(
                 f"ray.num_learners {self.ray.num_learners} is for algo=ppo; algo={self.algo.name} "
                 f"learns in the training process, 0"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _pieces(self) -> Self:
+        """APPO and IMPALA learn from pieces of episodes, in which agents must act twice."""
+        if not isinstance(self.algo, IMPALASettings | APPOSettings):
+            return self
+        environments = self.ray.envs_per_runner * max(1, self.ray.num_env_runners)
+        if self.algo.batch_size < LEAST_TURNS * environments:
+            raise ValueError(
+                f"algo.batch_size {self.algo.batch_size} is less than {LEAST_TURNS} turns of each "
+                f"of {environments} environments: give more, or fewer ray.envs_per_runner"
             )
         return self
 

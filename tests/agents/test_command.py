@@ -94,6 +94,10 @@ BAD = {
         ["algo=impala", "ray.num_learners=2"],
         "ray.num_learners 2 is for algo=ppo",
     ),
+    "pieces in which nobody acts twice": (
+        ["algo=appo", "algo.batch_size=512", "ray.envs_per_runner=256"],
+        "algo.batch_size 512 is less than 4 turns of each of 256 environments",
+    ),
     "a window of less than nothing": (["agents.workflow_window=-1"], "agents.workflow_window"),
     "no messages": (["algo.message_rounds=0"], "algo.message_rounds"),
     "no override": (["seed"], "seed"),
