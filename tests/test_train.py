@@ -166,22 +166,23 @@ def test_a_resumed_run_ends_as_one_that_ran_through(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
+    ("name", "rule"),
     [
-        "hetero_numa",
-        "hetero_numa_placer",
-        "hetero_numa_latency",
-        "hetero_numa_cost",
-        "real_workflows",
+        ("hetero_numa", "greedy_economy"),
+        ("hetero_numa_placer", "greedy_economy"),
+        ("hetero_numa_latency", "greedy_economy_latency"),
+        ("hetero_numa_cost", "greedy_expected_use_cost"),
+        ("real_workflows", "greedy_expected_use"),
     ],
 )
-def test_features_have_the_weights_of_the_rule_that_is_cloned(name: str) -> None:
+def test_features_have_the_weights_of_a_rule(name: str, rule: str) -> None:
     with initialize_config_dir(str(CONF), version_base="1.3"):
         files = ["workflow.path=any"] if name == "real_workflows" else []
         told = plain(compose("train", [f"experiment={name}", *files]))
-    (rule,) = make_baselines([told["algo"]["warm_start"]])
-    cloned = rule._config.placement.weights
-    assert validated(ScoreWeights, told["agents"]["score"], "agents.score") == cloned
+    assert told["algo"]["warm_start"] in (None, rule)
+    (baseline,) = make_baselines([rule])
+    weights = baseline._config.placement.weights
+    assert validated(ScoreWeights, told["agents"]["score"], "agents.score") == weights
 
 
 def test_every_experiment_runs_for_a_moment_and_the_same_seed_repeats(
