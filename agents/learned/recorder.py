@@ -1,5 +1,6 @@
 """Collects what the agents of one kind do, turn by turn, as columns of `Steps`."""
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,14 @@ from env.layouts import NOBODY, Agent, Observation
 from env.sim.jit import compiled
 
 NO_ROW = -1
+# Of columns that are not float32.
+DTYPES = {
+    "actions": np.int64,
+    "rewards": np.float64,
+    "following": np.int64,
+    "environment": np.int64,
+    "agent": np.int64,
+}
 
 
 @compiled
@@ -57,6 +66,27 @@ def earn(last, earned, done, rewards, following):
                 last[env, who] = NO_ROW
 
 
+class Memory:
+    """Columns whose memory is written again once nobody holds it or a view of it.
+
+    The system hands out fresh memory page by page as it is first written, which takes longer than
+    all that the environments write into it.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[str, np.ndarray] = {}
+
+    def take(self, name: str, shape: tuple[int, ...], dtype: type) -> np.ndarray:
+        """An array with any content; that which had the name before, if it is free and as large."""
+        # Two hold it: this dictionary, and the call that counts.
+        if name in self._kept and sys.getrefcount(self._kept[name]) == 2:
+            kept = self._kept[name]
+            if kept.shape == shape:
+                return kept[:]
+        self._kept[name] = np.empty(shape, dtype)
+        return self._kept[name][:]
+
+
 class Recorder:
     """Columns of the steps of A agents of one kind in E environments.
 
@@ -72,17 +102,23 @@ class Recorder:
         self.agents = agents
         self._blank = agents[0].blank_observation()
         self._last = np.full((environments, len(agents)), NO_ROW)
+        self._memory = Memory()
         self._columns = self._empty(0)
 
     def begin(self, rows: int) -> None:
         """Makes columns for the open steps and `rows` more."""
-        open_rows = np.flatnonzero(self._columns["following"] == OPEN)
-        before, self._columns = self._columns, self._empty(len(open_rows) + rows)
+        before = self.get_state()
+        self._used = len(before["agent"])
+        self._columns = {}  # so that their memory is free
+        self._columns = {
+            # Room for as many open steps as there can be: the same size every time.
+            name: column[: self._used + rows]
+            for name, column in self._empty(self._last.size + rows).items()
+        }
         for name, column in self._columns.items():
-            column[: len(open_rows)] = before[name][open_rows]
-        environments, agents = (before[name][open_rows] for name in ("environment", "agent"))
-        self._last[environments, agents] = np.arange(len(open_rows))
-        self._used = len(open_rows)
+            column[: self._used] = before[name]
+        self._columns["rewards"][self._used :] = 0.0
+        self._last[before["environment"], before["agent"]] = np.arange(self._used)
 
     def room(self, rows: int) -> Observation:
         """Where the observations of the next `rows` steps belong."""
@@ -142,7 +178,7 @@ class Recorder:
     def forget(self) -> None:
         """The environments have started anew: nothing is open."""
         self._last[:] = NO_ROW
-        self._columns = self._empty(0)
+        self._columns = {name: column[:0] for name, column in self._columns.items()}
 
     def get_state(self) -> dict[str, Any]:
         """The open steps, by column."""
@@ -155,13 +191,17 @@ class Recorder:
         self._columns = dict(state)
 
     def _empty(self, rows: int) -> dict[str, np.ndarray]:
-        columns = {
-            part: np.empty((rows, *zeros.shape), np.float32) for part, zeros in self._blank.items()
+        """Columns with any content."""
+        choices = len(self._blank["mask"])
+        shapes = {part: (rows, *zeros.shape) for part, zeros in self._blank.items()}
+        shapes["actions"] = (rows, 2) if self.agents[0].bids else (rows,)
+        shapes |= {
+            "action_logp": (rows,),
+            "action_dist_inputs": (rows, choices),
+            "rewards": (rows,),
         }
-        columns["actions"] = np.empty((rows, 2) if self.agents[0].bids else rows, np.int64)
-        columns["action_logp"] = np.empty(rows, np.float32)
-        columns["action_dist_inputs"] = np.empty((rows, len(self._blank["mask"])), np.float32)
-        columns["rewards"] = np.zeros(rows)
-        for name in ("following", "environment", "agent"):
-            columns[name] = np.empty(rows, np.int64)
-        return columns
+        shapes |= dict.fromkeys(("following", "environment", "agent"), (rows,))
+        return {
+            name: self._memory.take(name, shape, DTYPES.get(name, np.float32))
+            for name, shape in shapes.items()
+        }

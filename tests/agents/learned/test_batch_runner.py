@@ -107,6 +107,19 @@ def test_what_is_open_comes_again_with_all_it_earned(layout: str) -> None:
         )
 
 
+def test_only_memory_that_nobody_holds_is_written_again() -> None:
+    runner = runner_of("placer")
+    held = runner.sample(num_timesteps=400)[0].modules["placer"].obs["items"]
+    seen = held.copy()
+    second = runner.sample(num_timesteps=400)[0].modules["placer"].obs["items"]
+    assert not np.shares_memory(held, second)
+    assert (held == seen).all()
+    address = second.ctypes.data
+    del second
+    third = runner.sample(num_timesteps=400)[0].modules["placer"].obs["items"]
+    assert third.ctypes.data == address
+
+
 @pytest.mark.parametrize("shared", [True, False])
 @pytest.mark.parametrize("layout", ["hierarchical", "server_types"])
 def test_every_policy_gets_the_steps_of_its_own_agents(layout: str, shared: bool) -> None:
