@@ -187,7 +187,7 @@ class Layout:
         self.config = config
         self.objective = objective
         self.tiers = config.memory_tiers
-        self.turns = TURNS[config.layout]
+        self.turns = _turns(config)
         self.type_names = tuple(kind.name for kind in cluster.server_types)
         counts = [kind.count * kind.numa_nodes for kind in cluster.server_types]
         self.node_count = sum(counts)
@@ -330,13 +330,6 @@ NO_PLACE = -1
 NOBODY = -1
 """Of a row of a batch at a turn that is nobody's in its environment."""
 
-TURNS: dict[str, tuple[int, ...]] = {
-    "placer": (PLACE_TURN,),
-    "hierarchical": (TIER_TURN, TYPE_TURN, NODE_TURN),
-    "server_types": (BID_TURN,),
-}
-"""The turns of a decision, by layout."""
-
 TURN_KINDS = {
     PLACE_TURN: "placer",
     TIER_TURN: "memory",
@@ -348,6 +341,15 @@ TURN_KINDS = {
 """The kind of the agents that act at a turn."""
 
 
+def _turns(config: AgentsConfig) -> tuple[int, ...]:
+    """The turns of a decision; nobody is asked for the memory tier where there is but one."""
+    if config.layout == "placer":
+        return (PLACE_TURN,)
+    if config.layout == "server_types":
+        return (BID_TURN,)
+    return (TIER_TURN, TYPE_TURN, NODE_TURN)[len(config.memory_tiers) == 1 :]
+
+
 def _agents(
     config: AgentsConfig, type_names: Sequence[str], node_counts: Sequence[int]
 ) -> list[Agent]:
@@ -355,11 +357,12 @@ def _agents(
     if config.layout == "placer":
         return [Agent("placer", "placer", NODE_FEATURES, sum(node_counts), tiers)]
     if config.layout == "hierarchical":
-        return [
+        agents = [
             Agent("memory", "memory", TIER_FEATURES + NODE_FEATURES, tiers),
             Agent("placer", "placer", TYPE_FEATURES + NODE_FEATURES, len(type_names)),
             *(Agent(f"server_{name}", "server", NODE_FEATURES, most_nodes) for name in type_names),
         ]
+        return [agent for agent in agents if agent.kind != "memory" or tiers > 1]
     assert config.bid_levels is not None
     return [
         Agent(f"server_{name}", "server", NODE_FEATURES, most_nodes, tiers, config.bid_levels)

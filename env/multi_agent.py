@@ -16,7 +16,7 @@ from env.sim.forecast import update_finish_bounds
 from env.sim.raw_env import RawEnv
 from env.world import World
 
-ENV_NAME = "serverless-v4"
+ENV_NAME = "serverless-v5"
 """Its version rises whenever the same actions would give other observations or rewards."""
 
 

@@ -12,6 +12,10 @@ from env.turns import NODE_TURN
 from env.world import World
 from tests.env.worlds import LAYOUTS, STUDY, TINY, world
 
+AGENTS = [
+    *((f"agents={layout}",) for layout in LAYOUTS),
+    ("agents=hierarchical", "agents.memory_tiers=[1.0]"),
+]
 VARIATION = {
     "arrival_rate": [0.5, 2.0],
     "server_count": [0.0, 2.0],
@@ -67,16 +71,16 @@ class Follower:
         return next(iter(rewards.values()), 0.0), done
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("agents", AGENTS)
 @pytest.mark.parametrize("window", [0, 5])
 @pytest.mark.parametrize("varied", [False, True], ids=["fixed", "varied"])
 @pytest.mark.parametrize("relative", [False, True], ids=["absolute", "relative"])
 def test_the_batch_is_the_environment(
-    layout: str, relative: bool, varied: bool, window: int
+    agents: tuple[str, ...], relative: bool, varied: bool, window: int
 ) -> None:
     groups = STUDY if varied else TINY
     own = f"agents.workflow_window={window}", f"agents.relative_reward={relative}"
-    config = world(*groups, f"agents={layout}", *own)
+    config = world(*groups, *agents, *own)
     if varied:
         config["variation"] = VARIATION
     rng = np.random.default_rng(0)
@@ -87,8 +91,8 @@ def test_the_batch_is_the_environment(
         for turn in batch.turns:
             seen = buffers(batch, turn)
             batch.observe(turn, seen)
-            agents = batch.agents_of(turn)
-            actions = random_actions(seen["mask"], agents[0].bids, rng)
+            asked = batch.agents_of(turn)
+            actions = random_actions(seen["mask"], asked[0].bids, rng)
             acting = batch.acting(turn)
             batch.act(turn, actions)
             per_environment = len(actions) // 3
@@ -99,7 +103,7 @@ def test_the_batch_is_the_environment(
                     follower.check_and_act(
                         [
                             (
-                                agents[acting[row]].name,
+                                asked[acting[row]].name,
                                 {part: column[row] for part, column in seen.items()},
                                 actions[row],
                             )

@@ -181,6 +181,18 @@ def test_hierarchical_agents_act_in_turn():
     assert set(rewards) == set(env.possible_agents)
 
 
+def test_nobody_is_asked_for_the_only_memory_tier():
+    env = ServerlessEnv(world(*TINY, "agents=hierarchical", "agents.memory_tiers=[1.0]"))
+    observations, _ = env.reset(seed=0)
+    assert list(observations) == ["placer"]
+    assert "memory" not in env.possible_agents
+    function = env.raw_env.current_function
+    env.step({"placer": 1})
+    observations, *_ = env.step({env.possible_agents[2]: 0})
+    assert list(observations) == ["placer"]
+    assert function.memory_alloc == function.memory_req
+
+
 def test_render_names_every_node():
     env = ServerlessEnv(world(*TINY, "agents=placer"))
     env.reset(seed=0)
