@@ -8,6 +8,7 @@ turn, give E * A rows, those of one environment together.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,6 +51,10 @@ EPISODE = np.dtype(
         ("kind", np.int64),  # what `advance` returned
     ]
 )
+
+
+# Most episodes have the same cluster, or one of a few; what it gives is only copied from.
+hardware_of = lru_cache(maxsize=64)(hardware)
 
 
 @compiled
@@ -321,7 +326,8 @@ class Batch:
             number = int(self._episodes[env]["number"]) - 1
             self.ended.append(Ended(env, number, metrics, earned))
             self._start_episode(env)
-        self._start_decisions(over)
+        if len(over):
+            self._start_decisions(over)
         return self._rewards.copy(), done
 
     def state(self, env: int) -> State:
@@ -403,7 +409,8 @@ class Batch:
     def _load(self, env: int, workload: EpisodeWorkload, cluster: ClusterConfig) -> None:
         """Writes the hardware and the arrivals of an episode into its records."""
         states, episode = self._states, self._episodes[env]
-        head, servers, nodes = hardware(cluster)
+        head, servers, nodes = hardware_of(cluster)
+        head = head.copy()
         head["functions_per_slot"] = states.cluster[env]["functions_per_slot"]
         episode["servers"], episode["nodes"] = len(servers), len(nodes)
         states.cluster[env] = head

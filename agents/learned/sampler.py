@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from itertools import pairwise
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,7 @@ class Sampler:
         batch: the environments.
         policy_of: name of the policy of an agent.
         random: what actions are drawn with.
+        networks: held by whoever computes logits.
 
     Attributes:
         batch: the environments.
@@ -73,9 +75,11 @@ class Sampler:
         batch: Batch | QueueBatch,
         policy_of: Callable[[str], str],
         random: np.random.Generator,
+        networks: Lock,
     ) -> None:
         self.batch = batch
         self._random = random
+        self._networks = networks
         self._recorders = {
             TURN_KINDS[turn]: Recorder(batch.agents_of(turn), len(batch)) for turn in batch.turns
         }
@@ -117,7 +121,10 @@ class Sampler:
                 seen = recorder.room(rows)
                 batch.observe(turn, seen)
                 acting = batch.acting(turn)
-                logits = self._logits(module, turn, acting, seen, random_actions).numpy()
+                # One at a time: torch hands Python's lock over at every operation, and two threads
+                # that both do so wait for each other; compiled simulators need no lock.
+                with self._networks:
+                    logits = self._logits(module, turn, acting, seen, random_actions).numpy()
                 actions, logp = self._choose(logits, recorder.agents[0].bids, explore)
                 batch.act(turn, actions)
                 recorder.record(acting, actions, logp, logits)
