@@ -63,14 +63,43 @@ def run(
 
     @wraps(main)
     def guarded(config: DictConfig) -> None:
+        folder = Path(HydraConfig.get().runtime.output_dir)
+        try:
+            _claim(folder, config)
+        except InputError as error:
+            refuse(error)
         try:
             main(config)
         except InputError as error:
             # Only Ray knows some things, such as how many cores it has.
-            _forget(Path(HydraConfig.get().runtime.output_dir))
+            _forget(folder)
             refuse(error)
+        except KeyboardInterrupt:
+            _forget(folder)
+            print("stopped", file=sys.stderr)
+            raise SystemExit(128 + signal.SIGINT) from None
 
     hydra.main(version_base="1.3", config_path=str(CONF), config_name=config_name)(guarded)()
+
+
+def _claim(folder: Path, config: DictConfig) -> None:
+    """Takes the folder for this run, of several that begin there in the same second for one.
+
+    Raises:
+        InputError: another run has it, and this one does not go on with that.
+    """
+    claim = folder / ".hydra" / "claimed"
+    claim.parent.mkdir(exist_ok=True)
+    try:
+        claim.touch(exist_ok=False)
+    except FileExistsError:
+        if not _resumes(folder, config):
+            raise InputError(f"'{folder}' has a run already: name a new folder") from None
+
+
+def _resumes(folder: Path, config: DictConfig) -> bool:
+    resumed = config.get("resume")
+    return resumed is not None and Path(resumed).absolute() == folder.absolute()
 
 
 def _forget(folder: Path) -> None:
@@ -253,13 +282,12 @@ def _check_folder(kind: str, config: DictConfig) -> None:
         raise InputError(
             f"hydra.{kind}.dir: '{folder}': '{there}' is no folder to write to"
         ) from None
-    resumed = config.get("resume")
     # What Hydra writes first into the folder of a run, which a copy may lack, and what runs leave
     # themselves; and what Hydra writes into that of a sweep.
     run = (".hydra", "run.json", "results.parquet", "metrics.csv", "checkpoints", "policy")
     left = {"run": run, "sweep": ("multirun.yaml",)}[kind]
     begun = any((folder / name).exists() for name in left)
-    if begun and (resumed is None or Path(resumed).absolute() != folder):
+    if begun and not _resumes(folder, config):
         raise InputError(f"hydra.{kind}.dir: '{folder}' has a run already: name a new folder")
 
 

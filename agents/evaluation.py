@@ -3,7 +3,7 @@
 import math
 import pickle
 import time
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Protocol, Self, TypeVar
 
@@ -188,20 +188,21 @@ class Plays(Protocol[Unit, Result]):
 
 
 def play_all(
-    contest: Plays[Unit, Result], tasks: Iterable[Unit], workers: int, address: str | None
+    contest: Plays[Unit, Result], tasks: Sequence[Unit], workers: int, address: str | None
 ) -> Iterator[Result]:
     """Plays tasks; what they come to is yielded as it is known, in any order.
 
     Args:
         contest: who plays, where.
         tasks: what.
-        workers: processes that play; 1 plays in this one, without Ray.
+        workers: processes that play, no more than tasks; 1 plays in this one, without Ray.
         address: of a running Ray cluster; None starts Ray on this machine.
 
     Raises:
         InputError: there is no Ray at the address.
     """
-    if workers == 1:
+    workers = min(workers, len(tasks))
+    if workers <= 1:
         yield from map(contest.play, tasks)
         return
     import ray  # takes seconds to import

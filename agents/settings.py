@@ -55,7 +55,7 @@ class NetworkSettings(Strict):
 class ActorCriticSettings(NetworkSettings):
     """What PPO, APPO and IMPALA have in common (conf/algo/ppo.yaml explains each)."""
 
-    warm_start: str | None
+    warm_start: Annotated[str, Field(min_length=1)] | None
     cloning: CloningSettings
     batch_size: Steps
     learning_rate: StepSize
@@ -129,7 +129,7 @@ class BCSettings(NetworkSettings):
     """Behaviour cloning and nothing else (conf/algo/bc.yaml explains each)."""
 
     name: Literal["bc"]
-    teacher: str
+    teacher: Annotated[str, Field(min_length=1)]
     cloning: CloningSettings
     iteration_steps: Steps
 

@@ -42,6 +42,10 @@ class Objective(Strict):
         return self
 
 
+LEAST_HOURLY_RATE = 1e-6
+"""USD, of a server that rent can be compared to."""
+
+
 def cheapest_cost(state: State) -> float:
     """USD of all work of the episode at the cheapest core-second of the cluster."""
     work = state.templates["work"][state.arrivals["template"]].sum()
@@ -52,15 +56,15 @@ def check_world(templates: Sequence[WorkflowTemplate], cluster: ClusterConfig) -
     """Refuses workflows that a cluster cannot run, whether or not an episode draws them.
 
     Raises:
-        InputError: a function needs more memory than any NUMA node has, or a core costs nothing,
-            so that rent has nothing to be compared to.
+        InputError: a function needs more memory than any NUMA node has, or a core costs next to
+            nothing, so that rent has nothing to be compared to.
     """
     new_state([0.0] * len(templates), templates, cluster, workflow_slots=1)
     for kind in cluster.server_types:
-        if kind.hourly_rate == 0:
+        if kind.hourly_rate < LEAST_HOURLY_RATE:
             raise InputError(
-                f"cluster: server_types.{kind.name}.hourly_rate: found 0, more than 0 is needed: "
-                f"rent is compared to the cheapest possible"
+                f"cluster: server_types.{kind.name}.hourly_rate: found {kind.hourly_rate:g}, at "
+                f"least {LEAST_HOURLY_RATE:g} is needed: rent is compared to the cheapest possible"
             )
 
 

@@ -15,10 +15,15 @@ from pydantic import Field, field_validator
 
 from env.schema import Strict
 from env.sim.cluster import ClusterConfig
+from env.sim.errors import InputError
 from env.sim.workflow import WorkflowTemplate
 from env.workloads.generator import EpisodeWorkload
 
 Factor = Annotated[float, Field(ge=0, le=1000)]
+# Rates are divided by: what is less comes to 0 in some product.
+LEAST_RATE = 1e-6
+# Share of the draws of servers that must do, as draws are repeated until one does.
+LEAST_CHANCE = 0.01
 
 
 class Variation(Strict):
@@ -37,7 +42,7 @@ class Variation(Strict):
     arrival_rate: tuple[Factor, Factor]
     server_count: tuple[Factor, Factor]
     hourly_rate: tuple[Factor, Factor]
-    load: Annotated[float, Field(gt=0, le=1000)]
+    load: Annotated[float, Field(ge=LEAST_RATE, le=1000)]
     unvaried: Annotated[float, Field(ge=0, le=1)]
 
     @field_validator("arrival_rate", "server_count", "hourly_rate")
@@ -50,9 +55,27 @@ class Variation(Strict):
     @field_validator("arrival_rate", "hourly_rate")
     @classmethod
     def _some_rate(cls, factors: tuple[float, float]) -> tuple[float, float]:
-        if factors[0] <= 0:
-            raise ValueError(f"found {list(factors)}, a rate has to be above 0")
+        if factors[0] < LEAST_RATE:
+            raise ValueError(f"found {list(factors)}, a rate has to be at least {LEAST_RATE:g}")
         return factors
+
+    def check(self, cluster: ClusterConfig, memory_req: int) -> None:
+        """Refuses counts that hardly ever leave a NUMA node of `memory_req` MB.
+
+        Raises:
+            InputError: less than `LEAST_CHANCE` of the draws do.
+        """
+        low, high = self.server_count
+        none = 1.0
+        for kind in cluster.server_types:
+            if kind.memory >= memory_req and kind.count:
+                # A factor above 0.5 / count leaves one.
+                none *= float(np.interp(0.5 / kind.count, (low, high), (0.0, 1.0)))
+        if self.unvaried < 1 and 1 - none < LEAST_CHANCE:
+            raise InputError(
+                f"variation.server_count: [{low:g}, {high:g}] leaves no server with a NUMA node of "
+                f"{memory_req} MB, which a function needs, in {none:.1%} of the draws: allow more"
+            )
 
     def largest(self, cluster: ClusterConfig) -> ClusterConfig:
         """The cluster with as many servers of every type as an episode can have."""

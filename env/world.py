@@ -56,6 +56,8 @@ class TrainingEpisodes:
             self.cluster if self._variation is None else self._variation.largest(self.cluster)
         )
         self._memory_req = max(int(template.memory_req.max()) for template in self.templates)
+        if self._variation is not None:
+            self._variation.check(self.cluster, self._memory_req)
 
     def draw(self, sequence: np.random.SeedSequence) -> tuple[EpisodeWorkload, ClusterConfig]:
         """What arrives in a training episode, and the cluster it runs on."""

@@ -36,7 +36,7 @@ def trials_table(outcomes: Sequence[Outcome], title: str) -> Table:
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("", no_wrap=True, max_width=40)
     for each in outcomes[:SHOWN]:
-        cells = [_shown(each.values[key]) for key in searched]
+        cells = [_shown(each.values.get(key, "-")) for key in searched]
         error = "" if each.error is None else f"failed: {each.error}"
         table.add_row(each.name, f"{each.J:.3f}", f"{each.used:.0f}%", *cells, error)
     return table

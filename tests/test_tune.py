@@ -7,6 +7,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from agents.learned.checkpoint import find_checkpoint
 from agents.learned.policy_file import load_policy
+from agents.learned.tuning import Outcome, write_outcomes
 from tests.test_train import BRIEF, call
 
 
@@ -44,3 +45,14 @@ def test_a_search_leaves_a_table_curves_and_the_best_policy(tmp_path: Path) -> N
     policy = load_policy(run / "policy").description
     assert str(policy.config["algo"]["learning_rate"]) == trials[0]["learning_rate"]
     assert policy.config["tune"] is None
+
+
+def test_a_trial_that_could_not_begin_is_in_the_table(tmp_path: Path) -> None:
+    fine = Outcome("trial_0", {"clip": 0.2}, 1.5, 100.0, None, tmp_path)
+    broken = Outcome("trial_1", {}, float("nan"), 0.0, "clip does not fit", None)
+    write_outcomes([fine, broken], ["clip"], tmp_path / "trials.csv")
+    assert (tmp_path / "trials.csv").read_text().splitlines() == [
+        "trial,J,budget_percent,clip,error",
+        "trial_0,1.5,100.0,0.2,",
+        "trial_1,nan,0.0,,clip does not fit",
+    ]

@@ -323,6 +323,8 @@ def _read_description(path: Path) -> PolicyDescription:
 
 
 def _read_network(path: Path, shape: NetworkShape) -> SetPolicyNetwork:
+    if path.exists() and not path.is_file():  # a pipe would be waited for
+        raise InputError(f"{path}: not a file")
     try:
         arrays = load_file(path)
     # safetensors raises these for number formats that numpy does not have.

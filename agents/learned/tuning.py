@@ -40,7 +40,7 @@ class Outcome:
 
     Attributes:
         name: of the trial and its folder.
-        values: what it had of the space searched; at its end.
+        values: what it had of the space searched, at its end; none if it could not begin.
         J: mean of its last episodes; NaN if none ended.
         used: percent of its budget.
         error: the last line of what it failed with.
@@ -233,18 +233,17 @@ def run_trials(
         ),
     )
     outcomes = sorted((_outcome(result) for result in tuner.fit()), key=_rank)
-    write_outcomes(outcomes, folder / f"{TRIALS}.csv")
+    write_outcomes(outcomes, list(settings.tune.space), folder / f"{TRIALS}.csv")
     return outcomes
 
 
-def write_outcomes(outcomes: Sequence[Outcome], path: Path) -> None:
-    """All trials as a table of comma-separated values."""
-    searched = list(outcomes[0].values)
+def write_outcomes(outcomes: Sequence[Outcome], searched: Sequence[str], path: Path) -> None:
+    """All trials as a table of comma-separated values, those searched among them."""
     with path.open("w", newline="") as file:
         table = csv.writer(file)
         table.writerow(["trial", J, USED, *searched, "error"])
         for each in outcomes:
-            values = [each.values[key] for key in searched]
+            values = [each.values.get(key) for key in searched]
             table.writerow([each.name, each.J, each.used, *values, each.error or ""])
 
 
@@ -294,7 +293,7 @@ def _outcome(result: Any) -> Outcome:
     error = None if result.error is None else str(result.error).strip().splitlines()[-1]
     return Outcome(
         name=Path(result.path).name,
-        values=result.config,
+        values=result.config or {},  # None if it could not begin
         J=measured.get(J, float("nan")),
         used=measured.get(USED, 0.0),
         error=error,

@@ -56,6 +56,12 @@ BAD = {
     "DQN that bids": (["algo=dqn", "agents=server_types"], "layouts are placer and hierarchical"),
     "a warm start of DQN": (["algo=dqn", "algo.warm_start=random"], "algo.warm_start: unknown key"),
     "a list of teachers": (["algo.warm_start=[random]"], "algo.warm_start"),
+    "a teacher without a name": (["algo.warm_start="], "algo.warm_start"),
+    "loads of nothing": (["variation.load=1e-300"], "variation.load"),
+    "prices of nothing": (
+        ["variation.hourly_rate=[1e-320,1e-320]"],
+        "a rate has to be at least 1e-06",
+    ),
     "layers wider than memory": (["algo.hidden=[65536]"], "algo.hidden.0"),
     "messages without end": (["algo.message_rounds=1000000000"], "algo.message_rounds"),
     "a search of what is not": (
@@ -202,6 +208,50 @@ def test_a_folder_takes_one_run(
     says = f"error: {key}: '{place}' has a run already: name a new folder\n"
     assert capsys.readouterr().err == says
     assert len(seen) == runs > 0
+
+
+def test_jobs_of_a_sweep_in_one_folder_are_refused(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = ["-m", "seed=3,4", "hydra.sweep.dir=here", "hydra.sweep.subdir=same"]
+    monkeypatch.setattr(sys, "argv", ["train.py", *told])
+    seen: list[int] = []
+    with pytest.raises(SystemExit) as caught:
+        run(lambda config: seen.append(config.seed), "train", settings_only)
+    assert caught.value.code == 2
+    assert seen == [3]
+    assert "here/same' has a run already" in capsys.readouterr().err
+
+
+def test_of_runs_that_begin_in_one_folder_at_once_one_goes_on(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def check(config: DictConfig) -> None:
+        # Between this run's look at the folder and its start another one begins there.
+        (elsewhere / "here" / ".hydra").mkdir(parents=True)
+        (elsewhere / "here" / ".hydra" / "claimed").touch()
+
+    monkeypatch.setattr(sys, "argv", ["train.py", "hydra.run.dir=here"])
+    with pytest.raises(SystemExit) as caught:
+        run(lambda config: pytest.fail("it ran"), "train", check)
+    assert caught.value.code == 2
+    assert capsys.readouterr().err == (
+        f"error: '{elsewhere / 'here'}' has a run already: name a new folder\n"
+    )
+    assert (elsewhere / "here" / ".hydra" / "claimed").exists()
+
+
+def test_a_run_that_is_stopped_before_it_began_leaves_nothing(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def main(config: DictConfig) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "argv", ["train.py", "hydra.run.dir=runs/mine"])
+    with pytest.raises(SystemExit) as caught:
+        run(main, "train", settings_only)
+    assert (caught.value.code, capsys.readouterr().err) == (130, "stopped\n")
+    assert list(elsewhere.glob("runs/*")) == []
 
 
 @pytest.mark.parametrize("left", ["results.parquet", "checkpoints"])

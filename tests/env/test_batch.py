@@ -8,6 +8,7 @@ import pytest
 from env.batch import Batch
 from env.layouts import Observation
 from env.multi_agent import ServerlessEnv
+from env.sim.errors import InputError
 from env.turns import NODE_TURN
 from env.world import World
 from tests.env.worlds import LAYOUTS, STUDY, TINY, world
@@ -171,6 +172,12 @@ def test_varied_episodes_differ_in_load_and_servers() -> None:
     assert 8 <= unvaried <= 30
     most = [kind.count for kind in given.largest_cluster.server_types]
     assert (np.max(counts, axis=0) <= most).all()
+
+
+def test_draws_that_leave_no_server_are_refused() -> None:
+    config = world(*STUDY, "agents=placer")
+    with pytest.raises(InputError, match=r"^variation.server_count: \[0, 0.01\] leaves no server"):
+        World({**config, "variation": VARIATION | {"server_count": [0.0, 0.01]}})
 
 
 def test_no_varied_episode_asks_for_more_than_the_load() -> None:

@@ -1,6 +1,7 @@
 """Policies on disk: what is saved acts the same, what is damaged or does not fit is refused."""
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -245,10 +246,17 @@ def without_bids(folder: Path) -> None:
     save_file({key: a for key, a in load_file(file).items() if not key.startswith("bid")}, file)
 
 
+def pipe(folder: Path) -> None:
+    file = folder / "server.safetensors"
+    file.unlink()
+    os.mkfifo(file)
+
+
 DAMAGES = {
     "no folder": (lambda folder: folder.rename(folder.with_name("away")), "cannot be read"),
     "no weights": (lambda folder: (folder / "server.safetensors").unlink(), "no such file"),
     "weights cut short": (truncate, "damaged"),
+    "a pipe for weights": (pipe, "not a file"),
     "weights that are a pickle": (
         lambda folder: (folder / "server.safetensors").write_bytes(b"\x80\x04cos\nsystem\n"),
         "damaged",
