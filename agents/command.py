@@ -75,7 +75,8 @@ def run(
             _forget(folder)
             refuse(error)
         except KeyboardInterrupt:
-            _forget(folder)
+            if not _forget(folder):
+                raise
             print("stopped", file=sys.stderr)
             raise SystemExit(128 + signal.SIGINT) from None
 
@@ -102,10 +103,12 @@ def _resumes(folder: Path, config: DictConfig) -> bool:
     return resumed is not None and Path(resumed).absolute() == folder.absolute()
 
 
-def _forget(folder: Path) -> None:
+def _forget(folder: Path) -> bool:
     """Removes the folder of a run of which nothing but Hydra's own files has been written."""
-    if [path.name for path in folder.iterdir()] == [".hydra"]:
+    nothing = [path.name for path in folder.iterdir()] == [".hydra"]
+    if nothing:
         shutil.rmtree(folder)
+    return nothing
 
 
 def fix_hash_seed() -> None:

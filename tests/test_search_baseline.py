@@ -102,7 +102,7 @@ BAD = {
     "episodes": (["search.episodes=0"], "search.episodes"),
     "a seed": (["seed=-1"], "seed"),
     "an option": (["objective=speed"], "objective=speed: unknown option"),
-    "free servers": (["cluster.server_types.large.hourly_rate=0"], "more than 0 is needed"),
+    "free servers": (["cluster.server_types.large.hourly_rate=0"], "at least 1e-06 is needed"),
 }
 
 
