@@ -12,12 +12,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from rich.console import Console
 from rich.table import Table
 
 from agents.command import refuse
-from agents.evaluation import all_metrics
 from env.schema import validated
 from env.sim.errors import InputError
 from report.queued.compare import compare_queued
@@ -25,9 +23,9 @@ from report.queued.summary import queued_table
 from report.results import (
     RESULTS,
     RUN,
-    WHERE_ROWS_ARE,
     check_equal,
-    read_results,
+    episode_layout,
+    read_columns,
     read_run,
     short_names,
 )
@@ -60,8 +58,9 @@ def compare(folders: Sequence[Path]) -> Summary:
             if not isinstance(run["config"][group], dict):
                 raise InputError(f"{folder / RUN}: config.{group}: a mapping is needed")
     check_equal(folders, [_must_be_equal(run) for run in runs])
+    columns = episode_layout().types
     tables = [
-        _checked(read_results(folder), folder / RESULTS, run)
+        _checked(read_columns(folder, columns), folder / RESULTS, run)
         for folder, run in zip(folders, runs, strict=True)
     ]
     joined = pd.concat(_told_apart(tables, short_names(folders)), ignore_index=True)
@@ -80,17 +79,9 @@ def _must_be_equal(run: dict[str, Any]) -> dict[str, Any]:
 
 def _checked(table: pd.DataFrame, file: Path, run: dict[str, Any]) -> pd.DataFrame:
     """The table, if all policies have a row with a J for every episode of the run."""
-    metrics = list(all_metrics())
-    for column in (*WHERE_ROWS_ARE, *metrics):
-        if column not in table:
-            raise InputError(f"{file}: column '{column}' is missing, evaluate with this version")
-        numbers = is_numeric_dtype(table[column]) and not is_bool_dtype(table[column])
-        if column in metrics and not numbers:
-            raise InputError(f"{file}: column '{column}' has no numbers, which are needed")
     for kind in set(table["kind"]) - set(RANKS):
         raise InputError(f"{file}: kind: '{kind}' is unknown, allowed: {', '.join(RANKS)}")
-    named = len(table) > 0 and bool(table["policy"].notna().all())
-    complete = named and all(
+    complete = len(table) > 0 and all(
         _every_episode(list(zip(rows["seed"], rows["episode"], strict=True)), run)
         for _, rows in table.groupby("policy")
     )

@@ -80,6 +80,11 @@ class Layout(Generic[R]):
     metrics: Mapping[str, Metric[Any]]
 
     @property
+    def types(self) -> dict[str, pa.DataType]:
+        """Of all columns of results.parquet."""
+        return {**self.columns, **dict.fromkeys(self.metrics, pa.float64())}
+
+    @property
     def schema(self) -> pa.Schema:
         """Of results.parquet."""
         fields = [pa.field(name, kind) for name, kind in self.columns.items()]
@@ -251,6 +256,50 @@ def read_results(folder: Path) -> pd.DataFrame:
     """
     found: pd.DataFrame = _read_table(folder).to_pandas()
     return found
+
+
+def read_columns(folder: Path, columns: Mapping[str, pa.DataType]) -> pd.DataFrame:
+    """The same, for those who do not know who wrote it.
+
+    Args:
+        folder: of the evaluation.
+        columns: those that are needed, and what they are to hold.
+
+    Raises:
+        InputError: the evaluation has not finished, the file is damaged, or a column is missing or
+            holds something else.
+    """
+    table = _read_table(folder)
+    for name, kind in columns.items():
+        where = f"{folder / RESULTS}: column '{name}'"
+        if name not in table.column_names:
+            raise InputError(f"{where} is missing, evaluate with this version")
+        column = table.column(name)
+        # A number that is missing is NaN; which of them may be is for the reader to say.
+        gaps = column.null_count and not pa.types.is_floating(kind)
+        if gaps or not _alike(column.type, kind):
+            found = f"{column.type} with gaps" if gaps else column.type
+            raise InputError(f"{where}: {_ALLOWED[kind.id]} needed, found {found}")
+    read: pd.DataFrame = table.to_pandas()
+    return read
+
+
+_ALLOWED = {
+    pa.string().id: "text",
+    pa.int64().id: "whole numbers",
+    pa.float64().id: "numbers",
+    pa.list_(pa.float64()).id: "lists of numbers",
+}
+
+
+def _alike(found: pa.DataType, kind: pa.DataType) -> bool:
+    """Whether a column of one type is read as one of another; others write fewer bits."""
+    if pa.types.is_string(kind):
+        return bool(pa.types.is_string(found) or pa.types.is_large_string(found))
+    if pa.types.is_list(kind):
+        return bool(pa.types.is_list(found) and _alike(found.value_type, kind.value_type))
+    whole = bool(pa.types.is_integer(found))
+    return whole or bool(pa.types.is_floating(kind) and pa.types.is_floating(found))
 
 
 def _read_table(folder: Path) -> Any:

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from agents.dispatch import Queued
 from agents.queued_evaluation import LEARNED
@@ -15,13 +14,11 @@ from env.schema import validated
 from env.sim.errors import InputError
 from env.workloads.trace_samples import TraceConfig
 from report.queued.files import title, trace_kind
-from report.queued.rows import CASE, COLUMNS
+from report.queued.rows import CASE, queued_layout
 from report.queued.summary import Summary, summarise
-from report.results import RESULTS, RUN, check_equal, read_results, read_run, short_names
+from report.results import RESULTS, RUN, check_equal, read_columns, read_run, short_names
 
 KEY = [*CASE, "seed"]
-TEXTS = ("sample", "keep_alive", "order")
-"""Columns of words."""
 PLAYED = ("samples", "cold_start", "slo", "late")
 """Keys of the group `dispatch` that say what is played and counted; others say by whom."""
 
@@ -45,8 +42,9 @@ def compare_queued(folders: Sequence[Path]) -> Summary:
     check_equal(folders, played)
     settings = Queued(**runs[0]["config"]["dispatch"])
     metrics = queued_metrics(settings, of_requests=trace_kind(runs[0]) is not None)
+    columns = queued_layout(metrics).types
     tables = [
-        _checked(read_results(folder), list(metrics), folder / RESULTS, run["seeds"])
+        _checked(read_columns(folder, columns), folder / RESULTS, run["seeds"])
         for folder, run in zip(folders, runs, strict=True)
     ]
     names = short_names(folders)
@@ -85,18 +83,8 @@ def _played(run: dict[str, Any], folder: Path) -> dict[str, Any]:
     }
 
 
-def _checked(
-    table: pd.DataFrame, metrics: Sequence[str], file: Path, seeds: Sequence[int]
-) -> pd.DataFrame:
+def _checked(table: pd.DataFrame, file: Path, seeds: Sequence[int]) -> pd.DataFrame:
     """The table, if every case has a row with a completion time for every seed of the run."""
-    for column in (*COLUMNS, *metrics):
-        if column not in table:
-            raise InputError(f"{file}: column '{column}' is missing, evaluate with this version")
-        numbers = is_numeric_dtype(table[column]) and not is_bool_dtype(table[column])
-        if (column in metrics or column in ("ratio", "seed")) and not numbers:
-            raise InputError(f"{file}: column '{column}' has no numbers, which are needed")
-        if column in TEXTS and not table[column].map(type).eq(str).all():
-            raise InputError(f"{file}: column '{column}' has more than text, which is needed")
     complete = len(table) > 0 and all(
         sorted(rows["seed"]) == sorted(seeds) for _, rows in table.groupby(list(CASE), dropna=False)
     )
