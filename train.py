@@ -61,6 +61,7 @@ def train(config: DictConfig) -> None:
         checkpoint = find_checkpoint(settings.resume)
         state, _ = load_checkpoint(checkpoint)
 
+    print(f"curves:   tensorboard --logdir {folder}", flush=True)
     start_ray(settings.ray)
     try:
         # Every Ray has a registry of its own, so in a sweep every run registers.
@@ -117,7 +118,6 @@ def train(config: DictConfig) -> None:
     print(f"results:  {folder}")
     if lost is not None:
         raise SystemExit(f"error: {lost}; go on with resume={folder}")
-    print(f"curves:   tensorboard --logdir {folder}")
     print(f"evaluate: python evaluate.py {evaluated_by(settings)}policy={folder / 'policy'}")
 
 
@@ -155,6 +155,7 @@ def search(config: DictConfig) -> None:
     environment = make_environment(world)
     spaces = policy_spaces(environment, settings.agents.share_type_policy)
 
+    print(f"curves:   tensorboard --logdir {folder}", flush=True)
     # A trial is a process of its own, beside its runners.
     start_ray(settings.ray, beside_runners=1)
     try:
@@ -178,7 +179,6 @@ def search(config: DictConfig) -> None:
     console = Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH)
     console.print(trials_table(outcomes, f"{len(outcomes)} trials, {settings.tune.scheduler}"))
     print(f"results:  {folder}")
-    print(f"curves:   tensorboard --logdir {folder}")
     print(f"evaluate: python evaluate.py {evaluated_by(settings)}policy={folder / 'policy'}")
 
 

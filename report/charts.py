@@ -23,7 +23,7 @@ ROW = 32
 """Pixels of a policy in charts with a row each: two lines of text."""
 CDF_STEPS = 400
 """A distribution function of more values is drawn by this many of them."""
-DASHES = ([1, 0], [6, 3], [2, 2])
+DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
 """Of the lines of policies, for every round through the colours."""
 
 SHOWN = "shown"
@@ -125,7 +125,7 @@ def time_against(spent: str, rows: pd.DataFrame, titles: Mapping[str, str]) -> S
             layers.append(
                 alt.Chart(rows[named & side])
                 .mark_text(align=align, dx=8 * offset, dy=-15 * offset, lineBreak="\n", fontSize=11)
-                .encode(x, y, text="label:N")
+                .encode(x, y, text="label:N", color=_KIND)
             )
     return spec_of(alt.layer(*layers), HEIGHT)
 
@@ -167,6 +167,7 @@ def profiles(shares: Mapping[str, np.ndarray], ratios: np.ndarray) -> Spec:
         "ratio:Q",
         title="J / lowest J of the episode",
         scale=alt.Scale(domain=[1.0, float(ratios[-1])], nice=False),
+        axis=alt.Axis(tickCount=6),
     )
     return _lines(rows, x, "share of episodes", list(shares))
 

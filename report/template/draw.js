@@ -21,6 +21,7 @@ function theme() {
       labelColor: text, titleColor: soft, gridColor: line, domainColor: line, tickColor: line,
       labelFontSize: 12, titleFontSize: 12, titleFontWeight: "normal",
     },
+    axisX: {labelOverlap: "greedy", labelSeparation: 6},
     legend: {labelColor: text, titleColor: soft},
     text: {color: text, fill: text},
     rule: {color: text},
