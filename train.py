@@ -3,6 +3,7 @@
 import logging
 import sys
 import time
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -300,6 +301,8 @@ def start_ray(settings: RaySettings, beside_runners: int = 0) -> None:
     import torch
 
     logging.getLogger("ray.rllib").setLevel(logging.ERROR)
+    # RLlib registers its vectorised environment anew in every run of a sweep.
+    warnings.filterwarnings("ignore", message=".*Overriding environment")
     # More threads than one fight over busy cores.
     torch.set_num_threads(1)
     connect(settings.address, settings.num_cpus, settings.runtime_env)
