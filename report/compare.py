@@ -58,9 +58,9 @@ def compare(folders: Sequence[Path]) -> Summary:
             if not isinstance(run["config"][group], dict):
                 raise InputError(f"{folder / RUN}: config.{group}: a mapping is needed")
     check_equal(folders, [_must_be_equal(run) for run in runs])
-    columns = episode_layout().types
+    schema = episode_layout().schema
     tables = [
-        _checked(read_columns(folder, columns), folder / RESULTS, run)
+        _checked(read_columns(folder, schema), folder / RESULTS, run)
         for folder, run in zip(folders, runs, strict=True)
     ]
     joined = pd.concat(_told_apart(tables, short_names(folders)), ignore_index=True)

@@ -80,11 +80,6 @@ class Layout(Generic[R]):
     metrics: Mapping[str, Metric[Any]]
 
     @property
-    def types(self) -> dict[str, pa.DataType]:
-        """Of all columns of results.parquet."""
-        return {**self.columns, **dict.fromkeys(self.metrics, pa.float64())}
-
-    @property
     def schema(self) -> pa.Schema:
         """Of results.parquet."""
         fields = [pa.field(name, kind) for name, kind in self.columns.items()]
@@ -258,48 +253,39 @@ def read_results(folder: Path) -> pd.DataFrame:
     return found
 
 
-def read_columns(folder: Path, columns: Mapping[str, pa.DataType]) -> pd.DataFrame:
-    """The same, for those who do not know who wrote it.
-
-    Args:
-        folder: of the evaluation.
-        columns: those that are needed, and what they are to hold.
+def read_columns(folder: Path, schema: pa.Schema) -> pd.DataFrame:
+    """The same, refused if its columns are not those of `schema`.
 
     Raises:
-        InputError: the evaluation has not finished, the file is damaged, or a column is missing or
-            holds something else.
+        InputError: see `read_results`; or a column is missing or holds something else.
     """
+    found: pd.DataFrame = _read_checked(folder, schema).to_pandas()
+    return found
+
+
+def _read_checked(folder: Path, schema: pa.Schema) -> Any:
     table = _read_table(folder)
-    for name, kind in columns.items():
-        where = f"{folder / RESULTS}: column '{name}'"
-        if name not in table.column_names:
+    for field in schema:
+        where = f"{folder / RESULTS}: column '{field.name}'"
+        if field.name not in table.column_names:
             raise InputError(f"{where} is missing, evaluate with this version")
-        column = table.column(name)
+        column = table.column(field.name)
         # A number that is missing is NaN; which of them may be is for the reader to say.
-        gaps = column.null_count and not pa.types.is_floating(kind)
-        if gaps or not _alike(column.type, kind):
+        gaps = column.null_count > 0 and not pa.types.is_floating(field.type)
+        if gaps or not _alike(column.type, field.type):
             found = f"{column.type} with gaps" if gaps else column.type
-            raise InputError(f"{where}: {_ALLOWED[kind.id]} needed, found {found}")
-    read: pd.DataFrame = table.to_pandas()
-    return read
+            raise InputError(f"{where}: {field.type} is needed, found {found}")
+    return table
 
 
-_ALLOWED = {
-    pa.string().id: "text",
-    pa.int64().id: "whole numbers",
-    pa.float64().id: "numbers",
-    pa.list_(pa.float64()).id: "lists of numbers",
-}
-
-
-def _alike(found: pa.DataType, kind: pa.DataType) -> bool:
-    """Whether a column of one type is read as one of another; others write fewer bits."""
-    if pa.types.is_string(kind):
+def _alike(found: pa.DataType, needed: pa.DataType) -> bool:
+    """Whether a column is read as one of the type that is needed; others may write fewer bits."""
+    if pa.types.is_string(needed):
         return bool(pa.types.is_string(found) or pa.types.is_large_string(found))
-    if pa.types.is_list(kind):
-        return bool(pa.types.is_list(found) and _alike(found.value_type, kind.value_type))
+    if pa.types.is_list(needed):
+        return bool(pa.types.is_list(found) and _alike(found.value_type, needed.value_type))
     whole = bool(pa.types.is_integer(found))
-    return whole or bool(pa.types.is_floating(kind) and pa.types.is_floating(found))
+    return whole or bool(pa.types.is_floating(needed) and pa.types.is_floating(found))
 
 
 def _read_table(folder: Path) -> Any:
@@ -411,10 +397,7 @@ def _row(line: bytes, layout: Layout[R], where: str) -> R:
 def _finished_rows(folder: Path, layout: Layout[R]) -> list[R]:
     if not (folder / RESULTS).exists():
         return []
-    table = _read_table(folder)
-    for column in (*layout.columns, *layout.metrics):
-        if column not in table.column_names:
-            raise InputError(f"{folder / RESULTS}: column '{column}' is missing, required")
+    table = _read_checked(folder, layout.schema)
     rows = []
     for number, found in enumerate(table.to_pylist(), 1):
         told = {name: found[name] for name in layout.columns}

@@ -42,9 +42,9 @@ def compare_queued(folders: Sequence[Path]) -> Summary:
     check_equal(folders, played)
     settings = Queued(**runs[0]["config"]["dispatch"])
     metrics = queued_metrics(settings, of_requests=trace_kind(runs[0]) is not None)
-    columns = queued_layout(metrics).types
+    schema = queued_layout(metrics).schema
     tables = [
-        _checked(read_columns(folder, columns), folder / RESULTS, run["seeds"])
+        _checked(read_columns(folder, schema), folder / RESULTS, run["seeds"])
         for folder, run in zip(folders, runs, strict=True)
     ]
     names = short_names(folders)

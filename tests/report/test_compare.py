@@ -88,24 +88,24 @@ DAMAGED: dict[str, tuple[Damage, str]] = {
     "no statistics": (without("config", "statistics"), "run.json: config.statistics: missing"),
     "no seeds": (without("seeds"), "run.json: seeds: missing"),
     "no J": (with_rows(lambda rows: rows.drop(columns="J")), "column 'J' is missing"),
-    "words": (with_rows(lambda rows: rows.assign(J="x")), "column 'J': numbers needed"),
-    "booleans": (with_rows(lambda rows: rows.assign(J=True)), "column 'J': numbers needed"),
+    "words": (with_rows(lambda rows: rows.assign(J="x")), "column 'J': double is needed"),
+    "booleans": (with_rows(lambda rows: rows.assign(J=True)), "column 'J': double is needed"),
     "another seed": (with_rows(lambda rows: rows.assign(seed=7)), "seed and episode of run.json"),
     "a word for a seed": (
         with_rows(lambda rows: rows.assign(seed="x")),
-        "column 'seed': whole numbers needed",
+        "column 'seed': int64 is needed",
     ),
     "half an episode": (
         with_rows(lambda rows: rows.assign(episode=0.5)),
-        "column 'episode': whole numbers needed, found double",
+        "column 'episode': int64 is needed, found double",
     ),
     "lists of names": (
         with_rows(lambda rows: rows.assign(policy=[["a"]] * len(rows))),
-        "column 'policy': text needed, found list",
+        "column 'policy': string is needed, found list",
     ),
     "no name": (
         with_rows(lambda rows: rows.assign(kind=["baseline"] + [None] * (len(rows) - 1))),
-        "with gaps",
+        "column 'kind': string is needed, found",
     ),
     "brackets without end": (
         lambda folder: (folder / "run.json").write_text("[" * 100_000),

@@ -136,12 +136,18 @@ DAMAGED: dict[str, tuple[Damage, str]] = {
     ),
     "a row less": (with_rows(lambda rows: rows.iloc[:-1]), "one row with a finite completion"),
     "no time": (with_rows(lambda rows: rows.assign(completion=0.0)), "completion time above 0"),
-    "no name": (with_rows(lambda rows: rows.assign(keep_alive=1)), "text needed, found int64"),
+    "no name": (
+        with_rows(lambda rows: rows.assign(keep_alive=1)),
+        "column 'keep_alive': string is needed, found int64",
+    ),
     "no group": (
         with_run(lambda run: run["config"].update(dispatch="queued")),
         "config.dispatch.kind: None is found, allowed: immediate, queued",
     ),
-    "words": (with_rows(lambda rows: rows.assign(completion="x")), "numbers needed"),
+    "words": (
+        with_rows(lambda rows: rows.assign(completion="x")),
+        "'completion': double is needed",
+    ),
 }
 
 
