@@ -42,7 +42,7 @@ class _Stored(Strict):
     state: _StoredState
     config: dict[str, Any]
     environment: str = "of an earlier version"
-    files: dict[str, str]
+    files: Annotated[dict[str, str], Field(min_length=1)]
 
 
 @dataclass

@@ -1,5 +1,6 @@
 """RLlib trains the policies: on a toy with an obvious optimum, resumed, and on remote runners."""
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -243,12 +244,18 @@ class TwoFiles:
             (Path(path) / name).write_text("[1, 2]")
 
 
+def list_no_files(folder: Path) -> None:
+    stored = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps(stored | {"files": {}}))
+
+
 @pytest.mark.parametrize(
     ("damage", "says"),
     [
         (lambda folder: shutil.rmtree(folder / "learner"), "weights.pkl': No such file"),
         (lambda folder: (folder / "metadata.json").write_text("[1"), "metadata.json' is damaged"),
         (lambda folder: (folder / "metadata.json").write_text("[1, 3]"), "SHA-256 is not that in"),
+        (list_no_files, "run.json': files: at least 1 entry is needed"),
     ],
 )
 def test_a_damaged_checkpoint_is_refused(
