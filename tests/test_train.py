@@ -173,11 +173,12 @@ def test_a_resumed_run_ends_as_one_that_ran_through(tmp_path: Path) -> None:
         ("hetero_numa_latency", "greedy_economy_latency"),
         ("hetero_numa_cost", "greedy_expected_use_cost"),
         ("real_workflows", "greedy_expected_use"),
+        ("real_workflows_cost", "greedy_expected_use_cost"),
     ],
 )
 def test_features_have_the_weights_of_a_rule(name: str, rule: str) -> None:
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        files = ["workflow.path=any"] if name == "real_workflows" else []
+        files = ["workflow.path=any"] if name.startswith("real_workflows") else []
         told = plain(compose("train", [f"experiment={name}", *files]))
     assert told["algo"]["warm_start"] in (None, rule)
     (baseline,) = make_baselines([rule])
