@@ -23,8 +23,9 @@ class NoWeights:
         self.config = SimpleNamespace(env=environment)
 
     def save_to_path(self, path: str) -> None:
-        """RLlib's part: nothing."""
+        """RLlib's part: a file that nobody opens."""
         Path(path).mkdir(parents=True)
+        (Path(path) / "metadata.json").write_text("{}")
 
 
 Command = Callable[..., Done]
