@@ -77,15 +77,12 @@ class WorkflowConfig(Strict):
         path: workflow files that take the place of the mix; null: the mix.
         evaluation_path: with `path`, other files for the evaluation pool.
         mix: named entries, drawn by weight.
-        one_entry: share of the episodes whose workflows are all of one entry of the mix, drawn by
-            weight; those of the others are of any.
         annotation: rules for what a source does not state.
     """
 
     path: Paths | None = None
     evaluation_path: Paths | None = None
     mix: dict[str, Entry] = Field(default_factory=dict)
-    one_entry: Annotated[float, Field(ge=0, le=1)] = 0.0
     annotation: AnnotationRules
 
     @model_validator(mode="after")
@@ -129,26 +126,16 @@ class TemplatePool:
     Attributes:
         templates: P templates.
         weights: float64 (P,), sums to 1.
-        entries: int64 (P,), the number of the entry of the mix that each is of.
-        one_entry: share of the draws that are of one entry.
         assumptions: how often an annotation rule had to decide, over the whole pool.
     """
 
     templates: tuple[WorkflowTemplate, ...]
     weights: np.ndarray
-    entries: np.ndarray
-    one_entry: float
     assumptions: Mapping[str, int]
 
     def draw(self, rng: np.random.Generator, count: int) -> tuple[WorkflowTemplate, ...]:
-        """The `count` templates of an episode, drawn by weight with replacement."""
-        weights = self.weights
-        # Without one_entry, nothing is drawn for it: episodes are what they are without the key.
-        if self.one_entry and rng.random() < self.one_entry:
-            entry = self.entries[rng.choice(len(self.templates), p=weights)]
-            weights = np.where(self.entries == entry, weights, 0.0)
-            weights /= weights.sum()
-        chosen = rng.choice(len(self.templates), size=count, p=weights)
+        """`count` templates, drawn by weight with replacement."""
+        chosen = rng.choice(len(self.templates), size=count, p=self.weights)
         return tuple(self.templates[position] for position in chosen)
 
 
@@ -194,9 +181,8 @@ def _filled(config_json: str, stamps: tuple[Any, ...], core_speed: int) -> Templ
 def _pool(config: WorkflowConfig, pool: PoolName, core_speed: int) -> TemplatePool:
     templates: list[WorkflowTemplate] = []
     weights: list[float] = []
-    entries: list[int] = []
     assumptions: Counter[str] = Counter()
-    for number, (name, entry) in enumerate(config.entries.items()):
+    for name, entry in config.entries.items():
         found = len(templates)
         for graph in _graphs(name, entry, pool):
             template, counts = annotate(graph, config.annotation, core_speed)
@@ -204,12 +190,9 @@ def _pool(config: WorkflowConfig, pool: PoolName, core_speed: int) -> TemplatePo
             assumptions += counts
         found = len(templates) - found
         weights += [entry.weight / found] * found
-        entries += [number] * found
     shares = np.array(weights) / sum(weights)
     shares.flags.writeable = False
-    return TemplatePool(
-        tuple(templates), shares, np.array(entries), config.one_entry, MappingProxyType(assumptions)
-    )
+    return TemplatePool(tuple(templates), shares, MappingProxyType(assumptions))
 
 
 def _graphs(

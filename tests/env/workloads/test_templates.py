@@ -102,29 +102,6 @@ def test_a_mix_draws_entries_by_weight(
     assert share == pytest.approx(0.8, abs=0.03)
 
 
-@pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
-def test_an_episode_can_be_of_one_entry(
-    fixtures: Path, annotation: dict[str, Any], tmp_path: Path, share: float
-) -> None:
-    """Entries of 2 and 1 files, of equal weight: by chance no episode of 20 is of one of them."""
-    for name in "ab":
-        shutil.copy(fixtures / "photo.json", tmp_path / f"{name}.json")
-    mix = {"two": {"path": str(tmp_path)}, "one": {"path": str(fixtures / "photo.dax")}}
-    data = {"mix": mix, "one_entry": share, "annotation": annotation}
-    pool = template_pools(configured(data), SPEED).training
-    rng = np.random.default_rng(0)
-    episodes = [{template.name for template in pool.draw(rng, 20)} for _ in range(2_000)]
-    of_one = sum(names == {"photo"} for names in episodes) / 2_000
-    of_two = sum(names == {"a", "b"} for names in episodes) / 2_000
-    assert (of_one, of_two) == (
-        pytest.approx(share / 2, abs=0.04),
-        pytest.approx(share / 2, abs=0.04),
-    )
-    assert sum(names == {"a", "b", "photo"} for names in episodes) / 2_000 == pytest.approx(
-        1 - share, abs=0.04
-    )
-
-
 @pytest.mark.parametrize("group", ["study", "files"])
 def test_a_path_takes_the_place_of_the_mix(composed: Composed, fixtures: Path, group: str) -> None:
     config = configured(
