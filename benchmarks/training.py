@@ -2,15 +2,17 @@
 
 The fast path (algo.sampler=fast and the lean learner) and RLlib's own, here called stock: its
 MultiAgentEnvRunner, its learner connectors and its PPOTorchLearner. Both have the same world,
-layout, network, number of environments, batch, minibatches and epochs, all as in conf/, and take
-every gradient step: none stops early at a KL divergence. They take turns, an iteration each, in
-one process; what counts is the median iteration. The fast path samples and learns with the threads
-of conf/ray (`ray.threads_per_runner`, `ray.threads_per_learner`), RLlib's own has one.
+layout, network, number of environments, batch, minibatches and epochs, those of
+`experiment=hetero_numa` and `hetero_numa_placer`, and take every gradient step: none stops early at
+a KL divergence. They take turns, an iteration each, in one process; what counts is the median
+iteration. The fast path samples and learns with the threads of conf/ray
+(`ray.threads_per_runner`, `ray.threads_per_learner`), RLlib's own has one.
 
 Rates are agent steps per second by the clock. `_cpu` marks those per second of processor time,
 which other work on the machine blurs less. An agent step is one turn of one agent: a decision of
 `placer` has one, of `hierarchical` three. Whole PPO is `Algorithm.train()`: sampling, learning,
-RLlib's rest. How the fast path scales is measured with one thread.
+RLlib's rest. How the fast path scales is measured with one thread, and on clusters as they are
+told, where the experiments vary them.
 """
 
 from __future__ import annotations
@@ -45,7 +47,8 @@ from env.schema import validated
 from env.sim.jit import compiled
 from train import start_ray, world_of
 
-LAYOUTS = ("hierarchical", "placer")
+LAYOUTS = {"hierarchical": "hetero_numa", "placer": "hetero_numa_placer"}
+"""Layouts, and the experiments whose agents, networks and episodes are measured."""
 PHASES = ("sampling", "learner", "ppo")
 # What keys end with: by the clock, and by processor time.
 CLOCKS = ("", "_cpu")
@@ -115,7 +118,7 @@ def settings_of(
         environments: number of them; None = as configured.
         multiple: of `SERVERS`; None = the configured cluster.
     """
-    overrides = [*overrides, f"agents={layout}", "algo=ppo", f"algo.kl_stop={NEVER}"]
+    overrides = [f"experiment={LAYOUTS[layout]}", f"algo.kl_stop={NEVER}", *overrides]
     if environments is not None:
         overrides.append(f"ray.envs_per_runner={environments}")
     with initialize_config_dir(str(CONF), version_base="1.3"):
@@ -316,7 +319,7 @@ def measure(overrides: list[str], repeats: int, scaling: bool) -> Figures:
         `scaling` a list of rows as in `SCALING_UNITS`. Rates and ratios also with `_cpu`.
     """
     register_env(ENV_NAME, ServerlessEnv)
-    settings = settings_of(LAYOUTS[0], overrides)
+    settings = settings_of("hierarchical", overrides)
     layouts = {}
     for layout in LAYOUTS:
         tell(f"{layout}: stock and fast")
@@ -334,7 +337,12 @@ def measure(overrides: list[str], repeats: int, scaling: bool) -> Figures:
     figures |= layouts
     if scaling:
         figures["scaling"] = rows = []
-        alone = [*overrides, "ray.threads_per_runner=1", "ray.threads_per_learner=1"]
+        alone = [
+            *overrides,
+            "ray.threads_per_runner=1",
+            "ray.threads_per_learner=1",
+            "variation.unvaried=1.0",
+        ]
         for layout in LAYOUTS:
             for environments in ENVIRONMENTS:
                 tell(f"{layout}: {environments} environments")
@@ -395,7 +403,7 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     if options.repeats < 1:
         parser.error(f"--repeats is {options.repeats}, at least 1 is needed")
-    start_ray(settings_of(LAYOUTS[0], []).ray, 0)
+    start_ray(settings_of("hierarchical", []).ray, 0)
     try:
         figures = measure([], options.repeats, not options.no_scaling)
     finally:

@@ -11,7 +11,10 @@ from benchmarks.training import LAYOUT_UNITS, LAYOUTS, SCALING_UNITS, UNITS, mai
 from tests.agents.learned.conftest import ray_settings
 from train import start_ray
 
-SMOKE = ["experiment=smoke", "algo.batch_size=48", "algo.minibatch_size=16", "algo.epochs=1"]
+TINY = [
+    *("cluster=tiny", "workflow=tiny", "workload=tiny", "ray.envs_per_runner=4"),
+    *("algo.batch_size=48", "algo.minibatch_size=16", "algo.epochs=1"),
+]
 
 
 @pytest.fixture
@@ -30,7 +33,7 @@ def with_cpu(names: dict[str, str]) -> set[str]:
 def test_all_figures_are_there(running_ray: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training, "ENVIRONMENTS", (2,))
     monkeypatch.setattr(training, "MULTIPLES", (1,))
-    figures = measure(SMOKE, repeats=1, scaling=True)
+    figures = measure(TINY, repeats=1, scaling=True)
     json.dumps(figures)
     assert set(figures) == with_cpu(UNITS) | {*LAYOUTS, "scaling"}
     assert figures["environments"] == 4
