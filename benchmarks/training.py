@@ -11,8 +11,7 @@ iteration. The fast path samples and learns with the threads of conf/ray
 Rates are agent steps per second by the clock. `_cpu` marks those per second of processor time,
 which other work on the machine blurs less. An agent step is one turn of one agent: a decision of
 `placer` has one, of `hierarchical` three. Whole PPO is `Algorithm.train()`: sampling, learning,
-RLlib's rest. How the fast path scales is measured with one thread, and on clusters as they are
-told, where the experiments vary them.
+RLlib's rest. How the fast path scales is measured with one thread, on clusters that do not vary.
 """
 
 from __future__ import annotations
