@@ -260,7 +260,8 @@ def _check_names(loader: ConfigLoader, config_name: str, job: list[str]) -> None
     for override in overrides:
         key = override.key_or_group
         mine = override not in groups and override not in hydras
-        if mine and not override.is_add() and key not in known:
+        added = override.is_add() or override.is_force_add()
+        if mine and not added and key not in known:
             parent = _deepest_known(key, known)
             near = [name for name in known if name.startswith(parent)]
             near = [name for name in near if "." not in name.removeprefix(parent)]

@@ -3,6 +3,7 @@
 import copy
 import math
 from collections.abc import Mapping
+from itertools import combinations, product
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
@@ -376,15 +377,25 @@ class TrainSettings(Strict):
     def _search(self) -> Self:
         if self.tune is not None and self.resume is not None:
             raise ValueError("resume goes on with one training, tune starts many: give one of them")
-        for key, values in self.tune.space.items() if self.tune is not None else ():
-            where = f"tune.space.{key}"
+        for key in self.tune.space if self.tune is not None else ():
             known = [name for name in type(self.algo).model_fields if name != "name"]
             if key not in known:
                 near = nearest(key, known)
-                raise ValueError(f"{where}: not a setting of algo={self.algo.name}, {near}")
-            for value in values.extremes:
-                validated(type(self.algo), {**self.algo.model_dump(), key: value}, where)
+                raise ValueError(
+                    f"tune.space.{key}: not a setting of algo={self.algo.name}, {near}"
+                )
+        self._search_together()
         return self
+
+    def _search_together(self) -> None:
+        """Values that are allowed alone may not be so together; no rule is about more than two."""
+        space = {} if self.tune is None else self.tune.space
+        told = {**self.model_dump(), "tune": None}
+        for keys in (*combinations(space, 1), *combinations(space, 2)):
+            for values in product(*(space[key].extremes for key in keys)):
+                drawn = dict(zip(keys, values, strict=True))
+                where = " and ".join(f"tune.space.{key} {value}" for key, value in drawn.items())
+                validated(TrainSettings, {**told, "algo": {**told["algo"], **drawn}}, where)
 
 
 def with_values(told: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:

@@ -30,12 +30,14 @@ def _table(summary: Summary, shown: int) -> Table:
     """The first `shown` metrics; J is there with its comparison if there is any."""
     others = [metric for metric in summary.shown_metrics[:shown] if metric.name != RANKED_BY]
     hidden = "" if shown == len(summary.shown_metrics) else "; more columns in summary.md"
+    compared_with = len(summary.policies) - 1
+    comparisons = f"{compared_with} comparison{'' if compared_with == 1 else 's'}"
     table = Table(
         title=summary.title,
         title_justify="left",
         caption=(
             f"mean over episodes [{summary.confidence:.0%} bootstrap interval], p corrected for "
-            f"{len(summary.policies) - 1} comparisons{hidden}"
+            f"{comparisons}{hidden}"
         ),
         caption_justify="left",
         box=SIMPLE_HEAD,

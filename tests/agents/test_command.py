@@ -21,6 +21,7 @@ BAD = {
     "an experiment": (["experiment=smoek"], "did you mean 'smoke'?"),
     "a key": (["budget.minuts=3"], "budget.minuts: unknown key, did you mean 'budget.minutes'?"),
     "an added key": (["+algo.clp=1"], "algo.clp: unknown key, did you mean 'clip'?"),
+    "a key added whether it is there or not": (["++algo.clp=1"], "algo.clp: unknown key"),
     "an added root": (["+sede=1"], "sede: unknown key, did you mean 'seed'?"),
     "a key like no other": (
         ["algo.lr=1"],
@@ -71,11 +72,28 @@ BAD = {
     "a search in no range": (["tune=asha", "tune.space.learning_rate.low=1"], "is not below high"),
     "a search of bad values": (
         ["tune=pbt", "+tune.space.clip={low: -0.1, high: 0.3}"],
-        "tune.space.clip: clip",
+        "tune.space.clip -0.1: algo.clip",
     ),
     "a search of whole numbers among fractions": (
         ["tune=asha", "+tune.space.epochs={low: 1, high: 4}"],
-        "tune.space.epochs: epochs",
+        "tune.space.epochs 1.9",
+    ),
+    "a search of values that do not go together": (
+        [
+            *("tune=asha", "algo.batch_size=256", "algo.minibatch_size=64"),
+            "+tune.space.batch_size={choices: [128, 256]}",
+            "+tune.space.minibatch_size={choices: [100, 200]}",
+        ],
+        "tune.space.batch_size 128 and tune.space.minibatch_size 200: algo: minibatch_size",
+    ),
+    "a search of batches too small for the environments": (
+        [
+            "algo=appo",
+            "tune=asha",
+            "~tune.space.gae_lambda",
+            "+tune.space.batch_size={choices: [8, 4096]}",
+        ],
+        "tune.space.batch_size 8: algo.batch_size 8 is less than 4 turns of each of 256",
     ),
     "a change of layers on the way": (
         ["tune=pbt", "+tune.space.hidden={choices: [[8], [16]]}"],
@@ -102,7 +120,7 @@ BAD = {
     ),
     "pieces in which nobody acts twice": (
         ["algo=appo", "algo.batch_size=512", "ray.envs_per_runner=256"],
-        "algo.batch_size 512 is less than 4 turns of each of 256 environments",
+        "algo.batch_size 512 is less than 4 turns of each of 256",
     ),
     "a window of less than nothing": (["agents.workflow_window=-1"], "agents.workflow_window"),
     "no messages": (["algo.message_rounds=0"], "algo.message_rounds"),
