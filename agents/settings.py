@@ -375,21 +375,22 @@ class TrainSettings(Strict):
 
     @model_validator(mode="after")
     def _search(self) -> Self:
-        if self.tune is not None and self.resume is not None:
+        if self.tune is None:
+            return self
+        if self.resume is not None:
             raise ValueError("resume goes on with one training, tune starts many: give one of them")
-        for key in self.tune.space if self.tune is not None else ():
+        for key in self.tune.space:
             known = [name for name in type(self.algo).model_fields if name != "name"]
             if key not in known:
                 near = nearest(key, known)
                 raise ValueError(
                     f"tune.space.{key}: not a setting of algo={self.algo.name}, {near}"
                 )
-        self._search_together()
+        self._search_together(self.tune.space)
         return self
 
-    def _search_together(self) -> None:
+    def _search_together(self, space: Mapping[str, Values]) -> None:
         """Values that are allowed alone may not be so together; no rule is about more than two."""
-        space = {} if self.tune is None else self.tune.space
         told = {**self.model_dump(), "tune": None}
         for keys in (*combinations(space, 1), *combinations(space, 2)):
             for values in product(*(space[key].extremes for key in keys)):

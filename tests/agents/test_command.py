@@ -21,7 +21,10 @@ BAD = {
     "an experiment": (["experiment=smoek"], "did you mean 'smoke'?"),
     "a key": (["budget.minuts=3"], "budget.minuts: unknown key, did you mean 'budget.minutes'?"),
     "an added key": (["+algo.clp=1"], "algo.clp: unknown key, did you mean 'clip'?"),
-    "a key added whether it is there or not": (["++algo.clp=1"], "algo.clp: unknown key"),
+    "a key added whether it is there or not": (
+        ["++ray.runtime_env.working_dir=/nope"],
+        "ray.runtime_env: /nope is not a valid path",
+    ),
     "an added root": (["+sede=1"], "sede: unknown key, did you mean 'seed'?"),
     "a key like no other": (
         ["algo.lr=1"],
@@ -120,7 +123,7 @@ BAD = {
     ),
     "pieces in which nobody acts twice": (
         ["algo=appo", "algo.batch_size=512", "ray.envs_per_runner=256"],
-        "algo.batch_size 512 is less than 4 turns of each of 256",
+        "algo.batch_size 512 is less than 4 turns of each of 256 environments",
     ),
     "a window of less than nothing": (["agents.workflow_window=-1"], "agents.workflow_window"),
     "no messages": (["algo.message_rounds=0"], "algo.message_rounds"),
