@@ -1,4 +1,4 @@
-"""How training episodes differ from the configured world: in their load, servers and prices.
+"""How training episodes differ from the configured world: in their load, work, servers and prices.
 
 Policies that meet other loads or clusters than they were trained on have to have seen a range of
 them. Evaluation never varies.
@@ -7,7 +7,7 @@ them. Evaluation never varies.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import numpy as np
@@ -20,10 +20,14 @@ from env.sim.workflow import WorkflowTemplate
 from env.workloads.generator import EpisodeWorkload
 
 Factor = Annotated[float, Field(ge=0, le=1000)]
+Share = Annotated[float, Field(gt=0, le=1)]
 # Rates are divided by: what is less comes to 0 in some product.
 LEAST_RATE = 1e-6
 # Share of the draws of servers that must do, as draws are repeated until one does.
 LEAST_CHANCE = 0.01
+
+Prepared = Mapping[float, Mapping[WorkflowTemplate, WorkflowTemplate]]
+"""By factor on the computation, what each configured template comes to."""
 
 
 class Variation(Strict):
@@ -31,6 +35,8 @@ class Variation(Strict):
 
     Attributes:
         arrival_rate: [low, high], the factor on the rate of arrivals, log-uniform.
+        computation: factors on the computation of all functions of an episode, of which one is
+            drawn; at most 10, as every workflow is prepared at each of them once.
         server_count: [low, high], the factor on the count of every server type, uniform for each;
             counts are rounded to whole servers.
         hourly_rate: [low, high], the factor on every server type's rate, log-uniform for each.
@@ -40,6 +46,7 @@ class Variation(Strict):
     """
 
     arrival_rate: tuple[Factor, Factor]
+    computation: Annotated[tuple[Share, ...], Field(min_length=1, max_length=10)]
     server_count: tuple[Factor, Factor]
     hourly_rate: tuple[Factor, Factor]
     load: Annotated[float, Field(ge=LEAST_RATE, le=1000)]
@@ -83,10 +90,18 @@ class Variation(Strict):
         counts = [max(1, round(high * kind.count)) for kind in cluster.server_types]
         return _with_counts(cluster, counts)
 
+    def prepare(self, templates: Sequence[WorkflowTemplate]) -> Prepared:
+        """The templates at every factor on their computation."""
+        return {
+            factor: {template: _with_computation(template, factor) for template in templates}
+            for factor in self.computation
+        }
+
     def draw(
         self,
         workload: EpisodeWorkload,
         cluster: ClusterConfig,
+        prepared: Prepared,
         memory_req: int,
         rng: np.random.Generator,
     ) -> tuple[EpisodeWorkload, ClusterConfig]:
@@ -112,9 +127,12 @@ class Variation(Strict):
             if max(memory, default=0) >= memory_req:
                 break
         cluster = _with_counts(cluster, counts)
-        slower = max(1.0, _load(times, workload.templates, cluster) / self.load)
+        at = prepared[self.computation[rng.integers(len(self.computation))]]
+        templates = tuple(at[template] for template in workload.templates)
+        slower = max(1.0, _load(times, templates, cluster) / self.load)
         times = tuple(time * slower for time in times)
-        return dataclasses.replace(workload, arrival_times=times), cluster
+        workload = dataclasses.replace(workload, arrival_times=times, templates=templates)
+        return workload, cluster
 
 
 def _load(
@@ -130,6 +148,13 @@ def _load(
         for kind in cluster.server_types
     )
     return work / (capacity * times[-1]) if times[-1] > 0 else 0.0
+
+
+def _with_computation(template: WorkflowTemplate, factor: float) -> WorkflowTemplate:
+    if factor == 1.0:
+        return template
+    computation = np.maximum(1, np.rint(template.computation * factor))
+    return dataclasses.replace(template, computation=computation)
 
 
 def _with_rates(cluster: ClusterConfig, factors: np.ndarray) -> ClusterConfig:

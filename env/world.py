@@ -34,7 +34,7 @@ class TrainingEpisodes:
 
     Attributes:
         cluster: as configured.
-        templates: the workflows that can arrive.
+        templates: the workflows that can arrive, at every factor on their computation.
         largest_cluster: with as many servers of every type as an episode can have.
 
     Raises:
@@ -58,6 +58,9 @@ class TrainingEpisodes:
         self._memory_req = max(int(template.memory_req.max()) for template in self.templates)
         if self._variation is not None:
             self._variation.check(self.cluster, self._memory_req)
+            self._prepared = self._variation.prepare(self.templates)
+            every = (template for at in self._prepared.values() for template in at.values())
+            self.templates = tuple(dict.fromkeys((*self.templates, *every)))
 
     def draw(self, sequence: np.random.SeedSequence) -> tuple[EpisodeWorkload, ClusterConfig]:
         """What arrives in a training episode, and the cluster it runs on."""
@@ -66,7 +69,7 @@ class TrainingEpisodes:
             return workload, self.cluster
         key = (*sequence.spawn_key, VARIATION_KEY)
         rng = np.random.default_rng(np.random.SeedSequence(sequence.entropy, spawn_key=key))
-        return self._variation.draw(workload, self.cluster, self._memory_req, rng)
+        return self._variation.draw(workload, self.cluster, self._prepared, self._memory_req, rng)
 
 
 class World:

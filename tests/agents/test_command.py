@@ -62,6 +62,7 @@ BAD = {
     "a list of teachers": (["algo.warm_start=[random]"], "algo.warm_start"),
     "a teacher without a name": (["algo.warm_start="], "algo.warm_start"),
     "loads of nothing": (["variation.load=1e-300"], "variation.load"),
+    "work of nothing": (["variation.computation=[0.0]"], "variation.computation.0"),
     "prices of nothing": (
         ["variation.hourly_rate=[1e-320,1e-320]"],
         "a rate has to be at least 1e-06",

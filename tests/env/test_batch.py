@@ -19,6 +19,7 @@ AGENTS = [
 ]
 VARIATION = {
     "arrival_rate": [0.5, 2.0],
+    "computation": [0.2, 1.0],
     "server_count": [0.0, 2.0],
     "hourly_rate": [0.5, 2.0],
     "load": 1000.0,
@@ -150,26 +151,35 @@ def test_a_batch_goes_on_exactly_from_its_state(layout: str) -> None:
     assert all(np.array_equal(a, b) for a, b in zip(wanted, found, strict=True))
 
 
-def test_varied_episodes_differ_in_load_and_servers() -> None:
+def test_varied_episodes_differ_in_load_work_and_servers() -> None:
     shared = world("cluster=hetero_numa", "workflow=study", "workload=tenants", "agents=placer")
     config = {**shared, "variation": VARIATION}
     given = World(config)
     plain = World({**config, "variation": None})
-    rates, counts, unvaried = [], [], 0
+    rates, counts, shares, unvaried = [], [], [], 0
     for episode in range(60):
         workload, cluster = given.training_episode(0, 0, 0, episode)
         base, _ = plain.training_episode(0, 0, 0, episode)
-        assert (workload.templates, workload.tenants) == (base.templates, base.tenants)
+        assert workload.tenants == base.tenants
         assert len(workload.tenants) == len(workload.templates)
         rates.append(base.arrival_times[-1] / workload.arrival_times[-1])
         counts.append(tuple(kind.count for kind in cluster.server_types))
         unvaried += cluster == given.cluster and workload == base
+        pairs = list(zip(workload.templates, base.templates, strict=True))
+        share = 0.2 if pairs[0][0] is not pairs[0][1] else 1.0
+        for template, whole in pairs:
+            # Whole operations; but for the work, it is the same workflow.
+            np.testing.assert_allclose(template.computation, share * whole.computation, atol=0.5)
+            np.testing.assert_array_equal(template.edges, whole.edges)
+            np.testing.assert_array_equal(template.memory_req, whole.memory_req)
+        shares.append(share)
         assert cluster.largest_node_memory >= max(t.memory_req.max() for t in given.templates)
     assert 0.5 <= min(rates) < 0.7
     assert 1.5 < max(rates) <= 2.0
     assert len(set(counts)) > 30
     assert any(0 in count for count in counts)
     assert 8 <= unvaried <= 30
+    assert 10 <= shares.count(0.2) <= 35
     most = [kind.count for kind in given.largest_cluster.server_types]
     assert (np.max(counts, axis=0) <= most).all()
 
@@ -188,7 +198,9 @@ def test_no_varied_episode_asks_for_more_than_the_load() -> None:
     for episode in range(40):
         asked, cluster = free.training_episode(0, 0, 0, episode)
         workload, same = bound.training_episode(0, 0, 0, episode)
-        assert (workload.templates, same) == (asked.templates, cluster)
+        assert same == cluster
+        for slowed_one, asked_one in zip(workload.templates, asked.templates, strict=True):
+            np.testing.assert_array_equal(slowed_one.computation, asked_one.computation)
         work = sum(template.computation.sum() for template in asked.templates)
         done = sum(
             kind.count * kind.numa_nodes * kind.cpu * kind.single_core_speed
