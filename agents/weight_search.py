@@ -35,7 +35,7 @@ SEARCHED = (
 )
 """The fields of `ScoreWeights` that are drawn; delay is 1."""
 
-Weight = Annotated[float, Field(ge=0)]
+Weight = Annotated[float, Field(ge=0, le=1e6)]
 
 
 class SearchSettings(Strict):
@@ -62,6 +62,11 @@ class SearchSettings(Strict):
                     f"{name} is [least, most], both above 0, or [0, 0] to leave it out, "
                     f"found [{low}, {high}]"
                 )
+        if all(low == high for low, high in self.ranges.values()):
+            raise ValueError(
+                f"nothing to search: one of {', '.join(SEARCHED)} is needed as [least, most] with "
+                "least below most"
+            )
         if self.candidates < 2**self.rounds:
             raise ValueError(
                 f"candidates halve every round and end with 2 or more: {self.rounds} rounds need "
