@@ -200,6 +200,7 @@ def test_no_varied_episode_asks_for_more_than_the_load() -> None:
         workload, same = bound.training_episode(0, 0, 0, episode)
         assert same == cluster
         for slowed_one, asked_one in zip(workload.templates, asked.templates, strict=True):
+            assert slowed_one.name == asked_one.name
             np.testing.assert_array_equal(slowed_one.computation, asked_one.computation)
         work = sum(template.computation.sum() for template in asked.templates)
         done = sum(
