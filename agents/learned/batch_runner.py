@@ -85,13 +85,13 @@ class BatchEnvRunner(MultiAgentEnvRunner):
         threads = min(self.config.threads_per_runner, self.num_envs)
         parts = np.array_split(np.arange(self.num_envs), threads)
         sequence = np.random.SeedSequence(self.config.seed, spawn_key=(worker,))
-        networks = Lock()
+        torch_lock = Lock()
         self.samplers = [
             Sampler(
                 environment.batch(len(part), self.config.seed or 0, worker, int(part[0])),
                 lambda agent: self.config.policy_mapping_fn(agent, None),
                 np.random.default_rng(own),
-                networks,
+                torch_lock,
             )
             for part, own in zip(parts, sequence.spawn(threads), strict=True)
         ]

@@ -1,6 +1,6 @@
 """Plays environments side by side, turn by turn, and keeps what their agents did in columns."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from threading import Lock
 from typing import Any
@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import torch
 from ray.rllib.core.rl_module.multi_rl_module import MultiRLModule
-from torch import Tensor
 
 from agents.learned.chunk import Chunk, Steps
+from agents.learned.compiled_policy import CompiledPolicy, can_compile
 from agents.learned.network import MASKED_LOGIT
 from agents.learned.recorder import Recorder
 from env.batch import Batch, Ended
@@ -55,16 +55,36 @@ def choose(logits, begin, end, part, explore, chances, actions, logp):
         logp[row] += logits[row, chosen] - highest - np.log(total)
 
 
+class TorchPolicy:
+    """A policy as RLlib has it.
+
+    Args:
+        module: that has `logits`.
+        lock: held by whoever computes with torch: it hands Python's lock over at every operation,
+            and two threads that both do so wait for each other.
+    """
+
+    def __init__(self, module: Any, lock: Lock) -> None:
+        self._module = module
+        self._lock = lock
+
+    def write_logits(self, seen: Observation, rows: np.ndarray, logits: np.ndarray) -> None:
+        """As `CompiledPolicy.write_logits`."""
+        own = {part: torch.from_numpy(column[rows]) for part, column in seen.items()}
+        with self._lock:
+            logits[rows] = self._module.logits(own).numpy()
+
+
 class Sampler:
     """What one thread of a runner does: a batch, its agents' policies, and columns of their steps.
 
-    Nothing in it is shared with another sampler but the networks, which are only read.
+    Nothing in it is shared with another sampler but the policies, which are only read.
 
     Args:
         batch: the environments.
         policy_of: name of the policy of an agent.
         random: what actions are drawn with.
-        networks: held by whoever computes logits.
+        torch_lock: see `TorchPolicy`.
 
     Attributes:
         batch: the environments.
@@ -75,11 +95,11 @@ class Sampler:
         batch: Batch | QueueBatch,
         policy_of: Callable[[str], str],
         random: np.random.Generator,
-        networks: Lock,
+        torch_lock: Lock,
     ) -> None:
         self.batch = batch
         self._random = random
-        self._networks = networks
+        self._torch_lock = torch_lock
         self._recorders = {
             TURN_KINDS[turn]: Recorder(batch.agents_of(turn), len(batch)) for turn in batch.turns
         }
@@ -113,6 +133,8 @@ class Sampler:
             random_actions: draw uniformly from what is allowed, whatever the policies say.
         """
         batch = self.batch
+        names = {name for own in self._policies.values() for name in own}
+        policies = {name: self._as_it_is(module[name]) for name in names}
         for turn in batch.turns:
             self._recorder(turn).begin(decisions * self._rows(turn))
         for _ in range(decisions):
@@ -121,10 +143,10 @@ class Sampler:
                 seen = recorder.room(rows)
                 batch.observe(turn, seen)
                 acting = batch.acting(turn)
-                # One at a time: torch hands Python's lock over at every operation, and two threads
-                # that both do so wait for each other; compiled simulators need no lock.
-                with self._networks:
-                    logits = self._logits(module, turn, acting, seen, random_actions).numpy()
+                if random_actions:
+                    logits = np.where(seen["mask"] < 0.5, np.float32(MASKED_LOGIT), np.float32(0.0))
+                else:
+                    logits = self._logits(policies, turn, acting, seen)
                 actions, logp = self._choose(logits, recorder.agents[0].bids, explore)
                 batch.act(turn, actions)
                 recorder.record(acting, actions, logp, logits)
@@ -159,28 +181,30 @@ class Sampler:
         agents = len(self.batch.agents_of(turn)) if turn == BID_TURN else 1
         return agents * len(self.batch)
 
+    def _as_it_is(self, module: Any) -> CompiledPolicy | TorchPolicy:
+        """What plays a policy, the weights of which stay as they are meanwhile."""
+        network = getattr(module, "policy", None)
+        if can_compile(network):
+            return CompiledPolicy(network)
+        return TorchPolicy(module, self._torch_lock)
+
     def _logits(
         self,
-        module: MultiRLModule,
+        policies: Mapping[str, CompiledPolicy | TorchPolicy],
         turn: int,
         acting: np.ndarray,
         seen: Observation,
-        random_actions: bool,
-    ) -> Tensor:
+    ) -> np.ndarray:
         """(rows, A) of each row's own policy."""
-        observations = {part: torch.from_numpy(column) for part, column in seen.items()}
-        if random_actions:
-            mask = observations["mask"]
-            return torch.zeros_like(mask).masked_fill_(mask < 0.5, MASKED_LOGIT)
-        policies = self._policies[TURN_KINDS[turn]]
-        if len(set(policies)) == 1:
-            return module[policies[0]].logits(observations)
-        logits = torch.zeros_like(observations["mask"])  # of rows that are nobody's
-        for index, policy in enumerate(policies):
-            rows = torch.from_numpy(np.flatnonzero(acting == index))
+        logits = np.zeros_like(seen["mask"])  # of rows that are nobody's
+        names = self._policies[TURN_KINDS[turn]]
+        if len(set(names)) == 1:
+            policies[names[0]].write_logits(seen, np.arange(len(acting)), logits)
+            return logits
+        for index, name in enumerate(names):
+            rows = np.flatnonzero(acting == index)
             if len(rows):
-                own = {part: column[rows] for part, column in observations.items()}
-                logits[rows] = module[policy].logits(own)
+                policies[name].write_logits(seen, rows, logits)
         return logits
 
     def _choose(

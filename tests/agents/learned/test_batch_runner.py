@@ -12,7 +12,6 @@ from agents.learned.algorithms import policy_spaces, ppo_config
 from agents.learned.batch_runner import BatchEnvRunner
 from agents.learned.callbacks import EPISODE_METRICS
 from agents.learned.chunk import ENDED, OPEN
-from agents.learned.network import MASKED_LOGIT
 from agents.learned.run_log import episodes_of as series_of
 from agents.settings import PPOSettings
 from env.multi_agent import ENV_NAME, ServerlessEnv
@@ -175,23 +174,27 @@ def test_another_runners_state_leaves_the_own_episodes_alone() -> None:
     assert arrival_times(second) == before != arrival_times(first)
 
 
+@pytest.mark.parametrize("network", ["pooling", "attention"])
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_threads_share_the_environments_of_one(
-    layout: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Greedy play leaves nothing to chance: every environment does what it did in one thread.
+def test_actions_are_drawn_by_the_policies_as_they_are_now(layout: str, network: str) -> None:
+    runner = runner_of(layout, shared=False, ppo={"network": network})
+    runner.sample(num_timesteps=120)
+    with torch.no_grad():
+        for module in runner.module.values():
+            module.policy.soften(0.01)
+    for name, steps in runner.sample(num_timesteps=240)[0].modules.items():
+        made = steps.following != OPEN  # open ones are of before
+        seen = {part: torch.from_numpy(column) for part, column in steps.obs.items()}
+        with torch.no_grad():
+            wanted = runner.module[name].logits(seen).numpy()
+        later = np.flatnonzero(made)[ENVIRONMENTS * len(runner.module) :]
+        assert len(later)
+        assert steps.action_dist_inputs[later] == pytest.approx(wanted[later], abs=1e-4)
 
-    Networks round by how many rows they get at once, which turns a tie now and then; so what is
-    preferred is whole numbers here, by the function and the choice.
-    """
 
-    def preferred(*args: Any) -> torch.Tensor:
-        seen = args[4]
-        asked = np.floor(seen["context"][:, :1] * 1e4)
-        wish = (asked + 31 * np.arange(seen["mask"].shape[1])) % 101
-        return torch.from_numpy(np.where(seen["mask"] > 0.5, wish, MASKED_LOGIT).astype(np.float32))
-
-    monkeypatch.setattr("agents.learned.sampler.Sampler._logits", preferred)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_threads_share_the_environments_of_one(layout: str) -> None:
+    """Greedy play leaves nothing to chance: every environment does what it did in one thread."""
 
     def played(threads: int) -> tuple[list[Any], dict[str, list[float]]]:
         runner = runner_of(layout, threads_per_runner=threads)

@@ -1,0 +1,252 @@
+"""The logits of a `SetPolicyNetwork` without torch: compiled, for the rows of a sampler.
+
+Some hundred rows at once are little work, and torch takes most of its time to come to it: it needs
+Python's lock at every operation, and has to be fetched into the processor's caches anew after the
+simulators have played. Networks with attention or a window of the workflow stay with torch.
+
+R rows, M items with K choices each, C context and I item features, B bids; H is the widest hidden
+layer, and narrower ones are filled up with zeros, which changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, TypeGuard
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from agents.learned.network import MASKED_LOGIT, SetPolicyNetwork
+from env.layouts import Observation
+from env.sim.jit import compiled
+
+
+class Weights(NamedTuple):
+    """Of the layers, inputs first; all float32."""
+
+    context: np.ndarray  # (C, H)
+    item: np.ndarray  # (I, H)
+    hidden: np.ndarray  # (L - 1, H, H), of the L hidden layers but the first
+    biases: np.ndarray  # (L, H)
+    pooled: np.ndarray  # (2, H, H), of the mean and of the maximum
+    embedded: np.ndarray  # (H, H)
+    score_bias: np.ndarray  # (H,)
+    choice: np.ndarray  # (H, K)
+    choice_bias: np.ndarray  # (K,)
+    bid: np.ndarray  # (2, H, B)
+    bid_bias: np.ndarray  # (B,)
+
+
+class Scratch(NamedTuple):
+    """What is known of one row meanwhile."""
+
+    present: np.ndarray  # int64 (M,), items with a choice that is allowed
+    items: np.ndarray  # float32 (M, I), these
+    shared: np.ndarray  # float32 (1, H), what all items have in common
+    embedded: np.ndarray  # float32 (2, M, H), two layers of the present items
+    pooled: np.ndarray  # float32 (2, 1, H), mean and maximum
+
+
+@compiled
+def add_product(inputs, count, weight, out):
+    """Adds `inputs[:count] @ weight` to `out[:count]`, four inputs at a time.
+
+    So out is read and written a quarter as often.
+    """
+    whole = len(weight) // 4 * 4
+    for i in range(0, whole, 4):
+        for row in range(count):
+            a, b = inputs[row, i], inputs[row, i + 1]
+            c, d = inputs[row, i + 2], inputs[row, i + 3]
+            for j in range(weight.shape[1]):
+                out[row, j] += (
+                    a * weight[i, j]
+                    + b * weight[i + 1, j]
+                    + c * weight[i + 2, j]
+                    + d * weight[i + 3, j]
+                )
+    for i in range(whole, len(weight)):
+        for row in range(count):
+            for j in range(weight.shape[1]):
+                out[row, j] += inputs[row, i] * weight[i, j]
+
+
+@compiled
+def fill(out, count, row):
+    """Every one of `out[:count]` becomes `row`."""
+    for each in range(count):
+        for j in range(len(row)):
+            out[each, j] = row[j]
+
+
+@compiled
+def cut_below_zero(out, count):
+    """ReLU, in place."""
+    for row in range(count):
+        for j in range(out.shape[1]):
+            out[row, j] = max(out[row, j], np.float32(0.0))
+
+
+@compiled
+def pool_items(embedded, count, pooled):
+    """Mean and maximum of the present items, which are not negative; 0 where there is none."""
+    mean, highest = pooled[0, 0], pooled[1, 0]
+    for j in range(len(mean)):
+        mean[j] = highest[j] = 0.0
+    for row in range(count):
+        for j in range(len(mean)):
+            mean[j] += embedded[row, j]
+            highest[j] = max(highest[j], embedded[row, j])
+    for j in range(len(mean)):
+        mean[j] /= max(1, count)
+
+
+@compiled
+def gather_present(items, mask, bids, scratch):
+    """Collects the items that have a choice; returns how many."""
+    choices = (len(mask) - bids) // len(items)
+    count = 0
+    for item in range(len(items)):
+        allowed = False
+        for choice in range(bids + item * choices, bids + (item + 1) * choices):
+            allowed |= mask[choice] > 0.0
+        if allowed:
+            scratch.present[count] = item
+            for feature in range(items.shape[1]):
+                scratch.items[count, feature] = items[item, feature]
+            count += 1
+    return count
+
+
+@compiled
+def score_rows(weights, rows, context, items, mask, scratch, logits):
+    """Writes the logits of some rows.
+
+    Args:
+        weights: `Weights`.
+        rows: int64, their numbers.
+        context, items, mask: float32 (R, C), (R, M, I), (R, B + M*K), as for `SetPolicyNetwork`.
+        scratch: `Scratch`.
+        logits: out, float32 (R, B + M*K).
+    """
+    bids, choices = len(weights.bid_bias), len(weights.choice_bias)
+    shared, pooled = scratch.shared, scratch.pooled
+    below, above = scratch.embedded[0], scratch.embedded[1]
+    for row in rows:
+        count = gather_present(items[row], mask[row], bids, scratch)
+
+        fill(shared, 1, weights.biases[0])
+        add_product(context[row : row + 1], 1, weights.context, shared)
+        fill(above, count, shared[0])
+        add_product(scratch.items, count, weights.item, above)
+        cut_below_zero(above, count)
+        for layer in range(len(weights.hidden)):
+            below, above = above, below
+            fill(above, count, weights.biases[layer + 1])
+            add_product(below, count, weights.hidden[layer], above)
+            cut_below_zero(above, count)
+
+        pool_items(above, count, pooled)
+        fill(shared, 1, weights.score_bias)
+        for part in range(len(pooled)):
+            add_product(pooled[part], 1, weights.pooled[part], shared)
+        fill(below, count, shared[0])
+        add_product(above, count, weights.embedded, below)
+        cut_below_zero(below, count)
+
+        out = logits[row]
+        for bid in range(bids):
+            out[bid] = weights.bid_bias[bid]
+            for part in range(len(pooled)):
+                for j in range(pooled.shape[2]):
+                    out[bid] += pooled[part, 0, j] * weights.bid[part, j, bid]
+        for position in range(count):
+            first = bids + scratch.present[position] * choices
+            for choice in range(choices):
+                score = weights.choice_bias[choice]
+                for j in range(below.shape[1]):
+                    score += below[position, j] * weights.choice[j, choice]
+                out[first + choice] = score
+        for choice in range(len(out)):
+            if mask[row, choice] < 0.5:
+                out[choice] = MASKED_LOGIT
+
+
+def can_compile(network: object) -> TypeGuard[SetPolicyNetwork]:
+    """Whether `CompiledPolicy` takes a network."""
+    return (
+        isinstance(network, SetPolicyNetwork)
+        and network.sizes.network == "pooling"
+        and network.sizes.function == 0
+    )
+
+
+class CompiledPolicy:
+    """A network as it is now: its weights are copied.
+
+    Args:
+        network: one that `can_compile`.
+    """
+
+    def __init__(self, network: SetPolicyNetwork) -> None:
+        self._sizes = network.sizes
+        self._weights = _weights_of(network)
+
+    def write_logits(self, seen: Observation, rows: np.ndarray, logits: np.ndarray) -> None:
+        """Writes the logits of some rows.
+
+        Args:
+            seen: float32 columns as `SetPolicyNetwork` has them, of R rows, C-contiguous.
+            rows: int64, their numbers.
+            logits: out, float32 (R, B + M*K).
+        """
+        items = seen["items"]
+        count, width = items.shape[1], len(self._weights.score_bias)
+        scratch = Scratch(
+            np.empty(count, np.int64),
+            np.empty(items.shape[1:], np.float32),
+            np.empty((1, width), np.float32),
+            np.empty((2, count, width), np.float32),
+            np.empty((2, 1, width), np.float32),
+        )
+        score_rows(self._weights, rows, seen["context"], items, seen["mask"], scratch, logits)
+
+
+def _weights_of(network: SetPolicyNetwork) -> Weights:
+    sizes, width = network.sizes, max(network.sizes.hidden)
+    first, *others = _linear(network.embed)
+    of_item, of_context = first.weight.split([sizes.item, sizes.context], dim=1)
+    score, choice = _linear(network.score)
+    of_embedded, *of_pooled = score.weight.split(sizes.hidden[-1], dim=1)
+    bid_weights: Sequence[Tensor] = [torch.zeros(0, 1)] * 2
+    bid_bias = torch.zeros(0)
+    if sizes.bids:
+        bid_weights = network.bid.weight.split(sizes.hidden[-1], dim=1)
+        bid_bias = network.bid.bias
+    return Weights(
+        context=_filled_up([of_context], sizes.context, width)[0],
+        item=_filled_up([of_item], sizes.item, width)[0],
+        hidden=_filled_up([layer.weight for layer in others], width, width),
+        biases=_filled_up([layer.bias for layer in (first, *others)], width),
+        pooled=_filled_up(of_pooled, width, width),
+        embedded=_filled_up([of_embedded], width, width)[0],
+        score_bias=_filled_up([score.bias], width)[0],
+        choice=_filled_up([choice.weight], width, sizes.choices)[0],
+        choice_bias=_filled_up([choice.bias], sizes.choices)[0],
+        bid=_filled_up(bid_weights, width, sizes.bids),
+        bid_bias=_filled_up([bid_bias], sizes.bids)[0],
+    )
+
+
+def _linear(layers: nn.Sequential) -> list[nn.Linear]:
+    return [layer for layer in layers if isinstance(layer, nn.Linear)]
+
+
+def _filled_up(parts: Sequence[Tensor], *shape: int) -> np.ndarray:
+    """(len(parts), *shape) the transposed parts, each in the corner of an array of zeros."""
+    filled = np.zeros((len(parts), *shape), np.float32)
+    for out, part in zip(filled, parts, strict=True):
+        values = part.detach().cpu().numpy().T
+        out[tuple(slice(length) for length in values.shape)] = values
+    return filled
