@@ -57,8 +57,8 @@ class BatchEnvRunner(MultiAgentEnvRunner):
 
     A step of an environment is a turn. Environments are shared out among threads; as those of a
     thread are in step, what is sampled is a whole number of decisions of all of them. Compiled
-    calls and networks of different threads run side by side; what Python does in between does not,
-    and under queued dispatch that is most.
+    calls of different threads run side by side, most networks among them (`CompiledPolicy`); what
+    Python and torch do does not, and under queued dispatch that is most.
 
     Attributes:
         samplers: of each thread.
