@@ -190,7 +190,6 @@ class CompiledPolicy:
     """
 
     def __init__(self, network: SetPolicyNetwork) -> None:
-        self._sizes = network.sizes
         self._weights = _weights_of(network)
 
     def write_logits(self, seen: Observation, rows: np.ndarray, logits: np.ndarray) -> None:
