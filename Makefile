@@ -10,12 +10,13 @@ IN_TWO = -n 2 --dist worksteal
 train: .venv/installed
 	.venv/bin/python train.py $(TRAIN)
 
-# The engine's tests run a second time with numba's bounds checks, which compiled code leaves out.
+# Tests of compiled code run a second time with numba's bounds checks, which it leaves out.
 test: .venv/installed-dev
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy env agents report benchmarks train.py evaluate.py search_baseline.py
-	NUMBA_BOUNDSCHECK=1 .venv/bin/python -m pytest $(IN_TWO) tests/env/sim tests/env/test_queueing.py
+	NUMBA_BOUNDSCHECK=1 .venv/bin/python -m pytest $(IN_TWO) tests/env/sim tests/env/test_queueing.py \
+		tests/agents/learned/test_compiled_policy.py
 	.venv/bin/python -m pytest $(IN_TWO)
 
 # The smallest evaluation compiles the simulator, once, and shows that all packages work.

@@ -2,7 +2,8 @@
 
 Some hundred rows at once are little work, and torch takes most of its time to come to it: it needs
 Python's lock at every operation, and has to be fetched into the processor's caches anew after the
-simulators have played. Networks with attention or a window of the workflow stay with torch.
+simulators have played. Networks with attention or a window of the workflow stay with torch, and so
+do wide ones, for which its matrix products are faster.
 
 R rows, M items with K choices each, C context and I item features, B bids; H is the widest hidden
 layer, and narrower ones are filled up with zeros, which changes nothing.
@@ -20,6 +21,9 @@ from torch import Tensor, nn
 from agents.learned.network import MASKED_LOGIT, SetPolicyNetwork
 from env.layouts import Observation
 from env.sim.jit import compiled
+
+WIDEST = 64
+"""Units of hidden layers that are compiled; with 128 torch is faster."""
 
 
 class Weights(NamedTuple):
@@ -103,9 +107,8 @@ def pool_items(embedded, count, pooled):
 
 
 @compiled
-def gather_present(items, mask, bids, scratch):
+def gather_present(items, mask, bids, choices, scratch):
     """Collects the items that have a choice; returns how many."""
-    choices = (len(mask) - bids) // len(items)
     count = 0
     for item in range(len(items)):
         allowed = False
@@ -134,7 +137,7 @@ def score_rows(weights, rows, context, items, mask, scratch, logits):
     shared, pooled = scratch.shared, scratch.pooled
     below, above = scratch.embedded[0], scratch.embedded[1]
     for row in rows:
-        count = gather_present(items[row], mask[row], bids, scratch)
+        count = gather_present(items[row], mask[row], bids, choices, scratch)
 
         fill(shared, 1, weights.biases[0])
         add_product(context[row : row + 1], 1, weights.context, shared)
@@ -179,6 +182,7 @@ def can_compile(network: object) -> TypeGuard[SetPolicyNetwork]:
         isinstance(network, SetPolicyNetwork)
         and network.sizes.network == "pooling"
         and network.sizes.function == 0
+        and max(network.sizes.hidden) <= WIDEST
     )
 
 
@@ -200,8 +204,15 @@ class CompiledPolicy:
             rows: int64, their numbers.
             logits: out, float32 (R, B + M*K).
         """
-        items = seen["items"]
-        count, width = items.shape[1], len(self._weights.score_bias)
+        weights, context = self._weights, seen["context"]
+        items, mask = seen["items"], seen["mask"]
+        count, width = items.shape[1], len(weights.score_bias)
+        # Compiled code does not look where arrays end.
+        assert context.shape[1:] == weights.context.shape[:1]
+        assert items.shape[2:] == weights.item.shape[:1]
+        assert mask.shape[1] == len(weights.bid_bias) + count * len(weights.choice_bias)
+        assert len(context) == len(items) == len(mask)
+        assert logits.shape == mask.shape
         scratch = Scratch(
             np.empty(count, np.int64),
             np.empty(items.shape[1:], np.float32),
@@ -209,7 +220,7 @@ class CompiledPolicy:
             np.empty((2, count, width), np.float32),
             np.empty((2, 1, width), np.float32),
         )
-        score_rows(self._weights, rows, seen["context"], items, seen["mask"], scratch, logits)
+        score_rows(weights, rows, context, items, mask, scratch, logits)
 
 
 def _weights_of(network: SetPolicyNetwork) -> Weights:

@@ -52,7 +52,8 @@ class PolicySizes:
 class SetPolicyNetwork(nn.Module):
     """Logits of every choice of every item: shared weights, mean and max pool, masked.
 
-    With attention, embedded items look at each other before they are pooled and scored.
+    With attention, embedded items look at each other before they are pooled and scored. Samplers
+    compute the same without torch, see `CompiledPolicy`.
     """
 
     def __init__(self, sizes: PolicySizes) -> None:

@@ -14,7 +14,7 @@ from agents.learned.compiled_policy import CompiledPolicy, can_compile
 from agents.learned.network import MASKED_LOGIT
 from agents.learned.recorder import Recorder
 from env.batch import Batch, Ended
-from env.layouts import TURN_KINDS, Observation
+from env.layouts import NOBODY, TURN_KINDS, Observation
 from env.queue_env import QueueBatch
 from env.sim.jit import compiled
 from env.turns import BID_TURN
@@ -60,8 +60,8 @@ class TorchPolicy:
 
     Args:
         module: that has `logits`.
-        lock: held by whoever computes with torch: it hands Python's lock over at every operation,
-            and two threads that both do so wait for each other.
+        lock: held by whoever computes logits with torch: it hands Python's lock over at every
+            operation, and two threads that both do so wait for each other.
     """
 
     def __init__(self, module: Any, lock: Lock) -> None:
@@ -78,7 +78,7 @@ class TorchPolicy:
 class Sampler:
     """What one thread of a runner does: a batch, its agents' policies, and columns of their steps.
 
-    Nothing in it is shared with another sampler but the policies, which are only read.
+    Nothing in it is shared with another sampler but the modules, which are only read, and a lock.
 
     Args:
         batch: the environments.
@@ -182,7 +182,7 @@ class Sampler:
         return agents * len(self.batch)
 
     def _as_it_is(self, module: Any) -> CompiledPolicy | TorchPolicy:
-        """What plays a policy, the weights of which stay as they are meanwhile."""
+        """What plays a policy until its weights change."""
         network = getattr(module, "policy", None)
         if can_compile(network):
             return CompiledPolicy(network)
@@ -199,7 +199,7 @@ class Sampler:
         logits = np.zeros_like(seen["mask"])  # of rows that are nobody's
         names = self._policies[TURN_KINDS[turn]]
         if len(set(names)) == 1:
-            policies[names[0]].write_logits(seen, np.arange(len(acting)), logits)
+            policies[names[0]].write_logits(seen, np.flatnonzero(acting != NOBODY), logits)
             return logits
         for index, name in enumerate(names):
             rows = np.flatnonzero(acting == index)

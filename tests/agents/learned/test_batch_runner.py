@@ -12,6 +12,7 @@ from agents.learned.algorithms import policy_spaces, ppo_config
 from agents.learned.batch_runner import BatchEnvRunner
 from agents.learned.callbacks import EPISODE_METRICS
 from agents.learned.chunk import ENDED, OPEN
+from agents.learned.compiled_policy import WIDEST
 from agents.learned.run_log import episodes_of as series_of
 from agents.settings import PPOSettings
 from env.multi_agent import ENV_NAME, ServerlessEnv
@@ -46,8 +47,8 @@ def config_of(
     )
 
 
-def runner_of(layout: str, worker: int = 0, **given: Any) -> BatchEnvRunner:
-    return BatchEnvRunner(config=config_of(layout, **given), worker_index=worker)
+def runner_of(layout: str, *overrides: str, worker: int = 0, **given: Any) -> BatchEnvRunner:
+    return BatchEnvRunner(config=config_of(layout, *overrides, **given), worker_index=worker)
 
 
 def arrival_times(runner: BatchEnvRunner) -> list[Any]:
@@ -174,22 +175,38 @@ def test_another_runners_state_leaves_the_own_episodes_alone() -> None:
     assert arrival_times(second) == before != arrival_times(first)
 
 
-@pytest.mark.parametrize("network", ["pooling", "attention"])
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"network": "attention"}, {"hidden": [WIDEST + 1]}, {"window": 3}],
+    ids=["compiled", "attention", "wide", "window"],
+)
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_actions_are_drawn_by_the_policies_as_they_are_now(layout: str, network: str) -> None:
-    runner = runner_of(layout, shared=False, ppo={"network": network})
+def test_the_logits_are_those_of_the_policies_as_they_are_now(
+    layout: str, changes: dict[str, Any]
+) -> None:
+    ppo = dict(changes)
+    window = ppo.pop("window", 0)
+    runner = runner_of(layout, f"agents.workflow_window={window}", shared=False, ppo=ppo)
     runner.sample(num_timesteps=120)
     with torch.no_grad():
         for module in runner.module.values():
             module.policy.soften(0.01)
     for name, steps in runner.sample(num_timesteps=240)[0].modules.items():
-        made = steps.following != OPEN  # open ones are of before
         seen = {part: torch.from_numpy(column) for part, column in steps.obs.items()}
         with torch.no_grad():
             wanted = runner.module[name].logits(seen).numpy()
-        later = np.flatnonzero(made)[ENVIRONMENTS * len(runner.module) :]
-        assert len(later)
-        assert steps.action_dist_inputs[later] == pytest.approx(wanted[later], abs=1e-4)
+        now = slice(ENVIRONMENTS, None)  # open steps of before come first, one an environment
+        assert len(steps) > ENVIRONMENTS
+        assert steps.action_dist_inputs[now] == pytest.approx(wanted[now], abs=1e-4)
+
+
+def test_random_actions_are_drawn_from_all_that_is_allowed() -> None:
+    runner = runner_of("placer")
+    steps = runner.sample(num_timesteps=400, random_actions=True)[0].modules["placer"]
+    allowed = steps.obs["mask"] == 1
+    assert np.take_along_axis(allowed, steps.actions[:, None], axis=1).all()
+    assert steps.action_logp == pytest.approx(-np.log(allowed.sum(axis=1)), abs=1e-6)
+    assert len(set(steps.actions.tolist())) > 3
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

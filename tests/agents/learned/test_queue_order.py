@@ -236,3 +236,14 @@ def test_sampled_rewards_of_whole_episodes_add_up_to_j(overrides: tuple[str, ...
         rows[policy] = sum(len(chunk.modules[policy]) for chunk in chunks)
     # Where `queue` holds back nobody places.
     assert all(rows[policy] < rows["queue"] for policy in rows.keys() - {"queue"})
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_sampled_logits_are_those_of_the_policies(layout: str) -> None:
+    sampling = runner(PLACED, f"agents={layout}")
+    for policy, steps in sampling.sample(num_timesteps=200)[0].modules.items():
+        seen = {part: torch.from_numpy(column) for part, column in steps.obs.items()}
+        with torch.no_grad():
+            wanted = sampling.module[policy].logits(seen).numpy()
+        assert len(steps)
+        assert steps.action_dist_inputs == pytest.approx(wanted, abs=1e-5)
