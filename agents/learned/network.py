@@ -52,8 +52,8 @@ class PolicySizes:
 class SetPolicyNetwork(nn.Module):
     """Logits of every choice of every item: shared weights, mean and max pool, masked.
 
-    With attention, embedded items look at each other before they are pooled and scored. Samplers
-    compute the same without torch, see `CompiledPolicy`.
+    With attention, embedded items look at each other before they are pooled and scored. Without it,
+    samplers compute the same without torch (`CompiledPolicy`).
     """
 
     def __init__(self, sizes: PolicySizes) -> None:
@@ -185,12 +185,12 @@ class SetValueNetwork(nn.Module):
 
     def __init__(self, sizes: PolicySizes, critic: int) -> None:
         super().__init__()
-        first, width = sizes.hidden[0], sizes.hidden[-1]
+        embedded = max(1, sizes.hidden[0] // 2)
         self.bids = sizes.bids
         self.context = Context(sizes)
-        self.embed = mlp([sizes.item, first // 2])
-        self.body = mlp([self.context.width + 2 * (first // 2) + critic, *sizes.hidden])
-        self.head = nn.Linear(width, 1)
+        self.embed = mlp([sizes.item, embedded])
+        self.body = mlp([self.context.width + 2 * embedded + critic, *sizes.hidden])
+        self.head = nn.Linear(sizes.hidden[-1], 1)
 
     def forward(self, seen: Mapping[str, Tensor]) -> Tensor:
         """Values (N,). Argument as for the policy network, with `critic` (N, V)."""
