@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from agents.learned.compiled_policy import CompiledPolicy, can_compile
+from agents.learned.compiled_policy import WIDEST, CompiledPolicy, can_compile
 from agents.learned.network import MASKED_LOGIT, PolicySizes, SetPolicyNetwork
 
 ROWS, ITEMS = 40, 7
@@ -61,7 +61,9 @@ def test_rows_do_not_depend_on_each_other_and_others_stay() -> None:
     assert (apart[0] == 5.0).all()
 
 
-def test_networks_that_look_further_stay_with_torch() -> None:
+def test_networks_that_look_further_and_wide_ones_stay_with_torch() -> None:
     sizes = {"context": 5, "item": 9, "choices": 1, "bids": 0, "hidden": (16,)}
+    assert can_compile(SetPolicyNetwork(PolicySizes(**sizes | {"hidden": (WIDEST, 16)})))
+    assert not can_compile(SetPolicyNetwork(PolicySizes(**sizes | {"hidden": (16, WIDEST + 1)})))
     assert not can_compile(SetPolicyNetwork(PolicySizes(**sizes, network="attention")))
     assert not can_compile(SetPolicyNetwork(PolicySizes(**sizes, function=4, message_rounds=2)))
