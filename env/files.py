@@ -1,11 +1,24 @@
-"""How files are written, so that none is ever there by half."""
+"""How files are read and written: those of others with bounds, and none is ever there by half."""
 
+import errno
+import gzip
+import io
+import json
 import os
+import stat
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO, Any, cast
 
+from env.schema import short
 from env.sim.errors import InputError
+
+MOST_BYTES = 256_000_000
+"""Of a file of others, unpacked, unless its reader says otherwise."""
+MOST_DIGITS = 400
+"""Of a whole number in JSON: no float has more."""
 
 
 def user_path(text: str) -> Path:
@@ -18,6 +31,80 @@ def user_path(text: str) -> Path:
         return Path(text).expanduser()
     except RuntimeError as error:
         raise InputError(f"'{text}': {error}") from None
+
+
+@contextmanager
+def opened(path: Path, most: int = MOST_BYTES, inside: Path | None = None) -> Iterator[IO[bytes]]:
+    """Opens a regular file, unpacking it as it is read where its name ends in `.gz`.
+
+    Args:
+        path: of the file.
+        most: bytes that may be read from it, unpacked.
+        inside: the folder it belongs to; a link that leads out of it is refused.
+
+    Raises:
+        InputError: the file cannot be opened, is not a regular one (but a device, FIFO, socket or
+            folder), lies outside, or what is read in the block is broken, too long or not UTF-8.
+    """
+    try:
+        if inside is not None and not path.resolve().is_relative_to(inside.resolve()):
+            raise InputError(f"{path}: a link that leads out of '{inside}', which is not followed")
+        # Without O_NONBLOCK, opening a FIFO waits for a writer.
+        number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+        with os.fdopen(number, "rb") as file:
+            if not stat.S_ISREG(os.fstat(number).st_mode):
+                raise InputError(f"{path}: not a regular file, which is needed")
+            plain = gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file
+            yield io.BufferedReader(_Bounded(cast(IO[bytes], plain), most, path))
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise InputError(f"{path}: broken or truncated gzip file: {error}") from None
+    except UnicodeDecodeError as error:
+        found = error.object[error.start]
+        raise InputError(f"{path}: byte 0x{found:02x} is not UTF-8, which is needed") from None
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except OSError as error:
+        if error.errno in (errno.ENXIO, errno.EISDIR):  # a socket, a folder
+            raise InputError(f"{path}: not a regular file, which is needed") from None
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
+
+
+def read_bytes(path: Path, most: int = MOST_BYTES, inside: Path | None = None) -> bytes:
+    """All of a file, see `opened`."""
+    with opened(path, most, inside) as file:
+        return file.read()
+
+
+def parse_json(content: bytes | str, where: str) -> Any:
+    """JSON of others: no key twice, no whole number of thousands of digits.
+
+    Numbers that are not finite pass: the model that the content is checked by names their keys.
+
+    Raises:
+        InputError: it is not valid JSON.
+    """
+
+    def whole(digits: str) -> int:
+        if len(digits) > MOST_DIGITS:
+            raise ValueError(f"a number of {len(digits)} digits, at most {MOST_DIGITS} are allowed")
+        return int(digits)
+
+    def mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            seen: set[str] = set()
+            twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+            raise ValueError(f"key {short(twice)} is given twice")
+        return found
+
+    try:
+        text = content.decode("utf-8-sig") if isinstance(content, bytes) else content
+        return json.loads(text, parse_int=whole, object_pairs_hook=mapping)
+    except UnicodeDecodeError as error:
+        found = error.object[error.start]
+        raise InputError(f"{where}: byte 0x{found:02x} is not UTF-8, which is needed") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{where}: not valid JSON: {error}") from None
 
 
 @contextmanager
@@ -38,3 +125,21 @@ def written_whole(path: Path) -> Iterator[Path]:
             temporary.unlink(missing_ok=True)  # fails, too, where a path goes through a file
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+class _Bounded(io.RawIOBase):
+    """What is read through it comes to an error after `most` bytes."""
+
+    def __init__(self, file: IO[bytes], most: int, path: Path) -> None:
+        self._file, self._left, self._most, self._path = file, most, most, path
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        content = self._file.read(min(len(buffer), self._left + 1))
+        if len(content) > self._left:
+            raise InputError(f"{self._path}: more than {self._most:,} bytes (unpacked), too many")
+        self._left -= len(content)
+        buffer[: len(content)] = content
+        return len(content)

@@ -151,13 +151,13 @@ def _first_error(model: type[BaseModel], error: ValidationError) -> str:
         if kind == "union_tag_not_found":
             return one_line(f"{key}: missing, required; allowed: {', '.join(allowed)}")
         tag = str(context["tag"])
-        return one_line(f"{key}: {_short(tag)} is unknown, {nearest(tag, allowed)}")
+        return one_line(f"{key}: {short(tag)} is unknown, {nearest(tag, allowed)}")
     found = first["input"]
     if found == LEFT_OUT and kind != "value_error":
         return one_line(f"{key}: {NOT_GIVEN}")
     if kind == "literal_error" and isinstance(found, str):
         words = [str(word) for word in get_args(_bare(_options(place.annotation)[0]))]
-        return one_line(f"{key}: {_short(found)} is unknown, {nearest(found, words)}")
+        return one_line(f"{key}: {short(found)} is unknown, {nearest(found, words)}")
     message = str(first["msg"]).removeprefix("Value error, ")
     if kind in ("model_type", "model_attributes_type", "dict_type"):
         message = "a mapping is needed"
@@ -168,11 +168,12 @@ def _first_error(model: type[BaseModel], error: ValidationError) -> str:
         count = context[f"{'min' if kind == 'too_short' else 'max'}_length"]
         message = f"{bound} {count} {'entry is' if count == 1 else 'entries are'} needed"
     # A validator's own text already says what it found.
-    shown = "" if kind == "value_error" else f", found {_short(found)}"
+    shown = "" if kind == "value_error" else f", found {short(found)}"
     return one_line(f"{key}: {message}{shown}" if key else f"{message}{shown}")
 
 
-def _short(value: Any) -> str:
+def short(value: Any) -> str:
+    """A value as an error shows it: no more than `SHOWN_CHARACTERS` of it."""
     if isinstance(value, Mapping):
         return "a mapping"
     if isinstance(value, (list, tuple)):

@@ -7,15 +7,14 @@ Field names carry their units.
 import gzip
 import json
 import os
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, NoReturn
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, Field
 
-from env.files import written_whole
+from env.files import parse_json, read_bytes, written_whole
 from env.schema import Strict, TenantName, nearest, validated
 from env.sim.cluster import ClusterConfig
 from env.sim.cluster_file import LARGEST_WHOLE, ClusterModel, Name, Number, Positive, Whole
@@ -215,7 +214,7 @@ def read_episode(path: str | os.PathLike[str]) -> EpisodeFile:
         InputError: one line with the file, the place in it, what was found and what is allowed.
     """
     where = str(path)
-    document = _parsed(_text(Path(path)), where)
+    document = parse_json(read_bytes(Path(path)), where)
     if not isinstance(document, dict):
         raise InputError(f"{where}: {type(document).__name__} found, a JSON object is needed")
     episode = validated(EpisodeFile, document, where)
@@ -251,42 +250,6 @@ def json_rows(fields: Mapping[str, Any], indent: int) -> str:
         else:
             lines.append(f"{pad}{json.dumps(key)}: {json.dumps(value)}")
     return ",\n".join(lines)
-
-
-def _text(path: Path) -> str:
-    try:
-        content = path.read_bytes()
-        if path.suffix == ".gz":
-            content = gzip.decompress(content)
-        return content.decode()
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file, an episode file is needed") from None
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read: {_one_line(error)}") from None
-
-
-def _parsed(text: str, where: str) -> Any:
-    def refuse_constant(constant: str) -> NoReturn:
-        raise InputError(f"{where}: {constant} found, only finite numbers are allowed")
-
-    def refuse_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        fields: dict[str, Any] = {}
-        for key, value in pairs:
-            if key in fields:
-                raise InputError(f"{where}: key '{key}' stands twice in one object")
-            fields[key] = value
-        return fields
-
-    try:
-        return json.loads(text, parse_constant=refuse_constant, object_pairs_hook=refuse_repeats)
-    except InputError:
-        raise
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{where}: not valid JSON: {_one_line(error)}") from None
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
 
 
 def _check_references(episode: EpisodeFile) -> None:

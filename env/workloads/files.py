@@ -4,10 +4,9 @@ import glob
 from collections.abc import Iterable
 from pathlib import Path
 
-from env.files import user_path
+from env.files import opened, user_path
 from env.sim.errors import InputError
 from env.workloads.dax import read_dax
-from env.workloads.packed import open_packed
 from env.workloads.task_graph import TaskGraph
 from env.workloads.wfformat import read_wfformat
 
@@ -50,7 +49,7 @@ def read_workflow_file(path: Path) -> TaskGraph:
     Raises:
         InputError: the file cannot be read, or is not what its suffix says.
     """
-    with open_packed(path) as file:
+    with opened(path) as file:
         content = file.read()
     stem = path.name.removesuffix(".gz")
     suffix = Path(stem).suffix

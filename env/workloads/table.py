@@ -10,9 +10,9 @@ from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 
+from env.files import opened
 from env.schema import nearest
 from env.sim.errors import InputError
-from env.workloads.packed import open_packed
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Table:
             raise InputError(f"{self.path}: no rows under the header, at least 1 is needed")
 
     def _lines(self) -> Iterator[tuple[int, list[str]]]:
-        with open_packed(self.path) as file:
+        with opened(self.path) as file:
             reader = csv.reader(io.TextIOWrapper(file, "utf-8-sig", newline=""))
             try:
                 for cells in reader:

@@ -4,7 +4,6 @@ https://github.com/wfcommons/WfFormat. The older layout (up to 1.4) has no `spec
 hold their own files, measurements and the names of their parents; up to 1.2 they are called `jobs`.
 """
 
-import json
 import math
 import re
 from collections import Counter
@@ -13,6 +12,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from env.files import parse_json
 from env.schema import Recorded, validated
 from env.sim.errors import InputError
 from env.workloads.task_graph import Task, TaskGraph, graph_from_files, note_file, positions
@@ -122,10 +122,7 @@ def read_wfformat(content: bytes, name: str, where: str) -> TaskGraph:
         InputError: the content is no WfFormat, a task is unknown, declared twice or depends on
             itself, or a number is negative or not finite.
     """
-    try:
-        data = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{where}: not valid JSON: {error}") from None
+    data = parse_json(content, where)
     workflow = data.get("workflow") if isinstance(data, Mapping) else None
     if isinstance(workflow, Mapping) and "specification" in workflow:
         return _read(validated(_Instance, data, where).workflow, name, where)

@@ -91,7 +91,7 @@ def test_broken_gzip(folder: Path, damage: str) -> None:
 
 
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="gone.json: cannot be read: No such file or directory"):
+    with pytest.raises(InputError, match="gone.json: no such file"):
         read_workflow_file(tmp_path / "gone.json")
 
 

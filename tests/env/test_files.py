@@ -1,0 +1,76 @@
+"""What a file of others can do to a machine: nothing."""
+
+import gzip
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from env.files import opened, parse_json, read_bytes
+from env.sim.errors import InputError
+
+
+def test_a_file_is_read_whole_packed_or_not(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"words" * 10_000)
+    (tmp_path / "a.gz").write_bytes(gzip.compress(b"words" * 10_000))
+    assert read_bytes(tmp_path / "a") == read_bytes(tmp_path / "a.gz") == b"words" * 10_000
+    assert read_bytes(tmp_path / "a", most=50_000) == b"words" * 10_000
+
+
+@pytest.mark.parametrize("name", ["a", "a.gz"])
+def test_more_bytes_than_allowed_are_refused(tmp_path: Path, name: str) -> None:
+    content = b"0" * 3_000_000
+    (tmp_path / name).write_bytes(gzip.compress(content) if name == "a.gz" else content)
+    with pytest.raises(InputError, match=r"more than 2,999,999 bytes"):
+        read_bytes(tmp_path / name, most=2_999_999)
+    with opened(tmp_path / name, most=10) as file, pytest.raises(InputError, match="more than 10"):
+        file.read()
+
+
+def test_only_regular_files_are_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "zero").symlink_to("/dev/zero")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / "socket"))
+        for name in ("fifo", "zero", "socket", "."):
+            with pytest.raises(InputError, match="not a regular file"):
+                read_bytes(tmp_path / name)
+    with pytest.raises(InputError, match="no such file"):
+        read_bytes(tmp_path / "absent")
+
+
+def test_links_that_lead_out_are_not_followed(tmp_path: Path) -> None:
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    (tmp_path / "secret").write_text("s")
+    (folder / "own").write_text("o")
+    (folder / "out").symlink_to(tmp_path / "secret")
+    (folder / "in").symlink_to(folder / "own")
+    assert read_bytes(folder / "in", inside=folder) == b"o"
+    assert read_bytes(folder / "out") == b"s"
+    with pytest.raises(InputError, match="a link that leads out"):
+        read_bytes(folder / "out", inside=folder)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"a": 1, "a": 2}', "key 'a' is given twice"),
+        ('[{"b": {"c": 1, "c": 1}}]', "key 'c' is given twice"),
+        ("[" + "1" * 5_000 + "]", "5000 digits"),
+        ("[" * 100_000, "recursion"),
+        ("{", "Expecting property name"),
+    ],
+)
+def test_json_of_others(text: str, words: str) -> None:
+    with pytest.raises(InputError, match=words) as caught:
+        parse_json(text, "x.json")
+    assert len(str(caught.value)) < 200
+    assert str(caught.value).startswith("x.json: not valid JSON: ")
+
+
+def test_json_as_it_is() -> None:
+    assert parse_json(b'\xef\xbb\xbf{"a": [1, 2.5, null]}', "x") == {"a": [1, 2.5, None]}
+    with pytest.raises(InputError, match="byte 0xff is not UTF-8"):
+        parse_json(b"\xff", "x")
