@@ -29,9 +29,10 @@ from env.schema import Strict, validated
 from env.sim.cluster import ClusterConfig
 from env.sim.cluster_file import cluster_from_config
 from env.sim.errors import InputError
+from env.workloads.assumptions import printed
 from env.workloads.fingerprint import fingerprint
 from env.workloads.generator import EpisodeWorkload, WorkloadConfig, WorkloadGenerator
-from env.workloads.templates import WorkflowConfig
+from env.workloads.templates import WorkflowConfig, assumed_of
 from report.queued.rows import queued_layout
 from report.results import ResultsWriter, check_resume, describe, episode_layout
 from report.statistics import StatisticsSettings
@@ -133,6 +134,8 @@ class Evaluation:
             typed_command(),
             fingerprint_of(settings.policy),
         )
+        speed = cluster.single_core_speed
+        self.run["assumptions"] = assumed_of(settings.workflow, speed, "evaluation")
         if settings.resume is not None:
             known = {(name, *key) for name in self.players for key in self.workloads}
             check_resume(Path(settings.resume), self.run, self.layout, known)
@@ -171,6 +174,9 @@ class QueuedRun:
             typed_command(),
             fingerprint_of(settings.policy),
         )
+        if contest.trace is None:
+            speed = contest.cluster.single_core_speed
+            self.run["assumptions"] = assumed_of(settings.workflow, speed, "evaluation")
         self.run["samples"] = {name: str(report) for name, report in contest.reports.items()}
         if settings.resume is not None:
             known = set(contest.tasks)
@@ -274,6 +280,8 @@ def evaluate(config: DictConfig) -> None:
     settings = evaluation.settings
     if isinstance(evaluation, Evaluation) and evaluation.notice:
         print(evaluation.notice, flush=True)
+    for line in printed(evaluation.run.get("assumptions", {})):
+        print(line, flush=True)
     folder = Path(settings.resume or HydraConfig.get().runtime.output_dir)
     # A file or pipe has no width of its own.
     console = Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH, markup=False)

@@ -14,6 +14,8 @@ from env.files import written_whole
 from env.greedy_score import ScoreWeights
 from env.reward import Objective
 from env.schema import Strict, validated
+from env.workloads.assumptions import printed
+from env.workloads.templates import assumed_of
 from env.world import TrainingEpisodes
 
 FILE = "greedy_objective_searched.yaml"
@@ -49,6 +51,9 @@ def search(config: DictConfig) -> None:
 
     told = validated(SearchCommand, plain(config), "search_baseline")
     episodes = episodes_of(told)
+    speed = episodes.cluster.single_core_speed
+    for line in printed(assumed_of(told.workflow, speed, "training")):
+        print(line)
     console = Console()
     started = time.monotonic()
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:

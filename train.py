@@ -1,5 +1,6 @@
 """Trains schedulers: `python train.py cluster=hetero_numa algo=ppo`. See `--help`."""
 
+import json
 import logging
 import sys
 import time
@@ -62,6 +63,7 @@ def train(config: DictConfig) -> None:
         checkpoint = find_checkpoint(settings.resume)
         state, _ = load_checkpoint(checkpoint)
 
+    tell_assumed(world, folder)
     print(f"curves:   tensorboard --logdir {folder}", flush=True)
     start_ray(settings.ray)
     try:
@@ -122,6 +124,24 @@ def train(config: DictConfig) -> None:
     print(f"evaluate: python evaluate.py {evaluated_by(settings)}policy={folder / 'policy'}")
 
 
+def tell_assumed(world: dict[str, Any], folder: Path) -> None:
+    """Says what is assumed of the workflows that are drawn, and keeps it in assumptions.json."""
+    from env.files import written_whole
+    from env.sim.cluster_file import cluster_from_config
+    from env.workloads.assumptions import printed
+    from env.workloads.templates import assumed_of
+
+    if "workflow" not in world:  # requests of a trace are drawn instead
+        return
+    speed = cluster_from_config(world["cluster"], "cluster").single_core_speed
+    assumptions = assumed_of(world["workflow"], speed, "training")
+    for line in printed(assumptions):
+        print(line)
+    if assumptions:
+        with written_whole(folder / "assumptions.json") as temporary:
+            temporary.write_text(json.dumps(assumptions, indent=2))
+
+
 def evaluated_by(settings: TrainSettings) -> str:
     """What evaluate.py has to be told besides a policy."""
     if isinstance(settings.dispatch, Queued):
@@ -156,6 +176,7 @@ def search(config: DictConfig) -> None:
     environment = make_environment(world)
     spaces = policy_spaces(environment, settings.agents.share_type_policy)
 
+    tell_assumed(world, folder)
     print(f"curves:   tensorboard --logdir {folder}", flush=True)
     # A trial is a process of its own, beside its runners.
     start_ray(settings.ray, beside_runners=1)

@@ -6,12 +6,12 @@ The rules are here, their numbers in conf/workflow/annotation.
 import math
 import zlib
 from collections import Counter
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
-from env.schema import Strict
+from env.schema import Strict, short
 from env.sim.errors import InputError
 from env.sim.workflow import WorkflowTemplate
 from env.workloads.task_graph import Task, TaskGraph
@@ -28,6 +28,7 @@ class AnnotationRules(Strict):
     """Numbers of the rules that `annotate` applies.
 
     Attributes:
+        without_runtimes: what becomes of a measured workflow in which no task has a runtime.
         seed: of the draws; each template and task category has a stream of its own.
         runtime_scale: measured runtimes are multiplied by it.
         min_runtime: seconds a task measured at 0 is taken to last.
@@ -35,10 +36,11 @@ class AnnotationRules(Strict):
         missing_runtime: seconds, range of the draw where no runtime was measured.
         min_memory: MB, smaller measured amounts are raised to it.
         missing_memory: MB, range of the draw where no memory, or 0, was measured.
-        max_parallelism: cores, measured parallelism is cut to it.
+        max_parallelism: cores, measured parallelism is cut to it; the work is kept.
         missing_parallelism: cores, range of the draw where no parallelism was measured.
     """
 
+    without_runtimes: Literal["refuse", "draw"] = "refuse"
     seed: int = Field(ge=0)
     runtime_scale: float = Field(gt=0, le=1e9)
     min_runtime: Seconds
@@ -69,8 +71,8 @@ def annotate(
       `min_memory`.
     - Parallelism: missing or 0, drawn for the category; else rounded up, at most
       `max_parallelism`.
-    - Computation: runtime * core speed * parallelism, for the source measured the runtime on that
-      many cores; at least 1 operation.
+    - Computation: runtime * core speed * parallelism before it is cut, for the source measured the
+      runtime on that many cores; at least 1 operation.
 
     Scaling, clipping and the two bounds are for measurements: what a person wrote inline is taken
     as it is.
@@ -85,9 +87,14 @@ def annotate(
         The template, and how often each rule had to decide.
 
     Raises:
-        InputError: the graph has a cycle, or a number is beyond what the engine can count.
+        InputError: no task has a runtime and the rules do not allow that, the graph has a cycle,
+            or a number is beyond what the engine can count.
     """
+    if graph.measured and rules.without_runtimes == "refuse":
+        _check_runtimes(graph)
     counts = Counter(graph.assumptions)
+    counts["execution records of no task"] = len(graph.foreign_records)
+    counts["no dependencies"] = graph.measured and len(graph.tasks) > 1 and not graph.edge_bytes
     draws = _Draws(graph.name, rules)
     functions = [_function(task, graph, rules, draws, core_speed, counts) for task in graph.tasks]
     edges = sorted(graph.edge_bytes)
@@ -111,6 +118,18 @@ def annotate(
     return template, +counts
 
 
+def _check_runtimes(graph: TaskGraph) -> None:
+    if any(task.runtime is not None for task in graph.tasks):
+        return
+    why = "no task has a runtime"
+    if graph.foreign_records:
+        first, count = short(graph.foreign_records[0]), len(graph.foreign_records)
+        why = f"execution record {first} (of {count}) belongs to no task, and {why}"
+    raise InputError(
+        f"{graph.where}: {why}; to have them drawn, add workflow.annotation.without_runtimes=draw"
+    )
+
+
 def _function(
     task: Task,
     graph: TaskGraph,
@@ -120,9 +139,9 @@ def _function(
     counts: Counter[str],
 ) -> tuple[int, int, int]:
     """Computation (operations), memory (MB) and parallelism of one task."""
-    parallelism = math.ceil(task.cores or 0)
+    cores = parallelism = math.ceil(task.cores or 0)
     if parallelism == 0:
-        parallelism = draws.parallelism(task.category)
+        cores = parallelism = draws.parallelism(task.category)
         counts["parallelism drawn"] += 1
     elif graph.measured and parallelism > rules.max_parallelism:
         parallelism = rules.max_parallelism
@@ -139,10 +158,10 @@ def _function(
     if task.computation is not None:
         return task.computation, memory, parallelism
     runtime = _runtime(task, graph.measured, rules, draws, counts)
-    operations = runtime * core_speed * parallelism
+    operations = runtime * core_speed * cores
     if not operations < LARGEST:
         raise InputError(
-            f"{graph.where}: task '{task.name}' lasts {runtime} s on {parallelism} cores, "
+            f"{graph.where}: task {short(task.name)} lasts {runtime:g} s on {cores:g} cores, "
             "which is 2^62 operations or more"
         )
     return max(1, round(operations)), memory, parallelism
@@ -161,7 +180,9 @@ def _runtime(
         counts["runtime 0 raised to min_runtime"] += 1
     if not measured:
         return runtime
-    runtime *= rules.runtime_scale
+    if rules.runtime_scale != 1:
+        runtime *= rules.runtime_scale
+        counts["runtime multiplied by runtime_scale"] += 1
     if rules.runtime_range is None:
         return runtime
     clipped = min(max(runtime, rules.runtime_range[0]), rules.runtime_range[1])

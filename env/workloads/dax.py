@@ -1,22 +1,42 @@
 """Pegasus DAX, the XML of abstract workflows (2.1 as its generators write it, and 3.x).
 
-A job states its runtime and its files with their sizes; cores and memory are not in it.
+A job states its runtime and its files with their sizes; from 3.0 on, profiles of the job or of its
+executable may state runtime, cores and memory.
 """
 
-from collections.abc import Iterator
-from typing import Annotated
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
 from xml.etree.ElementTree import Element, ParseError
 
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import fromstring
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
-from env.schema import one_line, validated
+from env.schema import one_line, short, validated
 from env.sim.errors import InputError
 from env.workloads.task_graph import Task, TaskGraph, graph_from_files, note_file, positions
 
 READ_LINKS = ("input", "inout")
 WRITTEN_LINKS = ("output", "inout")
+SUBWORKFLOWS = ("dax", "dag")
+PROFILES = {
+    ("pegasus", "runtime"): "runtime",
+    ("pegasus", "cores"): "cores",
+    ("globus", "count"): "cores",
+    ("condor", "request_cpus"): "cores",
+    ("pegasus", "memory"): "memory",
+    ("globus", "maxmemory"): "memory",
+    ("condor", "request_memory"): "memory",
+}
+"""What a profile states, by namespace and key; of several the last counts, as in Pegasus,
+where keys of the systems below win over its own. Limits (maxwalltime) are no measurements.
+https://pegasus.isi.edu/documentation/reference-guide/configuration.html"""
+MEGABYTES = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024**2}
+"""Of a unit, with which HTCondor's request_memory may end; without one it is in MB."""
+
+
+Called = tuple[str | None, ...]
+"""Namespace, name and version of an executable."""
 
 
 class _Attributes(BaseModel):
@@ -29,6 +49,27 @@ class _Job(_Attributes):
     id: Annotated[str, Field(min_length=1)]
     name: str = ""
     runtime: float | None = None  # seconds
+
+
+def _without_unit(memory: Any) -> Any:
+    number, unit = memory[:-1], memory[-1:].upper()
+    if unit == "B":
+        number, unit = number[:-1], number[-1:].upper()
+    try:
+        return float(number) * MEGABYTES[unit]
+    except (ValueError, KeyError):
+        return memory
+
+
+Amount = Annotated[float, Field(ge=0)]
+
+
+class _Profiles(_Attributes):
+    """What profiles state of a job."""
+
+    runtime: Amount | None = None  # seconds
+    cores: Amount | None = None
+    memory: Annotated[Amount | None, BeforeValidator(_without_unit)] = None  # MB
 
 
 class _Uses(_Attributes):
@@ -45,7 +86,8 @@ def read_dax(content: bytes, name: str, where: str) -> TaskGraph:
     """Reads one workflow.
 
     A file listed several times by one job has the largest of its sizes there; a file to which
-    different jobs give different sizes has its writer's. The published generators draw from normal
+    different jobs give different sizes has its writer's. A job's own `runtime` counts more than
+    its profile, and that more than its executable's. The published generators draw from normal
     distributions that reach below 0: a negative runtime counts as 0, a negative size as missing.
 
     Args:
@@ -54,8 +96,8 @@ def read_dax(content: bytes, name: str, where: str) -> TaskGraph:
         where: the file, for errors.
 
     Raises:
-        InputError: the content is no DAX or declares entities, a job is unknown, declared twice or
-            depends on itself, or a number is not finite.
+        InputError: the content is no DAX or declares entities, has a sub-workflow, a job is
+            unknown, declared twice or depends on itself, or a number is not finite.
     """
     try:
         root = fromstring(content)
@@ -64,8 +106,18 @@ def read_dax(content: bytes, name: str, where: str) -> TaskGraph:
     except (ParseError, ValueError, LookupError) as error:
         raise InputError(f"{where}: not valid XML: {one_line(str(error))}") from None
     if _tag(root) != "adag":
-        raise InputError(f"{where}: the root element is <{_tag(root)}>, <adag> is needed")
-    tasks = tuple(_task(job, where) for job in _children(root, "job"))
+        raise InputError(f"{where}: the root element is {short(_tag(root))}, 'adag' is needed")
+    for tag in SUBWORKFLOWS:
+        for element in _children(root, tag):
+            named, file = (short(element.get(key, "")) for key in ("id", "file"))
+            raise InputError(
+                f"{where}: <{tag}> {named} is a sub-workflow (file {file}), which is not read: "
+                "only workflows of jobs are"
+            )
+    executables = {
+        _called(executable): _profiles(executable) for executable in _children(root, "executable")
+    }
+    tasks = tuple(_task(job, executables, where) for job in _children(root, "job"))
     index = positions((task.name for task in tasks), where)
     edges = set()
     for child in _children(root, "child"):
@@ -76,25 +128,49 @@ def read_dax(content: bytes, name: str, where: str) -> TaskGraph:
     return graph_from_files(name, where, tasks, edges, {})
 
 
-def _task(element: Element, where: str) -> Task:
-    job = validated(_Job, dict(element.attrib), f"{where}: job {element.get('id', '')}")
+def _task(element: Element, executables: Mapping[Called, dict[str, str]], where: str) -> Task:
+    named = f"{where}: job {short(element.get('id', ''))}"
+    job = validated(_Job, dict(element.attrib), named)
+    told = executables.get(_called(element), {}) | _profiles(element)
+    profiles = validated(_Profiles, told, f"{named}: profile")
     reads: dict[str, float | None] = {}
     writes: dict[str, float | None] = {}
     for uses in _children(element, "uses"):
-        use = validated(_Uses, dict(uses.attrib), f"{where}: job {job.id}: uses")
+        use = validated(_Uses, dict(uses.attrib), f"{named}: uses")
         size = None if use.size is None or use.size < 0 else use.size
         for links, files in ((READ_LINKS, reads), (WRITTEN_LINKS, writes)):
             if use.link.lower() in links:
                 note_file(files, use.file, size)
-    runtime = None if job.runtime is None else max(job.runtime, 0.0)
-    return Task(job.id, job.name or job.id, runtime=runtime, reads=reads, writes=writes)
+    return Task(
+        job.id,
+        job.name or job.id,
+        runtime=profiles.runtime if job.runtime is None else max(job.runtime, 0.0),
+        memory=profiles.memory,
+        cores=profiles.cores,
+        reads=reads,
+        writes=writes,
+    )
+
+
+def _called(element: Element) -> Called:
+    """What a job calls its executable."""
+    return tuple(element.get(key) for key in ("namespace", "name", "version"))
+
+
+def _profiles(element: Element) -> dict[str, str]:
+    """What the profiles of a job or an executable state, as it is written."""
+    given = {
+        (profile.get("namespace", "").lower(), profile.get("key", "").lower()): profile.text or ""
+        for profile in _children(element, "profile")
+    }
+    return {what: given[key].strip() for key, what in PROFILES.items() if key in given}
 
 
 def _position(element: Element, index: dict[str, int], where: str) -> int:
     kind = _tag(element)
     reference = validated(_Reference, dict(element.attrib), f"{where}: {kind}").ref
     if reference not in index:
-        raise InputError(f"{where}: a {kind} refers to '{reference}', no such job")
+        raise InputError(f"{where}: a {kind} refers to {short(reference)}, no such job")
     return index[reference]
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import networkx as nx
 
+from env.schema import short
 from env.sim.errors import InputError
 
 Files = Mapping[str, float | None]
@@ -52,6 +53,7 @@ class TaskGraph:
         measured: whether the numbers are measurements, which the annotation rules may scale, clip
             and round up, or a person's own, which are taken as they are.
         assumptions: how often a rule had to decide, by what it decided.
+        foreign_records: names of measurements that belong to no task.
     """
 
     name: str
@@ -60,6 +62,7 @@ class TaskGraph:
     edge_bytes: Mapping[tuple[int, int], int]
     measured: bool = True
     assumptions: Mapping[str, int] = field(default_factory=dict)
+    foreign_records: tuple[str, ...] = ()
 
 
 def note_file(files: dict[str, float | None], name: str, size: float | None) -> None:
@@ -77,7 +80,7 @@ def positions(names: Iterable[str], where: str) -> dict[str, int]:
     found: dict[str, int] = {}
     for name in names:
         if name in found:
-            raise InputError(f"{where}: task '{name}' is declared twice")
+            raise InputError(f"{where}: task {short(name)} is declared twice")
         found[name] = len(found)
     if not found:
         raise InputError(f"{where}: no tasks, at least 1 is needed")
@@ -114,7 +117,7 @@ def graph_from_files(
     edges = set(declared)
     for source, target in edges:
         if source == target:
-            raise InputError(f"{where}: task '{tasks[source].name}' depends on itself")
+            raise InputError(f"{where}: task {short(tasks[source].name)} depends on itself")
     implied = _implied_by_files(tasks) - edges
     if implied:
         order = nx.DiGraph(edges)

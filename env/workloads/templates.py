@@ -3,7 +3,6 @@
 A pool is filled once in a process; episodes sample it.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,10 +12,11 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
-from env.files import user_path
-from env.schema import Strict, Weight
+from env.files import MOST_BYTES, user_path
+from env.schema import Strict, Weight, validated
 from env.sim.workflow import WorkflowTemplate
 from env.workloads.annotation import AnnotationRules, annotate
+from env.workloads.assumptions import Assumptions, told
 from env.workloads.files import find_workflow_files, read_workflow_file
 from env.workloads.inline import InlineEntry, inline_graph
 from env.workloads.recipes import RecipeEntry, recipe_graph
@@ -77,12 +77,14 @@ class WorkflowConfig(Strict):
         path: workflow files that take the place of the mix; null: the mix.
         evaluation_path: with `path`, other files for the evaluation pool.
         mix: named entries, drawn by weight.
+        max_bytes: of a file, unpacked; larger ones are refused.
         annotation: rules for what a source does not state.
     """
 
     path: Paths | None = None
     evaluation_path: Paths | None = None
     mix: dict[str, Entry] = Field(default_factory=dict)
+    max_bytes: int = Field(default=MOST_BYTES, ge=1, le=1_000_000_000_000)
     annotation: AnnotationRules
 
     @model_validator(mode="after")
@@ -126,12 +128,12 @@ class TemplatePool:
     Attributes:
         templates: P templates.
         weights: float64 (P,), sums to 1.
-        assumptions: how often an annotation rule had to decide, over the whole pool.
+        assumptions: what was assumed, by source: file or config key.
     """
 
     templates: tuple[WorkflowTemplate, ...]
     weights: np.ndarray
-    assumptions: Mapping[str, int]
+    assumptions: Mapping[str, Assumptions]
 
     def draw(self, rng: np.random.Generator, count: int) -> tuple[WorkflowTemplate, ...]:
         """`count` templates, drawn by weight with replacement."""
@@ -171,6 +173,21 @@ def template_pools(config: WorkflowConfig, core_speed: int) -> TemplatePools:
     return _filled(here.model_dump_json(by_alias=True), stamps, core_speed)
 
 
+def assumed_of(
+    workflow: Mapping[str, Any], core_speed: int, pool: PoolName
+) -> dict[str, dict[str, Any]]:
+    """What was assumed of the workflows of a pool, as run.json holds it; see `told`.
+
+    Args:
+        workflow: the group `workflow`, in plain containers.
+        core_speed: operations per second of the cluster's reference core.
+        pool: of the two.
+    """
+    config = validated(WorkflowConfig, workflow, "workflow")
+    sources = getattr(template_pools(config, core_speed), pool).assumptions
+    return told(sources, config.annotation)
+
+
 @lru_cache(maxsize=8)
 def _filled(config_json: str, stamps: tuple[Any, ...], core_speed: int) -> TemplatePools:
     config = WorkflowConfig.model_validate_json(config_json)
@@ -181,13 +198,15 @@ def _filled(config_json: str, stamps: tuple[Any, ...], core_speed: int) -> Templ
 def _pool(config: WorkflowConfig, pool: PoolName, core_speed: int) -> TemplatePool:
     templates: list[WorkflowTemplate] = []
     weights: list[float] = []
-    assumptions: Counter[str] = Counter()
+    assumptions: dict[str, Assumptions] = {}
     for name, entry in config.entries.items():
         found = len(templates)
-        for graph in _graphs(name, entry, pool):
+        for graph in _graphs(name, entry, pool, config.max_bytes):
             template, counts = annotate(graph, config.annotation, core_speed)
             templates.append(template)
-            assumptions += counts
+            most_cores = max(task.cores or 0 for task in graph.tasks)
+            assumed = Assumptions(1, len(graph.tasks), most_cores, counts)
+            assumptions[graph.where] = assumptions.get(graph.where, Assumptions()) + assumed
         found = len(templates) - found
         weights += [entry.weight / found] * found
     shares = np.array(weights) / sum(weights)
@@ -196,14 +215,15 @@ def _pool(config: WorkflowConfig, pool: PoolName, core_speed: int) -> TemplatePo
 
 
 def _graphs(
-    name: str, entry: RecipeEntry | FilesEntry | InlineEntry, pool: PoolName
+    name: str, entry: RecipeEntry | FilesEntry | InlineEntry, pool: PoolName, max_bytes: int
 ) -> Iterable[TaskGraph]:
     where = f"workflow: mix.{name}"
     if isinstance(entry, InlineEntry):
         return [inline_graph(entry, name, where)]
     if isinstance(entry, FilesEntry):
         other = entry.evaluation_path if pool == "evaluation" else None
-        return [read_workflow_file(file) for file in find_workflow_files(other or entry.path)]
+        found = find_workflow_files(other or entry.path)
+        return [read_workflow_file(file, max_bytes, inside) for file, inside in found.items()]
     count = entry.training_templates if pool == "training" else entry.evaluation_templates
     return (
         recipe_graph(

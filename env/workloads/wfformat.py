@@ -1,19 +1,20 @@
 """WfFormat, the JSON of WfCommons: version 1.5 and later, and the older layout.
 
 https://github.com/wfcommons/WfFormat. The older layout (up to 1.4) has no `specification`: tasks
-hold their own files, measurements and the names of their parents; up to 1.2 they are called `jobs`.
+hold their own files and measurements; up to 1.3 they may be called `jobs`.
 """
 
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated
 
 from pydantic import Field
 
 from env.files import parse_json
-from env.schema import Recorded, validated
+from env.schema import Recorded, short, validated
 from env.sim.errors import InputError
 from env.workloads.task_graph import Task, TaskGraph, graph_from_files, note_file, positions
 
@@ -40,11 +41,17 @@ class _Measured(Recorded):
     memoryInBytes: Amount | None = None
 
 
-class _SpecifiedTask(Recorded):
-    id: Name
+class _Linked(Recorded):
+    """What both layouts say of the place of a task."""
+
+    id: Name | None = None
     name: str | None = None
     parents: list[str] | None = None
     children: list[str] | None = None
+
+
+class _SpecifiedTask(_Linked):
+    id: Name
     inputFiles: list[str] | None = None
     outputFiles: list[str] | None = None
 
@@ -80,22 +87,20 @@ class _Instance(Recorded):
 
 class _OldFile(Recorded):
     name: Name
+    id: Name | None = None
     path: str | None = None
     link: str
     sizeInBytes: Amount | None = None
     size: Amount | None = None  # bytes, up to 1.3
 
 
-class _OldTask(_Measured):
+class _OldTask(_Measured, _Linked):
     name: Name
-    id: Name | None = None
     category: str | None = None
     runtimeInSeconds: Amount | None = None
     runtime: Amount | None = None  # seconds, up to 1.3
     memory: Amount | None = None  # kB, up to 1.3
     cores: Amount | None = None
-    parents: list[str] | None = None
-    children: list[str] | None = None
     files: list[_OldFile] | None = None
 
 
@@ -111,7 +116,9 @@ class _OldInstance(Recorded):
 def read_wfformat(content: bytes, name: str, where: str) -> TaskGraph:
     """Reads one workflow.
 
-    An edge that only one of `parents` and `children` states counts; the two are merged.
+    Tasks are told apart by their ids, or by their names where they have none. `parents` and
+    `children` are ids, or names that only one task has. An edge that only one of them states
+    counts; the two are merged.
 
     Args:
         content: of the file, uncompressed.
@@ -119,8 +126,8 @@ def read_wfformat(content: bytes, name: str, where: str) -> TaskGraph:
         where: the file, for errors.
 
     Raises:
-        InputError: the content is no WfFormat, a task is unknown, declared twice or depends on
-            itself, or a number is negative or not finite.
+        InputError: the content is no WfFormat, a task is unknown, not the only one of its name,
+            declared twice or depends on itself, or a number is negative or not finite.
     """
     data = parse_json(content, where)
     workflow = data.get("workflow") if isinstance(data, Mapping) else None
@@ -131,23 +138,24 @@ def read_wfformat(content: bytes, name: str, where: str) -> TaskGraph:
 
 def _read(workflow: _Workflow, name: str, where: str) -> TaskGraph:
     specified = workflow.specification.tasks
-    index = positions((task.id for task in specified), where)
+    edges, counts = _edges(specified, where)
     executed: dict[str, _ExecutedTask] = {}
     for record in workflow.execution.tasks if workflow.execution else ():
         if record.id in executed:
-            raise InputError(f"{where}: task '{record.id}' has two execution records")
+            raise InputError(f"{where}: task {short(record.id)} has two execution records")
         executed[record.id] = record
     sizes: dict[str, float | None] = {}
     for file in workflow.specification.files or ():
         known = sizes.get(file.id)
         if known is not None and file.sizeInBytes not in (None, known):
             raise InputError(
-                f"{where}: file '{file.id}' is declared with {known} and {file.sizeInBytes} bytes"
+                f"{where}: file {short(file.id)} is declared with {known} and "
+                f"{file.sizeInBytes} bytes"
             )
         sizes[file.id] = known if file.sizeInBytes is None else file.sizeInBytes
     tasks = []
     for task in specified:
-        record = executed.get(task.id, _ExecutedTask(id=task.id))
+        record = executed.pop(task.id, _ExecutedTask(id=task.id))
         tasks.append(
             Task(
                 name=task.id,
@@ -159,8 +167,8 @@ def _read(workflow: _Workflow, name: str, where: str) -> TaskGraph:
                 writes={file: sizes.get(file) for file in task.outputFiles or ()},
             )
         )
-    edges, counts = _edges(specified, index, index, where)
-    return graph_from_files(name, where, tuple(tasks), edges, counts)
+    graph = graph_from_files(name, where, tuple(tasks), edges, counts)
+    return replace(graph, foreign_records=tuple(executed))
 
 
 def _read_old(workflow: _OldWorkflow, name: str, where: str) -> TaskGraph:
@@ -170,12 +178,10 @@ def _read_old(workflow: _OldWorkflow, name: str, where: str) -> TaskGraph:
             f"{where}: workflow.specification: missing, required "
             "(the older layout has workflow.tasks or workflow.jobs in its place)"
         )
-    index = positions((task.name for task in specified), where)
-    # Up to 1.4 tasks refer to each other by name; some writers use the id.
-    references = {task.id: index[task.name] for task in specified if task.id is not None} | index
+    edges, counts = _edges(specified, where)
     tasks = tuple(
         Task(
-            name=task.name,
+            name=task.id or task.name,
             category=task.category or _category(task.name, task.command),
             runtime=task.runtime if task.runtimeInSeconds is None else task.runtimeInSeconds,
             memory=_old_memory(task),
@@ -185,22 +191,24 @@ def _read_old(workflow: _OldWorkflow, name: str, where: str) -> TaskGraph:
         )
         for task in specified
     )
-    edges, counts = _edges(specified, index, references, where)
     return graph_from_files(name, where, tasks, edges, counts)
 
 
-def _edges(
-    tasks: Iterable[_SpecifiedTask | _OldTask],
-    index: Mapping[str, int],
-    references: Mapping[str, int],
-    where: str,
-) -> tuple[set[tuple[int, int]], Counter[str]]:
+def _edges(tasks: Sequence[_Linked], where: str) -> tuple[set[tuple[int, int]], Counter[str]]:
     """Edges of `parents` and `children` merged, and how many only one of them states."""
+    index = positions((task.id or task.name or "" for task in tasks), where)
+    of_name = Counter(task.name for task in tasks)
+    named = {task.name: own for own, task in enumerate(tasks) if of_name[task.name] == 1}
 
     def position(reference: str, task: str, kind: str) -> int:
-        if reference not in references:
-            raise InputError(f"{where}: task '{task}' has the {kind} '{reference}', no such task")
-        return references[reference]
+        found = index.get(reference, named.get(reference))
+        if found is None:
+            count = of_name[reference]
+            what = f"the name of {count} tasks and the id of none" if count else "no such task"
+            raise InputError(
+                f"{where}: task {short(task)} has the {kind} {short(reference)}, {what}"
+            )
+        return found
 
     from_parents, from_children = set(), set()
     for own, (name, task) in enumerate(zip(index, tasks, strict=True)):
@@ -240,5 +248,6 @@ def _old_files(task: _OldTask, *, written: bool) -> dict[str, float | None]:
     for file in task.files or ():
         if (file.link.lower() != "input") == written:
             size = file.size if file.sizeInBytes is None else file.sizeInBytes
-            note_file(files, (file.path or "") + file.name, size)
+            # Files of one name are told apart.
+            note_file(files, file.id or f"{file.path or ''}/{file.name}", size)
     return files

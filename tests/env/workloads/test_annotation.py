@@ -74,6 +74,31 @@ def test_measured_memory(memory: float, whole: int) -> None:
     assert template.memory_req.tolist() == [whole]
 
 
+def test_a_task_of_more_cores_than_allowed_keeps_its_work() -> None:
+    """64 cores for 10 s are 640 core-seconds, on 8 cores 80 s."""
+    tasks = graph(Task("t", "a", runtime=10, memory=200, cores=64))
+    template, counts = annotate(tasks, with_rules(runtime_scale=1.0, runtime_range=None), SPEED)
+    assert template.parallelism.tolist() == [8]
+    assert template.computation.tolist() == [640 * SPEED]
+    assert counts == {"parallelism cut to max_parallelism": 1}
+
+
+def test_a_workflow_without_any_runtime_is_refused_unless_it_is_allowed() -> None:
+    tasks = graph(Task("a", "a"), Task("b", "b"))
+    with pytest.raises(InputError) as caught:
+        annotate(tasks, with_rules(), SPEED)
+    assert str(caught.value) == (
+        "w.json: no task has a runtime; to have them drawn, "
+        "add workflow.annotation.without_runtimes=draw"
+    )
+    _, counts = annotate(tasks, with_rules(without_runtimes="draw"), SPEED)
+    assert counts["runtime drawn"] == 2
+    assert counts["no dependencies"] == 1
+    one_measured = graph(Task("a", "a", runtime=0), Task("b", "b"))
+    _, counts = annotate(one_measured, with_rules(), SPEED)
+    assert counts["runtime drawn"] == 1
+
+
 def test_what_a_person_wrote_is_taken_as_it_is() -> None:
     task = Task("t", "a", runtime=0.1, memory=4, cores=64)
     template, counts = annotate(graph(task, measured=False), with_rules(), SPEED)
@@ -98,7 +123,8 @@ def test_missing_memory_and_parallelism_are_drawn_by_category(nothing: int | Non
 
 def test_draws_fill_their_ranges() -> None:
     tasks = [Task(str(i), str(i)) for i in range(2_000)]
-    template, counts = annotate(graph(*tasks), with_rules(runtime_scale=1.0), SPEED)
+    rules = with_rules(runtime_scale=1.0, without_runtimes="draw")
+    template, counts = annotate(graph(*tasks), rules, SPEED)
     assert counts["runtime drawn"] == 2_000
     assert np.bincount(template.parallelism)[1:] == pytest.approx([500] * 4, abs=100)
     # log-uniform: half below the geometric mean
@@ -134,6 +160,7 @@ def test_draws_depend_on_seed_template_and_category_alone() -> None:
         ("min_runtime", float("nan"), "annotation: min_runtime: Input should be a finite number"),
         ("max_paralelism", 4, "unknown key, did you mean 'max_parallelism'?"),
         ("seed", -1, "annotation: seed: "),
+        ("without_runtimes", "darw", "'darw' is unknown, did you mean 'draw'?"),
     ],
 )
 def test_bad_rules(key: str, value: object, message: str) -> None:

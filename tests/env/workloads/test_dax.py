@@ -7,6 +7,7 @@ import pytest
 from env.sim.errors import InputError
 from env.workloads.annotation import AnnotationRules, annotate
 from env.workloads.dax import read_dax
+from env.workloads.task_graph import TaskGraph
 
 BOMB = """<?xml version="1.0"?>
 <!DOCTYPE adag [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;"><!ENTITY c "&b;&b;&b;&b;">]>
@@ -47,6 +48,91 @@ def test_zero_and_negative_runtimes_become_the_minimum(photo: str, rules: Annota
     assert counts["runtime 0 raised to min_runtime"] == 2
 
 
+def dax(body: str) -> TaskGraph:
+    content = f'<adag xmlns="http://pegasus.isi.edu/schema/DAX" version="3.6">{body}</adag>'
+    return read_dax(content.encode(), "w", "w.dax")
+
+
+def profiles(**given: str) -> str:
+    return "".join(
+        '<profile namespace="{}" key="{}">{}</profile>'.format(*key.split("__"), value)
+        for key, value in given.items()
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "runtime", "cores", "memory"),
+    [
+        (
+            {"pegasus__runtime": " 120 ", "pegasus__cores": "4", "pegasus__memory": "2048"},
+            *(120, 4, 2048),
+        ),
+        ({"globus__count": "3", "globus__maxmemory": "512"}, None, 3, 512),
+        ({"condor__request_cpus": "2", "condor__request_memory": "300"}, None, 2, 300),
+        ({"condor__request_memory": "2 GB"}, None, None, 2048),
+        ({"condor__request_memory": "512M"}, None, None, 512),
+        # Keys of the systems below win, in any order.
+        ({"condor__request_memory": "9", "pegasus__memory": "5"}, None, None, 9),
+        # Limits and others' keys are no measurements.
+        (
+            {"globus__maxwalltime": "60", "pegasus__maxwalltime": "60", "env__cores": "4"},
+            *[None] * 3,
+        ),
+    ],
+)
+def test_profiles(
+    given: dict[str, str], runtime: float | None, cores: float | None, memory: float | None
+) -> None:
+    (task,) = dax(f'<job id="a" name="x">{profiles(**given)}</job>').tasks
+    assert (task.runtime, task.cores, task.memory) == (runtime, cores, memory)
+
+
+def test_what_counts_more() -> None:
+    """The job's attribute, its profile, the profile of its executable."""
+    graph = dax(
+        f'<executable name="x" version="1">{profiles(pegasus__runtime="5", pegasus__cores="2")}'
+        f"</executable>"
+        f'<job id="a" name="x" version="1" runtime="7">{profiles(pegasus__runtime="6")}</job>'
+        f'<job id="b" name="x" version="1">{profiles(pegasus__runtime="6")}</job>'
+        '<job id="c" name="x" version="1"/><job id="d" name="x" version="2"/>'
+    )
+    assert [(task.runtime, task.cores) for task in graph.tasks] == [
+        (7, 2),
+        (6, 2),
+        (5, 2),
+        (None, None),
+    ]
+
+
+@pytest.mark.parametrize("value", ["-1", "nan", "soon", "", "9" * 5_000])
+def test_bad_profiles(value: str) -> None:
+    with pytest.raises(InputError) as caught:
+        dax(f'<job id="a" name="x">{profiles(pegasus__memory=value)}</job>')
+    assert str(caught.value).startswith("w.dax: job 'a': profile: memory: ")
+    assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize("tag", ["dax", "dag"])
+def test_sub_workflows_are_refused_as_such(tag: str) -> None:
+    with pytest.raises(InputError) as caught:
+        dax(
+            f'<job id="a" name="x" runtime="1"/><{tag} id="b" file="inner.dax"/>'
+            '<child ref="b"><parent ref="a"/></child>'
+        )
+    assert str(caught.value) == (
+        f"w.dax: <{tag}> 'b' is a sub-workflow (file 'inner.dax'), which is not read: "
+        "only workflows of jobs are"
+    )
+
+
+def test_deep_and_wide_files_get_an_answer() -> None:
+    deep = "<a>" * 50_000 + "</a>" * 50_000
+    assert len(dax(f'<job id="a" name="x" runtime="1"/>{deep}').tasks) == 1
+    with pytest.raises(InputError) as caught:
+        dax(f'<job id="a" name="x" runtime="{"x" * 1_000_000}"/>')
+    assert len(str(caught.value)) < 300
+
+
 def test_later_versions_call_files_by_name(photo: str) -> None:
     expected = read_dax(photo.encode(), "photo", "photo.dax")
     later = photo.replace("uses file=", "uses name=").replace('version="2.1"', 'version="3.6"')
@@ -65,16 +151,16 @@ def test_entities_are_refused(content: str) -> None:
     [
         ("</adag>", "", "not valid XML"),
         ('encoding="UTF-8"', 'encoding="none"', "not valid XML"),
-        ("adag", "dag", "the root element is <dag>, <adag> is needed"),
-        ('runtime="4.0"', 'runtime="nan"', "job ID00: runtime: Input should be a finite number"),
-        ('runtime="4.0"', 'runtime="inf"', "job ID00: runtime: Input should be a finite number"),
-        ('runtime="4.0"', 'runtime="soon"', "job ID00: runtime: Input should be a valid number"),
+        ("adag", "dag", "the root element is 'dag', 'adag' is needed"),
+        ('runtime="4.0"', 'runtime="nan"', "job 'ID00': runtime: Input should be a finite number"),
+        ('runtime="4.0"', 'runtime="inf"', "job 'ID00': runtime: Input should be a finite number"),
+        ('runtime="4.0"', 'runtime="soon"', "job 'ID00': runtime: Input should be a valid number"),
         ('runtime="4.0"', 'runtime="1e300"', "which is 2^62 operations or more"),
-        ('size="4000000"', 'size="big"', "job ID00: uses: size: Input should be a valid number"),
+        ('size="4000000"', 'size="big"', "job 'ID00': uses: size: Input should be a valid number"),
         ('size="4000000"', 'size="1e300"', "2^62 or more"),
         ('job id="ID01"', 'job id="ID00"', "task 'ID00' is declared twice"),
         ('job id="ID01"', "job", "id: missing, required"),
-        ('uses file="a.jpg"', "uses", "job ID00: uses: file: missing, required"),
+        ('uses file="a.jpg"', "uses", "job 'ID00': uses: file: missing, required"),
         ('parent ref="ID00"', 'parent ref="ID77"', "a parent refers to 'ID77', no such job"),
         ('child ref="ID01"', 'child ref="ID77"', "a child refers to 'ID77', no such job"),
         ('child ref="ID01"', "child", "child: ref: missing, required"),

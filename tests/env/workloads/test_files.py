@@ -2,7 +2,9 @@
 
 import csv
 import gzip
+import os
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -24,7 +26,7 @@ def folder(fixtures: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def names(paths: tuple[Path, ...]) -> list[str]:
+def names(paths: Iterable[Path]) -> list[str]:
     return [path.name for path in paths]
 
 
@@ -50,7 +52,50 @@ def test_relative_paths_start_at_the_working_directory(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder)
-    assert find_workflow_files(["deep/photo.dax"]) == (folder / "deep" / "photo.dax",)
+    assert find_workflow_files(["deep/photo.dax"]) == {folder / "deep" / "photo.dax": None}
+
+
+def test_what_begins_with_a_dot_is_not_searched(folder: Path) -> None:
+    for hidden in (".copies/photo.json", "deep/.git/deeper/photo.json", ".photo.json"):
+        (folder / hidden).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(folder / "photo.json", folder / hidden)
+    seen = ["photo.dax", "photo_old.json.gz", "photo.json"]
+    assert names(find_workflow_files([str(folder)])) == seen
+    assert names(find_workflow_files([f"{folder}/*"])) == seen
+    assert names(find_workflow_files([f"{folder}/**"])) == seen
+    # Named, it is meant.
+    assert names(find_workflow_files([f"{folder}/.copies"])) == ["photo.json"]
+    assert names(find_workflow_files([f"{folder}/.photo.json"])) == [".photo.json"]
+
+
+@pytest.mark.parametrize("path", ["here", "here/*", "h*"])
+def test_links_out_of_what_is_searched_are_refused(folder: Path, path: str) -> None:
+    where = folder / "in"
+    (where / "here").mkdir(parents=True)
+    (where / "here" / "link.json").symlink_to(folder / "photo.json")
+    (where / "here" / "near.json").symlink_to(where / "here" / "link.json")
+    for file, inside in find_workflow_files([str(where / path)]).items():
+        with pytest.raises(InputError, match=f"{file}: a link that leads out of"):
+            read_workflow_file(file, inside=inside)
+    named = find_workflow_files([str(where / "here" / "link.json")])
+    assert [len(read_workflow_file(*item[:1], inside=item[1]).tasks) for item in named.items()] == [
+        4
+    ]
+
+
+def test_a_fifo_is_refused_at_once(folder: Path) -> None:
+    os.mkfifo(folder / "pipe.json")
+    assert "pipe.json" not in names(find_workflow_files([str(folder)]))
+    ((file, inside),) = find_workflow_files([f"{folder}/pipe.json"]).items()
+    with pytest.raises(InputError, match="pipe.json: not a regular file"):
+        read_workflow_file(file, inside=inside)
+
+
+def test_a_file_is_read_up_to_a_size_unpacked(tmp_path: Path) -> None:
+    file = tmp_path / "zeros.json.gz"
+    file.write_bytes(gzip.compress(bytes(10_000_000)))
+    with pytest.raises(InputError, match=r"zeros.json.gz: more than 1,000 bytes \(unpacked\)"):
+        read_workflow_file(file, 1_000)
 
 
 @pytest.mark.parametrize(

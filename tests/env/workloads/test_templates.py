@@ -56,7 +56,7 @@ def test_pools_are_filled_once(composed: Composed) -> None:
 @pytest.mark.parametrize("name", ["tiny", "inline"])
 def test_inline_workflows_are_taken_as_written(composed: Composed, name: str) -> None:
     pools = template_pools(configured(composed(f"+workflow={name}")["workflow"]), SPEED)
-    assert not pools.training.assumptions
+    assert not any(assumed.counts for assumed in pools.training.assumptions.values())
     for template in pools.training.templates:
         assert 3 <= template.function_count <= 6
 
@@ -81,7 +81,10 @@ def test_inline_numbers_and_names(annotation: dict[str, Any]) -> None:
     assert named.function_names == ("a", "5")
     assert named.name == "named"
     assert pool.weights.tolist() == [0.25, 0.75]
-    assert pool.assumptions == {"memory drawn": 3, "parallelism drawn": 3}
+    assert {where: assumed.counts for where, assumed in pool.assumptions.items()} == {
+        "workflow: mix.numbered": {"memory drawn": 1, "parallelism drawn": 1},
+        "workflow: mix.named": {"memory drawn": 2, "parallelism drawn": 2},
+    }
 
 
 def test_a_mix_draws_entries_by_weight(

@@ -79,7 +79,10 @@ def test_without_an_execution_runtimes_are_left_open(
     del photo["workflow"]["execution"]
     graph = read(photo)
     assert [task.runtime for task in graph.tasks] == [None] * 4
-    template, counts = annotate(graph, rules, 1_000)
+    with pytest.raises(InputError, match="^photo.json: no task has a runtime"):
+        annotate(graph, rules, 1_000)
+    drawing = rules.model_copy(update={"without_runtimes": "draw"})
+    template, counts = annotate(graph, drawing, 1_000)
     assert counts["runtime drawn"] == 4
     runtimes = template.computation / template.parallelism / 1_000
     low, high = rules.missing_runtime
@@ -124,8 +127,94 @@ def test_cycle(photo: dict[str, Any], rules: AnnotationRules) -> None:
 
 def test_unknown_parent_in_the_old_layout(photo_old: dict[str, Any]) -> None:
     photo_old["workflow"]["tasks"][1]["parents"] = ["ID99"]
-    with pytest.raises(InputError, match="task 'scale_ID02' has the parent 'ID99', no such task"):
+    with pytest.raises(InputError, match="task 'ID02' has the parent 'ID99', no such task"):
         read(photo_old)
+
+
+def old(*tasks: dict[str, Any], key: str = "tasks") -> TaskGraph:
+    return read({"schemaVersion": "1.4", "workflow": {key: list(tasks)}})
+
+
+def edges(graph: TaskGraph) -> set[tuple[str, str]]:
+    return {(graph.tasks[a].name, graph.tasks[b].name) for a, b in graph.edge_bytes}
+
+
+@pytest.mark.parametrize("key", ["tasks", "jobs"])
+def test_tasks_of_one_name_are_told_apart_by_id(key: str) -> None:
+    graph = old(
+        {"name": "QC", "id": "1", "runtime": 5.0, "children": ["3"]},
+        {"name": "QC", "id": "2", "runtime": 7.0, "children": ["REPORT"]},
+        {"name": "REPORT", "id": "3", "runtime": 3.0, "parents": ["1", "2"]},
+        key=key,
+    )
+    assert edges(graph) == {("1", "3"), ("2", "3")}
+    assert [(task.category, task.runtime) for task in graph.tasks] == [
+        ("QC", 5.0),
+        ("QC", 7.0),
+        ("REPORT", 3.0),
+    ]
+
+
+def test_an_id_counts_before_a_name() -> None:
+    graph = old(
+        {"name": "b", "id": "a", "runtime": 1.0},
+        {"name": "a", "id": "b", "runtime": 1.0},
+        {"name": "c", "runtime": 1.0, "parents": ["a"]},
+    )
+    assert edges(graph) == {("a", "c")}
+
+
+def test_a_name_of_several_tasks_is_no_reference() -> None:
+    with pytest.raises(InputError) as caught:
+        old(
+            {"name": "QC", "id": "1", "runtime": 5.0},
+            {"name": "QC", "id": "2", "runtime": 7.0},
+            {"name": "REPORT", "id": "3", "parents": ["QC"]},
+        )
+    assert str(caught.value) == (
+        "photo.json: task '3' has the parent 'QC', the name of 2 tasks and the id of none"
+    )
+
+
+def test_without_ids_names_may_not_repeat() -> None:
+    with pytest.raises(InputError, match="task 'QC' is declared twice"):
+        old({"name": "QC"}, {"name": "QC"})
+
+
+@pytest.mark.parametrize("apart", ["path", "id"])
+def test_files_of_one_name_are_told_apart(apart: str) -> None:
+    def file(link: str, which: str, size: int) -> dict[str, Any]:
+        return {"link": link, "name": "out.txt", apart: which, "sizeInBytes": size}
+
+    graph = old(
+        {"name": "a", "runtime": 1.0, "files": [file("output", "/x", 10)]},
+        {"name": "b", "runtime": 1.0, "files": [file("output", "/y", 200)]},
+        {"name": "c", "runtime": 1.0, "files": [file("input", "/y", 200)]},
+    )
+    assert graph.edge_bytes == {(1, 2): 200}
+
+
+def test_records_of_no_task(photo: dict[str, Any], rules: AnnotationRules) -> None:
+    """Some are counted; where all are, nothing would be measured, which is refused."""
+    records = photo["workflow"]["execution"]["tasks"]
+    records[1]["id"] = "Scale"
+    _, counts = annotate(read(photo), rules, 1_000)
+    assert counts["execution records of no task"] == 1
+    for number, record in enumerate(records):
+        record["id"] = f"Other{number}"
+    with pytest.raises(InputError) as caught:
+        annotate(read(photo), rules, 1_000)
+    assert str(caught.value).startswith(
+        f"photo.json: execution record 'Other0' (of {len(records)}) belongs to no task, and no task"
+    )
+    assert "\n" not in str(caught.value)
+
+
+def test_a_number_of_5000_digits_gets_one_line(fixtures: Path) -> None:
+    text = (fixtures / "photo_old.json").read_text().replace("12.5", "9" * 5_000)
+    with pytest.raises(InputError, match="^photo.json: .* 5000 digits") as caught:
+        read_wfformat(text.encode(), "photo", "photo.json")
+    assert len(str(caught.value)) < 200
 
 
 def test_declared_order_wins_over_files(photo: dict[str, Any]) -> None:

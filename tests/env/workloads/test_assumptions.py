@@ -1,0 +1,119 @@
+"""What was assumed of workflow files, in words: by file and in total."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from env.workloads.assumptions import Assumptions, printed
+from env.workloads.templates import assumed_of
+from tests.env.workloads.conftest import Composed
+
+SPEED = 1_000_000_000
+
+
+def record(number: int, **measured: float) -> dict[str, Any]:
+    return {"id": f"t{number}", **measured}
+
+
+def write(path: Path, records: list[dict[str, Any]], tasks: int = 4, chained: bool = True) -> None:
+    specified = [
+        {"id": f"t{number}", "parents": [f"t{number - 1}"] if chained and number else []}
+        for number in range(tasks)
+    ]
+    workflow = {"specification": {"tasks": specified}, "execution": {"tasks": records}}
+    path.write_text(json.dumps({"workflow": workflow}))
+
+
+def assumed(composed: Composed, path: Path, *overrides: str) -> dict[str, dict[str, Any]]:
+    group = composed("+workflow=files", f"workflow.path={path}", *overrides)["workflow"]
+    return assumed_of(group, SPEED, "evaluation")
+
+
+ALL = {"runtimeInSeconds": 10.0, "memoryInBytes": 500e6, "coreCount": 1.0}
+WHOLE = [record(number, **ALL) for number in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("records", "chained", "text"),
+    [
+        (WHOLE, True, None),
+        (WHOLE, False, "no dependencies at all"),
+        (
+            [record(0, **ALL), record(1, runtimeInSeconds=3.0), record(2, memoryInBytes=500e6)],
+            True,
+            "runtimes: 2 of 4 drawn; memory: 2 of 4 drawn; cores: 3 of 4 drawn",
+        ),
+        (
+            [*WHOLE[:3], record(3, **ALL | {"coreCount": 64.0})],
+            True,
+            "1 task cut from 64 to 16 threads, its work kept",
+        ),
+        (
+            [record(number, **ALL | {"runtimeInSeconds": 0.0}) for number in range(4)],
+            True,
+            "4 of 4 runtimes are 0 and count as 0.5 s",
+        ),
+        (
+            [*WHOLE, *(record(number, **ALL) for number in (7, 8, 9))],
+            True,
+            "3 execution records belong to no task",
+        ),
+        (
+            [record(number, **ALL | {"memoryInBytes": 5e6}) for number in range(4)],
+            True,
+            "memory: 4 of 4 raised to 128 MB",
+        ),
+    ],
+)
+def test_what_is_said_of_a_file(
+    composed: Composed,
+    tmp_path: Path,
+    records: list[dict[str, Any]],
+    chained: bool,
+    text: str | None,
+) -> None:
+    file = tmp_path / "w.json"
+    write(file, records, chained=chained)
+    found = assumed(composed, file)
+    assert {where: each["text"] for where, each in found.items()} == (
+        {} if text is None else {"total": text, str(file): text}
+    )
+    assert printed(found) == ([] if text is None else [f"assumed, {file}: {text}"])
+
+
+def test_scaled_and_clipped_runtimes_are_said(composed: Composed, tmp_path: Path) -> None:
+    write(tmp_path / "w.json", WHOLE)
+    scaled = ("workflow.annotation.runtime_scale=0.2", "workflow.annotation.runtime_range=[3,9]")
+    assert assumed(composed, tmp_path, *scaled)["total"]["text"] == (
+        "4 of 4 runtimes multiplied by 0.2; 4 of 4 runtimes clipped to 3 to 9 s"
+    )
+
+
+def test_files_are_told_apart_and_added_up(composed: Composed, tmp_path: Path) -> None:
+    write(tmp_path / "a.json", WHOLE[:3])
+    write(tmp_path / "b.json", WHOLE[:2], chained=False)
+    write(tmp_path / "c.json", WHOLE)
+    found = assumed(composed, tmp_path)
+    assert list(found) == ["total", f"{tmp_path}/a.json", f"{tmp_path}/b.json"]
+    assert found["total"]["counts"]["runtime drawn"] == 3
+    lines = printed(found)
+    assert lines[0].startswith(f"assumed, {tmp_path}/a.json: runtimes: 1 of 4 drawn")
+    assert lines[1].startswith(f"assumed, {tmp_path}/b.json: runtimes: 2 of 4 drawn")
+    assert lines[2].startswith("assumed, 3 workflows in all: runtimes: 3 of 12 drawn")
+    assert lines[2].endswith("no dependencies at all in 1 of 3 workflows")
+
+
+def test_of_many_files_only_the_total_is_printed(composed: Composed, tmp_path: Path) -> None:
+    for number in range(6):
+        write(tmp_path / f"{number}.json", WHOLE[:3])
+    (line,) = printed(assumed(composed, tmp_path))
+    assert line.startswith("assumed, 6 workflows in all: runtimes: 6 of 24 drawn")
+
+
+def test_most_cores_are_those_of_any_workflow() -> None:
+    one = Assumptions(1, 2, 64, {"parallelism cut to max_parallelism": 1})
+    both = one + Assumptions(1, 3, 32, {"parallelism cut to max_parallelism": 2})
+    assert (both.workflows, both.tasks, both.most_cores) == (2, 5, 64)
+    assert both.counts == {"parallelism cut to max_parallelism": 3}
