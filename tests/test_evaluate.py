@@ -143,6 +143,24 @@ def test_the_same_command_gives_the_same_numbers(
     assert without_speed(rows_in(tmp_path)) == without_speed(rows_in(finished[0]))
 
 
+def test_what_was_assumed_is_printed_and_kept(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "w.dax").write_text(
+        '<adag><job id="a" name="x" runtime="2"><uses file="f" link="output"/></job>'
+        '<job id="b" name="y"><uses file="f" link="input"/></job></adag>'
+    )
+    done = command(*BRIEF, "workflow=files", "workflow.path=w.dax", "episodes=1")
+    assert done.code == 0, done
+    text = (
+        "runtimes: 1 of 2 drawn; memory: 2 of 2 drawn; cores: 2 of 2 drawn; "
+        "1 edge added for a file that is read; 1 file size unknown, taken as 0"
+    )
+    assert f"assumed, {tmp_path}/w.dax: {text}\n" in done.out
+    kept = json.loads((run_in(tmp_path) / "run.json").read_text())["assumptions"]
+    assert kept[f"{tmp_path}/w.dax"]["text"] == kept["total"]["text"] == text
+    assert kept["total"]["counts"]["memory drawn"] == 2
+    assert text in (run_in(tmp_path) / "report.html").read_text()
+
+
 def test_another_seed_gives_others(
     finished: tuple[Path, str], command: Command, tmp_path: Path
 ) -> None:

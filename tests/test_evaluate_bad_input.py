@@ -109,6 +109,23 @@ BAD: dict[str, tuple[list[str], str]] = {
     "a cyclic file": (["workflow=files", "workflow.path=cyclic.json"], "cyclic.json"),
     "a file cut short": (["workflow=files", "workflow.path=cut.json.gz"], "cut.json.gz"),
     "an XML bomb": (["workflow=files", "workflow.path=bomb.dax"], "bomb.dax"),
+    "a file without runtimes": (
+        ["workflow=files", "workflow.path=bare.dax"],
+        "bare.dax: no task has a runtime; to have them drawn, add "
+        "workflow.annotation.without_runtimes=draw",
+    ),
+    "a file larger than allowed": (
+        ["workflow=files", "workflow.path=zeros.json.gz"],
+        "zeros.json.gz: more than 256,000,000 bytes (unpacked), too many",
+    ),
+    "a file larger than a limit of one's own": (
+        ["workflow=files", "workflow.path=bare.dax", "workflow.max_bytes=10"],
+        "bare.dax: more than 10 bytes",
+    ),
+    "a link that leads out": (
+        ["workflow=files", "workflow.path=linked"],
+        "away.dax: a link that leads out of",
+    ),
     "a text": (["workflow=files", "workflow.path=text.json"], "text.json"),
 }
 
@@ -132,6 +149,10 @@ def bad_files(tmp_path: Path) -> None:
         '<!DOCTYPE a [<!ENTITY b "b"><!ENTITY c "&b;&b;">]><adag><job id="&c;"/></adag>'
     )
     (tmp_path / "text.json").write_text("{")
+    (tmp_path / "bare.dax").write_text('<adag><job id="a" name="x"/></adag>')
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked" / "away.dax").symlink_to(tmp_path / "bare.dax")
+    (tmp_path / "zeros.json.gz").write_bytes(gzip.compress(bytes(10_000_000)) * 26)
     (tmp_path / "text.yaml").write_text("placement: {name: random}")
     (tmp_path / "word.yaml").write_text("random")
 
