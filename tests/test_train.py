@@ -24,7 +24,8 @@ from env.greedy_score import ScoreWeights
 from env.schema import validated
 from env.sim.errors import InputError
 from tests.commands import NoWeights
-from train import check_resume
+from tests.env.worlds import world
+from train import check_resume, tell_assumed
 
 TRAIN = [sys.executable, str(PROJECT / "train.py")]
 # The least that is still a run. One episode of the tiny cluster is shorter than a batch.
@@ -305,3 +306,20 @@ def test_policies_of_other_server_types_or_features_are_not_resumed(tmp_path: Pa
     check_resume(settings("cluster=tiny"), str(path))
     with pytest.raises(InputError, match="cluster.server_types are standard, .* small, large: "):
         check_resume(settings("cluster=homogeneous"), str(path))
+
+
+def test_what_is_assumed_of_the_workflows_is_said_and_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "w.dax"
+    file.write_text('<adag><job id="a" name="x" runtime="2"/></adag>')
+    drawn = world("cluster=tiny", "workflow=files", f"workflow.path={file}", "agents=placer")
+    tell_assumed(drawn, tmp_path)
+    text = "memory: 1 of 1 drawn; cores: 1 of 1 drawn"
+    assert capsys.readouterr().out == f"assumed, {file}: {text}\n"
+    kept = json.loads((tmp_path / "assumptions.json").read_text())
+    assert kept["total"]["text"] == text
+    (tmp_path / "other").mkdir()
+    tell_assumed(world("cluster=tiny", "workflow=tiny", "agents=placer"), tmp_path / "other")
+    assert capsys.readouterr().out == ""
+    assert list((tmp_path / "other").iterdir()) == []
