@@ -18,7 +18,7 @@ def test_steps_and_j_where_an_episode_ended(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (b"\xff\xfe", "decode"),
+        (b"\xff\xfe", "not UTF-8"),
         (b"steps,J\n1,2\n", "no column 'env_steps'"),
         (b"env_steps,J\n1,2,3\n", "line 2: 3 cells, the header has 2"),
         (b"env_steps,J\n1,much\n", "could not convert"),
