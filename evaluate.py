@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import shutil
 import sys
 from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
@@ -22,6 +20,7 @@ from agents.queued_evaluation import CaseRow, QueuedEvaluation
 from agents.queued_evaluation import Task as QueuedTask
 from agents.ray_session import Address, check_address
 from agents.scheduler import Scheduler
+from env.files import read_bytes, written_whole
 from env.layouts import AgentsConfig
 from env.optimum import OptimumSettings
 from env.reward import Objective, check_world
@@ -132,7 +131,7 @@ class Evaluation:
             settings.episodes,
             fingerprint(self.workloads.values()),
             typed_command(),
-            fingerprint_of(settings.policy),
+            policy_hash(settings.policy),
         )
         speed = cluster.single_core_speed
         self.run["assumptions"] = assumed_of(settings.workflow, speed, "evaluation")
@@ -172,7 +171,7 @@ class QueuedRun:
             settings.episodes if contest.trace is None else 1,
             contest.workload_sha256,
             typed_command(),
-            fingerprint_of(settings.policy),
+            policy_hash(settings.policy),
         )
         if contest.trace is None:
             speed = contest.cluster.single_core_speed
@@ -361,26 +360,25 @@ def play_to_the_end(
         return writer.finish()
 
 
-def fingerprint_of(policy: str | None) -> str | None:
+def policy_hash(policy: str | None) -> str | None:
     """A hash of the files of a policy, if there is one."""
     if policy is None:
         return None
+    from agents.learned.policy_file import fingerprint_of
     from agents.learned.scheduler import policy_folder
 
-    digest = hashlib.sha256()
-    for path in sorted(policy_folder(policy).iterdir()):
-        if path.suffix in (".json", ".safetensors"):
-            digest.update(path.read_bytes())
-    return digest.hexdigest()
+    return fingerprint_of(policy_folder(policy))
 
 
 def keep_training(policy: str, folder: Path) -> None:
     """Copies the metrics.csv of the run that trained a policy, where it is, for the report."""
     from agents.learned.scheduler import policy_folder
+    from report.training import TRAINING, read_training
 
-    training = policy_folder(policy).parent / "metrics.csv"
-    if training.is_file():
-        shutil.copyfile(training, folder / training.name)
+    training = policy_folder(policy).parent / TRAINING
+    if read_training(training) is not None:
+        with written_whole(folder / TRAINING) as temporary:
+            temporary.write_bytes(read_bytes(training, inside=training.parent))
 
 
 if __name__ == "__main__":

@@ -6,15 +6,13 @@ a central queue.
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, get_args
 
 import numpy as np
-from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 from pydantic import Field
-from yaml import YAMLError
 
 from agents.command import CONF
+from agents.config_file import read_yaml
 from agents.memory.required import Required
 from agents.memory.stingy import Stingy
 from agents.memory.tiered import Tiered
@@ -41,7 +39,7 @@ from agents.placement.round_robin import RoundRobin
 from agents.placement.worst_fit import WorstFit
 from agents.scheduler import Decision, Kind, Placement, Scheduler
 from env.reward import Objective
-from env.schema import Strict, nearest, one_line, validated
+from env.schema import Strict, nearest, printable, short, validated
 from env.sim.controller import KeepAlive, Queueing
 from env.sim.controller import Placement as QueuePlacement
 from env.sim.errors import InputError
@@ -164,6 +162,8 @@ def _files(names: Sequence[str]) -> dict[str, Path]:
     for given in names:
         is_path = Path(given).suffix in (".yaml", ".yml")
         name = Path(given).stem if is_path else given
+        if name != printable(name):
+            raise InputError(f"baselines: {short(name)}: only printable characters are allowed")
         if name in files:
             raise InputError(f"baselines: '{name}' is given twice")
         if not is_path and name not in known:
@@ -177,16 +177,7 @@ def _names() -> list[str]:
 
 
 def _config(file: Path) -> BaselineConfig:
-    return validated(BaselineConfig, _read(file), _shown(file))
-
-
-def _read(file: Path) -> Any:
-    try:
-        return OmegaConf.to_container(OmegaConf.load(file))
-    except OSError as error:
-        raise InputError(f"baselines: '{file}': {error.strerror or error}") from None
-    except (YAMLError, UnicodeDecodeError, RecursionError, OmegaConfBaseException) as error:
-        raise InputError(f"{_shown(file)}: not YAML, {one_line(str(error))}") from None
+    return validated(BaselineConfig, read_yaml(file, _shown(file)), _shown(file))
 
 
 def _shown(file: Path) -> str:

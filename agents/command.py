@@ -1,6 +1,8 @@
 """How an entry point starts: everything it is told is checked before Hydra makes a run folder."""
 
+import errno
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -14,7 +16,6 @@ from types import FrameType
 from typing import Any, NoReturn, Self
 
 import hydra
-import yaml
 from hydra import compose, initialize_config_dir
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra._internal.utils import get_args_parser
@@ -27,7 +28,9 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
-from env.schema import nearest, one_line
+import agents.config_file  # noqa: F401, Hydra reads files as it says
+from env.files import MOST_DIGITS
+from env.schema import nearest, one_line, short
 from env.sim.errors import InputError
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -74,6 +77,14 @@ def run(
             # Only Ray knows some things, such as how many cores it has.
             _forget(folder)
             refuse(error)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            # What is written as a whole takes its name last: all that has one is whole.
+            raise SystemExit(
+                f"error: '{folder}': {error.strerror}; what is complete stays, go on with "
+                f"resume={folder}"
+            ) from None
         except KeyboardInterrupt:
             if not _forget(folder):
                 raise
@@ -164,7 +175,7 @@ def plain(config: DictConfig) -> dict[str, Any]:
         # Values that are missing stay `???`: `validated` says where.
         found = OmegaConf.to_container(config, resolve=True)
     except OmegaConfBaseException as error:
-        raise InputError(_one_line(error)) from None
+        raise InputError(one_line(str(error))) from None
     assert isinstance(found, dict)
     return {str(key): value for key, value in found.items()}
 
@@ -197,6 +208,9 @@ def _arguments() -> Namespace:
     for name in ("config_path", "config_name", "experimental_rerun"):
         if getattr(arguments, name) is not None:
             raise InputError(f"--{name.replace('_', '-')}: not supported, use --config-dir")
+    for override in arguments.overrides:
+        if re.search(rf"\d{{{MOST_DIGITS + 1}}}", override):
+            raise InputError(f"{short(override)}: a number of more than {MOST_DIGITS} digits")
     return arguments
 
 
@@ -216,7 +230,6 @@ def _only_shows(arguments: Namespace) -> bool:
 def _compositions(arguments: Namespace, config_name: str) -> Iterator[DictConfig]:
     """The configuration of every job of the command."""
     overrides = list(arguments.overrides)
-    folder = CONF
     if arguments.config_dir is not None:
         folder = Path(arguments.config_dir).resolve()
         if not folder.is_dir():
@@ -236,11 +249,8 @@ def _compositions(arguments: Namespace, config_name: str) -> Iterator[DictConfig
                 with open_dict(config):
                     del config["hydra"]
                 yield config
-    except (HydraException, OmegaConfBaseException, yaml.YAMLError) as error:
-        raise InputError(_one_line(error)) from None
-    except UnicodeDecodeError as error:
-        # Hydra does not say which.
-        raise InputError(f"--config-dir: a file in '{folder}' is not UTF-8: {error}") from None
+    except (HydraException, OmegaConfBaseException) as error:
+        raise InputError(one_line(str(error))) from None
 
 
 def _check_names(loader: ConfigLoader, config_name: str, job: list[str]) -> None:
@@ -320,7 +330,3 @@ def _keys(tree: Any, prefix: str = "") -> Iterator[str]:
         for name, value in tree.items():
             yield f"{prefix}{name}"
             yield from _keys(value, f"{prefix}{name}.")
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from omegaconf import OmegaConf
 
 from agents.baseline import make_queueing
 from agents.command import CONF
+from agents.config_file import read_yaml
 from agents.dispatch import Queued
 from agents.queued_metrics import Times, queued_metrics
 from env.keep_alive import KeepAlivePolicy
@@ -104,10 +104,9 @@ def make_keep_alive(name: str) -> KeepAlivePolicy:
     known = sorted(path.stem for path in folder.glob("*.yaml"))
     if name not in known:
         raise InputError(f"dispatch.keep_alives: '{name}' is unknown, {nearest(name, known)}")
-    found = OmegaConf.to_container(OmegaConf.load(folder / f"{name}.yaml"))
-    return validated(
-        KeepAliveFile, {"keep_alive": found}, f"conf/keep_alive/{name}.yaml"
-    ).keep_alive
+    where = f"conf/keep_alive/{name}.yaml"
+    found = read_yaml(folder / f"{name}.yaml", where)
+    return validated(KeepAliveFile, {"keep_alive": found}, where).keep_alive
 
 
 class QueuedEvaluation:

@@ -21,7 +21,9 @@ Count = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Network = Literal["pooling", "attention"]
 # Wider networks do not fit into memory, more rounds of messages never end.
-Hidden = Annotated[tuple[Annotated[int, Field(ge=1, le=4096)], ...], Field(min_length=1)]
+Hidden = Annotated[
+    tuple[Annotated[int, Field(ge=1, le=4096)], ...], Field(min_length=1, max_length=100)
+]
 MOST_ROUNDS = 1000
 # Of an environment in a batch of APPO or IMPALA: a step counts when its agent is asked again, which
 # is three turns later in the hierarchy.

@@ -7,18 +7,29 @@ import json
 import os
 import stat
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
 
-from env.schema import short
+import yaml
+
+from env.schema import one_line, short
 from env.sim.errors import InputError
 
 MOST_BYTES = 256_000_000
 """Of a file of others, unpacked, unless its reader says otherwise."""
 MOST_DIGITS = 400
-"""Of a whole number in JSON: no float has more."""
+"""Of a whole number in JSON and YAML: no float has more."""
+MOST_YAML_BYTES = 1_000_000
+"""Of a YAML file of others."""
+MOST_YAML_NODES = 10_000
+"""Mappings, lists, keys and values of a YAML file, aliases counted as what they stand for."""
+MOST_YAML_DEPTH = 50
+"""Mappings and lists within one another in a YAML file."""
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+"""What a text begins with that spreadsheets compute."""
+_YAML_INTEGER = "tag:yaml.org,2002:int"
 
 
 def user_path(text: str) -> Path:
@@ -34,7 +45,9 @@ def user_path(text: str) -> Path:
 
 
 @contextmanager
-def opened(path: Path, most: int = MOST_BYTES, inside: Path | None = None) -> Iterator[IO[bytes]]:
+def opened(
+    path: Path, most: int = MOST_BYTES, inside: Path | None = None
+) -> Iterator[io.BufferedReader]:
     """Opens a regular file, unpacking it as it is read where its name ends in `.gz`.
 
     Args:
@@ -105,6 +118,60 @@ def parse_json(content: bytes | str, where: str) -> Any:
         raise InputError(f"{where}: byte 0x{found:02x} is not UTF-8, which is needed") from None
     except (ValueError, RecursionError) as error:
         raise InputError(f"{where}: not valid JSON: {error}") from None
+
+
+def check_yaml(content: bytes, where: str) -> str:
+    """Refuses YAML of others that is far larger once its aliases are expanded; returns its text.
+
+    Nothing is constructed: the events of the parser are counted.
+
+    Raises:
+        InputError: it is not YAML, too large or too deep, or has a whole number of too many digits.
+    """
+    counts: dict[str, int] = {}  # of the nodes that an anchor names
+    outer: list[tuple[str | None, int]] = []  # anchors of open collections, nodes before them
+    integer = yaml.resolver.Resolver().resolve
+    nodes = 0
+    try:
+        text = content.decode("utf-8-sig")
+        for event in yaml.parse(text, yaml.SafeLoader):
+            if isinstance(event, yaml.CollectionEndEvent):
+                anchor, before = outer.pop()
+                if anchor is not None:
+                    counts[anchor] = nodes - before
+            elif isinstance(event, yaml.AliasEvent):
+                if event.anchor not in counts:
+                    raise InputError(f"{where}: alias *{event.anchor} of nothing before it")
+                nodes += counts[event.anchor]
+            elif isinstance(event, yaml.CollectionStartEvent):
+                outer.append((event.anchor, nodes))
+                nodes += 1
+            elif isinstance(event, yaml.ScalarEvent):
+                nodes += 1
+                if event.anchor is not None:
+                    counts[event.anchor] = 1
+                tag = event.tag or integer(yaml.ScalarNode, event.value, event.implicit)
+                if tag == _YAML_INTEGER and len(event.value) > MOST_DIGITS:
+                    raise InputError(
+                        f"{where}: a number of {len(event.value)} digits, at most {MOST_DIGITS} "
+                        "are allowed"
+                    )
+            if nodes > MOST_YAML_NODES or len(outer) > MOST_YAML_DEPTH:
+                raise InputError(
+                    f"{where}: more than {MOST_YAML_NODES:,} entries (aliases expanded) or "
+                    f"{MOST_YAML_DEPTH} levels, too many"
+                )
+    except UnicodeDecodeError as error:
+        found = error.object[error.start]
+        raise InputError(f"{where}: byte 0x{found:02x} is not UTF-8, which is needed") from None
+    except yaml.YAMLError as error:
+        raise InputError(f"{where}: not YAML, {one_line(str(error))}") from None
+    return text
+
+
+def table_row(cells: Iterable[Any]) -> list[Any]:
+    """A row of CSV in which no text is a formula: a `'` before it has spreadsheets show it."""
+    return [f"'{cell}" if isinstance(cell, str) and cell[:1] in FORMULA else cell for cell in cells]
 
 
 @contextmanager

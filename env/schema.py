@@ -1,8 +1,9 @@
 """Validation of declared input: pydantic models in, one clear line out."""
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Tag, ValidationError
@@ -14,6 +15,10 @@ LEFT_OUT = "???"
 NOT_GIVEN = "missing, it has no default and must be given"
 SHOWN_CHARACTERS = 60
 """How much of a refused value an error shows."""
+SHOWN_NAMES = 50
+"""How many of a list of names an error shows."""
+LINE_CHARACTERS = 1000
+"""How much of an error a line shows, its beginning and its end."""
 
 
 class Strict(BaseModel):
@@ -93,12 +98,37 @@ def nearest(word: str, allowed: Sequence[str], prefix: str = "") -> str:
     """
     ends = [each.removeprefix(prefix) for each in allowed]
     close = difflib.get_close_matches(word.removeprefix(prefix), ends, n=1)
-    return f"did you mean '{prefix}{close[0]}'?" if close else f"allowed: {', '.join(allowed)}"
+    return f"did you mean '{prefix}{close[0]}'?" if close else f"allowed: {listed(allowed)}"
+
+
+def listed(names: Collection[str]) -> str:
+    """`a, b, c`, and how many more there are of a long list."""
+    shown = [
+        each if len(each) <= SHOWN_CHARACTERS else short(each)
+        for each in islice(names, SHOWN_NAMES)
+    ]
+    more = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {more:,} more" if more else "")
 
 
 def one_line(text: str) -> str:
-    """`text` with every run of white space made one blank."""
-    return " ".join(text.split())
+    """`text` as one line of a terminal.
+
+    White space is made one blank, and what a terminal would obey, as escape sequences, is spelt
+    out. Of a long text the middle is left out.
+    """
+    if len(text) > 10 * LINE_CHARACTERS:  # spares the work on megabytes
+        text = f"{text[:LINE_CHARACTERS]} {text[-LINE_CHARACTERS:]}"
+    line = printable(" ".join(text.split()))
+    if len(line) <= LINE_CHARACTERS:
+        return line
+    half = LINE_CHARACTERS // 2
+    return f"{line[:half]} ... {line[-half:]}"
+
+
+def printable(text: str) -> str:
+    """`text` with control characters spelt out, as escape sequences of terminals."""
+    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
 def _let_pass(data: Any, made: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
@@ -149,7 +179,7 @@ def _first_error(model: type[BaseModel], error: ValidationError) -> str:
         key = f"{key}.{field}" if key else field
         allowed = place.tags
         if kind == "union_tag_not_found":
-            return one_line(f"{key}: missing, required; allowed: {', '.join(allowed)}")
+            return one_line(f"{key}: missing, required; allowed: {listed(allowed)}")
         tag = str(context["tag"])
         return one_line(f"{key}: {short(tag)} is unknown, {nearest(tag, allowed)}")
     found = first["input"]

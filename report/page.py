@@ -21,13 +21,14 @@ from markupsafe import Markup
 from omegaconf import OmegaConf
 
 from agents.evaluation import all_metrics, recording_name
-from env.files import written_whole
+from env.files import parse_json, read_bytes, written_whole
 from env.metrics import Metric
 from report import charts, episode_charts, palette, tenants
 from report.results import EPISODES, read_results, read_run
 from report.statistics import LARGEST_RATIO, Estimate, performance_profiles
 from report.summary import RANKED_BY, number, spread, values_of
 from report.timeline import PHASES, Timeline, mean_over, read_timeline
+from report.training import TRAINING, read_training
 from report.vega import Spec
 
 TEMPLATE = Path(__file__).parent / "template"
@@ -165,7 +166,9 @@ def render(
     environment = Environment(
         loader=FileSystemLoader(TEMPLATE), autoescape=True, undefined=StrictUndefined
     )
-    specs = {**specs, **_learning(folder / "metrics.csv")}
+    training = read_training(folder / TRAINING)
+    if training is not None and len(training):
+        specs = {**specs, "learning": charts.learning_curve(training)}
     text = environment.get_template(template).render(
         run=run,
         config=OmegaConf.to_yaml(OmegaConf.create(run["config"])),
@@ -178,14 +181,6 @@ def render(
     with written_whole(path) as temporary:
         temporary.write_text(text)
     return path
-
-
-def _learning(training: Path) -> dict[str, Spec]:
-    """The learning curve, over iterations in which an episode ended; nothing where none did."""
-    if not training.is_file():
-        return {}
-    iterations = pd.read_csv(training)[["env_steps", "J"]].dropna()
-    return {"learning": charts.learning_curve(iterations)} if len(iterations) else {}
 
 
 @dataclass(frozen=True)
@@ -286,7 +281,8 @@ def percent_over(times: np.ndarray, values: np.ndarray, edges: np.ndarray) -> li
 
 
 def _read(folder: Path) -> Evaluation:
-    summary = json.loads((folder / "summary.json").read_text())
+    file = folder / "summary.json"
+    summary = parse_json(read_bytes(file, inside=folder), str(file))
     return Evaluation(
         run=read_run(folder, "report"),
         policies=summary["policies"],

@@ -20,9 +20,9 @@ import pyarrow.parquet as pq
 from agents.command import PROJECT
 from agents.evaluation import Row, all_metrics
 from agents.scheduler import Kind
-from env.files import written_whole
+from env.files import parse_json, read_bytes, written_whole
 from env.metrics import Metric
-from env.schema import Recorded, validated
+from env.schema import Recorded, one_line, printable, short, validated
 from env.sim.episode_file import EpisodeFile, write_episode
 from env.sim.errors import InputError
 
@@ -31,6 +31,12 @@ FORMAT = 1
 """Of run.json."""
 PACKAGES = ("numpy", "numba", "scipy", "ray", "torch")
 """Whose versions run.json names: those that could change a number."""
+MOST_ROWS_BYTES = 1_000_000_000
+"""Of unfinished.jsonl."""
+MOST_VALUES = 50_000_000
+"""Of results.parquet: rows times columns, lists by their length."""
+LONGEST_NAME = 1_000
+"""Characters of what results call a policy, an order or a sample."""
 HOW = ("resume", "workers", "ray", "statistics", "report")
 """Settings that change no row: a resumed evaluation may have others."""
 WHERE_ROWS_ARE: Mapping[str, pa.DataType] = {
@@ -163,6 +169,9 @@ def check_resume(
         InputError: there is no evaluation in the folder, its rows are damaged, or it has another
             configuration, commit or workload; the key is named.
     """
+    for path in folder.rglob("*"):
+        if path.is_symlink():
+            raise InputError(f"resume: '{path}' is a link, files and folders of the run are needed")
     before = read_run(folder, "resume")
     differing = first_difference(_what_counts(before), _what_counts(run))
     if differing is not None:
@@ -231,12 +240,10 @@ def read_run(folder: Path, argument: str) -> dict[str, Any]:
     Raises:
         InputError: there is none, or it is damaged.
     """
-    try:
-        run = json.loads((folder / RUN).read_text())
-    except FileNotFoundError:
-        raise InputError(f"{argument}: no {RUN} in '{folder}', so no evaluation") from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{folder / RUN}: {error}") from None
+    file = folder / RUN
+    if not file.exists():
+        raise InputError(f"{argument}: no {RUN} in '{folder}', so no evaluation")
+    run = parse_json(read_bytes(file, inside=folder), str(file))
     if not isinstance(run, dict) or run.get("format") != FORMAT:
         raise InputError(f"{folder / RUN}: format: {FORMAT} is needed")
     validated(RunFile, run, str(folder / RUN))
@@ -289,16 +296,40 @@ def _alike(found: pa.DataType, needed: pa.DataType) -> bool:
 
 
 def _read_table(folder: Path) -> Any:
-    try:
-        table = pq.read_table(folder / RESULTS)
-        table.validate(full=True)  # else damaged text shows where it is used
-        return table
-    except FileNotFoundError:
+    path = folder / RESULTS
+    if not path.exists():
         raise InputError(
             f"'{folder}': no {RESULTS}, the evaluation has not finished: go on with resume={folder}"
-        ) from None
+        )
+    content = read_bytes(path, inside=folder)
+    try:
+        file = pq.ParquetFile(pa.BufferReader(content))
+        groups = [file.metadata.row_group(index) for index in range(file.num_row_groups)]
+        values = sum(g.column(i).num_values for g in groups for i in range(g.num_columns))
+        if values > MOST_VALUES:
+            raise InputError(f"{path}: {values:,} values, at most {MOST_VALUES:,} are allowed")
+        # Read as numbers of a dictionary, a name that is repeated takes no memory again.
+        texts = [field.name for field in file.schema_arrow if pa.types.is_string(field.type)]
+        table = pq.read_table(pa.BufferReader(content), read_dictionary=texts)
+        table.validate(full=True)  # else damaged text shows where it is used
+        return _with_names(table, texts, path)
     except (OSError, pa.ArrowException) as error:
-        raise InputError(f"{folder / RESULTS}: {error}") from None
+        raise InputError(f"{path}: {one_line(str(error))}") from None
+
+
+def _with_names(table: pa.Table, columns: Sequence[str], path: Path) -> pa.Table:
+    """The table with columns of names as text, if these are such as people read."""
+    for column in columns:
+        coded = table.column(column).combine_chunks()
+        for name in coded.unique().dictionary.to_pylist():
+            if len(name) > LONGEST_NAME or name != printable(name):
+                raise InputError(
+                    f"{path}: column '{column}': {short(name)}, a name of at most {LONGEST_NAME} "
+                    "printable characters is needed"
+                )
+        at = table.column_names.index(column)
+        table = table.set_column(at, column, coded.cast(pa.string()))
+    return table
 
 
 class ResultsWriter(Generic[R]):
@@ -378,16 +409,12 @@ def _unfinished_rows(file: Path, layout: Layout[R]) -> list[R]:
     if not file.exists():
         return []
     # What follows the last line break was cut by a kill.
-    whole = file.read_bytes().split(b"\n")[:-1]
+    whole = read_bytes(file, MOST_ROWS_BYTES, inside=file.parent).split(b"\n")[:-1]
     return [_row(line, layout, f"{file}: line {number}") for number, line in enumerate(whole, 1)]
 
 
 def _row(line: bytes, layout: Layout[R], where: str) -> R:
-    try:
-        found = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{where}: not JSON, {error}") from None
-    stored = validated(layout.stored, found, where)
+    stored = validated(layout.stored, parse_json(line, where), where)
     for name in layout.metrics:
         if name not in stored.metrics:
             raise InputError(f"{where}: metrics: '{name}' is missing, required")

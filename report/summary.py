@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
@@ -14,7 +15,7 @@ import pandas as pd
 
 from agents.evaluation import all_metrics
 from agents.scheduler import Kind
-from env.files import written_whole
+from env.files import table_row, written_whole
 from env.metrics import Metric
 from report.statistics import (
     Comparison,
@@ -174,9 +175,9 @@ def write_summary(folder: Path, summary: Summary) -> None:
         written_whole(folder / "summary.csv") as temporary,
         temporary.open("w", newline="") as file,
     ):
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
+        writer = csv.writer(file)
+        writer.writerow(table_row(rows[0]))
+        writer.writerows(table_row(row.values()) for row in rows)
     with written_whole(folder / "summary.md") as temporary:
         temporary.write_text(markdown(summary))
 
@@ -186,7 +187,7 @@ def markdown(summary: Summary) -> str:
     share = f"{summary.confidence:.0%}"
     headings = [
         "policy",
-        f"J - J of {summary.measure}",
+        f"J - J of {as_text(summary.measure)}",
         "p (Holm)",
         "P(better)",
         *(metric.heading for metric in summary.shown_metrics),
@@ -194,7 +195,7 @@ def markdown(summary: Summary) -> str:
     lines = [f"# {summary.title}", "", row_of(headings), row_of(["---"] * len(headings))]
     for each in summary.policies:
         cells = [
-            each.label,
+            as_text(each.label),
             spread(each.against.difference, sign="+"),
             f"{each.against.p_holm:.2g}",
             spread(each.against.probability),
@@ -238,6 +239,11 @@ def spread(estimate: Any, sign: str = "") -> str:
     if math.isnan(estimate.value):
         return shown
     return f"{shown} [{number(estimate.ci_low, sign)}, {number(estimate.ci_high, sign)}]"
+
+
+def as_text(name: str) -> str:
+    """A name in Markdown, where nothing in it is mark-up; `_` within a word is none."""
+    return re.sub(r"[\\`*\[\]<>|~&$]|(?<![^\W_])_|_(?![^\W_])", r"\\\g<0>", name)
 
 
 def row_of(cells: Sequence[str]) -> str:

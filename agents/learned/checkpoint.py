@@ -11,12 +11,15 @@ from typing import Annotated, Any
 from pydantic import Field
 from ray.rllib.algorithms.algorithm import Algorithm
 
+from env.files import opened, parse_json, read_bytes
 from env.schema import Strict, validated
-from env.sim.errors import InputError
+from env.sim.errors import InputError, located
 
 FOLDER = "checkpoints"
 STATE = "run.json"
 PREFIX = "iteration_"
+MOST_FILE_BYTES = 64_000_000_000
+"""Of a file of a checkpoint, which may hold a replay memory."""
 
 
 class _StoredState(Strict):
@@ -108,12 +111,12 @@ def write_checkpoint(
     """Writes a checkpoint into a folder; it is whole when `run.json` is there."""
     algorithm.save_to_path(str(folder.absolute()))
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
-    files = {path.relative_to(folder).as_posix(): _digest(path) for path in paths}
+    names = [path.relative_to(folder).as_posix() for path in paths]
     stored = {
         "state": asdict(state),
         "config": config,
         "environment": algorithm.config.env,
-        "files": files,
+        "files": {name: _digest(folder, name) for name in names},
     }
     (folder / STATE).write_text(json.dumps(stored, indent=2) + "\n")
 
@@ -141,10 +144,8 @@ def load_checkpoint(path: Path) -> tuple[RunState, dict[str, Any]]:
     """
     stored = _stored(path)
     for name, digest in stored.files.items():
-        try:
-            same = _digest(path / name) == digest
-        except OSError as error:
-            raise InputError(f"resume: '{path / name}': {error.strerror}") from None
+        with located("resume"):
+            same = _digest(path, name) == digest
         if not same:
             raise InputError(
                 f"resume: '{path / name}' is damaged, its SHA-256 is not that in {STATE}"
@@ -167,17 +168,12 @@ def _counters(stored: _Stored) -> RunState:
 
 def _stored(path: Path) -> _Stored:
     where = f"resume: '{path / STATE}'"
-    try:
-        found = json.loads((path / STATE).read_text())
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{where} is damaged, {error}") from None
-    if not isinstance(found, dict):
-        raise InputError(f"{where} is damaged, it holds a {type(found).__name__}, not an object")
-    return validated(_Stored, found, where)
+    content = read_bytes(path / STATE, inside=path)
+    return validated(_Stored, parse_json(content, where), where)
 
 
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
+def _digest(folder: Path, name: str) -> str:
+    with opened(folder / name, MOST_FILE_BYTES, inside=folder) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

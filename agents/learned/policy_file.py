@@ -4,8 +4,10 @@ A folder holds `policy.json` and one `<policy>.safetensors` for every policy of 
 weights of the policy network alone; the critic stays in the run's checkpoints.
 """
 
+import hashlib
 import json
 import shutil
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -15,12 +17,13 @@ import numpy as np
 import torch
 from pydantic import Field, field_validator
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save
+from safetensors.numpy import load, save
 
 from agents.learned.network import PolicySizes, SetPolicyNetwork
 from agents.settings import MOST_ROUNDS, Hidden, Network
+from env.files import MOST_BYTES, parse_json, read_bytes
 from env.layouts import Agent
-from env.schema import Strict, validated
+from env.schema import Strict, listed, short, validated
 from env.sim.errors import InputError
 from env.workflow_window import FUNCTION_FEATURES
 
@@ -28,6 +31,8 @@ FORMAT = 1
 DESCRIPTION = "policy.json"
 PACKAGES = ("numpy", "ray", "torch")
 ALL = slice(None)
+MOST_DESCRIPTION_BYTES = 10_000_000
+"""Of policy.json."""
 
 Count = Annotated[int, Field(ge=1, le=65_536)]
 
@@ -42,9 +47,9 @@ class FeatureNames(Strict):
     @field_validator("*")
     @classmethod
     def _distinct(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        for name in names:
-            if names.count(name) > 1:
-                raise ValueError(f"'{name}' is given twice")
+        if len(set(names)) < len(names):
+            twice, _ = Counter(names).most_common(1)[0]
+            raise ValueError(f"{short(twice)} is given twice")
         return names
 
 
@@ -79,7 +84,7 @@ class PolicyDescription(Strict):
     layout: str
     memory_tiers: tuple[float, ...]
     features: dict[str, FeatureNames]
-    networks: Annotated[dict[str, NetworkShape], Field(min_length=1)]
+    networks: Annotated[dict[str, NetworkShape], Field(min_length=1, max_length=1000)]
     objective: dict[str, float]
     config: dict[str, Any]
     versions: dict[str, str]
@@ -137,14 +142,15 @@ class LearnedPolicy:
         for kind, names in trained.features.items():
             columns[kind] = {}
             for part, wanted in names:
-                present = list(features.get(kind, {}).get(part, ()))
-                missing = [name for name in wanted if name not in present]
+                present = features.get(kind, {}).get(part, ())
+                position = {name: index for index, name in enumerate(present)}
+                missing = [name for name in wanted if name not in position]
                 if missing:
                     raise InputError(
-                        f"{where}: agent {kind} needs the {part} features {', '.join(missing)}, "
+                        f"{where}: agent {kind} needs the {part} features {listed(missing)}, "
                         f"which the environment does not have"
                     )
-                columns[kind][part] = [present.index(name) for name in wanted]
+                columns[kind][part] = [position[name] for name in wanted]
         return LearnedPolicy(trained, self._networks, columns)
 
     def act(self, agent: str, observation: Mapping[str, np.ndarray]) -> int | np.ndarray:
@@ -282,34 +288,49 @@ def load_policy(folder: str | Path) -> LearnedPolicy:
         InputError: a file is missing or damaged, or the format is not known.
     """
     folder = Path(folder)
-    description = _read_description(folder / DESCRIPTION)
-    networks = {}
-    for name, shape in description.networks.items():
-        networks[name] = _read_network(folder / _file(name), shape)
+    description, contents = _read(folder)
+    networks = {
+        name: _network_of(contents[_file(name)], shape, folder / _file(name))
+        for name, shape in description.networks.items()
+    }
     torch.set_num_threads(1)
     return LearnedPolicy(description, networks)
+
+
+def fingerprint_of(folder: Path) -> str:
+    """SHA-256 of the files of a policy.
+
+    Raises:
+        InputError: one of them cannot be read, or `policy.json` is damaged.
+    """
+    _, contents = _read(folder)
+    return hashlib.sha256(b"".join(contents[name] for name in sorted(contents))).hexdigest()
 
 
 def _file(name: str) -> str:
     return f"{name}.safetensors"
 
 
-def _read_description(path: Path) -> PolicyDescription:
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read, {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: not JSON, {error}") from None
-    if not isinstance(data, dict):
-        raise InputError(f"{path}: holds a {type(data).__name__}, an object is needed")
-    description = validated(PolicyDescription, data, str(path))
+def _read(folder: Path) -> tuple[PolicyDescription, dict[str, bytes]]:
+    """What a policy is, and its files by name: those that `policy.json` lists and no others."""
+    path = folder / DESCRIPTION
+    contents = {DESCRIPTION: read_bytes(path, MOST_DESCRIPTION_BYTES, inside=folder)}
+    description = _description_of(contents[DESCRIPTION], path)
+    left = MOST_BYTES  # of all weights together
+    for name in map(_file, description.networks):
+        contents[name] = read_bytes(folder / name, left, inside=folder)
+        left -= len(contents[name])
+    return description, contents
+
+
+def _description_of(content: bytes, path: Path) -> PolicyDescription:
+    description = validated(PolicyDescription, parse_json(content, str(path)), str(path))
     for name, shape in description.networks.items():
         kind = kind_of(name)
         if name != Path(name).name or kind not in description.features:
             raise InputError(
                 f"{path}: networks.{name}: no features of '{kind}', "
-                f"allowed: {', '.join(description.features)}"
+                f"allowed: {listed(description.features)}"
             )
         names = description.features[kind]
         shapes = (shape.context, shape.item, shape.function)
@@ -322,15 +343,12 @@ def _read_description(path: Path) -> PolicyDescription:
     return description
 
 
-def _read_network(path: Path, shape: NetworkShape) -> SetPolicyNetwork:
-    if path.exists() and not path.is_file():  # a pipe would be waited for
-        raise InputError(f"{path}: not a file")
+def _network_of(content: bytes, shape: NetworkShape, path: Path) -> SetPolicyNetwork:
     try:
-        arrays = load_file(path)
+        arrays = load(content)
     # safetensors raises these for number formats that numpy does not have.
-    except (OSError, SafetensorError, TypeError, AttributeError, ValueError) as error:
-        reason = "no such file" if isinstance(error, FileNotFoundError) else f"damaged, {error}"
-        raise InputError(f"{path}: {reason}") from None
+    except (SafetensorError, TypeError, AttributeError, ValueError, KeyError) as error:
+        raise InputError(f"{path}: damaged, {error}") from None
     sizes = PolicySizes(**vars(shape))
     with torch.device("meta"):  # takes no memory, whatever policy.json says
         expected = {
@@ -348,5 +366,5 @@ def _read_network(path: Path, shape: NetworkShape) -> SetPolicyNetwork:
         if not np.isfinite(array).all():
             raise InputError(f"{path}: {key} holds weights that are not finite")
     network = SetPolicyNetwork(sizes)
-    network.load_state_dict({key: torch.from_numpy(array) for key, array in arrays.items()})
+    network.load_state_dict({key: torch.tensor(array) for key, array in arrays.items()})
     return network.eval()

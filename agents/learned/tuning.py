@@ -23,6 +23,7 @@ from agents.learned.algorithms import PolicySpaces, build, run_config, set_progr
 from agents.learned.checkpoint import RunState, load_checkpoint, write_checkpoint
 from agents.learned.run_log import LINE_EVERY, Curves, count
 from agents.settings import PBTSettings, TrainSettings, TuneSettings, Values, with_values
+from env.files import table_row
 from env.schema import validated
 
 TRIALS = "trials"
@@ -244,7 +245,7 @@ def write_outcomes(outcomes: Sequence[Outcome], searched: Sequence[str], path: P
         table.writerow(["trial", J, USED, *searched, "error"])
         for each in outcomes:
             values = [each.values.get(key) for key in searched]
-            table.writerow([each.name, each.J, each.used, *values, each.error or ""])
+            table.writerow(table_row([each.name, each.J, each.used, *values, each.error or ""]))
 
 
 def _scheduler(search: TuneSettings) -> TrialScheduler:

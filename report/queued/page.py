@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from agents.queued_evaluation import SHARES, Case
+from env.files import parse_json, read_bytes
 from report import palette
 from report.charts import styles, wrapped
 from report.page import render
@@ -30,7 +30,8 @@ def write_report(folder: Path) -> Path:
         InputError: one line with the file and what is wrong with it.
     """
     run = read_run(folder, "report")
-    summary = json.loads((folder / "summary.json").read_text())
+    file = folder / "summary.json"
+    summary = parse_json(read_bytes(file, inside=folder), str(file))
     cells = cells_of(summary)
     orders = list(dict.fromkeys(cells["order"]))
     loads = cells[["load", "panel", "sample", "ratio"]].drop_duplicates()

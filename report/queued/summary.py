@@ -14,11 +14,11 @@ from rich.table import Table
 
 from agents.interval import CONFIDENCE, Interval, interval
 from agents.queued_evaluation import SHARES, Case
-from env.files import written_whole
+from env.files import table_row, written_whole
 from env.metrics import Metric
 from report.queued.rows import CASE
 from report.statistics import Estimate
-from report.summary import explained, number, row_of, spread, without_nan
+from report.summary import as_text, explained, number, row_of, spread, without_nan
 
 PARTS = ("mean", "ci_low", "ci_high")
 SHOWN = {
@@ -163,7 +163,7 @@ def write_summary(folder: Path, summary: Summary) -> None:
         writer.writerow([*CASE, *(f"{name}_{part}" for name in names for part in PARTS)])
         for case, cells in summary.cases:
             numbers = [getattr(cells[name], part) for name in names for part in PARTS]
-            writer.writerow([*(getattr(case, name) for name in CASE), *numbers])
+            writer.writerow(table_row([*(getattr(case, name) for name in CASE), *numbers]))
     with written_whole(folder / "summary.md") as temporary:
         temporary.write_text(markdown(summary))
 
@@ -174,9 +174,8 @@ def markdown(summary: Summary) -> str:
     lines = [f"# {summary.title}", "", row_of(headings), row_of(["---"] * len(headings))]
     for case, cells in summary.cases:
         written = [shown(asdict(cells[metric.name])) for metric in summary.metrics]
-        lines.append(
-            row_of([case.sample, f"{case.ratio:g}", case.keep_alive, case.order, *written])
-        )
+        names = (case.sample, f"{case.ratio:g}", case.keep_alive, case.order)
+        lines.append(row_of([*map(as_text, names), *written]))
     lines += ["", f"Mean over seeds [{CONFIDENCE:.0%} interval, Student's t].", ""]
     return "\n".join([*lines, *explained(summary.metrics)]) + "\n"
 

@@ -13,7 +13,7 @@ PLACED = "order: {name: submission}\nmemory: {name: required}\nplacement: "
 GREEDY = PLACED + "{name: greedy_objective, weights: "
 BAD: dict[str, tuple[str | bytes, str]] = {
     "broken": ("placement: [", "not YAML"),
-    "latin": (b"# caf\xe9\n", "not YAML"),
+    "latin": (b"# caf\xe9\n", "not UTF-8"),
     "a null key": ("null: 2\n", "not YAML"),
     "listed": ("- random\n", "a mapping is needed"),
     "empty": ("", "order: missing"),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from env.files import opened, parse_json, read_bytes
+from env.files import check_yaml, opened, parse_json, read_bytes, table_row
 from env.sim.errors import InputError
 
 
@@ -74,3 +74,35 @@ def test_json_as_it_is() -> None:
     assert parse_json(b'\xef\xbb\xbf{"a": [1, 2.5, null]}', "x") == {"a": [1, 2.5, None]}
     with pytest.raises(InputError, match="byte 0xff is not UTF-8"):
         parse_json(b"\xff", "x")
+
+
+LAUGHS = "\n".join(
+    ["a0: &a0 [x, x]", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9))]
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (LAUGHS, "more than 10,000 entries"),
+        ("[" * 60 + "]" * 60, "50 levels"),
+        ("a: &a [*a]", "alias"),
+        ("a: *b", "alias"),
+        ("a: " + "9" * 5_000, "5000 digits"),
+        ("a: [", "not YAML"),
+    ],
+)
+def test_yaml_of_others(text: str, words: str) -> None:
+    with pytest.raises(InputError, match=words) as caught:
+        check_yaml(text.encode(), "x.yaml")
+    assert str(caught.value).startswith("x.yaml: ") and len(str(caught.value)) < 300
+
+
+def test_yaml_with_a_few_aliases() -> None:
+    text = "a: &a {b: 1}\nc: *a\nd: '" + "9" * 5_000 + "'\n"
+    assert check_yaml(text.encode(), "x.yaml") == text
+
+
+def test_no_text_in_a_table_is_a_formula() -> None:
+    cells = ["=1+1", "+1", "-1", "@a", "\ta", "a=1", -1.5, None]
+    assert table_row(cells) == ["'=1+1", "'+1", "'-1", "'@a", "'\ta", "a=1", -1.5, None]

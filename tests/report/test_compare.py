@@ -109,7 +109,7 @@ DAMAGED: dict[str, tuple[Damage, str]] = {
     ),
     "brackets without end": (
         lambda folder: (folder / "run.json").write_text("[" * 100_000),
-        "run.json: maximum recursion depth exceeded",
+        "run.json: not valid JSON: maximum recursion depth exceeded",
     ),
     "NaN": (with_rows(lambda rows: rows.assign(J=math.nan)), "one row with a finite J"),
     "no rows": (with_rows(lambda rows: rows.iloc[:0]), "one row with a finite J"),

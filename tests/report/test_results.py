@@ -80,7 +80,7 @@ def test_resuming_with_something_else_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("{", "not JSON"),
+        ("{", "not valid JSON"),
         ("[]", "a mapping is needed"),
         ('{"metrics": {}, "policy": 1}', "policy"),
         ('{"policy": "a", "kind": "baseline", "seed": 0, "episode": 0, "metrics": {}}', "'J'"),

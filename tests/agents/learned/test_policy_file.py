@@ -252,20 +252,51 @@ def pipe(folder: Path) -> None:
     os.mkfifo(file)
 
 
+def link(name: str, to: str) -> Any:
+    def change(folder: Path) -> None:
+        (folder / name).unlink()
+        (folder / name).symlink_to(to)
+
+    return change
+
+
+def huge(folder: Path) -> None:
+    os.truncate(folder / "server.safetensors", 300_000_000)  # no byte of it is on the disk
+
+
+NAMED_TWICE = [f"feature {index}" for index in range(60_000)] + ["x" * 10_000] * 2
 DAMAGES = {
-    "no folder": (lambda folder: folder.rename(folder.with_name("away")), "cannot be read"),
+    "a device for weights": (link("server.safetensors", "/dev/zero"), "a link that leads out"),
+    "a link to elsewhere": (link("policy.json", "/etc/hostname"), "a link that leads out"),
+    "weights without end": (huge, "more than 256,000,000 bytes"),
+    "a key twice": (
+        lambda folder: (folder / "policy.json").write_text('{"format": 1, "format": 1}'),
+        "key 'format' is given twice",
+    ),
+    "one of 60,000 names twice": (
+        edit(features={"server": NAMES | {"items": NAMED_TWICE}}),
+        "features.server.items: 'x{59}... is given twice",
+    ),
+    "layers without end": (
+        edit(networks={"server": vars(SIZES) | {"hidden": [8] * 60_000}}),
+        "networks.server.hidden: at most 100 entries are needed",
+    ),
+    "no folder": (lambda folder: folder.rename(folder.with_name("away")), "no such file"),
     "no weights": (lambda folder: (folder / "server.safetensors").unlink(), "no such file"),
     "weights cut short": (truncate, "damaged"),
-    "a pipe for weights": (pipe, "not a file"),
+    "a pipe for weights": (pipe, "not a regular file"),
     "weights that are a pickle": (
         lambda folder: (folder / "server.safetensors").write_bytes(b"\x80\x04cos\nsystem\n"),
         "damaged",
     ),
     "weights of another precision": (doubles, "holds float64, float32 is needed"),
     "too few weights": (without_bids, r"bid.bias is missing, policy.json asks for \(8,\)"),
-    "not JSON": (lambda folder: (folder / "policy.json").write_text("{'a'"), "not JSON"),
-    "not text": (lambda folder: (folder / "policy.json").write_bytes(b"\xff\xfe\x00"), "not JSON"),
-    "a list": (lambda folder: (folder / "policy.json").write_text("[]"), "object is needed"),
+    "not JSON": (lambda folder: (folder / "policy.json").write_text("{'a'"), "not valid JSON"),
+    "not text": (
+        lambda folder: (folder / "policy.json").write_bytes(b"\xff\xfe\x00"),
+        "not UTF-8",
+    ),
+    "a list": (lambda folder: (folder / "policy.json").write_text("[]"), "a mapping is needed"),
     "a later format": (edit(format=2), "format"),
     "true for a number": (edit(format=True), "format: a number is needed, found True"),
     "an unknown key": (edit(extra=1), "extra: unknown key"),

@@ -1,0 +1,63 @@
+"""metrics.csv of the training of a policy, for the learning curve in the report."""
+
+import csv
+import math
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+import pandas as pd
+
+from env.files import opened
+from env.schema import one_line
+from env.sim.errors import InputError
+
+TRAINING = "metrics.csv"
+SHOWN = ("env_steps", "J")
+LONGEST_LINE = 65_536
+"""Bytes; a training with many policies has some thousand."""
+
+
+def read_training(file: Path) -> pd.DataFrame | None:
+    """Environment steps and J of the iterations in which an episode ended.
+
+    None where there is no such file, or one that is damaged: that is said in a line, as no
+    evaluation may fail because of what lies beside its policy.
+    """
+    if not os.path.lexists(file):
+        return None
+    try:
+        with opened(file, inside=file.parent) as content:
+            return pd.DataFrame(_rows(content), columns=list(SHOWN), dtype=float)
+    except (InputError, ValueError, csv.Error) as error:
+        print(one_line(f"note: no learning curve, {file} is left out: {error}"), flush=True)
+        return None
+
+
+def _rows(content: IO[bytes]) -> Iterator[list[float]]:
+    lines = csv.reader(_lines(content))
+    header = next(lines, [])
+    missing = [name for name in SHOWN if name not in header]
+    if missing:
+        raise InputError(f"no column '{missing[0]}'")
+    at = [header.index(name) for name in SHOWN]
+    for cells in lines:
+        if len(cells) != len(header):
+            raise InputError(
+                f"line {lines.line_num}: {len(cells)} cells, the header has {len(header)}"
+            )
+        # Of an iteration in which no episode ended the cell is empty.
+        row = [float(cells[index] or "nan") for index in at]
+        if any(map(math.isinf, row)):
+            raise InputError(f"line {lines.line_num}: a number that is not finite")
+        if not any(map(math.isnan, row)):
+            yield row
+
+
+def _lines(content: IO[bytes]) -> Iterator[str]:
+    """Its lines; a reader of CSV would keep one without end in memory."""
+    while line := content.readline(LONGEST_LINE + 1):
+        if len(line) > LONGEST_LINE:
+            raise InputError(f"a line of more than {LONGEST_LINE:,} bytes")
+        yield line.decode("utf-8-sig")

@@ -1,0 +1,50 @@
+"""What lies beside a policy as metrics.csv never fails, and never gets into the results unread."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from report.training import read_training
+
+
+def test_steps_and_j_where_an_episode_ended(tmp_path: Path) -> None:
+    (tmp_path / "metrics.csv").write_text("iteration,env_steps,J\n1,8,\n2,16,5.25\n")
+    found = read_training(tmp_path / "metrics.csv")
+    assert found is not None and found.values.tolist() == [[16.0, 5.25]]
+    assert read_training(tmp_path / "absent.csv") is None
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"\xff\xfe", "not UTF-8"),
+        (b"steps,J\n1,2\n", "no column 'env_steps'"),
+        (b"env_steps,J\n1,2,3\n", "line 2: 3 cells, the header has 2"),
+        (b"env_steps,J\n1,much\n", "could not convert"),
+        (b"env_steps,J\n1,inf\n", "not finite"),
+        (b"," * 1_000_000, "a line of more than 65,536 bytes"),
+        (b"", "no column"),
+    ],
+)
+def test_a_damaged_file_is_left_out_in_one_line(
+    content: bytes, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "metrics.csv"
+    file.write_bytes(content)
+    assert read_training(file) is None
+    told = capsys.readouterr().out
+    assert says in told and str(file) in told and told.count("\n") == 1
+
+
+def test_links_and_pipes_are_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    (tmp_path / "secret").write_text("env_steps,J\n1,2\n")
+    (run / "metrics.csv").symlink_to(tmp_path / "secret")
+    assert read_training(run / "metrics.csv") is None
+    assert "a link that leads out" in capsys.readouterr().out
+    (run / "metrics.csv").unlink()
+    os.mkfifo(run / "metrics.csv")
+    assert read_training(run / "metrics.csv") is None
+    assert "not a regular file" in capsys.readouterr().out
