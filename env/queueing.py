@@ -15,8 +15,8 @@ from env.sim.cluster import ClusterConfig
 from env.sim.controller import Images, Queueing, new_controller, with_slots, with_timers
 from env.sim.dispatch import reset_episode
 from env.sim.errors import InputError
-from env.sim.idle_forecast import answer_forecast
-from env.sim.keep_alive import keep_warm, learn_idle_times, set_windows
+from env.sim.idle_forecast import answer_forecasts
+from env.sim.keep_alive import keep_warm, learn_idle_times
 from env.sim.queued_env import play_on
 from env.sim.records import ARRIVING, CHOOSE, NONE, RUN
 from env.sim.state import allocate
@@ -235,10 +235,7 @@ class Simulation:
         for chunk in history.requests():
             ends = chunk["time"] + chunk["duration"]
             learn_idle_times(self.controller, chunk["function"], chunk["time"], ends)
-        for image in range(len(self._profiles.names)):
-            set_windows(self.controller, image)
-            if self.controller.queue[0]["forecast_image"] != NONE:
-                answer_forecast(self.controller)
+        answer_forecasts(self.controller)
 
     def play(self, trace: Trace) -> Iterator[np.ndarray]:
         """Plays all requests; yields RUN records, at least once for each chunk of the trace.
