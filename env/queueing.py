@@ -18,7 +18,7 @@ from env.sim.errors import InputError
 from env.sim.idle_forecast import answer_forecasts
 from env.sim.keep_alive import keep_warm, learn_idle_times
 from env.sim.queued_env import play_on
-from env.sim.records import ARRIVING, CHOOSE, NONE, RUN
+from env.sim.records import ARRIVING, CHOOSE, RUN
 from env.sim.state import allocate
 from env.sim.workflow import WorkflowTemplate
 from env.sim.workload import schedule_arrival

@@ -119,13 +119,17 @@ class ClusterConfig:
 
     @property
     def core_second_price(self) -> float:
-        """USD of one second of a core of reference speed on the cheapest server type."""
-        return min(self.core_second_price_of(kind) for kind in self.present_types)
+        """USD of one second of a core of reference speed on the cheapest type that is not free.
+
+        Rent is compared to it; 0 where all servers are free.
+        """
+        prices = [self.core_second_price_of(kind) for kind in self.present_types]
+        return min((price for price in prices if price > 0.0), default=0.0)
 
     @property
     def cheapest_type(self) -> ServerType:
         """The present server type whose cores are the cheapest; of several, the largest."""
-        price = self.core_second_price
+        price = min(self.core_second_price_of(kind) for kind in self.present_types)
         cheapest = [
             kind
             for kind in self.present_types

@@ -158,8 +158,8 @@ CLUSTER = np.dtype(
         ("largest_node_memory", np.int64),
         ("cores", np.int64),  # of all nodes
         ("computing_capacity", np.int64),  # of all nodes, operations per second
-        ("core_second_price", np.float64),  # of the cheapest core of reference speed, USD
-        ("cheapest_server_cores", np.int64),  # of the largest server with cores at that price
+        ("core_second_price", np.float64),  # of the cheapest that is not free, USD
+        ("cheapest_server_cores", np.int64),  # of the largest server with the cheapest cores
         ("functions_per_slot", np.int64),
         ("time", np.float64),  # of the last event
         ("total_rent", np.float64),
