@@ -161,9 +161,9 @@ def note_idle_time(controller, image, seconds):
     idle_times[image, images[image].idle_times % idle_times.shape[1]] = seconds
     images[image].idle_times += 1
     bins = controller.histograms.shape[1]
-    place = int(seconds / controller.options[0].bin_seconds)
+    place = seconds / controller.options[0].bin_seconds
     if place < bins:
-        controller.histograms[image, place] += 1
+        controller.histograms[image, int(place)] += 1
     else:
         images[image].out_of_bounds += 1
     set_windows(controller, image)
