@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from agents.interval import Interval, interval
-from env.greedy_score import ScoreWeights
+from env.greedy_score import Economy, ScoreWeights, Weight
 from env.reward import Objective, arrived_objective
 from env.rollout import Buffers, play_greedy_episode
 from env.schema import Strict
@@ -35,8 +35,6 @@ SEARCHED = (
 )
 """The fields of `ScoreWeights` that are drawn; delay is 1."""
 
-Weight = Annotated[float, Field(ge=0, le=1e6)]
-
 
 class SearchSettings(Strict):
     """How much is searched (conf/search_baseline.yaml explains each)."""
@@ -47,7 +45,7 @@ class SearchSettings(Strict):
     finish: tuple[Weight, Weight]
     rent: tuple[Weight, Weight]
     rent_per_core: tuple[Weight, Weight]
-    economy: tuple[Weight, Weight]
+    economy: tuple[Economy, Economy]
     demand: tuple[Weight, Weight]
     own_use: tuple[Weight, Weight]
     arrival_use: tuple[Weight, Weight]

@@ -6,15 +6,21 @@ of every node.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 from pydantic import Field
 
-from env.reward import Objective
+from env.reward import Objective, cost_ratio
 from env.schema import Strict
 from env.sim.jit import compiled
 from env.sim.records import INF, NONE
 from env.sim.server import HOUR
 from env.sim.workload import declared
+
+Weight = Annotated[float, Field(ge=0, le=1e6)]
+# Servers differ in size by at most 1e9 (1,000 nodes of 1e6 cores); its power stays below 1e180.
+Economy = Annotated[float, Field(ge=0, le=20)]
 
 
 class ScoreWeights(Strict):
@@ -22,7 +28,7 @@ class ScoreWeights(Strict):
 
     score = finish * finish_delay / critical path + delay * time_weight * (delay_own + delay_others)
     + cost_weight * (rent * smallness ** economy * charged + rent_per_core / cores) * rent_increase
-    / mean cheapest cost of an arrived workflow
+    / mean cheapest cost of an arrived workflow, no rent being no cost even where that is 0
 
     The function that has a server rented seldom uses all of it. `rent` charges it the whole lease,
     so that large servers seem dear although their cores may be cheap; `rent_per_core` what the
@@ -51,16 +57,16 @@ class ScoreWeights(Strict):
         arrival_horizon: s, for which nothing is thought to have arrived before the start.
     """
 
-    finish: float = Field(ge=0)
-    delay: float = Field(ge=0)
-    rent: float = Field(ge=0)
-    rent_per_core: float = Field(default=0.0, ge=0)
-    economy: float = Field(default=0.0, ge=0)
-    demand: float | None = Field(default=None, gt=0)
-    own_use: float = Field(default=0.0, ge=0)
-    arrival_use: float = Field(default=0.0, ge=0)
-    arrival_horizon: float = Field(default=0.0, ge=0)
-    known_use: float = Field(default=0.0, ge=0)
+    finish: Weight
+    delay: Weight
+    rent: Weight
+    rent_per_core: Weight = 0.0
+    economy: Economy = 0.0
+    demand: Annotated[float, Field(gt=0, le=1e6)] | None = None
+    own_use: Weight = 0.0
+    arrival_use: Weight = 0.0
+    arrival_horizon: Weight = 0.0
+    known_use: Weight = 0.0
 
     def by_objective(self, objective: Objective) -> np.ndarray:
         """float64 (10,): the fields in their order, times time_weight or cost_weight where due."""
@@ -173,7 +179,7 @@ def greedy_scores(state, candidates, weights, scores):
         scores[node] = (
             weights[0] * finish_delay
             + weights[1] * delay
-            + share * candidates[node].rent_increase / unit
+            + cost_ratio(share * candidates[node].rent_increase, unit)
         )
 
 

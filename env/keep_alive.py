@@ -10,9 +10,10 @@ from pydantic import Field, model_validator
 
 from env.schema import Strict
 from env.sim import keep_alive
+from env.sim.bounds import LARGEST_WHOLE, LONGEST
 from env.sim.records import INF
 
-Seconds = Annotated[float, Field(gt=0, le=1e9)]
+Seconds = Annotated[float, Field(ge=1e-6, le=LONGEST)]  # less is lost beside late times
 Percentile = Annotated[float, Field(ge=0, le=100)]
 Share = Annotated[float, Field(ge=0, lt=1)]
 Lags = Annotated[int, Field(ge=0, le=5)]
@@ -115,8 +116,8 @@ class HybridHistogram(Strict):
     prewarm_percentile: Percentile
     keep_percentile: Percentile
     margin: Share
-    least_idle_times: Annotated[int, Field(ge=1)]
-    least_variation: Annotated[float, Field(ge=0)]
+    least_idle_times: Annotated[int, Field(ge=1, le=LARGEST_WHOLE)]
+    least_variation: Annotated[float, Field(ge=0, le=1e6)]
     fixed_keep: Seconds
     most_out_of_bounds: Share
     forecast_margin: Share

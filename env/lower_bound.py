@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from env.reward import Objective, cheapest_cost
+from env.reward import Objective, cheapest_cost, cost_ratio
 from env.sim.records import State
 
 
@@ -17,7 +17,8 @@ def lower_bound(state: State, objective: Objective) -> float:
 
     Cost: rent is at least max(C, h). Containers run inside leases, and a leased server-hour does
     at most cores * 3600 s of work, so all work costs C at the cheapest core-second or more. Leases
-    come in whole hours, so even an episode of one moment pays the lowest hourly rate h.
+    come in whole hours, so even an episode of one moment pays the lowest hourly rate h. Where a
+    server is free, it could do all the work.
 
     Transfers, contention and memory only add to both. Not covered are speeds that floor to 0 and
     are raised to 1 operation/s, which gives a node that much more than its capacity.
@@ -32,8 +33,9 @@ def lower_bound(state: State, objective: Objective) -> float:
     fastest = state.nodes["single_core_speed"].max() / state.cluster[0]["single_core_speed"]
     flow_times = np.maximum(first_start - arrivals, 0.0) + critical_path / fastest
     cheapest = cheapest_cost(state)
-    rent = max(cheapest, float(state.servers["hourly_rate"].min()))
+    lowest = float(state.servers["hourly_rate"].min())
+    rent = max(cheapest, lowest) if lowest > 0.0 else 0.0
     return float(
         objective.time_weight * (flow_times / critical_path).mean()
-        + objective.cost_weight * rent / cheapest
+        + cost_ratio(objective.cost_weight * rent, cheapest)
     )

@@ -14,7 +14,7 @@ from typing import Generic, Literal, TypeVar
 import numpy as np
 
 from env.lower_bound import lower_bound
-from env.reward import Objective, cheapest_cost, flow_times, slowdowns
+from env.reward import Objective, cheapest_cost, cost_ratio, flow_times, slowdowns
 from env.sim.power import Power
 from env.sim.records import State
 
@@ -43,7 +43,7 @@ class FinishedEpisode:
     @cached_property
     def cost_ratio(self) -> float:
         """Rent / all work on the cheapest cores."""
-        return self.total("total_rent") / cheapest_cost(self.state)
+        return float(cost_ratio(self.total("total_rent"), cheapest_cost(self.state)))
 
     @cached_property
     def J(self) -> float:

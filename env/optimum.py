@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field
 
 from env.metrics import FinishedEpisode
 from env.observation import memory_tier
-from env.reward import Objective, cheapest_cost
+from env.reward import Objective, cheapest_cost, cost_ratio
 from env.schema import Strict, distinct
 from env.sim.raw_env import RawEnv
 from env.sim.records import NONE
@@ -103,4 +103,4 @@ def _bound(env: RawEnv, objective: Objective) -> float:
         ends[index] = max(ends[index], env.time + left)
     slowdown = (ends - workflows["arrival_time"]) / templates["critical_path"]
     time = objective.time_weight * slowdown.sum() / len(state.slot_of)
-    return float(time + objective.cost_weight * env.total_rent / cheapest_cost(state))
+    return float(time + cost_ratio(objective.cost_weight * env.total_rent, cheapest_cost(state)))

@@ -11,14 +11,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from env.sim.bounds import LARGEST_WORK, LONGEST
 from env.sim.cluster import ClusterConfig
 from env.sim.controller import Images, Queueing, new_controller, with_slots, with_timers
 from env.sim.dispatch import reset_episode
 from env.sim.errors import InputError
-from env.sim.idle_forecast import answer_forecast
-from env.sim.keep_alive import keep_warm, learn_idle_times, set_windows
+from env.sim.idle_forecast import answer_forecasts
+from env.sim.keep_alive import keep_warm, learn_idle_times
 from env.sim.queued_env import play_on
-from env.sim.records import ARRIVING, CHOOSE, NONE, RUN
+from env.sim.records import ARRIVING, CHOOSE, RUN
 from env.sim.state import allocate
 from env.sim.workflow import WorkflowTemplate
 from env.sim.workload import schedule_arrival
@@ -235,10 +236,7 @@ class Simulation:
         for chunk in history.requests():
             ends = chunk["time"] + chunk["duration"]
             learn_idle_times(self.controller, chunk["function"], chunk["time"], ends)
-        for image in range(len(self._profiles.names)):
-            set_windows(self.controller, image)
-            if self.controller.queue[0]["forecast_image"] != NONE:
-                answer_forecast(self.controller)
+        answer_forecasts(self.controller)
 
     def play(self, trace: Trace) -> Iterator[np.ndarray]:
         """Plays all requests; yields RUN records, at least once for each chunk of the trace.
@@ -286,7 +284,14 @@ class Simulation:
     def _operations(self, seconds: np.ndarray, function: np.ndarray) -> np.ndarray:
         """Work of executions that take some time at full speed."""
         threads = self._profiles.parallelism[function]
-        return np.maximum(1, np.rint(seconds * self._speed * threads)).astype(np.int64)
+        work = np.maximum(1, np.rint(seconds * self._speed * threads))
+        if len(work) and work.max() > LARGEST_WORK:
+            name = self._profiles.names[function[np.argmax(work)]]
+            raise InputError(
+                f"trace: a request of '{name}' is {work.max():g} operations, "
+                f"at most {LARGEST_WORK:g} are possible"
+            )
+        return work.astype(np.int64)
 
     def _check(self, chunk: np.ndarray, last: float) -> None:
         times = np.concatenate([[last], chunk["time"]])
@@ -294,15 +299,19 @@ class Simulation:
         for field, good, allowed in (
             (
                 "time",
-                (np.diff(times) >= 0) & np.isfinite(chunk["time"]),
-                "none before the one before it and none before 0",
+                (np.diff(times) >= 0) & (chunk["time"] <= LONGEST),
+                f"none before the one before it, none before 0 and none after {LONGEST:g}",
             ),
             (
                 "function",
                 (chunk["function"] >= 0) & (chunk["function"] < known),
                 f"0 to {known - 1}",
             ),
-            ("duration", np.isfinite(chunk["duration"]) & (chunk["duration"] >= 0), "at least 0"),
+            (
+                "duration",
+                (chunk["duration"] >= 0) & (chunk["duration"] <= LONGEST),
+                f"at least 0 and at most {LONGEST:g}",
+            ),
         ):
             if not good.all():
                 bad = int(np.flatnonzero(~good)[0])

@@ -2,7 +2,7 @@
 
 J = time_weight * mean slowdown + cost_weight * cost ratio. The slowdown of a workflow is its flow
 time / its critical path at full speed; the cost ratio is rent / all work at the cheapest
-core-second of the cluster.
+core-second of the cluster that is not free.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ LEAST_HOURLY_RATE = 1e-6
 
 
 def cheapest_cost(state: State) -> float:
-    """USD of all work of the episode at the cheapest core-second of the cluster."""
+    """USD of all work of the episode at the cheapest core-second that is not free."""
     work = state.templates["work"][state.arrivals["template"]].sum()
     return float(work * state.cluster[0]["core_second_price"])
 
@@ -66,6 +66,12 @@ def check_world(templates: Sequence[WorkflowTemplate], cluster: ClusterConfig) -
                 f"cluster: server_types.{kind.name}.hourly_rate: found {kind.hourly_rate:g}, at "
                 f"least {LEAST_HOURLY_RATE:g} is needed: rent is compared to the cheapest possible"
             )
+
+
+@compiled
+def cost_ratio(cost, cheapest):
+    """A cost over the cheapest possible; 0 where nothing is paid, as where all servers are free."""
+    return cost / cheapest if cost != 0.0 else 0.0
 
 
 @compiled
@@ -97,7 +103,7 @@ def potential(state, time_weight, cost_weight, cheapest):
     count = len(state.arrivals)
     slowdown = cluster.finished_slowdown + cluster.active_slowdown + (count - cluster.arrived)
     spent = cluster.total_rent - lease_value(state)
-    return time_weight * slowdown / count + cost_weight * spent / cheapest
+    return time_weight * slowdown / count + cost_ratio(cost_weight * spent, cheapest)
 
 
 @compiled
@@ -108,10 +114,8 @@ def arrived_objective(state, time_weight, cost_weight):
     """
     cluster = state.cluster[0]
     cheapest = cluster.arrived_work * cluster.core_second_price
-    return (
-        time_weight * cluster.finished_slowdown / cluster.arrived
-        + cost_weight * cluster.total_rent / cheapest
-    )
+    time = time_weight * cluster.finished_slowdown / cluster.arrived
+    return time + cost_ratio(cost_weight * cluster.total_rent, cheapest)
 
 
 def flow_times(state: State) -> np.ndarray:

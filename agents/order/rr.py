@@ -19,7 +19,7 @@ class RoundRobin(ByRank):
     """
 
     name: Literal["rr"] = "rr"
-    time_slice: Annotated[float, Field(gt=0, le=1e6)]
+    time_slice: Annotated[float, Field(ge=1e-3, le=1e6)]  # less never ends
 
     def write(self, options: np.void) -> None:
         """Fills in the options of the engine."""

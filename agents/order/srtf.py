@@ -22,7 +22,7 @@ class Srtf(Strict):
     """
 
     name: Literal["srtf"] = "srtf"
-    check_interval: Annotated[float, Field(gt=0, le=1e6)]
+    check_interval: Annotated[float, Field(ge=1e-3, le=1e6)]  # less never ends
 
     def write(self, options: np.void) -> None:
         """Fills in the options of the engine."""

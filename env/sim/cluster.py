@@ -4,10 +4,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from env.schema import short
+from env.sim.bounds import (
+    LARGEST_BANDWIDTH,
+    LARGEST_MEMORY,
+    LARGEST_RATE,
+    LARGEST_WHOLE,
+    LARGEST_WORK,
+    LEAST_BANDWIDTH,
+    LEAST_RATE,
+    LONGEST,
+    MOST_CORES,
+    MOST_NODES_OF_A_SERVER,
+    MOST_SERVERS,
+)
 from env.sim.container import (
     Container,
     give_back_container,
@@ -35,6 +49,16 @@ MOST_NODES = 1_000_000
 SAME_PRICE = 1e-9
 """Relative difference of prices that is only rounding."""
 
+TYPE_BOUNDS: Final = {
+    "count": (0, MOST_SERVERS),
+    "hourly_rate": (0.0, LARGEST_RATE),
+    "cold_start_latency": (0.0, LONGEST),
+    "numa_nodes": (1, MOST_NODES_OF_A_SERVER),
+    "cpu": (1, MOST_CORES),
+    "memory": (1, LARGEST_MEMORY),
+    "single_core_speed": (1, LARGEST_WHOLE),
+}
+
 
 @dataclass(frozen=True)
 class ServerType:
@@ -59,13 +83,11 @@ class ServerType:
     single_core_speed: int | None = None
 
     def __post_init__(self) -> None:
-        _check(self.name, "count", self.count, least=0)
-        for field in ("numa_nodes", "cpu", "memory"):
-            _check(self.name, field, getattr(self, field), least=1)
-        _check(self.name, "hourly_rate", self.hourly_rate, least=0)
-        _check(self.name, "cold_start_latency", self.cold_start_latency, least=0)
-        if self.single_core_speed is not None:
-            _check(self.name, "single_core_speed", self.single_core_speed, least=1)
+        for field, (least, most) in TYPE_BOUNDS.items():
+            _check(f"server type '{self.name}'", field, getattr(self, field), least, most)
+        if self.hourly_rate:
+            rate = self.hourly_rate
+            _check(f"server type '{self.name}'", "hourly_rate", rate, LEAST_RATE, LARGEST_RATE)
 
     @property
     def cores(self) -> int:
@@ -97,16 +119,23 @@ class ClusterConfig:
     power: Power | None = None
 
     def __post_init__(self) -> None:
-        _check("cluster", "single_core_speed", self.single_core_speed, least=1)
+        _check("cluster", "single_core_speed", self.single_core_speed, 1, LARGEST_WHOLE)
         for field in ("memory_bandwidth", "numa_bandwidth", "network_bandwidth"):
-            value = getattr(self, field)
-            if not (math.isfinite(value) and value > 0):
-                raise InputError(f"cluster: {field} is {value}, a positive number is needed")
+            _check("cluster", field, getattr(self, field), LEAST_BANDWIDTH, LARGEST_BANDWIDTH)
         if not self.present_types:
             raise InputError("cluster: no servers, at least 1 is needed")
         nodes = sum(kind.count * kind.numa_nodes for kind in self.server_types)
         if nodes > MOST_NODES:
             raise InputError(f"cluster: {nodes} NUMA nodes, at most {MOST_NODES} are possible")
+        speed = sum(
+            kind.count * kind.cores * (kind.single_core_speed or self.single_core_speed)
+            for kind in self.server_types
+        )
+        if speed > LARGEST_WORK:
+            raise InputError(
+                f"cluster: all cores do {speed} operations/s together, "
+                f"at most {LARGEST_WORK} are possible"
+            )
         names = [server_type.name for server_type in self.server_types]
         for name in names:
             if names.count(name) > 1:
@@ -119,13 +148,17 @@ class ClusterConfig:
 
     @property
     def core_second_price(self) -> float:
-        """USD of one second of a core of reference speed on the cheapest server type."""
-        return min(self.core_second_price_of(kind) for kind in self.present_types)
+        """USD of one second of a core of reference speed on the cheapest type that is not free.
+
+        Rent is compared to it; 0 where all servers are free.
+        """
+        prices = [self.core_second_price_of(kind) for kind in self.present_types]
+        return min((price for price in prices if price > 0.0), default=0.0)
 
     @property
     def cheapest_type(self) -> ServerType:
         """The present server type whose cores are the cheapest; of several, the largest."""
-        price = self.core_second_price
+        price = min(self.core_second_price_of(kind) for kind in self.present_types)
         cheapest = [
             kind
             for kind in self.present_types
@@ -144,9 +177,12 @@ class ClusterConfig:
         return max(kind.memory for kind in self.present_types)
 
 
-def _check(where: str, field: str, value: float, least: float) -> None:
-    if not (math.isfinite(value) and value >= least):
-        raise InputError(f"server type '{where}': {field} is {value}, at least {least} is needed")
+def _check(where: str, field: str, value: float | None, least: float, most: float) -> None:
+    """Refuses a number out of its bounds; None is one that is not given."""
+    if value is not None and not least <= value <= most:
+        raise InputError(
+            f"{where}: {field} is {short(value)}, at least {least} and at most {most} is needed"
+        )
 
 
 @compiled

@@ -6,25 +6,45 @@ Field names carry their units.
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from env.schema import Strict, validated
+from env.sim.bounds import (
+    LARGEST_BANDWIDTH,
+    LARGEST_MEMORY,
+    LARGEST_RATE,
+    LARGEST_WHOLE,
+    LEAST_BANDWIDTH,
+    LEAST_RATE,
+    LONGEST,
+    MOST_CORES,
+    MOST_NODES_OF_A_SERVER,
+    MOST_SERVERS,
+)
 from env.sim.cluster import ClusterConfig, ServerType
 from env.sim.errors import located
 from env.sim.power import Power
 
-# The engine counts in 64-bit integers; beyond 2**53 a float64 no longer holds every one of them.
-LARGEST_WHOLE = 2**53
-
 Name = Annotated[str, Field(min_length=1)]
 Whole = Annotated[int, Field(strict=True, ge=0, le=LARGEST_WHOLE)]
 Positive = Annotated[int, Field(strict=True, ge=1, le=LARGEST_WHOLE)]
-Number = Annotated[float, Field(strict=True, ge=0, le=1e12)]  # beyond it, sums lose their seconds
-Count = Annotated[int, Field(strict=True, ge=0, le=100_000)]
-PerServer = Annotated[int, Field(strict=True, ge=1, le=1_000)]
-Cores = Annotated[int, Field(strict=True, ge=1, le=1_000_000)]
-Rate = Annotated[float, Field(strict=True, ge=0, le=1e6)]
-PositiveNumber = Annotated[float, Field(strict=True, gt=0)]
+Seconds = Annotated[float, Field(strict=True, ge=0, le=LONGEST)]
+Count = Annotated[int, Field(strict=True, ge=0, le=MOST_SERVERS)]
+PerServer = Annotated[int, Field(strict=True, ge=1, le=MOST_NODES_OF_A_SERVER)]
+Cores = Annotated[int, Field(strict=True, ge=1, le=MOST_CORES)]
+Memory = Annotated[int, Field(strict=True, ge=1, le=LARGEST_MEMORY)]
+Bandwidth = Annotated[float, Field(strict=True, ge=LEAST_BANDWIDTH, le=LARGEST_BANDWIDTH)]
+
+
+def _nothing_or_something(rate: float) -> float:
+    if 0 < rate < LEAST_RATE:
+        raise ValueError(f"found {rate}, 0 or at least {LEAST_RATE} is needed")
+    return rate
+
+
+Rate = Annotated[
+    float, Field(strict=True, ge=0, le=LARGEST_RATE), AfterValidator(_nothing_or_something)
+]
 
 
 class ServerTypeModel(Strict):
@@ -32,10 +52,10 @@ class ServerTypeModel(Strict):
 
     server_count: Count
     hourly_rate: Rate
-    cold_start_latency: Number
+    cold_start_latency: Seconds
     numa_nodes_per_server: PerServer
     cores_per_numa_node: Cores
-    memory_mb_per_numa_node: Positive
+    memory_mb_per_numa_node: Memory
     single_core_speed_ops_per_s: Positive | None = None
 
     def server_type(self, name: str) -> ServerType:
@@ -60,9 +80,9 @@ class NamedServerTypeModel(ServerTypeModel):
 
 class _Hardware(Strict):
     single_core_speed_ops_per_s: Positive
-    same_node_bandwidth_bytes_per_s: PositiveNumber
-    between_nodes_of_one_server_bandwidth_bytes_per_s: PositiveNumber
-    between_servers_bandwidth_bytes_per_s: PositiveNumber
+    same_node_bandwidth_bytes_per_s: Bandwidth
+    between_nodes_of_one_server_bandwidth_bytes_per_s: Bandwidth
+    between_servers_bandwidth_bytes_per_s: Bandwidth
     power: Power | None = None
 
     def _config(self, named_types: Iterable[tuple[str, ServerTypeModel]]) -> ClusterConfig:

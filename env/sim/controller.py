@@ -9,6 +9,7 @@ from typing import Literal, Protocol, get_args
 import numpy as np
 
 from env.sim import records
+from env.sim.bounds import LONGEST
 from env.sim.cluster import ClusterConfig
 from env.sim.errors import InputError
 from env.sim.records import INF, NONE, Controller, State
@@ -118,10 +119,21 @@ class Images:
     Attributes:
         cold_start: float64 (J,), D: seconds to start a container of the image.
         of: of each template int (F,), the images of its functions.
+
+    Raises:
+        InputError: a cold start is out of its bounds.
     """
 
     cold_start: np.ndarray
     of: Mapping[WorkflowTemplate, np.ndarray]
+
+    def __post_init__(self) -> None:
+        outside = ~((self.cold_start >= 0) & (self.cold_start <= LONGEST))
+        if outside.any():
+            raise InputError(
+                f"images: a cold start is {self.cold_start[outside][0]} s, "
+                f"at least 0 and at most {LONGEST:g} is needed"
+            )
 
     @classmethod
     def by_name(

@@ -73,6 +73,7 @@ def reset_episode(state, controller):
         controller.requests[index].run = NONE
     controller.queue[0].starvation_timer = INF
     controller.queue[0].runs_size = 0
+    controller.queue[0].ended_node = NONE
     controller.queue[0].arrivals_left = len(state.arrivals)
 
 
@@ -85,8 +86,10 @@ def play(state, controller):
     """
     cluster, queue = state.cluster, controller.queue
     while True:
-        if queue[0].forecast_image != NONE:
+        if queue[0].forecasts_due == 1:
             return FORECAST
+        if queue[0].ended_node != NONE:
+            release_ended(state, controller)
         if queue[0].runs_size == len(controller.runs):
             return TAKE_RUNS
         if queue[0].arrivals_left == 0 and queue[0].more_arrivals == 1:
@@ -111,7 +114,7 @@ def play(state, controller):
 
 @compiled
 def complete(state, controller):
-    """The container that ends first has finished its function, and stays warm or goes."""
+    """The container that ends first has finished its function; it is still to be released."""
     time = state.cluster[0].time
     node = earliest_node(state)
     container = state.nodes[node].next_container
@@ -122,8 +125,21 @@ def complete(state, controller):
     end_run(state, controller, index, node, time, 1)
     request_ends(controller, image, time)
     join_submitted(state, controller)
-    release(state, controller, node, image, time, controller.images[image].active == 0)
+    controller.queue[0].ended_node = node
+    controller.queue[0].ended_image = image
     controller.queue[0].due = 1
+
+
+@compiled
+def release_ended(state, controller):
+    """Releases the container that ended last.
+
+    Its successors may have asked for forecasts, that of its own image among them: they come first.
+    """
+    node, image = controller.queue[0].ended_node, controller.queue[0].ended_image
+    controller.queue[0].ended_node = NONE
+    unused = controller.images[image].active == 0
+    release(state, controller, node, image, state.cluster[0].time, unused)
 
 
 @compiled

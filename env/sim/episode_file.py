@@ -16,19 +16,23 @@ from pydantic import BaseModel, Field
 
 from env.files import parse_json, read_bytes, written_whole
 from env.schema import Strict, TenantName, nearest, validated
+from env.sim.bounds import LARGEST_WHOLE, LARGEST_WORK
 from env.sim.cluster import ClusterConfig
-from env.sim.cluster_file import LARGEST_WHOLE, ClusterModel, Name, Number, Positive, Whole
+from env.sim.cluster_file import ClusterModel, Cores, Memory, Name, Seconds, Whole
 from env.sim.errors import InputError, located
 from env.sim.workflow import WorkflowTemplate
+
+# What came of an episode has no bound of its own: those of its inputs keep it finite.
+Amount = Annotated[float, Field(strict=True, ge=0)]
 
 
 class FunctionModel(Strict):
     """A function: operations, MB, and the cores it can use."""
 
     function_id: Whole
-    computation: Positive
-    memory_required_mb: Positive
-    parallelism: Positive
+    computation: Annotated[int, Field(strict=True, ge=1, le=LARGEST_WORK)]
+    memory_required_mb: Memory
+    parallelism: Cores
 
 
 class EdgeModel(Strict):
@@ -43,7 +47,7 @@ class WorkflowModel(Strict):
     """A workflow, when it arrives (s), and whose it is: all in a file have a tenant, or none."""
 
     workflow_id: Whole
-    arrival_time: Number
+    arrival_time: Seconds
     tenant: TenantName | None = None
     functions: Annotated[tuple[FunctionModel, ...], Field(min_length=1)]
     edges: tuple[EdgeModel, ...] = ()
@@ -111,29 +115,29 @@ class ActionModel(Strict):
     server_type: Name
     server_index: Whole
     numa_node_index: Whole
-    memory_allocated_mb: Positive
+    memory_allocated_mb: Memory
 
 
 class NodeStatusModel(Strict):
     """A NUMA node's projected use at a moment; free memory is negative when over-committed."""
 
-    cpu_utilisation: Number
-    memory_utilisation: Number
-    load: Number
+    cpu_utilisation: Amount
+    memory_utilisation: Amount
+    load: Amount
     total_parallelism: Whole
     free_memory_mb: Annotated[int, Field(strict=True, ge=-LARGEST_WHOLE, le=LARGEST_WHOLE)]
-    time_to_first_completion: Number
-    time_to_last_completion: Number
+    time_to_first_completion: Amount
+    time_to_last_completion: Amount
 
 
 class DecisionModel(Strict):
     """What came of one action: times in s, rent in USD charged up to the next decision."""
 
-    submission_time: Number
-    cold_start_time: Number
-    data_transfer_time: Number
-    creation_time: Number
-    rent: Number
+    submission_time: Amount
+    cold_start_time: Amount
+    data_transfer_time: Amount
+    creation_time: Amount
+    rent: Amount
     completed_before_next_decision: tuple[tuple[Whole, Whole], ...]
     target_node_before: NodeStatusModel
 
@@ -143,10 +147,10 @@ class FunctionTimesModel(Strict):
 
     workflow_id: Whole
     function_id: Whole
-    submission_time: Number
-    creation_time: Number
-    start_time: Number
-    completion_time: Number
+    submission_time: Amount
+    creation_time: Amount
+    start_time: Amount
+    completion_time: Amount
 
 
 class ServerUseModel(Strict):
@@ -155,8 +159,8 @@ class ServerUseModel(Strict):
     server_type: Name
     server_index: Whole
     hours_rented: Whole
-    lease_expiration_time: Number
-    rent: Number
+    lease_expiration_time: Amount
+    rent: Amount
 
 
 class Results(Strict):
@@ -166,9 +170,9 @@ class Results(Strict):
     decisions: tuple[DecisionModel, ...]
     functions: tuple[FunctionTimesModel, ...]
     servers: tuple[ServerUseModel, ...]
-    total_rent: Number
-    last_completion_time: Number
-    workflow_completion_times: tuple[Number, ...]
+    total_rent: Amount
+    last_completion_time: Amount
+    workflow_completion_times: tuple[Amount, ...]
 
 
 class Options(Strict):

@@ -1,25 +1,26 @@
 """Forecast of an image's next idle time, for those beyond the histogram: ARIMA, outside the engine.
 
-The engine stops with FORECAST when an image has a new idle time, and goes on with the windows.
+The engine stops with FORECAST when images have new idle times, and goes on with their windows.
 """
 
 import warnings
 
 import numpy as np
 
-from env.sim.records import NONE, Controller
+from env.sim.records import Controller
 
 
-def answer_forecast(controller: Controller) -> None:
-    """Sets the windows of the image whose next idle time is asked for."""
-    image = int(controller.queue[0]["forecast_image"])
-    controller.queue[0]["forecast_image"] = NONE
-    options = controller.options[0]
+def answer_forecasts(controller: Controller) -> None:
+    """Sets the windows of all images that await a forecast of their next idle time."""
+    options, images = controller.options[0], controller.images
     order = tuple(int(options[f"forecast_{part}"]) for part in "pdq")
-    seconds = next_idle_time(last_idle_times(controller, image), order)
     margin = float(options["forecast_margin"])
-    controller.images[image]["prewarm_after"] = seconds * (1 - margin)
-    controller.images[image]["keep_until"] = seconds * (1 + margin)
+    for image in np.flatnonzero(images["awaits_forecast"]):
+        seconds = next_idle_time(last_idle_times(controller, int(image)), order)
+        images[image]["prewarm_after"] = seconds * (1 - margin)
+        images[image]["keep_until"] = seconds * (1 + margin)
+    images["awaits_forecast"] = 0
+    controller.queue["forecasts_due"] = 0
 
 
 def last_idle_times(controller: Controller, image: int) -> np.ndarray:

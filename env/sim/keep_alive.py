@@ -22,7 +22,7 @@ HYBRID_HISTOGRAM: Final = 4
 @compiled
 def reset_keep_alive(controller):
     """Nothing is known of idle times."""
-    controller.queue[0].forecast_image = NONE
+    controller.queue[0].forecasts_due = 0
     controller.histograms[:] = 0
     for image in range(len(controller.images)):
         controller.images[image].active = 0
@@ -32,6 +32,7 @@ def reset_keep_alive(controller):
         controller.images[image].number = NONE
         controller.images[image].idle_times = 0
         controller.images[image].out_of_bounds = 0
+        controller.images[image].awaits_forecast = 0
 
 
 @compiled
@@ -160,9 +161,9 @@ def note_idle_time(controller, image, seconds):
     idle_times[image, images[image].idle_times % idle_times.shape[1]] = seconds
     images[image].idle_times += 1
     bins = controller.histograms.shape[1]
-    place = int(seconds / controller.options[0].bin_seconds)
+    place = seconds / controller.options[0].bin_seconds
     if place < bins:
-        controller.histograms[image, place] += 1
+        controller.histograms[image, int(place)] += 1
     else:
         images[image].out_of_bounds += 1
     set_windows(controller, image)
@@ -174,12 +175,14 @@ def set_windows(controller, image):
     images, options, histograms = controller.images, controller.options, controller.histograms
     images[image].prewarm_after = 0.0
     images[image].keep_until = options[0].keep_seconds
+    images[image].awaits_forecast = 0
     count = images[image].idle_times
     outside = images[image].out_of_bounds
     if count < options[0].least_idle_times:
         return
     if outside > options[0].most_out_of_bounds * count:
-        controller.queue[0].forecast_image = image
+        images[image].awaits_forecast = 1
+        controller.queue[0].forecasts_due = 1
         return
     bins = histograms.shape[1]
     inside = count - outside

@@ -14,7 +14,7 @@ from env.sim.cluster import ClusterConfig
 from env.sim.controller import Chooser, Images, Queueing, new_controller, with_timers
 from env.sim.dispatch import play, reset_episode
 from env.sim.errors import InputError
-from env.sim.idle_forecast import answer_forecast
+from env.sim.idle_forecast import answer_forecasts
 from env.sim.raw_env import RawEnv
 from env.sim.records import CHOOSE, FORECAST, NONE, RUN, TAKE_RUNS, Controller, State
 from env.sim.workflow import WorkflowTemplate
@@ -43,7 +43,7 @@ def play_on(
     while True:
         kind = (play if chooser is None else chooser.play)(state, controller)
         if kind == FORECAST:
-            answer_forecast(controller)
+            answer_forecasts(controller)
             continue
         take(controller.runs[: int(controller.queue[0]["runs_size"])].copy())
         controller.queue[0]["runs_size"] = 0

@@ -15,7 +15,9 @@ from env.sim.episode_file import (
     Results,
 )
 
-# Seconds and USD: the order of float64 additions is not part of the rules.
+# The order of float64 additions is not part of the rules, and costs the last digits: of a number of
+# any size, and of a difference of times as many as the times have (seconds, USD).
+RELATIVE_TOLERANCE = 1e-12
 TOLERANCE = 1e-9
 
 
@@ -88,7 +90,7 @@ class Schedule:
 
 def close(first: float, second: float) -> bool:
     """Whether two sums of seconds or USD are the same but for rounding."""
-    return math.isclose(first, second, rel_tol=0.0, abs_tol=TOLERANCE)
+    return math.isclose(first, second, rel_tol=RELATIVE_TOLERANCE, abs_tol=TOLERANCE)
 
 
 def check_close(what: str, stated: float, due: float) -> list[str]:

@@ -25,7 +25,7 @@ PLACE: Final = 1
 CHOOSE: Final = 2  # which waiting function goes next (this and the next: env/sim/dispatch.py)
 MORE_ARRIVALS: Final = 3  # those given have all arrived
 TAKE_RUNS: Final = 4  # the log of runs is full
-FORECAST: Final = 5  # the next idle time of an image (env/sim/keep_alive.py)
+FORECAST: Final = 5  # next idle times of images (env/sim/idle_forecast.py)
 NO_WORKFLOW_SLOT: Final = -1
 NO_CONTAINER_SLOT: Final = -2
 
@@ -158,8 +158,8 @@ CLUSTER = np.dtype(
         ("largest_node_memory", np.int64),
         ("cores", np.int64),  # of all nodes
         ("computing_capacity", np.int64),  # of all nodes, operations per second
-        ("core_second_price", np.float64),  # of the cheapest core of reference speed, USD
-        ("cheapest_server_cores", np.int64),  # of the largest server with cores at that price
+        ("core_second_price", np.float64),  # of the cheapest that is not free, USD
+        ("cheapest_server_cores", np.int64),  # of the largest server with the cheapest cores
         ("functions_per_slot", np.int64),
         ("time", np.float64),  # of the last event
         ("total_rent", np.float64),
@@ -309,7 +309,9 @@ QUEUE = np.dtype(
         ("runs_size", np.int64),
         ("free_idle", np.int64),  # head of the list of idle records given back
         ("idle_used", np.int64),  # idle records that were ever taken; a prefix
-        ("forecast_image", np.int64),  # whose next idle time is asked for, or NONE
+        ("forecasts_due", np.int64),  # 1: images may await a forecast
+        ("ended_node", np.int64),  # of a container that is still to be released, or NONE
+        ("ended_image", np.int64),
     ]
 )
 
@@ -363,6 +365,7 @@ IMAGE = np.dtype(
         ("number", np.int64),  # of the prewarming that is due
         ("idle_times", np.int64),  # how many were observed
         ("out_of_bounds", np.int64),  # of them beyond the histogram
+        ("awaits_forecast", np.int64),  # 1: its windows follow from a forecast that is still due
     ]
 )
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from env.sim import records
+from env.sim.bounds import LARGEST_WORK, LONGEST
 from env.sim.cluster import ClusterConfig, ServerType
 from env.sim.container import reset_containers
 from env.sim.errors import InputError
@@ -51,6 +52,7 @@ def new_state(
     )
     for index, (time, wf_id, template) in enumerate(arrivals):
         state.arrivals[index] = (time, wf_id, template)
+    _check_size(state, distinct)
     reset(state)
     return state
 
@@ -136,8 +138,11 @@ def _check(
     if not templates:
         raise InputError("workload: no workflows, at least 1 is needed")
     for wf_id, time in enumerate(arrival_times):
-        if not (np.isfinite(time) and time >= 0):
-            raise InputError(f"workflow {wf_id}: arrival_time is {time}, a number >= 0 is needed")
+        if not 0 <= time <= LONGEST:
+            raise InputError(
+                f"workflow {wf_id}: arrival_time is {time}, "
+                f"at least 0 and at most {LONGEST:g} is needed"
+            )
     largest = config.largest_node_memory
     for template in {id(template): template for template in templates}.values():
         fn_id = int(np.argmax(template.memory_req))
@@ -146,6 +151,29 @@ def _check(
                 f"workflow '{template.name}': function {fn_id} needs "
                 f"{template.memory_req[fn_id]} MB, the largest NUMA node has {largest}"
             )
+
+
+def _check_size(state: State, templates: Sequence[WorkflowTemplate]) -> None:
+    """Refuses what takes longer than times are exact, and more work than can be counted."""
+    cluster = state.cluster[0]
+    seconds = state.templates["critical_path"]
+    longest = int(np.argmax(seconds))
+    if seconds[longest] > LONGEST:
+        raise InputError(
+            f"workflow '{templates[longest].name}': takes {seconds[longest]:g} s at full speed, "
+            f"at most {LONGEST:g} s are possible"
+        )
+    seconds = state.predecessors["data_bytes"] / cluster["network_bandwidth"]
+    if (seconds > LONGEST).any():
+        raise InputError(
+            f"workload: {seconds.max() * cluster['network_bandwidth']:g} bytes of one edge take "
+            f"{seconds.max():g} s between servers, at most {LONGEST:g} s are possible"
+        )
+    work = state.templates["work"][state.arrivals["template"]].sum() * cluster["single_core_speed"]
+    if work > LARGEST_WORK:
+        raise InputError(
+            f"workload: {work:g} operations in all, at most {LARGEST_WORK:g} are possible"
+        )
 
 
 def allocate(

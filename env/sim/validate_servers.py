@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from env.sim.cluster_file import ServerTypeModel
 from env.sim.episode_file import NodeStatusModel
 from env.sim.recorded_schedule import (
-    TOLERANCE,
     Run,
     Schedule,
     check_close,
@@ -119,7 +118,8 @@ class _Node:
             if not close(start, time):
                 return True, [f"{shown}its {given} MB fit at {time}, where {free} MB are free"]
             return True, []
-        if close(start, time):
+        # A container that waits may do so for an instant, so only the very moment is too early.
+        if start == time:
             self.admitted.append(run)
             return True, [f"{shown}where {free} MB are free, it was given {given} MB"]
         return False, []
@@ -269,9 +269,8 @@ def _check_work(
     )
     for run in runs:
         alone = run.times.start_time + left[run.function] / node.speed(run, 0)
-        # The engine adds up pieces, so of long runs the last digits differ.
         end = run.times.completion_time
-        if end < alone and not math.isclose(end, alone, rel_tol=1e-12, abs_tol=TOLERANCE):
+        if end < alone and not close(end, alone):
             found.append(f"{run}: completes at {end}, at full speed it cannot before {alone}")
     for now, event in itertools.pairwise(events):
         active = [run for run in runs if run.times.start_time <= now < run.times.completion_time]

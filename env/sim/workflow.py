@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from env.sim.bounds import LARGEST_MEMORY, LARGEST_WHOLE, LARGEST_WORK, MOST_CORES
 from env.sim.errors import InputError
 from env.sim.function import Function
 
 if TYPE_CHECKING:
     from env.sim.raw_env import RawEnv
+
+
+FUNCTION_BOUNDS: Final = {
+    "computation": LARGEST_WORK,
+    "memory_req": LARGEST_MEMORY,
+    "parallelism": MOST_CORES,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,16 +48,22 @@ class WorkflowTemplate:
     function_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for field in ("computation", "memory_req", "parallelism"):
-            values = self._whole_numbers(field, least=1)
+        for field, most in FUNCTION_BOUNDS.items():
+            values = self._whole_numbers(field, 1, most)
             if len(values) != len(self.computation):
                 raise InputError(
                     f"workflow '{self.name}': {field} has {len(values)} entries, "
                     f"computation has {len(self.computation)}"
                 )
+        work = sum(self.computation.tolist())
+        if work > LARGEST_WORK:
+            raise InputError(
+                f"workflow '{self.name}': {work} operations in all, "
+                f"at most {LARGEST_WORK} are possible"
+            )
         if len(self.computation) == 0:
             raise InputError(f"workflow '{self.name}': no functions, at least 1 is needed")
-        self._check_edges(self._whole_numbers("data_bytes", least=0))
+        self._check_edges(self._whole_numbers("data_bytes", 0, LARGEST_WHOLE))
         self._check_acyclic()
 
     @property
@@ -68,23 +82,24 @@ class WorkflowTemplate:
                     order.append(int(target))
         return order
 
-    def _whole_numbers(self, field: str, least: int) -> np.ndarray:
+    def _whole_numbers(self, field: str, least: int, most: int) -> np.ndarray:
         given = np.asarray(getattr(self, field))
         if given.size and not np.issubdtype(given.dtype, np.integer):
-            whole = np.isfinite(given) & (given == np.floor(given)) & (np.abs(given) < 2**62)
+            whole = given == np.floor(given)
             if not whole.all():
                 bad = int(np.flatnonzero(~whole)[0])
                 raise InputError(
                     f"workflow '{self.name}': {field}[{bad}] is {given[bad]}, "
                     "a whole number is needed"
                 )
-        values = np.ascontiguousarray(given, dtype=np.int64).reshape(-1)
-        if (values < least).any():
-            bad = int(np.flatnonzero(values < least)[0])
+        outside = (given < least) | (given > most)
+        if outside.any():
+            bad = int(np.flatnonzero(outside)[0])
             raise InputError(
-                f"workflow '{self.name}': {field}[{bad}] is {values[bad]}, "
-                f"at least {least} is needed"
+                f"workflow '{self.name}': {field}[{bad}] is {given.reshape(-1)[bad]}, "
+                f"at least {least} and at most {most} is needed"
             )
+        values = np.ascontiguousarray(given, dtype=np.int64).reshape(-1)
         object.__setattr__(self, field, values)
         return values
 

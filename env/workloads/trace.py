@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from env.sim.bounds import LARGEST_MEMORY, LONGEST, MOST_CORES
 from env.sim.errors import InputError
 
 # One request; `duration` is the draw of this request, which no scheduler may look at.
@@ -44,26 +45,28 @@ class FunctionProfiles:
     def __post_init__(self) -> None:
         if not self.names:
             raise InputError("function profiles: no functions, at least 1 is needed")
-        self._check("execution", np.float64, np.nextafter(0.0, 1.0), "a number above 0")
-        self._check("cold_start", np.float64, 0.0, "a number of at least 0")
-        self._check("memory", np.int64, 1, "a whole number of at least 1")
-        self._check("parallelism", np.int64, 1, "a whole number of at least 1")
+        self._check("execution", np.float64, np.nextafter(0.0, 1.0), LONGEST)
+        self._check("cold_start", np.float64, 0.0, LONGEST)
+        self._check("memory", np.int64, 1, LARGEST_MEMORY)
+        self._check("parallelism", np.int64, 1, MOST_CORES)
 
-    def _check(self, field: str, dtype: type, least: float, allowed: str) -> None:
+    def _check(self, field: str, dtype: type, least: float, most: float) -> None:
         given = np.asarray(getattr(self, field))
         if given.shape != (len(self.names),):
             raise InputError(
                 f"function profiles: {field} has shape {given.shape}, "
                 f"there are {len(self.names)} names"
             )
-        good = np.isfinite(given) & (given >= least)
+        good = (given >= least) & (given <= most)
         if dtype is np.int64:
             good &= given == np.floor(given)
         if not good.all():
+            whole = "a whole number" if dtype is np.int64 else "a number"
+            lowest = f"at least {least}" if least >= 1 or least == 0 else "above 0"
             bad = int(np.flatnonzero(~good)[0])
             raise InputError(
                 f"function profiles: {field} of '{self.names[bad]}' is {given[bad]}, "
-                f"{allowed} is needed"
+                f"{whole} {lowest} and at most {most:g} is needed"
             )
         object.__setattr__(self, field, np.ascontiguousarray(given, dtype=dtype))
 

@@ -1,9 +1,12 @@
 """Placement rules on states small enough to work out by hand."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from agents.baseline import ComposedScheduler, known_baselines, make_baselines
 from agents.placement.best_fit import BestFit
@@ -20,6 +23,8 @@ from agents.placement.rule import PlacementRule
 from agents.placement.worst_fit import WorstFit
 from agents.scheduler import Decision, play
 from env.greedy_score import ScoreWeights
+from env.lower_bound import lower_bound
+from env.metrics import episode_metrics
 from env.sim.cluster import ClusterConfig, ServerType
 from env.sim.raw_env import RawEnv
 from env.sim.recording import episode_of
@@ -38,6 +43,7 @@ from tests.agents.moments import (
     moment,
     workflow,
 )
+from tests.strategies import Scenario, scenarios
 
 
 def rules() -> dict[str, PlacementRule]:
@@ -382,6 +388,51 @@ def test_every_baseline_makes_a_valid_schedule(name: str) -> None:
     play(env, scheduler, BALANCED, np.random.SeedSequence(1))
     assert env.decisions == 40
     assert violations(episode_of(env, name, "a test")) == []
+
+
+@st.composite
+def with_free_servers(draw: st.DrawFn) -> Scenario:
+    """A random episode on a cluster some or all of whose servers cost nothing."""
+    scenario = draw(scenarios())
+    rates = st.sampled_from([0.0, 0.0, 1e-6, 1.5])
+    kinds = [replace(kind, hourly_rate=draw(rates)) for kind in scenario.cluster.server_types]
+    kinds[0] = replace(kinds[0], hourly_rate=0.0)
+    return replace(scenario, cluster=replace(scenario.cluster, server_types=tuple(kinds)))
+
+
+@pytest.mark.parametrize("name", known_baselines())
+@settings(max_examples=10, deadline=None, derandomize=True, suppress_health_check=[*HealthCheck])
+@given(scenario=with_free_servers())
+def test_every_baseline_schedules_with_free_servers(name: str, scenario: Scenario) -> None:
+    env = RawEnv(scenario.arrival_times, scenario.templates, scenario.cluster, record=True)
+    (scheduler,) = make_baselines([name])
+    # A node that does not have the memory would be an error.
+    play(env, scheduler, BALANCED, np.random.SeedSequence(1))
+    assert violations(episode_of(env, name, "a test")) == []
+    computed = episode_metrics(env.state, BALANCED, None)
+    assert np.isfinite([computed["J"], computed["cost_ratio"]]).all()
+    if env.total_rent == 0.0:
+        assert computed["cost_ratio"] == 0.0
+    assert lower_bound(env.state, BALANCED) <= computed["J"] * (1 + 1e-9)
+
+
+FREE = {
+    # (rate of the slow server, rate of the fast one): the node for BIG, for a small function
+    "all are free: the sooner": ((0.0, 0.0), FAST, SLOW),
+    "the fast server is free": ((0.36, 0.0), FAST, FAST),
+    "the slow server is free": ((0.0, 3.6), FAST, SLOW),
+}
+
+
+@pytest.mark.parametrize("case", FREE)
+def test_greedy_objective_counts_rent_where_servers_are_free(case: str) -> None:
+    """Rent is compared to the cheapest cores that are not free; the slow node has no 2,000 MB."""
+    rates, large, small = FREE[case]
+    kinds = (replace(SLOW_TYPE, hourly_rate=rates[0]), replace(FAST_TYPE, hourly_rate=rates[1]))
+    cluster = replace(TWO_TYPES, server_types=kinds)
+    rule = rules()["greedy_objective"]
+    assert chosen(rule, moment(ask=Fn(memory=2000), cluster=cluster)) == large
+    assert chosen(rule, moment(ask=Fn(), cluster=cluster)) == small
 
 
 def test_the_baselines_of_the_configuration_use_all_rules() -> None:

@@ -22,6 +22,7 @@ from env.sim import idle_forecast
 from env.sim.cluster import ClusterConfig, ServerType
 from env.sim.controller import Images, KeepAlive, Order, Queueing
 from env.sim.queued_env import QueuedEnv
+from env.sim.workflow import WorkflowTemplate
 from env.workloads.trace import REQUEST, FunctionProfiles, Trace
 from tests.reference_queueing import Function, Job, ReferencePlatform, Rules
 from tests.strategies import CORE_SPEEDS, Scenario, scenarios
@@ -31,6 +32,7 @@ RANDOM = settings(
 )
 SLICES = st.sampled_from([1.0, 1.5, 2.0]) | st.floats(1.0, 3.0)
 LONG_SLICES = st.sampled_from([400.0, 1500.0])
+WIDE = st.integers(2, 12)
 SECONDS = st.sampled_from([0.0, 0.5, 1.0, 2.0, 3.0]) | st.floats(0.0, 4.0)
 
 
@@ -107,21 +109,26 @@ def keep_alives() -> st.SearchStrategy[KeepAlive]:
     return st.one_of(
         st.sampled_from([NoKeepAlive(), Lru(), FaasCache()]),
         st.sampled_from([1.0, 2.0, 7.0]).map(lambda keep: Fixed(keep=keep)),
-        st.builds(
-            HybridHistogram,
-            bin=st.sampled_from([0.5, 1.0]),
-            bins=st.integers(2, 12),
-            prewarm_percentile=st.sampled_from([5.0, 50.0]),
-            keep_percentile=st.sampled_from([50.0, 99.0]),
-            margin=st.sampled_from([0.0, 0.1]),
-            least_idle_times=st.integers(1, 3),
-            least_variation=st.sampled_from([0.0, 1.0]),
-            fixed_keep=st.sampled_from([1.0, 3.0]),
-            most_out_of_bounds=st.sampled_from([0.3, 0.8]),
-            forecast_margin=st.just(0.15),
-            forecast_from=st.just(100),
-            forecast_order=st.just((1, 0, 0)),
-        ),
+        histograms(),
+    )
+
+
+def histograms(bins: st.SearchStrategy[int] = WIDE) -> st.SearchStrategy[HybridHistogram]:
+    """Hybrid histograms; the fewer bins, the more idle times ask for a forecast."""
+    return st.builds(
+        HybridHistogram,
+        bin=st.sampled_from([0.5, 1.0]),
+        bins=bins,
+        prewarm_percentile=st.sampled_from([5.0, 50.0]),
+        keep_percentile=st.sampled_from([50.0, 99.0]),
+        margin=st.sampled_from([0.0, 0.1]),
+        least_idle_times=st.integers(1, 3),
+        least_variation=st.sampled_from([0.0, 1.0]),
+        fixed_keep=st.sampled_from([1.0, 3.0]),
+        most_out_of_bounds=st.sampled_from([0.3, 0.8]),
+        forecast_margin=st.just(0.15),
+        forecast_from=st.just(100),
+        forecast_order=st.just((1, 0, 0)),
     )
 
 
@@ -221,7 +228,31 @@ def test_traces(given_trace: Requested, queueing: Queueing) -> None:
 @given(scenario=scenarios(), queueing=queueings(LONG_SLICES), data=st.data())
 def test_workflows(scenario: Scenario, queueing: Queueing, data: st.DataObject) -> None:
     """Functions of DAGs in the queue; functions of different workflows may share an image."""
-    cluster = of_one_speed(scenario.cluster)
+    check_workflows(scenario.arrival_times, scenario.templates, scenario.cluster, queueing, data)
+
+
+@RANDOM
+@given(scenario=scenarios(), order=orders(LONG_SLICES), data=st.data())
+def test_workflows_that_come_again(scenario: Scenario, order: Order, data: st.DataObject) -> None:
+    """Images of several sources and successors become idle together, mostly for long times."""
+    times, templates = [0.0], [scenario.templates[0]]
+    pauses = st.sampled_from([5.0, 30.0, 5000.0]) | st.floats(0.0, 60.0)
+    for _ in range(data.draw(st.integers(2, 5))):
+        times.append(times[-1] + data.draw(pauses))
+        templates.append(data.draw(st.sampled_from(scenario.templates)))
+    queueing = Queueing(order, data.draw(histograms(bins=st.integers(1, 4))))
+    check_workflows(times, templates, scenario.cluster, queueing, data)
+
+
+def check_workflows(
+    times: Sequence[float],
+    templates: Sequence[WorkflowTemplate],
+    cluster: ClusterConfig,
+    queueing: Queueing,
+    data: st.DataObject,
+) -> None:
+    """Plays workflows, with images drawn for their functions, in the engine and the reference."""
+    cluster = of_one_speed(cluster)
     count = data.draw(st.integers(1, 4))
     images = Images(
         cold_start=np.array([data.draw(SECONDS) for _ in range(count)]),
@@ -229,33 +260,36 @@ def test_workflows(scenario: Scenario, queueing: Queueing, data: st.DataObject) 
             template: np.array(
                 [data.draw(st.integers(0, count - 1)) for _ in range(template.function_count)]
             )
-            for template in scenario.templates
+            for template in dict.fromkeys(templates)
         },
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(idle_forecast, "next_idle_time", mean)
-        env = QueuedEnv(scenario.arrival_times, scenario.templates, cluster, queueing, images)
+        env = QueuedEnv(times, templates, cluster, queueing, images)
     known = env.controller.waiting
+    first_known = dict(
+        zip(images.of, np.cumsum([0, *(one.function_count for one in images.of)]), strict=False)
+    )
     functions, jobs = [], []
-    for wf_id, template in enumerate(scenario.templates):
+    for wf_id, template in enumerate(templates):
         own: list[Job] = []
         for fn_id in range(template.function_count):
-            parallelism = int(template.parallelism[fn_id])
+            entry = known[first_known[template] + fn_id]
             functions.append(
                 Function(
                     image=int(images.of[template][fn_id]),
-                    execution=float(known["execution"][len(functions)]),
-                    parallelism=parallelism,
-                    rank=float(known["rank"][len(functions)]),
+                    execution=float(entry["execution"]),
+                    parallelism=int(template.parallelism[fn_id]),
+                    rank=float(entry["rank"]),
                 )
             )
-            work, arrival = int(template.computation[fn_id]), scenario.arrival_times[wf_id]
-            own.append(Job(wf_id, fn_id, len(functions) - 1, work, arrival))
+            work = int(template.computation[fn_id])
+            own.append(Job(wf_id, fn_id, len(functions) - 1, work, times[wf_id]))
         for (source, target), size in zip(template.edges, template.data_bytes, strict=True):
             own[target].predecessors.append((own[source], int(size)))
         jobs += own
     memories = [0] * count
-    for template in scenario.templates:
+    for template in templates:
         for image, memory in zip(images.of[template], template.memory_req, strict=True):
             memories[image] = max(memories[image], int(memory))
     wanted = ReferencePlatform(

@@ -300,7 +300,7 @@ SPRAWLING = {
     [
         (
             _set("between_servers_bandwidth_bytes_per_s", to=-1.0),
-            ["between_servers_bandwidth_bytes_per_s", "-1.0", "greater than 0"],
+            ["between_servers_bandwidth_bytes_per_s", "-1.0", "greater than or equal to 1"],
         ),
         (
             _set("server_types", "small", "hourly_rte", to=1.0),

@@ -4,12 +4,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from env.sim.cluster import ClusterConfig, ServerType
 from env.sim.episode_file import EpisodeFile, read_episode, write_episode
 from env.sim.errors import InputError
+from env.sim.raw_env import RawEnv
+from env.sim.recording import episode_of
 from env.sim.validate import main, violations
+from env.sim.workflow import WorkflowTemplate
 from tests.reference_episode import reference_episode
 from tests.strategies import Scenario, scenarios
 
@@ -26,6 +31,43 @@ def test_golden_schedules_are_right(path: Path) -> None:
 @given(scenario=scenarios())
 def test_schedules_of_the_reference_are_right(scenario: Scenario) -> None:
     assert violations(reference_episode(scenario)) == []
+
+
+def _one_server(rate: float, speed: int) -> ClusterConfig:
+    return ClusterConfig(speed, 1e9, 1e9, 1e9, (ServerType("s", 1, rate, 0.0, 1, 1, 4),))
+
+
+def test_a_wait_of_an_instant_is_a_wait() -> None:
+    """The second function waits 4e-11 s for the memory of the first."""
+    both = WorkflowTemplate("both", [4, 4], [4, 4], [1, 1], np.zeros((0, 2), np.int64), [])
+    env = RawEnv([0.0], [both], _one_server(1.0, 10**11), record=True)
+    for _ in range(2):
+        env.step("s", 0, 0, 4)
+    episode = episode_of(env, "instant", "a test")
+    assert violations(episode) == []
+    document = episode.model_dump()
+    document["expected"]["functions"][1]["start_time"] = 0.0
+    found = violations(EpisodeFile.model_validate(document))
+    assert any("function 1" in line and "0 MB are free" in line for line in found), found
+
+
+def test_large_bills_are_compared_by_their_size() -> None:
+    """Rent of 50 times 3 hours at an odd rate: the sums differ in their last digits."""
+    rate = 27493.546826731344
+    chain = WorkflowTemplate(
+        "chain", [10_000] * 50, [1] * 50, [1] * 50, [(k, k + 1) for k in range(49)], [0] * 49
+    )
+    env = RawEnv([0.0], [chain], _one_server(rate, 1), record=True)
+    while not env.done:
+        env.step("s", 0, 0, 1)
+    episode = episode_of(env, "large", "a test")
+    assert violations(episode) == []
+    rent = env.total_rent
+    assert rent > 3.5e6
+    changed = episode.model_dump()
+    changed["expected"]["total_rent"] = rent * (1 + 1e-9)
+    found = violations(EpisodeFile.model_validate(changed))
+    assert [line.split(" ")[0] for line in found] == ["total_rent"]
 
 
 def _changed(path: Path, change: Callable[[Any], None]) -> EpisodeFile:

@@ -1,0 +1,25 @@
+"""How large the numbers of an episode may be, so that every sum of times and bills stays exact.
+
+Files, configurations and whoever builds a cluster in Python are held to the same.
+"""
+
+from typing import Final
+
+# 32 years: float64 still tells moments 1e-7 s apart.
+LONGEST: Final = 1e9
+# Bytes/s: at less, what one function reads may outlast any episode.
+LEAST_BANDWIDTH: Final = 1.0
+LARGEST_BANDWIDTH: Final = 1e18
+# USD per hour that is not 0: at less, the price of a core second is lost beside other prices.
+LEAST_RATE: Final = 1e-12
+LARGEST_RATE: Final = 1e9
+# Beyond it a float64 no longer holds every whole number.
+LARGEST_WHOLE: Final = 2**53
+# Operations, and operations/s of all cores together: the engine counts them in 64-bit integers.
+LARGEST_WORK: Final = 2**62
+# MB: all that waits on a node is summed up, of some 1,000,000 functions.
+LARGEST_MEMORY: Final = 10**12
+# Threads of a function, and cores of a NUMA node.
+MOST_CORES: Final = 1_000_000
+MOST_SERVERS: Final = 100_000
+MOST_NODES_OF_A_SERVER: Final = 1_000

@@ -1,0 +1,187 @@
+"""Extreme numbers are refused when they are given; those still allowed play to a finite end."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agents.order.fcfs import Fcfs
+from agents.order.rr import RoundRobin
+from env.keep_alive import Fixed, NoKeepAlive
+from env.queueing import simulate
+from env.sim.cluster import ClusterConfig, ServerType
+from env.sim.cluster_file import ClusterModel
+from env.sim.controller import Images, Queueing
+from env.sim.errors import InputError
+from env.sim.raw_env import RawEnv
+from env.sim.recording import episode_of
+from env.sim.validate import violations
+from env.sim.workflow import WorkflowTemplate
+from env.workloads.trace import REQUEST, FunctionProfiles, Trace
+
+KIND = ServerType("s", 1, 1.0, 1.0, 1, 4, 1000)
+CLUSTER = ClusterConfig(1000, 1e9, 1e9, 1e9, (KIND,))
+
+
+def chain(work: int = 1000, memory: int = 1, threads: int = 1, size: int = 0) -> WorkflowTemplate:
+    return WorkflowTemplate("chain", [work] * 2, [memory] * 2, [threads] * 2, [(0, 1)], [size])
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("count", 2**53),
+        ("hourly_rate", 1e300),
+        ("hourly_rate", 1e-250),
+        ("hourly_rate", float("nan")),
+        ("cold_start_latency", 1e12),
+        ("cold_start_latency", float("inf")),
+        ("numa_nodes", 2**40),
+        ("cpu", 2**40),
+        ("memory", 2**53),
+        ("single_core_speed", 2**60),
+        ("single_core_speed", 0),
+    ],
+)
+def test_server_types(field: str, value: Any) -> None:
+    with pytest.raises(InputError, match=f"'s': {field} is .*at least .* and at most") as caught:
+        replace(KIND, **{field: value})
+    assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize("field", ["memory_bandwidth", "numa_bandwidth", "network_bandwidth"])
+@pytest.mark.parametrize("value", [1e-320, 1e-250, 0.5, 1e300, float("inf"), float("nan")])
+def test_bandwidths(field: str, value: float) -> None:
+    with pytest.raises(InputError, match=f"cluster: {field} is"):
+        replace(CLUSTER, **{field: value})
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("same_node_bandwidth_bytes_per_s", 1e-320),
+        ("between_nodes_of_one_server_bandwidth_bytes_per_s", 1e-250),
+        ("between_servers_bandwidth_bytes_per_s", 1e300),
+        ("hourly_rate", 1e-250),
+        ("hourly_rate", 1e300),
+        ("cold_start_latency", 1e12),
+        ("memory_mb_per_numa_node", 2**53),
+        ("cores_per_numa_node", 2**53),
+    ],
+)
+def test_cluster_files(key: str, value: float) -> None:
+    document = ClusterModel.of(CLUSTER).model_dump()
+    (document if key in document else document["server_types"][0])[key] = value
+    with pytest.raises(ValueError, match=key):
+        ClusterModel.model_validate(document)
+
+
+def test_all_cores_together() -> None:
+    kind = replace(KIND, cpu=1_000_000)
+    with pytest.raises(InputError, match="all cores do .* operations/s together"):
+        replace(CLUSTER, single_core_speed=2**53, server_types=(kind,))
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("computation", 2**63 - 1),
+        ("computation", 1e300),
+        ("memory_req", 2**60),
+        ("parallelism", 2**53),
+        ("data_bytes", 2**60),
+    ],
+)
+def test_workflows(field: str, value: float) -> None:
+    with pytest.raises(InputError, match=rf"{field}\[0\] is .*at most"):
+        replace(chain(), **{field: np.array([value] * (1 if field == "data_bytes" else 2))})
+
+
+@pytest.mark.parametrize(
+    ("arrivals", "template", "says"),
+    [
+        ([1e12], chain(), "arrival_time is 1000000000000.0"),
+        ([float("inf")], chain(), "arrival_time is inf"),
+        ([0.0], chain(work=10**12), "takes 2e\\+09 s at full speed"),
+        ([0.0], chain(size=2**53), None),
+        ([0.0] * 2, chain(work=2**61), "takes"),
+    ],
+)
+def test_episodes(arrivals: list[float], template: WorkflowTemplate, says: str | None) -> None:
+    cluster = replace(CLUSTER, network_bandwidth=1.0) if says is None else CLUSTER
+    with pytest.raises(InputError, match=says or "s between servers, at most 1e\\+09 s"):
+        RawEnv(arrivals, [template] * len(arrivals), cluster)
+
+
+def test_the_work_of_all_workflows() -> None:
+    fast = replace(CLUSTER, single_core_speed=2**53)
+    with pytest.raises(InputError, match="operations in all"):
+        RawEnv([0.0] * 3, [chain(work=2**60)] * 3, fast)
+    with pytest.raises(InputError, match="operations in all"):
+        chain(work=2**62)
+
+
+@pytest.mark.parametrize(
+    ("time", "duration", "cold", "says"),
+    [
+        (1e12, 1.0, 1.0, "time of a request"),
+        (0.0, 1e300, 1.0, "duration of a request"),
+        (0.0, 1.0, 1e12, "cold_start of 'F'"),
+    ],
+)
+def test_traces(time: float, duration: float, cold: float, says: str) -> None:
+    requests = np.array([(time, 0, duration)], REQUEST)
+    one = np.array([1])
+    with pytest.raises(InputError, match=says):
+        profiles = FunctionProfiles(("F",), np.array([1.0]), np.array([cold]), one, one)
+        simulate(
+            Trace(profiles, lambda: iter([requests])), CLUSTER, Queueing(Fcfs(), NoKeepAlive())
+        )
+
+
+def test_work_of_a_request() -> None:
+    one = np.array([1])
+    profiles = FunctionProfiles(("F",), np.array([1.0]), np.array([1.0]), one, one)
+    requests = np.array([(0.0, 0, 1e9)], REQUEST)
+    fast = replace(CLUSTER, single_core_speed=2**53)
+    with pytest.raises(InputError, match="a request of 'F' is .* operations"):
+        simulate(Trace(profiles, lambda: iter([requests])), fast, Queueing(Fcfs(), NoKeepAlive()))
+
+
+def test_images_and_queues() -> None:
+    with pytest.raises(InputError, match="a cold start is 1e\\+300 s"):
+        Images(np.array([1.0, 1e300]), {})
+    with pytest.raises(ValueError, match="keep"):
+        Fixed(keep=1e-300)
+    with pytest.raises(ValueError, match="time_slice"):
+        RoundRobin(time_slice=1e-300)
+
+
+CORNERS = {
+    "slow links, late, dear": (
+        ClusterConfig(1, 1.0, 1.0, 1.0, (replace(KIND, hourly_rate=1e9, cold_start_latency=1e9),)),
+        chain(work=5 * 10**8, memory=1000, threads=1, size=10**9),
+    ),
+    "much work, many cores": (
+        ClusterConfig(2**42, 1e18, 1e18, 1e18, (replace(KIND, cpu=10**6, memory=10**12),)),
+        chain(work=2**60, memory=10**12, threads=10**6, size=2**53),
+    ),
+    "cheap and tiny": (
+        ClusterConfig(10**6, 1.0, 1.0, 1.0, (replace(KIND, hourly_rate=1e-12),)),
+        chain(work=1, memory=1, threads=1, size=0),
+    ),
+}
+
+
+@pytest.mark.parametrize("corner", CORNERS)
+def test_what_is_still_allowed_plays_to_its_end(corner: str) -> None:
+    cluster, template = CORNERS[corner]
+    env = RawEnv([0.0, 1e9], [template] * 2, cluster, record=True)
+    while not env.done:
+        function = env.current_function
+        assert function is not None
+        env.step("s", 0, 0, function.memory_req)
+    assert np.isfinite(env.time) and np.isfinite(env.total_rent)
+    assert env.total_rent > 0
+    assert violations(episode_of(env, corner, "a test")) == []
