@@ -13,15 +13,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from env.actions import TurnOrder
+from env.batch_turns import EPISODE, decide_all, place_all, see_all, start_decisions
 from env.layouts import TURN_KINDS, WINDOW_PARTS, Agent, Layout, Observation
 from env.metrics import episode_metrics
-from env.reward import cheapest_cost, potential
+from env.reward import cheapest_cost
 from env.rollout import trace_greedy
 from env.sim.cluster import ClusterConfig
 from env.sim.errors import InputError
 from env.sim.forecast import update_finish_bounds
-from env.sim.jit import compiled
-from env.sim.raw_env import advance, place
+from env.sim.raw_env import advance
 from env.sim.records import ARRIVING, DONE, MUTABLE, State
 from env.sim.state import allocate, catalogue, hardware, reset
 from env.turns import (
@@ -29,145 +30,14 @@ from env.turns import (
     CHOICE,
     NODE_TURN,
     Sight,
-    decide,
     new_sight,
-    see,
-    start_decision,
-    tier_memory,
     turn_to_episode,
 )
 from env.workloads.generator import EpisodeWorkload
 from env.world import World
 
-# What the episode of an environment is: the sizes of its arrays, and what its reward needs.
-EPISODE = np.dtype(
-    [
-        ("servers", np.int64),
-        ("nodes", np.int64),
-        ("workflows", np.int64),
-        ("number", np.int64),  # of the episode in the environment's stream
-        ("cheapest", np.float64),  # USD, see `cheapest_cost`
-        ("potential", np.float64),  # at the last decision
-        ("kind", np.int64),  # what `advance` returned
-    ]
-)
-
-
 # Most episodes have the same cluster, or one of a few; what it gives is only copied from.
 hardware_of = lru_cache(maxsize=64)(hardware)
-
-
-@compiled
-def state_of(states, episodes, env):
-    """The `State` of one environment: views of its rows."""
-    return State(
-        states.cluster[env],
-        states.servers[env][: episodes[env].servers],
-        states.nodes[env][: episodes[env].nodes],
-        states.containers[env],
-        states.workflows[env],
-        states.functions[env],
-        states.queue[env],
-        states.timers[env],
-        states.tree[env],
-        states.free_slots[env],
-        states.slot_of[env][: episodes[env].workflows],
-        states.completed[env],
-        states.log[env],
-        states.templates,
-        states.template_functions,
-        states.predecessors,
-        states.successors,
-        states.arrivals[env][: episodes[env].workflows],
-        states.scratch,
-    )
-
-
-@compiled
-def sight_of(sights, env):
-    """The `Sight` of one environment: views of its rows."""
-    return Sight(
-        sights.first_node[env],
-        sights.candidates[env],
-        sights.scores[env],
-        sights.nodes[env],
-        sights.context[env],
-        sights.critic[env],
-        sights.able[env],
-        sights.trace[env],
-        sights.cursor[env],
-        sights.window[env],
-        sights.functions[env],
-        sights.edges[env],
-        sights.tiers,
-        sights.weights,
-    )
-
-
-@compiled
-def start_decisions(turn, states, sights, episodes, weights, environments):
-    """`start_decision` of some environments."""
-    for env in environments:
-        state, sight = state_of(states, episodes, env), sight_of(sights, env)
-        start_decision(turn, state, sight, weights[env], episodes[env].cheapest, True)
-
-
-@compiled
-def see_all(turn, states, sights, episodes, choices, context, items, mask, critic):
-    """`see` of all agents that act at a turn, a row each."""
-    acting = len(context) // len(episodes)
-    for env in range(len(episodes)):
-        state, sight = state_of(states, episodes, env), sight_of(sights, env)
-        choice = choices[env : env + 1]
-        for agent in range(acting):
-            row = env * acting + agent
-            see(
-                turn,
-                agent,
-                state,
-                sight,
-                choice,
-                context[row],
-                items[row],
-                mask[row],
-                critic[row],
-            )
-
-
-@compiled
-def decide_all(turn, sights, choices, actions, bids):
-    """`decide` of all agents that act at a turn, a row each."""
-    acting = len(actions) // len(choices)
-    for env in range(len(choices)):
-        sight = sight_of(sights, env)
-        for agent in range(acting):
-            row = env * acting + agent
-            decide(turn, agent, sight, choices[env : env + 1], actions[row], bids[row])
-
-
-@compiled
-def place_all(turn, states, sights, episodes, choices, weights, rewards):
-    """Places what was decided, plays on, and starts the next decision unless an episode is over.
-
-    Args:
-        turn: the first one of a decision.
-        weights: float64 (E, 2), time_weight and cost_weight as rewards count them.
-        rewards: out, float64 (E,), the fall of each potential.
-    """
-    for env in range(len(episodes)):
-        state, sight = state_of(states, episodes, env), sight_of(sights, env)
-        kind = place(state, choices[env].node, tier_memory(state, sight, choices[env].tier))
-        if kind == 0:
-            kind = advance(state)
-        episodes[env].kind = kind
-        if kind < 0:
-            continue
-        update_finish_bounds(state)
-        now = potential(state, weights[env, 0], weights[env, 1], episodes[env].cheapest)
-        rewards[env] = episodes[env].potential - now
-        episodes[env].potential = now
-        if kind != DONE:
-            start_decision(turn, state, sight, weights[env], episodes[env].cheapest, True)
 
 
 class Ended(NamedTuple):
@@ -229,6 +99,7 @@ class Batch:
         self._choices = np.zeros(environments, CHOICE)
         self._rewards = np.zeros(environments)
         self._unasked = np.zeros(environments, np.int64)
+        self._order = TurnOrder(self)
         self.restart()
 
     def __len__(self) -> int:
@@ -251,7 +122,7 @@ class Batch:
         """Every environment starts the next episode of its stream, wherever it was."""
         for env in range(len(self)):
             self._start_episode(env)
-        self._start_decisions(np.arange(len(self)))
+        self._begin()
 
     def agents_of(self, turn: int) -> list[Agent]:
         """Who can act at a turn; all of them do at once, but for NODE_TURN, where one does."""
@@ -272,7 +143,11 @@ class Batch:
         Args:
             turn: of `turns`, in their order.
             out: the parts of `Agent.observation_space`, float32, of E * A rows, C-contiguous.
+
+        Raises:
+            InputError: the turn is not due.
         """
+        self._order.check_due(turn)
         see_all(
             turn,
             self._states,
@@ -284,13 +159,19 @@ class Batch:
             out["mask"],
             out["critic"],
         )
+        self._order.observed(turn, out["mask"])
         for part in WINDOW_PARTS & out.keys():
             rows = out[part].reshape(len(self), -1, *out[part].shape[1:])
             rows[:] = getattr(self._sights, part)[:, None]
 
     def act(self, turn: int, actions: np.ndarray) -> None:
-        """Takes the actions of a turn: int64 (E,), or (E * A, 2) of bids and places."""
-        bids = self._unasked
+        """Takes the actions of a turn: integers (E,), or (E * A, 2) of bids and places.
+
+        Raises:
+            InputError: the turn is not due or has not been observed, or an action is not allowed.
+                Then nothing has changed, and the turn can be answered again.
+        """
+        bids, actions = self._unasked, self._order.take(turn, actions)
         if actions.ndim == 2:
             bids, actions = np.ascontiguousarray(actions.T)
         decide_all(turn, self._sights, self._choices, actions, bids)
@@ -302,8 +183,9 @@ class Batch:
             rewards, float64 (E,), and whether the episodes have ended, bool (E,).
 
         Raises:
-            InputError: the engine ran out of records.
+            InputError: a turn has not been taken, or the engine ran out of records.
         """
+        self._order.finish()
         place_all(
             self.turns[0],
             self._states,
@@ -364,7 +246,12 @@ class Batch:
         self._weights[:] = state["weights"]
         for env in range(len(self)):
             turn_to_episode(self.state(env), self._sight(env))
+        self._begin()
+
+    def _begin(self) -> None:
+        """All environments have come to a decision."""
         self._start_decisions(np.arange(len(self)))
+        self._order.begin()
 
     def _start_decisions(self, environments: np.ndarray) -> None:
         """Of those that have just come to one."""

@@ -15,6 +15,7 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
 from pydantic import Field, field_validator, model_validator
 
+from env.actions import NO_PLACE, Action, taken
 from env.greedy_score import ScoreWeights
 from env.observation import (
     CONTEXT_FEATURES,
@@ -53,7 +54,6 @@ WINDOW_PARTS = {"functions", "edges"}
 """Of an observation, with a window of the workflow; all agents see the same in a decision."""
 
 Observation = dict[str, np.ndarray]
-Action = Any
 
 
 class AgentsConfig(Strict):
@@ -243,11 +243,17 @@ class Layout:
         return self._observe()
 
     def act(self, actions: dict[str, Action]) -> dict[str, Observation] | Placement:
-        """Takes the actions of a turn; returns the next turn's observations or the placement."""
-        for index, name in enumerate(self._acting()):
-            bid, action = actions[name] if self.agents[name].bids else (0, actions[name])
-            turn = self.turns[self._turn]
-            decide(turn, index, self._sight, self._choice, int(action), int(bid))
+        """Takes the actions of a turn; returns the next turn's observations or the placement.
+
+        Raises:
+            InputError: agents are missing or not due, or an action is not allowed. The turn can be
+                answered again.
+        """
+        turn, acting = self.turns[self._turn], [self.agents[name] for name in self._masks]
+        found = taken(acting, list(self._masks.values()), actions).tolist()
+        for index, action in enumerate(found):
+            bid, place = action if turn == BID_TURN else (0, action)
+            decide(turn, index, self._sight, self._choice, place, bid)
         self._turn += 1
         if self._turn < len(self.turns):
             return self._observe()
@@ -305,7 +311,7 @@ class Layout:
         return [agent.name for agent in self.agents.values() if agent.kind == kind]
 
     def _observe(self) -> dict[str, Observation]:
-        observations = {}
+        observations, self._masks = {}, {}
         for index, name in enumerate(self._acting()):
             seen = {part: np.empty_like(blank) for part, blank in self._blank[name].items()}
             see(
@@ -322,11 +328,10 @@ class Layout:
             for part in WINDOW_PARTS & seen.keys():
                 seen[part][:] = getattr(self._sight, part)
             observations[name] = seen
+            self._masks[name] = seen["mask"].copy()  # the observation is the caller's
         return observations
 
 
-NO_PLACE = -1
-"""The place of a server type that bids 0, where it does not matter."""
 NOBODY = -1
 """Of a row of a batch at a turn that is nobody's in its environment."""
 

@@ -8,12 +8,14 @@ from typing import Any, ClassVar
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from ray.tune.registry import register_env
 
+from env.actions import Action, nothing_played, option
 from env.batch import Batch
-from env.layouts import Action, Layout, Observation, Placement
+from env.layouts import Layout, Observation, Placement
 from env.metrics import METRICS, episode_metrics
 from env.reward import cheapest_cost, potential
 from env.sim.forecast import update_finish_bounds
 from env.sim.raw_env import RawEnv
+from env.workloads.generator import EpisodeWorkload
 from env.world import World
 
 ENV_NAME = "serverless-v5"
@@ -62,10 +64,13 @@ class ServerlessEnv(MultiAgentEnv):
         """Starts the next episode of the stream; a seed starts the stream that it names.
 
         `options={"workload": EpisodeWorkload}` plays that workload instead of drawing one.
+
+        Raises:
+            InputError: there are other options.
         """
+        workload, cluster = option(options, "workload", EpisodeWorkload), self.world.cluster
         if seed is not None:
             self._seed, self._stream, self._episode = int(seed), (0, 0), 0
-        workload, cluster = (options or {}).get("workload"), self.world.cluster
         if workload is None:
             workload, cluster = self.world.training_episode(
                 self._seed, *self._stream, self._episode
@@ -91,8 +96,13 @@ class ServerlessEnv(MultiAgentEnv):
         Returns:
             observations of the agents that act next; rewards of all agents when a function was
             placed; terminated and truncated flags; infos, which hold `episode_metrics` at the end.
+
+        Raises:
+            InputError: nothing is being played, agents are missing or not due, or an action is not
+                allowed. Then nothing has changed, and the turn can be answered again.
         """
-        assert self.raw_env is not None, "reset the environment first"
+        if self.raw_env is None or self.raw_env.done:
+            raise nothing_played(self.raw_env is not None)
         turn = self.layout.act(action_dict)
         if not isinstance(turn, Placement):
             return turn, {}, {"__all__": False}, {"__all__": False}, {}

@@ -13,7 +13,8 @@ from typing import Annotated, Final, Literal
 import numpy as np
 from pydantic import Field
 
-from env.layouts import TURN_KINDS, Action, Agent, Observation
+from env.actions import Action, taken
+from env.layouts import TURN_KINDS, Agent, Observation
 from env.observation import clip, log_of, log_seconds
 from env.schema import Strict
 from env.sim.central_queue import CHOSEN, choose, oldest, starving, time_and_memory
@@ -341,7 +342,7 @@ class QueueTurns:
     def act(
         self, turn: int, agent: int, state: State, controller: Controller, action: Action
     ) -> None:
-        """Takes the action of one who acts: of `queue` a row, or K to hold back."""
+        """Takes the action of one who acts, checked: of `queue` a row, or K to hold back."""
         self._chosen = NONE if action == len(self._first) else int(self._first[action])
 
     def finish(self, controller: Controller) -> None:
@@ -349,15 +350,26 @@ class QueueTurns:
         choose(controller, self._chosen, NONE)
 
     def choose(self, state: State, controller: Controller) -> None:
-        """Takes all turns of a decision."""
+        """Takes all turns of a decision.
+
+        Raises:
+            InputError: what was decided is not allowed.
+        """
         assert self._decide is not None
         for turn in self.turns:
-            for index in self.acting(turn):
-                agent = self.agents_of(turn)[index]
+            acting, actions, masks = self.acting(turn), {}, []
+            if not acting:
+                break  # `queue` holds back
+            agents = [self.agents_of(turn)[index] for index in acting]
+            for index, agent in zip(acting, agents, strict=True):
                 seen = agent.blank_observation()
                 del seen["critic"]
                 self.see(turn, index, state, controller, seen)
-                self.act(turn, index, state, controller, self._decide(agent.name, seen))
+                masks.append(seen["mask"].copy())
+                actions[agent.name] = self._decide(agent.name, seen)
+            found = taken(agents, masks, actions).tolist()
+            for index, action in zip(acting, found, strict=True):
+                self.act(turn, index, state, controller, action)
         self.finish(controller)
 
 

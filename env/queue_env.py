@@ -9,17 +9,16 @@ import numpy as np
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from ray.tune.registry import register_env
 
+from env.actions import Action, TurnOrder, nothing_played, option, taken
 from env.batch import Ended
-from env.layouts import NOBODY, Action, Agent, Observation
+from env.layouts import NOBODY, Agent, Observation
 from env.queue_agent import QUEUE_METRICS
 from env.queue_world import QueueEpisode, QueueWorld
+from env.sim.errors import InputError
 from env.turns import BID_TURN, QUEUE_TURN
 
 QUEUE_ENV_NAME = "serverless-queue-v1"
 """Its version rises whenever the same actions would give other observations or rewards."""
-
-Taken = tuple[int, int, Any]
-"""Turn, index of the agent, action."""
 
 
 class QueueEnv(MultiAgentEnv):
@@ -56,6 +55,26 @@ class QueueEnv(MultiAgentEnv):
         self._number = 0
         self._turn = QUEUE_TURN
         self.episode: QueueEpisode | None = None
+        self._given = False  # to `reset`, not drawn
+        self._masks: list[np.ndarray] = []
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies, which play their episode again up to where this one is.
+
+        Raises:
+            InputError: the episode was given to `reset`, nobody can draw it again.
+        """
+        if self._given:
+            raise InputError("an environment that plays options['episode'] cannot be copied")
+        played = None if self.episode is None else self.episode.taken
+        return self.__dict__ | {"episode": played}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Of a copy."""
+        self.__dict__.update(state, episode=None)
+        if state["episode"] is not None:
+            self.episode = self._draw(self._number - 1)
+            self.episode.replay(state["episode"], self._turn != QUEUE_TURN)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -63,12 +82,15 @@ class QueueEnv(MultiAgentEnv):
         """Starts the next episode of the stream; a seed starts the stream that it names.
 
         `options={"episode": QueueEpisode}` plays that one instead of drawing one.
+
+        Raises:
+            InputError: there are other options.
         """
+        episode = option(options, "episode", QueueEpisode)
         if seed is not None:
             self._seed, self._stream, self._number = int(seed), (0, 0), 0
-        self.episode = (options or {}).get("episode") or self.world.training_episode(
-            self._seed, *self._stream, self._number
-        )
+        self._given = episode is not None
+        self.episode = episode or self._draw(self._number)
         self._number += 1
         self.agents = list(self.possible_agents)
         return self._start(), {}
@@ -84,10 +106,17 @@ class QueueEnv(MultiAgentEnv):
         Returns:
             observations of the agents that act next; rewards of all agents after a decision;
             terminated and truncated flags; infos, which hold `episode_metrics` at the end.
+
+        Raises:
+            InputError: nothing is being played, agents are missing or not due, or an action is not
+                allowed. Then nothing has changed, and the turn can be answered again.
         """
-        assert self.episode is not None, "reset the environment first"
-        for index, agent in self._acting():
-            self.episode.act(self._turn, index, action_dict[agent.name])
+        if self.episode is None or self.episode.done:
+            raise nothing_played(self.episode is not None)
+        acting = self._acting()
+        found = taken([agent for _, agent in acting], self._masks, action_dict).tolist()
+        for (index, _), action in zip(acting, found, strict=True):
+            self.episode.act(self._turn, index, action)
         turns = self.episode.turns
         if self._turn != turns[-1]:
             self._turn = turns[turns.index(self._turn) + 1]
@@ -110,6 +139,10 @@ class QueueEnv(MultiAgentEnv):
         """Many of these side by side, see `QueueBatch`."""
         return QueueBatch(self.world, environments, seed, worker, first)
 
+    def _draw(self, number: int) -> QueueEpisode:
+        """An episode of the stream."""
+        return self.world.training_episode(self._seed, *self._stream, number)
+
     def _start(self) -> dict[str, Observation]:
         """Observations of the first turn of a decision."""
         assert self.episode is not None
@@ -127,6 +160,8 @@ class QueueEnv(MultiAgentEnv):
         for index, agent in self._acting():
             observations[agent.name] = agent.blank_observation()
             self.episode.see(self._turn, index, observations[agent.name])
+        # Copies, as the observations are the caller's.
+        self._masks = [seen["mask"].copy() for seen in observations.values()]
         return observations
 
 
@@ -160,7 +195,7 @@ class QueueBatch:
         self._first = first
         self._numbers = np.zeros(environments, np.int64)
         self._episodes: list[QueueEpisode] = []
-        self._taken: list[list[Taken]] = [[] for _ in range(environments)]
+        self._order = TurnOrder(self)
         self.restart()
 
     def __len__(self) -> int:
@@ -175,6 +210,7 @@ class QueueBatch:
     def restart(self) -> None:
         """Every environment starts the next episode of its stream, wherever it was."""
         self._episodes = [self._next(env) for env in range(len(self))]
+        self._order.begin()
 
     def agents_of(self, turn: int) -> list[Agent]:
         """Who can act at a turn; all of them do at once where types bid, else one does."""
@@ -190,7 +226,12 @@ class QueueBatch:
         return acting.ravel()
 
     def observe(self, turn: int, out: Observation) -> None:
-        """Writes what the agents see: the parts of `Agent.observation_space`, E * A rows."""
+        """Writes what the agents see: the parts of `Agent.observation_space`, E * A rows.
+
+        Raises:
+            InputError: the turn is not due.
+        """
+        self._order.check_due(turn)
         acting = self.acting(turn)
         rows = len(acting) // len(self)
         blank = self._agents[turn][0].blank_observation()
@@ -201,23 +242,31 @@ class QueueBatch:
                     own[part][:] = zeros
             else:
                 self._episodes[row // rows].see(turn, agent, own)
+        self._order.observed(turn, out["mask"])
 
     def act(self, turn: int, actions: np.ndarray) -> None:
-        """Takes the actions of a turn: (E,), or (E * A, 2) of bids and places."""
+        """Takes the actions of a turn: integers (E,), or (E * A, 2) of bids and places.
+
+        Raises:
+            InputError: as `env.batch.Batch.act`.
+        """
         acting = self.acting(turn)
         rows = len(acting) // len(self)
-        for row, agent in enumerate(acting.tolist()):
-            if agent != NOBODY:
-                action = actions[row].tolist()
-                self._episodes[row // rows].act(turn, agent, action)
-                self._taken[row // rows].append((turn, agent, action))
+        asked = np.flatnonzero(acting != NOBODY)
+        found = self._order.take(turn, actions, asked).tolist()
+        for row in asked.tolist():
+            self._episodes[row // rows].act(turn, int(acting[row]), found[row])
 
     def step(self) -> tuple[np.ndarray, np.ndarray]:
         """Plays on to the next choices, and restarts the environments that end.
 
         Returns:
             rewards, float64 (E,), and whether the episodes have ended, bool (E,).
+
+        Raises:
+            InputError: a turn has not been taken.
         """
+        self._order.finish()
         rewards, done = np.zeros(len(self)), np.zeros(len(self), bool)
         for env, episode in enumerate(self._episodes):
             rewards[env] = episode.step()
@@ -231,27 +280,23 @@ class QueueBatch:
 
     def get_state(self) -> dict[str, Any]:
         """What leads here: which episodes are played, and all actions in them."""
-        return {"numbers": self._numbers.copy(), "taken": [list(own) for own in self._taken]}
+        return {
+            "numbers": self._numbers.copy(),
+            "taken": [list(one.taken) for one in self._episodes],
+        }
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Goes on from `get_state` of a batch of the same world and size: plays it again."""
         self._numbers[:] = state["numbers"] - 1
         self.restart()
-        for env, episode in enumerate(self._episodes):
-            self._taken[env] = list(state["taken"][env])
-            for number, (turn, agent, action) in enumerate(self._taken[env]):
-                if number > 0 and turn == QUEUE_TURN:
-                    episode.step()
-                episode.act(turn, agent, action)
-            if self._taken[env]:
-                episode.step()
+        for episode, own in zip(self._episodes, state["taken"], strict=True):
+            episode.replay(own, in_turn=False)
 
     def _next(self, env: int) -> QueueEpisode:
         episode = self._world.training_episode(
             *self._stream, self._first + env, int(self._numbers[env])
         )
         self._numbers[env] += 1
-        self._taken[env] = []
         return episode
 
 

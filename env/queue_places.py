@@ -12,7 +12,8 @@ from typing import Final
 
 import numpy as np
 
-from env.layouts import NO_PLACE, Action, Agent, AgentsConfig, Observation
+from env.actions import NO_PLACE, Action
+from env.layouts import Agent, AgentsConfig, Observation
 from env.observation import TYPE_FEATURES, clip, log_of, log_seconds
 from env.queue_agent import (
     QUEUE_CRITIC,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from env.keep_alive import KeepAlivePolicy
-from env.layouts import Action, Agent, AgentsConfig, Observation
+from env.layouts import Agent, AgentsConfig, Observation
 from env.queue_agent import QUEUE_METRICS, QueueAgent, QueueReference, QueueTurns
 from env.queue_places import new_turns
 from env.queueing import Simulation, check_memory, stream
@@ -18,6 +18,7 @@ from env.sim.cluster import ClusterConfig
 from env.sim.cluster_file import cluster_from_config
 from env.sim.controller import KeepAlive, Queueing
 from env.sim.errors import InputError
+from env.turns import QUEUE_TURN
 from env.workloads.generator import training_seed
 from env.workloads.profiles import largest_memory
 from env.workloads.trace import REQUEST, FunctionProfiles, Trace
@@ -27,6 +28,8 @@ HELD_OUT_SEEDS = 2**32
 """Seeds of traces in training start here; those of evaluations are below."""
 ATTEMPTS = 100
 """Episodes without a choice that are passed over before the world is refused."""
+Taken = tuple[int, int, Any]
+"""Turn, index of the agent, action."""
 
 
 class QueueWorldConfig(Strict):
@@ -109,6 +112,7 @@ class QueueEpisode:
     Attributes:
         done: whether it is over.
         decisions: so far.
+        taken: all actions so far.
     """
 
     def __init__(
@@ -139,6 +143,7 @@ class QueueEpisode:
         self._cost = 0.0
         self.decisions = 0
         self.done = False
+        self.taken: list[Taken] = []
         self._play_on()
 
     @property
@@ -168,9 +173,24 @@ class QueueEpisode:
         critic[4] = 1.0 - np.searchsorted(self._times, time, side="right") / self._count
         critic[5] = np.log1p(self._count) / 10.0
 
-    def act(self, turn: int, agent: int, action: Action) -> None:
-        """Takes the action of one who acts."""
+    def act(self, turn: int, agent: int, action: Any) -> None:
+        """Takes the action of one who acts: checked, an integer or a bid and a place."""
         self._turns.act(turn, agent, self._simulation.state, self._simulation.controller, action)
+        self.taken.append((turn, agent, action))
+
+    def replay(self, taken: Sequence[Taken], in_turn: bool) -> None:
+        """Goes where another episode of the same workload is, from the begin.
+
+        Args:
+            taken: what was taken there.
+            in_turn: whether turns of the last decision are still to be taken.
+        """
+        for number, (turn, agent, action) in enumerate(taken):
+            if number > 0 and turn == QUEUE_TURN:
+                self.step()
+            self.act(turn, agent, action)
+        if taken and not in_turn:
+            self.step()
 
     def step(self) -> float:
         """Does what was decided and plays on to the next choice, or to the end.

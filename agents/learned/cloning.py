@@ -29,8 +29,9 @@ from agents.learned.fault_tolerance import FaultTolerant
 from agents.learned.set_policy import SetPolicy
 from agents.scheduler import Decision
 from agents.settings import CloningSettings
+from env.actions import NO_PLACE
 from env.environments import make_environment
-from env.layouts import NO_PLACE, Observation
+from env.layouts import Observation
 from env.queue_env import QueueEnv
 from env.queue_places import choice_by_rule
 from env.sim.errors import InputError

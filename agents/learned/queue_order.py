@@ -4,7 +4,8 @@ from pathlib import Path
 
 from agents.learned.policy_file import DESCRIPTION, check_networks, features_of, load_policy
 from agents.learned.scheduler import policy_folder
-from env.layouts import Action, AgentsConfig, Observation
+from env.actions import Action
+from env.layouts import AgentsConfig, Observation
 from env.queue_agent import QueueAgent
 from env.queue_places import new_turns
 from env.schema import validated

@@ -6,7 +6,6 @@ A pool is filled once in a process; episodes sample it.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
@@ -211,7 +210,7 @@ def _pool(config: WorkflowConfig, pool: PoolName, core_speed: int) -> TemplatePo
         weights += [entry.weight / found] * found
     shares = np.array(weights) / sum(weights)
     shares.flags.writeable = False
-    return TemplatePool(tuple(templates), shares, MappingProxyType(assumptions))
+    return TemplatePool(tuple(templates), shares, dict(assumptions))
 
 
 def _graphs(

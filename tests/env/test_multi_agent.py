@@ -17,7 +17,7 @@ from env.multi_agent import ServerlessEnv
 from env.sim.errors import InputError
 from env.sim.raw_env import RawEnv
 from env.workloads.generator import EpisodeWorkload
-from tests.env.worlds import LAYOUTS, STUDY, TINY, world
+from tests.env.worlds import LAYOUTS, STUDY, TINY, sampling_with_masks, world
 
 
 def random_action(agent: Agent, mask: np.ndarray, rng: np.random.Generator) -> Any:
@@ -203,10 +203,11 @@ def test_render_names_every_node():
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_rllibs_environment_check(layout):
-    check_multiagent_environments(ServerlessEnv(world(*TINY, f"agents={layout}")))
+    env = ServerlessEnv(world(*TINY, f"agents={layout}"))
+    check_multiagent_environments(sampling_with_masks(env))
 
 
-@pytest.mark.parametrize("layout", ["placer", "hierarchical"])
+@pytest.mark.parametrize("layout", LAYOUTS)
 def test_pettingzoos_api_test(layout):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -214,11 +215,9 @@ def test_pettingzoos_api_test(layout):
 
 
 def test_pettingzoo_bidders_earn_the_same():
-    """PettingZoo's own test samples bids without the mask, so this layout is played here."""
     config = world(*TINY, "agents=server_types")
     env = ServerlessAEC(config)
     env.reset(seed=1)
-    rng = np.random.default_rng(0)
     returns = dict.fromkeys(env.possible_agents, 0.0)
     for name in env.agent_iter():
         observation, reward, terminated, _, info = env.last()
@@ -227,8 +226,7 @@ def test_pettingzoo_bidders_earn_the_same():
             metrics = info["episode_metrics"]
             env.step(None)
             continue
-        agent = env._env.layout.agents[name]
-        env.step(random_action(agent, observation["action_mask"], rng))
+        env.step(env.action_space(name).sample(observation["action_mask"]))
     assert returns == pytest.approx(
         dict.fromkeys(returns, -(metrics["J"] - config["objective"]["time_weight"])), abs=1e-6
     )

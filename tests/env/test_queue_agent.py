@@ -33,6 +33,7 @@ from env.sim.validate_queued import queued_violations
 from env.turns import QUEUE_TURN
 from env.workloads.trace import REQUEST, FunctionProfiles, Trace
 from tests.env.test_queueing import cluster, diamond, profiles
+from tests.env.worlds import sampling_with_masks
 from train import world_of
 
 ARGUMENTS = {"placement": "worst_fit"}
@@ -250,7 +251,7 @@ def short_world(*overrides: str, **sample: Any) -> dict[str, Any]:
 
 def test_rllib_accepts_it_and_the_same_seed_repeats() -> None:
     env = QueueEnv(short_world())
-    check_multiagent_environments(env)
+    check_multiagent_environments(sampling_with_masks(env))
     first, again = (env.reset(seed=3)[0]["queue"] for _ in range(2))
     other = env.reset(seed=4)[0]["queue"]
     assert env.get_observation_space("queue").contains(first)

@@ -8,9 +8,10 @@ import pytest
 from ray.rllib.utils.pre_checks.env import check_multiagent_environments
 
 from agents.order.funcsched import FuncSched
+from env.actions import Action
 from env.greedy_score import ScoreWeights
 from env.keep_alive import FaasCache, Lru
-from env.layouts import Action, Agent, AgentsConfig, Observation
+from env.layouts import Agent, AgentsConfig, Observation
 from env.queue_agent import QueueAgent
 from env.queue_env import QueueEnv
 from env.queue_places import PLACE_CONTEXT, PLACE_ITEM, PlacingTurns, choice_by_rule
@@ -22,6 +23,7 @@ from env.turns import NODE_TURN, QUEUE_TURN, TYPE_TURN
 from env.workloads.trace import REQUEST, Trace
 from tests.env.test_queue_agent import crowd, short_world
 from tests.env.test_queueing import profiles
+from tests.env.worlds import sampling_with_masks
 
 LAYOUTS = ("placer", "hierarchical", "server_types")
 PLACED = "dispatch.queue_agent.placement=learned"
@@ -203,7 +205,7 @@ def with_layout(name: str, *overrides: str) -> dict[str, Any]:
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_rllib_accepts_it_and_all_earn_the_same(name: str) -> None:
     env = QueueEnv(with_layout(name))
-    check_multiagent_environments(env)
+    check_multiagent_environments(sampling_with_masks(env))
     observations, _ = env.reset(seed=1)
     rng = np.random.default_rng(0)
     earned = dict.fromkeys(env.possible_agents, 0.0)

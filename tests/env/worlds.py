@@ -1,11 +1,13 @@
 """Configurations of small worlds, composed from conf/ as the commands do."""
 
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
+from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
 CONF = Path(__file__).parents[2] / "conf"
 TINY = ("cluster=tiny", "workflow=tiny", "workload=tiny")
@@ -24,3 +26,24 @@ def _composed(overrides: tuple[str, ...]) -> dict[str, Any]:
 def world(*overrides: str, seed: int = 0) -> dict[str, Any]:
     """What `ServerlessEnv` is built from."""
     return {**_composed(overrides), "seed": seed}
+
+
+def gym_mask(agent: Any, mask: np.ndarray) -> Any:
+    """What `sample` of the agent's action space takes."""
+    flags = mask.astype(np.int8)
+    return (flags[: agent.bids], flags[agent.bids :]) if agent.bids else flags
+
+
+def sampling_with_masks(env: MultiAgentEnv) -> MultiAgentEnv:
+    """The same, with spaces that sample under the masks of its reset: RLlib's check gives none."""
+    reset = env.reset
+
+    def noted(**given: Any) -> Any:
+        seen, infos = reset(**given)
+        for name, own in seen.items():
+            mask, space = gym_mask(env.members[name], own["mask"]), env.action_spaces[name]
+            space.sample = partial(type(space).sample, space, mask=mask)
+        return seen, infos
+
+    env.reset = noted
+    return env

@@ -22,7 +22,7 @@ from agents.learned.cloning import check_teacher, demonstrate
 from agents.learned.run_log import measures_of
 from agents.scheduler import play
 from agents.settings import AlgoSettings
-from env.layouts import NO_PLACE
+from env.actions import NO_PLACE
 from env.multi_agent import ENV_NAME, ServerlessEnv
 from env.sim.errors import InputError
 from tests.agents.learned.conftest import ray_settings

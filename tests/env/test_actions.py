@@ -1,0 +1,209 @@
+"""Actions that are not allowed are refused wherever they enter, and change nothing."""
+
+import copy
+import pickle
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from env.actions import NO_PLACE
+from env.aec import ServerlessAEC
+from env.multi_agent import ServerlessEnv
+from env.queue_env import QueueEnv
+from env.sim.errors import InputError
+from tests.env.test_queue_places import with_layout
+from tests.env.worlds import LAYOUTS, STUDY, TINY, gym_mask, world
+
+Env = ServerlessEnv | QueueEnv
+MAKERS = {
+    **{name: partial(ServerlessEnv, world(*STUDY, f"agents={name}")) for name in LAYOUTS},
+    **{f"queue_{name}": lambda name=name: QueueEnv(with_layout(name)) for name in LAYOUTS},
+}
+STRANGE = [None, "1", True, 1.0, np.nan, [0], np.array([0]), -2, 10**6, 10**30, 10**5000, {}]
+
+
+def allowed(env: Env, seen: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: env.action_spaces[name].sample(gym_mask(env.members[name], own["mask"]))
+        for name, own in seen.items()
+    }
+
+
+def unlike(env: Env, name: str, own: Any, action: Any) -> list[tuple[Any, str]]:
+    """Actions that are not allowed, and what is said of them."""
+    space, agent, mask = str(env.action_spaces[name]), env.members[name], own["mask"]
+    if not agent.bids:
+        masked = [(int(at), f"{name}: action {at} is masked") for at in np.flatnonzero(mask == 0)]
+        return [(each, f"is not in {space}") for each in STRANGE] + masked[:2]
+    bids, places = mask[: agent.bids], mask[agent.bids :]
+    wrong = [(each, f"is not in {space}") for each in STRANGE]
+    wrong += [([action[0], each], f"is not in {space}") for each in STRANGE]
+    wrong += [([each, action[1]], f"is not in {space}") for each in STRANGE]
+    wrong += [(action.astype(float), f"is not in {space}"), ([1, 1, 1], f"is not in {space}")]
+    wrong += [([int(at), action[1]], f"bid {at} is masked") for at in np.flatnonzero(bids == 0)[:1]]
+    if bids.all():
+        masked = np.flatnonzero(places == 0)[:1]
+        wrong += [([1, int(at)], f"place is masked: {at}") for at in masked]
+        wrong += [([1, NO_PLACE], f"is not in {space}")]
+    return wrong
+
+
+def refused(act: Callable[[Any], Any], action: Any, said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        act(action)
+    message = str(caught.value)
+    assert said in message and "\n" not in message and len(message) < 300
+
+
+def same(one: Any, other: Any) -> None:
+    np.testing.assert_equal(one, other)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_what_is_refused_changes_nothing(name: str) -> None:
+    """One environment meets all that is wrong, another one never: they go the same way."""
+    tried, plain = MAKERS[name](), MAKERS[name]()
+    assert isinstance(tried, Env)
+    refused(tried.step, {}, "no episode has begun, call reset() first")
+    near = "workload" if isinstance(tried, ServerlessEnv) else "episode"
+    wrong = {near[:-1]: 1}
+    refused(lambda given: tried.reset(options=given), wrong, f"did you mean '{near}'?")
+    refused(lambda given: tried.reset(options=given), {near: 1}, f"options: {near}: ")
+    seen, expected = tried.reset(seed=1)[0], plain.reset(seed=1)[0]
+    masks = 0
+    for _ in range(12):
+        actions = allowed(tried, seen)
+        first, *others = actions
+        refused(tried.step, None, "a mapping from agents is needed")
+        refused(tried.step, {}, f"agents missing: {first}")
+        idle = [name for name in tried.possible_agents if name not in seen]
+        for each in (*idle, "nobody"):
+            refused(tried.step, {**actions, each: 0}, f"agents not due: {each}")
+        if others:
+            less = {name: action for name, action in actions.items() if name != others[-1]}
+            refused(tried.step, less, f"agents missing: {others[-1]}")
+        for agent, own in seen.items():
+            for wrong_one, said in unlike(tried, agent, own, actions[agent]):
+                refused(tried.step, {**actions, agent: wrong_one}, said)
+                masks += "masked" in said
+        seen, *rest = tried.step(actions)
+        expected, *those = plain.step(actions)
+        same(seen, expected)
+        same(rest[:2], those[:2])
+    assert masks > 0 or name == "placer"
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_every_mask_leaves_a_choice_and_steps_after_the_end_are_refused(name: str) -> None:
+    env = MAKERS[name]()
+    seen, over, turns = env.reset(seed=2)[0], False, 0
+    while not over:
+        for agent, own in seen.items():
+            bids = env.members[agent].bids
+            assert own["mask"][bids:].any() and own["mask"][: bids or None].any()
+        seen, _, ends, *_ = env.step(allowed(env, seen))
+        over, turns = ends["__all__"], turns + 1
+    assert turns > 50
+    refused(env.step, {}, "the episode is over, call reset() first")
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_copies_go_on_alike(name: str) -> None:
+    env = MAKERS[name]()
+    pickle.loads(pickle.dumps(env))
+    seen, _ = env.reset(seed=3)
+    for _ in range(10):
+        seen, *_ = env.step(allowed(env, seen))
+    others = copy.deepcopy(env), pickle.loads(pickle.dumps(env))
+    for _ in range(10):
+        actions = allowed(env, seen)
+        seen, *rest = env.step(actions)
+        for other in others:
+            there, *those = other.step(actions)
+            same(seen, there)
+            same(rest[:2], those[:2])
+
+
+def test_an_all_zero_bid_needs_a_place() -> None:
+    env = ServerlessEnv(world(*TINY, "agents=server_types"))
+    seen, _ = env.reset(seed=0)
+    first = env.possible_agents[0]
+    zeros = {name: [0, NO_PLACE] for name in seen}
+    refused(env.step, zeros, f"{first}: bid 0 wins and needs a place")
+    function = env.raw_env.current_function
+    env.step({**zeros, first: [0, 0]})
+    assert f"server_{function.server_name}" == first
+
+
+def test_agents_that_act_in_turn_are_asked_again() -> None:
+    env = ServerlessAEC(world(*STUDY, "agents=server_types"))
+    refused(env.step, [0, 0], "no episode has begun")
+    refused(lambda given: env.reset(options=given), {"worklod": 1}, "did you mean 'workload'?")
+    env.reset(seed=0)
+    first = env.agent_selection
+    refused(env.step, [8, 0], f"{first}: [8, 0] is not in MultiDiscrete([ 8 12])")
+    for name in env.possible_agents[:-1]:
+        assert env.agent_selection == name
+        env.step([0, NO_PLACE])
+    refused(env.step, [0, NO_PLACE], "bid 0 wins and needs a place")
+    assert env.agent_selection == first
+    copied = copy.deepcopy(env)
+    for each in (env, copied):
+        for _ in env.possible_agents:
+            each.step([1, 0])
+    same(env.observe(first), copied.observe(first))
+    assert env._env.raw_env.decisions == copied._env.raw_env.decisions == 1
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_batch_refuses_what_is_not_allowed(name: str) -> None:
+    env = MAKERS[name]()
+    batch, plain = (env.batch(2, 0, 0, 0) for _ in range(2))
+    rng = np.random.default_rng(0)
+    for _ in range(6):
+        for turn in batch.turns:
+            agents, acting = batch.agents_of(turn), batch.acting(turn)
+            blank, bids = agents[0].blank_observation(), agents[0].bids
+            seen, other = (
+                {
+                    part: np.zeros((len(acting), *own.shape), np.float32)
+                    for part, own in blank.items()
+                }
+                for _ in range(2)
+            )
+            act = partial(batch.act, turn)
+            refused(act, np.zeros(len(acting), np.int64), "has not been observed")
+            batch.observe(turn, seen)
+            plain.observe(turn, other)
+            same(seen, other)
+            masks = seen["mask"].copy()
+            seen["mask"][:] = 1.0  # the caller's own
+            places = [rng.choice(np.flatnonzero(mask[bids:])) for mask in masks]
+            good = np.array(places)
+            if bids:
+                good = np.stack([[rng.choice(np.flatnonzero(m[:bids])) for m in masks], good], 1)
+            shape = f"integers of shape {good.shape}"
+            unlike = [good.astype(float), good.astype(bool), good[:-1], good[..., None], [0], None]
+            for wrong in unlike:
+                refused(act, wrong, shape if isinstance(wrong, np.ndarray) else "an array")
+            for row in np.flatnonzero(acting >= 0):
+                whose = f"environment {row * 2 // len(acting)}: {agents[acting[row]].name}: "
+                outside = [-2, 10**6, 2**62]
+                masked = np.flatnonzero(masks[row, bids:] == 0)[:1].tolist()
+                for value in outside + (masked if not bids or masks[row, 1] else []):
+                    wrong = good.copy()
+                    wrong[row] = [1, value] if bids else value
+                    if bids and not masks[row, 1]:
+                        refused(act, wrong, f"{whose}bid 1 is masked")
+                    else:
+                        refused(act, wrong, whose)
+            refused(partial(batch.observe, out=seen), 99, "turn 99 is not due")
+            with pytest.raises(InputError, match="has not been taken"):
+                batch.step()
+            batch.act(turn, good.astype(np.int16))
+            plain.act(turn, good)
+        refused(lambda given: batch.act(batch.turns[0], given), good, "due: step")
+        same(batch.step(), plain.step())
