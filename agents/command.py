@@ -29,6 +29,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
 import agents.config_file  # noqa: F401, Hydra reads files as it says
+from agents.arguments import check_emptied, parsed
 from env.files import MOST_DIGITS
 from env.schema import nearest, one_line, short
 from env.sim.errors import InputError
@@ -71,6 +72,7 @@ def run(
             _claim(folder, config)
         except InputError as error:
             refuse(error)
+        before = signal.signal(signal.SIGTERM, _leave)
         try:
             main(config)
         except InputError as error:
@@ -85,11 +87,14 @@ def run(
                 f"error: '{folder}': {error.strerror}; what is complete stays, go on with "
                 f"resume={folder}"
             ) from None
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, SystemExit) as error:
             if not _forget(folder):
                 raise
             print("stopped", file=sys.stderr)
-            raise SystemExit(128 + signal.SIGINT) from None
+            code = error.code if isinstance(error, SystemExit) else 128 + signal.SIGINT
+            raise SystemExit(code) from None
+        finally:
+            signal.signal(signal.SIGTERM, before)
 
     hydra.main(version_base="1.3", config_path=str(CONF), config_name=config_name)(guarded)()
 
@@ -133,6 +138,10 @@ def fix_hash_seed() -> None:
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
 
+def _leave(number: int, frame: FrameType | None) -> NoReturn:
+    raise SystemExit(128 + number)
+
+
 class StopOnSignals:
     """Within it, Ctrl-C and SIGTERM ask to stop; a second one stops at once.
 
@@ -161,7 +170,8 @@ class StopOnSignals:
 
 def refuse(error: InputError) -> NoReturn:
     """Prints the one line and leaves."""
-    print(f"error: {one_line(str(error))}", file=sys.stderr)
+    # Blanks stay as they are, for a word to paste may have some.
+    print(f"error: {' '.join(str(error).splitlines())}", file=sys.stderr)
     raise SystemExit(2)
 
 
@@ -175,7 +185,7 @@ def plain(config: DictConfig) -> dict[str, Any]:
         # Values that are missing stay `???`: `validated` says where.
         found = OmegaConf.to_container(config, resolve=True)
     except OmegaConfBaseException as error:
-        raise InputError(one_line(str(error))) from None
+        raise InputError(_one_line(error)) from None
     assert isinstance(found, dict)
     return {str(key): value for key, value in found.items()}
 
@@ -238,24 +248,26 @@ def _compositions(arguments: Namespace, config_name: str) -> Iterator[DictConfig
     try:
         with initialize_config_dir(config_dir=str(CONF), version_base="1.3"):
             loader = GlobalHydra.instance().config_loader()
+            parser = OverridesParser.create(config_loader=loader)
+            given = parsed(parser, overrides, in_sweep=arguments.multirun)
             jobs = [overrides]
             if arguments.multirun:
-                parsed = OverridesParser.create(config_loader=loader).parse_overrides(overrides)
-                (jobs,) = BasicSweeper.split_arguments(parsed, max_batch_size=None)
+                (jobs,) = BasicSweeper.split_arguments(given, max_batch_size=None)
             for job in jobs:
-                _check_names(loader, config_name, job)
+                of_job = parsed(parser, job)
+                _check_names(loader, config_name, of_job)
                 config = compose(config_name, overrides=job, return_hydra_config=True)
+                check_emptied(of_job, config)
                 _check_folder("sweep" if arguments.multirun else "run", config)
                 with open_dict(config):
                     del config["hydra"]
                 yield config
     except (HydraException, OmegaConfBaseException) as error:
-        raise InputError(one_line(str(error))) from None
+        raise InputError(_one_line(error)) from None
 
 
-def _check_names(loader: ConfigLoader, config_name: str, job: list[str]) -> None:
+def _check_names(loader: ConfigLoader, config_name: str, overrides: list[Override]) -> None:
     """Finds unknown groups, options and keys, which Hydra reports over many lines."""
-    overrides = OverridesParser.create(config_loader=loader).parse_overrides(job)
     hydras = [o for o in overrides if o.key_or_group.startswith(("hydra.", "hydra/"))]
     paths = [str(override.input_line) for override in hydras]
     groups = []
@@ -309,8 +321,9 @@ def _check_option(override: Override, options: list[str]) -> None:
     chosen = override.value()
     for option in chosen if isinstance(chosen, list) else [chosen]:
         if str(option) not in options:
+            shown = short(option) if isinstance(option, Mapping) else option
             raise InputError(
-                f"{override.key_or_group}={option}: unknown option, {nearest(str(option), options)}"
+                f"{override.key_or_group}={shown}: unknown option, {nearest(str(option), options)}"
             )
 
 
@@ -330,3 +343,13 @@ def _keys(tree: Any, prefix: str = "") -> Iterator[str]:
         for name, value in tree.items():
             yield f"{prefix}{name}"
             yield from _keys(value, f"{prefix}{name}.")
+
+
+def _one_line(error: BaseException) -> str:
+    """What an error of Hydra says, and what of OmegaConf lies behind it."""
+    behind = (
+        f": {_one_line(error.__cause__)}"
+        if isinstance(error.__cause__, OmegaConfBaseException)
+        else ""
+    )
+    return one_line(str(error)) + behind

@@ -129,6 +129,36 @@ BAD = {
     "a window of less than nothing": (["agents.workflow_window=-1"], "agents.workflow_window"),
     "no messages": (["algo.message_rounds=0"], "algo.message_rounds"),
     "no override": (["seed"], "seed"),
+    "no key": (["=3"], "'=3': KEY=VALUE, +KEY=VALUE, ++KEY=VALUE or ~KEY is needed"),
+    "a path with an equals sign": (
+        ["resume=runs/epoch=3"],
+        "'resume=runs/epoch=3': not readable, text is written 'resume=\"runs/epoch=3\"'",
+    ),
+    "blanks and an umlaut": (
+        ["resume=mine  \N{LATIN SMALL LETTER U WITH DIAERESIS}"],
+        "'resume=\"mine  \N{LATIN SMALL LETTER U WITH DIAERESIS}\"'",
+    ),
+    "an equals sign in a sweep": (
+        ["-m", "seed=1,2=3"],
+        "'seed=\"1,2=3\"', each of several texts in quotes of its own",
+    ),
+    "thousands of digits": ([f"seed={'9' * 5000}"], "text is written 'seed=\"...\"'"),
+    "a line break": (["resume=a\nb"], "'resume=a\\nb': a character that cannot be printed"),
+    "nothing in place of a mapping": (
+        ["workflow.mix={}"],
+        "workflow.mix={}: mappings are merged, so this takes nothing away: write ~workflow.mix, or "
+        "~workflow.mix.montage",
+    ),
+    "nothing in place of an added mapping": (["++cluster.power={}"], "write ~cluster.power, or"),
+    "nothing inside of a mapping": (
+        ["cluster.server_types={small: {}}"],
+        "write ~cluster.server_types.small, or ~cluster.server_types.small.",
+    ),
+    "nothing in one job of a sweep": (["-m", "workflow.mix={},{}"], "write ~workflow.mix"),
+    "a mapping for a list": (
+        ["algo.hidden={a: 1}"],
+        "Cannot merge DictConfig with ListConfig full_key: algo.hidden",
+    ),
     "a flag": (["--sede"], "--sede"),
     "another config": (["--config-name", "other"], "--config-name"),
     "a folder of configs": (["--config-dir", "nowhere"], "--config-dir"),
@@ -263,16 +293,21 @@ def test_of_runs_that_begin_in_one_folder_at_once_one_goes_on(
     assert (elsewhere / "here" / ".hydra" / "claimed").exists()
 
 
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_run_that_is_stopped_before_it_began_leaves_nothing(
-    elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    number: signal.Signals,
+    code: int,
+    elsewhere: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     def main(config: DictConfig) -> None:
-        raise KeyboardInterrupt
+        os.kill(os.getpid(), number)
 
     monkeypatch.setattr(sys, "argv", ["train.py", "hydra.run.dir=runs/mine"])
     with pytest.raises(SystemExit) as caught:
         run(main, "train", settings_only)
-    assert (caught.value.code, capsys.readouterr().err) == (130, "stopped\n")
+    assert (caught.value.code, capsys.readouterr().err) == (code, "stopped\n")
     assert list(elsewhere.glob("runs/*")) == []
 
 
