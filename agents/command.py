@@ -2,16 +2,16 @@
 
 import errno
 import os
-import re
 import shlex
 import shutil
 import signal
 import sys
+import threading
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryFile
 from types import FrameType
 from typing import Any, NoReturn, Self
 
@@ -30,12 +30,13 @@ from omegaconf.errors import OmegaConfBaseException
 
 import agents.config_file  # noqa: F401, Hydra reads files as it says
 from agents.arguments import check_emptied, parsed
-from env.files import MOST_DIGITS
 from env.schema import nearest, one_line, short
 from env.sim.errors import InputError
 
 PROJECT = Path(__file__).resolve().parent.parent
 CONF = PROJECT / "conf"
+HYDRAS_BYTES = 100_000
+"""What Hydra's own files of a run take at most."""
 
 
 def run(
@@ -73,28 +74,32 @@ def run(
         except InputError as error:
             refuse(error)
         before = signal.signal(signal.SIGTERM, _leave)
+        threading.excepthook = _tell_of_thread
         try:
             main(config)
-        except InputError as error:
-            # Only Ray knows some things, such as how many cores it has.
-            _forget(folder)
-            refuse(error)
-        except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                raise
-            # What is written as a whole takes its name last: all that has one is whole.
-            raise SystemExit(
-                f"error: '{folder}': {error.strerror}; what is complete stays, go on with "
-                f"resume={folder}"
-            ) from None
-        except (KeyboardInterrupt, SystemExit) as error:
+        except (KeyboardInterrupt, _Stopped) as error:
             if not _forget(folder):
                 raise
             print("stopped", file=sys.stderr)
             code = error.code if isinstance(error, SystemExit) else 128 + signal.SIGINT
             raise SystemExit(code) from None
+        except SystemExit:
+            _forget(folder)
+            raise
+        except Exception as error:
+            full = _full_disk(error)
+            if full is not None:
+                raise SystemExit(
+                    f"error: '{folder}': {full}; what is complete stays{_go_on(folder, config)}"
+                ) from None
+            if not isinstance(error, InputError):
+                raise
+            # Only Ray knows some things, such as how many cores it has.
+            _forget(folder)
+            refuse(error)
         finally:
             signal.signal(signal.SIGTERM, before)
+            threading.excepthook = threading.__excepthook__
 
     hydra.main(version_base="1.3", config_path=str(CONF), config_name=config_name)(guarded)()
 
@@ -127,6 +132,31 @@ def _forget(folder: Path) -> bool:
     return nothing
 
 
+def _full_disk(error: BaseException | None) -> str | None:
+    """What the system calls it if the disk or the user's share of it is full, else None.
+
+    Remote learners write for themselves: Ray wraps their errors.
+    """
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return os.strerror(error.errno)
+        error = getattr(error, "cause", None) or error.__cause__ or error.__context__
+    return None
+
+
+def _go_on(folder: Path, config: DictConfig) -> str:
+    """How to go on with the run of the folder, if there is something to go on with."""
+    left = [folder / "run.json", *folder.glob("checkpoints/*/run.json")]
+    resumable = "resume" in config and any(path.exists() for path in left)
+    return f", go on with resume={folder}" if resumable else ""
+
+
+def _tell_of_thread(args: threading.ExceptHookArgs) -> None:
+    """Says what ended a thread, but for a full disk: that of TensorBoard's ends the run as well."""
+    if _full_disk(args.exc_value) is None:
+        threading.__excepthook__(args)
+
+
 def fix_hash_seed() -> None:
     """Starts Python anew with `PYTHONHASHSEED=0`, unless it is set.
 
@@ -138,8 +168,12 @@ def fix_hash_seed() -> None:
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
 
+class _Stopped(SystemExit):
+    """A signal ends the program."""
+
+
 def _leave(number: int, frame: FrameType | None) -> NoReturn:
-    raise SystemExit(128 + number)
+    raise _Stopped(128 + number)
 
 
 class StopOnSignals:
@@ -218,9 +252,6 @@ def _arguments() -> Namespace:
     for name in ("config_path", "config_name", "experimental_rerun"):
         if getattr(arguments, name) is not None:
             raise InputError(f"--{name.replace('_', '-')}: not supported, use --config-dir")
-    for override in arguments.overrides:
-        if re.search(rf"\d{{{MOST_DIGITS + 1}}}", override):
-            raise InputError(f"{short(override)}: a number of more than {MOST_DIGITS} digits")
     return arguments
 
 
@@ -302,11 +333,12 @@ def _check_folder(kind: str, config: DictConfig) -> None:
     try:
         while not there.exists():
             there = there.parent
-        # Permissions do not tell: /proc has them and takes nothing.
-        TemporaryDirectory(dir=there).cleanup()
-    except OSError:
+        # Permissions do not tell: /proc has them and takes nothing, and the disk may be full.
+        with TemporaryFile(dir=there) as file:
+            file.write(bytes(HYDRAS_BYTES))
+    except OSError as error:
         raise InputError(
-            f"hydra.{kind}.dir: '{folder}': '{there}' is no folder to write to"
+            f"hydra.{kind}.dir: '{folder}': '{there}' is no folder to write to: {error.strerror}"
         ) from None
     # What Hydra writes first into the folder of a run, which a copy may lack, and what runs leave
     # themselves; and what Hydra writes into that of a sweep.

@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import os
+import shutil
 import stat
 import zlib
 from collections.abc import Iterable, Iterator
@@ -192,6 +193,22 @@ def written_whole(path: Path) -> Iterator[Path]:
             temporary.unlink(missing_ok=True)  # fails, too, where a path goes through a file
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+@contextmanager
+def folder_written_whole(path: Path) -> Iterator[Path]:
+    """The same for a folder, which the block makes; one that is there stays until it is whole."""
+    fresh, old = (path.with_name(f".{path.name}.{end}") for end in ("part", "old"))
+    shutil.rmtree(fresh, ignore_errors=True)  # of a run that was killed
+    try:
+        yield fresh
+        if path.exists():
+            shutil.rmtree(old, ignore_errors=True)
+            path.rename(old)
+        fresh.rename(path)
+        shutil.rmtree(old, ignore_errors=True)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
 
 
 class _Bounded(io.RawIOBase):

@@ -45,18 +45,24 @@ def no_ray() -> None:
 
 
 @pytest.fixture
-def in_process(
-    no_ray: None,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> InProcess:
-    """Makes commands that run in `tmp_path` and in this process: starting one takes seconds."""
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder in which commands run, in this process."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONHASHSEED", "0")
     # Hydra's logging closes the handlers of before; that of absl, which TensorBoard brings, would
     # close the stream it was made with, and that is pytest's own.
     monkeypatch.setattr(logging, "_handlerList", [])
+    return tmp_path
+
+
+@pytest.fixture
+def in_process(
+    no_ray: None,
+    elsewhere: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> InProcess:
+    """Makes commands that run in `elsewhere` and in this process: starting one takes seconds."""
 
     def of(
         name: str, program: Callable[[DictConfig], None], check: Callable[[DictConfig], None]

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import Field
 from ray.rllib.algorithms.algorithm import Algorithm
 
-from env.files import opened, parse_json, read_bytes
+from env.files import folder_written_whole, opened, parse_json, read_bytes
 from env.schema import Strict, validated
 from env.sim.errors import InputError, located
 
@@ -91,12 +91,9 @@ def save_checkpoint(
     The one with the lowest J of all stays, however old.
     """
     folder = run_folder / FOLDER
-    fresh = folder / "unfinished"
-    shutil.rmtree(fresh, ignore_errors=True)
-    write_checkpoint(algorithm, fresh, state, config)
     target = folder / f"{PREFIX}{state.iteration:06}"
-    shutil.rmtree(target, ignore_errors=True)
-    fresh.rename(target)
+    with folder_written_whole(target) as fresh:
+        write_checkpoint(algorithm, fresh, state, config)
     saved = _checkpoints(folder)
     best = min(saved, key=lambda path: _rank(_counters(_stored(path))))
     for old in saved[:-keep]:

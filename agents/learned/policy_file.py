@@ -6,7 +6,6 @@ weights of the policy network alone; the critic stays in the run's checkpoints.
 
 import hashlib
 import json
-import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
@@ -21,7 +20,7 @@ from safetensors.numpy import load, save
 
 from agents.learned.network import PolicySizes, SetPolicyNetwork
 from agents.settings import MOST_ROUNDS, Hidden, Network
-from env.files import MOST_BYTES, parse_json, read_bytes
+from env.files import MOST_BYTES, folder_written_whole, parse_json, read_bytes
 from env.layouts import Agent
 from env.schema import Strict, listed, short, validated
 from env.sim.errors import InputError
@@ -269,16 +268,13 @@ def save_policy(
         "config": dict(config),
         "versions": {package: version(package) for package in PACKAGES},
     }
-    fresh = folder.with_name(f"{folder.name}.new")
-    shutil.rmtree(fresh, ignore_errors=True)
-    fresh.mkdir(parents=True)
-    for name, arrays in weights.items():
-        # safetensors' own files could be read by nobody else, whatever the umask.
-        weights_of = {key: np.ascontiguousarray(a) for key, a in arrays.items()}
-        (fresh / _file(name)).write_bytes(save(weights_of))
-    (fresh / DESCRIPTION).write_text(json.dumps(description, indent=2) + "\n")
-    shutil.rmtree(folder, ignore_errors=True)
-    fresh.rename(folder)
+    with folder_written_whole(folder) as fresh:
+        fresh.mkdir(parents=True)
+        for name, arrays in weights.items():
+            # safetensors' own files could be read by nobody else, whatever the umask.
+            weights_of = {key: np.ascontiguousarray(a) for key, a in arrays.items()}
+            (fresh / _file(name)).write_bytes(save(weights_of))
+        (fresh / DESCRIPTION).write_text(json.dumps(description, indent=2) + "\n")
 
 
 def load_policy(folder: str | Path) -> LearnedPolicy:

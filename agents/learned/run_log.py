@@ -3,6 +3,7 @@
 import csv
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -150,8 +151,9 @@ class Curves:
 
     def close(self) -> None:
         """Closes the files."""
-        self._writer.close()
-        self._file.close()
+        # On a full disk the first of them fails.
+        with self._file, closing(self._writer):
+            pass
 
 
 class RunLog:

@@ -183,13 +183,6 @@ def settings_only(config: DictConfig) -> None:
     validated(TrainSettings, plain(config), "train")
 
 
-@pytest.fixture
-def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PYTHONHASHSEED", "0")
-    return tmp_path
-
-
 @pytest.mark.parametrize("case", BAD)
 def test_a_bad_command_gets_one_line(
     case: str,
@@ -308,6 +301,20 @@ def test_a_run_that_is_stopped_before_it_began_leaves_nothing(
     with pytest.raises(SystemExit) as caught:
         run(main, "train", settings_only)
     assert (caught.value.code, capsys.readouterr().err) == (code, "stopped\n")
+    assert list(elsewhere.glob("runs/*")) == []
+
+
+def test_a_program_that_gives_up_says_why_alone(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def main(config: DictConfig) -> None:
+        raise SystemExit("error: nothing came to an end")
+
+    monkeypatch.setattr(sys, "argv", ["train.py", "hydra.run.dir=runs/mine"])
+    with pytest.raises(SystemExit) as caught:
+        run(main, "train", settings_only)
+    assert caught.value.code == "error: nothing came to an end"
+    assert capsys.readouterr().err == ""
     assert list(elsewhere.glob("runs/*")) == []
 
 

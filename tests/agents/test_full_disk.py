@@ -1,0 +1,165 @@
+"""A disk that is full: one line, and what is complete stays."""
+
+import errno
+import os
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import pytest
+from omegaconf import DictConfig
+from ray.exceptions import RayTaskError
+from safetensors.numpy import save
+from tensorboard.summary.writer.record_writer import RecordWriter
+
+import agents.command
+from agents.command import run
+from agents.learned import policy_file
+from agents.learned.checkpoint import RunState, find_checkpoint, load_checkpoint, save_checkpoint
+from agents.learned.policy_file import save_policy
+from agents.learned.run_log import Curves
+from tests.commands import NoWeights
+
+FULL = OSError(errno.ENOSPC, "in words of a library")
+NO_SPACE = os.strerror(errno.ENOSPC)
+
+
+class FullDisk:
+    """In place of an algorithm: the disk is full in the middle of its checkpoint."""
+
+    def save_to_path(self, path: str) -> None:
+        """Writes the first of two files."""
+        Path(path).mkdir(parents=True)
+        (Path(path) / "metadata.json").write_text("{}")
+        raise FULL
+
+
+def full(*args: object) -> None:
+    raise FULL
+
+
+def save_weights(folder: Path) -> None:
+    save_policy(
+        folder / "policy",
+        weights={"placer": {"weight": np.zeros(1)}},
+        sizes={},
+        features={},
+        layout="placer",
+        memory_tiers=[1.0],
+        objective={},
+        config={},
+    )
+
+
+def full_in_checkpoint(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save_checkpoint(FullDisk(), folder, RunState(iteration=2), {}, keep=1)
+
+
+def full_in_remote_checkpoint(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    raise RayTaskError("save_to_path", "traceback", FULL).as_instanceof_cause()
+
+
+def full_in_policy(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def first_alone(weights: dict[str, np.ndarray]) -> bytes:
+        monkeypatch.setattr(policy_file, "save", full)
+        return save(weights)
+
+    monkeypatch.setattr(policy_file, "save", first_alone)
+    for _ in range(2):
+        save_weights(folder)
+
+
+def full_in_table(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "metrics.csv").symlink_to("/dev/full")
+    curves = Curves(folder, ["J"], ["placer"])
+    try:
+        curves.write({"J": 1.0}, RunState())
+    finally:
+        curves.close()
+
+
+def full_in_events(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    curves = Curves(folder, ["J"], ["placer"])
+    monkeypatch.setattr(RecordWriter, "write", full)
+    try:
+        while True:  # a thread writes them
+            curves.write({"J": 1.0}, RunState())
+    finally:
+        curves.close()
+
+
+@pytest.mark.parametrize(
+    "fill",
+    [
+        full_in_checkpoint,
+        full_in_remote_checkpoint,
+        full_in_policy,
+        full_in_table,
+        full_in_events,
+    ],
+)
+@pytest.mark.parametrize("saved", [False, True])
+def test_a_full_disk_gets_one_line_and_what_is_complete_stays(
+    fill: Callable[[Path, pytest.MonkeyPatch], None],
+    saved: bool,
+    elsewhere: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folder = elsewhere / "mine"
+
+    def main(config: DictConfig) -> None:
+        if saved:
+            save_weights(folder)
+            save_checkpoint(NoWeights(), folder, RunState(iteration=1), {}, keep=1)
+        fill(folder, monkeypatch)
+
+    monkeypatch.setattr(sys, "argv", ["train.py", f"hydra.run.dir={folder}"])
+    with pytest.raises(SystemExit) as caught:
+        run(main, "train", lambda config: None)
+    go_on = f", go on with resume={folder}" if saved else ""
+    assert caught.value.code == f"error: '{folder}': {NO_SPACE}; what is complete stays{go_on}"
+    assert capsys.readouterr().err == ""  # Python prints the line itself, exit code 1
+    if saved:
+        state, _ = load_checkpoint(find_checkpoint(folder))
+        assert state.iteration == 1
+        assert [path.name for path in (folder / "checkpoints").iterdir()] == ["iteration_000001"]
+        assert {path.name for path in (folder / "policy").iterdir()} == {
+            "placer.safetensors",
+            "policy.json",
+        }
+    assert not list(folder.glob(".policy*"))
+
+
+def test_a_thread_that_fails_otherwise_says_so(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def main(config: DictConfig) -> None:
+        thread = threading.Thread(target=lambda: [][0])
+        thread.start()
+        thread.join()
+
+    monkeypatch.setattr(sys, "argv", ["train.py", "hydra.run.dir=mine"])
+    run(main, "train", lambda config: None)
+    assert "IndexError" in capsys.readouterr().err
+
+
+def always_full(dir: Path) -> BinaryIO:
+    """In place of a file on a full disk."""
+    return Path("/dev/full").open("wb")
+
+
+def test_a_disk_that_is_full_from_the_start_is_refused(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(agents.command, "TemporaryFile", always_full)
+    monkeypatch.setattr(sys, "argv", ["train.py", "hydra.run.dir=mine"])
+    with pytest.raises(SystemExit) as caught:
+        run(lambda config: pytest.fail("it ran"), "train", lambda config: None)
+    assert caught.value.code == 2
+    says = f"hydra.run.dir: '{elsewhere / 'mine'}': '{elsewhere}' is no folder to write to"
+    assert capsys.readouterr().err == f"error: {says}: {NO_SPACE}\n"
+    assert list(elsewhere.iterdir()) == []
