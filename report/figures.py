@@ -21,6 +21,9 @@ from report import palette
 from report.statistics import LARGEST_RATIO, Estimate, performance_profiles
 from report.summary import RANKED_BY, Summary, values_of
 
+# A name with two dollar signs is no formula.
+matplotlib.rcParams["text.parse_math"] = False
+
 FORMATS = ("png", "svg")
 LINES = (*palette.SERIES, "black", palette.KINDS["reference"])
 """Of curves, of which there are at most so many: the policies with the lowest J."""
@@ -236,6 +239,11 @@ def _draw_intervals(axes: Axes, names: Sequence[str], found: Sequence[Estimate])
 def _scale(axes: Axes, which: str, values: Sequence[float]) -> None:
     if max(values) < LOG_FROM * min(values):
         return
+    log_scale(axes, which)
+
+
+def log_scale(axes: Axes, which: str) -> None:
+    """Makes the x or y axis logarithmic, with plain numbers at 1, 2, 5, 10 and so on."""
     axis = axes.xaxis if which == "x" else axes.yaxis
     axes.set(**{f"{which}scale": "log"})
     axis.set_major_locator(LogLocator(subs=(1, 2, 5)))

@@ -1,6 +1,8 @@
 """`python evaluate.py` as users run it: its files, repeated, interrupted, on real workflows."""
 
+import csv
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,7 +12,7 @@ import numpy as np
 import pytest
 
 from agents.baseline import known_baselines
-from agents.command import PROJECT, run
+from agents.command import CONF, PROJECT, run
 from agents.evaluation import Contest, Played, Task, all_metrics
 from env.sim.episode_file import read_episode
 from env.sim.replay import differences, replayed
@@ -53,6 +55,21 @@ def test_the_table_shows_all_policies(finished: tuple[Path, str]) -> None:
         (line,) = [line for line in printed.splitlines() if line.split()[:1] == [row["policy"]]]
         assert spread(Estimate(**row["metrics"]["J"]["mean"])) in line
         assert spread(Estimate(**row["against"]["difference"]), "+") in line
+
+
+def test_names_are_no_formulas_and_no_mark_up(command: Command, tmp_path: Path) -> None:
+    names = ["=1+1", "|a*b*", "$x_$"]
+    for name in names:
+        shutil.copy(CONF / "baseline" / "cheapest.yaml", tmp_path / f"{name}.yaml")
+    quoted = ",".join(f'"{tmp_path / name}.yaml"' for name in names)
+    assert command(*TINY, f"baselines=[{quoted}]", "episodes=2").code == 0
+    folder = run_in(tmp_path)
+    with (folder / "summary.csv").open(newline="") as file:
+        assert {row["policy"] for row in csv.DictReader(file)} == {"'=1+1", "|a*b*", "$x_$"}
+    text = (folder / "summary.md").read_text()
+    for written in (r"| =1+1 |", r"| \|a\*b\* |", r"| \$x\_\$ |"):
+        assert written in text
+    assert {row["policy"] for row in rows_in(tmp_path)} == set(names)
 
 
 def test_the_files(finished: tuple[Path, str]) -> None:

@@ -20,7 +20,7 @@ from env.sim.validate import violations
 from evaluate import check, evaluate
 from tests.commands import Command, InProcess
 from tests.env.worlds import LAYOUTS, TINY, world
-from tests.evaluate_command import BRIEF, refused, rows_in, without_speed
+from tests.evaluate_command import BRIEF, refused, rows_in, run_in, without_speed
 
 
 @pytest.fixture
@@ -198,7 +198,7 @@ UNFIT: dict[str, tuple[Callable[[Path], None], list[str], str]] = {
     "cut short": (
         overwritten("policy.json", b'{"format": 1,'),
         [],
-        "policy.json: not JSON",
+        "policy.json: not valid JSON",
     ),
     "weights cut short": (
         overwritten("server.safetensors", b"\x08\0\0"),
@@ -252,6 +252,19 @@ def test_a_policy_trained_for_another_objective_is_said_to_be(command: Command) 
         "note: the policy was trained for objective.time_weight=1.0 objective.cost_weight=1.0, "
         "here objective.time_weight=1.0 objective.cost_weight=0.1 counts\n"
     )
+
+
+def test_a_damaged_metrics_csv_beside_a_policy_is_said_and_left_out(
+    command: Command, tmp_path: Path
+) -> None:
+    make_policy(tmp_path / "shared" / "policy", "placer")
+    (tmp_path / "shared" / "metrics.csv").write_text("env_steps,J\n1,much\n")
+    done = command(*BRIEF, "policy=shared/policy")
+    assert (done.code, done.err) == (0, "")
+    (line,) = [line for line in done.out.splitlines() if "metrics.csv" in line]
+    assert line.startswith("note: no learning curve, ") and "'much'" in line
+    assert len(rows_in(tmp_path)) == 4
+    assert not (run_in(tmp_path) / "metrics.csv").exists()
 
 
 def test_an_unknown_policy_is_told_the_shipped_ones(command: Command) -> None:

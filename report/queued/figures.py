@@ -19,7 +19,7 @@ from agents.dispatch import Queued
 from agents.interval import CONFIDENCE
 from agents.queued_evaluation import SHARES, Case
 from report import palette
-from report.figures import save
+from report.figures import log_scale, save
 from report.queued.rows import CASE
 from report.queued.summary import Summary, load_names, pooled_quantiles
 
@@ -109,7 +109,7 @@ def draw_distribution(results: pd.DataFrame, summary: Summary, slo: Sequence[flo
         if met:  # workflows have no deadlines
             places = np.arange(len(slo)) + width * (number - (len(summary.cases) - 1) / 2)
             right.bar(places, met, width, color=colour, label=label)
-    left.set_xscale("log")
+    log_scale(left, "x")
     left.set_xlabel("completion time (s)")
     left.set_ylabel("share completed")
     right.set_xticks(range(len(slo)), [f"{k:g}" for k in slo])

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import Field
 
-from env.schema import Recorded, Strict, validated
+from env.schema import LINE_CHARACTERS, Recorded, Strict, one_line, validated
 from env.sim.errors import InputError
 
 
@@ -134,3 +134,12 @@ def test_what_others_wrote_is_read_leniently_but_not_converted() -> None:
     assert validated(Note, {"text": "???", "more": 1}, "note.json").text == "???"
     with pytest.raises(InputError, match="^note.json: text: Input should be a valid string"):
         validated(Note, {"text": 3}, "note.json")
+
+
+@pytest.mark.parametrize("length", [LINE_CHARACTERS + 1, 20 * LINE_CHARACTERS, 10**8])
+def test_of_a_long_text_a_line_shows_both_ends(length: int) -> None:
+    line = one_line(f"first\n{'x' * length}\x1b last")
+    assert line.startswith("first x") and line.endswith(r"x\x1b last")
+    assert " ... " in line
+    assert len(line) <= LINE_CHARACTERS + len(" ... ")
+    assert one_line("a\tshort\none ") == "a short one"

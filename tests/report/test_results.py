@@ -36,6 +36,20 @@ def test_rows_and_their_units(tmp_path: Path) -> None:
     assert not (tmp_path / "unfinished.jsonl").exists()
 
 
+@pytest.mark.parametrize("name", ["unfinished.jsonl", "run.json", "figures"])
+def test_links_in_a_folder_to_go_on_with_are_refused(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    with ResultsWriter(folder, run_of(), ["a"], episode_layout()) as writer:
+        writer.add([(row_of("a", 0, 3.0), None)])
+    check_resume(folder, run_of(), episode_layout(), KNOWN)
+    if (folder / name).exists():
+        (folder / name).rename(tmp_path / "elsewhere")
+    (folder / name).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InputError, match=f"{name}' is a link, files and folders of the run are"):
+        check_resume(folder, run_of(), episode_layout(), KNOWN)
+
+
 def test_a_killed_evaluation_keeps_what_was_played(tmp_path: Path) -> None:
     with ResultsWriter(tmp_path, run_of(), ["a", "b"], episode_layout()) as writer:
         writer.add([(row_of("b", 0, 2.0), None)])

@@ -249,13 +249,26 @@ def list_no_files(folder: Path) -> None:
     (folder / "run.json").write_text(json.dumps(stored | {"files": {}}))
 
 
+def linked(name: str) -> Callable[[Path], None]:
+    """Has a file or folder of a checkpoint lie elsewhere, as it was."""
+
+    def damage(folder: Path) -> None:
+        (folder / name).rename(folder.parent / "elsewhere")
+        (folder / name).symlink_to(folder.parent / "elsewhere")
+
+    return damage
+
+
 @pytest.mark.parametrize(
     ("damage", "says"),
     [
-        (lambda folder: shutil.rmtree(folder / "learner"), "weights.pkl': No such file"),
+        (lambda folder: shutil.rmtree(folder / "learner"), "weights.pkl: no such file"),
         (lambda folder: (folder / "metadata.json").write_text("[1"), "metadata.json' is damaged"),
         (lambda folder: (folder / "metadata.json").write_text("[1, 3]"), "SHA-256 is not that in"),
         (list_no_files, "run.json': files: at least 1 entry is needed"),
+        (linked("metadata.json"), "metadata.json: a link that leads out"),
+        (linked("learner"), "weights.pkl: a link that leads out"),
+        (linked("run.json"), "run.json: a link that leads out"),
     ],
 )
 def test_a_damaged_checkpoint_is_refused(
