@@ -23,6 +23,7 @@ VARIATION = {
     "server_count": [0.0, 2.0],
     "hourly_rate": [0.5, 2.0],
     "load": 1000.0,
+    "single": 0.3,
     "unvaried": 0.3,
 }
 
