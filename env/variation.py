@@ -40,6 +40,7 @@ class Variation(Strict):
         server_count: [low, high], the factor on the count of every server type, uniform for each;
             counts are rounded to whole servers.
         hourly_rate: [low, high], the factor on every server type's rate, log-uniform for each.
+        single: share of the varied episodes in which the first workflow arrives alone.
         load: the most work that may arrive, as a share of what all cores do until the last arrival;
             arrivals of a varied episode that ask for more are slowed down to it.
         unvaried: share of the episodes that are left as configured.
@@ -49,6 +50,7 @@ class Variation(Strict):
     computation: Annotated[tuple[Share, ...], Field(min_length=1, max_length=10)]
     server_count: tuple[Factor, Factor]
     hourly_rate: tuple[Factor, Factor]
+    single: Annotated[float, Field(ge=0, le=1)]
     load: Annotated[float, Field(ge=LEAST_RATE, le=1000)]
     unvaried: Annotated[float, Field(ge=0, le=1)]
 
@@ -129,10 +131,12 @@ class Variation(Strict):
         cluster = _with_counts(cluster, counts)
         at = prepared[self.computation[rng.integers(len(self.computation))]]
         templates = tuple(at[template] for template in workload.templates)
+        tenants = workload.tenants
+        if rng.random() < self.single:
+            times, templates, tenants = times[:1], templates[:1], tenants[:1]
         slower = max(1.0, _load(times, templates, cluster) / self.load)
         times = tuple(time * slower for time in times)
-        workload = dataclasses.replace(workload, arrival_times=times, templates=templates)
-        return workload, cluster
+        return EpisodeWorkload(times, templates, tenants), cluster
 
 
 def _load(

@@ -23,6 +23,7 @@ VARIATION = {
     "server_count": [0.0, 2.0],
     "hourly_rate": [0.5, 2.0],
     "load": 1000.0,
+    "single": 0.3,
     "unvaried": 0.3,
 }
 
@@ -156,16 +157,19 @@ def test_varied_episodes_differ_in_load_work_and_servers() -> None:
     config = {**shared, "variation": VARIATION}
     given = World(config)
     plain = World({**config, "variation": None})
-    rates, counts, shares, unvaried = [], [], [], 0
+    rates, counts, shares, unvaried, single = [], [], [], 0, 0
     for episode in range(60):
         workload, cluster = given.training_episode(0, 0, 0, episode)
         base, _ = plain.training_episode(0, 0, 0, episode)
-        assert workload.tenants == base.tenants
-        assert len(workload.tenants) == len(workload.templates)
-        rates.append(base.arrival_times[-1] / workload.arrival_times[-1])
+        arrived = len(workload.templates)
+        assert arrived in (1, len(base.templates))
+        single += arrived == 1
+        assert workload.tenants == base.tenants[:arrived]
+        assert len(workload.arrival_times) == arrived
+        rates.append(base.arrival_times[arrived - 1] / workload.arrival_times[-1])
         counts.append(tuple(kind.count for kind in cluster.server_types))
         unvaried += cluster == given.cluster and workload == base
-        pairs = list(zip(workload.templates, base.templates, strict=True))
+        pairs = list(zip(workload.templates, base.templates[:arrived], strict=True))
         share = 0.2 if pairs[0][0] is not pairs[0][1] else 1.0
         for template, whole in pairs:
             # Whole operations; but for the work, it is the same workflow.
@@ -179,6 +183,7 @@ def test_varied_episodes_differ_in_load_work_and_servers() -> None:
     assert len(set(counts)) > 30
     assert any(0 in count for count in counts)
     assert 8 <= unvaried <= 30
+    assert 5 <= single <= 22  # 0.3 of the varied
     assert 10 <= shares.count(0.2) <= 35
     most = [kind.count for kind in given.largest_cluster.server_types]
     assert (np.max(counts, axis=0) <= most).all()
@@ -191,9 +196,10 @@ def test_draws_that_leave_no_server_are_refused() -> None:
 
 
 def test_no_varied_episode_asks_for_more_than_the_load() -> None:
-    config = {**world(*STUDY, "agents=placer"), "variation": VARIATION | {"unvaried": 0.0}}
-    free = World(config)
-    bound = World({**config, "variation": VARIATION | {"unvaried": 0.0, "load": 0.2}})
+    variation = VARIATION | {"unvaried": 0.0, "single": 0.0}
+    config = world(*STUDY, "agents=placer")
+    free = World({**config, "variation": variation})
+    bound = World({**config, "variation": variation | {"load": 0.2}})
     slowed = 0
     for episode in range(40):
         asked, cluster = free.training_episode(0, 0, 0, episode)
