@@ -116,8 +116,8 @@ def test_a_made_up_day(sample: Any) -> None:
     [
         (
             "trace.sampling.start=8",
-            "trace.sampling: with start 8, compression 1 and trace.sampling.minutes 5 the window is "
-            "minutes 8 to 13 of the trace, ",
+            "trace.sampling: with start 8, compression 1 and trace.sampling.minutes 5 the window "
+            "is minutes 8 to 13 of the trace, ",
         ),
         ("trace.sampling.ratio=0", "trace: sampling.ratio: Input should be greater than 0, found"),
         ("trace.sampling.ratio=1.5", "trace: sampling.ratio: Input should be less than or equal"),
