@@ -224,7 +224,7 @@ class QueuedEvaluation:
         for name, sample in self.settings.samples.items():
             for seed in self.settings.seeds:
                 config = sample.of(trace, sample.ratios[-1], seed)
-                found = sample_recording(self.recording, config)
+                found = sample_recording(self.recording, config, f"dispatch.samples.{name}")
                 profiles = found.window.profiles
                 try:
                     check_memory(profiles.names, profiles.memory, self.cluster)

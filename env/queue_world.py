@@ -260,8 +260,9 @@ class QueueWorld:
         seed: of the training episodes.
 
     Raises:
-        InputError: a group does not validate, a sample has no minutes before its window, or a
-            function may be given more memory than any NUMA node has.
+        InputError: a group does not validate, a sample has no minutes before its window, or
+            ones that are not in the trace, or a function may be given more memory than any NUMA
+            node has.
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
@@ -281,6 +282,9 @@ class QueueWorld:
                     f"dispatch.samples.{name}: start is {sample.start} min, training plays windows "
                     f"of {length} min before it: allowed: at least {length}"
                 )
+            last = sample.of(self._trace, 1.0, self.seed, sample.start - length).sampling
+            minutes = self._recording.invocations.minutes
+            last.check_window(self._recording.source, minutes, f"dispatch.samples.{name}")
         self._check_memory()
 
     def new_turns(self) -> QueueTurns:

@@ -158,7 +158,7 @@ def test_a_speedup_is_paired_by_seed() -> None:
         ("dispatch.seeds=[]", "dispatch: seeds"),
         ("dispatch.figure=pie", "dispatch: figure: 'pie' is unknown"),
         ("dispatch.samples.representative.ratios=[1.5]", "dispatch: samples.representative.ratios"),
-        ("dispatch.samples.rare.start=10000", "the window is minutes 10000 to"),
+        ("dispatch.samples.rare.start=10000", "dispatch.samples.rare: with start 10000, "),
         ("trace.annotation.memory_factor=[3,2]", "memory_factor is [3.0, 2.0], [low, high]"),
         (
             "trace.annotation.max_memory=100",

@@ -1,12 +1,13 @@
 """Reads the traces of Azure Functions, 2019 and 2021: https://github.com/Azure/AzurePublicDataset.
 
 A damaged file is refused with one line; sound rows that cannot be used are passed over and counted.
+Several rows of one function are put together, which is counted too.
 """
 
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -16,7 +17,8 @@ import numpy as np
 from pydantic import Field
 
 from env.files import user_path
-from env.schema import Strict, given
+from env.schema import Strict, given, short
+from env.sim.bounds import LARGEST_MEMORY, LARGEST_WHOLE, LONGEST
 from env.sim.errors import InputError
 from env.workloads.recording import (
     QUANTILES,
@@ -29,18 +31,27 @@ from env.workloads.table import Row, Table
 from env.workloads.trace import REQUEST
 
 MS_PER_SECOND = 1_000
-MINUTE = re.compile(r"(?:minute_)?(\d+)")
+MINUTE = re.compile(r"(?:minute_)?(\d{1,7})")
 """A minute's column: 1 to 1440 in the original; excerpts begin elsewhere, or write minute_1."""
 MOST_A_MINUTE = 10_000_000
 """Invocations of one function in a minute: what is above is taken for damage."""
 
+APPLICATION = ("HashOwner", "HashApp")
+FUNCTION = (*APPLICATION, "HashFunction")
+LONGEST_MS = LONGEST * MS_PER_SECOND
 PERCENTILES_MS = tuple(f"percentile_Average_{round(100 * point)}" for point in QUANTILES)
 AVERAGE_MB = "AverageAllocatedMb"
 PERCENTILES_MB = tuple(f"{AVERAGE_MB}_pct{percent}" for percent in (1, 5, 25, 50, 75, 95, 99, 100))
 MOST_FUNCTIONS = 1_000
 """Functions of an application, up to which a figure of memory is taken for a share."""
 
+MOST_TRACE_BYTES = 1_000_000_000
+"""Of a file, unpacked, unless told: those of 2019 have 140 MB, that of 2021 330 MB."""
+
 FileName = Annotated[str, Field(min_length=1)]
+FileBytes = Annotated[int, Field(ge=1, le=1_000_000_000_000)]
+Key = tuple[str, ...]
+"""Owner and application, and the function where a row is of one."""
 
 
 class Azure2019(Strict):
@@ -50,135 +61,155 @@ class Azure2019(Strict):
         path: folder of the three files; each may also be there gzipped, as `<name>.gz`.
         invocations: name of the file of invocations a minute.
         durations: name of the file of duration percentiles.
-        memory: name of the file of memory percentiles.
+        memory: name of the file of memory percentiles; null where a day has none: it is drawn.
+        max_bytes: of a file, unpacked; a larger one is refused.
     """
 
     kind: Literal["azure2019"]
     path: Annotated[str, given("the folder of its three files")]
     invocations: FileName
     durations: FileName
-    memory: FileName
+    memory: FileName | None
+    max_bytes: FileBytes = MOST_TRACE_BYTES
 
     def read(self, min_duration: float) -> Recording:
         """The functions that have both invocations and durations. Nothing is drawn.
 
-        - Functions are told by `HashFunction`, which differs between applications.
+        - Functions are told by `HashOwner`, `HashApp` and `HashFunction`.
+        - Rows of one function are put together. Invocations are summed by minute, whatever the
+          trigger. Durations, average and percentiles alike, are means weighted by `Count`, memory
+          is one weighted by `SampleCount`. A blank count weighs nothing; without any, rows weigh
+          the same.
         - Durations are the percentiles, which the source takes of averages over 30 s; single
           requests varied more. They leave out cold starts. Below `min_duration`, that is taken.
         - Memory is the average of the application, which is what a container of Azure holds. Where
           an excerpt has rows of functions, the application's figures may be divided evenly over
           its functions; they are put together again. The original states whole MB, so the smallest
           number of functions that makes all figures of a row whole is theirs.
-        - Passed over: repeated rows (the first one counts), functions that are never invoked,
-          functions without durations or with blank ones, and rows whose function (in the file of
-          memory: function or application) has no row of invocations.
+        - Passed over: functions that are never invoked, functions without durations or with blank
+          ones, and rows whose function (in the file of memory: function or application) has no row
+          of invocations.
 
         Args:
             min_duration: seconds, shorter durations are raised to it.
 
         Raises:
             InputError: a file cannot be read, has no rows or lacks a column or a minute; a cell is
-                negative or no number; percentiles descend; or no function is left.
+                negative, too large or no number; percentiles descend; or no function is left.
         """
-        counts, skipped = self._counts()
-        durations = self._durations(counts, skipped)
-        memory, shares = self._memory(counts, skipped)
-        names = [name for name in counts if name in durations]
-        skipped["functions without durations"] += len(counts) - len(names)
-        if not names:
+        skipped: Counter[str] = Counter()
+        assumed: Counter[str] = Counter()
+        counts = self._counts(skipped, assumed)
+        durations = self._durations(counts, skipped, assumed)
+        memory = self._memory(counts, skipped, assumed)
+        keys = [key for key in counts if key in durations]
+        skipped["functions without durations"] += len(counts) - len(keys)
+        if not keys:
             raise InputError(
                 f"{self.path}: no function of {self.invocations} has durations in "
                 f"{self.durations}, at least 1 is needed"
             )
-        stated = np.array([durations[name] for name in names]) / MS_PER_SECOND
-        assumptions = {
-            "mean durations of 0 raised to min_duration": int((stated[:, 0] == 0).sum()),
-            "memory shares put together to the application's": shares,
-        }
+        stated = np.array([durations[key] for key in keys]) / MS_PER_SECOND
+        raised = (stated[:, 1:] < min_duration).any(axis=1)
+        assumed["mean durations of 0 raised to min_duration"] = int((stated[:, 0] == 0).sum())
+        assumed["functions with percentiles raised to min_duration"] = int(raised.sum())
         return Recording(
             source=self.path,
-            names=tuple(names),
-            memory=np.array([memory.get(name, math.nan) for name in names]),
+            names=tuple(key[-1] for key in keys),
+            memory=np.array([memory.get(key, math.nan) for key in keys]),
             invocations=MinuteCounts(
-                counts=np.stack([counts[name].minutes for name in names], axis=1),
+                counts=np.stack([counts[key] for key in keys], axis=1),
                 durations=np.maximum(stated[:, 1:], min_duration),
             ),
             skipped=+skipped,
-            assumptions=+Counter(assumptions),
+            assumptions=+assumed,
             stated_duration=np.maximum(stated[:, 0], min_duration),
         )
 
-    def _counts(self) -> tuple[dict[str, "_Function"], Counter[str]]:
-        """Functions that are invoked, by name, and what was passed over."""
+    def _counts(self, skipped: Counter[str], assumed: Counter[str]) -> dict[Key, np.ndarray]:
+        """Invocations a minute, int32 (M,), of the functions that are invoked."""
         table = self._table(self.invocations)
-        table.require(("HashApp", "HashFunction"))
+        table.require(FUNCTION)
         begin, end = _minute_columns(table)
-        skipped: Counter[str] = Counter()
-        found: dict[str, _Function] = {}
+        found: dict[Key, np.ndarray] = {}
         for row in table.rows():
-            name = row.text("HashFunction")
+            key = _key(row, FUNCTION)
             minutes = _whole(row, begin, end)
-            if name in found:
-                skipped["repeated rows"] += 1
-            elif not minutes.any():
-                skipped["functions never invoked"] += 1
-            else:
-                found[name] = _Function(row.text("HashApp"), minutes)
-        if not found:
+            if key in found:
+                minutes += found[key]
+                _check_minutes(row, begin, minutes)
+                assumed["repeated rows of invocations summed by minute"] += 1
+            found[key] = minutes
+        invoked = {key: minutes for key, minutes in found.items() if minutes.any()}
+        skipped["functions never invoked"] += len(found) - len(invoked)
+        if not invoked:
             raise InputError(f"{table.path}: no function is ever invoked, at least 1 is needed")
-        return found, skipped
+        return invoked
 
     def _durations(
-        self, counts: Mapping[str, "_Function"], skipped: Counter[str]
-    ) -> dict[str, list[float]]:
-        """Milliseconds by name: the average, then the percentiles."""
+        self, counts: Mapping[Key, np.ndarray], skipped: Counter[str], assumed: Counter[str]
+    ) -> dict[Key, list[float]]:
+        """Milliseconds by function: the average, then the percentiles."""
         table = self._table(self.durations)
-        table.require(("HashFunction", "Average", "Minimum", "Maximum", *PERCENTILES_MS))
-        found: dict[str, list[float]] = {}
+        table.require((*FUNCTION, "Average", "Minimum", "Maximum", *PERCENTILES_MS))
+        rows: dict[Key, list[_Weighted]] = {}
         for row in table.rows():
-            name = row.text("HashFunction")
-            figures = [row.amount("Average"), *row.ascending(PERCENTILES_MS)]
+            key = _key(row, FUNCTION)
+            figures = [
+                row.amount("Average", LONGEST_MS),
+                *row.ascending(PERCENTILES_MS, LONGEST_MS),
+            ]
             # Not used, but a negative one tells that the file is damaged.
-            row.amount("Minimum"), row.amount("Maximum")
-            if name not in counts:
+            row.amount("Minimum", LONGEST_MS), row.amount("Maximum", LONGEST_MS)
+            if key not in counts:
                 skipped["durations of functions without invocations"] += 1
-            elif name in found:
-                skipped["repeated rows"] += 1
             elif not any(map(math.isnan, figures)):
-                found[name] = figures
-        return found
+                rows.setdefault(key, []).append(_Weighted(_weight(row, "Count"), figures))
+        assumed["repeated rows of durations put together by Count"] += _repeated(rows)
+        return {key: _mean(several) for key, several in rows.items()}
 
     def _memory(
-        self, counts: Mapping[str, "_Function"], skipped: Counter[str]
-    ) -> tuple[dict[str, float], int]:
-        """MB by name, and how many of them were shares."""
+        self, counts: Mapping[Key, np.ndarray], skipped: Counter[str], assumed: Counter[str]
+    ) -> dict[Key, float]:
+        """MB by function; those without are left out."""
+        if self.memory is None:
+            return {}
         table = self._table(self.memory)
+        if not table.path.exists():
+            raise InputError(f"{table.path}: no such file; trace.source.memory=null draws memory")
         # The original has one row an application, some excerpts one a function.
         of_functions = "HashFunction" in table.columns
-        key = "HashFunction" if of_functions else "HashApp"
-        table.require((key, AVERAGE_MB, *PERCENTILES_MB))
-        figures: dict[str, list[float]] = {}
+        columns = FUNCTION if of_functions else APPLICATION
+        table.require((*columns, AVERAGE_MB, *PERCENTILES_MB))
+        rows: dict[Key, list[_Weighted]] = {}
+        shared: set[Key] = set()
         for row in table.rows():
-            name = row.text(key)
-            if name in figures:
-                skipped["repeated rows"] += 1
-            figures.setdefault(name, [row.amount(AVERAGE_MB), *row.ascending(PERCENTILES_MB)])
-        keys = {name: name if of_functions else counts[name].app for name in counts}
-        skipped["memory of functions without invocations"] += len(
-            figures.keys() - set(keys.values())
+            key = _key(row, columns)
+            figures = [
+                row.amount(AVERAGE_MB, LARGEST_MEMORY),
+                *row.ascending(PERCENTILES_MB, LARGEST_MEMORY),
+            ]
+            known = rows.setdefault(key, [])
+            if figures[0] > 0:
+                functions = _functions_of_shares(figures) if of_functions else 1
+                if functions > 1:
+                    shared.add(key)
+                weight = _weight(row, "SampleCount")
+                known.append(_Weighted(weight, [figures[0] * functions]))
+        keys = {key: key[: len(columns)] for key in counts}
+        skipped["memory of functions without invocations"] += len(rows.keys() - keys.values())
+        used = {key: rows[of] for key, of in keys.items() if rows.get(of)}
+        assumed["repeated rows of memory put together by SampleCount"] += _repeated(
+            {keys[key]: several for key, several in used.items()}
         )
-        found, shares = {}, 0
-        for name, known in keys.items():
-            if known in figures and figures[known][0] > 0:
-                functions = _functions_of_shares(figures[known]) if of_functions else 1
-                found[name] = figures[known][0] * functions
-                shares += functions > 1
-        return found, shares
+        assumed["memory shares put together to the application's"] += len(shared & used.keys())
+        return {key: _mean(several)[0] for key, several in used.items()}
 
     def _table(self, name: str) -> Table:
         plain = user_path(self.path) / name
         packed = plain.with_name(f"{plain.name}.gz")
-        return Table(packed if packed.exists() and not plain.exists() else plain)
+        path = packed if packed.exists() and not plain.exists() else plain
+        return Table(path, self.max_bytes)
 
 
 class Azure2021(Strict):
@@ -186,10 +217,12 @@ class Azure2021(Strict):
 
     Attributes:
         path: the file, plain or gzipped.
+        max_bytes: of the file, unpacked; a larger one is refused.
     """
 
     kind: Literal["azure2021"]
     path: Annotated[str, given("its file, plain or gzipped,")]
+    max_bytes: FileBytes = MOST_TRACE_BYTES
 
     def read(self, min_duration: float) -> Recording:
         """All functions, in the order of their first row. Nothing is drawn.
@@ -202,16 +235,16 @@ class Azure2021(Strict):
 
         Raises:
             InputError: the file cannot be read, lacks a column or has no usable row; a cell is
-                blank, negative or no number.
+                blank, negative, too large or no number.
         """
-        table = Table(user_path(self.path))
+        table = Table(user_path(self.path), self.max_bytes)
         table.require(("app", "func", "end_timestamp", "duration"))
         index: dict[tuple[str, str], int] = {}
         rows: list[tuple[float, int, float]] = []
         skipped: Counter[str] = Counter()
         for row in table.rows():
             key = row.text("app"), row.text("func")
-            end, duration = row.amount("end_timestamp"), row.amount("duration")
+            end, duration = row.amount("end_timestamp", LONGEST), row.amount("duration", LONGEST)
             for column, value in (("end_timestamp", end), ("duration", duration)):
                 if math.isnan(value):
                     raise row.error(column, "blank", "a number of at least 0 is needed")
@@ -239,12 +272,39 @@ class Azure2021(Strict):
         )
 
 
-@dataclass(frozen=True)
-class _Function:
-    """A function of 2019: its application and its invocations, int32 (M,)."""
+@dataclass(frozen=True, slots=True)
+class _Weighted:
+    """The figures of a row and how much they weigh beside those of other rows."""
 
-    app: str
-    minutes: np.ndarray
+    weight: float
+    figures: list[float]
+
+
+def _key(row: Row, columns: Sequence[str]) -> Key:
+    return tuple(row.text(column) for column in columns)
+
+
+def _weight(row: Row, column: str) -> float:
+    """The count in a column; 0 where it is blank, or not there as in some excerpts."""
+    count = row.amount(column, LARGEST_WHOLE) if column in row.table.columns else 0.0
+    return 0.0 if math.isnan(count) else count
+
+
+def _repeated(rows: Mapping[Key, Sequence[_Weighted]]) -> int:
+    return sum(len(several) - 1 for several in rows.values())
+
+
+def _mean(rows: Sequence[_Weighted]) -> list[float]:
+    """Each figure's weighted mean. Ascending figures stay so: all are summed in one order."""
+    if len(rows) == 1:  # as it is stated, to the last digit
+        return rows[0].figures
+    weights = [row.weight for row in rows]
+    if not any(weights):
+        weights = [1.0] * len(rows)
+    return [
+        sum(weight * figure for weight, figure in zip(weights, column, strict=True)) / sum(weights)
+        for column in zip(*(row.figures for row in rows), strict=True)
+    ]
 
 
 def _functions_of_shares(figures: list[float]) -> int:
@@ -274,15 +334,22 @@ def _minute_columns(table: Table) -> tuple[int, int]:
 
 def _whole(row: Row, begin: int, end: int) -> np.ndarray:
     """Invocations in the columns from `begin` up to `end`, int32."""
-    columns = list(row.table.columns)[begin:end]
-    allowed = f"a whole number from 0 to {MOST_A_MINUTE} is needed"
     try:
         counts = np.array(row.cells[begin:end]).astype(np.float64)
     except ValueError:
-        counts = np.array([row.amount(column) for column in columns])
+        columns = list(row.table.columns)[begin:end]
+        counts = np.array([row.amount(column, MOST_A_MINUTE) for column in columns])
+    _check_minutes(row, begin, counts)
+    return counts.astype(np.int32)
+
+
+def _check_minutes(row: Row, begin: int, counts: np.ndarray) -> None:
+    """Refuses what cannot be the invocations of the minutes in the columns from `begin`."""
     sound = (counts >= 0) & (counts <= MOST_A_MINUTE) & (counts == np.floor(counts))
     if not sound.all():
         position = int(np.argmin(sound))
-        found = row.cells[begin + position].strip()
-        raise row.error(columns[position], f"'{found}'", allowed)
-    return counts.astype(np.int32)
+        # A sum of rows is told as such: the cell itself is sound.
+        cell, found = row.cells[begin + position].strip(), counts[position]
+        shown = f"{found} with the rows before" if counts.dtype == np.int32 else short(cell)
+        allowed = f"a whole number from 0 to {MOST_A_MINUTE} is needed"
+        raise row.error(list(row.table.columns)[begin + position], shown, allowed)

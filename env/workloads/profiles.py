@@ -19,6 +19,8 @@ from env.workloads.recording import Recording
 from env.workloads.trace import FunctionProfiles
 
 MS_PER_SECOND = 1_000
+MEMORY_DRAWN = "memory drawn"
+"""The assumption that a function's memory was not measured."""
 COLD_START_TABLE = Path(__file__).with_name("cold_start.csv")
 
 Runtime = Literal["python", "nodejs", "java", "dotnet", "ruby", "go"]
@@ -120,7 +122,7 @@ def annotate_functions(
         factor = math.exp(rng.uniform(*np.log(rules.cold_start_factor)))
         given_over_used = math.exp(rng.uniform(*np.log(rules.memory_factor)))
         if math.isnan(measured):
-            counts["memory drawn"] += 1
+            counts[MEMORY_DRAWN] += 1
         amount = given_over_used * (drawn if math.isnan(measured) else measured)
         if amount < rules.min_memory:
             counts["memory raised to min_memory"] += 1

@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from env.files import opened
-from env.schema import nearest
+from env.schema import nearest, short
 from env.sim.errors import InputError
 
 
@@ -21,12 +21,14 @@ class Table:
 
     Attributes:
         path: of the file, UTF-8.
+        max_bytes: of the file, unpacked; a larger one is refused.
 
     Raises:
         InputError: from its methods, where the file cannot be read or is no such table.
     """
 
     path: Path
+    max_bytes: int
 
     @cached_property
     def columns(self) -> dict[str, int]:
@@ -37,7 +39,7 @@ class Table:
         names = [name.strip() for name in header[1]]
         repeated = next((name for name, count in Counter(names).items() if count > 1), None)
         if repeated is not None:
-            raise InputError(f"{self.path}: column '{repeated}' is there twice")
+            raise InputError(f"{self.path}: column {short(repeated)} is there twice")
         return {name: position for position, name in enumerate(names)}
 
     def require(self, names: Iterable[str]) -> None:
@@ -63,7 +65,7 @@ class Table:
             raise InputError(f"{self.path}: no rows under the header, at least 1 is needed")
 
     def _lines(self) -> Iterator[tuple[int, list[str]]]:
-        with opened(self.path) as file:
+        with opened(self.path, self.max_bytes) as file:
             reader = csv.reader(io.TextIOWrapper(file, "utf-8-sig", newline=""))
             try:
                 for cells in reader:
@@ -94,8 +96,8 @@ class Row:
             raise self.error(column, "blank", "a name is needed")
         return text
 
-    def amount(self, column: str) -> float:
-        """The number in a column, at least 0; not a number where the cell is blank."""
+    def amount(self, column: str, most: float) -> float:
+        """The number in a column, from 0 to `most`; not a number where the cell is blank."""
         text = self.cells[self.table.columns[column]].strip()
         if not text:
             return math.nan
@@ -103,13 +105,14 @@ class Row:
             amount = float(text)
         except ValueError:
             amount = math.nan
-        if not 0 <= amount < math.inf:
-            raise self.error(column, f"'{text}'", "a number of at least 0 is needed")
+        if not 0 <= amount <= most:
+            allowed = f"a number of at least 0 and at most {most:g} is needed"
+            raise self.error(column, short(text), allowed)
         return amount
 
-    def ascending(self, columns: Sequence[str]) -> list[float]:
-        """The numbers in some columns; each but a blank one must not be below the one before."""
-        amounts = [self.amount(column) for column in columns]
+    def ascending(self, columns: Sequence[str], most: float) -> list[float]:
+        """The numbers in some columns, up to `most`; none may be below the one before."""
+        amounts = [self.amount(column, most) for column in columns]
         for (low, before), (high, after) in pairwise(zip(columns, amounts, strict=True)):
             if before > after:
                 raise self.error(

@@ -12,7 +12,7 @@ from pydantic import Field, field_validator
 from env.schema import Strict, distinct
 from env.workloads.azure import Azure2019, Azure2021
 from env.workloads.azure_like import AzureLike
-from env.workloads.profiles import ProfileRules, annotate_functions
+from env.workloads.profiles import MEMORY_DRAWN, ProfileRules, annotate_functions
 from env.workloads.recording import SECONDS_PER_MINUTE, Recording
 from env.workloads.sampling import SampleKind, Sampling, choose_functions, play
 from env.workloads.trace import Trace
@@ -102,7 +102,10 @@ class TraceReport:
         ]
         if self.drawn_over_stated is not None:
             parts.append(f"durations drawn / stated: {self.drawn_over_stated:.3f}")
-        for label, counts in (("passed over", self.skipped), ("assumed", self.assumptions)):
+        assumed = dict(self.assumptions)
+        if drawn := assumed.pop(MEMORY_DRAWN, 0):
+            parts.append(f"{MEMORY_DRAWN} for {drawn} of {self.functions} functions")
+        for label, counts in (("passed over", self.skipped), ("assumed", assumed)):
             if counts:
                 parts.append(f"{label}: " + ", ".join(f"{n} {what}" for what, n in counts.items()))
         return "; ".join(parts)
@@ -138,19 +141,22 @@ def sample_trace(config: TraceConfig) -> TraceSample:
     return sample_recording(config.source.read(config.annotation.min_duration), config)
 
 
-def sample_recording(recording: Recording, config: TraceConfig) -> TraceSample:
+def sample_recording(
+    recording: Recording, config: TraceConfig, where: str = "trace.sampling"
+) -> TraceSample:
     """`sample_trace` of a trace that is read already: for several samples of the same one.
 
     Args:
         recording: what `config.source` gives.
         config: the group `trace`.
+        where: key that the window stands under.
 
     Raises:
         InputError: the window is not in the trace.
     """
     sampling, seed = config.sampling, config.seed
     everything = recording.invocations
-    sampling.check_window(recording.source, everything.minutes)
+    sampling.check_window(recording.source, everything.minutes, where)
     chosen = choose_functions(
         everything.count(0, everything.minutes),
         sampling.kind,

@@ -294,6 +294,13 @@ def test_a_batch_goes_on_where_it_was() -> None:
         assert done.tolist() == done_again.tolist()
 
 
+def test_a_window_beyond_the_trace_is_named_by_its_sample() -> None:
+    """When the world is built; windows that end with the trace are all in it."""
+    QueueEnv(short_world("trace.source.minutes=250", start=250))
+    with pytest.raises(InputError, match=r"^dispatch\.samples\.representative: with start "):
+        QueueEnv(short_world("trace.source.minutes=249", start=250))
+
+
 def test_training_never_plays_what_is_held_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows end before the evaluated one begins, and seeds are none of an evaluation."""
     env = QueueEnv(short_world("trace.source.minutes=400", start=250))

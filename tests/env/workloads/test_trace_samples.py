@@ -55,7 +55,9 @@ def test_the_report_is_one_line(sample: Any, fixtures: Path) -> None:
     assert report.cores == pytest.approx(0.5 * requests_work(found) / 300)
     line = str(report)
     assert "8 of 8 functions, 44 requests in 300 s, of which a share of 0.5" in line
-    assert "2 memory drawn" in line and "\n" not in line  # daily and verify have no memory
+    assert (
+        "memory drawn for 2 of 8 functions" in line and "\n" not in line
+    )  # daily and verify have no memory
 
 
 def requests_work(found: TraceSample) -> float:
@@ -112,7 +114,11 @@ def test_a_made_up_day(sample: Any) -> None:
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        ("trace.sampling.start=8", "the window is minutes 8 to 13 of the trace, "),
+        (
+            "trace.sampling.start=8",
+            "trace.sampling: with start 8, compression 1 and trace.sampling.minutes 5 the window "
+            "is minutes 8 to 13 of the trace, ",
+        ),
         ("trace.sampling.ratio=0", "trace: sampling.ratio: Input should be greater than 0, found"),
         ("trace.sampling.ratio=1.5", "trace: sampling.ratio: Input should be less than or equal"),
         ("trace.sampling.kind=rarest", "trace: sampling.kind: 'rarest' is unknown, did you mean"),
