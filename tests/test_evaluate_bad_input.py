@@ -20,7 +20,7 @@ SMALL = {f"cluster.server_types.{kind}.memory_mb_per_numa_node=1000" for kind in
 BAD: dict[str, tuple[list[str], str]] = {
     "a baseline": (["baselines=[earliest_finsh]"], "did you mean 'earliest_finish'?"),
     "a baseline twice": (["baselines=[random,random]"], "'random' is given twice"),
-    "a file of a baseline": (["baselines=[no/such.yaml]"], "'no/such.yaml': No such file"),
+    "a file of a baseline": (["baselines=[no/such.yaml]"], "no/such.yaml: no such file"),
     "a name that is a file's": (["baselines=[random,no/random.yaml]"], "'random' is given twice"),
     "a file that is none": (["baselines=[text.yaml]"], "text.yaml: order: missing"),
     "a word in a file": (["baselines=[word.yaml]"], "word.yaml"),
