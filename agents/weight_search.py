@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from agents.interval import Interval, interval
-from env.greedy_score import Economy, ScoreWeights, Weight
+from env.greedy_score import MOST_ECONOMY, MOST_WEIGHT, Economy, ScoreWeights, Weight
 from env.reward import Objective, arrived_objective
 from env.rollout import Buffers, play_greedy_episode
 from env.schema import Strict
@@ -206,7 +206,8 @@ class WeightSearch:
         for (name, (least, most)), factor in zip(ranges.items(), factors, strict=True):
             weight = getattr(candidate.weights, name)
             if weight is not None:
-                near[name] = weight * factor if least < most else least
+                bound = MOST_ECONOMY if name == "economy" else MOST_WEIGHT
+                near[name] = min(weight * factor, bound) if least < most else least
         return _candidate(near)
 
     def _play(self, candidates: Sequence[Candidate], episodes: range) -> None:

@@ -18,9 +18,11 @@ from env.sim.records import INF, NONE
 from env.sim.server import HOUR
 from env.sim.workload import declared
 
-Weight = Annotated[float, Field(ge=0, le=1e6)]
+MOST_WEIGHT = 1e6
 # Servers differ in size by at most 1e9 (1,000 nodes of 1e6 cores); its power stays below 1e180.
-Economy = Annotated[float, Field(ge=0, le=20)]
+MOST_ECONOMY = 20.0
+Weight = Annotated[float, Field(ge=0, le=MOST_WEIGHT)]
+Economy = Annotated[float, Field(ge=0, le=MOST_ECONOMY)]
 
 
 class ScoreWeights(Strict):
@@ -62,7 +64,7 @@ class ScoreWeights(Strict):
     rent: Weight
     rent_per_core: Weight = 0.0
     economy: Economy = 0.0
-    demand: Annotated[float, Field(gt=0, le=1e6)] | None = None
+    demand: Annotated[float, Field(gt=0, le=MOST_WEIGHT)] | None = None
     own_use: Weight = 0.0
     arrival_use: Weight = 0.0
     arrival_horizon: Weight = 0.0
