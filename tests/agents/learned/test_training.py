@@ -228,7 +228,7 @@ def test_a_path_without_checkpoint_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="neither a checkpoint nor a run folder"):
         find_checkpoint(tmp_path)
     (unfinished / "run.json").write_text("{")
-    with pytest.raises(InputError, match="damaged"):
+    with pytest.raises(InputError, match="run.json.: not valid JSON"):
         load_checkpoint(find_checkpoint(tmp_path))
 
 
