@@ -30,6 +30,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 import agents.config_file  # noqa: F401, Hydra reads files as it says
 from agents.arguments import check_emptied, parsed
+from agents.effect import check_effect
 from env.schema import nearest, one_line, short
 from env.sim.errors import InputError
 
@@ -56,8 +57,9 @@ def run(
     try:
         arguments = _arguments()
         if not _only_shows(arguments):
-            for config in _compositions(arguments, config_name):
+            for config, overrides in _compositions(arguments, config_name):
                 check(config)
+                check_effect(config_name, plain(config), overrides)
     except InputError as error:
         refuse(error)
     except OSError as error:
@@ -268,8 +270,10 @@ def _only_shows(arguments: Namespace) -> bool:
     return any(getattr(arguments, name) for name in shows)
 
 
-def _compositions(arguments: Namespace, config_name: str) -> Iterator[DictConfig]:
-    """The configuration of every job of the command."""
+def _compositions(
+    arguments: Namespace, config_name: str
+) -> Iterator[tuple[DictConfig, list[Override]]]:
+    """The configuration of every job of the command, and what was typed for it."""
     overrides = list(arguments.overrides)
     if arguments.config_dir is not None:
         folder = Path(arguments.config_dir).resolve()
@@ -292,7 +296,7 @@ def _compositions(arguments: Namespace, config_name: str) -> Iterator[DictConfig
                 _check_folder("sweep" if arguments.multirun else "run", config)
                 with open_dict(config):
                     del config["hydra"]
-                yield config
+                yield config, of_job
     except (HydraException, OmegaConfBaseException) as error:
         raise InputError(_one_line(error)) from None
 

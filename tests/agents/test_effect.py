@@ -1,0 +1,180 @@
+"""Every key of every group, typed anew, changes what is run or is refused."""
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hydra import compose, initialize_config_dir
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from omegaconf import DictConfig, OmegaConf
+
+import evaluate
+import train
+from agents.command import CONF, plain
+from agents.effect import check_effect
+from agents.settings import TrainSettings
+from env.environments import make_environment
+from env.schema import validated
+from env.sim.errors import InputError
+from tests.env.worlds import gym_mask
+
+FILE = Path(__file__).parents[1] / "env" / "workloads" / "fixtures" / "photo.json"
+SERVER = (
+    "cluster=funcsched",
+    "cluster.server_types.worker={server_count:1,memory_mb_per_numa_node:12288}",
+)
+SMALLER = "cluster.server_types.worker.memory_mb_per_numa_node=2560"
+TRACE = (
+    "dispatch=queued",
+    "trace=azure_like",
+    *SERVER,
+    "trace.source.functions=40",
+    "trace.source.minutes=300",
+    "trace.sampling.minutes=1",
+    "dispatch/samples=representative",
+    "dispatch.samples.representative={start:100,compression:100,ratios:[1.0]}",
+)
+TINY = ("cluster=tiny", "workflow=tiny", "workload=tiny")
+SCORE = (
+    "agents.score={economy:1.0,demand:1.0,own_use:0.5,"
+    "arrival_use:10.0,arrival_horizon:10.0,known_use:1000.0}"
+)
+# Worlds of the same kind: where a limit is never met in one of them, it is in another.
+WORLDS = {
+    "evaluate": (
+        (*TINY, "episodes=2", "baselines=[random,greedy_objective]"),
+        (
+            "cluster=tiny",
+            "workflow=files",
+            f"workflow.path={FILE}",
+            "episodes=1",
+            "baselines=[random]",
+        ),
+    ),
+    "evaluate trace": ((*TRACE, "dispatch.seeds=[1]"),),
+    "evaluate queue": (
+        (*TINY, "dispatch=queued", "episodes=4", "dispatch.seeds=[1]"),
+        (*TINY, "dispatch=queued", "episodes=4", "dispatch.seeds=[1]", *SERVER, SMALLER),
+    ),
+    "train": (
+        TINY,
+        (*TINY, "agents=placer", "variation=wide", "variation.unvaried=0.5", SCORE),
+    ),
+    "train trace": (TRACE, (*TRACE, "dispatch.queue_agent.placement=learned")),
+}
+# What these say is how to play or to learn, how long and what to show: their own tests see to it.
+ELSEWHERE = ("algo", "ray", "budget", "checkpoint", "resume", "policy", "workers", "statistics")
+ELSEWHERE += ("report", "tune", "experiment", "baselines", "optimum", "seed", "kind", "layout")
+ELSEWHERE += ("share_type_policy",)
+# Of files, of what they lack, and of long traces: these worlds have one file, and it is complete.
+OF_FILES = ("max_bytes", "without_runtimes", "missing_runtime", "missing_memory")
+OF_FILES += ("missing_parallelism", "min_memory", "max_memory", "history")
+
+
+def composed(command: str, overrides: tuple[str, ...]) -> DictConfig:
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        return compose(command, overrides=list(overrides))
+
+
+def evaluated(config: DictConfig) -> str:
+    """What an evaluation plays."""
+    evaluate.check(config)
+    rows = []
+    for played in evaluate.evaluation_of(config).play(()):
+        for row, recorded in played:
+            values = {**vars(row), "metrics": {**row.metrics, "decisions_per_s": 0.0}}
+            rows.append(repr((values, recorded)))
+    return "\n".join(sorted(rows))
+
+
+def trained(config: DictConfig) -> str:
+    """What agents meet: some episodes, in which they choose at random."""
+    train.check(config)
+    settings = validated(TrainSettings, plain(config), "train")
+    env = make_environment(train.world_of(settings))
+    rng = np.random.default_rng(0)
+    found: list[str] = []
+    for _ in range(4):
+        seen, _ = env.reset()
+        for _ in range(60):
+            actions = {}
+            for name, own in seen.items():
+                member = env.members[name]
+                space = env.action_spaces[name]
+                space.seed(int(rng.integers(2**31)))
+                actions[name] = space.sample(mask=gym_mask(member, own["mask"]))
+            seen, rewards, ends, _, infos = env.step(actions)
+            found.append(repr((described(seen), rewards, described(infos))))
+            if ends["__all__"]:
+                break
+    env.close()
+    return "\n".join(found)
+
+
+def described(found: Any) -> Any:
+    if isinstance(found, Mapping):
+        return {key: described(value) for key, value in found.items()}
+    return found.tobytes() if isinstance(found, np.ndarray) else found
+
+
+def leaves(tree: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in tree.items():
+        if isinstance(value, Mapping) and value:
+            yield from leaves(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
+def others(value: Any) -> list[Any]:
+    """Values like this one, some of which may be allowed."""
+    if isinstance(value, bool):
+        return [not value]
+    if isinstance(value, int):
+        return [value + 1, value - 1, value * 2, value * 10, max(1, value // 10)]
+    if isinstance(value, float):
+        return [value * 2, value / 2, value + 0.5, value * 100, value / 100]
+    if isinstance(value, list) and value:
+        changed = [[*value[:-1], other] for other in others(value[-1])]
+        changed += [[other, *value[1:]] for other in others(value[0])]
+        return [*changed, value[:-1]]
+    if value is None:
+        return [1, 0.5, [1, 2], "x"]
+    if isinstance(value, str):
+        return ["x", "first_fit", "draw"]
+    return [{"some": 1}]
+
+
+def effects(command: str, config: DictConfig) -> dict[str, bool]:
+    """Of every key that can be typed, whether some value changes what is run."""
+    play: Callable[[DictConfig], str] = evaluated if command == "evaluate" else trained
+    before = play(config)
+    found: dict[str, bool] = {}
+    for key, value in leaves(OmegaConf.to_container(config)):
+        if {key.split(".")[0], key.split(".")[-1]} & {*ELSEWHERE, *OF_FILES}:
+            continue
+        typed = OverridesParser.create().parse_override(f"{key}=0")
+        for other in (other for other in others(value) if other != value):
+            changed = config.copy()
+            OmegaConf.update(changed, key, other, force_add=True)
+            try:
+                check_effect(command, plain(changed), [typed])
+                found[key] = play(changed) != before
+            except InputError:
+                continue
+            if found[key]:
+                break
+    return found
+
+
+@pytest.mark.parametrize("kind", WORLDS)
+def test_every_key_has_an_effect_or_is_refused(kind: str) -> None:
+    command = kind.split()[0]
+    found: dict[str, bool] = {}
+    for overrides in WORLDS[kind]:
+        for key, effect in effects(command, composed(command, overrides)).items():
+            found[key] = found.get(key, False) or effect
+    assert len(found) > 20
+    silent = [key for key, effect in found.items() if not effect]
+    assert not silent, " ".join(silent)
