@@ -13,28 +13,28 @@ from omegaconf import DictConfig, OmegaConf
 from pydantic import Field, field_validator
 
 from agents.baseline import make_baselines
-from agents.command import StopOnSignals, plain, run
-from agents.dispatch import Immediate
-from agents.evaluation import Contest, EpisodeCount, Played, Task, play_all
-from agents.queued_evaluation import CaseRow, QueuedEvaluation
-from agents.queued_evaluation import Task as QueuedTask
-from agents.ray_session import Address, check_address
 from agents.scheduler import Scheduler
-from env.files import read_bytes, written_whole
-from env.layouts import AgentsConfig
-from env.optimum import OptimumSettings
-from env.reward import Objective, check_world
-from env.schema import Strict, validated
+from env.base.errors import InputError
+from env.base.files import read_bytes, written_whole
+from env.base.schema import Strict, validated
+from env.learn.layouts import AgentsConfig
+from env.score.optimum import OptimumSettings
+from env.score.reward import Objective, check_world
 from env.sim.cluster import ClusterConfig
 from env.sim.cluster_file import cluster_from_config
-from env.sim.errors import InputError
 from env.workloads.assumptions import printed
 from env.workloads.fingerprint import fingerprint
 from env.workloads.generator import EpisodeWorkload, WorkloadConfig, WorkloadGenerator
 from env.workloads.templates import WorkflowConfig, assumed_of
+from evaluation.contest import Contest, EpisodeCount, Played, Task, play_all
+from evaluation.queued_evaluation import CaseRow, QueuedEvaluation
+from evaluation.queued_evaluation import Task as QueuedTask
+from evaluation.results import ResultsWriter, check_resume, describe, episode_layout
+from evaluation.statistics import StatisticsSettings
 from report.queued.rows import queued_layout
-from report.results import ResultsWriter, check_resume, describe, episode_layout
-from report.statistics import StatisticsSettings
+from run.command import StopOnSignals, plain, run
+from run.dispatch import Immediate
+from run.ray_session import Address, check_address
 
 if TYPE_CHECKING:  # takes time to import, and not every command prints
     from rich.console import Console
@@ -219,7 +219,7 @@ def schedulers_of(settings: EvaluateSettings, cluster: ClusterConfig) -> list[Sc
     schedulers: list[Scheduler] = make_baselines(settings.baselines)
     if settings.policy is not None:
         # PyTorch takes seconds to import; baselines alone do without.
-        from agents.learned.scheduler import LearnedScheduler
+        from agents.learned.learned_scheduler import LearnedScheduler
 
         one_thread()
         learned = LearnedScheduler(settings.policy, cluster, settings.objective, settings.agents)
@@ -302,13 +302,13 @@ def evaluate(config: DictConfig) -> None:
 
 def write_files(folder: Path, evaluation: Evaluation, results: pd.DataFrame, width: int) -> Table:
     """What is made of the results where functions are placed at once; returns what is printed."""
-    from agents.hparams import flattened
     from report.figures import draw_figures
     from report.page import write_report
     from report.summary import means, summarise, write_summary
     from report.table import summary_table
     from report.tensorboard import write_events
     from report.trace import write_traces
+    from run.hparams import flattened
 
     summary = summarise(results, evaluation.settings.statistics)
     write_summary(folder, summary)
@@ -364,15 +364,15 @@ def policy_hash(policy: str | None) -> str | None:
     """A hash of the files of a policy, if there is one."""
     if policy is None:
         return None
+    from agents.learned.learned_scheduler import policy_folder
     from agents.learned.policy_file import fingerprint_of
-    from agents.learned.scheduler import policy_folder
 
     return fingerprint_of(policy_folder(policy))
 
 
 def keep_training(policy: str, folder: Path) -> None:
     """Copies the metrics.csv of the run that trained a policy, where it is, for the report."""
-    from agents.learned.scheduler import policy_folder
+    from agents.learned.learned_scheduler import policy_folder
     from report.training import TRAINING, read_training
 
     training = policy_folder(policy).parent / TRAINING

@@ -8,15 +8,15 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 from pydantic import Field
 
-from agents.command import plain, run, same_world
-from agents.weight_search import UNTUNED, Found, SearchSettings, WeightSearch
-from env.files import written_whole
-from env.greedy_score import ScoreWeights
-from env.reward import Objective
-from env.schema import Strict, validated
+from env.base.files import written_whole
+from env.base.schema import Strict, validated
+from env.learn.world import TrainingEpisodes
+from env.score.greedy_score import ScoreWeights
+from env.score.reward import Objective
 from env.workloads.assumptions import printed
 from env.workloads.templates import assumed_of
-from env.world import TrainingEpisodes
+from evaluation.weight_search import UNTUNED, Found, SearchSettings, WeightSearch
+from run.command import plain, run, same_world
 
 FILE = "greedy_objective_searched.yaml"
 

@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
-from agents.command import StopOnSignals, plain, run, same_world
-from agents.dispatch import Queued
-from agents.queued_evaluation import make_keep_alive
-from agents.ray_session import check_address, connect
-from agents.settings import RaySettings, TrainSettings, with_values
-from env.schema import validated
-from env.sim.errors import InputError
+from env.base.errors import InputError
+from env.base.schema import validated
+from evaluation.queued_evaluation import make_keep_alive
+from run.command import StopOnSignals, plain, run, same_world
+from run.dispatch import Queued
+from run.ray_session import check_address, connect
+from run.settings import RaySettings, TrainSettings, with_values
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm import Algorithm
 
-    from env.multi_agent import ServerlessEnv
-    from env.queue_env import QueueEnv
+    from env.learn.multi_agent import ServerlessEnv
+    from env.learn.queue_env import QueueEnv
 
 # Ray, RLlib and PyTorch take seconds to import: functions do so where they need them, so that a
 # slip in a command is answered at once.
@@ -48,7 +48,7 @@ def train(config: DictConfig) -> None:
     )
     from agents.learned.fault_tolerance import RunnersLost
     from agents.learned.run_log import RunLog, count
-    from env.environments import make_environment, register_environments
+    from env.learn.environments import make_environment, register_environments
 
     told = plain(config)
     settings = validated(TrainSettings, told, "train")
@@ -126,7 +126,7 @@ def train(config: DictConfig) -> None:
 
 def tell_assumed(world: dict[str, Any], folder: Path) -> None:
     """Says what is assumed of the workflows that are drawn, and keeps it in assumptions.json."""
-    from env.files import written_whole
+    from env.base.files import written_whole
     from env.sim.cluster_file import cluster_from_config
     from env.workloads.assumptions import printed
     from env.workloads.templates import assumed_of
@@ -164,7 +164,7 @@ def search(config: DictConfig) -> None:
 
     from agents.learned.algorithms import build, policy_spaces, run_config
     from agents.learned.tuning import run_trials
-    from env.environments import make_environment, register_environments
+    from env.learn.environments import make_environment, register_environments
     from report.table import PLAIN_WIDTH
     from report.trials import trials_table
 
@@ -217,7 +217,7 @@ def check(config: DictConfig) -> None:
     settings = validated(TrainSettings, plain(config), "train")
     if settings.resume is not None:
         check_resume(settings, settings.resume)
-    from env.environments import make_environment
+    from env.learn.environments import make_environment
 
     world = world_of(settings)
     make_environment(world).close()
@@ -266,7 +266,7 @@ def queue_world_of(settings: TrainSettings, dispatch: Queued) -> dict[str, Any]:
 def check_resume(settings: TrainSettings, path: str) -> None:
     """Refuses a checkpoint whose networks are not those of this configuration."""
     from agents.learned.checkpoint import environment_of, find_checkpoint, load_checkpoint
-    from env.environments import env_name
+    from env.learn.environments import env_name
 
     checkpoint = find_checkpoint(path)
     state, before = load_checkpoint(checkpoint)

@@ -11,8 +11,6 @@ from typing import Annotated, get_args
 import numpy as np
 from pydantic import Field
 
-from agents.command import CONF
-from agents.config_file import read_yaml
 from agents.memory.required import Required
 from agents.memory.stingy import Stingy
 from agents.memory.tiered import Tiered
@@ -38,12 +36,14 @@ from agents.placement.rollout import Rollout
 from agents.placement.round_robin import RoundRobin
 from agents.placement.worst_fit import WorstFit
 from agents.scheduler import Decision, Kind, Placement, Scheduler
-from env.reward import Objective
-from env.schema import Strict, nearest, printable, short, validated
+from env.base.errors import InputError
+from env.base.schema import Strict, nearest, printable, short, validated
+from env.score.reward import Objective
 from env.sim.controller import KeepAlive, Queueing
 from env.sim.controller import Placement as QueuePlacement
-from env.sim.errors import InputError
 from env.sim.raw_env import RawEnv
+from run.command import CONF
+from run.config_file import read_yaml
 
 PlacementParts = (
     BestFit

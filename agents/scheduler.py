@@ -6,8 +6,8 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from env.layouts import Placement
-from env.reward import Objective
+from env.learn.layouts import Placement
+from env.score.reward import Objective
 from env.sim.forecast import forecast_placements
 from env.sim.function import Function
 from env.sim.raw_env import RawEnv

@@ -19,13 +19,13 @@ import numpy as np
 from agents.order.fcfs import Fcfs
 from agents.order.funcsched import FuncSched
 from benchmarks.figures import print_figures
-from env.keep_alive import Lru
-from env.queueing import CHUNK, Simulation, stream
 from env.sim.central_queue import update_image
 from env.sim.cluster import ClusterConfig, ServerType
 from env.sim.controller import Queueing
 from env.sim.jit import compiled
-from env.workloads.trace import REQUEST, FunctionProfiles, Trace
+from env.sim.keep_alive_policy import Lru
+from env.workloads.traces.simulate import CHUNK, Simulation, stream
+from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
 
 SECONDS_PER_DAY = 86_400.0
 FUNCTIONS = 500

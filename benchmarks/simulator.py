@@ -21,12 +21,12 @@ import numpy as np
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 
-from agents.command import plain
 from benchmarks.figures import print_figures
-from env.greedy_score import ScoreWeights
-from env.observation import observe_nodes, write_context
-from env.reward import Objective
-from env.schema import validated
+from env.base.schema import validated
+from env.learn.observation import observe_nodes, write_context
+from env.learn.turns import Sight, new_sight
+from env.score.greedy_score import ScoreWeights
+from env.score.reward import Objective
 from env.sim.cluster import ClusterConfig
 from env.sim.cluster_file import cluster_from_config
 from env.sim.forecast import update_finish_bounds
@@ -34,7 +34,6 @@ from env.sim.jit import compiled
 from env.sim.raw_env import RawEnv, advance, place
 from env.sim.records import MUTABLE, PLACE, State
 from env.sim.state import reset
-from env.turns import Sight, new_sight
 from env.workloads.generator import (
     EpisodeWorkload,
     WorkloadConfig,
@@ -42,6 +41,7 @@ from env.workloads.generator import (
     training_seed,
 )
 from env.workloads.templates import WorkflowConfig
+from run.command import plain
 from tests.reference_simulator import ReferenceSimulator
 
 ROOT = Path(__file__).parents[1]

@@ -34,16 +34,16 @@ from ray.tune.registry import register_env
 from rich.console import Console
 from rich.table import Table
 
-from agents.command import CONF, plain
 from agents.learned.algorithms import build, policy_spaces, run_config
 from agents.learned.run_log import env_steps_of
-from agents.settings import PPOSettings, TrainSettings
 from benchmarks.simulator import next_number
-from env.batch import Batch
-from env.environments import make_environment
-from env.multi_agent import ENV_NAME, ServerlessEnv
-from env.schema import validated
+from env.base.schema import validated
+from env.learn.batch import Batch
+from env.learn.environments import make_environment
+from env.learn.multi_agent import ENV_NAME, ServerlessEnv
 from env.sim.jit import compiled
+from run.command import CONF, plain
+from run.settings import PPOSettings, TrainSettings
 from train import start_ray, world_of
 
 LAYOUTS = {"hierarchical": "hetero_numa", "placer": "hetero_numa_placer"}
@@ -91,7 +91,7 @@ SCALING_UNITS = {
     "environments": "side by side",
     "numa_nodes": "of the cluster",
     "batch": "agent steps of an iteration",
-    "simulator_agent_steps_per_s": "env.batch alone, random actions",
+    "simulator_agent_steps_per_s": "env.learn.batch alone, random actions",
     "sampling_agent_steps_per_s": "BatchEnvRunner",
     "learner_agent_steps_per_s": "ChunksToBatch and BudgetPPOLearner",
     "ppo_agent_steps_per_s": "Algorithm.train() with both",

@@ -15,12 +15,9 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
-from agents.command import refuse
-from env.schema import validated
-from env.sim.errors import InputError
-from report.queued.compare import compare_queued
-from report.queued.summary import queued_table
-from report.results import (
+from env.base.errors import InputError
+from env.base.schema import validated
+from evaluation.results import (
     RESULTS,
     RUN,
     check_equal,
@@ -29,9 +26,12 @@ from report.results import (
     read_run,
     short_names,
 )
-from report.statistics import StatisticsSettings
+from evaluation.statistics import StatisticsSettings
+from report.queued.compare import compare_queued
+from report.queued.summary import queued_table
 from report.summary import RANKED_BY, RANKS, Summary, summarise
 from report.table import PLAIN_WIDTH, summary_table
+from run.command import refuse
 
 WORLD = ("cluster", "workflow", "workload", "objective")
 """Groups of the configuration in which evaluations have to be equal."""

@@ -5,8 +5,8 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from env.schema import one_line
-from env.sim.errors import InputError
+from env.base.errors import InputError
+from env.base.schema import one_line
 from report.timeline import Timeline, read_timeline
 
 

@@ -16,9 +16,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 from matplotlib.transforms import Bbox
 
-from env.sim.errors import InputError
+from env.base.errors import InputError
+from evaluation.statistics import LARGEST_RATIO, Estimate, performance_profiles
 from report import palette
-from report.statistics import LARGEST_RATIO, Estimate, performance_profiles
 from report.summary import RANKED_BY, Summary, values_of
 
 # A name with two dollar signs is no formula.
@@ -51,7 +51,7 @@ def draw_figures(summary: Summary, results: pd.DataFrame, folder: Path) -> list[
 
     Args:
         summary: of the results.
-        results: from `report.results.read_results`.
+        results: from `evaluation.results.read_results`.
         folder: made if it is missing.
 
     Returns:

@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.patches import Patch
 
-from env.files import written_whole
+from env.base.files import written_whole
 from report import palette
 from report.episode_command import convert_episode
 from report.timeline import PHASES, Phase, Timeline

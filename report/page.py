@@ -20,12 +20,12 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from omegaconf import OmegaConf
 
-from agents.evaluation import all_metrics, recording_name
-from env.files import parse_json, read_bytes, written_whole
-from env.metrics import Metric
+from env.base.files import parse_json, read_bytes, written_whole
+from env.score.metrics import Metric
+from evaluation.contest import all_metrics, recording_name
+from evaluation.results import EPISODES, read_results, read_run
+from evaluation.statistics import LARGEST_RATIO, Estimate, performance_profiles
 from report import charts, episode_charts, palette, tenants
-from report.results import EPISODES, read_results, read_run
-from report.statistics import LARGEST_RATIO, Estimate, performance_profiles
 from report.summary import RANKED_BY, number, spread, values_of
 from report.timeline import PHASES, Timeline, mean_over, read_timeline
 from report.training import TRAINING, read_training

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from agents.evaluation import all_metrics
 from agents.scheduler import Kind
-from env.files import table_row, written_whole
-from env.metrics import Metric
-from report.statistics import (
+from env.base.files import table_row, written_whole
+from env.score.metrics import Metric
+from evaluation.contest import all_metrics
+from evaluation.statistics import (
     Comparison,
     Distribution,
     StatisticsSettings,
@@ -108,7 +108,7 @@ def summarise(results: pd.DataFrame, settings: StatisticsSettings) -> Summary:
     and else the best reference.
 
     Args:
-        results: from `report.results.read_results`; all policies have played the same episodes.
+        results: from `evaluation.results.read_results`; all policies have played the same episodes.
         settings: of the intervals.
     """
     kinds: Mapping[str, Kind] = dict(zip(results["policy"], results["kind"], strict=True))

@@ -21,7 +21,7 @@ def write_events(
     # PyTorch takes seconds to import.
     from torch.utils.tensorboard import SummaryWriter
 
-    from agents.hparams import write_hparams
+    from run.hparams import write_hparams
 
     for old in folder.glob("events.out.tfevents.*"):
         old.unlink()

@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from env.sim.episode_file import read_episode
-from env.sim.errors import located
+from env.base.errors import located
+from env.sim.episode.episode_file import read_episode
+from env.sim.episode.replay import played
 from env.sim.raw_env import RawEnv
 from env.sim.records import FUNCTION
-from env.sim.replay import played
 
 CONTAINER = np.dtype(
     [

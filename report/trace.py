@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from env.files import written_whole
+from env.base.files import written_whole
 from report.episode_command import convert_episode
 from report.timeline import PHASES, NodeUse, Timeline, read_timeline
 

@@ -9,9 +9,9 @@ from typing import IO
 
 import pandas as pd
 
-from env.files import opened
-from env.schema import one_line
-from env.sim.errors import InputError
+from env.base.errors import InputError
+from env.base.files import opened
+from env.base.schema import one_line
 
 TRAINING = "metrics.csv"
 SHOWN = ("env_steps", "J")

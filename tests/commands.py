@@ -5,7 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import NamedTuple
 
-from env.multi_agent import ENV_NAME
+from env.learn.multi_agent import ENV_NAME
 
 
 class Done(NamedTuple):

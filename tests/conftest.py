@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from omegaconf import DictConfig
 
-from agents.command import run
+from run.command import run
 from tests.commands import Command, Done, InProcess
 
 DATA_DIR = Path(__file__).resolve().parents[2] / "shared" / "data"

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from agents.command import PROJECT
+from run.command import PROJECT
 from tests.commands import Done
 from tests.env.worlds import TINY
 

@@ -1,7 +1,7 @@
 """Episode files as the reference model computes them."""
 
 from env.sim.cluster_file import ClusterModel
-from env.sim.episode_file import (
+from env.sim.episode.episode_file import (
     ActionModel,
     DecisionModel,
     EpisodeFile,

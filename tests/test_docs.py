@@ -28,14 +28,14 @@ from tensorboard.program import TensorBoard
 import evaluate
 import search_baseline
 import train
-from agents.command import CONF, PROJECT, plain, run
 from agents.learned.checkpoint import RunState, write_checkpoint
-from env.metrics import METRICS, episode_metrics
-from env.reward import Objective
+from env.score.metrics import METRICS, episode_metrics
+from env.score.reward import Objective
 from env.sim.cluster_file import cluster_from_config
 from env.sim.raw_env import RawEnv
 from env.sim.workflow import WorkflowTemplate
 from report import charts
+from run.command import CONF, PROJECT, plain, run
 from tests.agents.learned.test_queue_order import save_untrained
 from tests.commands import NoWeights
 from tests.env.worlds import TINY, world
@@ -65,7 +65,13 @@ CHECKS: dict[str, Callable[[DictConfig], None]] = {
     "evaluate": evaluate.check,
     "search_baseline": search_baseline.check,
 }
-QUICK = ("env.sim.replay", "env.sim.validate", "report.compare", "report.gantt", "report.trace")
+QUICK = (
+    "env.sim.episode.replay",
+    "env.sim.check.validate",
+    "report.compare",
+    "report.gantt",
+    "report.trace",
+)
 """Modules whose commands run."""
 
 
@@ -95,7 +101,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         content = fixtures / ("photo.json" if ".json" in name else "photo.dax")
         (tmp_path / "workflows" / name).write_bytes(gzip.compress(content.read_bytes()))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("env.metrics.METRICS", dict(METRICS))  # a page adds one
+    monkeypatch.setattr("env.score.metrics.METRICS", dict(METRICS))  # a page adds one
     return tmp_path
 
 
@@ -204,7 +210,7 @@ def test_the_table_of_groups_names_every_option() -> None:
 
 
 def test_the_metric_of_the_docs_can_be_computed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("env.metrics.METRICS", dict(METRICS))
+    monkeypatch.setattr("env.score.metrics.METRICS", dict(METRICS))
     script = dict(BLOCK.findall((PROJECT / "docs" / "evaluation.md").read_text()))["python"]
     exec(compile(script, "docs/evaluation.md", "exec"), {})
     cluster = cluster_from_config(world(*TINY)["cluster"], "cluster")

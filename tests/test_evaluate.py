@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 
 from agents.baseline import known_baselines
-from agents.command import CONF, PROJECT, run
-from agents.evaluation import Contest, Played, Task, all_metrics
-from env.sim.episode_file import read_episode
-from env.sim.replay import differences, replayed
-from env.sim.validate import violations
+from env.sim.check.validate import violations
+from env.sim.episode.episode_file import read_episode
+from env.sim.episode.replay import differences, replayed
 from evaluate import check, evaluate
-from report.results import read_results
-from report.statistics import Estimate
+from evaluation.contest import Contest, Played, Task, all_metrics
+from evaluation.results import read_results
+from evaluation.statistics import Estimate
 from report.summary import spread
+from run.command import CONF, PROJECT, run
 from tests.commands import Command, InProcess
 from tests.env.worlds import TINY
 from tests.evaluate_command import BRIEF, EVALUATE, FILES, RULES, rows_in, run_in, without_speed

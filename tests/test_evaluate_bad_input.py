@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agents.command import PROJECT
 from evaluate import check, evaluate
+from run.command import PROJECT
 from tests.commands import Command, InProcess
 from tests.evaluate_command import (
     BRIEF,

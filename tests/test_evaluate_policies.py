@@ -10,14 +10,14 @@ import torch
 
 from agents.learned.network import PolicySizes, SetPolicyNetwork
 from agents.learned.policy_file import features_of, save_policy
-from agents.settings import Network
-from env.layouts import AgentsConfig, Layout
-from env.reward import Objective
-from env.schema import validated
+from env.base.schema import validated
+from env.learn.layouts import AgentsConfig, Layout
+from env.score.reward import Objective
+from env.sim.check.validate import violations
 from env.sim.cluster_file import cluster_from_config
-from env.sim.episode_file import read_episode
-from env.sim.validate import violations
+from env.sim.episode.episode_file import read_episode
 from evaluate import check, evaluate
+from run.settings import Network
 from tests.commands import Command, InProcess
 from tests.env.worlds import LAYOUTS, TINY, world
 from tests.evaluate_command import BRIEF, refused, rows_in, run_in, without_speed

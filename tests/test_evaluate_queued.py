@@ -12,10 +12,10 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from agents.command import PROJECT, run
-from agents.queued_evaluation import CaseRow, QueuedEvaluation, Task
 from evaluate import check, evaluate
-from report.results import read_results
+from evaluation.queued_evaluation import CaseRow, QueuedEvaluation, Task
+from evaluation.results import read_results
+from run.command import PROJECT, run
 from tests.agents.learned.test_queue_order import save_untrained
 from tests.commands import Command, InProcess
 from tests.env.test_queue_places import PLACED

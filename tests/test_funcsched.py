@@ -10,15 +10,15 @@ from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from agents.command import CONF, plain
-from agents.queued_evaluation import Case, CaseRow, QueuedEvaluation
-from env.sim.errors import InputError
-from env.workloads.trace_samples import sample_recording
+from env.base.errors import InputError
+from env.workloads.traces.trace_samples import sample_recording
 from evaluate import check, evaluate
+from evaluation.queued_evaluation import Case, CaseRow, QueuedEvaluation
+from evaluation.results import read_results
+from evaluation.statistics import Estimate
 from report.queued.summary import summarise_cases
-from report.results import read_results
-from report.statistics import Estimate
 from report.summary import spread
+from run.command import CONF, plain
 from tests.commands import InProcess
 
 EXPERIMENTS = sorted(path.stem for path in (CONF / "experiment").glob("funcsched_*.yaml"))

@@ -10,7 +10,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 import evaluate
 import train
-from env.metrics import METRICS, Metric
+from env.score.metrics import METRICS, Metric
 from report.compare import main as compare
 from tests.commands import InProcess
 from tests.env.worlds import TINY

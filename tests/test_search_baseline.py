@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from agents.baseline import make_baselines
-from agents.weight_search import UNTUNED, Found, SearchSettings, WeightSearch
-from env.reward import Objective
-from env.schema import validated
-from env.world import TrainingEpisodes
+from env.base.schema import validated
+from env.learn.world import TrainingEpisodes
+from env.score.reward import Objective
+from evaluation.weight_search import UNTUNED, Found, SearchSettings, WeightSearch
 from search_baseline import FILE, check, search
 from tests.commands import Command, InProcess
 from tests.env.worlds import TINY, world

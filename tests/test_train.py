@@ -16,13 +16,13 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tensorboard.plugins.hparams.metadata import parse_session_start_info_plugin_data
 
 from agents.baseline import make_baselines
-from agents.command import CONF, PROJECT, plain
 from agents.learned.checkpoint import RunState, write_checkpoint
 from agents.learned.policy_file import load_policy
-from agents.settings import TrainSettings
-from env.greedy_score import ScoreWeights
-from env.schema import validated
-from env.sim.errors import InputError
+from env.base.errors import InputError
+from env.base.schema import validated
+from env.score.greedy_score import ScoreWeights
+from run.command import CONF, PROJECT, plain
+from run.settings import TrainSettings
 from tests.commands import NoWeights
 from tests.env.worlds import world
 from train import check_resume, tell_assumed

@@ -35,7 +35,8 @@ from agents.learned.learner import PROGRESS_STEPS, BudgetPPOLearner
 from agents.learned.q_network import SetQNetwork
 from agents.learned.set_policy import SetPolicy
 from agents.learned.target_policy import TargetSetPolicy
-from agents.settings import (
+from env.learn.environments import env_name
+from run.settings import (
     AlgoSettings,
     APPOSettings,
     BCSettings,
@@ -46,7 +47,6 @@ from agents.settings import (
     RaySettings,
     TrainSettings,
 )
-from env.environments import env_name
 
 SERVER_AGENT = "server_"
 # Seconds after which a remote runner that has not sampled its part counts as lost.

@@ -26,9 +26,9 @@ from agents.learned.callbacks import log_episode
 from agents.learned.chunk import OPEN, Chunk
 from agents.learned.env_runner import reseeded
 from agents.learned.sampler import Sampler
-from env.batch import Ended
-from env.multi_agent import ServerlessEnv
-from env.queue_env import QueueEnv
+from env.learn.batch import Ended
+from env.learn.multi_agent import ServerlessEnv
+from env.learn.queue_env import QueueEnv
 
 BATCH = "batch"
 """The part of the runner's state that makes sampling go on exactly."""
@@ -53,7 +53,7 @@ class FastPPOConfig(PPOConfig):
 
 
 class BatchEnvRunner(MultiAgentEnvRunner):
-    """Samples with `env.batch.Batch`; everything else is as in RLlib's runner.
+    """Samples with `env.learn.batch.Batch`; everything else is as in RLlib's runner.
 
     A step of an environment is a turn. Environments are shared out among threads; as those of a
     thread are in step, what is sampled is a whole number of decisions of all of them. Compiled

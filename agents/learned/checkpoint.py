@@ -11,9 +11,9 @@ from typing import Annotated, Any
 from pydantic import Field
 from ray.rllib.algorithms.algorithm import Algorithm
 
-from env.files import folder_written_whole, opened, parse_json, read_bytes
-from env.schema import Strict, validated
-from env.sim.errors import InputError, located
+from env.base.errors import InputError, located
+from env.base.files import folder_written_whole, opened, parse_json, read_bytes
+from env.base.schema import Strict, validated
 
 FOLDER = "checkpoints"
 STATE = "run.json"

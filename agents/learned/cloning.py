@@ -28,13 +28,13 @@ from agents.baseline import make_baselines
 from agents.learned.fault_tolerance import FaultTolerant
 from agents.learned.set_policy import SetPolicy
 from agents.scheduler import Decision
-from agents.settings import CloningSettings
-from env.actions import NO_PLACE
-from env.environments import make_environment
-from env.layouts import Observation
-from env.queue_env import QueueEnv
-from env.queue_places import choice_by_rule
-from env.sim.errors import InputError
+from env.base.errors import InputError
+from env.learn.actions import NO_PLACE
+from env.learn.environments import make_environment
+from env.learn.layouts import Observation
+from env.learn.queue_env import QueueEnv
+from env.learn.queue_places import choice_by_rule
+from run.settings import CloningSettings
 
 Columnar = dict[str, Any]
 """Of one policy: `obs`, a dict of columns as the observation space names them, and `actions`,

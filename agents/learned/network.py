@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear, relu, scaled_dot_product_attention
 
-from agents.settings import Network
+from run.settings import Network
 
 # Far below every real logit, so that its probability is exactly 0, and finite, so that entropy and
 # KL divergence stay finite.

@@ -19,12 +19,12 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from agents.learned.network import PolicySizes, SetPolicyNetwork
-from agents.settings import MOST_ROUNDS, Hidden, Network
-from env.files import MOST_BYTES, folder_written_whole, parse_json, read_bytes
-from env.layouts import Agent
-from env.schema import Strict, listed, short, validated
-from env.sim.errors import InputError
-from env.workflow_window import FUNCTION_FEATURES
+from env.base.errors import InputError
+from env.base.files import MOST_BYTES, folder_written_whole, parse_json, read_bytes
+from env.base.schema import Strict, listed, short, validated
+from env.learn.layouts import Agent
+from env.learn.workflow_window import FUNCTION_FEATURES
+from run.settings import MOST_ROUNDS, Hidden, Network
 
 FORMAT = 1
 DESCRIPTION = "policy.json"

@@ -2,16 +2,16 @@
 
 from pathlib import Path
 
+from agents.learned.learned_scheduler import policy_folder
 from agents.learned.policy_file import DESCRIPTION, check_networks, features_of, load_policy
-from agents.learned.scheduler import policy_folder
-from env.actions import Action
-from env.layouts import AgentsConfig, Observation
-from env.queue_agent import QueueAgent
-from env.queue_places import new_turns
-from env.schema import validated
+from env.base.errors import InputError
+from env.base.schema import validated
+from env.learn.actions import Action
+from env.learn.layouts import AgentsConfig, Observation
+from env.learn.queue_agent import QueueAgent
+from env.learn.queue_places import new_turns
 from env.sim.cluster import ClusterConfig
 from env.sim.controller import KeepAlive, Queueing
-from env.sim.errors import InputError
 
 
 class LearnedOrder:

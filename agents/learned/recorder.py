@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from agents.learned.chunk import ENDED, OPEN, Steps
-from env.layouts import NOBODY, Agent, Observation
+from env.learn.layouts import NOBODY, Agent, Observation
 from env.sim.jit import compiled
 
 NO_ROW = -1

@@ -19,9 +19,9 @@ from rich.console import Console
 from rich.live import Live
 from torch.utils.tensorboard import SummaryWriter
 
-from agents.hparams import flattened, write_hparams
 from agents.learned.callbacks import EPISODE_METRICS
 from agents.learned.checkpoint import RunState
+from run.hparams import flattened, write_hparams
 
 # Our names of what each policy's learner reports, and RLlib's, which differ between algorithms: the
 # first that is there counts. A learner reports what it has.

@@ -14,7 +14,7 @@ from ray.rllib.core.rl_module.torch import TorchRLModule
 from torch import Tensor
 
 from agents.learned.network import PolicySizes, SetPolicyNetwork, SetValueNetwork
-from agents.settings import Network
+from run.settings import Network
 
 
 class SetPolicy(TorchRLModule, ValueFunctionAPI, InferenceOnlyAPI):

@@ -22,9 +22,9 @@ from ray.tune.search import BasicVariantGenerator
 from agents.learned.algorithms import PolicySpaces, build, run_config, set_progress, warm_start
 from agents.learned.checkpoint import RunState, load_checkpoint, write_checkpoint
 from agents.learned.run_log import LINE_EVERY, Curves, count
-from agents.settings import PBTSettings, TrainSettings, TuneSettings, Values, with_values
-from env.files import table_row
-from env.schema import validated
+from env.base.files import table_row
+from env.base.schema import validated
+from run.settings import PBTSettings, TrainSettings, TuneSettings, Values, with_values
 
 TRIALS = "trials"
 """The folder in a run's: one of every trial, with curves and checkpoint, and Tune's own files."""

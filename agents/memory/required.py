@@ -3,7 +3,7 @@
 from typing import Literal
 
 from agents.scheduler import Decision
-from env.schema import Strict
+from env.base.schema import Strict
 
 
 class Required(Strict):

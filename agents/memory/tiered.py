@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from agents.scheduler import Decision
-from env.observation import memory_tier
-from env.schema import Strict
+from env.base.schema import Strict
+from env.learn.observation import memory_tier
 
 
 class Tiered(Strict):

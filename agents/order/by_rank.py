@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from env.schema import Strict
+from env.base.schema import Strict
 from env.sim.central_queue import BY_RANK
 
 

@@ -4,7 +4,7 @@ from typing import Literal
 
 import numpy as np
 
-from env.schema import Strict
+from env.base.schema import Strict
 from env.sim.central_queue import CHOSEN
 from env.sim.controller import DeclaredFunctions
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from env.schema import Strict
+from env.base.schema import Strict
 from env.sim.central_queue import SHORTEST_REMAINING
 from env.sim.controller import DeclaredFunctions
 

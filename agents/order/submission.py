@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from env.schema import Strict
+from env.base.schema import Strict
 
 
 class Submission(Strict):

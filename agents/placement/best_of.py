@@ -7,9 +7,9 @@ from pydantic import Field
 
 from agents.placement.greedy_objective import greedy_choice
 from agents.scheduler import Decision
-from env.greedy_score import ScoreWeights
-from env.rollout import rule_outcomes
-from env.schema import Strict
+from env.base.schema import Strict
+from env.score.greedy_score import ScoreWeights
+from env.score.rollout import rule_outcomes
 
 
 class BestOf(Strict):

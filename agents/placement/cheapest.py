@@ -6,7 +6,7 @@ import numpy as np
 
 from agents.placement.rule import smallest
 from agents.scheduler import Decision
-from env.schema import Strict
+from env.base.schema import Strict
 
 
 class Cheapest(Strict):

@@ -5,8 +5,8 @@ from typing import Literal
 import numpy as np
 
 from agents.scheduler import Decision
-from env.greedy_score import ScoreWeights, greedy_node, greedy_scores
-from env.schema import Strict
+from env.base.schema import Strict
+from env.score.greedy_score import ScoreWeights, greedy_node, greedy_scores
 
 
 class GreedyObjective(Strict):

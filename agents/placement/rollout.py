@@ -6,9 +6,9 @@ import numpy as np
 
 from agents.placement.greedy_objective import greedy_choice
 from agents.scheduler import Decision
-from env.greedy_score import ScoreWeights
-from env.rollout import rollout_outcomes
-from env.schema import Strict
+from env.base.schema import Strict
+from env.score.greedy_score import ScoreWeights
+from env.score.rollout import rollout_outcomes
 
 
 class Rollout(Strict):

@@ -5,7 +5,7 @@ from typing import Literal
 import numpy as np
 
 from agents.scheduler import Decision
-from env.schema import Strict
+from env.base.schema import Strict
 
 
 class RoundRobin(Strict):

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from env.schema import short
+from env.base.errors import InputError
+from env.base.schema import short
 from env.sim.bounds import (
     LARGEST_BANDWIDTH,
     LARGEST_MEMORY,
@@ -29,7 +30,6 @@ from env.sim.container import (
     take_container,
     write_container,
 )
-from env.sim.errors import InputError
 from env.sim.jit import compiled
 from env.sim.power import Power
 from env.sim.records import NONE

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
-from env.schema import Strict, validated
+from env.base.errors import located
+from env.base.schema import Strict, validated
 from env.sim.bounds import (
     LARGEST_BANDWIDTH,
     LARGEST_MEMORY,
@@ -22,7 +23,6 @@ from env.sim.bounds import (
     MOST_SERVERS,
 )
 from env.sim.cluster import ClusterConfig, ServerType
-from env.sim.errors import located
 from env.sim.power import Power
 
 Name = Annotated[str, Field(min_length=1)]

@@ -8,10 +8,10 @@ from typing import Literal, Protocol, get_args
 
 import numpy as np
 
+from env.base.errors import InputError
 from env.sim import records
 from env.sim.bounds import LONGEST
 from env.sim.cluster import ClusterConfig
-from env.sim.errors import InputError
 from env.sim.records import INF, NONE, Controller, State
 from env.sim.state import upward_ranks
 from env.sim.workflow import WorkflowTemplate
@@ -55,7 +55,7 @@ class Order(Protocol):
 
 
 class KeepAlive(Protocol):
-    """How long containers stay warm; `env/keep_alive.py` has the policies."""
+    """How long containers stay warm; `env/sim/keep_alive_policy.py` has the policies."""
 
     @property
     def history(self) -> tuple[int, int]:

@@ -1,6 +1,6 @@
 """Keep-alive: how long a finished container stays warm, and which one makes room for another.
 
-The policies are those of `env/keep_alive.py`, which documents their parameters and sources.
+The policies are those of keep_alive_policy.py, which documents their parameters and sources.
 """
 
 from typing import Final

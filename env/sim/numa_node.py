@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from env.base.errors import InputError
 from env.sim.container import (
     Container,
     give_back_container,
@@ -17,7 +18,6 @@ from env.sim.container import (
     take_container,
     write_container,
 )
-from env.sim.errors import InputError
 from env.sim.projection import (
     container_speed,
     last_completion,

@@ -4,7 +4,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from env.schema import Strict
+from env.base.schema import Strict
 
 MB_PER_GB = 1024
 WH_PER_KWH = 1000.0

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from env.base.errors import InputError
 from env.sim.cluster import (
     Cluster,
     ClusterConfig,
@@ -15,7 +16,6 @@ from env.sim.cluster import (
     transfer_speed,
 )
 from env.sim.container import give_back_container, memory_ratio, take_container
-from env.sim.errors import InputError
 from env.sim.function import Function
 from env.sim.jit import compiled
 from env.sim.projection import last_completion, status_at

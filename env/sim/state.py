@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from env.base.errors import InputError
 from env.sim import records
 from env.sim.bounds import LARGEST_WORK, LONGEST
 from env.sim.cluster import ClusterConfig, ServerType
 from env.sim.container import reset_containers
-from env.sim.errors import InputError
 from env.sim.jit import compiled
 from env.sim.numa_node import NumaNode
 from env.sim.projection import reset_node

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from env.base.errors import InputError
 from env.sim.bounds import LARGEST_MEMORY, LARGEST_WHOLE, LARGEST_WORK, MOST_CORES
-from env.sim.errors import InputError
 from env.sim.function import Function
 
 if TYPE_CHECKING:

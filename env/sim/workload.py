@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from env.sim.errors import InputError
+from env.base.errors import InputError
 from env.sim.function import Function
 from env.sim.heap import drop_first, push
 from env.sim.jit import compiled

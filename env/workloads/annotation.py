@@ -11,8 +11,8 @@ from typing import Annotated, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from env.schema import Strict, short
-from env.sim.errors import InputError
+from env.base.errors import InputError
+from env.base.schema import Strict, short
 from env.sim.workflow import WorkflowTemplate
 from env.workloads.task_graph import Task, TaskGraph
 

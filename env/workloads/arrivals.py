@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 from pydantic import BeforeValidator, Field, model_validator
 
-from env.schema import Strict
+from env.base.schema import Strict
 
 SECONDS_PER_HOUR = 3_600
 SECONDS_PER_DAY = 24 * SECONDS_PER_HOUR

@@ -12,8 +12,8 @@ from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
-from env.schema import one_line, short, validated
-from env.sim.errors import InputError
+from env.base.errors import InputError
+from env.base.schema import one_line, short, validated
 from env.workloads.task_graph import Task, TaskGraph, graph_from_files, note_file, positions
 
 READ_LINKS = ("input", "inout")

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from env.workloads.generator import EpisodeWorkload
-from env.workloads.recording import Recording
-from env.workloads.trace import FunctionProfiles
+from env.workloads.traces.trace import FunctionProfiles
+from env.workloads.traces.trace_recording import Recording
 
 
 def fingerprint(workloads: Iterable[EpisodeWorkload]) -> str:

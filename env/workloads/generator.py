@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from pydantic import Field
 
-from env.schema import Strict, TenantName, Weight
+from env.base.schema import Strict, TenantName, Weight
 from env.sim.workflow import WorkflowTemplate
 from env.workloads.arrivals import Arrivals
 from env.workloads.templates import TemplatePool, WorkflowConfig, template_pools

@@ -5,8 +5,8 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from env.schema import Strict, Weight
-from env.sim.errors import InputError
+from env.base.errors import InputError
+from env.base.schema import Strict, Weight
 from env.workloads.task_graph import Task, TaskGraph, positions
 
 

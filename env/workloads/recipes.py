@@ -18,8 +18,8 @@ import networkx as nx
 import numpy as np
 from pydantic import BeforeValidator, Field, model_validator
 
-from env.schema import Strict, Weight
-from env.sim.errors import InputError
+from env.base.errors import InputError
+from env.base.schema import Strict, Weight
 from env.workloads.task_graph import Task, TaskGraph, graph_from_files, positions
 
 RecipeName = Literal[

@@ -10,9 +10,9 @@ from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 
-from env.files import opened
-from env.schema import nearest, short
-from env.sim.errors import InputError
+from env.base.errors import InputError
+from env.base.files import opened
+from env.base.schema import nearest, short
 
 
 @dataclass(frozen=True)

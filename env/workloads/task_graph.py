@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 import networkx as nx
 
-from env.schema import short
-from env.sim.errors import InputError
+from env.base.errors import InputError
+from env.base.schema import short
 
 Files = Mapping[str, float | None]
 """File name to size in bytes, None where the source does not state it."""

@@ -11,15 +11,15 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
-from env.files import MOST_BYTES, user_path
-from env.schema import Strict, Weight, validated
+from env.base.files import MOST_BYTES, user_path
+from env.base.schema import Strict, Weight, validated
 from env.sim.workflow import WorkflowTemplate
 from env.workloads.annotation import AnnotationRules, annotate
 from env.workloads.assumptions import Assumptions, told
-from env.workloads.files import find_workflow_files, read_workflow_file
 from env.workloads.inline import InlineEntry, inline_graph
 from env.workloads.recipes import RecipeEntry, recipe_graph
 from env.workloads.task_graph import TaskGraph
+from env.workloads.workflow_files import find_workflow_files, read_workflow_file
 
 PoolName = Literal["training", "evaluation"]
 POOLS: tuple[PoolName, PoolName] = ("training", "evaluation")

@@ -13,9 +13,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from env.files import parse_json
-from env.schema import Recorded, short, validated
-from env.sim.errors import InputError
+from env.base.errors import InputError
+from env.base.files import parse_json
+from env.base.schema import Recorded, short, validated
 from env.workloads.task_graph import Task, TaskGraph, graph_from_files, note_file, positions
 
 BYTES_PER_MB = 1_000_000

@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from agents.dispatch import Queued
-from agents.queued_evaluation import LEARNED
-from agents.queued_metrics import queued_metrics
-from env.schema import validated
-from env.sim.errors import InputError
-from env.workloads.trace_samples import TraceConfig
+from env.base.errors import InputError
+from env.base.schema import validated
+from env.workloads.traces.trace_samples import TraceConfig
+from evaluation.queued_evaluation import LEARNED
+from evaluation.queued_metrics import queued_metrics
+from evaluation.results import RESULTS, RUN, check_equal, read_columns, read_run, short_names
 from report.queued.files import title, trace_kind
 from report.queued.rows import CASE, queued_layout
 from report.queued.summary import Summary, summarise
-from report.results import RESULTS, RUN, check_equal, read_columns, read_run, short_names
+from run.dispatch import Queued
 
 KEY = [*CASE, "seed"]
 PLAYED = ("samples", "cold_start", "slo", "late")

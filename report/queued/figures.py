@@ -15,13 +15,13 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from agents.dispatch import Queued
-from agents.interval import CONFIDENCE
-from agents.queued_evaluation import SHARES, Case
+from evaluation.interval import CONFIDENCE
+from evaluation.queued_evaluation import SHARES, Case
 from report import palette
 from report.figures import log_scale, save
 from report.queued.rows import CASE
 from report.queued.summary import Summary, load_names, pooled_quantiles
+from run.dispatch import Queued
 
 COLOURS = (*palette.SERIES, "black", palette.KINDS["reference"])
 """Of orders, in the order of the configuration."""
@@ -33,7 +33,7 @@ def draw_figure(summary: Summary, results: pd.DataFrame, settings: Queued, folde
 
     Args:
         summary: of the results.
-        results: from `report.results.read_results`.
+        results: from `evaluation.results.read_results`.
         settings: the group `dispatch`.
         folder: made if it is missing.
     """

@@ -7,14 +7,14 @@ from typing import Any
 import pandas as pd
 from rich.table import Table
 
-from agents.dispatch import Queued
-from agents.hparams import flattened
-from agents.queued_metrics import queued_metrics
-from env.schema import validated
+from env.base.schema import validated
+from evaluation.queued_metrics import queued_metrics
 from report.queued.figures import draw_figure
 from report.queued.page import write_report
 from report.queued.summary import means, queued_table, summarise, write_summary
 from report.tensorboard import write_events
+from run.dispatch import Queued
+from run.hparams import flattened
 
 
 def write_files(folder: Path, run: Mapping[str, Any], results: pd.DataFrame) -> Table:
@@ -23,7 +23,7 @@ def write_files(folder: Path, run: Mapping[str, Any], results: pd.DataFrame) -> 
     Args:
         folder: of the evaluation.
         run: run.json.
-        results: from `report.results.read_results`.
+        results: from `evaluation.results.read_results`.
     """
     config = run["config"]
     settings = validated(Queued, config["dispatch"], "dispatch")

@@ -8,15 +8,15 @@ from typing import Any
 
 import pandas as pd
 
-from agents.queued_evaluation import SHARES, Case
-from env.files import parse_json, read_bytes
+from env.base.files import parse_json, read_bytes
+from evaluation.queued_evaluation import SHARES, Case
+from evaluation.results import read_results, read_run
 from report import palette
 from report.charts import styles, wrapped
 from report.page import render
 from report.queued import charts
 from report.queued.rows import CASE
 from report.queued.summary import pooled_quantiles, shown
-from report.results import read_results, read_run
 from report.vega import Spec
 
 

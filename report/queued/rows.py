@@ -7,9 +7,9 @@ from typing import Annotated, Any
 import pyarrow as pa
 from pydantic import Field, field_validator
 
-from agents.queued_evaluation import SHARES, CaseRow
-from env.metrics import Metric
-from report.results import Layout, StoredRow
+from env.score.metrics import Metric
+from evaluation.queued_evaluation import SHARES, CaseRow
+from evaluation.results import Layout, StoredRow
 
 CASE = ("sample", "ratio", "keep_alive", "order")
 """Columns of a case."""

@@ -12,12 +12,12 @@ import pandas as pd
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from agents.interval import CONFIDENCE, Interval, interval
-from agents.queued_evaluation import SHARES, Case
-from env.files import table_row, written_whole
-from env.metrics import Metric
+from env.base.files import table_row, written_whole
+from env.score.metrics import Metric
+from evaluation.interval import CONFIDENCE, Interval, interval
+from evaluation.queued_evaluation import SHARES, Case
+from evaluation.statistics import Estimate
 from report.queued.rows import CASE
-from report.statistics import Estimate
 from report.summary import as_text, explained, number, row_of, spread, without_nan
 
 PARTS = ("mean", "ci_low", "ci_high")
@@ -62,7 +62,7 @@ def summarise(
     """Summarises the rows of results.parquet.
 
     Args:
-        results: from `report.results.read_results`; all cases were played with the same seeds.
+        results: from `evaluation.results.read_results`; all cases were played with the same seeds.
         metrics: of the rows.
         first: order that the others are compared to.
         title: what was played.

@@ -6,7 +6,7 @@ import numpy as np
 
 from agents.placement.rule import PlacementRule
 from agents.scheduler import Decision
-from env.reward import Objective
+from env.score.reward import Objective
 from env.sim.cluster import ClusterConfig, ServerType
 from env.sim.raw_env import RawEnv
 from env.sim.workflow import WorkflowTemplate

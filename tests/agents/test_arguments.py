@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
-from agents.arguments import as_text, parsed
+from run.arguments import as_text, parsed
 
 NASTY = st.lists(
     st.sampled_from(

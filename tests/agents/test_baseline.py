@@ -6,8 +6,8 @@ import pytest
 
 from agents import baseline
 from agents.baseline import QueueOrders, known_baselines, make_baselines, make_queueing
-from env.keep_alive import Lru
-from env.sim.errors import InputError
+from env.base.errors import InputError
+from env.sim.keep_alive_policy import Lru
 
 PLACED = "order: {name: submission}\nmemory: {name: required}\nplacement: "
 GREEDY = PLACED + "{name: greedy_objective, weights: "

@@ -9,10 +9,10 @@ import pytest
 from omegaconf import DictConfig
 
 import train
-from agents.command import StopOnSignals, plain, run, same_world
-from agents.settings import TrainSettings
-from env.schema import validated
-from env.sim.errors import InputError
+from env.base.errors import InputError
+from env.base.schema import validated
+from run.command import StopOnSignals, plain, run, same_world
+from run.settings import TrainSettings
 
 BAD = {
     "a group": (["clutser=tiny"], "clutser: unknown key, did you mean 'cluster'?"),

@@ -12,12 +12,12 @@ from omegaconf import DictConfig, OmegaConf
 
 import evaluate
 import train
-from agents.command import CONF, plain
-from agents.effect import check_effect
-from agents.settings import TrainSettings
-from env.environments import make_environment
-from env.schema import validated
-from env.sim.errors import InputError
+from env.base.errors import InputError
+from env.base.schema import validated
+from env.learn.environments import make_environment
+from run.command import CONF, plain
+from run.effect import check_effect
+from run.settings import TrainSettings
 from tests.env.worlds import gym_mask
 
 FILE = Path(__file__).parents[1] / "env" / "workloads" / "fixtures" / "photo.json"

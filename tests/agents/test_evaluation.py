@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from agents.baseline import make_baselines
-from agents.evaluation import Contest, Row, Task, all_metrics, play_all
-from env.metrics import METRICS
-from env.optimum import OptimumSettings
-from env.reward import Objective
-from env.schema import validated
+from env.base.schema import validated
+from env.score.metrics import METRICS
+from env.score.optimum import OptimumSettings
+from env.score.reward import Objective
+from env.sim.check.validate import violations
 from env.sim.cluster_file import cluster_from_config
-from env.sim.replay import differences, replayed
-from env.sim.validate import violations
+from env.sim.episode.replay import differences, replayed
 from env.workloads.generator import EpisodeWorkload, WorkloadConfig, WorkloadGenerator
 from env.workloads.templates import WorkflowConfig
+from evaluation.contest import Contest, Row, Task, all_metrics, play_all
 from tests.env.worlds import TINY, world
 
 SMALL = OptimumSettings(functions=6, nodes=4, memory_tiers=(1.0,))

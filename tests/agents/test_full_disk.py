@@ -15,12 +15,12 @@ from ray.exceptions import RayTaskError
 from safetensors.numpy import save
 from tensorboard.summary.writer.record_writer import RecordWriter
 
-import agents.command
-from agents.command import run
+import run.command
 from agents.learned import policy_file
 from agents.learned.checkpoint import RunState, find_checkpoint, load_checkpoint, save_checkpoint
 from agents.learned.policy_file import save_policy
 from agents.learned.run_log import Curves
+from run.command import run
 from tests.commands import NoWeights
 
 FULL = OSError(errno.ENOSPC, "in words of a library")
@@ -155,7 +155,7 @@ def always_full(dir: Path) -> BinaryIO:
 def test_a_disk_that_is_full_from_the_start_is_refused(
     elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(agents.command, "TemporaryFile", always_full)
+    monkeypatch.setattr(run.command, "TemporaryFile", always_full)
     monkeypatch.setattr(sys, "argv", ["train.py", "hydra.run.dir=mine"])
     with pytest.raises(SystemExit) as caught:
         run(lambda config: pytest.fail("it ran"), "train", lambda config: None)

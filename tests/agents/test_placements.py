@@ -22,13 +22,13 @@ from agents.placement.round_robin import RoundRobin
 from agents.placement.rule import PlacementRule
 from agents.placement.worst_fit import WorstFit
 from agents.scheduler import Decision, play
-from env.greedy_score import ScoreWeights
-from env.lower_bound import lower_bound
-from env.metrics import episode_metrics
+from env.score.greedy_score import ScoreWeights
+from env.score.lower_bound import lower_bound
+from env.score.metrics import episode_metrics
+from env.sim.check.validate import violations
 from env.sim.cluster import ClusterConfig, ServerType
+from env.sim.episode.recording import episode_of
 from env.sim.raw_env import RawEnv
-from env.sim.recording import episode_of
-from env.sim.validate import violations
 from tests.agents.moments import (
     BALANCED,
     FAST,

@@ -7,8 +7,8 @@ import pytest
 
 from agents.placement.greedy_objective import GreedyObjective
 from agents.scheduler import Decision
-from env.greedy_score import ScoreWeights, greedy_scores
-from env.observation import CONTEXT_FEATURES, NODE_FEATURES, write_context, write_nodes
+from env.learn.observation import CONTEXT_FEATURES, NODE_FEATURES, write_context, write_nodes
+from env.score.greedy_score import ScoreWeights, greedy_scores
 from env.sim.cluster import ClusterConfig
 from env.sim.forecast import update_finish_bounds
 from env.sim.raw_env import RawEnv

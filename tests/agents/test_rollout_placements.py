@@ -6,7 +6,7 @@ from agents.placement.best_of import BestOf
 from agents.placement.greedy_objective import GreedyObjective
 from agents.placement.rollout import Rollout
 from agents.scheduler import Decision
-from env.greedy_score import ScoreWeights
+from env.score.greedy_score import ScoreWeights
 from env.sim.cluster import ClusterConfig
 from env.sim.raw_env import RawEnv
 from env.sim.workflow import WorkflowTemplate

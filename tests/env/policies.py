@@ -1,6 +1,6 @@
 """Keep-alive policies that tests share."""
 
-from env.keep_alive import HybridHistogram
+from env.sim.keep_alive_policy import HybridHistogram
 
 
 def ten_second_bins(bins: int, margin: float) -> HybridHistogram:

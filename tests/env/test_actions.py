@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from env.actions import NO_PLACE
-from env.aec import ServerlessAEC
-from env.multi_agent import ServerlessEnv
-from env.queue_env import QueueEnv
-from env.sim.errors import InputError
+from env.base.errors import InputError
+from env.learn.actions import NO_PLACE
+from env.learn.aec import ServerlessAEC
+from env.learn.multi_agent import ServerlessEnv
+from env.learn.queue_env import QueueEnv
 from tests.env.test_queue_places import with_layout
 from tests.env.worlds import LAYOUTS, STUDY, TINY, gym_mask, world
 
@@ -161,7 +161,7 @@ def test_agents_that_act_in_turn_are_asked_again() -> None:
 @pytest.mark.parametrize("name", MAKERS)
 def test_a_batch_refuses_what_is_not_allowed(name: str) -> None:
     env = MAKERS[name]()
-    batch, plain = (env.batch(2, 0, 0, 0) for _ in range(2))
+    batch, plain = (env.learn.batch(2, 0, 0, 0) for _ in range(2))
     rng = np.random.default_rng(0)
     for _ in range(6):
         for turn in batch.turns:

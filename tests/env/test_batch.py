@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from env.batch import Batch
-from env.layouts import Observation
-from env.multi_agent import ServerlessEnv
-from env.sim.errors import InputError
-from env.turns import NODE_TURN
-from env.world import World
+from env.base.errors import InputError
+from env.learn.batch import Batch
+from env.learn.layouts import Observation
+from env.learn.multi_agent import ServerlessEnv
+from env.learn.turns import NODE_TURN
+from env.learn.world import World
 from tests.env.worlds import LAYOUTS, STUDY, TINY, world
 
 AGENTS = [

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from env.files import check_yaml, opened, parse_json, read_bytes, table_row
-from env.sim.errors import InputError
+from env.base.errors import InputError
+from env.base.files import check_yaml, opened, parse_json, read_bytes, table_row
 
 
 def test_a_file_is_read_whole_packed_or_not(tmp_path: Path) -> None:

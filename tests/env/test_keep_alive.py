@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from omegaconf import DictConfig, OmegaConf
 
-from agents.command import CONF, plain
-from env.keep_alive import HybridHistogram, KeepAliveConfig
-from env.schema import validated
-from env.sim.errors import InputError
+from env.base.errors import InputError
+from env.base.schema import validated
+from env.sim.keep_alive_policy import HybridHistogram, KeepAliveConfig
+from run.command import CONF, plain
 
 FILES = sorted((CONF / "keep_alive").glob("*.yaml"))
 

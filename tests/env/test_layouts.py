@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from env.layouts import Layout, Placement
-from env.multi_agent import ServerlessEnv
-from env.sim.errors import InputError
+from env.base.errors import InputError
+from env.learn.layouts import Layout, Placement
+from env.learn.multi_agent import ServerlessEnv
 from tests.env.worlds import LAYOUTS, TINY, world
 
 

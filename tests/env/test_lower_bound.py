@@ -5,9 +5,9 @@ import pytest
 
 from agents.baseline import known_baselines, make_baselines
 from agents.scheduler import play
-from env.lower_bound import lower_bound
-from env.metrics import episode_metrics
-from env.reward import Objective
+from env.score.lower_bound import lower_bound
+from env.score.metrics import episode_metrics
+from env.score.reward import Objective
 from env.sim.cluster import ClusterConfig, ServerType
 from env.sim.raw_env import RawEnv
 from env.sim.workflow import WorkflowTemplate

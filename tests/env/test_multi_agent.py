@@ -10,11 +10,11 @@ from ray.rllib.utils.pre_checks.env import check_multiagent_environments
 
 from agents.baseline import make_baselines
 from agents.scheduler import play as schedule
-from env.aec import ServerlessAEC
-from env.layouts import Agent
-from env.metrics import episode_metrics
-from env.multi_agent import ServerlessEnv
-from env.sim.errors import InputError
+from env.base.errors import InputError
+from env.learn.aec import ServerlessAEC
+from env.learn.layouts import Agent
+from env.learn.multi_agent import ServerlessEnv
+from env.score.metrics import episode_metrics
 from env.sim.raw_env import RawEnv
 from env.workloads.generator import EpisodeWorkload
 from tests.env.worlds import LAYOUTS, STUDY, TINY, sampling_with_masks, world
@@ -78,7 +78,7 @@ def test_relative_rewards_count_in_what_the_greedy_rule_comes_to(layout, objecti
     config["agents"] = {**config["agents"], "relative_reward": True, "score": score}
     env = ServerlessEnv(config)
     returns, metrics, _ = play(env, seed=5)
-    workload, cluster = env.world.training_episode(5, 0, 0, 0)
+    workload, cluster = env.learn.world.training_episode(5, 0, 0, 0)
     alone = RawEnv(workload.arrival_times, workload.templates, cluster)
     schedule(alone, rule, env.objective, np.random.SeedSequence(0))
     reference = episode_metrics(alone.state, env.objective)["J"]

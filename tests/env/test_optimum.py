@@ -4,9 +4,9 @@ from itertools import product
 
 import pytest
 
-from env.metrics import episode_metrics
-from env.optimum import OptimumSettings, optimum
-from env.reward import Objective
+from env.score.metrics import episode_metrics
+from env.score.optimum import OptimumSettings, optimum
+from env.score.reward import Objective
 from env.sim.cluster import ClusterConfig, ServerType
 from env.sim.raw_env import RawEnv
 from env.sim.workflow import WorkflowTemplate

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from env.metrics import episode_metrics
-from env.reward import Objective
-from env.schema import validated
+from env.base.errors import InputError
+from env.base.schema import validated
+from env.score.metrics import episode_metrics
+from env.score.reward import Objective
 from env.sim.cluster import ClusterConfig, ServerType
-from env.sim.errors import InputError
 from env.sim.power import Power
 from env.sim.raw_env import RawEnv
 from env.sim.workflow import WorkflowTemplate

@@ -8,30 +8,30 @@ import pytest
 from hydra import compose, initialize_config_dir
 from ray.rllib.utils.pre_checks.env import check_multiagent_environments
 
-from agents.command import CONF, plain
 from agents.order.funcsched import FuncSched
-from agents.settings import TrainSettings
-from env import queue_world
-from env.keep_alive import FaasCache, Fixed, Lru
-from env.layouts import Observation
-from env.queue_agent import (
+from env.base.errors import InputError
+from env.base.schema import validated
+from env.learn import queue_world
+from env.learn.layouts import Observation
+from env.learn.queue_agent import (
     QUEUE_ITEM,
     QueueAgent,
     QueueReference,
     QueueTurns,
 )
-from env.queue_env import QueueBatch, QueueEnv
-from env.queue_places import choice_by_rule
-from env.queue_world import HELD_OUT_SEEDS, QueueEpisode, QueueWorkload
-from env.queueing import Simulation, simulate, stream
-from env.schema import validated
+from env.learn.queue_env import QueueBatch, QueueEnv
+from env.learn.queue_places import choice_by_rule
+from env.learn.queue_world import HELD_OUT_SEEDS, QueueEpisode, QueueWorkload
+from env.learn.turns import QUEUE_TURN
+from env.sim.check.validate_queued import queued_violations
 from env.sim.cluster import ClusterConfig, ServerType
 from env.sim.controller import Images, KeepAlive, Queueing
-from env.sim.errors import InputError
+from env.sim.keep_alive_policy import FaasCache, Fixed, Lru
 from env.sim.queued_env import QueuedEnv
-from env.sim.validate_queued import queued_violations
-from env.turns import QUEUE_TURN
-from env.workloads.trace import REQUEST, FunctionProfiles, Trace
+from env.workloads.traces.simulate import Simulation, simulate, stream
+from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
+from run.command import CONF, plain
+from run.settings import TrainSettings
 from tests.env.test_queueing import cluster, diamond, profiles
 from tests.env.worlds import sampling_with_masks
 from train import world_of

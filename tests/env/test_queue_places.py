@@ -8,19 +8,19 @@ import pytest
 from ray.rllib.utils.pre_checks.env import check_multiagent_environments
 
 from agents.order.funcsched import FuncSched
-from env.actions import Action
-from env.greedy_score import ScoreWeights
-from env.keep_alive import FaasCache, Lru
-from env.layouts import Agent, AgentsConfig, Observation
-from env.queue_agent import QueueAgent
-from env.queue_env import QueueEnv
-from env.queue_places import PLACE_CONTEXT, PLACE_ITEM, PlacingTurns, choice_by_rule
-from env.queueing import Simulation, simulate, stream
+from env.learn.actions import Action
+from env.learn.layouts import Agent, AgentsConfig, Observation
+from env.learn.queue_agent import QueueAgent
+from env.learn.queue_env import QueueEnv
+from env.learn.queue_places import PLACE_CONTEXT, PLACE_ITEM, PlacingTurns, choice_by_rule
+from env.learn.turns import NODE_TURN, QUEUE_TURN, TYPE_TURN
+from env.score.greedy_score import ScoreWeights
+from env.sim.check.validate_queued import queued_violations
 from env.sim.cluster import ClusterConfig, ServerType
 from env.sim.controller import KeepAlive, Queueing
-from env.sim.validate_queued import queued_violations
-from env.turns import NODE_TURN, QUEUE_TURN, TYPE_TURN
-from env.workloads.trace import REQUEST, Trace
+from env.sim.keep_alive_policy import FaasCache, Lru
+from env.workloads.traces.simulate import Simulation, simulate, stream
+from env.workloads.traces.trace import REQUEST, Trace
 from tests.env.test_queue_agent import crowd, short_world
 from tests.env.test_queueing import profiles
 from tests.env.worlds import sampling_with_masks

@@ -16,14 +16,20 @@ from agents.order.rr import RoundRobin
 from agents.order.sjf import Sjf
 from agents.order.srf import Srf
 from agents.order.srtf import Srtf
-from env.keep_alive import FaasCache, Fixed, HybridHistogram, Lru, NoKeepAlive
-from env.queueing import stream
 from env.sim import idle_forecast
 from env.sim.cluster import ClusterConfig, ServerType
 from env.sim.controller import Images, KeepAlive, Order, Queueing
+from env.sim.keep_alive_policy import (
+    FaasCache,
+    Fixed,
+    HybridHistogram,
+    Lru,
+    NoKeepAlive,
+)
 from env.sim.queued_env import QueuedEnv
 from env.sim.workflow import WorkflowTemplate
-from env.workloads.trace import REQUEST, FunctionProfiles, Trace
+from env.workloads.traces.simulate import stream
+from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
 from tests.reference_queueing import Function, Job, ReferencePlatform, Rules
 from tests.strategies import CORE_SPEEDS, Scenario, scenarios
 

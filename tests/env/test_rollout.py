@@ -7,17 +7,17 @@ import pytest
 
 from agents.baseline import make_baselines
 from agents.scheduler import play
-from env.greedy_score import ScoreWeights
-from env.metrics import episode_metrics
-from env.reward import Objective
-from env.rollout import (
+from env.base.errors import InputError
+from env.score.greedy_score import ScoreWeights
+from env.score.metrics import episode_metrics
+from env.score.reward import Objective
+from env.score.rollout import (
     Buffers,
     play_greedy,
     play_greedy_episode,
     rollout_outcomes,
     rule_outcomes,
 )
-from env.sim.errors import InputError
 from env.sim.raw_env import RawEnv
 from env.sim.records import MUTABLE
 from tests.env.sim.test_forecast import random_decision, random_env

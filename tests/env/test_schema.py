@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import Field
 
-from env.schema import LINE_CHARACTERS, Recorded, Strict, one_line, validated
-from env.sim.errors import InputError
+from env.base.errors import InputError
+from env.base.schema import LINE_CHARACTERS, Recorded, Strict, one_line, validated
 
 
 class Circle(Strict):

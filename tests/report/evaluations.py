@@ -8,11 +8,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from agents.evaluation import Row, all_metrics
 from agents.scheduler import Kind
+from evaluation.contest import Row, all_metrics
+from evaluation.results import ResultsWriter, episode_layout
+from evaluation.statistics import StatisticsSettings
 from report.compare import main as compare
-from report.results import ResultsWriter, episode_layout
-from report.statistics import StatisticsSettings
 
 SETTINGS = StatisticsSettings(confidence=0.95, resamples=500, seed=0)
 

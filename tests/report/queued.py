@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from agents.dispatch import Queued
-from agents.queued_evaluation import SHARES, CaseRow
-from agents.queued_metrics import queued_metrics
-from env.schema import validated
+from env.base.schema import validated
+from evaluation.queued_evaluation import SHARES, CaseRow
+from evaluation.queued_metrics import queued_metrics
+from evaluation.results import ResultsWriter, describe
 from report.queued.rows import queued_layout
-from report.results import ResultsWriter, describe
+from run.dispatch import Queued
 from tests.test_funcsched import small
 
 SEEDS = (1, 2)

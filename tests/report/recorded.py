@@ -9,17 +9,17 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from agents.evaluation import PlayedEpisode, Row, all_metrics, recording_name
 from agents.scheduler import Kind
-from env.reward import Objective
+from env.score.reward import Objective
 from env.sim.cluster import ClusterConfig, ServerType
+from env.sim.episode.recording import episode_of
 from env.sim.power import Power
 from env.sim.raw_env import RawEnv
-from env.sim.recording import episode_of
 from env.sim.workflow import WorkflowTemplate
+from evaluation.contest import PlayedEpisode, Row, all_metrics, recording_name
+from evaluation.results import ResultsWriter, describe, episode_layout
+from evaluation.statistics import StatisticsSettings
 from report.compare import WORLD
-from report.results import ResultsWriter, describe, episode_layout
-from report.statistics import StatisticsSettings
 from report.summary import summarise, write_summary
 
 CLUSTER = ClusterConfig(

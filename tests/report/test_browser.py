@@ -8,9 +8,9 @@ from typing import Any
 import matplotlib.image
 import pytest
 
+from evaluation.results import read_results
 from report.page import write_report
 from report.queued.files import write_files
-from report.results import read_results
 from tests.report.queued import finished_queued
 from tests.report.recorded import POLICIES, finished_evaluation, write_training
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from env.metrics import METRICS, Metric
-from env.sim.errors import InputError
+from env.base.errors import InputError
+from env.score.metrics import METRICS, Metric
+from evaluation.statistics import Estimate
 from report import page
 from report.charts import pareto, wrapped
-from report.statistics import Estimate
 from report.summary import spread, summarise, write_summary
 from report.timeline import read_timeline
 from tests.report import recorded

@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from agents.queued_evaluation import SHARES
+from evaluation.queued_evaluation import SHARES
+from evaluation.results import read_results
 from report import page
 from report.queued.files import write_files
 from report.queued.page import write_report
 from report.queued.summary import pooled_quantiles
-from report.results import read_results
 from tests.report.queued import finished_queued
 from tests.report.recorded import write_training
 

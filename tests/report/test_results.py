@@ -6,12 +6,12 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from agents.evaluation import all_metrics
-from env.sim.errors import InputError
+from env.base.errors import InputError
 from env.sim.workflow import WorkflowTemplate
 from env.workloads.fingerprint import fingerprint
 from env.workloads.generator import EpisodeWorkload
-from report.results import (
+from evaluation.contest import all_metrics
+from evaluation.results import (
     ResultsWriter,
     check_resume,
     episode_layout,

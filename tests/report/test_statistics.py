@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from report.statistics import (
+from evaluation.statistics import (
     StatisticsSettings,
     comparisons,
     distributions,

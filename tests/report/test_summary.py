@@ -14,10 +14,10 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tensorboard.plugins.hparams.metadata import parse_session_start_info_plugin_data
 
 from agents.scheduler import Kind
-from env import metrics
-from env.metrics import Metric
+from env.score import metrics
+from env.score.metrics import Metric
+from evaluation.statistics import Estimate
 from report.figures import draw_comparison, draw_figures
-from report.statistics import Estimate
 from report.summary import Summary, means, number, spread, summarise, write_summary
 from report.table import PLAIN_WIDTH, summary_table
 from report.tensorboard import write_events

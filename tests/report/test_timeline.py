@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from env.sim.episode_file import read_episode
-from env.sim.errors import InputError
+from env.base.errors import InputError
+from env.sim.episode.episode_file import read_episode
 from report.timeline import PHASES, read_timeline
 
 GOLDEN = sorted((Path(__file__).parents[1] / "golden").glob("*.json"))

@@ -4,8 +4,8 @@ import pytest
 import ray
 from ray.tune.registry import register_env
 
-from agents.settings import RaySettings
-from env.environments import register_environments
+from env.learn.environments import register_environments
+from run.settings import RaySettings
 from tests.agents.learned.toy_env import make
 from train import start_ray
 

@@ -24,7 +24,7 @@ from agents.learned.checkpoint import RunState, find_checkpoint, save_checkpoint
 from agents.learned.network import MASKED_LOGIT
 from agents.learned.q_network import SetQNetwork
 from agents.learned.run_log import env_steps_of, episodes_of, measures_of
-from agents.settings import AlgoSettings
+from run.settings import AlgoSettings
 from tests.agents.learned.conftest import ray_settings
 from tests.agents.learned.test_training import CLONING, PPO_SETTINGS, same
 from tests.agents.learned.toy_env import ToyEnv

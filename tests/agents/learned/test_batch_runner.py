@@ -14,8 +14,8 @@ from agents.learned.callbacks import EPISODE_METRICS
 from agents.learned.chunk import ENDED, OPEN
 from agents.learned.compiled_policy import WIDEST
 from agents.learned.run_log import episodes_of as series_of
-from agents.settings import PPOSettings
-from env.multi_agent import ENV_NAME, ServerlessEnv
+from env.learn.multi_agent import ENV_NAME, ServerlessEnv
+from run.settings import PPOSettings
 from tests.agents.learned.conftest import ray_settings
 from tests.agents.learned.test_training import PPO_SETTINGS
 from tests.env.worlds import LAYOUTS, TINY, world

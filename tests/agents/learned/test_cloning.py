@@ -21,10 +21,10 @@ from agents.learned.algorithms import (
 from agents.learned.cloning import check_teacher, demonstrate
 from agents.learned.run_log import measures_of
 from agents.scheduler import play
-from agents.settings import AlgoSettings
-from env.actions import NO_PLACE
-from env.multi_agent import ENV_NAME, ServerlessEnv
-from env.sim.errors import InputError
+from env.base.errors import InputError
+from env.learn.actions import NO_PLACE
+from env.learn.multi_agent import ENV_NAME, ServerlessEnv
+from run.settings import AlgoSettings
 from tests.agents.learned.conftest import ray_settings
 from tests.agents.learned.test_algorithms import SETTINGS
 from tests.agents.learned.test_training import CLONING, same

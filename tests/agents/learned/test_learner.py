@@ -16,7 +16,7 @@ from agents.learned.algorithms import policy_spaces, ppo_config
 from agents.learned.batch_runner import FastPPOConfig
 from agents.learned.chunk import Chunk, Steps
 from agents.learned.learner import BudgetPPOLearner
-from agents.settings import PPOSettings
+from run.settings import PPOSettings
 from tests.agents.learned.conftest import ray_settings
 from tests.agents.learned.episodes import to_chunk
 from tests.agents.learned.test_training import PPO_SETTINGS, make_algorithm, same

@@ -5,12 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agents.learned.scheduler import LearnedScheduler
+from agents.learned.learned_scheduler import LearnedScheduler
 from agents.scheduler import play
+from env.learn.world import World
+from env.sim.check.validate import violations
+from env.sim.episode.recording import episode_of
 from env.sim.raw_env import RawEnv
-from env.sim.recording import episode_of
-from env.sim.validate import violations
-from env.world import World
 from tests.env.worlds import LAYOUTS, TINY, world
 from tests.test_evaluate_policies import make_policy
 

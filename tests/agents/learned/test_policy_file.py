@@ -13,7 +13,7 @@ from safetensors.numpy import load_file, save_file
 
 from agents.learned.network import PolicySizes, SetPolicyNetwork
 from agents.learned.policy_file import load_policy, save_policy
-from env.sim.errors import InputError
+from env.base.errors import InputError
 
 NAMES = {"context": ("slack", "rank"), "items": ("cpu", "memory", "load")}
 FITS: dict[str, Any] = {

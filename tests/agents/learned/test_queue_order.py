@@ -10,7 +10,6 @@ import pytest
 import torch
 from hydra import compose, initialize_config_dir
 
-from agents.command import CONF
 from agents.learned.algorithms import policy_of, policy_spaces, ppo_config
 from agents.learned.batch_runner import BatchEnvRunner
 from agents.learned.callbacks import EPISODE_METRICS
@@ -20,13 +19,14 @@ from agents.learned.network import SetPolicyNetwork
 from agents.learned.policy_file import features_of, save_policy
 from agents.learned.queue_order import LearnedOrder
 from agents.learned.set_policy import policy_sizes
-from agents.queued_evaluation import QueuedEvaluation
-from agents.settings import PPOSettings
-from env.environments import env_name, make_environment
-from env.keep_alive import Lru
-from env.queue_places import PLACE_ITEM
-from env.sim.errors import InputError
+from env.base.errors import InputError
+from env.learn.environments import env_name, make_environment
+from env.learn.queue_places import PLACE_ITEM
+from env.sim.keep_alive_policy import Lru
 from evaluate import check
+from evaluation.queued_evaluation import QueuedEvaluation
+from run.command import CONF
+from run.settings import PPOSettings
 from tests.agents.learned.conftest import ray_settings
 from tests.agents.learned.test_training import PPO_SETTINGS
 from tests.env.test_queue_agent import short_world

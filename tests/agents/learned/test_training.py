@@ -28,8 +28,8 @@ from agents.learned.checkpoint import (
     write_checkpoint,
 )
 from agents.learned.run_log import episodes_of, measures_of
-from agents.settings import PPOSettings
-from env.sim.errors import InputError
+from env.base.errors import InputError
+from run.settings import PPOSettings
 from tests.agents.learned.conftest import ray_settings
 from tests.agents.learned.toy_env import ToyEnv
 

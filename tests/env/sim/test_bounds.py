@@ -8,17 +8,17 @@ import pytest
 
 from agents.order.fcfs import Fcfs
 from agents.order.rr import RoundRobin
-from env.keep_alive import Fixed, NoKeepAlive
-from env.queueing import simulate
+from env.base.errors import InputError
+from env.sim.check.validate import violations
 from env.sim.cluster import ClusterConfig, ServerType
 from env.sim.cluster_file import ClusterModel
 from env.sim.controller import Images, Queueing
-from env.sim.errors import InputError
+from env.sim.episode.recording import episode_of
+from env.sim.keep_alive_policy import Fixed, NoKeepAlive
 from env.sim.raw_env import RawEnv
-from env.sim.recording import episode_of
-from env.sim.validate import violations
 from env.sim.workflow import WorkflowTemplate
-from env.workloads.trace import REQUEST, FunctionProfiles, Trace
+from env.workloads.traces.simulate import simulate
+from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
 
 KIND = ServerType("s", 1, 1.0, 1.0, 1, 4, 1000)
 CLUSTER = ClusterConfig(1000, 1e9, 1e9, 1e9, (KIND,))

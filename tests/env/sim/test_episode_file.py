@@ -12,12 +12,12 @@ from hydra import compose, initialize_config_dir
 from hypothesis import HealthCheck, given, settings
 from omegaconf import OmegaConf
 
+from env.base.errors import InputError
+from env.sim.check.validate import violations
 from env.sim.cluster_file import ClusterModel, cluster_from_config
-from env.sim.episode_file import read_episode, write_episode
-from env.sim.errors import InputError
-from env.sim.recording import episode_of
-from env.sim.replay import played
-from env.sim.validate import violations
+from env.sim.episode.episode_file import read_episode, write_episode
+from env.sim.episode.recording import episode_of
+from env.sim.episode.replay import played
 from tests.reference_episode import reference_episode
 from tests.strategies import Scenario, scenarios
 

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from env.metrics import episode_metrics
-from env.reward import Objective, cheapest_cost, potential
+from env.score.metrics import episode_metrics
+from env.score.reward import Objective, cheapest_cost, potential
 from env.sim.cluster import ClusterConfig, ServerType
 from env.sim.container import Container
 from env.sim.forecast import (

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from env.sim.episode_file import read_episode
+from env.sim.episode.episode_file import read_episode
 from tests.reference_simulator import ReferenceSimulator
 
 GOLDEN = sorted((Path(__file__).parents[2] / "golden").glob("*.json"))

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from env.sim.episode_file import EpisodeFile, Results, read_episode, write_episode
-from env.sim.replay import differences, main, replayed
+from env.sim.episode.episode_file import EpisodeFile, Results, read_episode, write_episode
+from env.sim.episode.replay import differences, main, replayed
 
 GOLDEN = sorted((Path(__file__).parents[2] / "golden").glob("*.json"))
 CHAIN, GRAPH = GOLDEN[1], GOLDEN[5]

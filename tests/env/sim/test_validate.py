@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from env.base.errors import InputError
+from env.sim.check.validate import main, violations
 from env.sim.cluster import ClusterConfig, ServerType
-from env.sim.episode_file import EpisodeFile, read_episode, write_episode
-from env.sim.errors import InputError
+from env.sim.episode.episode_file import EpisodeFile, read_episode, write_episode
+from env.sim.episode.recording import episode_of
 from env.sim.raw_env import RawEnv
-from env.sim.recording import episode_of
-from env.sim.validate import main, violations
 from env.sim.workflow import WorkflowTemplate
 from tests.reference_episode import reference_episode
 from tests.strategies import Scenario, scenarios

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from env.sim.check.validate_queued import queued_violations
 from env.sim.records import RUN
-from env.sim.validate_queued import queued_violations
 
 MEMORY = np.array([2])
 RANK = np.array([1.0, 2.0])

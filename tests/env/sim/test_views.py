@@ -2,11 +2,11 @@
 
 import pytest
 
-from agents.command import PROJECT
+from env.base.errors import InputError
 from env.sim.container import Container
-from env.sim.episode_file import read_episode
-from env.sim.errors import InputError
+from env.sim.episode.episode_file import read_episode
 from env.sim.raw_env import RawEnv
+from run.command import PROJECT
 
 GOLDEN = sorted((PROJECT / "tests" / "golden").glob("*.json"))
 

@@ -9,7 +9,7 @@ import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig, OmegaConf
 
-from env.schema import validated
+from env.base.schema import validated
 from env.workloads.annotation import AnnotationRules
 
 CONF_DIR = Path(__file__).resolve().parents[3] / "conf"

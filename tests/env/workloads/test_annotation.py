@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from env.schema import validated
-from env.sim.errors import InputError
+from env.base.errors import InputError
+from env.base.schema import validated
 from env.workloads.annotation import AnnotationRules, annotate
 from env.workloads.task_graph import Task, TaskGraph
 

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from env.schema import validated
-from env.sim.errors import InputError
+from env.base.errors import InputError
+from env.base.schema import validated
 from env.workloads.arrivals import DailyArrivals
 from env.workloads.generator import WorkloadConfig
 

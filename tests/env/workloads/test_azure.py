@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from env.sim.errors import InputError
-from env.workloads.azure import Azure2019, Azure2021
-from env.workloads.recording import MinuteCounts, Recording, SingleInvocations
+from env.base.errors import InputError
+from env.workloads.traces.azure import Azure2019, Azure2021
+from env.workloads.traces.trace_recording import MinuteCounts, Recording, SingleInvocations
 
 MIN_DURATION = 0.001
 PERCENTS = (1, 5, 25, 50, 75, 95, 99, 100)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from env.sim.errors import InputError
+from env.base.errors import InputError
 from env.workloads.annotation import AnnotationRules, annotate
 from env.workloads.dax import read_dax
 from env.workloads.task_graph import TaskGraph

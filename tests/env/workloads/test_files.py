@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from env.sim.errors import InputError
+from env.base.errors import InputError
 from env.workloads.annotation import AnnotationRules, annotate
-from env.workloads.files import find_workflow_files, read_workflow_file
+from env.workloads.workflow_files import find_workflow_files, read_workflow_file
 
 
 @pytest.fixture

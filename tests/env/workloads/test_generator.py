@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from env.schema import validated
-from env.sim.errors import InputError
+from env.base.errors import InputError
+from env.base.schema import validated
 from env.workloads.generator import (
     EpisodeWorkload,
     WorkloadConfig,

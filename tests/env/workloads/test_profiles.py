@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from env.workloads.profiles import (
+from env.workloads.traces.profiles import (
     RUNTIMES,
     LogNormal,
     ProfileRules,
@@ -11,8 +11,8 @@ from env.workloads.profiles import (
     hello_world_cold_start,
     largest_memory,
 )
-from env.workloads.recording import MinuteCounts, Recording
-from env.workloads.trace import FunctionProfiles
+from env.workloads.traces.trace import FunctionProfiles
+from env.workloads.traces.trace_recording import MinuteCounts, Recording
 
 SEED, KEY = 5, 2
 RULES = ProfileRules(

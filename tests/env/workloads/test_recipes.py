@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from env.schema import validated
-from env.sim.errors import InputError
+from env.base.errors import InputError
+from env.base.schema import validated
 from env.workloads.recipes import RECIPES, RecipeEntry, minimum_tasks, recipe_graph
 from env.workloads.task_graph import TaskGraph
 

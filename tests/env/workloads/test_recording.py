@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from env.workloads.recording import QUANTILES, MinuteCounts, SingleInvocations
-from env.workloads.trace import REQUEST
+from env.workloads.traces.trace import REQUEST
+from env.workloads.traces.trace_recording import QUANTILES, MinuteCounts, SingleInvocations
 
 SHORT = [0.1, 0.2, 0.4, 0.5, 0.8, 2.0, 8.0]
 CONSTANT = [3.0] * 7

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from env.workloads.recording import MinuteCounts
-from env.workloads.sampling import SampleKind, Sampling, choose_functions, play
+from env.workloads.traces.sampling import SampleKind, Sampling, choose_functions, play
+from env.workloads.traces.trace_recording import MinuteCounts
 
 SEED = 3
 

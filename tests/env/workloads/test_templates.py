@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from env.schema import validated
-from env.sim.errors import InputError
+from env.base.errors import InputError
+from env.base.schema import validated
 from env.workloads.templates import FilesEntry, WorkflowConfig, template_pools
 
 from .conftest import Composed

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from env.schema import validated
-from env.sim.errors import InputError
-from env.workloads.trace import Trace
-from env.workloads.trace_samples import TraceConfig, TraceSample, sample_trace
+from env.base.errors import InputError
+from env.base.schema import validated
+from env.workloads.traces.trace import Trace
+from env.workloads.traces.trace_samples import TraceConfig, TraceSample, sample_trace
 from tests.env.workloads.conftest import Composed
 
 

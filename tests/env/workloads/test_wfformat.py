@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from env.sim.errors import InputError
+from env.base.errors import InputError
 from env.workloads.annotation import AnnotationRules, annotate
-from env.workloads.files import read_workflow_file
 from env.workloads.task_graph import TaskGraph
 from env.workloads.wfformat import read_wfformat
+from env.workloads.workflow_files import read_workflow_file
 
 
 def read(data: Any) -> TaskGraph:

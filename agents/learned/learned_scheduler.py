@@ -1,0 +1,101 @@
+"""A trained policy as a scheduler: its agents decide through the layout they were trained in."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from agents.learned.policy_file import (
+    DESCRIPTION,
+    check_networks,
+    features_of,
+    load_policy,
+)
+from agents.scheduler import Decision, Kind
+from env.base.errors import InputError
+from env.base.schema import validated
+from env.learn.layouts import AgentsConfig, Layout, Placement
+from env.score.reward import Objective
+from env.sim.cluster import ClusterConfig
+from env.sim.raw_env import RawEnv
+
+SHIPPED = Path(__file__).parent / "policies"
+"""Trained policies that come with the project, by name; each has a model card, README.md."""
+
+
+class LearnedScheduler:
+    """The policy of a `policy/` folder, or of the run folder that holds one, on a cluster.
+
+    Args:
+        path: the folder, or the name of a policy shipped with the project.
+        cluster: to schedule; need not be the one that it was trained on.
+        objective: to schedule for.
+        agents: group `agents`; None means what the policy was trained with.
+
+    Attributes:
+        trained_for: weights of J in training, by name.
+
+    Raises:
+        InputError: the folder is missing or damaged, or layout, memory tiers, bid levels or
+            features do not fit.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        cluster: ClusterConfig,
+        objective: Objective,
+        agents: dict[str, Any] | None,
+    ) -> None:
+        folder = policy_folder(path)
+        policy = load_policy(folder)
+        if policy.description.layout.startswith("queue"):
+            raise InputError(
+                f"policy: {folder} is of the agent `queue`, which needs dispatch=queued"
+            )
+        given = policy.description.config.get("agents", {}) if agents is None else agents
+        where = f"{folder / DESCRIPTION}: config.agents" if agents is None else "agents"
+        config = validated(AgentsConfig, given, where)
+        self.name = "learned"
+        self.kind: Kind = "learned"
+        self.trained_for = policy.description.objective
+        self._layout = Layout(config, objective, cluster, see_future=False)
+        self._policy = policy.fitted(
+            features=features_of(self._layout.agents),
+            layout=config.layout,
+            memory_tiers=config.memory_tiers,
+            bid_levels=config.bid_levels,
+            where=str(folder),
+        )
+        check_networks(policy.description, self._layout.agents, str(folder))
+
+    def reset(self, env: RawEnv, objective: Objective, seed: np.random.SeedSequence) -> None:
+        """Turns to a new episode; acting draws nothing at random."""
+        self._layout.reset(env)
+
+    def place(self, decision: Decision) -> Placement:
+        """Asks the agents turn by turn."""
+        observations = self._layout.start()
+        while True:
+            turn = self._layout.act(
+                {name: self._policy.act(name, seen) for name, seen in observations.items()}
+            )
+            if isinstance(turn, Placement):
+                return turn
+            observations = turn
+
+
+def policy_folder(path: str | Path) -> Path:
+    """The folder with `policy.json`: `path` itself, `path/policy`, or the shipped one of that name.
+
+    Raises:
+        InputError: none of them has one.
+    """
+    for folder in (Path(path), Path(path) / "policy", SHIPPED / path):
+        if (folder / DESCRIPTION).is_file():
+            return folder
+    shipped = ", ".join(sorted(found.parent.name for found in SHIPPED.glob(f"*/{DESCRIPTION}")))
+    raise InputError(
+        f"policy: no {DESCRIPTION} in '{path}' nor in '{Path(path) / 'policy'}'; "
+        f"shipped with the project: {shipped}"
+    )

@@ -1,0 +1,230 @@
+"""How files are read and written: those of others with bounds, and none is ever there by half."""
+
+import errno
+import gzip
+import io
+import json
+import os
+import shutil
+import stat
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, cast
+
+import yaml
+
+from env.base.errors import InputError
+from env.base.schema import one_line, short
+
+MOST_BYTES = 256_000_000
+"""Of a file of others, unpacked, unless its reader says otherwise."""
+MOST_DIGITS = 400
+"""Of a whole number in JSON and YAML: no float has more."""
+MOST_YAML_BYTES = 1_000_000
+"""Of a YAML file of others."""
+MOST_YAML_NODES = 10_000
+"""Mappings, lists, keys and values of a YAML file, aliases counted as what they stand for."""
+MOST_YAML_DEPTH = 50
+"""Mappings and lists within one another in a YAML file."""
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+"""What a text begins with that spreadsheets compute."""
+_YAML_INTEGER = "tag:yaml.org,2002:int"
+
+
+def user_path(text: str) -> Path:
+    """The path that a user means: `~` and `~name` are home folders.
+
+    Raises:
+        InputError: nobody has that name.
+    """
+    try:
+        return Path(text).expanduser()
+    except RuntimeError as error:
+        raise InputError(f"'{text}': {error}") from None
+
+
+@contextmanager
+def opened(
+    path: Path, most: int = MOST_BYTES, inside: Path | None = None
+) -> Iterator[io.BufferedReader]:
+    """Opens a regular file, unpacking it as it is read where its name ends in `.gz`.
+
+    Args:
+        path: of the file.
+        most: bytes that may be read from it, unpacked.
+        inside: the folder it belongs to; a link that leads out of it is refused.
+
+    Raises:
+        InputError: the file cannot be opened, is not a regular one (but a device, FIFO, socket or
+            folder), lies outside, or what is read in the block is broken, too long or not UTF-8.
+    """
+    try:
+        if inside is not None and not path.resolve().is_relative_to(inside.resolve()):
+            raise InputError(f"{path}: a link that leads out of '{inside}', which is not followed")
+        # Without O_NONBLOCK, opening a FIFO waits for a writer.
+        number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+        with os.fdopen(number, "rb") as file:
+            if not stat.S_ISREG(os.fstat(number).st_mode):
+                raise InputError(f"{path}: not a regular file, which is needed")
+            plain = gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file
+            yield io.BufferedReader(_Bounded(cast(IO[bytes], plain), most, path))
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise InputError(f"{path}: broken or truncated gzip file: {error}") from None
+    except UnicodeDecodeError as error:
+        found = error.object[error.start]
+        raise InputError(f"{path}: byte 0x{found:02x} is not UTF-8, which is needed") from None
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except OSError as error:
+        if error.errno in (errno.ENXIO, errno.EISDIR):  # a socket, a folder
+            raise InputError(f"{path}: not a regular file, which is needed") from None
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
+
+
+def read_bytes(path: Path, most: int = MOST_BYTES, inside: Path | None = None) -> bytes:
+    """All of a file, see `opened`."""
+    with opened(path, most, inside) as file:
+        return file.read()
+
+
+def parse_json(content: bytes | str, where: str) -> Any:
+    """JSON of others: no key twice, no whole number of thousands of digits.
+
+    Numbers that are not finite pass: the model that the content is checked by names their keys.
+
+    Raises:
+        InputError: it is not valid JSON.
+    """
+
+    def whole(digits: str) -> int:
+        if len(digits) > MOST_DIGITS:
+            raise ValueError(f"a number of {len(digits)} digits, at most {MOST_DIGITS} are allowed")
+        return int(digits)
+
+    def mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            counts = Counter(key for key, _ in pairs)
+            twice = next(key for key, count in counts.items() if count > 1)
+            raise ValueError(f"key {short(twice)} is given twice")
+        return found
+
+    try:
+        text = content.decode("utf-8-sig") if isinstance(content, bytes) else content
+        return json.loads(text, parse_int=whole, object_pairs_hook=mapping)
+    except UnicodeDecodeError as error:
+        found = error.object[error.start]
+        raise InputError(f"{where}: byte 0x{found:02x} is not UTF-8, which is needed") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{where}: not valid JSON: {error}") from None
+
+
+def check_yaml(content: bytes, where: str) -> str:
+    """Refuses YAML of others that is far larger once its aliases are expanded; returns its text.
+
+    Nothing is constructed: the events of the parser are counted.
+
+    Raises:
+        InputError: it is not YAML, too large or too deep, or has a whole number of too many digits.
+    """
+    counts: dict[str, int] = {}  # of the nodes that an anchor names
+    outer: list[tuple[str | None, int]] = []  # anchors of open collections, nodes before them
+    integer = yaml.resolver.Resolver().resolve
+    nodes = 0
+    try:
+        text = content.decode("utf-8-sig")
+        for event in yaml.parse(text, yaml.SafeLoader):
+            if isinstance(event, yaml.CollectionEndEvent):
+                anchor, before = outer.pop()
+                if anchor is not None:
+                    counts[anchor] = nodes - before
+            elif isinstance(event, yaml.AliasEvent):
+                if event.anchor not in counts:
+                    raise InputError(f"{where}: alias *{event.anchor} of nothing before it")
+                nodes += counts[event.anchor]
+            elif isinstance(event, yaml.CollectionStartEvent):
+                outer.append((event.anchor, nodes))
+                nodes += 1
+            elif isinstance(event, yaml.ScalarEvent):
+                nodes += 1
+                if event.anchor is not None:
+                    counts[event.anchor] = 1
+                tag = event.tag or integer(yaml.ScalarNode, event.value, event.implicit)
+                if tag == _YAML_INTEGER and len(event.value) > MOST_DIGITS:
+                    raise InputError(
+                        f"{where}: a number of {len(event.value)} digits, at most {MOST_DIGITS} "
+                        "are allowed"
+                    )
+            if nodes > MOST_YAML_NODES or len(outer) > MOST_YAML_DEPTH:
+                raise InputError(
+                    f"{where}: more than {MOST_YAML_NODES:,} entries (aliases expanded) or "
+                    f"{MOST_YAML_DEPTH} levels, too many"
+                )
+    except UnicodeDecodeError as error:
+        found = error.object[error.start]
+        raise InputError(f"{where}: byte 0x{found:02x} is not UTF-8, which is needed") from None
+    except yaml.YAMLError as error:
+        raise InputError(f"{where}: not YAML, {one_line(str(error))}") from None
+    return text
+
+
+def table_row(cells: Iterable[Any]) -> list[Any]:
+    """A row of CSV in which no text is a formula: a `'` before it has spreadsheets show it."""
+    return [f"'{cell}" if isinstance(cell, str) and cell[:1] in FORMULA else cell for cell in cells]
+
+
+@contextmanager
+def written_whole(path: Path) -> Iterator[Path]:
+    """A temporary file that takes the name `path` in the end: it appears whole or not at all.
+
+    Raises:
+        InputError: `path` names no file, or its folder cannot be written to.
+    """
+    if not path.name:
+        raise InputError(f"'{path}': no name of a file, which is needed")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        try:
+            yield temporary
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)  # fails, too, where a path goes through a file
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+@contextmanager
+def folder_written_whole(path: Path) -> Iterator[Path]:
+    """The same for a folder, which the block makes; one that is there stays until it is whole."""
+    fresh, old = (path.with_name(f".{path.name}.{end}") for end in ("part", "old"))
+    shutil.rmtree(fresh, ignore_errors=True)  # of a run that was killed
+    try:
+        yield fresh
+        if path.exists():
+            shutil.rmtree(old, ignore_errors=True)
+            path.rename(old)
+        fresh.rename(path)
+        shutil.rmtree(old, ignore_errors=True)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+
+
+class _Bounded(io.RawIOBase):
+    """What is read through it comes to an error after `most` bytes."""
+
+    def __init__(self, file: IO[bytes], most: int, path: Path) -> None:
+        self._file, self._left, self._most, self._path = file, most, most, path
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        content = self._file.read(min(len(buffer), self._left + 1))
+        if len(content) > self._left:
+            raise InputError(f"{self._path}: more than {self._most:,} bytes (unpacked), too many")
+        self._left -= len(content)
+        buffer[: len(content)] = content
+        return len(content)

@@ -1,0 +1,1 @@
+"""The same world for learners: observations, turns, layouts, environments and batches."""

@@ -1,0 +1,149 @@
+"""The environment for PettingZoo: `ServerlessAEC` lets agents act one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.spaces import Box, Tuple
+from pettingzoo import AECEnv
+
+from env.base.errors import InputError
+from env.learn.actions import nothing_played, taken
+from env.learn.layouts import Observation
+from env.learn.multi_agent import ServerlessEnv
+
+
+class ServerlessAEC(AECEnv):
+    """Adapter of `ServerlessEnv`; agents of one turn act in the order of the layout.
+
+    An observation is {"observation": {context, items, critic}, "action_mask": (A,) int8}, and the
+    mask what `action_space(agent).sample` takes. So where an agent bids it is a tuple of two, that
+    of the bids (B,) and that of the places.
+    """
+
+    metadata: ClassVar = {
+        "render_modes": ["ansi"],
+        "name": "serverless_v1",
+        "is_parallelizable": False,
+    }
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.render_mode = "ansi"
+        self._env = ServerlessEnv(config)
+        self.agents: list[str] = []
+        self.possible_agents = list(self._env.possible_agents)
+        self.observation_spaces = {name: self._space(name) for name in self.possible_agents}
+        self.action_spaces = self._env.action_spaces
+        self._blank = {
+            name: agent.blank_observation() for name, agent in self._env.layout.agents.items()
+        }
+
+    def observation_space(self, agent: str) -> gym.spaces.Dict:
+        """Space of the parts and of the mask."""
+        return self.observation_spaces[agent]
+
+    def action_space(self, agent: str) -> gym.Space:
+        """As in `ServerlessEnv`."""
+        return self.action_spaces[agent]
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
+        """Starts the next episode; a seed starts the stream that it names.
+
+        Options are those of `ServerlessEnv`, and `options`, which PettingZoo's own test gives.
+
+        Raises:
+            InputError: there are others.
+        """
+        if isinstance(options, dict):
+            options = {key: value for key, value in options.items() if key != "options"}
+        observations, _ = self._env.reset(seed=seed, options=options)
+        self.agents = list(self.possible_agents)
+        self.rewards = dict.fromkeys(self.agents, 0.0)
+        self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
+        self.terminations = dict.fromkeys(self.agents, False)
+        self.truncations = dict.fromkeys(self.agents, False)
+        self.infos: dict[str, dict[str, Any]] = {agent: {} for agent in self.agents}
+        self._seen: dict[str, Observation] = dict(self._blank)
+        self._begin_turn(observations)
+
+    def observe(self, agent: str) -> dict[str, Any]:
+        """What an agent saw when it last acted or is to act."""
+        seen, bids = self._seen[agent], self._env.members[agent].bids
+        mask = seen["mask"].astype(np.int8)
+        return {
+            "observation": {key: value for key, value in seen.items() if key != "mask"},
+            "action_mask": (mask[:bids], mask[bids:]) if bids else mask,
+        }
+
+    def step(self, action: Any) -> None:
+        """The selected agent acts; the last one of a turn moves the world.
+
+        Raises:
+            InputError: nothing is being played, or the action is not allowed. Then nothing has
+                changed. Where the bids of a turn do not go together all are asked again.
+        """
+        if not self.agents:
+            raise nothing_played(hasattr(self, "agent_selection"))
+        agent: str = self.agent_selection  # type: ignore[has-type]
+        if self.terminations[agent]:
+            self._was_dead_step(action)
+            return
+        member, mask = self._env.members[agent], self._seen[agent]["mask"]
+        taken([member], [mask], {agent: action}, whole=False)
+        self._actions[agent] = action
+        if len(self._actions) < len(self._asked):
+            self._cumulative_rewards[agent] = 0.0
+            self._clear_rewards()
+            self.agent_selection = self._asked[len(self._actions)]
+            return
+        try:
+            observations, rewards, terminateds, _, infos = self._env.step(self._actions)
+        except InputError:
+            self._ask(self._asked)
+            raise
+        self._cumulative_rewards[agent] = 0.0
+        self._clear_rewards()
+        self.rewards = {name: rewards.get(name, 0.0) for name in self.agents}
+        self._accumulate_rewards()
+        if terminateds["__all__"]:
+            self.terminations = dict.fromkeys(self.agents, True)
+            self.infos = infos
+            self._seen = observations
+            self.agent_selection = self.agents[0]
+            return
+        self._begin_turn(observations)
+
+    def render(self) -> str:
+        """The cluster at this moment, a line a NUMA node."""
+        return self._env.render()
+
+    def close(self) -> None:
+        """Nothing is open."""
+        self._env.close()
+
+    def _space(self, agent: str) -> gym.spaces.Dict:
+        member = self._env.members[agent]
+        parts = dict(member.observation_space.spaces)
+        del parts["mask"]
+        choices = member.items * member.choices
+        masks = [Box(0, 1, (count,), np.int8) for count in (member.bids, choices) if count]
+        return gym.spaces.Dict(
+            {
+                "observation": gym.spaces.Dict(parts),
+                "action_mask": Tuple(masks) if member.bids else masks[0],
+            }
+        )
+
+    def _begin_turn(self, observations: dict[str, Observation]) -> None:
+        self._seen = {**self._seen, **observations}
+        self._ask(list(observations))
+
+    def _ask(self, agents: list[str]) -> None:
+        """They are to act, one after the other."""
+        self._actions: dict[str, Any] = {}
+        self._asked = agents
+        self.agent_selection = agents[0]

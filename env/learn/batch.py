@@ -1,0 +1,345 @@
+"""Many simulators side by side, each turn of all of them one compiled call.
+
+Decision by decision a `Batch` does what as many `ServerlessEnv` would, for every layout; it differs
+in what it costs: observations go straight into the caller's buffers, and nothing is done in Python
+but starting an episode and measuring one that has ended. E environments, and A agents that act in a
+turn, give E * A rows, those of one environment together.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from env.base.errors import InputError
+from env.learn.actions import TurnOrder
+from env.learn.batch_turns import EPISODE, decide_all, place_all, see_all, start_decisions
+from env.learn.layouts import TURN_KINDS, WINDOW_PARTS, Agent, Layout, Observation
+from env.learn.turns import (
+    BID_TURN,
+    CHOICE,
+    NODE_TURN,
+    Sight,
+    new_sight,
+    turn_to_episode,
+)
+from env.learn.world import World
+from env.score.metrics import episode_metrics
+from env.score.reward import cheapest_cost
+from env.score.rollout import trace_greedy
+from env.sim.cluster import ClusterConfig
+from env.sim.forecast import update_finish_bounds
+from env.sim.raw_env import advance
+from env.sim.records import ARRIVING, DONE, MUTABLE, State
+from env.sim.state import allocate, catalogue, hardware, reset
+from env.workloads.generator import EpisodeWorkload
+
+# Most episodes have the same cluster, or one of a few; what it gives is only copied from.
+hardware_of = lru_cache(maxsize=64)(hardware)
+
+
+class Ended(NamedTuple):
+    """An episode that is over.
+
+    Attributes:
+        environment: where.
+        number: which one of the environment's stream.
+        metrics: `episode_metrics`.
+        earned: by all its agents together.
+    """
+
+    environment: int
+    number: int
+    metrics: dict[str, float]
+    earned: float
+
+
+class Batch:
+    """E environments of one world, restarted when they end.
+
+    A decision is: `observe` and `act` for each of `turns`, then `step`.
+
+    Args:
+        world: where episodes come from.
+        environments: E.
+        seed: of the episodes.
+        worker: number of the process, so that no two play the same episodes.
+        first: number of the first environment in the process.
+
+    Attributes:
+        layout: the agents and their turns.
+        ended: every episode that is over; whoever reads them clears them.
+    """
+
+    def __init__(
+        self, world: World, environments: int, seed: int, worker: int, first: int = 0
+    ) -> None:
+        self.layout = Layout(world.agents, world.objective, world.largest_cluster, see_future=True)
+        self.turns = self.layout.turns
+        self.ended: list[Ended] = []
+        self._world = world
+        self._stream = (seed, worker)
+        self._first = first
+        self._weights = np.tile(world.objective.weights, (environments, 1))
+        self._states, self._first_template = _stacked_states(world, environments)
+        types, nodes = len(world.cluster.server_types), self.layout.node_count
+        functions = self._states.functions.shape[1]
+        sight = new_sight(
+            self.layout.tiers,
+            self.layout.score_weights,
+            types,
+            nodes,
+            functions,
+            world.agents.workflow_window,
+        )
+        self._sights = Sight._make((*_stacked(sight[:-2], environments), *sight[-2:]))
+        self._episodes = np.zeros(environments, EPISODE)
+        self._choices = np.zeros(environments, CHOICE)
+        self._rewards = np.zeros(environments)
+        self._unasked = np.zeros(environments, np.int64)
+        self._order = TurnOrder(self)
+        self.restart()
+
+    def __len__(self) -> int:
+        return len(self._episodes)
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """(E,) which episode of its stream each environment plays."""
+        numbers: np.ndarray = self._episodes["number"] - 1
+        return numbers
+
+    @property
+    def nbytes(self) -> int:
+        """Of the arrays that have a part for each environment."""
+        states = (getattr(self._states, name) for name in (*MUTABLE, "arrivals"))
+        own = (*states, *self._sights[:-2], self._episodes, self._choices, self._rewards)
+        return sum(array.nbytes for array in own)
+
+    def restart(self) -> None:
+        """Every environment starts the next episode of its stream, wherever it was."""
+        for env in range(len(self)):
+            self._start_episode(env)
+        self._begin()
+
+    def agents_of(self, turn: int) -> list[Agent]:
+        """Who can act at a turn; all of them do at once, but for NODE_TURN, where one does."""
+        kind = TURN_KINDS[turn]
+        return [agent for agent in self.layout.agents.values() if agent.kind == kind]
+
+    def acting(self, turn: int) -> np.ndarray:
+        """(E * A,) which of `agents_of(turn)` each row is of."""
+        if turn == NODE_TURN:
+            return self._choices["type"].copy()
+        if turn == BID_TURN:
+            return np.tile(np.arange(len(self.layout.agents)), len(self))
+        return np.zeros(len(self), np.int64)
+
+    def observe(self, turn: int, out: Observation) -> None:
+        """Writes what the agents of a turn see.
+
+        Args:
+            turn: of `turns`, in their order.
+            out: the parts of `Agent.observation_space`, float32, of E * A rows, C-contiguous.
+
+        Raises:
+            InputError: the turn is not due.
+        """
+        self._order.check_due(turn)
+        see_all(
+            turn,
+            self._states,
+            self._sights,
+            self._episodes,
+            self._choices,
+            out["context"],
+            out["items"],
+            out["mask"],
+            out["critic"],
+        )
+        self._order.observed(turn, out["mask"])
+        for part in WINDOW_PARTS & out.keys():
+            rows = out[part].reshape(len(self), -1, *out[part].shape[1:])
+            rows[:] = getattr(self._sights, part)[:, None]
+
+    def act(self, turn: int, actions: np.ndarray) -> None:
+        """Takes the actions of a turn: integers (E,), or (E * A, 2) of bids and places.
+
+        Raises:
+            InputError: the turn is not due or has not been observed, or an action is not allowed.
+                Then nothing has changed, and the turn can be answered again.
+        """
+        bids, actions = self._unasked, self._order.take(turn, actions)
+        if actions.ndim == 2:
+            bids, actions = np.ascontiguousarray(actions.T)
+        decide_all(turn, self._sights, self._choices, actions, bids)
+
+    def step(self) -> tuple[np.ndarray, np.ndarray]:
+        """Places, plays on to the next decision, and restarts the environments that end.
+
+        Returns:
+            rewards, float64 (E,), and whether the episodes have ended, bool (E,).
+
+        Raises:
+            InputError: a turn has not been taken, or the engine ran out of records.
+        """
+        self._order.finish()
+        place_all(
+            self.turns[0],
+            self._states,
+            self._sights,
+            self._episodes,
+            self._choices,
+            self._weights,
+            self._rewards,
+        )
+        kinds = self._episodes["kind"]
+        if kinds.min() < 0:
+            raise InputError(f"the engine ran out of records (code {kinds.min()})")
+        done, objective = kinds == DONE, self._world.objective
+        power = self._world.cluster.power
+        over = np.flatnonzero(done)
+        for env in over.tolist():
+            metrics = episode_metrics(self.state(env), objective, power)
+            each = float(self._weights[env, 0] - self._episodes[env]["potential"])
+            earned = len(self.layout.agents) * each
+            number = int(self._episodes[env]["number"]) - 1
+            self.ended.append(Ended(env, number, metrics, earned))
+            self._start_episode(env)
+        if len(over):
+            self._start_decisions(over)
+        return self._rewards.copy(), done
+
+    def state(self, env: int) -> State:
+        """The `State` of one environment, to be read only."""
+        episode = self._episodes[env]
+        lengths = {
+            "servers": episode["servers"],
+            "nodes": episode["nodes"],
+            "slot_of": episode["workflows"],
+            "arrivals": episode["workflows"],
+        }
+        own = {
+            name: getattr(self._states, name)[env][: lengths.get(name)]
+            for name in (*MUTABLE, "arrivals")
+        }
+        return self._states._replace(**own)
+
+    def get_state(self) -> dict[str, Any]:
+        """Everything that changes, to go on exactly from here: arrays, by name."""
+        stacked = {name: getattr(self._states, name).copy() for name in (*MUTABLE, "arrivals")}
+        return {
+            "states": stacked,
+            "episodes": self._episodes.copy(),
+            "trace": self._sights.trace.copy(),
+            "weights": self._weights.copy(),
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Goes on from `get_state` of a batch of the same world and size."""
+        for name, array in state["states"].items():
+            getattr(self._states, name)[:] = array
+        self._episodes[:] = state["episodes"]
+        self._sights.trace[:] = state["trace"]
+        self._weights[:] = state["weights"]
+        for env in range(len(self)):
+            turn_to_episode(self.state(env), self._sight(env))
+        self._begin()
+
+    def _begin(self) -> None:
+        """All environments have come to a decision."""
+        self._start_decisions(np.arange(len(self)))
+        self._order.begin()
+
+    def _start_decisions(self, environments: np.ndarray) -> None:
+        """Of those that have just come to one."""
+        start_decisions(
+            self.turns[0],
+            self._states,
+            self._sights,
+            self._episodes,
+            self._weights,
+            environments,
+        )
+
+    def _start_episode(self, env: int) -> None:
+        """The next episode of the environment's stream."""
+        episode = self._episodes[env]
+        seed, worker = self._stream
+        workload, cluster = self._world.training_episode(
+            seed, worker, self._first + env, int(episode["number"])
+        )
+        episode["number"] += 1
+        self._load(env, workload, cluster)
+        state, sight = self.state(env), self._sight(env)
+        episode["cheapest"] = cheapest = cheapest_cost(state)
+        nodes = episode["nodes"]
+        self._weights[env] = self._world.objective.weights
+        trace_greedy(
+            state,
+            sight.weights,
+            self._weights[env],
+            cheapest,
+            self._world.agents.relative_reward,
+            sight.candidates[0][:nodes],
+            sight.scores[0][:nodes],
+            sight.trace,
+        )
+        reset(state)
+        episode["kind"] = advance(state)
+        episode["potential"] = self._weights[env, 0]
+        update_finish_bounds(state)
+        turn_to_episode(state, sight)
+
+    def _load(self, env: int, workload: EpisodeWorkload, cluster: ClusterConfig) -> None:
+        """Writes the hardware and the arrivals of an episode into its records."""
+        states, episode = self._states, self._episodes[env]
+        head, servers, nodes = hardware_of(cluster)
+        head = head.copy()
+        head["functions_per_slot"] = states.cluster[env]["functions_per_slot"]
+        episode["servers"], episode["nodes"] = len(servers), len(nodes)
+        states.cluster[env] = head
+        states.servers[env, : len(servers)] = servers
+        states.nodes[env, : len(nodes)] = nodes
+        first = self._first_template[int(head[0]["largest_node_cpu"])]
+        arrivals = sorted(
+            (time, wf_id, first[id(template)])
+            for wf_id, (time, template) in enumerate(
+                zip(workload.arrival_times, workload.templates, strict=True)
+            )
+        )
+        episode["workflows"] = len(arrivals)
+        states.arrivals[env, : len(arrivals)] = np.array(arrivals, ARRIVING)
+
+    def _sight(self, env: int) -> Sight:
+        own = (part[env] for part in self._sights[:-2])
+        return Sight._make((*own, *self._sights[-2:]))
+
+
+def _stacked_states(world: World, environments: int) -> tuple[State, dict[int, dict[int, int]]]:
+    """The states of all environments, and where to find templates in them.
+
+    Templates are stored once for all environments of a batch. As best times and ranks depend on
+    the largest NUMA node, they are stored for every size that it can have; the index is by those
+    cores and the template's id.
+    """
+    cores = sorted({kind.cpu for kind in world.largest_cluster.server_types})
+    pool = world.templates
+    entries = [(template, cpu) for cpu in cores for template in pool]
+    index: dict[int, dict[int, int]] = {cpu: {} for cpu in cores}
+    for position, (template, cpu) in enumerate(entries):
+        index[cpu][id(template)] = position
+    most = world.generator.most_workflows
+    per_slot = max(template.function_count for template in pool)
+    one = allocate(world.largest_cluster, most, per_slot, most, [])
+    shared = catalogue(entries, world.cluster.single_core_speed)
+    changing = len(MUTABLE)
+    stacked = _stacked((*one[:changing], one.arrivals), environments)
+    return State._make((*stacked[:-1], *shared, stacked[-1], one.scratch)), index
+
+
+def _stacked(arrays: tuple[np.ndarray, ...], count: int) -> list[np.ndarray]:
+    """The arrays with a first dimension of environments, all alike."""
+    return [np.repeat(array[None], count, axis=0) for array in arrays]

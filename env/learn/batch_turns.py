@@ -1,0 +1,141 @@
+"""The turns of many simulators side by side, each of all of them one compiled call.
+
+Rows are those of env/learn/batch.py: of E environments with A agents that act, E * A.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from env.learn.turns import Sight, decide, see, start_decision, tier_memory
+from env.score.reward import potential
+from env.sim.forecast import update_finish_bounds
+from env.sim.jit import compiled
+from env.sim.raw_env import advance, place
+from env.sim.records import DONE, State
+
+# What the episode of an environment is: the sizes of its arrays, and what its reward needs.
+EPISODE = np.dtype(
+    [
+        ("servers", np.int64),
+        ("nodes", np.int64),
+        ("workflows", np.int64),
+        ("number", np.int64),  # of the episode in the environment's stream
+        ("cheapest", np.float64),  # USD, see `cheapest_cost`
+        ("potential", np.float64),  # at the last decision
+        ("kind", np.int64),  # what `advance` returned
+    ]
+)
+
+
+@compiled
+def state_of(states, episodes, env):
+    """The `State` of one environment: views of its rows."""
+    return State(
+        states.cluster[env],
+        states.servers[env][: episodes[env].servers],
+        states.nodes[env][: episodes[env].nodes],
+        states.containers[env],
+        states.workflows[env],
+        states.functions[env],
+        states.queue[env],
+        states.timers[env],
+        states.tree[env],
+        states.free_slots[env],
+        states.slot_of[env][: episodes[env].workflows],
+        states.completed[env],
+        states.log[env],
+        states.templates,
+        states.template_functions,
+        states.predecessors,
+        states.successors,
+        states.arrivals[env][: episodes[env].workflows],
+        states.scratch,
+    )
+
+
+@compiled
+def sight_of(sights, env):
+    """The `Sight` of one environment: views of its rows."""
+    return Sight(
+        sights.first_node[env],
+        sights.candidates[env],
+        sights.scores[env],
+        sights.nodes[env],
+        sights.context[env],
+        sights.critic[env],
+        sights.able[env],
+        sights.trace[env],
+        sights.cursor[env],
+        sights.window[env],
+        sights.functions[env],
+        sights.edges[env],
+        sights.tiers,
+        sights.weights,
+    )
+
+
+@compiled
+def start_decisions(turn, states, sights, episodes, weights, environments):
+    """`start_decision` of some environments."""
+    for env in environments:
+        state, sight = state_of(states, episodes, env), sight_of(sights, env)
+        start_decision(turn, state, sight, weights[env], episodes[env].cheapest, True)
+
+
+@compiled
+def see_all(turn, states, sights, episodes, choices, context, items, mask, critic):
+    """`see` of all agents that act at a turn, a row each."""
+    acting = len(context) // len(episodes)
+    for env in range(len(episodes)):
+        state, sight = state_of(states, episodes, env), sight_of(sights, env)
+        choice = choices[env : env + 1]
+        for agent in range(acting):
+            row = env * acting + agent
+            see(
+                turn,
+                agent,
+                state,
+                sight,
+                choice,
+                context[row],
+                items[row],
+                mask[row],
+                critic[row],
+            )
+
+
+@compiled
+def decide_all(turn, sights, choices, actions, bids):
+    """`decide` of all agents that act at a turn, a row each."""
+    acting = len(actions) // len(choices)
+    for env in range(len(choices)):
+        sight = sight_of(sights, env)
+        for agent in range(acting):
+            row = env * acting + agent
+            decide(turn, agent, sight, choices[env : env + 1], actions[row], bids[row])
+
+
+@compiled
+def place_all(turn, states, sights, episodes, choices, weights, rewards):
+    """Places what was decided, plays on, and starts the next decision unless an episode is over.
+
+    Args:
+        turn: the first one of a decision.
+        weights: float64 (E, 2), time_weight and cost_weight as rewards count them.
+        rewards: out, float64 (E,), the fall of each potential.
+    """
+    for env in range(len(episodes)):
+        state, sight = state_of(states, episodes, env), sight_of(sights, env)
+        kind = place(state, choices[env].node, tier_memory(state, sight, choices[env].tier))
+        if kind == 0:
+            kind = advance(state)
+        episodes[env].kind = kind
+        if kind < 0:
+            continue
+        update_finish_bounds(state)
+        now = potential(state, weights[env, 0], weights[env, 1], episodes[env].cheapest)
+        rewards[env] = episodes[env].potential - now
+        episodes[env].potential = now
+        if kind != DONE:
+            start_decision(turn, state, sight, weights[env], episodes[env].cheapest, True)

@@ -1,0 +1,375 @@
+"""Who decides what: the three agent layouts, from observations to the placement of one function.
+
+A layout asks its agents in turns. `start` gives the observations of the first turn of a decision,
+`act` takes the actions of a turn and gives either the observations of the next turn or the
+placement. The environment and the learned scheduler both decide through it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, NamedTuple, Self
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.spaces import Box, Discrete, MultiDiscrete
+from pydantic import Field, field_validator, model_validator
+
+from env.base.errors import InputError
+from env.base.schema import Strict
+from env.learn.actions import NO_PLACE, Action, taken
+from env.learn.observation import (
+    CONTEXT_FEATURES,
+    CRITIC_FEATURES,
+    LIMIT,
+    NODE_FEATURES,
+    TIER_FEATURES,
+    TYPE_FEATURES,
+)
+from env.learn.turns import (
+    BID_TURN,
+    CHOICE,
+    NODE_TURN,
+    PLACE_TURN,
+    QUEUE_TURN,
+    TIER_TURN,
+    TYPE_TURN,
+    decide,
+    new_sight,
+    see,
+    start_decision,
+    tier_memory,
+    turn_to_episode,
+)
+from env.learn.workflow_window import FUNCTION_FEATURES
+from env.score.greedy_score import ScoreWeights
+from env.score.reward import Objective, cheapest_cost
+from env.score.rollout import Buffers, trace_greedy
+from env.sim.cluster import ClusterConfig
+from env.sim.forecast import update_finish_bounds
+from env.sim.raw_env import RawEnv
+from env.sim.state import copy_state
+
+WINDOW_PARTS = {"functions", "edges"}
+"""Of an observation, with a window of the workflow; all agents see the same in a decision."""
+
+Observation = dict[str, np.ndarray]
+
+
+class AgentsConfig(Strict):
+    """Config group `agents`: who decides what.
+
+    Attributes:
+        layout: `placer`, `hierarchical` or `server_types`.
+        memory_tiers: ratios of a function's memory_req that can be given, ascending.
+        bid_levels: how many bids a server type can choose from; layout server_types alone.
+        share_type_policy: one policy for all server types, or one each.
+        score: weights of the greedy score among the node features.
+        workflow_window: functions seen of the workflow around the current one, 0 for none.
+        relative_reward: rewards count in the J that the greedy rule of `score` comes to in the same
+            episode, see `trace_greedy`.
+    """
+
+    layout: Literal["placer", "hierarchical", "server_types"]
+    memory_tiers: Annotated[tuple[Annotated[float, Field(gt=0)], ...], Field(min_length=1)]
+    bid_levels: Annotated[int, Field(ge=2, le=1000)] | None = None
+    share_type_policy: bool = True
+    score: ScoreWeights
+    workflow_window: Annotated[int, Field(ge=0, le=1000)] = 0
+    relative_reward: bool = False
+
+    @field_validator("memory_tiers")
+    @classmethod
+    def _ascending(cls, tiers: tuple[float, ...]) -> tuple[float, ...]:
+        if list(tiers) != sorted(set(tiers)) or tiers[-1] != 1.0:
+            raise ValueError(f"tiers must ascend without repeats and end with 1.0, found {tiers}")
+        return tiers
+
+    @model_validator(mode="after")
+    def _bids(self) -> Self:
+        if self.layout == "server_types" and self.bid_levels is None:
+            raise ValueError("layout server_types needs bid_levels")
+        if self.layout != "server_types" and self.bid_levels is not None:
+            raise ValueError(f"bid_levels is for layout server_types, layout is {self.layout}")
+        return self
+
+
+class Placement(NamedTuple):
+    """A decision: NUMA node (index into the records) and MB."""
+
+    node: int
+    memory_alloc: int
+
+
+class Agent(NamedTuple):
+    """One agent of a layout.
+
+    Attributes:
+        name: its id in the environment.
+        kind: agents of one kind can share a policy: `placer`, `memory`, `server` or `queue`.
+        item_features: names of the columns of its `items`.
+        items: M, number of rows.
+        choices: K, choices per item.
+        bids: B, number of bids, 0 for none.
+        window: F, functions seen of the workflow.
+        context_features: names of its `context`.
+        critic_features: names of what its critic alone sees.
+    """
+
+    name: str
+    kind: str
+    item_features: tuple[str, ...]
+    items: int
+    choices: int = 1
+    bids: int = 0
+    window: int = 0
+    context_features: tuple[str, ...] = CONTEXT_FEATURES
+    critic_features: tuple[str, ...] = CRITIC_FEATURES
+
+    @property
+    def observation_space(self) -> gym.spaces.Dict:
+        """Parts: context (C,), items (M, I), mask (A,) and critic (V,), all float32.
+
+        With a window of the workflow also functions (F, G) and edges (F, F).
+        """
+        parts: dict[str, gym.Space[Any]] = {
+            "context": _box(len(self.context_features)),
+            "items": _box(self.items, len(self.item_features)),
+            "mask": _flags(self.bids + self.items * self.choices),
+            "critic": _box(len(self.critic_features)),
+        }
+        if self.window:
+            parts["functions"] = _box(self.window, len(FUNCTION_FEATURES))
+            parts["edges"] = _flags(self.window, self.window)
+        return gym.spaces.Dict(parts)
+
+    @property
+    def action_space(self) -> gym.Space:
+        """Discrete(M * K), action = item * K + choice; with bids MultiDiscrete([B, M * K])."""
+        if self.bids:
+            return MultiDiscrete([self.bids, self.items * self.choices])
+        return Discrete(self.items * self.choices)
+
+    def blank_observation(self) -> Observation:
+        """What it sees when there is nothing to decide: zeros, the first choice allowed."""
+        blank: Observation = {
+            key: np.zeros(space.shape, np.float32)
+            for key, space in self.observation_space.spaces.items()
+            if space.shape is not None
+        }
+        blank["mask"][0] = 1.0
+        if self.bids:
+            blank["mask"][self.bids] = 1.0
+        return blank
+
+
+def _box(*shape: int) -> Box:
+    return Box(-LIMIT, LIMIT, shape, np.float32)
+
+
+def _flags(*shape: int) -> Box:
+    return Box(0.0, 1.0, shape, np.float32)
+
+
+class Layout:
+    """The turns of a decision, and what one simulator shows the agents in them.
+
+    Attributes:
+        agents: by name, in the order in which they act.
+        turns: of a decision, as env/learn/turns.py numbers them.
+        type_names: of the server types.
+        weights: float64 (2,), time_weight and cost_weight as the rewards of the episode count them.
+    """
+
+    def __init__(
+        self, config: AgentsConfig, objective: Objective, cluster: ClusterConfig, see_future: bool
+    ) -> None:
+        self.config = config
+        self.objective = objective
+        self.tiers = config.memory_tiers
+        self.turns = _turns(config)
+        self.type_names = tuple(kind.name for kind in cluster.server_types)
+        counts = [kind.count * kind.numa_nodes for kind in cluster.server_types]
+        self.node_count = sum(counts)
+        self.agents = {
+            agent.name: agent._replace(window=config.workflow_window)
+            for agent in _agents(config, self.type_names, counts)
+        }
+        self.score_weights = config.score.by_objective(objective)
+        self._blank = {name: agent.blank_observation() for name, agent in self.agents.items()}
+        self._see_future = see_future
+        self.weights = objective.weights
+        self._choice = np.zeros(1, CHOICE)
+
+    def reset(self, env: RawEnv) -> None:
+        """Turns to a new episode."""
+        self._state = env.state
+        self._cheapest = cheapest_cost(env.state)
+        functions = len(env.state.functions)
+        self._sight = new_sight(
+            self.tiers,
+            self.score_weights,
+            len(self.type_names),
+            self.node_count,
+            functions,
+            self.config.workflow_window,
+        )
+        if self._see_future:
+            buffers = Buffers.of(env.state)
+            self.weights[:] = self.objective.weights
+            trace_greedy(
+                copy_state(env.state),
+                self.score_weights,
+                self.weights,
+                self._cheapest,
+                self.config.relative_reward,
+                *buffers,
+                self._sight.trace,
+            )
+        turn_to_episode(self._state, self._sight)
+
+    def start(self) -> dict[str, Observation]:
+        """Observations of the first turn of a decision."""
+        update_finish_bounds(self._state)
+        self._turn = 0
+        start_decision(
+            self.turns[0],
+            self._state,
+            self._sight,
+            self.weights,
+            self._cheapest,
+            self._see_future,
+        )
+        return self._observe()
+
+    def act(self, actions: dict[str, Action]) -> dict[str, Observation] | Placement:
+        """Takes the actions of a turn; returns the next turn's observations or the placement.
+
+        Raises:
+            InputError: agents are missing or not due, or an action is not allowed. The turn can be
+                answered again.
+        """
+        turn, acting = self.turns[self._turn], [self.agents[name] for name in self._masks]
+        found = taken(acting, list(self._masks.values()), actions).tolist()
+        for index, action in enumerate(found):
+            bid, place = action if turn == BID_TURN else (0, action)
+            decide(turn, index, self._sight, self._choice, place, bid)
+        self._turn += 1
+        if self._turn < len(self.turns):
+            return self._observe()
+        node, tier = (int(self._choice[0][key]) for key in ("node", "tier"))
+        return Placement(node, int(tier_memory(self._state, self._sight, tier)))
+
+    def actions_of(self, placement: Placement) -> list[dict[str, Action]]:
+        """The actions that come to a placement, turn by turn: the inverse of `act`.
+
+        To be asked between `start` and the first `act`. Where server types bid, the one that is to
+        win bids the highest and the others 0, with the place `NO_PLACE`.
+
+        Raises:
+            InputError: its memory is that of no tier.
+        """
+        tier = self._tier_of(placement.memory_alloc)
+        first_node = self._sight.first_node
+        kind = int(np.searchsorted(first_node, placement.node, side="right")) - 1
+        row = placement.node - int(first_node[kind])
+        winner = f"server_{self.type_names[kind]}"
+        turns: dict[int, dict[str, Action]] = {
+            PLACE_TURN: {"placer": placement.node * len(self.tiers) + tier},
+            TIER_TURN: {"memory": tier},
+            TYPE_TURN: {"placer": kind},
+            NODE_TURN: {winner: row},
+            BID_TURN: {
+                name: np.array(
+                    [agent.bids - 1, row * len(self.tiers) + tier]
+                    if name == winner
+                    else [0, NO_PLACE]
+                )
+                for name, agent in self.agents.items()
+            },
+        }
+        return [turns[turn] for turn in self.turns]
+
+    def _tier_of(self, memory_alloc: int) -> int:
+        """The highest tier with that memory; small functions can have several."""
+        given = [
+            int(tier_memory(self._state, self._sight, tier)) for tier in range(len(self.tiers))
+        ]
+        if memory_alloc not in given:
+            raise InputError(
+                f"{memory_alloc} MB is no tier of agents.memory_tiers, which are "
+                f"{', '.join(str(memory) for memory in given)} MB for this function"
+            )
+        return len(given) - 1 - given[::-1].index(memory_alloc)
+
+    def _acting(self) -> list[str]:
+        """Who acts at this turn."""
+        turn = self.turns[self._turn]
+        if turn == NODE_TURN:
+            return [f"server_{self.type_names[self._choice[0]['type']]}"]
+        kind = TURN_KINDS[turn]
+        return [agent.name for agent in self.agents.values() if agent.kind == kind]
+
+    def _observe(self) -> dict[str, Observation]:
+        observations, self._masks = {}, {}
+        for index, name in enumerate(self._acting()):
+            seen = {part: np.empty_like(blank) for part, blank in self._blank[name].items()}
+            see(
+                self.turns[self._turn],
+                index,
+                self._state,
+                self._sight,
+                self._choice,
+                seen["context"],
+                seen["items"],
+                seen["mask"],
+                seen["critic"],
+            )
+            for part in WINDOW_PARTS & seen.keys():
+                seen[part][:] = getattr(self._sight, part)
+            observations[name] = seen
+            self._masks[name] = seen["mask"].copy()  # the observation is the caller's
+        return observations
+
+
+NOBODY = -1
+"""Of a row of a batch at a turn that is nobody's in its environment."""
+
+TURN_KINDS = {
+    PLACE_TURN: "placer",
+    TIER_TURN: "memory",
+    TYPE_TURN: "placer",
+    NODE_TURN: "server",
+    BID_TURN: "server",
+    QUEUE_TURN: "queue",
+}
+"""The kind of the agents that act at a turn."""
+
+
+def _turns(config: AgentsConfig) -> tuple[int, ...]:
+    """The turns of a decision; nobody is asked for the memory tier where there is but one."""
+    if config.layout == "placer":
+        return (PLACE_TURN,)
+    if config.layout == "server_types":
+        return (BID_TURN,)
+    return (TIER_TURN, TYPE_TURN, NODE_TURN)[len(config.memory_tiers) == 1 :]
+
+
+def _agents(
+    config: AgentsConfig, type_names: Sequence[str], node_counts: Sequence[int]
+) -> list[Agent]:
+    tiers, most_nodes = len(config.memory_tiers), max(node_counts)
+    if config.layout == "placer":
+        return [Agent("placer", "placer", NODE_FEATURES, sum(node_counts), tiers)]
+    if config.layout == "hierarchical":
+        agents = [
+            Agent("memory", "memory", TIER_FEATURES + NODE_FEATURES, tiers),
+            Agent("placer", "placer", TYPE_FEATURES + NODE_FEATURES, len(type_names)),
+            *(Agent(f"server_{name}", "server", NODE_FEATURES, most_nodes) for name in type_names),
+        ]
+        return [agent for agent in agents if agent.kind != "memory" or tiers > 1]
+    assert config.bid_levels is not None
+    return [
+        Agent(f"server_{name}", "server", NODE_FEATURES, most_nodes, tiers, config.bid_levels)
+        for name in type_names
+    ]

@@ -1,0 +1,161 @@
+"""The RLlib `MultiAgentEnv`: workflows arrive, agents place their functions and earn less J."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from ray.rllib.env.multi_agent_env import MultiAgentEnv
+from ray.tune.registry import register_env
+
+from env.learn.actions import Action, nothing_played, option
+from env.learn.batch import Batch
+from env.learn.layouts import Layout, Observation, Placement
+from env.learn.world import World
+from env.score.metrics import METRICS, episode_metrics
+from env.score.reward import cheapest_cost, potential
+from env.sim.forecast import update_finish_bounds
+from env.sim.raw_env import RawEnv
+from env.workloads.generator import EpisodeWorkload
+
+ENV_NAME = "serverless-v5"
+"""Its version rises whenever the same actions would give other observations or rewards."""
+
+
+class ServerlessEnv(MultiAgentEnv):
+    """One cluster under a stream of workflows.
+
+    Every step is one turn: the agents that got an observation act. When a turn completes a
+    placement, the simulator plays on to the next function, and every agent earns the fall of the
+    potential (see env/score/reward.py): the return of each over an episode is -(J - time_weight),
+    with `agents.relative_reward` divided by the J of the greedy rule in the same episode.
+    Spaces are those of the members, see `Agent`.
+
+    Args:
+        config: what a `World` is made of. RLlib's `EnvContext` adds the number of the worker.
+
+    Raises:
+        InputError: a group does not validate.
+    """
+
+    metadata: ClassVar = {"render_modes": ["ansi"], "name": ENV_NAME}
+    render_mode = "ansi"
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.world = World(config)
+        self.objective = self.world.objective
+        self.metrics = tuple(METRICS)
+        cluster = self.world.largest_cluster
+        self.layout = Layout(self.world.agents, self.objective, cluster, see_future=True)
+        self._seed = self.world.seed
+        self._stream = (int(getattr(config, "worker_index", 0)), 0)
+        self._episode = 0
+        self.members = members = self.layout.agents
+        self.possible_agents = list(members)
+        self.agents = list(members)
+        self.observation_spaces = {name: agent.observation_space for name, agent in members.items()}
+        self.action_spaces = {name: agent.action_space for name, agent in members.items()}
+        self.raw_env: RawEnv | None = None
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Observation], dict[str, Any]]:
+        """Starts the next episode of the stream; a seed starts the stream that it names.
+
+        `options={"workload": EpisodeWorkload}` plays that workload instead of drawing one.
+
+        Raises:
+            InputError: there are other options.
+        """
+        workload, cluster = option(options, "workload", EpisodeWorkload), self.world.cluster
+        if seed is not None:
+            self._seed, self._stream, self._episode = int(seed), (0, 0), 0
+        if workload is None:
+            workload, cluster = self.world.training_episode(
+                self._seed, *self._stream, self._episode
+            )
+        self._episode += 1
+        self.raw_env = RawEnv(
+            workload.arrival_times, workload.templates, cluster, tenants=workload.tenants
+        )
+        self._cheapest = cheapest_cost(self.raw_env.state)
+        self.layout.reset(self.raw_env)
+        self._potential = float(self.layout.weights[0])
+        self.agents = list(self.possible_agents)
+        return self.layout.start(), {}
+
+    def step(
+        self, action_dict: dict[str, Action]
+    ) -> tuple[dict, dict[str, float], dict[str, bool], dict[str, bool], dict]:
+        """Plays one turn.
+
+        Args:
+            action_dict: an action of every agent that got an observation.
+
+        Returns:
+            observations of the agents that act next; rewards of all agents when a function was
+            placed; terminated and truncated flags; infos, which hold `episode_metrics` at the end.
+
+        Raises:
+            InputError: nothing is being played, agents are missing or not due, or an action is not
+                allowed. Then nothing has changed, and the turn can be answered again.
+        """
+        if self.raw_env is None or self.raw_env.done:
+            raise nothing_played(self.raw_env is not None)
+        turn = self.layout.act(action_dict)
+        if not isinstance(turn, Placement):
+            return turn, {}, {"__all__": False}, {"__all__": False}, {}
+        self.raw_env.step(*self.raw_env.place_of(turn.node), turn.memory_alloc)
+        reward = self._earn()
+        rewards = dict.fromkeys(self.possible_agents, reward)
+        if not self.raw_env.done:
+            return self.layout.start(), rewards, {"__all__": False}, {"__all__": False}, {}
+        power = self.raw_env.cluster_config.power
+        metrics = episode_metrics(self.raw_env.state, self.objective, power)
+        observations = {
+            name: agent.blank_observation() for name, agent in self.layout.agents.items()
+        }
+        infos = {name: {"episode_metrics": metrics} for name in self.possible_agents}
+        terminateds = dict.fromkeys([*self.possible_agents, "__all__"], True)
+        truncateds = dict.fromkeys([*self.possible_agents, "__all__"], False)
+        self.agents = []
+        return observations, rewards, terminateds, truncateds, infos
+
+    def batch(self, environments: int, seed: int, worker: int, first: int) -> Batch:
+        """Many of these side by side, see `Batch`."""
+        return Batch(self.world, environments, seed, worker, first)
+
+    def render(self) -> str:
+        """The cluster at this moment, a line a NUMA node."""
+        assert self.raw_env is not None, "reset the environment first"
+        env = self.raw_env
+        function = env.current_function
+        lines = [
+            f"time {env.time:.1f} s, rent {env.total_rent:.2f} USD, decisions {env.decisions}, "
+            f"next {function if function else 'none, the episode is over'}"
+        ]
+        for name, servers in env.cluster.servers.items():
+            for server in servers:
+                lease = max(0.0, server.expiration_time - env.time)
+                for node in server.numa_nodes:
+                    status = node.status_at(env.time)
+                    lines.append(
+                        f"{name:>12} {server.server_id:>4} node {node.node_id}: "
+                        f"load {status.load:5.2f}, free {status.free_memory:>7} MB, "
+                        f"running {len(node.running_containers):>3}, "
+                        f"waiting {len(node.waiting_containers):>3}, lease left {lease:7.1f} s"
+                    )
+        return "\n".join(lines)
+
+    def _earn(self) -> float:
+        assert self.raw_env is not None
+        state = self.raw_env.state
+        update_finish_bounds(state)
+        potential_now = float(potential(state, *self.layout.weights, self._cheapest))
+        reward = self._potential - potential_now
+        self._potential = potential_now
+        return reward
+
+
+register_env(ENV_NAME, ServerlessEnv)

@@ -1,0 +1,316 @@
+"""What agents see: named, normalised, finite features of the simulator's state.
+
+Seconds enter as log(1 + t) / 8 (8 is about the logarithm of an hour), ratios without an upper bound
+as log(1 + x); every value is clipped to [-LIMIT, LIMIT]. The names are stored with a policy.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from env.score.greedy_score import greedy_scores, leased_cores, server_cores, workflow_cost
+from env.score.reward import lease_value
+from env.sim.forecast import forecast, parallel_cores
+from env.sim.jit import compiled
+from env.sim.records import INF, NONE
+from env.sim.server import HOUR
+from env.sim.workload import declared
+
+LIMIT: Final = 10.0
+# Of expected use, in servers: more, or fewer, says no more about one server.
+USE_LIMIT: Final = 2.0
+
+CONTEXT_FEATURES: Final = (
+    "best_time",  # seconds of the function at full speed, log
+    "parallelism",  # / cores of the largest node
+    "memory_req",  # / memory of the largest node
+    "upward_rank",  # seconds, log
+    "critical_path_left",  # upward rank / critical path of the workflow, 0 to 1
+    "workflow_elapsed",  # seconds since its arrival / critical path, log
+    "workflow_delay",  # (finish bound - arrival) / critical path, log (0 is the best)
+    "slack",  # how much later it could be without moving the finish bound / critical path
+    "queue_length",  # submitted functions, log
+    "active_workflows",  # log
+    "leased_cores",  # share of all cores under a lease
+    "backlog",  # operations left in containers / capacity of all cores, seconds, log
+    "work_share",  # the function's work / mean work of the workflows that have arrived
+    "memory_ratio",  # the memory tier if it has been chosen, else 1
+    "work_left",  # of the workflows that have arrived, not placed yet / all cores, seconds, log
+    "arrival_gap",  # mean seconds between the arrivals so far, log
+    "queue_threads",  # of submitted functions / all cores, log
+    "queue_work",  # of submitted functions / all cores, seconds, log
+    "parallel_cores",  # work of each workflow not placed / time it still takes / all cores, log
+    "workflow_threads",  # queue_threads of the own workflow alone
+    "workflow_cores",  # parallel_cores of the own workflow alone
+)
+
+TIER_FEATURES: Final = (
+    "ratio",  # of the memory that the function needs
+    "feasible_nodes",  # share of NUMA nodes that have it
+)  # then NODE_FEATURES of the node with the smallest greedy score
+
+TYPE_FEATURES: Final = (
+    "nodes",  # number of NUMA nodes, log
+    "leased_nodes",  # share under a lease
+    "idle_nodes",  # share under a lease and empty
+)  # then NODE_FEATURES of the type's node with the smallest greedy score
+
+NODE_FEATURES: Final = (
+    "cores",  # / cores of the largest node
+    "memory",  # / memory of the largest node
+    "core_price",  # cheapest price of a core-second / price here, 0 to 1
+    "load",  # threads of its containers / cores
+    "free_memory",  # share not given to its containers; negative with a queue
+    "first_completion",  # seconds until, log
+    "last_completion",  # seconds until, log
+    "waiting",  # containers waiting for memory, log
+    "lease_left",  # hours
+    "cold",  # 1: a cold start would be due
+    "transfer",  # seconds to fetch the predecessors' data, log
+    "feasible",  # 1: it has the memory
+    "waits",  # 1: this function would wait for memory
+    "arrival_use",  # core-hours that arrive in an hour, less cores of other leases / server's cores
+    "known_use",  # the same of the work that has arrived and is not placed, as if done in an hour
+    "parallel_use",  # the same of what is not placed, each workflow in the time it still takes
+    "queue_use",  # the same of a core for each thread of the submitted functions
+    "server_load",  # threads of the containers on its whole server / server's cores
+    "finish_delay",  # forecast finish - best possible finish, seconds, log
+    "finish_delay_relative",  # the same / critical path, log
+    "delay_own",  # growth of the own workflow's slowdown, log
+    "delay_others",  # growth of the other workflows' slowdowns, log
+    "later_ends",  # log of 10 times the growth of its containers' ends / critical paths, summed
+    "later_ends_tight",  # the same, each part times its share of (slack + part)
+    "rent_increase",  # / mean cheapest cost of an arrived workflow, log
+    "lease_left_after",  # hours
+    "finish_delay_over_best",  # finish_delay_relative less that of the best node
+    "delay_over_best",  # delay_own + delay_others less those of the best node
+    "rent_over_best",  # rent_increase less that of the best node
+    "score_over_best",  # greedy score less the smallest, log
+    "best_score",  # 1: it has the smallest greedy score
+)
+
+CRITIC_FEATURES: Final = (
+    "workflows",  # log of their number in the episode
+    "workflows_to_come",  # share
+    "work_to_come",  # share of all work
+    "work",  # seconds of all work on all cores, log
+    "next_arrival",  # seconds until, log
+    "second_arrival",  # seconds until, log
+    "next_work",  # work of the next workflow / all work
+    "elapsed",  # seconds, log
+    "paid",  # rent so far / all work at the cheapest price, log
+    "slowdown",  # mean slowdown so far, as in the potential, log
+    "reference_to_go",  # what J still grows by from now on under the reference
+    "reference_lead",  # potential now - that of the reference at this time
+    "reference",  # J of the reference; 1 where rewards count in it
+    "lease_value",  # USD paid for lease time to come / all work at the cheapest price
+)
+
+
+@compiled
+def log_of(ratio):
+    """log(1 + ratio), in the single precision that features have: half the cost of double."""
+    return np.log(np.float32(1.0 + ratio)) if ratio != 0.0 else np.float32(0.0)
+
+
+@compiled
+def log_seconds(seconds):
+    """Seconds on a logarithmic scale, an hour near 1."""
+    return log_of(max(0.0, seconds)) / 8.0
+
+
+@compiled
+def clip(value):
+    """Within the limits of every feature."""
+    return min(LIMIT, max(-LIMIT, value))
+
+
+@compiled
+def copy(source, target):
+    """Copies numbers; numba's own assignment of arrays would allocate."""
+    for index in range(len(source)):
+        target[index] = source[index]
+
+
+@compiled
+def write_context(state, out):
+    """CONTEXT_FEATURES of the current function and the workload into `out`.
+
+    Finish bounds have to be up to date (`update_finish_bounds`).
+    """
+    cluster = state.cluster[0]
+    function = state.queue[0].index
+    known = state.template_functions[declared(state, function)]
+    slot = function // cluster.functions_per_slot
+    workflow = state.workflows[slot]
+    critical_path = state.templates[workflow.template].critical_path
+    backlog = 0
+    for node in range(len(state.nodes)):
+        if state.nodes[node].running_count > 0:
+            backlog += state.nodes[node].backlog
+    speed = cluster.single_core_speed
+    work = known.computation / speed
+    out[0] = clip(log_seconds(known.best_time))
+    out[1] = clip(known.parallelism / cluster.largest_node_cpu)
+    out[2] = clip(known.memory_req / cluster.largest_node_memory)
+    out[3] = clip(log_seconds(known.upward_rank))
+    out[4] = clip(known.upward_rank / critical_path)
+    out[5] = clip(log_of((cluster.time - workflow.arrival_time) / critical_path))
+    expected = (workflow.finish_bound - workflow.arrival_time) / critical_path
+    out[6] = clip(np.log(max(1.0, expected)))
+    slack = workflow.finish_bound - cluster.time - known.upward_rank
+    out[7] = clip(max(0.0, slack) / critical_path)
+    out[8] = clip(log_of(cluster.queue_size - 1) / 4.0)
+    out[9] = clip(log_of(cluster.arrived - cluster.finished_workflows) / 4.0)
+    out[10] = leased_cores(state) / cluster.cores
+    out[11] = clip(log_seconds(backlog / cluster.computing_capacity))
+    out[12] = clip(work / (cluster.arrived_work / cluster.arrived))
+    out[13] = 1.0
+    out[14] = clip(log_seconds((cluster.arrived_work - cluster.placed_work) / cluster.cores))
+    out[15] = clip(log_seconds(cluster.time / cluster.arrived))
+    out[16] = clip(log_of(cluster.queue_threads / cluster.cores))
+    out[17] = clip(log_seconds(cluster.queue_computation / cluster.computing_capacity))
+    out[18] = clip(log_of(cluster.parallel_cores / cluster.cores))
+    out[19] = clip(log_of(workflow.queue_threads / cluster.cores))
+    out[20] = clip(log_of(parallel_cores(state, slot) / cluster.cores))
+
+
+@compiled
+def expected_use(asked, leased, cores):
+    """Share of a server that is asked for beyond the cores of other leases, within limits."""
+    return min(USE_LIMIT, max(-USE_LIMIT, (asked - leased) / cores))
+
+
+@compiled
+def server_threads(state, server):
+    """Of all containers on its NUMA nodes, running and waiting."""
+    threads = 0
+    first = state.servers[server].first_node
+    for node in range(first, first + state.servers[server].node_count):
+        threads += state.nodes[node].parallelism
+    return threads
+
+
+@compiled
+def write_nodes(state, candidates, scores, out):
+    """NODE_FEATURES of every candidate into `out` (N, I)."""
+    cluster = state.cluster[0]
+    function = state.queue[0].index
+    known = state.template_functions[declared(state, function)]
+    slot = function // cluster.functions_per_slot
+    critical_path = state.templates[state.workflows[slot].template].critical_path
+    best_finish = cluster.time + known.best_time
+    unit = workflow_cost(state)
+    leased = leased_cores(state)
+    arriving = cluster.arrived_work / (cluster.time + HOUR)
+    left = (cluster.arrived_work - cluster.placed_work) / HOUR
+    least_finish = least_delay = least_rent = least_score = INF
+    for node in range(len(candidates)):
+        if candidates[node].feasible == 1:
+            least_finish = min(least_finish, candidates[node].finish_time)
+            delay = candidates[node].delay_own + candidates[node].delay_others
+            least_delay = min(least_delay, delay)
+            least_rent = min(least_rent, candidates[node].rent_increase)
+            least_score = min(least_score, scores[node])
+    for node in range(len(candidates)):
+        hardware = state.nodes[node]
+        candidate = candidates[node]
+        row = out[node]
+        if candidate.twin != NONE:
+            copy(out[candidate.twin], row)
+            continue
+        price = hardware.core_second_price
+        row[0] = hardware.cpu / cluster.largest_node_cpu
+        row[1] = hardware.memory / cluster.largest_node_memory
+        row[2] = cluster.core_second_price / price if price > 0.0 else 1.0
+        row[3] = clip(candidate.parallelism / hardware.cpu)
+        row[4] = clip(1.0 - candidate.allocated_memory / hardware.memory)
+        row[5] = clip(log_seconds(candidate.first_completion))
+        row[6] = clip(log_seconds(candidate.last_completion))
+        row[7] = clip(log_of(hardware.waiting_count))
+        row[8] = clip(candidate.lease_left / 3600.0)
+        row[9] = 1.0 if candidate.cold_start_time > 0.0 else 0.0
+        row[10] = clip(log_seconds(candidate.data_transfer_time))
+        row[11] = candidate.feasible
+        row[12] = candidate.waits
+        cores = server_cores(state, hardware.server)
+        others = leased - cores if candidate.lease_left > 0.0 else leased
+        row[13] = expected_use(arriving, others, cores)
+        row[14] = expected_use(left, others, cores)
+        row[15] = expected_use(cluster.parallel_cores, others, cores)
+        row[16] = expected_use(cluster.queue_threads, others, cores)
+        row[17] = clip(server_threads(state, hardware.server) / cores)
+        if candidate.feasible == 0:
+            row[18:] = 0.0
+            continue
+        delay = candidate.delay_own + candidate.delay_others
+        finish_delay = max(0.0, candidate.finish_time - best_finish)
+        rent = candidate.rent_increase / unit
+        row[18] = clip(log_seconds(finish_delay))
+        row[19] = clip(log_of(finish_delay / critical_path))
+        row[20] = clip(log_of(candidate.delay_own))
+        row[21] = clip(log_of(candidate.delay_others))
+        row[22] = clip(log_of(10.0 * candidate.later_ends))
+        row[23] = clip(log_of(10.0 * candidate.later_ends_tight))
+        row[24] = clip(log_of(rent))
+        row[25] = clip(candidate.lease_left_after / 3600.0)
+        row[26] = clip(log_of((candidate.finish_time - least_finish) / critical_path))
+        row[27] = clip(log_of(delay - least_delay))
+        row[28] = clip(log_of((candidate.rent_increase - least_rent) / unit))
+        row[29] = clip(log_of(10.0 * (scores[node] - least_score)))
+        row[30] = 1.0 if scores[node] == least_score else 0.0
+
+
+@compiled
+def write_critic(state, cheapest, reached, reference_reached, reference, out):
+    """CRITIC_FEATURES into `out`: the future of the episode, for the value function alone.
+
+    Args:
+        cheapest: USD, see `cheapest_cost`.
+        reached: potential now.
+        reference_reached: potential of the reference at this time.
+        reference: J of the reference.
+    """
+    cluster = state.cluster[0]
+    count = len(state.arrivals)
+    work = 0.0
+    to_come = 0.0
+    for position in range(count):
+        own = state.templates[state.arrivals[position].template].work
+        work += own
+        if position >= cluster.arrived:
+            to_come += own
+    slowdown = cluster.finished_slowdown + cluster.active_slowdown + (count - cluster.arrived)
+    out[0] = clip(log_of(count))
+    out[1] = (count - cluster.arrived) / count
+    out[2] = to_come / work
+    out[3] = clip(log_seconds(work * cluster.single_core_speed / cluster.computing_capacity))
+    out[4] = out[5] = out[6] = 0.0
+    if cluster.arrived < count:
+        out[4] = clip(log_seconds(state.arrivals[cluster.arrived].time - cluster.time))
+        out[6] = state.templates[state.arrivals[cluster.arrived].template].work / work
+    if cluster.arrived + 1 < count:
+        out[5] = clip(log_seconds(state.arrivals[cluster.arrived + 1].time - cluster.time))
+    out[7] = clip(log_seconds(cluster.time))
+    out[8] = clip(log_of(cluster.total_rent / cheapest))
+    out[9] = clip(log_of(slowdown / count))
+    out[10] = clip(reference - reference_reached)
+    out[11] = clip(reached - reference_reached)
+    out[12] = clip(reference)
+    out[13] = clip(lease_value(state) / cheapest)
+
+
+@compiled
+def memory_tier(memory_req, ratio):
+    """MB of a tier: the ratio of what a function needs, rounded up."""
+    return int(np.ceil(memory_req * ratio))
+
+
+@compiled
+def observe_nodes(state, memory_alloc, weights, candidates, scores, out):
+    """Forecast, greedy scores and NODE_FEATURES of the current function with `memory_alloc` MB."""
+    forecast(state, memory_alloc, candidates)
+    greedy_scores(state, candidates, weights, scores)
+    write_nodes(state, candidates, scores, out)

@@ -1,0 +1,177 @@
+"""How training episodes differ from the configured world: in their load, work, servers and prices.
+
+Policies that meet other loads or clusters than they were trained on have to have seen a range of
+them. Evaluation never varies.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field, field_validator
+
+from env.base.errors import InputError
+from env.base.schema import Strict
+from env.sim.cluster import ClusterConfig
+from env.sim.workflow import WorkflowTemplate
+from env.workloads.generator import EpisodeWorkload
+
+Factor = Annotated[float, Field(ge=0, le=1000)]
+Share = Annotated[float, Field(gt=0, le=1)]
+# Rates are divided by: what is less comes to 0 in some product.
+LEAST_RATE = 1e-6
+# Share of the draws of servers that must do, as draws are repeated until one does.
+LEAST_CHANCE = 0.01
+
+Prepared = Mapping[float, Mapping[WorkflowTemplate, WorkflowTemplate]]
+"""By factor on the computation, what each configured template comes to."""
+
+
+class Variation(Strict):
+    """Config group `variation`. Factors are drawn anew for every training episode.
+
+    Attributes:
+        arrival_rate: [low, high], the factor on the rate of arrivals, log-uniform.
+        computation: factors on the computation of all functions of an episode, of which one is
+            drawn; at most 10, as every workflow is prepared at each of them once.
+        server_count: [low, high], the factor on the count of every server type, uniform for each;
+            counts are rounded to whole servers.
+        hourly_rate: [low, high], the factor on every server type's rate, log-uniform for each.
+        single: share of the varied episodes in which the first workflow arrives alone.
+        load: the most work that may arrive, as a share of what all cores do until the last arrival;
+            arrivals of a varied episode that ask for more are slowed down to it.
+        unvaried: share of the episodes that are left as configured.
+    """
+
+    arrival_rate: tuple[Factor, Factor]
+    computation: Annotated[tuple[Share, ...], Field(min_length=1, max_length=10)]
+    server_count: tuple[Factor, Factor]
+    hourly_rate: tuple[Factor, Factor]
+    single: Annotated[float, Field(ge=0, le=1)]
+    load: Annotated[float, Field(ge=LEAST_RATE, le=1000)]
+    unvaried: Annotated[float, Field(ge=0, le=1)]
+
+    @field_validator("arrival_rate", "server_count", "hourly_rate")
+    @classmethod
+    def _ascending(cls, factors: tuple[float, float]) -> tuple[float, float]:
+        if factors[0] > factors[1] or factors[1] <= 0:
+            raise ValueError(f"found {list(factors)}, [low, high] with high above 0 is needed")
+        return factors
+
+    @field_validator("arrival_rate", "hourly_rate")
+    @classmethod
+    def _some_rate(cls, factors: tuple[float, float]) -> tuple[float, float]:
+        if factors[0] < LEAST_RATE:
+            raise ValueError(f"found {list(factors)}, a rate has to be at least {LEAST_RATE:g}")
+        return factors
+
+    def check(self, cluster: ClusterConfig, memory_req: int) -> None:
+        """Refuses counts that hardly ever leave a NUMA node of `memory_req` MB.
+
+        Raises:
+            InputError: less than `LEAST_CHANCE` of the draws do.
+        """
+        low, high = self.server_count
+        none = 1.0
+        for kind in cluster.server_types:
+            if kind.memory >= memory_req and kind.count:
+                # A factor above 0.5 / count leaves one.
+                none *= float(np.interp(0.5 / kind.count, (low, high), (0.0, 1.0)))
+        if self.unvaried < 1 and 1 - none < LEAST_CHANCE:
+            raise InputError(
+                f"variation.server_count: [{low:g}, {high:g}] leaves no server with a NUMA node of "
+                f"{memory_req} MB, which a function needs, in {none:.1%} of the draws: allow more"
+            )
+
+    def largest(self, cluster: ClusterConfig) -> ClusterConfig:
+        """The cluster with as many servers of every type as an episode can have."""
+        high = max(1.0, self.server_count[1]) if self.unvaried else self.server_count[1]
+        counts = [max(1, round(high * kind.count)) for kind in cluster.server_types]
+        return _with_counts(cluster, counts)
+
+    def prepare(self, templates: Sequence[WorkflowTemplate]) -> Prepared:
+        """The templates at every factor on their computation."""
+        return {
+            factor: {template: _with_computation(template, factor) for template in templates}
+            for factor in self.computation
+        }
+
+    def draw(
+        self,
+        workload: EpisodeWorkload,
+        cluster: ClusterConfig,
+        prepared: Prepared,
+        memory_req: int,
+        rng: np.random.Generator,
+    ) -> tuple[EpisodeWorkload, ClusterConfig]:
+        """An episode's own load and cluster, one with a NUMA node of at least `memory_req` MB."""
+        if rng.random() < self.unvaried:
+            return workload, cluster
+        rate = np.exp(rng.uniform(*np.log(self.arrival_rate)))
+        times = tuple(time / rate for time in workload.arrival_times)
+        low, high = np.log(self.hourly_rate)
+        prices = np.exp(rng.uniform(low, high, len(cluster.server_types)))
+        cluster = _with_rates(cluster, prices)
+        while True:
+            factors = rng.uniform(*self.server_count, len(cluster.server_types))
+            counts = [
+                round(factor * kind.count)
+                for factor, kind in zip(factors, cluster.server_types, strict=True)
+            ]
+            memory = [
+                kind.memory
+                for kind, count in zip(cluster.server_types, counts, strict=True)
+                if count
+            ]
+            if max(memory, default=0) >= memory_req:
+                break
+        cluster = _with_counts(cluster, counts)
+        at = prepared[self.computation[rng.integers(len(self.computation))]]
+        templates = tuple(at[template] for template in workload.templates)
+        tenants = workload.tenants
+        if rng.random() < self.single:
+            times, templates, tenants = times[:1], templates[:1], tenants[:1]
+        slower = max(1.0, _load(times, templates, cluster) / self.load)
+        times = tuple(time * slower for time in times)
+        return EpisodeWorkload(times, templates, tenants), cluster
+
+
+def _load(
+    times: Sequence[float], templates: Sequence[WorkflowTemplate], cluster: ClusterConfig
+) -> float:
+    """All work over what all cores do until the last arrival; 0 if everything arrives at once."""
+    work = sum(int(template.computation.sum()) for template in templates)
+    capacity = sum(
+        kind.count
+        * kind.numa_nodes
+        * kind.cpu
+        * (kind.single_core_speed or cluster.single_core_speed)
+        for kind in cluster.server_types
+    )
+    return work / (capacity * times[-1]) if times[-1] > 0 else 0.0
+
+
+def _with_computation(template: WorkflowTemplate, factor: float) -> WorkflowTemplate:
+    if factor == 1.0:
+        return template
+    computation = np.maximum(1, np.rint(template.computation * factor))
+    return dataclasses.replace(template, computation=computation)
+
+
+def _with_rates(cluster: ClusterConfig, factors: np.ndarray) -> ClusterConfig:
+    types = tuple(
+        dataclasses.replace(kind, hourly_rate=kind.hourly_rate * float(factor))
+        for kind, factor in zip(cluster.server_types, factors, strict=True)
+    )
+    return dataclasses.replace(cluster, server_types=types)
+
+
+def _with_counts(cluster: ClusterConfig, counts: list[int]) -> ClusterConfig:
+    types = tuple(
+        dataclasses.replace(kind, count=count)
+        for kind, count in zip(cluster.server_types, counts, strict=True)
+    )
+    return dataclasses.replace(cluster, server_types=types)

@@ -1,0 +1,98 @@
+"""What agents see of the workflow around the current function: a window of its DAG. Compiled.
+
+The window holds the functions of the workflow that have not ended, nearest first: the current one,
+what waits for it, what that waits for besides, and so on. Its own predecessors have all ended, and
+what they left, where their data is, is told by the features of the NUMA nodes. What waits for it
+tells how much a late end costs and where its output is wanted; what that waits for besides, whether
+this function is the one that is late.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from env.learn.observation import clip, log_of, log_seconds
+from env.sim.jit import compiled
+from env.sim.records import FINISHED, NONE, RUNNING, SUBMITTED
+from env.sim.workload import declared
+
+FUNCTION_FEATURES: Final = (
+    "best_time",  # seconds at full speed, log
+    "parallelism",  # / cores of the largest node
+    "memory_req",  # / memory of the largest node
+    "critical_path_left",  # upward rank / critical path of the workflow, 0 to 1
+    "input_transfer",  # seconds to fetch all of its input from other servers, log
+    "waits_for",  # predecessors that have not ended, log
+    "submitted",  # 1: it waits for a decision
+    "running",  # 1: it has been placed
+    "running_for",  # seconds since its container was ready, log
+)
+
+
+@compiled
+def write_window(state, window, functions, edges):
+    """The window of the current function; rows that it does not fill are 0.
+
+    Args:
+        state: the simulator.
+        window: scratch, int64 (F,).
+        functions: out, float32 (F, G), FUNCTION_FEATURES.
+        edges: out, float32 (F, F), 1 where the function of the column waits for that of the row.
+    """
+    functions[:] = 0.0
+    edges[:] = 0.0
+    window[0] = state.queue[0].index
+    row, count = 0, 1
+    while row < count:
+        function = window[row]
+        write_function(state, function, functions[row])
+        first = function - state.functions[function].fn_id
+        known = state.template_functions[declared(state, function)]
+        begin = known.first_successor
+        for edge in range(begin, begin + known.successor_count):
+            waiting = row_of(window, count, first + state.successors[edge].function)
+            if waiting != NONE:
+                edges[row, waiting] = 1.0
+                count = max(count, waiting + 1)
+        begin = known.first_predecessor
+        for edge in range(begin, begin + known.predecessor_count):
+            if count == len(window):
+                break
+            source = first + state.predecessors[edge].function
+            if state.functions[source].state != FINISHED:
+                count = max(count, row_of(window, count, source) + 1)
+        row += 1
+
+
+@compiled
+def row_of(window, count, function):
+    """Where a function is in the window, which it joins if there is room, else NONE."""
+    for row in range(count):
+        if window[row] == function:
+            return row
+    if count == len(window):
+        return NONE
+    window[count] = function
+    return count
+
+
+@compiled
+def write_function(state, function, out):
+    """FUNCTION_FEATURES of a function into `out` (G,)."""
+    cluster = state.cluster[0]
+    own = state.functions[function]
+    known = state.template_functions[declared(state, function)]
+    slot = function // cluster.functions_per_slot
+    critical_path = state.templates[state.workflows[slot].template].critical_path
+    data_bytes = 0
+    for edge in range(known.first_predecessor, known.first_predecessor + known.predecessor_count):
+        data_bytes += state.predecessors[edge].data_bytes
+    out[0] = clip(log_seconds(known.best_time))
+    out[1] = clip(known.parallelism / cluster.largest_node_cpu)
+    out[2] = clip(known.memory_req / cluster.largest_node_memory)
+    out[3] = clip(known.upward_rank / critical_path)
+    out[4] = clip(log_seconds(data_bytes / cluster.network_bandwidth))
+    out[5] = clip(log_of(own.unfinished_predecessors))
+    out[6] = 1.0 if own.state == SUBMITTED else 0.0
+    out[7] = 1.0 if own.state == RUNNING else 0.0
+    out[8] = clip(log_seconds(cluster.time - own.creation_time)) if own.state == RUNNING else 0.0

@@ -1,0 +1,105 @@
+"""The world that a configuration describes: cluster, workflows, arrivals, agents and objective."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from env.base.schema import validated
+from env.learn.layouts import AgentsConfig
+from env.learn.variation import Variation
+from env.score.reward import Objective, check_world
+from env.sim.cluster import ClusterConfig
+from env.sim.cluster_file import cluster_from_config
+from env.workloads.generator import (
+    EpisodeWorkload,
+    WorkloadConfig,
+    WorkloadGenerator,
+    training_seed,
+)
+from env.workloads.templates import WorkflowConfig
+
+VARIATION_KEY = 0
+"""Last word of the spawn key of what varies an episode: its workload is drawn without."""
+
+
+class TrainingEpisodes:
+    """Where training episodes come from: the configured world, or a variation of it.
+
+    Args:
+        config: plain mappings by config group: `cluster`, `workflow`, `workload`, and `variation`
+            (may be missing: nothing varies).
+
+    Attributes:
+        cluster: as configured.
+        templates: the workflows that can arrive, at every factor on their computation.
+        largest_cluster: with as many servers of every type as an episode can have.
+
+    Raises:
+        InputError: a group does not validate, or a workflow fits no server.
+    """
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self.cluster = cluster_from_config(config["cluster"], "cluster")
+        self.generator = WorkloadGenerator(
+            validated(WorkflowConfig, config["workflow"], "workflow"),
+            validated(WorkloadConfig, config["workload"], "workload"),
+            self.cluster.single_core_speed,
+        )
+        self.templates = self.generator.pools.training.templates
+        check_world(self.templates, self.cluster)
+        given = config.get("variation")
+        self._variation = None if given is None else validated(Variation, given, "variation")
+        self.largest_cluster = (
+            self.cluster if self._variation is None else self._variation.largest(self.cluster)
+        )
+        self._memory_req = max(int(template.memory_req.max()) for template in self.templates)
+        if self._variation is not None:
+            self._variation.check(self.cluster, self._memory_req)
+            self._prepared = self._variation.prepare(self.templates)
+            every = (template for at in self._prepared.values() for template in at.values())
+            self.templates = tuple(dict.fromkeys((*self.templates, *every)))
+
+    def draw(self, sequence: np.random.SeedSequence) -> tuple[EpisodeWorkload, ClusterConfig]:
+        """What arrives in a training episode, and the cluster it runs on."""
+        workload = self.generator.training_episode(sequence)
+        if self._variation is None:
+            return workload, self.cluster
+        key = (*sequence.spawn_key, VARIATION_KEY)
+        rng = np.random.default_rng(np.random.SeedSequence(sequence.entropy, spawn_key=key))
+        return self._variation.draw(workload, self.cluster, self._prepared, self._memory_req, rng)
+
+
+class World:
+    """What training environments are made of, and where their episodes come from.
+
+    Args:
+        config: plain mappings by config group: `cluster`, `workflow`, `workload`, `agents`,
+            `objective`, `variation` (may be missing: nothing varies), and `seed`, that of the
+            training episodes.
+
+    Attributes:
+        cluster: as configured.
+        largest_cluster: with as many servers of every type as an episode can have.
+
+    Raises:
+        InputError: a group does not validate.
+    """
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self._episodes = TrainingEpisodes(config)
+        self.cluster = self._episodes.cluster
+        self.largest_cluster = self._episodes.largest_cluster
+        self.generator = self._episodes.generator
+        self.templates = self._episodes.templates
+        self.objective = validated(Objective, config["objective"], "objective")
+        self.agents = validated(AgentsConfig, config["agents"], "agents")
+        self.seed = int(config["seed"])
+
+    def training_episode(
+        self, seed: int, worker: int, environment: int, episode: int
+    ) -> tuple[EpisodeWorkload, ClusterConfig]:
+        """What arrives in a training episode, and the cluster it runs on."""
+        return self._episodes.draw(training_seed(seed, worker, environment, episode))

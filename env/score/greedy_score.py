@@ -1,0 +1,198 @@
+"""The greedy score: what placing the current function somewhere costs, in one number.
+
+The placement rules `greedy_*` take the node with the smallest, and agents see it among the features
+of every node.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field
+
+from env.base.schema import Strict
+from env.score.reward import Objective, cost_ratio
+from env.sim.jit import compiled
+from env.sim.records import INF, NONE
+from env.sim.server import HOUR
+from env.sim.workload import declared
+
+MOST_WEIGHT = 1e6
+# Servers differ in size by at most 1e9 (1,000 nodes of 1e6 cores); its power stays below 1e180.
+MOST_ECONOMY = 20.0
+Weight = Annotated[float, Field(ge=0, le=MOST_WEIGHT)]
+Economy = Annotated[float, Field(ge=0, le=MOST_ECONOMY)]
+
+
+class ScoreWeights(Strict):
+    """Weights of the greedy score that two node features are made of.
+
+    score = finish * finish_delay / critical path + delay * time_weight * (delay_own + delay_others)
+    + cost_weight * (rent * smallness ** economy * charged + rent_per_core / cores) * rent_increase
+    / mean cheapest cost of an arrived workflow, no rent being no cost even where that is 0
+
+    The function that has a server rented seldom uses all of it. `rent` charges it the whole lease,
+    so that large servers seem dear although their cores may be cheap; `rent_per_core` what the
+    lease costs for each core of the server, so that small servers seem dear whatever else there is
+    to rent; and `economy` makes servers dear that are smaller than the one that is worth filling:
+
+    smallness = max(1, cores worth filling / cores)
+    cores worth filling = cores of the server whose cores are the cheapest (of several the largest),
+    but no more than demand * core-seconds arrived / seconds so far - cores of other servers under a
+    lease
+
+    `charged` is 1, the whole lease, but where others are expected to use the server too:
+
+    charged = 1 - used + used * own_use * the function's core-seconds / (cores * 1 h), at most as
+    many as the server has in an hour
+    used = (expected load - cores of other servers under a lease) / cores, from 0 to 1
+    expected load = arrival_use * core-seconds arrived / (seconds so far + arrival_horizon)
+    + known_use * core-seconds arrived and not placed / 1 h
+
+    Attributes:
+        economy: 0: the size of a server does not matter.
+        demand: factor on the cores that would be busy if what arrives came evenly; without it any
+            server is worth filling. Where economy is 0 it does not matter.
+        own_use: how dear the part of a lease is that the function uses itself.
+        arrival_use, known_use: with both 0 nobody else is expected.
+        arrival_horizon: s, for which nothing is thought to have arrived before the start.
+    """
+
+    finish: Weight
+    delay: Weight
+    rent: Weight
+    rent_per_core: Weight = 0.0
+    economy: Economy = 0.0
+    demand: Annotated[float, Field(gt=0, le=MOST_WEIGHT)] | None = None
+    own_use: Weight = 0.0
+    arrival_use: Weight = 0.0
+    arrival_horizon: Weight = 0.0
+    known_use: Weight = 0.0
+
+    def by_objective(self, objective: Objective) -> np.ndarray:
+        """float64 (10,): the fields in their order, times time_weight or cost_weight where due."""
+        time, cost = objective.time_weight, objective.cost_weight
+        weights = (self.finish, self.delay * time, self.rent * cost, self.rent_per_core * cost)
+        smallness = (self.economy, INF if self.demand is None else self.demand)
+        use = (self.own_use, self.arrival_use, self.arrival_horizon, self.known_use)
+        return np.array([*weights, *smallness, *use])
+
+
+@compiled
+def workflow_cost(state):
+    """USD: mean cheapest cost of a workflow that has arrived."""
+    cluster = state.cluster[0]
+    return cluster.arrived_work / cluster.arrived * cluster.core_second_price
+
+
+@compiled
+def leased_cores(state):
+    """Cores of the servers under a lease."""
+    cores = 0
+    for node in range(len(state.nodes)):
+        if state.servers[state.nodes[node].server].expiration_time > state.cluster[0].time:
+            cores += state.nodes[node].cpu
+    return cores
+
+
+@compiled
+def unmet_demand(state, factor):
+    """Cores that what arrives will need beyond those under a lease; see `ScoreWeights`."""
+    cluster = state.cluster[0]
+    if factor == INF or cluster.time == 0.0:
+        return INF
+    return factor * cluster.arrived_work / cluster.time - leased_cores(state)
+
+
+@compiled
+def server_cores(state, server):
+    """Of all its NUMA nodes."""
+    return state.nodes[state.servers[server].first_node].cpu * state.servers[server].node_count
+
+
+@compiled
+def smallness(state, server, unmet):
+    """How many times larger the server is that is worth filling, at least 1; see `ScoreWeights`."""
+    cores = server_cores(state, server)
+    if state.servers[server].expiration_time > state.cluster[0].time:
+        unmet += cores
+    return max(1.0, min(state.cluster[0].cheapest_server_cores, unmet) / cores)
+
+
+@compiled
+def unmet_load(state, arrival_use, arrival_horizon, known_use):
+    """Cores that will be used beyond those under a lease; see `ScoreWeights`."""
+    cluster = state.cluster[0]
+    elapsed = cluster.time + arrival_horizon
+    load = known_use * (cluster.arrived_work - cluster.placed_work) / HOUR
+    if arrival_use > 0.0:
+        load += arrival_use * cluster.arrived_work / elapsed if elapsed > 0.0 else INF
+    return load - leased_cores(state)
+
+
+@compiled
+def charged(state, server, work, unmet, own_use):
+    """Share of a lease that counts for one function of `work` core-seconds; see `ScoreWeights`."""
+    cores = server_cores(state, server)
+    if state.servers[server].expiration_time > state.cluster[0].time:
+        unmet += cores
+    used = min(1.0, max(0.0, unmet / cores))
+    return 1.0 - used + used * own_use * min(1.0, work / (cores * HOUR))
+
+
+@compiled
+def greedy_scores(state, candidates, weights, scores):
+    """Fills `scores` (N,) of the current function's candidates; inf where it is not feasible.
+
+    Args:
+        weights: float64 (10,), `ScoreWeights.by_objective`.
+    """
+    function = state.queue[0].index
+    known = declared(state, function)
+    slot = function // state.cluster[0].functions_per_slot
+    critical_path = state.templates[state.workflows[slot].template].critical_path
+    best_finish = state.cluster[0].time + state.template_functions[known].best_time
+    unit = workflow_cost(state)
+    unmet = unmet_demand(state, weights[5])
+    others_come = weights[7] > 0.0 or weights[9] > 0.0
+    if others_come:
+        load = unmet_load(state, weights[7], weights[8], weights[9])
+        work = state.template_functions[known].computation / state.cluster[0].single_core_speed
+    for node in range(len(candidates)):
+        if candidates[node].feasible == 0:
+            scores[node] = INF
+            continue
+        if candidates[node].twin != NONE:
+            scores[node] = scores[candidates[node].twin]
+            continue
+        finish_delay = (candidates[node].finish_time - best_finish) / critical_path
+        delay = candidates[node].delay_own + candidates[node].delay_others
+        server = state.nodes[node].server
+        share = weights[2]
+        if weights[4] > 0.0:
+            times = smallness(state, server, unmet)
+            if times > 1.0:  # powers of 1 are most of them, and dear
+                share *= times ** weights[4]
+        if others_come:
+            share *= charged(state, server, work, load, weights[6])
+        if weights[3] > 0.0:
+            share += weights[3] / server_cores(state, server)
+        scores[node] = (
+            weights[0] * finish_delay
+            + weights[1] * delay
+            + cost_ratio(share * candidates[node].rent_increase, unit)
+        )
+
+
+@compiled
+def greedy_node(candidates, scores):
+    """The node with the smallest greedy score; ties by finish time, then by index."""
+    best = 0
+    for node in range(1, len(candidates)):
+        if scores[node] < scores[best] or (
+            scores[node] == scores[best]
+            and candidates[node].finish_time < candidates[best].finish_time
+        ):
+            best = node
+    return best

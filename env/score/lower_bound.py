@@ -1,0 +1,41 @@
+"""A lower bound of J that no schedule of an episode can undercut: critical path, cheapest work."""
+
+import numpy as np
+
+from env.score.reward import Objective, cheapest_cost, cost_ratio
+from env.sim.records import State
+
+
+def lower_bound(state: State, objective: Objective) -> float:
+    """J of a schedule that is as fast and as cheap as either could be alone.
+
+    Time: workflow w completes no sooner than max(a_w, a + c) + CP_w / s. No container starts before
+    a server is up, so not before the first arrival a of the episode plus the shortest cold start c
+    of the cluster. From then on the functions of a longest chain run one after another, none faster
+    than on min(parallelism, cores of the largest node) free cores with all its memory; CP_w is that
+    chain at the cluster's core speed, and s the fastest core of the cluster / that speed.
+
+    Cost: rent is at least max(C, h). Containers run inside leases, and a leased server-hour does
+    at most cores * 3600 s of work, so all work costs C at the cheapest core-second or more. Leases
+    come in whole hours, so even an episode of one moment pays the lowest hourly rate h. Where a
+    server is free, it could do all the work.
+
+    Transfers, contention and memory only add to both. Not covered are speeds that floor to 0 and
+    are raised to 1 operation/s, which gives a node that much more than its capacity.
+
+    Args:
+        state: of an episode, at any time.
+        objective: weights of time and cost.
+    """
+    arrivals = state.arrivals["time"]
+    critical_path = state.templates["critical_path"][state.arrivals["template"]]
+    first_start = arrivals.min() + state.servers["cold_start_latency"].min()
+    fastest = state.nodes["single_core_speed"].max() / state.cluster[0]["single_core_speed"]
+    flow_times = np.maximum(first_start - arrivals, 0.0) + critical_path / fastest
+    cheapest = cheapest_cost(state)
+    lowest = float(state.servers["hourly_rate"].min())
+    rent = max(cheapest, lowest) if lowest > 0.0 else 0.0
+    return float(
+        objective.time_weight * (flow_times / critical_path).mean()
+        + cost_ratio(objective.cost_weight * rent, cheapest)
+    )

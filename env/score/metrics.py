@@ -1,0 +1,222 @@
+"""The metrics of a finished episode: each is declared here once and then is in every output.
+
+Add one to `METRICS` and it is a column of results.parquet, summaries, tables, pictures, the report,
+training curves and TensorBoard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Generic, Literal, TypeVar
+
+import numpy as np
+
+from env.score.lower_bound import lower_bound
+from env.score.reward import Objective, cheapest_cost, cost_ratio, flow_times, slowdowns
+from env.sim.power import Power
+from env.sim.records import State
+
+SECONDS_PER_HOUR = 3600.0
+
+
+@dataclass(frozen=True)
+class FinishedEpisode:
+    """What formulas of metrics are computed from.
+
+    Attributes:
+        state: of the simulator after the last completion; records of all workflows are there.
+        objective: what J is made of.
+        power: of the servers; None where it is not known.
+    """
+
+    state: State
+    objective: Objective
+    power: Power | None
+
+    @cached_property
+    def slowdown(self) -> np.ndarray:
+        """(W,) flow time / critical path of every workflow."""
+        return slowdowns(self.state)
+
+    @cached_property
+    def cost_ratio(self) -> float:
+        """Rent / all work on the cheapest cores."""
+        return float(cost_ratio(self.total("total_rent"), cheapest_cost(self.state)))
+
+    @cached_property
+    def J(self) -> float:
+        """What schedulers are ranked by."""
+        time, cost = self.objective.time_weight, self.objective.cost_weight
+        return time * float(self.slowdown.mean()) + cost * self.cost_ratio
+
+    @property
+    def carbon(self) -> float:
+        """gCO2e of the leased servers and of the work on them; NaN where power is not known."""
+        if self.power is None:
+            return np.nan
+        hours = self.state.servers["hours_rented"][self.state.nodes["server"]]
+        core_hours = hours * self.state.nodes["cpu"]
+        memory_hours = hours * self.state.nodes["memory"]
+        return self.power.carbon(core_hours.sum(), memory_hours.sum(), self.worked_hours)
+
+    @property
+    def worked_hours(self) -> float:
+        """Core-hours of work, each function's at the core speed of its node."""
+        state = self.state
+        per_slot = int(state.cluster[0]["functions_per_slot"])
+        slots = state.functions.reshape(-1, per_slot)[state.slot_of[state.arrivals["wf_id"]]]
+        count = state.templates["function_count"][state.arrivals["template"]]
+        functions = slots[np.arange(per_slot) < count[:, None]]
+        speed = state.nodes["single_core_speed"][functions["node"]]
+        return float((functions["computation"] / speed).sum() / SECONDS_PER_HOUR)
+
+    @property
+    def utilisation(self) -> float:
+        """Core-seconds of work / core-seconds rented."""
+        state = self.state
+        cores = np.bincount(state.nodes["server"], weights=state.nodes["cpu"])
+        rented = float((state.servers["hours_rented"] * cores).sum() * SECONDS_PER_HOUR)
+        return float(state.templates["work"][state.arrivals["template"]].sum()) / rented
+
+    def total(self, field: str) -> float:
+        """A field of the cluster's record."""
+        return float(self.state.cluster[0][field])
+
+
+Episode = TypeVar("Episode")
+
+
+@dataclass(frozen=True)
+class Metric(Generic[Episode]):
+    """A number that every episode has.
+
+    Attributes:
+        name: of the column; words joined by underscores.
+        unit: "" for ratios and counts.
+        better: which values are better; None where neither is.
+        formula: for readers.
+        compute: the same for programs; NaN where the episode has no such number.
+    """
+
+    name: str
+    unit: str
+    better: Literal["lower", "higher"] | None
+    formula: str
+    compute: Callable[[Episode], float]
+
+    @property
+    def heading(self) -> str:
+        """What tables and pictures call it: `rent (USD)`."""
+        words = self.name.replace("_", " ")
+        return f"{words} ({self.unit})" if self.unit else words
+
+
+def by_name(*metrics: Metric[Episode]) -> dict[str, Metric[Episode]]:
+    """Metrics by their names, in the order given."""
+    return {metric.name: metric for metric in metrics}
+
+
+METRICS: dict[str, Metric[FinishedEpisode]] = by_name(
+    Metric(
+        "J",
+        "",
+        "lower",
+        "time_weight * slowdown + cost_weight * cost_ratio",
+        lambda episode: episode.J,
+    ),
+    Metric(
+        "slowdown",
+        "",
+        "lower",
+        "mean over workflows of flow time / critical path at full speed",
+        lambda episode: float(episode.slowdown.mean()),
+    ),
+    Metric(
+        "cost_ratio",
+        "",
+        "lower",
+        "rent / rent of all work on the cheapest cores",
+        lambda episode: episode.cost_ratio,
+    ),
+    Metric(
+        "bound_gap",
+        "",
+        "lower",
+        "J / lower bound of J - 1",
+        lambda episode: episode.J / lower_bound(episode.state, episode.objective) - 1,
+    ),
+    Metric(
+        "slowdown_p95",
+        "",
+        "lower",
+        "95th percentile over workflows of the slowdown",
+        lambda episode: float(np.percentile(episode.slowdown, 95)),
+    ),
+    Metric(
+        "flow_time",
+        "s",
+        "lower",
+        "mean over workflows of last completion - arrival",
+        lambda episode: float(flow_times(episode.state).mean()),
+    ),
+    Metric(
+        "makespan",
+        "s",
+        "lower",
+        "last completion of the episode, from time 0",
+        lambda episode: episode.total("time"),
+    ),
+    Metric(
+        "rent",
+        "USD",
+        "lower",
+        "sum over servers of hours leased * hourly rate",
+        lambda episode: episode.total("total_rent"),
+    ),
+    Metric(
+        "carbon",
+        "gCO2e",
+        "lower",
+        "electricity of servers while leased and of all work * carbon intensity",
+        lambda episode: episode.carbon,
+    ),
+    Metric(
+        "cold_starts",
+        "",
+        "lower",
+        "servers started without a lease",
+        lambda episode: episode.total("cold_starts"),
+    ),
+    Metric(
+        "utilisation",
+        "",
+        "higher",
+        "core-seconds of work / core-seconds rented",
+        lambda episode: episode.utilisation,
+    ),
+    Metric(
+        "overcommits",
+        "",
+        "lower",
+        "admissions after which a node's projection exceeds its memory",
+        lambda episode: episode.total("overcommits"),
+    ),
+    Metric(
+        "decisions",
+        "",
+        None,
+        "functions placed",
+        lambda episode: episode.total("decisions"),
+    ),
+)
+"""By name, the most telling ones first: narrow tables leave out the last."""
+
+
+def episode_metrics(
+    state: State, objective: Objective, power: Power | None = None
+) -> dict[str, float]:
+    """What a finished episode came to, by the names in `METRICS`; carbon is NaN without `power`."""
+    episode = FinishedEpisode(state, objective, power)
+    return {name: metric.compute(episode) for name, metric in METRICS.items()}

@@ -1,0 +1,106 @@
+"""The best schedule of a small episode, found by trying all: what other schedulers are held to."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+from pydantic import AfterValidator, Field
+
+from env.base.schema import Strict, distinct
+from env.learn.observation import memory_tier
+from env.score.metrics import FinishedEpisode
+from env.score.reward import Objective, cheapest_cost, cost_ratio
+from env.sim.raw_env import RawEnv
+from env.sim.records import NONE
+
+Placements = tuple[tuple[int, int], ...]
+Ratio = Annotated[float, Field(gt=0, le=1)]
+
+
+class OptimumSettings(Strict):
+    """Which episodes are small enough, and what is tried (conf/evaluate.yaml explains each)."""
+
+    functions: Annotated[int, Field(ge=1, le=12)]
+    nodes: Annotated[int, Field(ge=1, le=16)]
+    memory_tiers: Annotated[tuple[Ratio, ...], Field(min_length=1), AfterValidator(distinct)]
+
+    def allows(self, env: RawEnv) -> bool:
+        """Whether the episode is small enough."""
+        functions = sum(template.function_count for template in env.workflow_templates)
+        return functions <= self.functions and len(env.state.nodes) <= self.nodes
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """The best of all schedules.
+
+    Attributes:
+        J: of the schedule.
+        placements: (NUMA node, MB) of every decision, in the order in which they are taken.
+    """
+
+    J: float
+    placements: Placements
+
+
+def optimum(env: RawEnv, objective: Objective, memory_tiers: Sequence[float]) -> Optimum:
+    """The schedule with the lowest J that can be reached from where `env` is.
+
+    Depth-first over every NUMA node and memory tier of every function. A branch is left when what
+    it has paid and waited for already comes to the lowest J found so far (branch and bound: Land,
+    Doig, Econometrica 1960).
+
+    Args:
+        env: an episode, which is not changed.
+        objective: weights of time and cost.
+        memory_tiers: shares of memory_req that are tried, rounded up to MB.
+    """
+    best = Optimum(np.inf, ())
+    tiers = sorted(memory_tiers, reverse=True)
+    node_memory = env.state.nodes["memory"]
+    branches: list[tuple[float, RawEnv, Placements]] = [(0.0, env, ())]
+    while branches:
+        bound, at, placements = branches.pop()
+        function = at.current_function
+        if function is None:
+            J = FinishedEpisode(at.state, objective, power=None).J
+            best = Optimum(J, placements) if J < best.J else best
+            continue
+        if bound >= best.J:
+            continue
+        forks = []
+        for memory_alloc in dict.fromkeys(memory_tier(function.memory_req, tier) for tier in tiers):
+            for node in map(int, np.flatnonzero(node_memory >= memory_alloc)):
+                fork = at.fork()
+                fork.step(*fork.place_of(node), memory_alloc)
+                forks.append((_bound(fork, objective), fork, (*placements, (node, memory_alloc))))
+        # The most promising branch is the next one: the sooner a good schedule is known, the more
+        # branches are left.
+        forks.sort(key=lambda branch: -branch[0])
+        branches += [branch for branch in forks if branch[0] < best.J]
+    return best
+
+
+def _bound(env: RawEnv, objective: Objective) -> float:
+    """J that every way on from here reaches: what is paid is paid, and chains have to be run.
+
+    A workflow that has not ended still needs the longest chain behind each of its functions that
+    wait for a decision, at the speed of the fastest core (see env/score/lower_bound.py).
+    """
+    state = env.state
+    cluster = state.cluster[0]
+    queue = state.queue[: cluster["queue_size"]]
+    workflows = state.workflows[state.slot_of[state.slot_of != NONE]]
+    templates = state.templates[workflows["template"]]
+    fastest = state.nodes["single_core_speed"].max() / cluster["single_core_speed"]
+    ends = np.where(np.isnan(workflows["completion_time"]), env.time, workflows["completion_time"])
+    position = {wf_id: index for index, wf_id in enumerate(workflows["wf_id"])}
+    for wf_id, fn_id in zip(queue["major"], queue["minor"], strict=True):
+        index = position[wf_id]
+        known = templates["first_function"][index] + fn_id
+        left = state.template_functions["upward_rank"][known] / fastest
+        ends[index] = max(ends[index], env.time + left)
+    slowdown = (ends - workflows["arrival_time"]) / templates["critical_path"]
+    time = objective.time_weight * slowdown.sum() / len(state.slot_of)
+    return float(time + cost_ratio(objective.cost_weight * env.total_rent, cheapest_cost(state)))

@@ -1,0 +1,143 @@
+"""The objective J and the shaped reward that adds up to it; metrics.py has what is reported.
+
+J = time_weight * mean slowdown + cost_weight * cost ratio. The slowdown of a workflow is its flow
+time / its critical path at full speed; the cost ratio is rent / all work at the cheapest
+core-second of the cluster that is not free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from env.base.errors import InputError
+from env.base.schema import Strict
+from env.sim.cluster import ClusterConfig
+from env.sim.jit import compiled
+from env.sim.records import State
+from env.sim.state import new_state
+from env.sim.workflow import WorkflowTemplate
+
+NotNegative = Annotated[float, Field(ge=0, le=1e6)]
+
+
+class Objective(Strict):
+    """Config group `objective`: what a second of slowdown is worth against a dollar."""
+
+    time_weight: NotNegative
+    cost_weight: NotNegative
+
+    @property
+    def weights(self) -> np.ndarray:
+        """(time_weight, cost_weight), as compiled functions take them."""
+        return np.array([self.time_weight, self.cost_weight])
+
+    @model_validator(mode="after")
+    def _something_counts(self) -> Self:
+        if self.time_weight == self.cost_weight == 0:
+            raise ValueError("time_weight and cost_weight are both 0, at least one must be above")
+        return self
+
+
+LEAST_HOURLY_RATE = 1e-6
+"""USD, of a server that rent can be compared to."""
+
+
+def cheapest_cost(state: State) -> float:
+    """USD of all work of the episode at the cheapest core-second that is not free."""
+    work = state.templates["work"][state.arrivals["template"]].sum()
+    return float(work * state.cluster[0]["core_second_price"])
+
+
+def check_world(templates: Sequence[WorkflowTemplate], cluster: ClusterConfig) -> None:
+    """Refuses workflows that a cluster cannot run, whether or not an episode draws them.
+
+    Raises:
+        InputError: a function needs more memory than any NUMA node has, or a core costs next to
+            nothing, so that rent has nothing to be compared to.
+    """
+    new_state([0.0] * len(templates), templates, cluster, workflow_slots=1)
+    for kind in cluster.server_types:
+        if kind.hourly_rate < LEAST_HOURLY_RATE:
+            raise InputError(
+                f"cluster: server_types.{kind.name}.hourly_rate: found {kind.hourly_rate:g}, at "
+                f"least {LEAST_HOURLY_RATE:g} is needed: rent is compared to the cheapest possible"
+            )
+
+
+@compiled
+def cost_ratio(cost, cheapest):
+    """A cost over the cheapest possible; 0 where nothing is paid, as where all servers are free."""
+    return cost / cheapest if cost != 0.0 else 0.0
+
+
+@compiled
+def lease_value(state):
+    """USD paid for lease time that is still to come; 0 once all workflows have finished."""
+    cluster = state.cluster[0]
+    value = 0.0
+    if cluster.finished_workflows < len(state.arrivals):
+        for server in range(len(state.servers)):
+            left = state.servers[server].expiration_time - cluster.time
+            if left > 0.0:
+                value += left / 3600.0 * state.servers[server].hourly_rate
+    return value
+
+
+@compiled
+def potential(state, time_weight, cost_weight, cheapest):
+    """J as far as it is known now: finish bounds stand in for what has not finished.
+
+    Finish bounds have to be up to date. A workflow that has not arrived counts with slowdown 1, and
+    rent counts as its hours pass, so the potential is time_weight at the start and J at the end;
+    the reward of a step is the fall of the potential, and an episode's undiscounted return is
+    -(J - time_weight).
+
+    A server that is rented for what is to come would otherwise look like a loss until then, and a
+    critic that has not seen it used could not tell that it is none.
+    """
+    cluster = state.cluster[0]
+    count = len(state.arrivals)
+    slowdown = cluster.finished_slowdown + cluster.active_slowdown + (count - cluster.arrived)
+    spent = cluster.total_rent - lease_value(state)
+    return time_weight * slowdown / count + cost_ratio(cost_weight * spent, cheapest)
+
+
+@compiled
+def arrived_objective(state, time_weight, cost_weight):
+    """J of the workflows that have arrived, all of which have to have finished.
+
+    Knows nothing of later ones; after the last one it is the J of the episode.
+    """
+    cluster = state.cluster[0]
+    cheapest = cluster.arrived_work * cluster.core_second_price
+    time = time_weight * cluster.finished_slowdown / cluster.arrived
+    return time + cost_ratio(cost_weight * cluster.total_rent, cheapest)
+
+
+def flow_times(state: State) -> np.ndarray:
+    """(W,) seconds from arrival to last completion of every workflow of a finished episode.
+
+    Raises:
+        InputError: records of a workflow have been recycled.
+    """
+    if (state.slot_of < 0).any():
+        wf_id = int(np.argmax(state.slot_of < 0))
+        raise InputError(f"workflow {wf_id} has ended and its records have been recycled")
+    finished = state.workflows[state.slot_of]
+    times: np.ndarray = finished["completion_time"] - finished["arrival_time"]
+    return times
+
+
+def slowdowns(state: State) -> np.ndarray:
+    """(W,) flow time / critical path at full speed of every workflow of a finished episode.
+
+    Raises:
+        InputError: records of a workflow have been recycled.
+    """
+    templates = state.workflows[state.slot_of]["template"]
+    slowdown: np.ndarray = flow_times(state) / state.templates["critical_path"][templates]
+    return slowdown

@@ -1,0 +1,231 @@
+"""Plays on without Python: greedy placements to the end of an episode, from any moment, in forks.
+
+`play_greedy` decides as the placement rule `greedy_objective` with the memory that functions
+require; `try_nodes` has it finish a fork for each node that the current function could go to, and
+`rule_outcomes` one for each of several rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from env.base.errors import InputError
+from env.score.greedy_score import ScoreWeights, greedy_node, greedy_scores
+from env.score.reward import Objective, arrived_objective, potential
+from env.sim.forecast import are_twins, forecast, update_finish_bounds
+from env.sim.jit import compiled
+from env.sim.raw_env import advance, place
+from env.sim.records import CANDIDATE, DONE, INF, NONE, PLACE, State
+from env.sim.state import blank_copy, copy_into, reset
+
+
+class Buffers(NamedTuple):
+    """What compiled code writes to while it plays: it allocates nothing.
+
+    Attributes:
+        candidates: (N,) CANDIDATE.
+        scores: (N,) greedy scores.
+    """
+
+    candidates: np.ndarray
+    scores: np.ndarray
+
+    @classmethod
+    def of(cls, state: State) -> Self:
+        """For states with as many NUMA nodes as this one."""
+        return cls(np.zeros(len(state.nodes), CANDIDATE), np.zeros(len(state.nodes)))
+
+
+@compiled
+def play_greedy(state, weights, candidates, scores):
+    """Plays events and greedy placements until nothing is left to be placed or to end.
+
+    Args:
+        state: at any moment, also one at which a decision is due.
+        weights: as `greedy_scores` takes them.
+        candidates, scores: see `Buffers`.
+
+    Returns:
+        DONE, or a negative error code.
+    """
+    kind = advance(state)
+    while kind == PLACE:
+        memory_req = state.functions[state.queue[0].index].memory_req
+        update_finish_bounds(state)
+        forecast(state, memory_req, candidates)
+        greedy_scores(state, candidates, weights, scores)
+        kind = place(state, greedy_node(candidates, scores), memory_req)
+        if kind == 0:
+            kind = advance(state)
+    return kind
+
+
+@compiled
+def play_greedy_episode(state, weights, candidates, scores):
+    """`play_greedy` from the beginning of an episode."""
+    reset(state)
+    return play_greedy(state, weights, candidates, scores)
+
+
+@compiled
+def trace_greedy(state, weights, objective, cheapest, relative, candidates, scores, trace):
+    """Plays an episode as `play_greedy_episode` and notes how its potential rises.
+
+    What the greedy rule comes to in an episode tells a critic how hard the episode is; it is the
+    reference among CRITIC_FEATURES.
+
+    Args:
+        state, weights, candidates, scores: as for `play_greedy`.
+        objective: float64 (2,), time_weight and cost_weight; out, with `relative`: divided by the J
+            of the reference, so that the reference itself comes to 1.
+        cheapest: USD, see `cheapest_cost`.
+        relative: whether the potential of this episode, and with it rewards, count in that J.
+            Where J differs by orders of magnitude from one episode to the next, a few would
+            otherwise be all that is learned from.
+        trace: out, float64 (D, 2), time and potential at every decision, in this order, then at
+            time inf J; D is above the number of functions.
+
+    Returns:
+        DONE, or a negative error code.
+    """
+    reset(state)
+    kind = advance(state)
+    row = 0
+    while kind == PLACE:
+        memory_req = state.functions[state.queue[0].index].memory_req
+        update_finish_bounds(state)
+        trace[row, 0] = state.cluster[0].time
+        trace[row, 1] = potential(state, objective[0], objective[1], cheapest)
+        row += 1
+        forecast(state, memory_req, candidates)
+        greedy_scores(state, candidates, weights, scores)
+        kind = place(state, greedy_node(candidates, scores), memory_req)
+        if kind == 0:
+            kind = advance(state)
+    update_finish_bounds(state)
+    trace[row:, 0] = INF
+    trace[row:, 1] = potential(state, objective[0], objective[1], cheapest)
+    if relative:
+        reference = trace[row, 1]
+        for weight in range(len(objective)):
+            objective[weight] /= reference
+        for passed in range(len(trace)):
+            trace[passed, 1] /= reference
+    return kind
+
+
+@compiled
+def forget_arrivals(state):
+    """No further workflow arrives. Every timer is the next arrival, which sets the one after it."""
+    state.cluster[0].timers_size = 0
+
+
+@compiled
+def try_nodes(
+    state,
+    fork,
+    memory_alloc,
+    clairvoyant,
+    weights,
+    time_weight,
+    cost_weight,
+    candidates,
+    scores,
+    outcomes,
+):
+    """What J comes to if the current function goes to each node and `play_greedy` does the rest.
+
+    Args:
+        state: at a decision; stays as it is.
+        fork: `blank_copy` of it.
+        memory_alloc: MB for the current function.
+        clairvoyant: whether later workflows arrive in the forks.
+        weights, candidates, scores: as for `play_greedy`.
+        time_weight, cost_weight: of the objective.
+        outcomes: (N,) J of all workflows that arrived in the fork; inf where the function does not
+            fit, or where an equal node has been tried (`are_twins`).
+
+    Returns:
+        DONE, or a negative error code.
+    """
+    unrented = NONE  # the last node tried whose server has never been rented
+    for node in range(len(state.nodes)):
+        outcomes[node] = INF
+        if memory_alloc > state.nodes[node].memory or are_twins(state, node, unrented):
+            continue
+        if state.servers[state.nodes[node].server].hours_rented == 0:
+            unrented = node
+        copy_into(fork, state)
+        if not clairvoyant:
+            forget_arrivals(fork)
+        kind = place(fork, node, memory_alloc)
+        if kind == 0:
+            kind = play_greedy(fork, weights, candidates, scores)
+        if kind < 0:
+            return kind
+        outcomes[node] = arrived_objective(fork, time_weight, cost_weight)
+    return DONE
+
+
+def rollout_outcomes(
+    state: State,
+    memory_alloc: int,
+    clairvoyant: bool,
+    objective: Objective,
+    weights: ScoreWeights,
+) -> np.ndarray:
+    """(N,) J that follows from each node for the current function; see `try_nodes`.
+
+    Raises:
+        InputError: more workflows are active in a fork than the state has slots.
+    """
+    outcomes = np.empty(len(state.nodes))
+    kind = try_nodes(
+        state,
+        blank_copy(state),
+        memory_alloc,
+        clairvoyant,
+        weights.by_objective(objective),
+        objective.time_weight,
+        objective.cost_weight,
+        *Buffers.of(state),
+        outcomes,
+    )
+    _check(kind, state)
+    return outcomes
+
+
+def rule_outcomes(
+    state: State, clairvoyant: bool, objective: Objective, rules: Sequence[ScoreWeights]
+) -> np.ndarray:
+    """(R,) J that each rule comes to when it plays on from this moment.
+
+    Args:
+        state: at a decision; stays as it is.
+        clairvoyant: whether later workflows arrive.
+        objective: what J is made of.
+        rules: weights of `greedy_objective`.
+
+    Raises:
+        InputError: more workflows are active in a fork than the state has slots.
+    """
+    fork, buffers = blank_copy(state), Buffers.of(state)
+    outcomes = np.empty(len(rules))
+    for rule, weights in enumerate(rules):
+        copy_into(fork, state)
+        if not clairvoyant:
+            forget_arrivals(fork)
+        _check(play_greedy(fork, weights.by_objective(objective), *buffers), state)
+        outcomes[rule] = arrived_objective(fork, objective.time_weight, objective.cost_weight)
+    return outcomes
+
+
+def _check(kind: int, state: State) -> None:
+    if kind < 0:
+        raise InputError(
+            f"more than {len(state.workflows)} workflows are active in a rollout: "
+            "give RawEnv more workflow_slots"
+        )

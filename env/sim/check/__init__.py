@@ -1,0 +1,1 @@
+"""Independent validators of what the engine played."""

@@ -1,0 +1,1 @@
+"""Episodes as files: recorded, read and played again."""

@@ -1,0 +1,1 @@
+"""Traces: requests of single functions, and playing them."""

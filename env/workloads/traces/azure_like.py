@@ -1,0 +1,105 @@
+"""A made-up trace with the marginals of Azure's, for machines that do not have the data.
+
+Rates, durations and the share of timers follow a sampled day of 2019; conf/trace/azure_like.yaml
+has the numbers and where they are from.
+"""
+
+from typing import Annotated, Literal, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from env.base.schema import Strict
+from env.workloads.traces.profiles import LogNormal
+from env.workloads.traces.trace_recording import QUANTILES, MinuteCounts, Recording
+
+MINUTES_PER_DAY = 1_440
+
+Ratio = Annotated[float, Field(ge=0, le=1e6)]
+
+
+class AzureLike(Strict):
+    """A made-up trace.
+
+    Attributes:
+        seed: of the trace. The sample drawn from it has its own.
+        functions: how many.
+        minutes: length of the trace.
+        daily_invocations: mean invocations of a function in a day.
+        most_daily_invocations: rates above are drawn again.
+        timers: share of the functions that are invoked at even intervals; the others' invocations
+            are a Poisson process.
+        median_duration: seconds, median duration of a function.
+        duration_spread: the quantiles 0, 0.01, 0.25, 0.5, 0.75, 0.99 and 1 of a function's
+            durations over their median.
+        longest_duration: seconds, longer durations are cut to it.
+    """
+
+    kind: Literal["azure_like"]
+    seed: int = Field(ge=0)
+    functions: int = Field(ge=1, le=1_000_000)
+    minutes: int = Field(ge=1, le=1_000_000)
+    daily_invocations: LogNormal
+    most_daily_invocations: float = Field(gt=0, le=1e10)
+    timers: float = Field(ge=0, le=1)
+    median_duration: LogNormal
+    duration_spread: tuple[Ratio, Ratio, Ratio, Ratio, Ratio, Ratio, Ratio]
+    longest_duration: float = Field(gt=0, le=1e6)
+
+    @model_validator(mode="after")
+    def _drawable(self) -> Self:
+        if list(self.duration_spread) != sorted(self.duration_spread):
+            raise ValueError(f"duration_spread is {list(self.duration_spread)}, it must ascend")
+        if self.most_daily_invocations < self.daily_invocations.median:
+            raise ValueError(
+                f"most_daily_invocations is {self.most_daily_invocations}, at least the median of "
+                f"daily_invocations, {self.daily_invocations.median}, is needed"
+            )
+        return self
+
+    def read(self, min_duration: float) -> Recording:
+        """The functions that are invoked at all.
+
+        A timer goes off every whole number of minutes, or several times each minute, whichever is
+        nearest to its rate. Memory is left open.
+
+        Args:
+            min_duration: seconds, shorter durations are raised to it.
+        """
+        counts = np.empty((self.minutes, self.functions), np.int64)
+        durations = np.empty((self.functions, len(QUANTILES)))
+        for function in range(self.functions):
+            stream = np.random.SeedSequence(self.seed, spawn_key=(function,))
+            rng = np.random.default_rng(stream)
+            rate = self._daily_rate(rng) / MINUTES_PER_DAY
+            if rng.random() < self.timers:
+                counts[:, function] = _timer(rate, self.minutes, rng)
+            else:
+                counts[:, function] = rng.poisson(rate, self.minutes)
+            median = self.median_duration.draw(rng)
+            durations[function] = median * np.array(self.duration_spread)
+        invoked = np.flatnonzero(counts.sum(axis=0))
+        return Recording(
+            source="azure_like",
+            names=tuple(f"function_{number}" for number in invoked),
+            memory=np.full(len(invoked), np.nan),
+            invocations=MinuteCounts(
+                counts=counts[:, invoked],
+                durations=np.clip(durations[invoked], min_duration, self.longest_duration),
+            ),
+            skipped={"functions never invoked": self.functions - len(invoked)},
+        )
+
+    def _daily_rate(self, rng: np.random.Generator) -> float:
+        while True:
+            rate = self.daily_invocations.draw(rng)
+            if rate <= self.most_daily_invocations:
+                return rate
+
+
+def _timer(rate: float, minutes: int, rng: np.random.Generator) -> np.ndarray:
+    """Invocations a minute of a timer with `rate` invocations a minute, int64 (minutes,)."""
+    counts = np.zeros(minutes, np.int64)
+    period = max(1, round(1 / rate))
+    counts[int(rng.integers(period)) :: period] = max(1, round(rate))
+    return counts

@@ -1,0 +1,320 @@
+"""Plays traces of single functions under queued dispatch: `simulate` keeps all, `stream` nothing.
+
+A single function is a workflow of one function. Requests come in chunks, and records are recycled:
+memory is bounded by what waits and runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from env.base.errors import InputError
+from env.sim.bounds import LARGEST_WORK, LONGEST
+from env.sim.cluster import ClusterConfig
+from env.sim.controller import Images, Queueing, new_controller, with_slots, with_timers
+from env.sim.dispatch import reset_episode
+from env.sim.idle_forecast import answer_forecasts
+from env.sim.keep_alive import keep_warm, learn_idle_times
+from env.sim.queued_env import play_on
+from env.sim.records import ARRIVING, CHOOSE, RUN
+from env.sim.state import allocate
+from env.sim.workflow import WorkflowTemplate
+from env.sim.workload import schedule_arrival
+from env.workloads.traces.trace import FunctionProfiles, Trace
+
+CHUNK = 4096
+"""Requests that are given to the simulator at a time; they wait there until they arrive."""
+
+NO_EDGES = np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Requests:
+    """What became of K requests, in the order of the trace. Every array is (K,).
+
+    completion = queueing + cold_start + execution, up to rounding.
+
+    Attributes:
+        function: index into the profiles.
+        arrival: seconds.
+        queueing: seconds in the central queue, after preemptions too.
+        cold_start: seconds of all its cold starts.
+        execution: seconds in containers at work.
+        completion: seconds from arrival to end, the completion time of the literature.
+        node: NUMA node of its last run.
+        preemptions: how often it was taken off a node.
+    """
+
+    function: np.ndarray
+    arrival: np.ndarray
+    queueing: np.ndarray
+    cold_start: np.ndarray
+    execution: np.ndarray
+    completion: np.ndarray
+    node: np.ndarray
+    preemptions: np.ndarray
+
+    @classmethod
+    def of(cls, runs: np.ndarray) -> Requests:
+        """Of the RUN records of a finished trace."""
+        count = int(runs["wf_id"].max(initial=-1)) + 1
+        starts = np.bincount(runs["wf_id"], minlength=count)
+        ends = runs[runs["finished"] == 1]
+        ends = ends[np.argsort(ends["wf_id"])]
+        return cls(
+            function=ends["declared"],
+            arrival=ends["submission_time"],
+            queueing=ends["queueing_time"],
+            cold_start=ends["cold_start_time"],
+            execution=ends["execution_time"],
+            completion=ends["end_time"] - ends["submission_time"],
+            node=ends["node"],
+            preemptions=starts - 1,
+        )
+
+
+class Statistics:
+    """What is kept of a trace too long to keep all of: means, and completion times in bins of 1%.
+
+    Attributes:
+        requests: how many have ended.
+        cold_starts: runs that began with one.
+        preemptions: runs that were cut short.
+    """
+
+    def __init__(self) -> None:
+        self.requests = self.cold_starts = self.preemptions = 0
+        self._sums = dict.fromkeys(("queueing", "cold_start", "execution", "completion"), 0.0)
+        self._edges = np.geomspace(1e-6, 1e9, 3472)  # seconds
+        self._counts = np.zeros(len(self._edges) + 1, np.int64)
+
+    def add(self, runs: np.ndarray) -> None:
+        """Counts RUN records that have just ended."""
+        ends = runs[runs["finished"] == 1]
+        completion = ends["end_time"] - ends["submission_time"]
+        self.requests += len(ends)
+        self.cold_starts += int((runs["warm"] == 0).sum())
+        self.preemptions += len(runs) - len(ends)
+        for key in ("queueing", "cold_start", "execution"):
+            self._sums[key] += float(ends[f"{key}_time"].sum())
+        self._sums["completion"] += float(completion.sum())
+        place = np.searchsorted(self._edges, completion)
+        self._counts += np.bincount(place, minlength=len(self._counts))
+
+    def mean(self, part: str) -> float:
+        """Seconds a request: of its `queueing`, `cold_start`, `execution` or `completion`."""
+        return self._sums[part] / max(1, self.requests)
+
+    def quantile(self, share: float) -> float:
+        """Seconds within which that share of the requests was complete, to 1%."""
+        reached = np.searchsorted(np.cumsum(self._counts), share * self.requests)
+        return float(self._edges[min(int(reached), len(self._edges) - 1)])
+
+
+def simulate(
+    trace: Trace,
+    cluster: ClusterConfig,
+    queueing: Queueing,
+    warm: Sequence[tuple[int, int]] = (),
+    history: Trace | None = None,
+) -> Requests:
+    """Plays a finite trace to its end.
+
+    Args:
+        trace: the requests.
+        cluster: the hardware; all servers are leased and up from the start.
+        queueing: how the controller works.
+        warm: containers that are warm at time 0, (NUMA node, function) each.
+        history: earlier requests of the same functions, from which idle times are learned. Their
+            executions are taken to begin on arrival.
+
+    Raises:
+        InputError: a function needs more memory than any NUMA node has, or the trace is not as
+            `Trace` says.
+    """
+    runs = [np.zeros(0, RUN), *stream(trace, cluster, queueing, warm, history)]
+    return Requests.of(np.concatenate(runs))
+
+
+def stream(
+    trace: Trace,
+    cluster: ClusterConfig,
+    queueing: Queueing,
+    warm: Sequence[tuple[int, int]] = (),
+    history: Trace | None = None,
+) -> Iterator[np.ndarray]:
+    """Plays a trace that may be endless; yields RUN records in the order of their ends.
+
+    Arguments and errors are those of `simulate`.
+    """
+    simulation = Simulation(trace.profiles, cluster, queueing)
+    for node, function in warm:
+        simulation.keep_warm(node, function)
+    if history is not None:
+        simulation.learn(history)
+    for runs in simulation.play(trace):
+        if simulation.choosing:
+            if queueing.chooser is None:
+                raise InputError("queueing: order is 'chosen', which needs a chooser")
+            queueing.chooser.choose(simulation.state, simulation.controller)
+        yield runs
+
+
+def check_memory(names: Sequence[str], memory: np.ndarray, cluster: ClusterConfig) -> None:
+    """Refuses functions that no NUMA node can hold, whether or not they are requested.
+
+    Cores are no limit: a function with more threads than a node has cores runs at what they give.
+
+    Args:
+        names: of F functions.
+        memory: MB, (F,).
+        cluster: the hardware.
+
+    Raises:
+        InputError: a function needs more memory than any NUMA node has.
+    """
+    j = int(np.argmax(memory))
+    if memory[j] > cluster.largest_node_memory:
+        raise InputError(
+            f"function '{names[j]}' needs {memory[j]} MB, "
+            f"the largest NUMA node has {cluster.largest_node_memory}"
+        )
+
+
+class Simulation:
+    """A trace being played; `stream` in steps, for those who look inside.
+
+    Attributes:
+        state, controller: the records; replaced by larger ones when more requests are active than
+            there are slots.
+        choosing: whether a function is to be chosen before it plays on.
+    """
+
+    def __init__(
+        self, profiles: FunctionProfiles, cluster: ClusterConfig, queueing: Queueing
+    ) -> None:
+        self._profiles = profiles
+        self._speed = cluster.single_core_speed
+        check_memory(profiles.names, profiles.memory, cluster)
+        work = self._operations(profiles.execution, np.arange(len(profiles.names)))
+        templates = [
+            WorkflowTemplate(
+                name, work[[j]], profiles.memory[[j]], profiles.parallelism[[j]], NO_EDGES, NO_EDGES
+            )
+            for j, name in enumerate(profiles.names)
+        ]
+        state = allocate(cluster, CHUNK, 1, CHUNK, templates)
+        state = state._replace(arrivals=np.zeros(0, ARRIVING))
+        own = {template: np.array([j]) for j, template in enumerate(templates)}
+        images = Images(profiles.cold_start, own)
+        self.controller = new_controller(state, templates, images, queueing, cluster)
+        self.state = with_timers(state, self.controller)
+        reset_episode(self.state, self.controller)
+        self.controller.queue["first_number"] = 0
+        self.controller.queue["more_arrivals"] = 1
+        self._given = 0
+        self._chooser = queueing.chooser
+        self.choosing = False
+
+    @property
+    def slots(self) -> int:
+        """Requests that can be active at once before the records grow."""
+        return len(self.state.workflows)
+
+    def keep_warm(self, node: int, function: int) -> None:
+        """A container of a function is idle on a NUMA node at time 0."""
+        until = float(self.controller.images[function]["keep_until"])
+        keep_warm(self.state, self.controller, node, function, 0.0, until)
+
+    def learn(self, history: Trace) -> None:
+        """Fills the histograms of idle times; `history` is before time 0."""
+        if not self.controller.idle_times.shape[1]:
+            return  # the policy remembers nothing
+        for chunk in history.requests():
+            ends = chunk["time"] + chunk["duration"]
+            learn_idle_times(self.controller, chunk["function"], chunk["time"], ends)
+        answer_forecasts(self.controller)
+
+    def play(self, trace: Trace) -> Iterator[np.ndarray]:
+        """Plays all requests; yields RUN records, at least once for each chunk of the trace.
+
+        Where the order is `chosen`, the caller chooses before it goes on, whenever `choosing`.
+        """
+        last = 0.0
+        for chunk in trace.requests():
+            self._check(chunk, last)
+            last = float(chunk["time"][-1]) if len(chunk) else last
+            for first in range(0, len(chunk), CHUNK):
+                self._give(chunk[first : first + CHUNK])
+                yield from self._play_on()
+        self.controller.queue["more_arrivals"] = 0
+        yield from self._play_on()
+
+    def _play_on(self) -> Iterator[np.ndarray]:
+        """Up to the end of what has been given."""
+        while True:
+            taken: list[np.ndarray] = []
+            kind = play_on(self.state, self.controller, taken.append, self._chooser)
+            self.choosing = False
+            yield from taken[:-1]
+            self.choosing = kind == CHOOSE
+            yield taken[-1]
+            if not self.choosing:
+                return
+
+    def _give(self, chunk: np.ndarray) -> None:
+        """The next arrivals, with a free slot for each of them."""
+        if int(self.state.cluster[0]["free_slots"]) < len(chunk):
+            slots = 2 * len(self.state.workflows)
+            self.state, self.controller = with_slots(self.state, self.controller, slots)
+        arrivals = np.zeros(len(chunk), ARRIVING)
+        arrivals["time"] = chunk["time"]
+        arrivals["template"] = chunk["function"]
+        draws = self._operations(chunk["duration"], chunk["function"])
+        self.state = self.state._replace(arrivals=arrivals)
+        self.controller = self.controller._replace(draws=draws)
+        queue = self.controller.queue
+        queue["first_number"] += self._given
+        queue["arrivals_left"] = self._given = len(chunk)
+        schedule_arrival(self.state, 0)
+
+    def _operations(self, seconds: np.ndarray, function: np.ndarray) -> np.ndarray:
+        """Work of executions that take some time at full speed."""
+        threads = self._profiles.parallelism[function]
+        work = np.maximum(1, np.rint(seconds * self._speed * threads))
+        if len(work) and work.max() > LARGEST_WORK:
+            name = self._profiles.names[function[np.argmax(work)]]
+            raise InputError(
+                f"trace: a request of '{name}' is {work.max():g} operations, "
+                f"at most {LARGEST_WORK:g} are possible"
+            )
+        return work.astype(np.int64)
+
+    def _check(self, chunk: np.ndarray, last: float) -> None:
+        times = np.concatenate([[last], chunk["time"]])
+        known = len(self._profiles.names)
+        for field, good, allowed in (
+            (
+                "time",
+                (np.diff(times) >= 0) & (chunk["time"] <= LONGEST),
+                f"none before the one before it, none before 0 and none after {LONGEST:g}",
+            ),
+            (
+                "function",
+                (chunk["function"] >= 0) & (chunk["function"] < known),
+                f"0 to {known - 1}",
+            ),
+            (
+                "duration",
+                (chunk["duration"] >= 0) & (chunk["duration"] <= LONGEST),
+                f"at least 0 and at most {LONGEST:g}",
+            ),
+        ):
+            if not good.all():
+                bad = int(np.flatnonzero(~good)[0])
+                raise InputError(
+                    f"trace: {field} of a request is {chunk[field][bad]}, allowed: {allowed}"
+                )

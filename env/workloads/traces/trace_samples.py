@@ -1,0 +1,198 @@
+"""Samples of traces: what the config group `trace` describes, ready to be played."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field, field_validator
+
+from env.base.schema import Strict, distinct
+from env.workloads.traces.azure import Azure2019, Azure2021
+from env.workloads.traces.azure_like import AzureLike
+from env.workloads.traces.profiles import MEMORY_DRAWN, ProfileRules, annotate_functions
+from env.workloads.traces.sampling import SampleKind, Sampling, choose_functions, play
+from env.workloads.traces.trace import Trace
+from env.workloads.traces.trace_recording import SECONDS_PER_MINUTE, Recording
+
+SAMPLE_KEY, REQUESTS_KEY, ANNOTATION_KEY = 0, 1, 2
+"""First word of every spawn key: what keeps the draws from one seed apart."""
+
+
+class TraceConfig(Strict):
+    """Config group `trace`: single functions and the requests for them.
+
+    Attributes:
+        seed: of the sample, the arrivals and durations, and of what the trace leaves open.
+        source: where the trace comes from, told by its `kind`.
+        sampling: which part of it is played.
+        annotation: rules for what the trace does not state.
+    """
+
+    seed: int = Field(ge=0)
+    source: Annotated[Azure2019 | Azure2021 | AzureLike, Field(discriminator="kind")]
+    sampling: Sampling
+    annotation: ProfileRules
+
+
+class SampleSettings(Strict):
+    """A sample of a trace and the ratios it is played at; see `Sampling`."""
+
+    kind: SampleKind
+    start: Annotated[int, Field(ge=0, le=10_000_000)]
+    compression: Annotated[int, Field(ge=1, le=10_000)]
+    ratios: Annotated[tuple[Annotated[float, Field(gt=0, le=1)], ...], Field(min_length=1)]
+
+    @field_validator("ratios")
+    @classmethod
+    def _distinct(cls, given: tuple[float, ...]) -> tuple[float, ...]:
+        return distinct(given)
+
+    def of(
+        self, trace: TraceConfig, ratio: float, seed: int, start: int | None = None
+    ) -> TraceConfig:
+        """The sample of a trace at one ratio with one seed; `start` takes the place of its own."""
+        sampling = trace.sampling.model_copy(
+            update={
+                "kind": self.kind,
+                "start": self.start if start is None else start,
+                "compression": self.compression,
+                "ratio": ratio,
+            }
+        )
+        return trace.model_copy(update={"seed": seed, "sampling": sampling})
+
+
+@dataclass(frozen=True)
+class TraceReport:
+    """What became of a trace. Its text is one line to print.
+
+    Attributes:
+        source: file, folder or generator.
+        functions: of the sample.
+        usable_functions: of the source.
+        requests: in the window before downsampling.
+        ratio: share of them that is kept.
+        seconds: length of the window in the simulation.
+        cores: mean number of cores that the kept requests keep busy.
+        drawn_over_stated: mean duration that is drawn over the mean that the source states, both
+            weighted by the requests of the window; None where the source states none.
+        skipped: rows that were passed over, by the reason.
+        assumptions: how often a rule had to decide, by what it decided.
+    """
+
+    source: str
+    functions: int
+    usable_functions: int
+    requests: int
+    ratio: float
+    seconds: float
+    cores: float
+    drawn_over_stated: float | None
+    skipped: Mapping[str, int]
+    assumptions: Mapping[str, int]
+
+    def __str__(self) -> str:
+        parts = [
+            f"{self.source}: {self.functions} of {self.usable_functions} functions, "
+            f"{self.requests} requests in {self.seconds:g} s, of which a share of {self.ratio:g} "
+            f"keeps {self.cores:.3g} cores busy"
+        ]
+        if self.drawn_over_stated is not None:
+            parts.append(f"durations drawn / stated: {self.drawn_over_stated:.3f}")
+        assumed = dict(self.assumptions)
+        if drawn := assumed.pop(MEMORY_DRAWN, 0):
+            parts.append(f"{MEMORY_DRAWN} for {drawn} of {self.functions} functions")
+        for label, counts in (("passed over", self.skipped), ("assumed", assumed)):
+            if counts:
+                parts.append(f"{label}: " + ", ".join(f"{n} {what}" for what, n in counts.items()))
+        return "; ".join(parts)
+
+
+@dataclass(frozen=True)
+class TraceSample:
+    """A sample, ready to be played.
+
+    Attributes:
+        window: what is played, from time 0.
+        history: requests of the same functions before the window, at negative times: what a policy
+            may have learnt from.
+        report: what became of the trace.
+    """
+
+    window: Trace
+    history: Trace
+    report: TraceReport
+
+
+def sample_trace(config: TraceConfig) -> TraceSample:
+    """Reads a trace and takes a sample of it.
+
+    Functions are those of the sample, whether or not they are invoked in the window.
+
+    Args:
+        config: the group `trace`.
+
+    Raises:
+        InputError: the trace cannot be used, or the window is not in it.
+    """
+    return sample_recording(config.source.read(config.annotation.min_duration), config)
+
+
+def sample_recording(
+    recording: Recording, config: TraceConfig, where: str = "trace.sampling"
+) -> TraceSample:
+    """`sample_trace` of a trace that is read already: for several samples of the same one.
+
+    Args:
+        recording: what `config.source` gives.
+        config: the group `trace`.
+        where: key that the window stands under.
+
+    Raises:
+        InputError: the window is not in the trace.
+    """
+    sampling, seed = config.sampling, config.seed
+    everything = recording.invocations
+    sampling.check_window(recording.source, everything.minutes, where)
+    chosen = choose_functions(
+        everything.count(0, everything.minutes),
+        sampling.kind,
+        sampling.functions,
+        np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(SAMPLE_KEY,))),
+    )
+    sample = recording.select(chosen)
+    profiles, counts = annotate_functions(sample, config.annotation, seed, ANNOTATION_KEY)
+
+    def trace(first: int, last: int) -> Trace:
+        requests = partial(play, sample.invocations, sampling, first, last, seed, REQUESTS_KEY)
+        return Trace(profiles, requests)
+
+    return TraceSample(
+        window=trace(sampling.start, sampling.end),
+        history=trace(sampling.history_start, sampling.start),
+        report=_report(recording, sample, sampling, counts),
+    )
+
+
+def _report(
+    recording: Recording, sample: Recording, sampling: Sampling, counts: Counter[str]
+) -> TraceReport:
+    requests = sample.invocations.count(sampling.start, sampling.end)
+    work = float(requests @ sample.invocations.mean_duration)
+    stated = None if sample.stated_duration is None else float(requests @ sample.stated_duration)
+    seconds = sampling.minutes * SECONDS_PER_MINUTE
+    return TraceReport(
+        source=recording.source,
+        functions=len(sample.names),
+        usable_functions=len(recording.names),
+        requests=int(requests.sum()),
+        ratio=sampling.ratio,
+        seconds=seconds,
+        cores=sampling.ratio * work / seconds,
+        drawn_over_stated=work / stated if stated else None,
+        skipped=recording.skipped,
+        assumptions=Counter(recording.assumptions) + counts,
+    )

@@ -1,0 +1,99 @@
+"""Workflow files: which ones a path names, and reading any of them."""
+
+import glob
+import itertools
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from env.base.errors import InputError
+from env.base.files import MOST_BYTES, read_bytes, user_path
+from env.workloads.dax import read_dax
+from env.workloads.task_graph import TaskGraph
+from env.workloads.wfformat import read_wfformat
+
+READERS = {".json": read_wfformat, ".dax": read_dax, ".xml": read_dax}
+SUFFIXES = tuple(f"{suffix}{packed}" for suffix in READERS for packed in ("", ".gz"))
+
+
+def find_workflow_files(paths: Iterable[str]) -> dict[Path, Path | None]:
+    """All workflow files that `paths` name, each once, in a stable order.
+
+    Args:
+        paths: files, folders (searched in full depth) and glob patterns (`**` too). Relative ones
+            start at the working directory. In folders and patterns, files that do not have a
+            workflow's suffix are passed over, and so is all whose name begins with a dot, unless
+            the path itself names it.
+
+    Returns:
+        Each file with the folder that it must not lead out of: the one that is searched, or where
+        a pattern begins; None where the path names the file.
+
+    Raises:
+        InputError: a path names nothing, or a file that is no workflow by its suffix.
+    """
+    found: dict[Path, Path | None] = {}
+    for text in paths:
+        path = user_path(text)
+        try:
+            files, inside, exists = _named(path)
+        except OSError as error:
+            raise InputError(f"{text}: cannot be searched: {error.strerror or error}") from None
+        if exists and inside is None and not _is_workflow(path):
+            raise InputError(f"{text}: not a workflow file, allowed suffixes: {_allowed()}")
+        if not files:
+            what = "no workflow file in it" if exists else "no such file or folder"
+            raise InputError(f"{text}: {what}; suffixes of workflow files: {_allowed()}")
+        for file in files:
+            found.setdefault(file.absolute(), inside)
+    return found
+
+
+def read_workflow_file(
+    path: Path, max_bytes: int = MOST_BYTES, inside: Path | None = None
+) -> TaskGraph:
+    """Reads one WfFormat or DAX file, gzipped or not, told apart by its suffix.
+
+    Args:
+        path: of the file.
+        max_bytes: of the file, unpacked.
+        inside: the folder it belongs to.
+
+    Raises:
+        InputError: the file cannot be read, or is not what its suffix says.
+    """
+    content = read_bytes(path, max_bytes, inside)
+    stem = path.name.removesuffix(".gz")
+    suffix = Path(stem).suffix
+    return READERS[suffix](content, stem.removesuffix(suffix), str(path))
+
+
+def _named(path: Path) -> tuple[list[Path], Path | None, bool]:
+    """Files that one path names, the folder they belong to, and whether the path exists."""
+    if path.is_dir():
+        return sorted(_in_folder(path)), path, True
+    if path.exists():
+        return [path], None, True
+    start = Path(*itertools.takewhile(lambda part: not glob.has_magic(part), path.parts))
+    matches = map(Path, glob.glob(str(path), recursive=True))  # noqa: PTH207, absolute patterns too
+    files = {
+        file
+        for match in matches
+        for file in (_in_folder(match) if match.is_dir() else [match])
+        if _is_workflow(file) and file.is_file()
+    }
+    return sorted(files), start, False
+
+
+def _in_folder(folder: Path) -> Iterator[Path]:
+    for file in folder.rglob("*"):
+        hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
+        if not hidden and _is_workflow(file) and file.is_file():
+            yield file
+
+
+def _is_workflow(path: Path) -> bool:
+    return path.name.endswith(SUFFIXES)
+
+
+def _allowed() -> str:
+    return ", ".join(SUFFIXES)

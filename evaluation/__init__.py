@@ -1,0 +1,1 @@
+"""Players, scenarios, seeds and episodes: contests, results, statistics, the weight search."""

@@ -1,0 +1,1 @@
+"""How a command runs: settings, the command line, signals, sessions of Ray."""

@@ -1,0 +1,112 @@
+"""What Hydra makes of the arguments of a command, and how to write those it cannot read."""
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from hydra.errors import HydraException
+from omegaconf import DictConfig, OmegaConf
+
+from env.base.errors import InputError
+from env.base.schema import short
+
+ALLOWED = "KEY=VALUE, +KEY=VALUE, ++KEY=VALUE or ~KEY is needed"
+LONGEST_ADVICE = 1_000
+"""Characters of a word to paste, above which only its form is shown."""
+
+
+def parsed(
+    parser: OverridesParser, arguments: Sequence[str], in_sweep: bool = False
+) -> list[Override]:
+    """Reads arguments of the form `KEY=VALUE`, `+KEY=VALUE`, `++KEY=VALUE` and `~KEY`.
+
+    Args:
+        parser: of Hydra.
+        arguments: of the command.
+        in_sweep: whether a key may have several values.
+
+    Raises:
+        InputError: Hydra cannot read one, or reads several values where one is needed.
+    """
+    found = []
+    for argument in arguments:
+        try:
+            override = parser.parse_override(argument)
+        except (HydraException, ValueError, RecursionError):  # ValueError: thousands of digits
+            raise InputError(_unreadable(parser, argument)) from None
+        if override.is_sweep_override() and not in_sweep:
+            key, _, value = argument.partition("=")
+            raise InputError(
+                f"{short(argument)}: several values are for -m, "
+                f"text is written {_advice(key, value)}, a list KEY=[A,B]"
+            )
+        if not override.key_or_group:
+            raise InputError(f"{short(argument)}: {ALLOWED}")
+        found.append(override)
+    return found
+
+
+def as_text(key: str, value: str) -> str:
+    """The argument, as a POSIX shell is given it, by which `key` gets exactly the text `value`."""
+    # To OmegaConf, ${ begins an interpolation even in quotes, unless a backslash precedes it; other
+    # backslashes are written twice there.
+    literal = re.sub(r"(\\*)\$\{", r"\1\1\\${", value)
+    # Hydra reads backslashes as they are, unless they are followed by the quote.
+    literal = re.sub(
+        r'(\\*)("|\Z)', lambda found: 2 * found[1] + found[2].replace('"', r"\""), literal
+    )
+    return shlex.quote(f'{key}="{literal}"')
+
+
+def check_emptied(overrides: Sequence[Override], config: DictConfig) -> None:
+    """Refuses `KEY={}` where it changes nothing, for Hydra merges mappings.
+
+    Args:
+        overrides: of the command.
+        config: what it comes to, with the node `hydra`.
+
+    Raises:
+        InputError: a mapping that was given as empty is not.
+    """
+    for override in overrides:
+        if override.is_delete():
+            continue
+        for key in _empty_mappings(override.key_or_group.replace("/", "."), override.value()):
+            left = OmegaConf.select(config, key, throw_on_missing=False)
+            if isinstance(left, DictConfig) and left:
+                raise InputError(
+                    f"{key}={{}}: mappings are merged, so this takes nothing away: write ~{key}, "
+                    f"or ~{key}.{next(iter(left))!s} and so on for single keys"
+                )
+
+
+def _empty_mappings(key: str, value: Any) -> Iterator[str]:
+    if not isinstance(value, Mapping):
+        return  # a list takes the place of the one before, whatever is in it
+    if not value:
+        yield key
+    for name, inner in value.items():
+        yield from _empty_mappings(f"{key}.{name}", inner)
+
+
+def _unreadable(parser: OverridesParser, argument: str) -> str:
+    key, _, value = argument.partition("=")
+    if not argument.isprintable():
+        return f"{short(argument)}: a character that cannot be printed, which is not allowed"
+    try:
+        parser.parse_override(f"{key}=0")
+    except HydraException:
+        return f"{short(argument)}: {ALLOWED}"
+    if not value:
+        return f"{short(argument)}: no value, {ALLOWED}"
+    several = any(mark in value for mark in "[{,")
+    each = ", each of several texts in quotes of its own" if several else ""
+    return f"{short(argument)}: not readable, text is written {_advice(key, value)}{each}"
+
+
+def _advice(key: str, value: str) -> str:
+    word = as_text(key, value)
+    return word if len(word) <= LONGEST_ADVICE else f"'{key}=\"...\"'"

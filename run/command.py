@@ -1,0 +1,391 @@
+"""How an entry point starts: everything it is told is checked before Hydra makes a run folder."""
+
+import errno
+import os
+import shlex
+import shutil
+import signal
+import sys
+import threading
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterator, Mapping
+from functools import wraps
+from pathlib import Path
+from tempfile import TemporaryFile
+from types import FrameType
+from typing import Any, NoReturn, Self
+
+import hydra
+from hydra import compose, initialize_config_dir
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+from hydra._internal.utils import get_args_parser
+from hydra.core.config_loader import ConfigLoader
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from hydra.errors import HydraException
+from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf.errors import OmegaConfBaseException
+
+from env.base.errors import InputError
+from env.base.schema import nearest, one_line, short
+from run import config_file  # noqa: F401, Hydra reads files as it says
+from run.arguments import check_emptied, parsed
+from run.effect import check_effect
+
+PROJECT = Path(__file__).resolve().parent.parent
+CONF = PROJECT / "conf"
+HYDRAS_BYTES = 100_000
+"""What Hydra's own files of a run take at most."""
+
+
+def run(
+    main: Callable[[DictConfig], None], config_name: str, check: Callable[[DictConfig], None]
+) -> None:
+    """Runs an entry point under Hydra.
+
+    Bad input of any kind gets one line on standard error and exit code 2; nothing is written. In a
+    sweep (`-m`) every combination is checked before the first one runs.
+
+    Args:
+        main: the program; gets the composed configuration.
+        config_name: its primary configuration in conf/.
+        check: raises `InputError` for a configuration that `main` cannot run.
+    """
+    fix_hash_seed()
+    try:
+        arguments = _arguments()
+        if not _only_shows(arguments):
+            for config, overrides in _compositions(arguments, config_name):
+                check(config)
+                check_effect(config_name, plain(config), overrides)
+    except InputError as error:
+        refuse(error)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        # Some path among the arguments: in a folder that must not be read, or too long.
+        refuse(InputError(f"'{error.filename}' cannot be read: {error.strerror}"))
+
+    @wraps(main)
+    def guarded(config: DictConfig) -> None:
+        folder = Path(HydraConfig.get().runtime.output_dir)
+        try:
+            _claim(folder, config)
+        except InputError as error:
+            refuse(error)
+        before = signal.signal(signal.SIGTERM, _leave)
+        threading.excepthook = _tell_of_thread
+        try:
+            main(config)
+        except (KeyboardInterrupt, _Stopped) as error:
+            if not _forget(folder):
+                raise
+            print("stopped", file=sys.stderr)
+            code = error.code if isinstance(error, SystemExit) else 128 + signal.SIGINT
+            raise SystemExit(code) from None
+        except SystemExit:
+            _forget(folder)
+            raise
+        except Exception as error:
+            full = _full_disk(error)
+            if full is not None:
+                raise SystemExit(
+                    f"error: '{folder}': {full}; what is complete stays{_go_on(folder, config)}"
+                ) from None
+            if not isinstance(error, InputError):
+                raise
+            # Only Ray knows some things, such as how many cores it has.
+            _forget(folder)
+            refuse(error)
+        finally:
+            signal.signal(signal.SIGTERM, before)
+            threading.excepthook = threading.__excepthook__
+
+    hydra.main(version_base="1.3", config_path=str(CONF), config_name=config_name)(guarded)()
+
+
+def _claim(folder: Path, config: DictConfig) -> None:
+    """Takes the folder for this run, of several that begin there in the same second for one.
+
+    Raises:
+        InputError: another run has it, and this one does not go on with that.
+    """
+    claim = folder / ".hydra" / "claimed"
+    claim.parent.mkdir(exist_ok=True)
+    try:
+        claim.touch(exist_ok=False)
+    except FileExistsError:
+        if not _resumes(folder, config):
+            raise InputError(f"'{folder}' has a run already: name a new folder") from None
+
+
+def _resumes(folder: Path, config: DictConfig) -> bool:
+    resumed = config.get("resume")
+    return resumed is not None and Path(resumed).absolute() == folder.absolute()
+
+
+def _forget(folder: Path) -> bool:
+    """Removes the folder of a run of which nothing but Hydra's own files has been written."""
+    nothing = [path.name for path in folder.iterdir()] == [".hydra"]
+    if nothing:
+        shutil.rmtree(folder)
+    return nothing
+
+
+def _full_disk(error: BaseException | None) -> str | None:
+    """What the system calls it if the disk or the user's share of it is full, else None.
+
+    Remote learners write for themselves: Ray wraps their errors.
+    """
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return os.strerror(error.errno)
+        error = getattr(error, "cause", None) or error.__cause__ or error.__context__
+    return None
+
+
+def _go_on(folder: Path, config: DictConfig) -> str:
+    """How to go on with the run of the folder, if there is something to go on with."""
+    left = [folder / "run.json", *folder.glob("checkpoints/*/run.json")]
+    resumable = "resume" in config and any(path.exists() for path in left)
+    return f", go on with resume={folder}" if resumable else ""
+
+
+def _tell_of_thread(args: threading.ExceptHookArgs) -> None:
+    """Says what ended a thread, but for a full disk: that of TensorBoard's ends the run as well."""
+    if _full_disk(args.exc_value) is None:
+        threading.__excepthook__(args)
+
+
+def fix_hash_seed() -> None:
+    """Starts Python anew with `PYTHONHASHSEED=0`, unless it is set.
+
+    RLlib goes through sets of policy names, so their hashes decide which network draws its first
+    weights first: without this the same seed gives other numbers in every process.
+    """
+    if "PYTHONHASHSEED" not in os.environ:
+        os.environ["PYTHONHASHSEED"] = "0"
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+
+
+class _Stopped(SystemExit):
+    """A signal ends the program."""
+
+
+def _leave(number: int, frame: FrameType | None) -> NoReturn:
+    raise _Stopped(128 + number)
+
+
+class StopOnSignals:
+    """Within it, Ctrl-C and SIGTERM ask to stop; a second one stops at once.
+
+    Attributes:
+        asked: whether a signal has come.
+    """
+
+    asked = False
+
+    def __enter__(self) -> Self:
+        self._before = {
+            number: signal.signal(number, self._ask) for number in (signal.SIGINT, signal.SIGTERM)
+        }
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _ask(self, number: int, frame: FrameType | None) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+        print("stopping soon, nothing is lost; once more stops at once", file=sys.stderr)
+
+
+def refuse(error: InputError) -> NoReturn:
+    """Prints the one line and leaves."""
+    # Blanks stay as they are, for a word to paste may have some.
+    print(f"error: {' '.join(str(error).splitlines())}", file=sys.stderr)
+    raise SystemExit(2)
+
+
+def plain(config: DictConfig) -> dict[str, Any]:
+    """A composed configuration as plain containers, which is what Ray and pydantic take.
+
+    Raises:
+        InputError: an interpolation does not resolve.
+    """
+    try:
+        # Values that are missing stay `???`: `validated` says where.
+        found = OmegaConf.to_container(config, resolve=True)
+    except OmegaConfBaseException as error:
+        raise InputError(_one_line(error)) from None
+    assert isinstance(found, dict)
+    return {str(key): value for key, value in found.items()}
+
+
+def same_world() -> str:
+    """What evaluate.py has to be told to evaluate in the world of this run; ends with a blank.
+
+    The options that are not the default, and the values that were overridden.
+    """
+    here = HydraConfig.get()
+    default = compose("evaluate", return_hydra_config=True).hydra.runtime.choices
+    world = ("cluster", "workflow", "workload", "objective")
+    told = [
+        f"{group}={option}"
+        for group, option in here.runtime.choices.items()
+        if group.split("/")[0] in world and default.get(group) != option
+    ]
+    told += [
+        override
+        for override in here.overrides.task
+        if override.lstrip("+~").startswith(tuple(f"{group}." for group in world))
+    ]
+    return "".join(f"{shlex.quote(each)} " for each in told)
+
+
+def _arguments() -> Namespace:
+    parser = get_args_parser()
+    _raise_errors(parser)
+    arguments = parser.parse_args()
+    for name in ("config_path", "config_name", "experimental_rerun"):
+        if getattr(arguments, name) is not None:
+            raise InputError(f"--{name.replace('_', '-')}: not supported, use --config-dir")
+    return arguments
+
+
+def _raise_errors(parser: ArgumentParser) -> None:
+    def error(message: str) -> NoReturn:
+        raise InputError(f"{message}, see --help")
+
+    parser.error = error  # type: ignore[method-assign]
+
+
+def _only_shows(arguments: Namespace) -> bool:
+    """Whether the command only prints something, such as its help."""
+    shows = ("help", "hydra_help", "shell_completion", "cfg", "info")
+    return any(getattr(arguments, name) for name in shows)
+
+
+def _compositions(
+    arguments: Namespace, config_name: str
+) -> Iterator[tuple[DictConfig, list[Override]]]:
+    """The configuration of every job of the command, and what was typed for it."""
+    overrides = list(arguments.overrides)
+    if arguments.config_dir is not None:
+        folder = Path(arguments.config_dir).resolve()
+        if not folder.is_dir():
+            raise InputError(f"--config-dir: '{folder}' is not a folder")
+        overrides.append(f"hydra.searchpath=[file://{folder}]")
+    try:
+        with initialize_config_dir(config_dir=str(CONF), version_base="1.3"):
+            loader = GlobalHydra.instance().config_loader()
+            parser = OverridesParser.create(config_loader=loader)
+            given = parsed(parser, overrides, in_sweep=arguments.multirun)
+            jobs = [overrides]
+            if arguments.multirun:
+                (jobs,) = BasicSweeper.split_arguments(given, max_batch_size=None)
+            for job in jobs:
+                of_job = parsed(parser, job)
+                _check_names(loader, config_name, of_job)
+                config = compose(config_name, overrides=job, return_hydra_config=True)
+                check_emptied(of_job, config)
+                _check_folder("sweep" if arguments.multirun else "run", config)
+                with open_dict(config):
+                    del config["hydra"]
+                yield config, of_job
+    except (HydraException, OmegaConfBaseException) as error:
+        raise InputError(_one_line(error)) from None
+
+
+def _check_names(loader: ConfigLoader, config_name: str, overrides: list[Override]) -> None:
+    """Finds unknown groups, options and keys, which Hydra reports over many lines."""
+    hydras = [o for o in overrides if o.key_or_group.startswith(("hydra.", "hydra/"))]
+    paths = [str(override.input_line) for override in hydras]
+    groups = []
+    for override in overrides:
+        group = override.key_or_group
+        options = loader.get_group_options(group, config_name=config_name, overrides=paths)
+        if options and override not in hydras:
+            _check_option(override, options)
+            groups.append(override)
+    chosen = compose(config_name, overrides=paths + [str(each.input_line) for each in groups])
+    known = list(_keys(OmegaConf.to_container(chosen, resolve=False)))
+    for override in overrides:
+        key = override.key_or_group
+        mine = override not in groups and override not in hydras
+        added = override.is_add() or override.is_force_add()
+        if mine and not added and key not in known:
+            parent = _deepest_known(key, known)
+            near = [name for name in known if name.startswith(parent)]
+            near = [name for name in near if "." not in name.removeprefix(parent)]
+            raise InputError(f"{key}: unknown key, {nearest(key, near, parent)}")
+
+
+def _check_folder(kind: str, config: DictConfig) -> None:
+    """Refuses a folder of results that cannot be made or written to, or that has others.
+
+    Results of two runs in one folder would be taken for those of one.
+    """
+    if not config.hydra[kind].dir:
+        raise InputError(f"hydra.{kind}.dir: '' is no name of a folder")
+    folder = Path(config.hydra[kind].dir).absolute()
+    there = folder
+    try:
+        while not there.exists():
+            there = there.parent
+        # Permissions do not tell: /proc has them and takes nothing, and the disk may be full.
+        with TemporaryFile(dir=there) as file:
+            file.write(bytes(HYDRAS_BYTES))
+    except OSError as error:
+        raise InputError(
+            f"hydra.{kind}.dir: '{folder}': '{there}' is no folder to write to: {error.strerror}"
+        ) from None
+    # What Hydra writes first into the folder of a run, which a copy may lack, and what runs leave
+    # themselves; and what Hydra writes into that of a sweep.
+    run = (".hydra", "run.json", "results.parquet", "metrics.csv", "checkpoints", "policy")
+    left = {"run": run, "sweep": ("multirun.yaml",)}[kind]
+    begun = any((folder / name).exists() for name in left)
+    if begun and not _resumes(folder, config):
+        raise InputError(f"hydra.{kind}.dir: '{folder}' has a run already: name a new folder")
+
+
+def _check_option(override: Override, options: list[str]) -> None:
+    chosen = override.value()
+    for option in chosen if isinstance(chosen, list) else [chosen]:
+        if str(option) not in options:
+            shown = short(option) if isinstance(option, Mapping) else option
+            raise InputError(
+                f"{override.key_or_group}={shown}: unknown option, {nearest(str(option), options)}"
+            )
+
+
+def _deepest_known(key: str, known: list[str]) -> str:
+    """The longest parent of a dotted key that exists, with its dot; "" for the root."""
+    parts = key.split(".")
+    for length in range(len(parts) - 1, 0, -1):
+        parent = ".".join(parts[:length])
+        if parent in known:
+            return f"{parent}."
+    return ""
+
+
+def _keys(tree: Any, prefix: str = "") -> Iterator[str]:
+    """Dotted names of everything in a configuration, branches included."""
+    if isinstance(tree, Mapping):
+        for name, value in tree.items():
+            yield f"{prefix}{name}"
+            yield from _keys(value, f"{prefix}{name}.")
+
+
+def _one_line(error: BaseException) -> str:
+    """What an error of Hydra says, and what of OmegaConf lies behind it."""
+    behind = (
+        f": {_one_line(error.__cause__)}"
+        if isinstance(error.__cause__, OmegaConfBaseException)
+        else ""
+    )
+    return one_line(str(error)) + behind

@@ -1,0 +1,323 @@
+"""Which keys have no effect in the world at hand: typed, they are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any, Final
+
+from hydra.core.override_parser.types import Override
+
+from env.base.errors import InputError
+
+Told = Mapping[str, Any]
+"""A composed configuration in plain containers."""
+
+
+def at(told: Told, key: str) -> Any:
+    """The value of a dotted key, None where there is none."""
+    value: Any = told
+    for name in key.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
+def queued(told: Told) -> bool:
+    """Whether functions wait in a central queue."""
+    return at(told, "dispatch.kind") == "queued"
+
+
+def of_trace(told: Told) -> bool:
+    """Whether requests of single functions arrive."""
+    return queued(told) and at(told, "trace") is not None
+
+
+def from_files(told: Told) -> bool:
+    """Whether workflows are read from files."""
+    return at(told, "workflow.path") is not None
+
+
+def written(told: Told) -> bool:
+    """Whether all workflows are written into the configuration, function by function."""
+    return not from_files(told) and all("functions" in entry for entry in _mix(told))
+
+
+def stated(told: Told, field: str) -> bool:
+    """Whether all functions that are written into the configuration state a field."""
+    functions = [entry["functions"] for entry in _mix(told) if "functions" in entry]
+    each = [one.values() if isinstance(one, Mapping) else one for one in functions]
+    return written(told) and all(field in function for those in each for function in those)
+
+
+def one_node_servers(told: Told) -> bool:
+    """Whether no server has a second NUMA node."""
+    types = (at(told, "cluster.server_types") or {}).values()
+    return all(at(kind, "numa_nodes_per_server") == 1 for kind in types)
+
+
+def nobody_expected(told: Told) -> bool:
+    """Whether the greedy score of the observations expects no further use of a server."""
+    return at(told, "agents.score.arrival_use") == at(told, "agents.score.known_use") == 0
+
+
+def _mix(told: Told) -> list[Mapping[str, Any]]:
+    return [entry for entry in (at(told, "workflow.mix") or {}).values() if entry is not None]
+
+
+@dataclass(frozen=True)
+class Silent:
+    """Keys without effect.
+
+    Attributes:
+        commands: names of the primary configurations of the commands, apart by blanks.
+        because: what makes it so, a clause that names a key.
+        where: whether it is so in a world.
+        keys: dotted, apart by blanks, `*` for any name; all below them are meant too.
+    """
+
+    commands: str
+    because: str
+    where: Callable[[Told], bool]
+    keys: str
+
+
+ALL: Final = "evaluate train search_baseline"
+SILENT: Final = (
+    # What arrives.
+    Silent(
+        "evaluate train",
+        "trace gives what arrives",
+        of_trace,
+        "workflow workload dispatch.cold_start cluster.same_node_bandwidth_bytes_per_s "
+        "cluster.between_nodes_of_one_server_bandwidth_bytes_per_s "
+        "cluster.between_servers_bandwidth_bytes_per_s",
+    ),
+    Silent(
+        "evaluate", "a trace has no episodes, dispatch.seeds says how often", of_trace, "episodes"
+    ),
+    Silent(
+        "evaluate train",
+        "dispatch.samples and dispatch.seeds say what is drawn from the trace",
+        of_trace,
+        "trace.seed trace.sampling.kind trace.sampling.start trace.sampling.ratio "
+        "trace.sampling.compression",
+    ),
+    Silent(
+        "evaluate train",
+        "no policy of dispatch.keep_alives learns from earlier requests",
+        lambda told: of_trace(told) and "hybrid_histogram" not in at(told, "dispatch.keep_alives"),
+        "trace.sampling.history",
+    ),
+    Silent(
+        "evaluate",
+        "trace is null, workflows arrive",
+        lambda told: queued(told) and not of_trace(told),
+        "dispatch.samples dispatch.slo",
+    ),
+    Silent(ALL, "workflow.path takes the place of the mix", from_files, "workflow.mix"),
+    Silent(
+        ALL,
+        "workflow.path is null, no files are read",
+        lambda told: not from_files(told),
+        "workflow.max_bytes workflow.evaluation_path workflow.annotation.without_runtimes",
+    ),
+    Silent(
+        ALL,
+        "workflow.mix states every runtime",
+        written,
+        "workflow.annotation.runtime_scale workflow.annotation.runtime_range "
+        "workflow.annotation.min_runtime workflow.annotation.missing_runtime "
+        "workflow.annotation.min_memory workflow.annotation.max_parallelism",
+    ),
+    Silent(
+        ALL,
+        "workflow.mix states the memory of every function",
+        lambda told: stated(told, "memory"),
+        "workflow.annotation.missing_memory",
+    ),
+    Silent(
+        ALL,
+        "workflow.mix states the parallelism of every function",
+        lambda told: stated(told, "parallelism"),
+        "workflow.annotation.missing_parallelism",
+    ),
+    Silent(
+        ALL,
+        "workflow.mix states all, nothing is drawn",
+        lambda told: stated(told, "memory") and stated(told, "parallelism"),
+        "workflow.annotation.seed",
+    ),
+    Silent("evaluate", "seed says it", lambda told: not queued(told), "workload.seed"),
+    Silent("train search_baseline", "seed says it", lambda told: True, "workload.seed"),
+    Silent(
+        "train search_baseline",
+        "training tells no tenants apart",
+        lambda told: True,
+        "workload.tenants",
+    ),
+    Silent(
+        "train search_baseline",
+        "variation.unvaried is 1, all episodes stay as they are",
+        lambda told: at(told, "variation.unvaried") == 1,
+        "variation.arrival_rate variation.computation variation.server_count "
+        "variation.hourly_rate variation.single variation.load",
+    ),
+    # Where functions wait.
+    Silent(
+        "evaluate train",
+        "dispatch=queued, all servers are up and nothing is rented",
+        queued,
+        "cluster.power cluster.server_types.*.hourly_rate "
+        "cluster.server_types.*.cold_start_latency",
+    ),
+    Silent(
+        ALL,
+        "numa_nodes_per_server is 1 everywhere",
+        one_node_servers,
+        "cluster.between_nodes_of_one_server_bandwidth_bytes_per_s",
+    ),
+    Silent("search_baseline", "J does not count carbon", lambda told: True, "cluster.power"),
+    Silent(
+        "evaluate",
+        "dispatch=queued compares dispatch.orders",
+        queued,
+        "baselines record optimum report objective",
+    ),
+    Silent("evaluate", "dispatch=queued plays with dispatch.seeds", queued, "seed workload.seed"),
+    Silent("evaluate", "dispatch=queued has its own intervals", queued, "statistics"),
+    Silent("evaluate", "dispatch=queued tells no tenants apart", queued, "workload.tenants"),
+    Silent("evaluate", "a policy plays as it was trained", queued, "agents dispatch.queue_agent"),
+    Silent(
+        "train",
+        "dispatch=queued trains on a trace, for completion times",
+        queued,
+        "objective variation agents.relative_reward agents.memory_tiers agents.workflow_window "
+        "agents.score",
+    ),
+    Silent(
+        "train",
+        "evaluate.py alone looks at it",
+        queued,
+        "dispatch.orders dispatch.seeds dispatch.slo dispatch.late dispatch.figure",
+    ),
+    Silent(
+        "train",
+        "dispatch.queue_agent.placement is a rule",
+        lambda told: queued(told) and at(told, "dispatch.queue_agent.placement") != "learned",
+        "agents",
+    ),
+    # Who decides.
+    Silent("evaluate", "policy is null", lambda told: at(told, "policy") is None, "agents"),
+    Silent("evaluate", "record is 0", lambda told: at(told, "record") == 0, "report.episodes_mb"),
+    Silent("evaluate", "workers is 1", lambda told: at(told, "workers") == 1, "ray.address"),
+    Silent(
+        "train",
+        "agents.score.economy is 0",
+        lambda told: at(told, "agents.score.economy") == 0,
+        "agents.score.demand",
+    ),
+    Silent(
+        "train",
+        "agents.score.arrival_use is 0",
+        lambda told: at(told, "agents.score.arrival_use") == 0,
+        "agents.score.arrival_horizon",
+    ),
+    Silent(
+        "train",
+        "agents.score.arrival_use and agents.score.known_use are 0",
+        nobody_expected,
+        "agents.score.own_use",
+    ),
+    # How it learns.
+    Silent(
+        "train",
+        "agents.workflow_window is 0",
+        lambda told: at(told, "agents.workflow_window") == 0,
+        "algo.message_rounds",
+    ),
+    Silent(
+        "train",
+        "algo.warm_start is null",
+        lambda told: at(told, "algo.name") != "bc" and at(told, "algo.warm_start") is None,
+        "algo.cloning",
+    ),
+    Silent(
+        "train",
+        "algo=bc does nothing but clone",
+        lambda told: at(told, "algo.name") == "bc",
+        "algo.cloning.temperature",
+    ),
+    Silent(
+        "train",
+        "ray.num_env_runners is 0",
+        lambda told: at(told, "ray.num_env_runners") == 0,
+        "ray.wait_for_runners ray.restart_failed_runners",
+    ),
+    Silent(
+        "train",
+        "algo.sampler=fast alone has threads",
+        lambda told: at(told, "algo.sampler") != "fast",
+        "ray.threads_per_runner",
+    ),
+    Silent(
+        "train",
+        "algo=ppo alone has threads that learn",
+        lambda told: at(told, "algo.name") != "ppo",
+        "ray.threads_per_learner",
+    ),
+    Silent(
+        "train",
+        "trials of tune have one thread, and checkpoints of their own",
+        lambda told: at(told, "tune") is not None,
+        "ray.threads_per_runner ray.threads_per_learner checkpoint.every_minutes checkpoint.keep",
+    ),
+)
+
+
+def check_effect(command: str, told: Told, overrides: Sequence[Override]) -> None:
+    """Refuses what was typed and cannot change anything.
+
+    A mapping is refused if all in it is without effect. What is added (`+KEY=VALUE`) passes: a new
+    server type has to state everything.
+
+    Args:
+        command: name of its primary configuration.
+        told: what the overrides come to.
+        overrides: of the command line.
+
+    Raises:
+        InputError: an override has no effect.
+    """
+    searched = at(told, "tune.space") or {}
+    silent = [row for row in SILENT if command in row.commands.split() and row.where(told)]
+    for override in overrides:
+        key = override.key_or_group.replace("/", ".")
+        if override.is_add():
+            continue
+        for name in searched:
+            if key == f"algo.{name}":
+                raise InputError(f"{key}: without effect, tune.space.{name} says it: leave it out")
+        value = None if override.is_delete() else override.value()
+        reasons = [_reason(silent, leaf) for leaf in _leaves(key, value)]
+        if all(reasons):
+            raise InputError(f"{key}: without effect, {reasons[0]}: leave it out")
+
+
+def _reason(silent: Sequence[Silent], key: str) -> str | None:
+    """Why a key has no effect, None if it has one."""
+    parts = key.split(".")
+    above = [".".join(parts[:length]) for length in range(1, len(parts) + 1)]
+    for row in silent:
+        for pattern in row.keys.split():
+            if any(fnmatchcase(name, pattern) for name in above):
+                return row.because
+    return None
+
+
+def _leaves(key: str, value: Any) -> Iterator[str]:
+    if not isinstance(value, Mapping) or not value:
+        yield key
+        return
+    for name, inner in value.items():
+        yield from _leaves(f"{key}.{name}", inner)

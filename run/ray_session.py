@@ -1,0 +1,85 @@
+"""Starts or joins Ray, the same way for training and evaluation."""
+
+import contextlib
+import logging
+import os
+import re
+import socket
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import AfterValidator
+
+from env.base.errors import InputError
+from run.command import PROJECT
+
+ANSWERS_WITHIN = 10.0
+"""s; Ray itself tries for minutes to reach a machine that does not answer."""
+
+
+def _address(given: str) -> str:
+    found = re.fullmatch(r"(ray://)?[^\s/]+:(\d+)", given)
+    if given != "auto" and (found is None or not 0 < int(found[2]) < 2**16):
+        raise ValueError(f"'{given}' is found; auto, host:port or ray://host:port is allowed")
+    return given
+
+
+Address = Annotated[str, AfterValidator(_address)]
+"""Of a running Ray cluster: `auto`, `host:port` or `ray://host:port`."""
+
+
+def check_address(address: str | None) -> None:
+    """Refuses an address at which nothing answers.
+
+    Raises:
+        InputError: it is one of host and port, and no connection can be made.
+    """
+    if address is None or address == "auto":
+        return
+    host, port = address.removeprefix("ray://").rsplit(":", 1)
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), ANSWERS_WITHIN).close()
+    except OSError as error:
+        raise InputError(f"ray.address: '{address}': {error.strerror or error}") from None
+
+
+def connect(
+    address: str | None, num_cpus: int | None = None, runtime_env: Mapping[str, Any] | None = None
+) -> None:
+    """Starts or joins Ray, quietly, with this project first on the path of every worker.
+
+    Args:
+        address: of a running Ray cluster; None starts Ray on this machine.
+        num_cpus: cores Ray may use on this machine; None means all.
+        runtime_env: Ray's runtime environment of the workers.
+
+    Raises:
+        InputError: there is no Ray at the address.
+    """
+    import ray  # takes seconds to import
+
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    runtime = dict(runtime_env or {})
+    runtime["env_vars"] = {
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(PROJECT), os.environ.get("PYTHONPATH")])),
+        "PYTHONHASHSEED": os.environ.get("PYTHONHASHSEED", "0"),
+        "OMP_NUM_THREADS": "1",
+        **runtime.get("env_vars", {}),
+    }
+    if address is not None:
+        runtime.setdefault("working_dir", str(PROJECT))
+    # Ray puts the folder it is started in before all others on its workers' path, where it could
+    # hide this project's packages behind others of the same name.
+    with contextlib.chdir(PROJECT):
+        try:
+            ray.init(
+                address=address or "local",
+                num_cpus=num_cpus,
+                include_dashboard=False if address is None else None,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                runtime_env=runtime,
+            )
+        except ConnectionError as error:
+            reason = " ".join(str(error).split())
+            raise InputError(f"ray.address: '{address}': {reason}") from None

@@ -1,0 +1,408 @@
+"""What a training run is told, validated: groups, budget, checkpoints."""
+
+import copy
+import math
+from collections.abc import Mapping
+from itertools import combinations, product
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from env.base.schema import Strict, nearest, validated
+from env.learn.layouts import AgentsConfig
+from env.learn.variation import Variation
+from env.score.reward import Objective
+from env.workloads.traces.trace_samples import TraceConfig
+from run.dispatch import Immediate, Queued
+from run.ray_session import Address
+
+Positive = Annotated[float, Field(gt=0)]
+Count = Annotated[int, Field(ge=1)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Network = Literal["pooling", "attention"]
+# Wider networks do not fit into memory, more rounds of messages never end.
+Hidden = Annotated[
+    tuple[Annotated[int, Field(ge=1, le=4096)], ...], Field(min_length=1, max_length=100)
+]
+MOST_ROUNDS = 1000
+# Of an environment in a batch of APPO or IMPALA: a step counts when its agent is asked again, which
+# is three turns later in the hierarchy.
+LEAST_TURNS = 4
+# Steps are held in memory. Adam moves each weight by about as much as its step size.
+Steps = Annotated[int, Field(ge=1, le=10_000_000)]
+StepSize = Annotated[float, Field(gt=0, le=1)]
+# What single precision can still tell from 0, and from all there is.
+Moderate = Annotated[float, Field(ge=1e-6, le=1e6)]
+
+
+class CloningSettings(Strict):
+    """Behaviour cloning of a baseline (conf/algo/cloning/default.yaml explains each)."""
+
+    decisions: Annotated[int, Field(ge=2, le=10_000_000)]
+    every: Annotated[int, Field(ge=1, le=10_000)]
+    held_out: Annotated[float, Field(gt=0, lt=1)]
+    epochs: Count
+    batch_size: Steps
+    learning_rate: StepSize
+    temperature: Moderate
+
+
+class NetworkSettings(Strict):
+    """The networks of every algorithm (conf/algo/ppo.yaml explains each)."""
+
+    hidden: Hidden
+    network: Network
+    message_rounds: Annotated[int, Field(ge=1, le=MOST_ROUNDS)]
+
+
+class ActorCriticSettings(NetworkSettings):
+    """What PPO, APPO and IMPALA have in common (conf/algo/ppo.yaml explains each)."""
+
+    warm_start: Annotated[str, Field(min_length=1)] | None
+    cloning: CloningSettings
+    batch_size: Steps
+    learning_rate: StepSize
+    entropy: Annotated[float, Field(ge=0, le=1e6)]
+    gamma: Share
+
+
+class PPOSettings(ActorCriticSettings):
+    """Proximal policy optimisation (conf/algo/ppo.yaml explains each)."""
+
+    name: Literal["ppo"]
+    sampler: Literal["fast", "rllib"]
+    minibatch_size: Steps
+    epochs: Count
+    gae_lambda: Share
+    clip: Moderate
+    kl_stop: Positive
+
+    @model_validator(mode="after")
+    def _sizes(self) -> Self:
+        if self.minibatch_size > self.batch_size:
+            raise ValueError(
+                f"minibatch_size {self.minibatch_size} is above batch_size {self.batch_size}"
+            )
+        return self
+
+
+class IMPALASettings(ActorCriticSettings):
+    """Importance-weighted actors and learners (conf/algo/impala.yaml explains each)."""
+
+    name: Literal["impala"]
+    iteration_steps: Steps
+
+
+class APPOSettings(ActorCriticSettings):
+    """Asynchronous PPO (conf/algo/appo.yaml explains each)."""
+
+    name: Literal["appo"]
+    iteration_steps: Steps
+    epochs: Count
+    clip: Moderate
+    target_update: Count
+
+
+class DQNSettings(NetworkSettings):
+    """Deep Q-learning (conf/algo/dqn.yaml explains each)."""
+
+    name: Literal["dqn"]
+    batch_size: Steps
+    iteration_steps: Steps
+    replay_steps: Steps
+    warmup_steps: Steps
+    updates_per_step: Annotated[float, Field(gt=0, le=100)]
+    target_update_steps: Count
+    learning_rate: StepSize
+    gamma: Share
+    exploration: Share
+    final_exploration: Share
+    exploration_steps: Count
+
+    @model_validator(mode="after")
+    def _replay(self) -> Self:
+        if self.warmup_steps > self.replay_steps:
+            raise ValueError(
+                f"warmup_steps {self.warmup_steps} is above replay_steps {self.replay_steps}"
+            )
+        return self
+
+
+class BCSettings(NetworkSettings):
+    """Behaviour cloning and nothing else (conf/algo/bc.yaml explains each)."""
+
+    name: Literal["bc"]
+    teacher: Annotated[str, Field(min_length=1)]
+    cloning: CloningSettings
+    iteration_steps: Steps
+
+
+AlgoSettings = Annotated[
+    PPOSettings | APPOSettings | IMPALASettings | DQNSettings | BCSettings,
+    Field(discriminator="name"),
+]
+
+
+class RaySettings(Strict):
+    """Where a run samples (conf/ray).
+
+    Attributes:
+        address: of a running Ray cluster; None starts Ray on this machine.
+        num_cpus: cores Ray may use on this machine; None means all. Not with an address.
+        num_env_runners: processes that sample; 0 samples in the training process.
+        envs_per_runner: environments each of them steps.
+        threads_per_runner: threads that share them with algo.sampler=fast, at most one for each.
+        num_learners: processes that share every gradient step; 0 learns in the training process.
+        threads_per_learner: threads of each of them that share its part of every gradient step.
+        restart_failed_runners: go on when one dies; else the run stops with its error.
+        wait_for_runners: minutes without a sample that a run bears when all are lost.
+        runtime_env: Ray's runtime environment of the workers.
+    """
+
+    address: Address | None
+    num_cpus: Annotated[int, Field(ge=1, le=10_000)] | None
+    num_env_runners: Annotated[int, Field(ge=0, le=10_000)]
+    envs_per_runner: Annotated[int, Field(ge=1, le=10_000)]
+    threads_per_runner: Annotated[int, Field(ge=1, le=1000)]
+    num_learners: Annotated[int, Field(ge=0, le=1000)]
+    threads_per_learner: Annotated[int, Field(ge=1, le=1000)]
+    restart_failed_runners: bool
+    wait_for_runners: Positive
+    runtime_env: dict[str, Any]
+
+    @field_validator("runtime_env")
+    @classmethod
+    def _known_to_ray(cls, given: dict[str, Any]) -> dict[str, Any]:
+        if given:
+            from ray.runtime_env import RuntimeEnv  # Ray takes seconds to import
+
+            known = sorted(key for key in RuntimeEnv.known_fields if not key.startswith("_"))
+            for key in given:
+                if key not in known:
+                    raise ValueError(f"{key}: unknown key, {nearest(key, known)}")
+            try:
+                RuntimeEnv(**given)
+            except (TypeError, ValueError) as error:
+                raise ValueError(str(error)) from None
+        return given
+
+    @model_validator(mode="after")
+    def _cpus(self) -> Self:
+        if self.address is not None and self.num_cpus is not None:
+            raise ValueError("num_cpus is for a Ray started here, address names a running one")
+        return self
+
+
+class Values(Strict):
+    """What a setting is searched among: a range, or a list.
+
+    Attributes:
+        low: end of the range.
+        high: end of the range.
+        log: whether it is drawn evenly over orders of magnitude.
+        whole: whether only whole numbers are drawn.
+        choices: the list.
+    """
+
+    low: float | None = None
+    high: float | None = None
+    log: bool = False
+    whole: bool = False
+    choices: Annotated[tuple[Any, ...], Field(min_length=2)] | None = None
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        if (self.choices is None) == (self.low is None and self.high is None):
+            raise ValueError("either low and high, or choices, are needed")
+        if self.choices is not None:
+            return self
+        if self.low is None or self.high is None or self.low >= self.high:
+            raise ValueError(f"low {self.low} is not below high {self.high}")
+        if self.log and self.low <= 0:
+            raise ValueError(f"low {self.low} is not above 0, as log needs it")
+        if self.whole and not (self.low.is_integer() and self.high.is_integer()):
+            raise ValueError(f"low {self.low} and high {self.high} are not whole")
+        return self
+
+    @property
+    def range(self) -> tuple[float, float] | None:
+        """Its ends; whole numbers are int."""
+        if self.low is None or self.high is None:
+            return None
+        return (int(self.low), int(self.high)) if self.whole else (self.low, self.high)
+
+    @property
+    def extremes(self) -> tuple[Any, ...]:
+        """What must be allowed for all to be; of a range that is not whole, a fraction too."""
+        if self.low is None or self.high is None or self.whole:
+            return self.range or self.choices or ()
+        return self.low, self.high, self.low + (self.high - self.low) / math.pi
+
+
+class SearchSettings(Strict):
+    """What the searches of conf/tune have in common (asha.yaml explains each)."""
+
+    trials: Annotated[int, Field(ge=2, le=10_000)]
+    parallel: Count
+    space: Annotated[dict[str, Values], Field(min_length=1)]
+
+
+class ASHASettings(SearchSettings):
+    """Asynchronous successive halving (conf/tune/asha.yaml explains each)."""
+
+    scheduler: Literal["asha"]
+    first_cut: Annotated[float, Field(gt=0, le=100)]
+    reduction: Annotated[float, Field(gt=1)]
+
+
+class PBTSettings(SearchSettings):
+    """Population based training (conf/tune/pbt.yaml explains each)."""
+
+    scheduler: Literal["pbt"]
+    exchange_every: Annotated[float, Field(gt=0, lt=100)]
+    exchanged: Annotated[float, Field(gt=0, le=0.5)]
+
+    @model_validator(mode="after")
+    def _weights(self) -> Self:
+        for key in ("hidden", "network", "message_rounds"):
+            if key in self.space:
+                raise ValueError(f"space.{key}: other networks cannot go on, choose tune=asha")
+        return self
+
+
+TuneSettings = Annotated[ASHASettings | PBTSettings, Field(discriminator="scheduler")]
+
+
+class BudgetSettings(Strict):
+    """When a run ends: at whichever comes first. Counted over all its parts when resumed."""
+
+    minutes: Positive | None
+    iterations: Count | None
+
+    @model_validator(mode="after")
+    def _ends(self) -> Self:
+        if self.minutes is None and self.iterations is None:
+            raise ValueError("minutes and iterations are both null, the run would never end")
+        return self
+
+    def progress(self, seconds: float, iterations: int) -> float:
+        """The share of the budget that is used; 1 or more means it is over."""
+        shares = [0.0]
+        if self.minutes is not None:
+            shares.append(seconds / (60 * self.minutes))
+        if self.iterations is not None:
+            shares.append(iterations / self.iterations)
+        return max(shares)
+
+
+class CheckpointSettings(Strict):
+    """When to save, what to keep, and over how many episodes a policy's J is judged."""
+
+    every_minutes: Positive
+    keep: Count
+    best_over: Count
+
+
+class TrainSettings(Strict):
+    """Everything `train.py` is told. The groups of the world are checked where they are built."""
+
+    seed: Annotated[int, Field(ge=0, lt=2**32)]
+    resume: str | None
+    budget: BudgetSettings
+    checkpoint: CheckpointSettings
+    agents: AgentsConfig
+    objective: Objective
+    algo: AlgoSettings
+    ray: RaySettings
+    cluster: dict[str, Any]
+    workflow: dict[str, Any]
+    workload: dict[str, Any]
+    variation: Variation
+    dispatch: Annotated[Immediate | Queued, Field(discriminator="kind")]
+    trace: TraceConfig | None = None
+    tune: TuneSettings | None = None
+
+    @property
+    def layout(self) -> str:
+        """Of the agents: `agents.layout`; under queued dispatch `queue`, or `queue_` and that."""
+        if not isinstance(self.dispatch, Queued):
+            return self.agents.layout
+        return self.dispatch.queue_agent.layout_with(self.agents.layout)
+
+    @model_validator(mode="after")
+    def _queue(self) -> Self:
+        if isinstance(self.dispatch, Queued) != (self.trace is not None):
+            raise ValueError(
+                "dispatch=queued trains the agent `queue` on a trace, dispatch=immediate the "
+                "others on workflows: give both dispatch=queued and a trace, such as "
+                "trace=azure_like_week, or neither"
+            )
+        teacher = getattr(self.algo, "warm_start", getattr(self.algo, "teacher", None))
+        if isinstance(self.dispatch, Queued) and teacher not in (None, "funcsched"):
+            raise ValueError(
+                f"under queued dispatch agents can be taught by funcsched alone, not by '{teacher}'"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _actions(self) -> Self:
+        if self.algo.name == "dqn" and self.layout.endswith("server_types"):
+            raise ValueError(
+                "algo=dqn chooses among single actions, the agents of layout server_types choose a "
+                "bid and a place at once; its layouts are placer and hierarchical"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _learners(self) -> Self:
+        if self.ray.num_learners > 0 and self.algo.name != "ppo":
+            raise ValueError(
+                f"ray.num_learners {self.ray.num_learners} is for algo=ppo; algo={self.algo.name} "
+                f"learns in the training process, 0"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _pieces(self) -> Self:
+        """APPO and IMPALA learn from pieces of episodes, in which agents must act twice."""
+        if not isinstance(self.algo, IMPALASettings | APPOSettings):
+            return self
+        environments = self.ray.envs_per_runner * max(1, self.ray.num_env_runners)
+        if self.algo.batch_size < LEAST_TURNS * environments:
+            raise ValueError(
+                f"algo.batch_size {self.algo.batch_size} is less than {LEAST_TURNS} turns of each "
+                f"of {environments} environments: give more, or fewer ray.envs_per_runner"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _search(self) -> Self:
+        if self.tune is None:
+            return self
+        if self.resume is not None:
+            raise ValueError("resume goes on with one training, tune starts many: give one of them")
+        for key in self.tune.space:
+            known = [name for name in type(self.algo).model_fields if name != "name"]
+            if key not in known:
+                near = nearest(key, known)
+                raise ValueError(
+                    f"tune.space.{key}: not a setting of algo={self.algo.name}, {near}"
+                )
+        self._search_together(self.tune.space)
+        return self
+
+    def _search_together(self, space: Mapping[str, Values]) -> None:
+        """Values that are allowed alone may not be so together; no rule is about more than two."""
+        told = {**self.model_dump(), "tune": None}
+        for keys in (*combinations(space, 1), *combinations(space, 2)):
+            for values in product(*(space[key].extremes for key in keys)):
+                drawn = dict(zip(keys, values, strict=True))
+                where = " and ".join(f"tune.space.{key} {value}" for key, value in drawn.items())
+                validated(TrainSettings, {**told, "algo": {**told["algo"], **drawn}}, where)
+
+
+def with_values(told: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of a composed configuration with other values of `algo`."""
+    changed = copy.deepcopy(dict(told))
+    changed["algo"] |= values
+    return changed
