@@ -41,14 +41,13 @@ def played(evaluation: QueuedEvaluation) -> list[CaseRow]:
 
 def words(experiment: str, *overrides: str) -> list[str]:
     """What to type so that it plays in a moment."""
-    workflows = experiment == "funcsched_workflows"
-    own = (f"workflow.path={FILE}", "episodes=1") if workflows else SMALL
+    brief = [f"experiment={experiment}", "cluster.server_types.worker.server_count=2"]
+    brief.append("dispatch.seeds=[1,2]")
+    if experiment == "funcsched_workflows":
+        return [*brief, f"workflow.path={FILE}", "episodes=1", *overrides]
     sample = "{" + ",".join(f"{key}:{value}" for key, value in SAMPLE.items()) + "}"
-    samples = [
-        f"dispatch.samples.{name}={sample}" for name in composed(experiment).dispatch.samples
-    ]
-    servers = "cluster.server_types.worker.server_count=2"
-    return [f"experiment={experiment}", servers, "dispatch.seeds=[1,2]", *own, *samples, *overrides]
+    names = composed(experiment).dispatch.samples
+    return [*brief, *SMALL, *(f"dispatch.samples.{name}={sample}" for name in names), *overrides]
 
 
 def small(experiment: str, *overrides: str) -> dict[str, Any]:
