@@ -86,7 +86,7 @@ def play_bare(state, random):
     """Plays an episode with random placements; returns the number of decisions."""
     reset(state)
     while advance(state) == PLACE:
-        memory_alloc = state.functions[state.queue[0].index].memory_req
+        memory_alloc = state.functions[state.cluster[0].deciding].memory_req
         node, random = draw(state, memory_alloc, random)
         place(state, node, memory_alloc)
     return state.cluster[0].decisions
@@ -97,7 +97,7 @@ def play_observed(state, random, weights, candidates, scores, nodes, context, gr
     """The same with an observation before every decision; `greedy` takes the smallest score."""
     reset(state)
     while advance(state) == PLACE:
-        memory_alloc = state.functions[state.queue[0].index].memory_req
+        memory_alloc = state.functions[state.cluster[0].deciding].memory_req
         update_finish_bounds(state)
         write_context(state, context)
         observe_nodes(state, memory_alloc, weights, candidates, scores, nodes)

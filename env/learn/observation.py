@@ -141,7 +141,7 @@ def write_context(state, out):
     Finish bounds have to be up to date (`update_finish_bounds`).
     """
     cluster = state.cluster[0]
-    function = state.queue[0].index
+    function = state.cluster[0].deciding
     known = state.template_functions[declared(state, function)]
     slot = function // cluster.functions_per_slot
     workflow = state.workflows[slot]
@@ -197,7 +197,7 @@ def server_threads(state, server):
 def write_nodes(state, candidates, scores, out):
     """NODE_FEATURES of every candidate into `out` (N, I)."""
     cluster = state.cluster[0]
-    function = state.queue[0].index
+    function = state.cluster[0].deciding
     known = state.template_functions[declared(state, function)]
     slot = function // cluster.functions_per_slot
     critical_path = state.templates[state.workflows[slot].template].critical_path

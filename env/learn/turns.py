@@ -118,7 +118,7 @@ def turn_to_episode(state, sight):
 @compiled
 def tier_memory(state, sight, tier):
     """MB that a memory tier gives to the current function."""
-    return memory_tier(state.functions[state.queue[0].index].memory_req, sight.tiers[tier])
+    return memory_tier(state.functions[state.cluster[0].deciding].memory_req, sight.tiers[tier])
 
 
 @compiled

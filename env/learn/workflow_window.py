@@ -41,7 +41,7 @@ def write_window(state, window, functions, edges):
     """
     functions[:] = 0.0
     edges[:] = 0.0
-    window[0] = state.queue[0].index
+    window[0] = state.cluster[0].deciding
     row, count = 0, 1
     while row < count:
         function = window[row]

@@ -148,7 +148,7 @@ def greedy_scores(state, candidates, weights, scores):
     Args:
         weights: float64 (10,), `ScoreWeights.by_objective`.
     """
-    function = state.queue[0].index
+    function = state.cluster[0].deciding
     known = declared(state, function)
     slot = function // state.cluster[0].functions_per_slot
     critical_path = state.templates[state.workflows[slot].template].critical_path

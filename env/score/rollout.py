@@ -53,7 +53,7 @@ def play_greedy(state, weights, candidates, scores):
     """
     kind = advance(state)
     while kind == PLACE:
-        memory_req = state.functions[state.queue[0].index].memory_req
+        memory_req = state.functions[state.cluster[0].deciding].memory_req
         update_finish_bounds(state)
         forecast(state, memory_req, candidates)
         greedy_scores(state, candidates, weights, scores)
@@ -95,7 +95,7 @@ def trace_greedy(state, weights, objective, cheapest, relative, candidates, scor
     kind = advance(state)
     row = 0
     while kind == PLACE:
-        memory_req = state.functions[state.queue[0].index].memory_req
+        memory_req = state.functions[state.cluster[0].deciding].memory_req
         update_finish_bounds(state)
         trace[row, 0] = state.cluster[0].time
         trace[row, 1] = potential(state, objective[0], objective[1], cheapest)

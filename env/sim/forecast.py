@@ -247,10 +247,9 @@ def update_finish_bounds(state):
     for slot in range(len(workflows)):
         workflows[slot].finish_bound = -INF
     for position in range(cluster[0].queue_size):
-        slot = state.slot_of[state.queue[position].major]
-        known = state.templates[workflows[slot].template].first_function
-        known += state.queue[position].minor
-        bound = cluster[0].time + state.template_functions[known].upward_rank
+        submitted = state.queue[position].index
+        slot = submitted // cluster[0].functions_per_slot
+        bound = cluster[0].time + state.template_functions[declared(state, submitted)].upward_rank
         if bound > workflows[slot].finish_bound:
             workflows[slot].finish_bound = bound
     for node in range(len(nodes)):
@@ -272,11 +271,11 @@ def update_finish_bounds(state):
 
 @compiled
 def forecast(state, memory_alloc, candidates):
-    """Fills `candidates` (CANDIDATE, one a node) for the function at the head of the queue.
+    """Fills `candidates` (CANDIDATE, one a node) for the function in decision.
 
     Finish bounds have to be up to date (`update_finish_bounds`).
     """
-    function = state.queue[0].index
+    function = state.cluster[0].deciding
     sum_sources(state, function)
     containers, functions = state.containers, state.functions
     own = len(containers) - 1

@@ -32,7 +32,7 @@ def advance(state):
     """Plays events until a decision is due: completions first, then timers, then decisions.
 
     Returns:
-        PLACE (the function to be placed heads the queue), DONE, or a negative error code.
+        PLACE (of the function `deciding`), DONE, or a negative error code.
     """
     cluster = state.cluster
     while True:
@@ -49,6 +49,7 @@ def advance(state):
                 return error
         elif cluster[0].queue_size > 0:
             cluster[0].time = decision
+            cluster[0].deciding = state.queue[0].index
             return PLACE
         else:
             return DONE
@@ -110,7 +111,7 @@ def fill_container(state, index, function, memory_alloc, remaining, transfer, cr
 
 @compiled
 def place(state, node, memory_alloc):
-    """Places the function at the head of the queue on a node with `memory_alloc` MB.
+    """Places the function in decision on a node with `memory_alloc` MB.
 
     Returns:
         0 or a negative error code.
@@ -152,7 +153,7 @@ def step(state, node, memory_alloc):
     Returns:
         (what `advance` returns, status of the node before, times to its first and last completion).
     """
-    time = state.queue[0].time
+    time = state.cluster[0].time
     status = status_at(state, node, time)
     first = last = 0.0
     if state.nodes[node].running_count > 0:
@@ -313,8 +314,8 @@ class RawEnv:
         """The function to be placed now; None when the episode is over."""
         if self._kind != PLACE:
             return None
-        head = self.state.queue[0]
-        return Function(self, int(head["major"]), int(head["minor"]))
+        deciding = self.state.functions[int(self.state.cluster[0]["deciding"])]
+        return Function(self, int(deciding["wf_id"]), int(deciding["fn_id"]))
 
     def step(
         self, server_name: str, server_id: int, numa_node_id: int, memory_alloc: int

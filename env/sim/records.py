@@ -166,6 +166,7 @@ CLUSTER = np.dtype(
         ("cold_starts", np.int64),
         ("overcommits", np.int64),  # admissions after which the projection exceeds a node's memory
         ("decisions", np.int64),
+        ("deciding", np.int64),  # index of the function in decision, when one is due
         ("queue_size", np.int64),
         ("timers_size", np.int64),
         ("free_container", np.int64),  # head of the list of containers given back
