@@ -30,6 +30,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 import agents.config_file  # noqa: F401, Hydra reads files as it says
 from agents.arguments import check_emptied, parsed
+from agents.interpolation import check_named
 from env.schema import nearest, one_line, short
 from env.sim.errors import InputError
 
@@ -55,9 +56,10 @@ def run(
     fix_hash_seed()
     try:
         arguments = _arguments()
-        if not _only_shows(arguments):
+        if not _only_helps(arguments):
             for config in _compositions(arguments, config_name):
-                check(config)
+                if not (arguments.cfg or arguments.info):  # these only print it
+                    check(config)
     except InputError as error:
         refuse(error)
     except OSError as error:
@@ -262,10 +264,9 @@ def _raise_errors(parser: ArgumentParser) -> None:
     parser.error = error  # type: ignore[method-assign]
 
 
-def _only_shows(arguments: Namespace) -> bool:
-    """Whether the command only prints something, such as its help."""
-    shows = ("help", "hydra_help", "shell_completion", "cfg", "info")
-    return any(getattr(arguments, name) for name in shows)
+def _only_helps(arguments: Namespace) -> bool:
+    """Whether the command needs no configuration."""
+    return any(getattr(arguments, name) for name in ("help", "hydra_help", "shell_completion"))
 
 
 def _compositions(arguments: Namespace, config_name: str) -> Iterator[DictConfig]:
@@ -288,6 +289,7 @@ def _compositions(arguments: Namespace, config_name: str) -> Iterator[DictConfig
                 of_job = parsed(parser, job)
                 _check_names(loader, config_name, of_job)
                 config = compose(config_name, overrides=job, return_hydra_config=True)
+                check_named(config)
                 check_emptied(of_job, config)
                 _check_folder("sweep" if arguments.multirun else "run", config)
                 with open_dict(config):
