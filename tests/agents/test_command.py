@@ -246,23 +246,6 @@ def test_a_good_command_runs_in_its_folder(
     assert len(list(elsewhere.glob("outputs/*/*/*/.hydra/config.yaml"))) == 4
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        ["workload.tenants={}", "+workload.tenants.a=1", "+workload.tenants.b=2"],
-        ["workload.tenants={}", "++workload.tenants={a: 1, b: 2}"],
-        ["~workload.tenants", "+workload.tenants={}", "++workload.tenants={a: 1, b: 2}"],
-    ],
-)
-def test_nothing_is_a_start_for_keys_that_follow(
-    given: list[str], elsewhere: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["train.py", *given])
-    seen: list[dict[str, float]] = []
-    run(lambda config: seen.append(dict(config.workload.tenants)), "train", settings_only)
-    assert seen == [{"a": 1, "b": 2}]
-
-
 def test_what_is_refused_late_leaves_no_run(
     elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
