@@ -2,8 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
@@ -12,6 +11,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from env.base.errors import InputError
 from env.base.schema import short
+from run.interpolation import check_written, leaves
 
 ALLOWED = "KEY=VALUE, +KEY=VALUE, ++KEY=VALUE or ~KEY is needed"
 LONGEST_ADVICE = 1_000
@@ -29,7 +29,8 @@ def parsed(
         in_sweep: whether a key may have several values.
 
     Raises:
-        InputError: Hydra cannot read one, or reads several values where one is needed.
+        InputError: Hydra cannot read one, or reads several values where one is needed; or one has
+            an interpolation that is not allowed.
     """
     found = []
     for argument in arguments:
@@ -45,6 +46,8 @@ def parsed(
             )
         if not override.key_or_group:
             raise InputError(f"{short(argument)}: {ALLOWED}")
+        if not override.is_sweep_override():  # its jobs are read in their turn
+            check_written(override.key_or_group, override.value(), "command line")
         found.append(override)
     return found
 
@@ -62,34 +65,30 @@ def as_text(key: str, value: str) -> str:
 
 
 def check_emptied(overrides: Sequence[Override], config: DictConfig) -> None:
-    """Refuses `KEY={}` where it changes nothing, for Hydra merges mappings.
+    """Refuses `KEY={}` where it leaves something in KEY, for Hydra merges mappings.
 
     Args:
         overrides: of the command.
         config: what it comes to, with the node `hydra`.
 
     Raises:
-        InputError: a mapping that was given as empty is not.
+        InputError: a mapping that was given as empty has what no later override gives.
     """
-    for override in overrides:
+    later: set[str] = set()
+    for override in reversed(overrides):
         if override.is_delete():
             continue
-        for key in _empty_mappings(override.key_or_group.replace("/", "."), override.value()):
+        given = dict(leaves(override.key_or_group.replace("/", "."), override.value()))
+        for key in (key for key, value in given.items() if value == {}):
             left = OmegaConf.select(config, key, throw_on_missing=False)
-            if isinstance(left, DictConfig) and left:
-                raise InputError(
-                    f"{key}={{}}: mappings are merged, so this takes nothing away: write ~{key}, "
-                    f"or ~{key}.{next(iter(left))!s} and so on for single keys"
-                )
-
-
-def _empty_mappings(key: str, value: Any) -> Iterator[str]:
-    if not isinstance(value, Mapping):
-        return  # a list takes the place of the one before, whatever is in it
-    if not value:
-        yield key
-    for name, inner in value.items():
-        yield from _empty_mappings(f"{key}.{name}", inner)
+            found = OmegaConf.to_container(left) if isinstance(left, DictConfig) else None
+            for name, inner in found.items() if isinstance(found, dict) else ():
+                if not later.issuperset(dict(leaves(f"{key}.{name!s}", inner))):
+                    raise InputError(
+                        f"{key}={{}}: mappings are merged, so this takes nothing away: write "
+                        f"~{key}, or ~{key}.{name!s} and so on for single keys"
+                    )
+        later |= given.keys()
 
 
 def _unreadable(parser: OverridesParser, argument: str) -> str:

@@ -33,6 +33,7 @@ from env.base.schema import nearest, one_line, short
 from run import config_file  # noqa: F401, Hydra reads files as it says
 from run.arguments import check_emptied, parsed
 from run.effect import check_effect
+from run.interpolation import check_named
 
 PROJECT = Path(__file__).resolve().parent.parent
 CONF = PROJECT / "conf"
@@ -56,10 +57,11 @@ def run(
     fix_hash_seed()
     try:
         arguments = _arguments()
-        if not _only_shows(arguments):
+        if not _only_helps(arguments):
             for config, overrides in _compositions(arguments, config_name):
-                check(config)
-                check_effect(config_name, plain(config), overrides)
+                if not (arguments.cfg or arguments.info):  # these only print it
+                    check(config)
+                    check_effect(config_name, plain(config), overrides)
     except InputError as error:
         refuse(error)
     except OSError as error:
@@ -264,10 +266,9 @@ def _raise_errors(parser: ArgumentParser) -> None:
     parser.error = error  # type: ignore[method-assign]
 
 
-def _only_shows(arguments: Namespace) -> bool:
-    """Whether the command only prints something, such as its help."""
-    shows = ("help", "hydra_help", "shell_completion", "cfg", "info")
-    return any(getattr(arguments, name) for name in shows)
+def _only_helps(arguments: Namespace) -> bool:
+    """Whether the command needs no configuration."""
+    return any(getattr(arguments, name) for name in ("help", "hydra_help", "shell_completion"))
 
 
 def _compositions(
@@ -292,6 +293,7 @@ def _compositions(
                 of_job = parsed(parser, job)
                 _check_names(loader, config_name, of_job)
                 config = compose(config_name, overrides=job, return_hydra_config=True)
+                check_named(config)
                 check_emptied(of_job, config)
                 _check_folder("sweep" if arguments.multirun else "run", config)
                 with open_dict(config):

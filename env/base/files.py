@@ -23,6 +23,9 @@ MOST_BYTES = 256_000_000
 """Of a file of others, unpacked, unless its reader says otherwise."""
 MOST_DIGITS = 400
 """Of a whole number in JSON and YAML: no float has more."""
+MOST_VALUES = 5_000_000
+"""Values of JSON, elements and attributes of XML. Parsed they take about 1 GB, at most 4 GB.
+Workflows of WfInstances and Pegasus have 36 to 83 a task (one has 542), 36,000 in all at most."""
 MOST_YAML_BYTES = 1_000_000
 """Of a YAML file of others."""
 MOST_YAML_NODES = 10_000
@@ -90,14 +93,30 @@ def read_bytes(path: Path, most: int = MOST_BYTES, inside: Path | None = None) -
         return file.read()
 
 
-def parse_json(content: bytes | str, where: str) -> Any:
-    """JSON of others: no key twice, no whole number of thousands of digits.
+def check_values(content: bytes, marks: bytes, where: str) -> None:
+    """Refuses content that would take far more memory parsed than it has bytes.
+
+    Args:
+        content: not parsed yet.
+        marks: single bytes; every value begins or ends with one of them. Those in texts count too.
+        where: the file, for errors.
+
+    Raises:
+        InputError: it has too many of them.
+    """
+    if sum(map(content.count, marks)) > MOST_VALUES:
+        raise InputError(f"{where}: more than {MOST_VALUES:,} values, too many")
+
+
+def parse_json(content: bytes, where: str) -> Any:
+    """JSON of others: no key twice, no whole number of thousands of digits, not too many values.
 
     Numbers that are not finite pass: the model that the content is checked by names their keys.
 
     Raises:
-        InputError: it is not valid JSON.
+        InputError: it is not valid JSON, or has too many values.
     """
+    check_values(content, b",:[{", where)
 
     def whole(digits: str) -> int:
         if len(digits) > MOST_DIGITS:
@@ -113,8 +132,7 @@ def parse_json(content: bytes | str, where: str) -> Any:
         return found
 
     try:
-        text = content.decode("utf-8-sig") if isinstance(content, bytes) else content
-        return json.loads(text, parse_int=whole, object_pairs_hook=mapping)
+        return json.loads(content.decode("utf-8-sig"), parse_int=whole, object_pairs_hook=mapping)
     except UnicodeDecodeError as error:
         found = error.object[error.start]
         raise InputError(f"{where}: byte 0x{found:02x} is not UTF-8, which is needed") from None

@@ -6,13 +6,14 @@ executable may state runtime, cores and memory.
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
-from xml.etree.ElementTree import Element, ParseError
+from xml.etree.ElementTree import Element, ParseError, TreeBuilder
 
 from defusedxml.common import DefusedXmlException
-from defusedxml.ElementTree import fromstring
+from defusedxml.ElementTree import DefusedXMLParser
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
 from env.base.errors import InputError
+from env.base.files import check_values
 from env.base.schema import one_line, short, validated
 from env.workloads.task_graph import Task, TaskGraph, graph_from_files, note_file, positions
 
@@ -31,6 +32,9 @@ PROFILES = {
 """What a profile states, by namespace and key; of several the last counts, as in Pegasus,
 where keys of the systems below win over its own. Limits (maxwalltime) are no measurements.
 https://pegasus.isi.edu/documentation/reference-guide/configuration.html"""
+LONGEST_NAME = 200
+"""Characters of the name of an element or attribute with its namespace, of which each distinct name
+holds a copy: 100,000 of them before 10,000 names are 1 GB. Those of DAX have up to 60."""
 MEGABYTES = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024**2}
 """Of a unit, with which HTCondor's request_memory may end; without one it is in MB."""
 
@@ -96,11 +100,15 @@ def read_dax(content: bytes, name: str, where: str) -> TaskGraph:
         where: the file, for errors.
 
     Raises:
-        InputError: the content is no DAX or declares entities, has a sub-workflow, a job is
-            unknown, declared twice or depends on itself, or a number is not finite.
+        InputError: the content is no DAX, has too many elements or too long names, or declares
+            entities, has a sub-workflow, a job is unknown, declared twice or depends on itself, or
+            a number is not finite.
     """
+    check_values(content, b"<=", where)
     try:
-        root = fromstring(content)
+        parser = DefusedXMLParser(target=_ShortNames())
+        parser.feed(content)
+        root = parser.close()
     except DefusedXmlException as error:
         raise InputError(f"{where}: XML entities are refused: {one_line(str(error))}") from None
     except (ParseError, ValueError, LookupError) as error:
@@ -126,6 +134,17 @@ def read_dax(content: bytes, name: str, where: str) -> TaskGraph:
             (_position(parent, index, where), target) for parent in _children(child, "parent")
         }
     return graph_from_files(name, where, tasks, edges, {})
+
+
+class _ShortNames(TreeBuilder):
+    def start(self, tag: str, attrs: dict[str, str]) -> Element:
+        longest = max(map(len, (tag, *attrs)))
+        if longest > LONGEST_NAME:
+            raise ValueError(
+                f"a name of {longest} characters with its namespace, at most {LONGEST_NAME} are "
+                "allowed"
+            )
+        return super().start(tag, attrs)
 
 
 def _task(element: Element, executables: Mapping[Called, dict[str, str]], where: str) -> Task:

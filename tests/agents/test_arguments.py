@@ -1,7 +1,10 @@
-"""Text that Hydra cannot read is told how to write: pasted into a shell, it arrives unchanged."""
+"""Arguments: text is told how to write and arrives unchanged; empty mappings mean what they say."""
 
 import shlex
+import sys
+from pathlib import Path
 
+import pytest
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hypothesis import given
@@ -9,6 +12,7 @@ from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
 from run.arguments import as_text, parsed
+from run.command import run
 
 NASTY = st.lists(
     st.sampled_from(
@@ -33,3 +37,20 @@ def test_text_that_is_pasted_arrives_unchanged(text: str) -> None:
         config = OmegaConf.create({})
         OmegaConf.update(config, override.key_or_group, override.value())
         assert config.workflow.path == text
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        ["workload.tenants={}", "+workload.tenants.a=1", "+workload.tenants.b=2"],
+        ["workload.tenants={}", "++workload.tenants={a: 1, b: 2}"],
+        ["~workload.tenants", "+workload.tenants={}", "++workload.tenants={a: 1, b: 2}"],
+    ],
+)
+def test_nothing_is_a_start_for_keys_that_follow(
+    told: list[str], elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["train.py", *told])
+    seen: list[dict[str, float]] = []
+    run(lambda config: seen.append(dict(config.workload.tenants)), "train", lambda config: None)
+    assert seen == [{"a": 1, "b": 2}]

@@ -154,6 +154,14 @@ BAD = {
         ["cluster.server_types={small: {}}"],
         "write ~cluster.server_types.small, or ~cluster.server_types.small.",
     ),
+    "nothing and something in place of a mapping": (
+        ["workflow.mix={}", "++workflow.mix.montage=1"],
+        "write ~workflow.mix, or ~workflow.mix.epigenomics and so on",
+    ),
+    "something and nothing": (
+        ["+workload.tenants.a=1", "workload.tenants={}"],
+        "write ~workload.tenants, or ~workload.tenants.a and so on",
+    ),
     "nothing in one job of a sweep": (["-m", "workflow.mix={},{}"], "write ~workflow.mix"),
     "a mapping for a list": (
         ["algo.hidden={a: 1}"],
@@ -174,7 +182,28 @@ BAD = {
     "results in a folder without a name": (["hydra.run.dir="], "hydra.run.dir: '' is no name"),
     "a sweep in a file": (["-m", "hydra.sweep.dir=/dev/null"], "hydra.sweep.dir"),
     "a name for a folder of results": (["hydra.run.dir=[a]"], "hydra.run.dir"),
-    "an interpolation": (["seed=${nothing}"], "nothing"),
+    "an interpolation of nothing": (["seed=${nothing}"], "nothing"),
+    "an interpolation of itself": (["seed=${seed}"], "Recursive interpolation"),
+    "an interpolation of a mapping": (
+        ["seed=${algo}"],
+        "seed: an interpolation of a mapping or list, only of single values is allowed",
+    ),
+    "an interpolation within text": (
+        ["resume=${seed}x"],
+        "command line: resume: '${seed}x': an interpolation has to be the whole value and of the "
+        "form ${KEY}",
+    ),
+    "an interpolation in quotes, in a mapping, in a sweep": (
+        ["-m", "seed=1,2", "ray.runtime_env={env_vars: {A: '${seed}${seed}'}}"],
+        "command line: ray.runtime_env.env_vars.A: '${seed}${seed}'",
+    ),
+    "an interpolation that reads the environment": (["seed=${oc.env:HOME}"], "of the form ${KEY}"),
+    "a folder that reads the environment": (
+        ["hydra.run.dir='${${now:oc}.env:HOME}/x'"],
+        "hydra.run.dir: '${${now:oc}.env:HOME}/x': at most 10 interpolations are allowed, of the "
+        "forms ${KEY} and ${now:FORMAT}",
+    ),
+    "a folder of far too many": (["hydra.sweep.dir=" + 11 * "${seed}"], "hydra.sweep.dir: "),
 }
 
 

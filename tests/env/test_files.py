@@ -65,9 +65,15 @@ def test_links_that_lead_out_are_not_followed(tmp_path: Path) -> None:
 )
 def test_json_of_others(text: str, words: str) -> None:
     with pytest.raises(InputError, match=words) as caught:
-        parse_json(text, "x.json")
+        parse_json(text.encode(), "x.json")
     assert len(str(caught.value)) < 200
     assert str(caught.value).startswith("x.json: not valid JSON: ")
+
+
+@pytest.mark.parametrize("text", ["[" + "[]," * 2_500_000 + "1]", '[{"a":' * 2_000_000])
+def test_json_of_too_many_values(text: str) -> None:
+    with pytest.raises(InputError, match=r"^x\.json: more than 5,000,000 values, too many$"):
+        parse_json(text.encode(), "x.json")
 
 
 def test_json_as_it_is() -> None:

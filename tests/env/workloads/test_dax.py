@@ -176,3 +176,18 @@ def test_bad_files(photo: str, rules: AnnotationRules, old: str, new: str, messa
         annotate(read_dax(content, "photo", "photo.dax"), rules, 1_000)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("element", ["<a/>", "<a b=''/>"])
+def test_too_many_elements(element: str) -> None:
+    content = f"<adag>{element * 5_000_000}</adag>"
+    with pytest.raises(InputError, match=r"^x\.dax: more than 5,000,000 values, too many$"):
+        read_dax(content.encode(), "x", "x.dax")
+
+
+@pytest.mark.parametrize("inner", ["<a/>", "<p:a/>", "<job p:id='a'/>"])
+def test_a_long_namespace_is_not_copied_into_every_name(inner: str) -> None:
+    space = "u" * 100_000
+    content = f"<adag xmlns='{space}' xmlns:p='{space}'>{inner}</adag>"
+    with pytest.raises(InputError, match=r"^x\.dax: not valid XML: a name of 10000\d char"):
+        read_dax(content.encode(), "x", "x.dax")
