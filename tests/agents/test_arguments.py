@@ -50,7 +50,7 @@ def test_text_that_is_pasted_arrives_unchanged(text: str) -> None:
 def test_nothing_is_a_start_for_keys_that_follow(
     told: list[str], elsewhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["train.py", *told])
+    monkeypatch.setattr(sys, "argv", ["evaluate.py", *told])
     seen: list[dict[str, float]] = []
-    run(lambda config: seen.append(dict(config.workload.tenants)), "train", lambda config: None)
+    run(lambda config: seen.append(dict(config.workload.tenants)), "evaluate", lambda config: None)
     assert seen == [{"a": 1, "b": 2}]
