@@ -91,7 +91,7 @@ SCALING_UNITS = {
     "environments": "side by side",
     "numa_nodes": "of the cluster",
     "batch": "agent steps of an iteration",
-    "simulator_agent_steps_per_s": "env.learn.batch alone, random actions",
+    "simulator_agent_steps_per_s": "the batch alone, random actions",
     "sampling_agent_steps_per_s": "BatchEnvRunner",
     "learner_agent_steps_per_s": "ChunksToBatch and BudgetPPOLearner",
     "ppo_agent_steps_per_s": "Algorithm.train() with both",

@@ -58,10 +58,12 @@ def run(
     try:
         arguments = _arguments()
         if not _only_helps(arguments):
+            jobs = []
             for config, overrides in _compositions(arguments, config_name):
                 if not (arguments.cfg or arguments.info):  # these only print it
                     check(config)
-                    check_effect(config_name, plain(config), overrides)
+                    jobs.append((plain(config), overrides))
+            check_effect(config_name, jobs)
     except InputError as error:
         refuse(error)
     except OSError as error:

@@ -275,33 +275,37 @@ SILENT: Final = (
 )
 
 
-def check_effect(command: str, told: Told, overrides: Sequence[Override]) -> None:
-    """Refuses what was typed and cannot change anything.
+def check_effect(command: str, jobs: Sequence[tuple[Told, Sequence[Override]]]) -> None:
+    """Refuses what was typed and cannot change anything, of a sweep in any of its jobs.
 
-    A mapping is refused if all in it is without effect. What is added (`+KEY=VALUE`) passes: a new
-    server type has to state everything.
+    A mapping is refused if all in it is without effect. What is added of a server type passes: a
+    new one has to state everything.
 
     Args:
         command: name of its primary configuration.
-        told: what the overrides come to.
-        overrides: of the command line.
+        jobs: of each, what its overrides come to, and these.
 
     Raises:
         InputError: an override has no effect.
     """
-    searched = at(told, "tune.space") or {}
-    silent = [row for row in SILENT if command in row.commands.split() and row.where(told)]
-    for override in overrides:
-        key = override.key_or_group.replace("/", ".")
-        if override.is_add():
-            continue
-        for name in searched:
-            if key == f"algo.{name}":
-                raise InputError(f"{key}: without effect, tune.space.{name} says it: leave it out")
-        value = None if override.is_delete() else override.value()
-        reasons = [_reason(silent, leaf) for leaf in _leaves(key, value)]
-        if all(reasons):
-            raise InputError(f"{key}: without effect, {reasons[0]}: leave it out")
+    found: dict[str, str | None] = {}
+    for told, overrides in jobs:
+        silent = [row for row in SILENT if command in row.commands.split() and row.where(told)]
+        searched = at(told, "tune.space") or {}
+        silent += [
+            Silent(command, f"tune.space.{name} says it", lambda told: True, f"algo.{name}")
+            for name in searched
+        ]
+        for override in overrides:
+            key = override.key_or_group.replace("/", ".")
+            value = None if override.is_delete() else override.value()
+            reasons = [_reason(silent, leaf) for leaf in _leaves(key, value)]
+            of_new_type = override.is_add() and key.startswith("cluster.server_types.")
+            has_effect = of_new_type or not all(reasons) or found.get(key, "") is None
+            found[key] = None if has_effect else reasons[0]
+    for key, reason in found.items():
+        if reason is not None:
+            raise InputError(f"{key}: without effect, {reason}: leave it out")
 
 
 def _reason(silent: Sequence[Silent], key: str) -> str | None:

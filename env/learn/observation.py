@@ -6,7 +6,9 @@ as log(1 + x); every value is clipped to [-LIMIT, LIMIT]. The names are stored w
 
 from __future__ import annotations
 
-from typing import Final
+from collections import namedtuple
+from collections.abc import Sequence
+from typing import Any, Final
 
 import numpy as np
 
@@ -17,6 +19,12 @@ from env.sim.jit import compiled
 from env.sim.records import INF, NONE
 from env.sim.server import HOUR
 from env.sim.workload import declared
+
+
+def places(features: Sequence[str]) -> Any:
+    """Where each feature stands, by its name; compiled functions take it for constants."""
+    return namedtuple("Places", features)(*range(len(features)))
+
 
 LIMIT: Final = 10.0
 # Of expected use, in servers: more, or fewer, says no more about one server.
@@ -45,17 +53,20 @@ CONTEXT_FEATURES: Final = (
     "workflow_threads",  # queue_threads of the own workflow alone
     "workflow_cores",  # parallel_cores of the own workflow alone
 )
+CONTEXT: Final = places(CONTEXT_FEATURES)
 
 TIER_FEATURES: Final = (
     "ratio",  # of the memory that the function needs
     "feasible_nodes",  # share of NUMA nodes that have it
 )  # then NODE_FEATURES of the node with the smallest greedy score
+TIER: Final = places(TIER_FEATURES)
 
 TYPE_FEATURES: Final = (
     "nodes",  # number of NUMA nodes, log
     "leased_nodes",  # share under a lease
     "idle_nodes",  # share under a lease and empty
 )  # then NODE_FEATURES of the type's node with the smallest greedy score
+TYPE: Final = places(TYPE_FEATURES)
 
 NODE_FEATURES: Final = (
     "cores",  # / cores of the largest node
@@ -90,6 +101,7 @@ NODE_FEATURES: Final = (
     "score_over_best",  # greedy score less the smallest, log
     "best_score",  # 1: it has the smallest greedy score
 )
+NODE: Final = places(NODE_FEATURES)
 
 CRITIC_FEATURES: Final = (
     "workflows",  # log of their number in the episode
@@ -107,6 +119,7 @@ CRITIC_FEATURES: Final = (
     "reference",  # J of the reference; 1 where rewards count in it
     "lease_value",  # USD paid for lease time to come / all work at the cheapest price
 )
+CRITIC: Final = places(CRITIC_FEATURES)
 
 
 @compiled
@@ -152,29 +165,35 @@ def write_context(state, out):
             backlog += state.nodes[node].backlog
     speed = cluster.single_core_speed
     work = known.computation / speed
-    out[0] = clip(log_seconds(known.best_time))
-    out[1] = clip(known.parallelism / cluster.largest_node_cpu)
-    out[2] = clip(known.memory_req / cluster.largest_node_memory)
-    out[3] = clip(log_seconds(known.upward_rank))
-    out[4] = clip(known.upward_rank / critical_path)
-    out[5] = clip(log_of((cluster.time - workflow.arrival_time) / critical_path))
+    out[CONTEXT.best_time] = clip(log_seconds(known.best_time))
+    out[CONTEXT.parallelism] = clip(known.parallelism / cluster.largest_node_cpu)
+    out[CONTEXT.memory_req] = clip(known.memory_req / cluster.largest_node_memory)
+    out[CONTEXT.upward_rank] = clip(log_seconds(known.upward_rank))
+    out[CONTEXT.critical_path_left] = clip(known.upward_rank / critical_path)
+    out[CONTEXT.workflow_elapsed] = clip(
+        log_of((cluster.time - workflow.arrival_time) / critical_path)
+    )
     expected = (workflow.finish_bound - workflow.arrival_time) / critical_path
-    out[6] = clip(np.log(max(1.0, expected)))
+    out[CONTEXT.workflow_delay] = clip(np.log(max(1.0, expected)))
     slack = workflow.finish_bound - cluster.time - known.upward_rank
-    out[7] = clip(max(0.0, slack) / critical_path)
-    out[8] = clip(log_of(cluster.queue_size - 1) / 4.0)
-    out[9] = clip(log_of(cluster.arrived - cluster.finished_workflows) / 4.0)
-    out[10] = leased_cores(state) / cluster.cores
-    out[11] = clip(log_seconds(backlog / cluster.computing_capacity))
-    out[12] = clip(work / (cluster.arrived_work / cluster.arrived))
-    out[13] = 1.0
-    out[14] = clip(log_seconds((cluster.arrived_work - cluster.placed_work) / cluster.cores))
-    out[15] = clip(log_seconds(cluster.time / cluster.arrived))
-    out[16] = clip(log_of(cluster.queue_threads / cluster.cores))
-    out[17] = clip(log_seconds(cluster.queue_computation / cluster.computing_capacity))
-    out[18] = clip(log_of(cluster.parallel_cores / cluster.cores))
-    out[19] = clip(log_of(workflow.queue_threads / cluster.cores))
-    out[20] = clip(log_of(parallel_cores(state, slot) / cluster.cores))
+    out[CONTEXT.slack] = clip(max(0.0, slack) / critical_path)
+    out[CONTEXT.queue_length] = clip(log_of(cluster.queue_size - 1) / 4.0)
+    out[CONTEXT.active_workflows] = clip(log_of(cluster.arrived - cluster.finished_workflows) / 4.0)
+    out[CONTEXT.leased_cores] = leased_cores(state) / cluster.cores
+    out[CONTEXT.backlog] = clip(log_seconds(backlog / cluster.computing_capacity))
+    out[CONTEXT.work_share] = clip(work / (cluster.arrived_work / cluster.arrived))
+    out[CONTEXT.memory_ratio] = 1.0
+    out[CONTEXT.work_left] = clip(
+        log_seconds((cluster.arrived_work - cluster.placed_work) / cluster.cores)
+    )
+    out[CONTEXT.arrival_gap] = clip(log_seconds(cluster.time / cluster.arrived))
+    out[CONTEXT.queue_threads] = clip(log_of(cluster.queue_threads / cluster.cores))
+    out[CONTEXT.queue_work] = clip(
+        log_seconds(cluster.queue_computation / cluster.computing_capacity)
+    )
+    out[CONTEXT.parallel_cores] = clip(log_of(cluster.parallel_cores / cluster.cores))
+    out[CONTEXT.workflow_threads] = clip(log_of(workflow.queue_threads / cluster.cores))
+    out[CONTEXT.workflow_cores] = clip(log_of(parallel_cores(state, slot) / cluster.cores))
 
 
 @compiled
@@ -222,45 +241,47 @@ def write_nodes(state, candidates, scores, out):
             copy(out[candidate.twin], row)
             continue
         price = hardware.core_second_price
-        row[0] = hardware.cpu / cluster.largest_node_cpu
-        row[1] = hardware.memory / cluster.largest_node_memory
-        row[2] = cluster.core_second_price / price if price > 0.0 else 1.0
-        row[3] = clip(candidate.parallelism / hardware.cpu)
-        row[4] = clip(1.0 - candidate.allocated_memory / hardware.memory)
-        row[5] = clip(log_seconds(candidate.first_completion))
-        row[6] = clip(log_seconds(candidate.last_completion))
-        row[7] = clip(log_of(hardware.waiting_count))
-        row[8] = clip(candidate.lease_left / 3600.0)
-        row[9] = 1.0 if candidate.cold_start_time > 0.0 else 0.0
-        row[10] = clip(log_seconds(candidate.data_transfer_time))
-        row[11] = candidate.feasible
-        row[12] = candidate.waits
+        row[NODE.cores] = hardware.cpu / cluster.largest_node_cpu
+        row[NODE.memory] = hardware.memory / cluster.largest_node_memory
+        row[NODE.core_price] = cluster.core_second_price / price if price > 0.0 else 1.0
+        row[NODE.load] = clip(candidate.parallelism / hardware.cpu)
+        row[NODE.free_memory] = clip(1.0 - candidate.allocated_memory / hardware.memory)
+        row[NODE.first_completion] = clip(log_seconds(candidate.first_completion))
+        row[NODE.last_completion] = clip(log_seconds(candidate.last_completion))
+        row[NODE.waiting] = clip(log_of(hardware.waiting_count))
+        row[NODE.lease_left] = clip(candidate.lease_left / 3600.0)
+        row[NODE.cold] = 1.0 if candidate.cold_start_time > 0.0 else 0.0
+        row[NODE.transfer] = clip(log_seconds(candidate.data_transfer_time))
+        row[NODE.feasible] = candidate.feasible
+        row[NODE.waits] = candidate.waits
         cores = server_cores(state, hardware.server)
         others = leased - cores if candidate.lease_left > 0.0 else leased
-        row[13] = expected_use(arriving, others, cores)
-        row[14] = expected_use(left, others, cores)
-        row[15] = expected_use(cluster.parallel_cores, others, cores)
-        row[16] = expected_use(cluster.queue_threads, others, cores)
-        row[17] = clip(server_threads(state, hardware.server) / cores)
+        row[NODE.arrival_use] = expected_use(arriving, others, cores)
+        row[NODE.known_use] = expected_use(left, others, cores)
+        row[NODE.parallel_use] = expected_use(cluster.parallel_cores, others, cores)
+        row[NODE.queue_use] = expected_use(cluster.queue_threads, others, cores)
+        row[NODE.server_load] = clip(server_threads(state, hardware.server) / cores)
         if candidate.feasible == 0:
-            row[18:] = 0.0
+            row[NODE.finish_delay :] = 0.0
             continue
         delay = candidate.delay_own + candidate.delay_others
         finish_delay = max(0.0, candidate.finish_time - best_finish)
         rent = candidate.rent_increase / unit
-        row[18] = clip(log_seconds(finish_delay))
-        row[19] = clip(log_of(finish_delay / critical_path))
-        row[20] = clip(log_of(candidate.delay_own))
-        row[21] = clip(log_of(candidate.delay_others))
-        row[22] = clip(log_of(10.0 * candidate.later_ends))
-        row[23] = clip(log_of(10.0 * candidate.later_ends_tight))
-        row[24] = clip(log_of(rent))
-        row[25] = clip(candidate.lease_left_after / 3600.0)
-        row[26] = clip(log_of((candidate.finish_time - least_finish) / critical_path))
-        row[27] = clip(log_of(delay - least_delay))
-        row[28] = clip(log_of((candidate.rent_increase - least_rent) / unit))
-        row[29] = clip(log_of(10.0 * (scores[node] - least_score)))
-        row[30] = 1.0 if scores[node] == least_score else 0.0
+        row[NODE.finish_delay] = clip(log_seconds(finish_delay))
+        row[NODE.finish_delay_relative] = clip(log_of(finish_delay / critical_path))
+        row[NODE.delay_own] = clip(log_of(candidate.delay_own))
+        row[NODE.delay_others] = clip(log_of(candidate.delay_others))
+        row[NODE.later_ends] = clip(log_of(10.0 * candidate.later_ends))
+        row[NODE.later_ends_tight] = clip(log_of(10.0 * candidate.later_ends_tight))
+        row[NODE.rent_increase] = clip(log_of(rent))
+        row[NODE.lease_left_after] = clip(candidate.lease_left_after / 3600.0)
+        row[NODE.finish_delay_over_best] = clip(
+            log_of((candidate.finish_time - least_finish) / critical_path)
+        )
+        row[NODE.delay_over_best] = clip(log_of(delay - least_delay))
+        row[NODE.rent_over_best] = clip(log_of((candidate.rent_increase - least_rent) / unit))
+        row[NODE.score_over_best] = clip(log_of(10.0 * (scores[node] - least_score)))
+        row[NODE.best_score] = 1.0 if scores[node] == least_score else 0.0
 
 
 @compiled
@@ -283,23 +304,31 @@ def write_critic(state, cheapest, reached, reference_reached, reference, out):
         if position >= cluster.arrived:
             to_come += own
     slowdown = cluster.finished_slowdown + cluster.active_slowdown + (count - cluster.arrived)
-    out[0] = clip(log_of(count))
-    out[1] = (count - cluster.arrived) / count
-    out[2] = to_come / work
-    out[3] = clip(log_seconds(work * cluster.single_core_speed / cluster.computing_capacity))
-    out[4] = out[5] = out[6] = 0.0
+    out[CRITIC.workflows] = clip(log_of(count))
+    out[CRITIC.workflows_to_come] = (count - cluster.arrived) / count
+    out[CRITIC.work_to_come] = to_come / work
+    out[CRITIC.work] = clip(
+        log_seconds(work * cluster.single_core_speed / cluster.computing_capacity)
+    )
+    out[CRITIC.next_arrival] = out[CRITIC.second_arrival] = out[CRITIC.next_work] = 0.0
     if cluster.arrived < count:
-        out[4] = clip(log_seconds(state.arrivals[cluster.arrived].time - cluster.time))
-        out[6] = state.templates[state.arrivals[cluster.arrived].template].work / work
+        out[CRITIC.next_arrival] = clip(
+            log_seconds(state.arrivals[cluster.arrived].time - cluster.time)
+        )
+        out[CRITIC.next_work] = (
+            state.templates[state.arrivals[cluster.arrived].template].work / work
+        )
     if cluster.arrived + 1 < count:
-        out[5] = clip(log_seconds(state.arrivals[cluster.arrived + 1].time - cluster.time))
-    out[7] = clip(log_seconds(cluster.time))
-    out[8] = clip(log_of(cluster.total_rent / cheapest))
-    out[9] = clip(log_of(slowdown / count))
-    out[10] = clip(reference - reference_reached)
-    out[11] = clip(reached - reference_reached)
-    out[12] = clip(reference)
-    out[13] = clip(lease_value(state) / cheapest)
+        out[CRITIC.second_arrival] = clip(
+            log_seconds(state.arrivals[cluster.arrived + 1].time - cluster.time)
+        )
+    out[CRITIC.elapsed] = clip(log_seconds(cluster.time))
+    out[CRITIC.paid] = clip(log_of(cluster.total_rent / cheapest))
+    out[CRITIC.slowdown] = clip(log_of(slowdown / count))
+    out[CRITIC.reference_to_go] = clip(reference - reference_reached)
+    out[CRITIC.reference_lead] = clip(reached - reference_reached)
+    out[CRITIC.reference] = clip(reference)
+    out[CRITIC.lease_value] = clip(lease_value(state) / cheapest)
 
 
 @compiled

@@ -16,7 +16,7 @@ from pydantic import Field
 from env.base.schema import Strict
 from env.learn.actions import Action, taken
 from env.learn.layouts import TURN_KINDS, Agent, Observation
-from env.learn.observation import clip, log_of, log_seconds
+from env.learn.observation import clip, log_of, log_seconds, places
 from env.learn.turns import QUEUE_TURN
 from env.sim.central_queue import CHOSEN, choose, oldest, starving, time_and_memory
 from env.sim.controller import DeclaredFunctions, Placement
@@ -36,6 +36,7 @@ QUEUE_CONTEXT: Final = (
     "backlog",  # of all that wait, (E + D * [W = 0] once) * R over all memory, seconds
     "first_fits",  # whether the first in the order does
 )
+CONTEXT: Final = places(QUEUE_CONTEXT)
 QUEUE_ITEM: Final = (
     "hold",  # 1: the row of holding back, otherwise as that of the first in the order
     "execution",  # E, seconds
@@ -56,6 +57,7 @@ QUEUE_ITEM: Final = (
     "running",  # functions of its image
     "share_of_available",  # R over the most that a node has available
 )
+ITEM: Final = places(QUEUE_ITEM)
 QUEUE_CRITIC: Final = (
     "reference_left",  # cost of the reference still to come, share of its whole
     "lead",  # cost so far over that of the reference, share of its whole
@@ -64,6 +66,7 @@ QUEUE_CRITIC: Final = (
     "requests_left",  # to arrive, share
     "requests_in_all",  # logarithm
 )
+CRITIC: Final = places(QUEUE_CRITIC)
 
 QUEUE_METRICS: Final = {
     "J": "mean completion time over that of `funcsched` on the same requests",
@@ -252,41 +255,41 @@ def see_queue(state, controller, first, context, items, mask):
         together = (waiting[declared].execution + cold / count) * need
         index = waiting[declared].first
         node = choose_node(state, controller, image)
-        items[row, 1] = log_seconds(waiting[declared].execution)
-        items[row, 2] = log_seconds(images[image].cold_start)
-        items[row, 3] = 1.0 if images[image].warm > 0 else 0.0
-        items[row, 4] = log_seconds(waiting[declared].execution + cold)
-        items[row, 5] = need / largest
-        items[row, 6] = log_of(own) / 10.0
-        items[row, 7] = clip((log_of(own) - log_of(of_first)) / 3.0)
-        items[row, 8] = log_of(together) / 10.0
-        items[row, 9] = log_of(count) / 3.0
-        items[row, 10] = log_seconds(time - state.functions[index].submission_time)
-        items[row, 11] = 1.0 if starving(state, controller, index) else 0.0
-        items[row, 12] = row / len(first)
+        items[row, ITEM.execution] = log_seconds(waiting[declared].execution)
+        items[row, ITEM.cold_start] = log_seconds(images[image].cold_start)
+        items[row, ITEM.warm] = 1.0 if images[image].warm > 0 else 0.0
+        items[row, ITEM.seconds] = log_seconds(waiting[declared].execution + cold)
+        items[row, ITEM.memory] = need / largest
+        items[row, ITEM.priority] = log_of(own) / 10.0
+        items[row, ITEM.over_first] = clip((log_of(own) - log_of(of_first)) / 3.0)
+        items[row, ITEM.priority_together] = log_of(together) / 10.0
+        items[row, ITEM.requests] = log_of(count) / 3.0
+        items[row, ITEM.wait] = log_seconds(time - state.functions[index].submission_time)
+        items[row, ITEM.starving] = 1.0 if starving(state, controller, index) else 0.0
+        items[row, ITEM.position] = row / len(first)
         if node != NONE:
             mask[row] = 1.0
-            items[row, 13] = 1.0
+            items[row, ITEM.fits] = 1.0
             if newest_idle(controller, node, image) != NONE:
-                items[row, 14] = 1.0
+                items[row, ITEM.starts_warm] = 1.0
             elif free_memory(state, controller, node) < need:
-                items[row, 15] = 1.0
-        items[row, 16] = log_of(images[image].running) / 3.0
-        items[row, 17] = min(2.0, need / max(1.0, most))
+                items[row, ITEM.evicts] = 1.0
+        items[row, ITEM.running] = log_of(images[image].running) / 3.0
+        items[row, ITEM.share_of_available] = min(2.0, need / max(1.0, most))
     if running > 0:
         mask[hold] = 1.0
         for feature in range(items.shape[1]):
             items[hold, feature] = items[0, feature]
-        items[hold, 0] = 1.0
-    context[0] = available / memory
-    context[1] = most / largest
-    context[2] = idle / memory
-    context[3] = log_of(running) / 3.0
-    context[4] = log_of(functions) / 3.0
-    context[5] = log_of(controller.queue[0].waiting) / 5.0
-    context[6] = log_seconds(oldest_wait)
-    context[7] = log_seconds(backlog / memory)
-    context[8] = mask[0]
+        items[hold, ITEM.hold] = 1.0
+    context[CONTEXT.available_memory] = available / memory
+    context[CONTEXT.largest_available] = most / largest
+    context[CONTEXT.idle_memory] = idle / memory
+    context[CONTEXT.running] = log_of(running) / 3.0
+    context[CONTEXT.functions_waiting] = log_of(functions) / 3.0
+    context[CONTEXT.requests_waiting] = log_of(controller.queue[0].waiting) / 5.0
+    context[CONTEXT.oldest_wait] = log_seconds(oldest_wait)
+    context[CONTEXT.backlog] = log_seconds(backlog / memory)
+    context[CONTEXT.first_fits] = mask[0]
 
 
 def funcsched_choice(seen: Observation) -> int:

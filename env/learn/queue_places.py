@@ -14,7 +14,7 @@ import numpy as np
 
 from env.learn.actions import NO_PLACE, Action
 from env.learn.layouts import Agent, AgentsConfig, Observation
-from env.learn.observation import TYPE_FEATURES, clip, log_of, log_seconds
+from env.learn.observation import TYPE_FEATURES, clip, log_of, log_seconds, places
 from env.learn.queue_agent import (
     QUEUE_CRITIC,
     Decide,
@@ -56,6 +56,7 @@ PLACE_CONTEXT: Final = (
     "available_memory",  # of all nodes, free or reclaimable, share
     "load",  # threads of all containers over all cores
 )
+CONTEXT: Final = places(PLACE_CONTEXT)
 PLACE_ITEM: Final = (
     "cores",  # share of those of the largest node
     "memory",  # share of that of the largest node
@@ -72,6 +73,7 @@ PLACE_ITEM: Final = (
     "allowed",  # whether it has the memory, and is not passed over for a warm one
     "by_rule",  # whether it is what `worst_fit` gives
 )
+ITEM: Final = places(PLACE_ITEM)
 PLACE_TURNS: Final = {
     "placer": (PLACE_TURN,),
     "hierarchical": (TYPE_TURN, NODE_TURN),
@@ -131,39 +133,39 @@ def observe_places(state, controller, declared, sight):
             if best == NONE or scores[node] < scores[best]:
                 best = node
         row = sight.nodes[0, node]
-        row[0] = nodes[node].cpu / most_cores
-        row[1] = nodes[node].memory / largest
-        row[2] = clip(nodes[node].parallelism / nodes[node].cpu)
-        row[3] = clip(after)
-        row[4] = own / nodes[node].memory
-        row[5] = free / nodes[node].memory
-        row[6] = clip((own - need) / largest)
-        row[7] = 1.0 if warm else 0.0
-        row[8] = 1.0 if not warm and free < need else 0.0
-        row[9] = clip(log_seconds(transfer))
-        row[10] = clip(log_seconds(seconds))
-        row[11] = seconds
-        row[12] = candidates[node].feasible
-        row[13] = 0.0
-    sight.nodes[0, best, 13] = 1.0
+        row[ITEM.cores] = nodes[node].cpu / most_cores
+        row[ITEM.memory] = nodes[node].memory / largest
+        row[ITEM.load] = clip(nodes[node].parallelism / nodes[node].cpu)
+        row[ITEM.load_after] = clip(after)
+        row[ITEM.available] = own / nodes[node].memory
+        row[ITEM.free] = free / nodes[node].memory
+        row[ITEM.left] = clip((own - need) / largest)
+        row[ITEM.warm] = 1.0 if warm else 0.0
+        row[ITEM.evicts] = 1.0 if not warm and free < need else 0.0
+        row[ITEM.transfer] = clip(log_seconds(transfer))
+        row[ITEM.seconds] = clip(log_seconds(seconds))
+        row[ITEM.seconds_over_best] = seconds
+        row[ITEM.allowed] = candidates[node].feasible
+        row[ITEM.by_rule] = 0.0
+    sight.nodes[0, best, ITEM.by_rule] = 1.0
     for node in range(len(nodes)):
         row = sight.nodes[0, node]
-        over = np.log((1.0 + row[11]) / (1.0 + least))
-        row[11] = clip(over) if candidates[node].feasible == 1 else 0.0
+        over = np.log((1.0 + row[ITEM.seconds_over_best]) / (1.0 + least))
+        row[ITEM.seconds_over_best] = clip(over) if candidates[node].feasible == 1 else 0.0
     for kind in range(len(sight.able)):
         sight.able[kind] = 0
         for node in range(sight.first_node[kind], sight.first_node[kind + 1]):
             sight.able[kind] |= candidates[node].feasible
-    context[0] = clip(log_seconds(waiting.execution))
-    context[1] = clip(log_seconds(images[image].cold_start))
-    context[2] = need / largest
-    context[3] = clip(threads / most_cores)
-    context[4] = clip(log_seconds(time - state.functions[index].submission_time))
-    context[5] = log_of(waiting.count) / 3.0
-    context[6] = log_of(controller.queue[0].waiting) / 5.0
-    context[7] = log_of(images[image].running) / 3.0
-    context[8] = available / memory
-    context[9] = clip(load / cores)
+    context[CONTEXT.execution] = clip(log_seconds(waiting.execution))
+    context[CONTEXT.cold_start] = clip(log_seconds(images[image].cold_start))
+    context[CONTEXT.memory] = need / largest
+    context[CONTEXT.parallelism] = clip(threads / most_cores)
+    context[CONTEXT.wait] = clip(log_seconds(time - state.functions[index].submission_time))
+    context[CONTEXT.requests] = log_of(waiting.count) / 3.0
+    context[CONTEXT.requests_waiting] = log_of(controller.queue[0].waiting) / 5.0
+    context[CONTEXT.running] = log_of(images[image].running) / 3.0
+    context[CONTEXT.available_memory] = available / memory
+    context[CONTEXT.load] = clip(load / cores)
 
 
 @compiled

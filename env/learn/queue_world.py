@@ -11,7 +11,7 @@ import numpy as np
 from env.base.errors import InputError
 from env.base.schema import Strict, validated
 from env.learn.layouts import Agent, AgentsConfig, Observation
-from env.learn.queue_agent import QUEUE_METRICS, QueueAgent, QueueReference, QueueTurns
+from env.learn.queue_agent import CRITIC, QUEUE_METRICS, QueueAgent, QueueReference, QueueTurns
 from env.learn.queue_places import new_turns
 from env.learn.turns import QUEUE_TURN
 from env.sim.cluster import ClusterConfig
@@ -166,12 +166,14 @@ class QueueEpisode:
         cost, present = self._cost_until(time)
         reference, present_there = self._reference.until(time)
         critic = out["critic"]
-        critic[0] = 1.0 - reference / self._unit
-        critic[1] = np.clip((cost - reference) / self._unit, -10.0, 10.0)
-        critic[2] = np.log1p(present) / 5.0
-        critic[3] = np.log((1.0 + present) / (1.0 + present_there))
-        critic[4] = 1.0 - np.searchsorted(self._times, time, side="right") / self._count
-        critic[5] = np.log1p(self._count) / 10.0
+        critic[CRITIC.reference_left] = 1.0 - reference / self._unit
+        critic[CRITIC.lead] = np.clip((cost - reference) / self._unit, -10.0, 10.0)
+        critic[CRITIC.active] = np.log1p(present) / 5.0
+        critic[CRITIC.active_over_reference] = np.log((1.0 + present) / (1.0 + present_there))
+        critic[CRITIC.requests_left] = (
+            1.0 - np.searchsorted(self._times, time, side="right") / self._count
+        )
+        critic[CRITIC.requests_in_all] = np.log1p(self._count) / 10.0
 
     def act(self, turn: int, agent: int, action: Any) -> None:
         """Takes the action of one who acts: checked, an integer or a bid and a place."""

@@ -12,10 +12,13 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from env.learn.observation import (
+    CONTEXT,
     CONTEXT_FEATURES,
     CRITIC_FEATURES,
     NODE_FEATURES,
+    TIER,
     TIER_FEATURES,
+    TYPE,
     TYPE_FEATURES,
     copy,
     log_of,
@@ -37,7 +40,6 @@ NODE_TURN: Final = 3  # agent of the chosen server type: NUMA node
 BID_TURN: Final = 4  # every server type: bid, NUMA node and memory tier
 QUEUE_TURN: Final = 5  # `queue`: who goes next, under queued dispatch alone (queue_agent.py)
 
-MEMORY_RATIO: Final = CONTEXT_FEATURES.index("memory_ratio")
 OF_TIER: Final = len(TIER_FEATURES)
 OF_TYPE: Final = len(TYPE_FEATURES)
 
@@ -195,10 +197,10 @@ def see(turn, agent, state, sight, choice, context, items, mask, critic):
     elif turn == TIER_TURN:
         see_tiers(state, sight, items, mask)
     elif turn == TYPE_TURN:
-        context[MEMORY_RATIO] = sight.tiers[choice[0].tier]
+        context[CONTEXT.memory_ratio] = sight.tiers[choice[0].tier]
         see_types(sight, choice[0].tier, items, mask)
     elif turn == NODE_TURN:
-        context[MEMORY_RATIO] = sight.tiers[choice[0].tier]
+        context[CONTEXT.memory_ratio] = sight.tiers[choice[0].tier]
         see_nodes_of_type(sight, choice[0].tier, choice[0].type, items, mask)
     else:
         places = len(items) * len(sight.tiers)
@@ -244,8 +246,8 @@ def see_tiers(state, sight, items, mask):
         for node in range(count):
             if memory_alloc <= state.nodes[node].memory:
                 feasible += 1
-        items[tier, 0] = sight.tiers[tier]
-        items[tier, 1] = feasible / count
+        items[tier, TIER.ratio] = sight.tiers[tier]
+        items[tier, TIER.feasible_nodes] = feasible / count
         items[tier, OF_TIER:] = 0.0
         if feasible > 0:
             best = best_node(sight, tier, 0, count)
@@ -268,9 +270,9 @@ def see_types(sight, tier, items, mask):
                 if sight.candidates[tier, node].parallelism == 0:
                     idle += 1
             feasible |= sight.candidates[tier, node].feasible
-        items[kind, 0] = log_of(end - begin)
-        items[kind, 1] = leased / (end - begin)
-        items[kind, 2] = idle / (end - begin)
+        items[kind, TYPE.nodes] = log_of(end - begin)
+        items[kind, TYPE.leased_nodes] = leased / (end - begin)
+        items[kind, TYPE.idle_nodes] = idle / (end - begin)
         best = best_node(sight, tier, begin, end)
         copy(sight.nodes[tier, best], items[kind, OF_TYPE:])
         mask[kind] = feasible

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from env.learn.observation import clip, log_of, log_seconds
+from env.learn.observation import clip, log_of, log_seconds, places
 from env.sim.jit import compiled
 from env.sim.records import FINISHED, NONE, RUNNING, SUBMITTED
 from env.sim.workload import declared
@@ -27,6 +27,7 @@ FUNCTION_FEATURES: Final = (
     "running",  # 1: it has been placed
     "running_for",  # seconds since its container was ready, log
 )
+FUNCTION: Final = places(FUNCTION_FEATURES)
 
 
 @compiled
@@ -87,12 +88,14 @@ def write_function(state, function, out):
     data_bytes = 0
     for edge in range(known.first_predecessor, known.first_predecessor + known.predecessor_count):
         data_bytes += state.predecessors[edge].data_bytes
-    out[0] = clip(log_seconds(known.best_time))
-    out[1] = clip(known.parallelism / cluster.largest_node_cpu)
-    out[2] = clip(known.memory_req / cluster.largest_node_memory)
-    out[3] = clip(known.upward_rank / critical_path)
-    out[4] = clip(log_seconds(data_bytes / cluster.network_bandwidth))
-    out[5] = clip(log_of(own.unfinished_predecessors))
-    out[6] = 1.0 if own.state == SUBMITTED else 0.0
-    out[7] = 1.0 if own.state == RUNNING else 0.0
-    out[8] = clip(log_seconds(cluster.time - own.creation_time)) if own.state == RUNNING else 0.0
+    out[FUNCTION.best_time] = clip(log_seconds(known.best_time))
+    out[FUNCTION.parallelism] = clip(known.parallelism / cluster.largest_node_cpu)
+    out[FUNCTION.memory_req] = clip(known.memory_req / cluster.largest_node_memory)
+    out[FUNCTION.critical_path_left] = clip(known.upward_rank / critical_path)
+    out[FUNCTION.input_transfer] = clip(log_seconds(data_bytes / cluster.network_bandwidth))
+    out[FUNCTION.waits_for] = clip(log_of(own.unfinished_predecessors))
+    out[FUNCTION.submitted] = 1.0 if own.state == SUBMITTED else 0.0
+    out[FUNCTION.running] = 1.0 if own.state == RUNNING else 0.0
+    out[FUNCTION.running_for] = (
+        clip(log_seconds(cluster.time - own.creation_time)) if own.state == RUNNING else 0.0
+    )

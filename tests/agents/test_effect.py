@@ -159,13 +159,42 @@ def effects(command: str, config: DictConfig) -> dict[str, bool]:
             changed = config.copy()
             OmegaConf.update(changed, key, other, force_add=True)
             try:
-                check_effect(command, plain(changed), [typed])
+                check_effect(command, [(plain(changed), [typed])])
                 found[key] = play(changed) != before
             except InputError:
                 continue
             if found[key]:
                 break
     return found
+
+
+def test_of_a_sweep_one_job_suffices() -> None:
+    typed = [OverridesParser.create().parse_override("ray.threads_per_learner=1")]
+    ppo, appo = (plain(composed("train", (*TINY, f"algo={algo}"))) for algo in ("ppo", "appo"))
+    check_effect("train", [(appo, typed), (ppo, typed)])
+    check_effect("train", [(ppo, typed), (appo, typed)])
+    with pytest.raises(InputError, match="ray.threads_per_learner: without effect, algo=ppo alone"):
+        check_effect("train", [(appo, typed), (appo, typed)])
+
+
+@pytest.mark.parametrize(
+    ("command", "told", "says"),
+    [
+        ("evaluate", ["dispatch=queued", "baselines=[nonsense]"], "dispatch=queued compares"),
+        ("evaluate", ["dispatch=queued", "objective=cost"], "dispatch=queued compares"),
+        ("evaluate", ["dispatch=queued", "seed=3"], "dispatch=queued plays with dispatch.seeds"),
+        ("evaluate", ["agents=placer"], "policy is null"),
+        ("train", ["tune=asha", "algo.entropy=0.1"], "tune.space.entropy says it"),
+        ("train", ["variation={single: 0.5, load: 0.5}"], "variation.unvaried is 1"),
+        ("search_baseline", ["+workload.tenants.a=1"], "training tells no tenants apart"),
+    ],
+)
+def test_the_line_names_what_makes_it_so(command: str, told: list[str], says: str) -> None:
+    overrides = [OverridesParser.create().parse_override(each) for each in told]
+    world = plain(composed(command, tuple(each for each in told if "nonsense" not in each)))
+    key = overrides[-1].key_or_group
+    with pytest.raises(InputError, match=f"{key}: without effect, {says}.*: leave it out"):
+        check_effect(command, [(world, overrides)])
 
 
 @pytest.mark.parametrize("kind", WORLDS)

@@ -161,7 +161,7 @@ def test_agents_that_act_in_turn_are_asked_again() -> None:
 @pytest.mark.parametrize("name", MAKERS)
 def test_a_batch_refuses_what_is_not_allowed(name: str) -> None:
     env = MAKERS[name]()
-    batch, plain = (env.learn.batch(2, 0, 0, 0) for _ in range(2))
+    batch, plain = (env.batch(2, 0, 0, 0) for _ in range(2))
     rng = np.random.default_rng(0)
     for _ in range(6):
         for turn in batch.turns:
