@@ -20,8 +20,8 @@ from env.base.schema import Strict, validated
 from env.learn.layouts import AgentsConfig
 from env.score.optimum import OptimumSettings
 from env.score.reward import Objective, check_world
-from env.sim.cluster import ClusterConfig
 from env.sim.cluster_file import cluster_from_config
+from env.sim.hardware import ClusterConfig
 from env.workloads.assumptions import printed
 from env.workloads.fingerprint import fingerprint
 from env.workloads.generator import EpisodeWorkload, WorkloadConfig, WorkloadGenerator

@@ -41,7 +41,7 @@ from env.base.schema import Strict, nearest, printable, short, validated
 from env.score.reward import Objective
 from env.sim.controller import KeepAlive, Queueing
 from env.sim.controller import Placement as QueuePlacement
-from env.sim.raw_env import RawEnv
+from env.sim.view.raw_env import RawEnv
 from run.command import CONF
 from run.config_file import read_yaml
 

@@ -9,8 +9,8 @@ import numpy as np
 from env.learn.layouts import Placement
 from env.score.reward import Objective
 from env.sim.forecast import forecast_placements
-from env.sim.function import Function
-from env.sim.raw_env import RawEnv
+from env.sim.view.function import Function
+from env.sim.view.raw_env import RawEnv
 
 Kind = Literal["learned", "baseline", "reference"]
 """What a scheduler is: learned, hand-written, or a reference that knows more or tries it all."""

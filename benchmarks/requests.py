@@ -20,8 +20,8 @@ from agents.order.fcfs import Fcfs
 from agents.order.funcsched import FuncSched
 from benchmarks.figures import print_figures
 from env.sim.central_queue import update_image
-from env.sim.cluster import ClusterConfig, ServerType
 from env.sim.controller import Queueing
+from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.jit import compiled
 from env.sim.keep_alive_policy import Lru
 from env.workloads.traces.simulate import CHUNK, Simulation, stream

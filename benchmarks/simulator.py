@@ -27,13 +27,14 @@ from env.learn.observation import observe_nodes, write_context
 from env.learn.turns import Sight, new_sight
 from env.score.greedy_score import ScoreWeights
 from env.score.reward import Objective
-from env.sim.cluster import ClusterConfig
 from env.sim.cluster_file import cluster_from_config
+from env.sim.engine import advance, place
 from env.sim.forecast import update_finish_bounds
+from env.sim.hardware import ClusterConfig
 from env.sim.jit import compiled
-from env.sim.raw_env import RawEnv, advance, place
 from env.sim.records import MUTABLE, PLACE, State
 from env.sim.state import reset
+from env.sim.view.raw_env import RawEnv
 from env.workloads.generator import (
     EpisodeWorkload,
     WorkloadConfig,

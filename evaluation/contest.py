@@ -14,10 +14,10 @@ from agents.scheduler import Kind, Scheduler, play
 from env.score.metrics import METRICS, FinishedEpisode, Metric, by_name
 from env.score.optimum import OptimumSettings, optimum
 from env.score.reward import Objective
-from env.sim.cluster import ClusterConfig
 from env.sim.episode.episode_file import EpisodeFile
 from env.sim.episode.recording import episode_of
-from env.sim.raw_env import RawEnv
+from env.sim.hardware import ClusterConfig
+from env.sim.view.raw_env import RawEnv
 from env.workloads.generator import EpisodeWorkload
 from run.ray_session import connect
 

@@ -15,8 +15,8 @@ import numpy as np
 from env.base.errors import located
 from env.sim.episode.episode_file import read_episode
 from env.sim.episode.replay import played
-from env.sim.raw_env import RawEnv
 from env.sim.records import FUNCTION
+from env.sim.view.raw_env import RawEnv
 
 CONTAINER = np.dtype(
     [

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from env.sim.cluster import ClusterConfig
+from env.sim.hardware import ClusterConfig
 from tests.reference_simulator import ReferenceContainer, ReferenceNode
 
 ARRIVAL, SLICE_END, EXPIRY, PREWARMING, STARVATION = range(5)

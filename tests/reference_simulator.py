@@ -9,8 +9,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from env.sim.cluster import ClusterConfig, ServerType
-from env.sim.workflow import WorkflowTemplate
+from env.sim.hardware import ClusterConfig, ServerType
+from env.sim.workflow_template import WorkflowTemplate
 
 SECONDS_PER_HOUR = 3600
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from env.sim.cluster import ClusterConfig, ServerType
+from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.power import Power
-from env.sim.workflow import WorkflowTemplate
+from env.sim.workflow_template import WorkflowTemplate
 
 # Whole numbers make ties; the others make roundings.
 MOMENTS = st.one_of(

@@ -32,8 +32,8 @@ from agents.learned.checkpoint import RunState, write_checkpoint
 from env.score.metrics import METRICS, episode_metrics
 from env.score.reward import Objective
 from env.sim.cluster_file import cluster_from_config
-from env.sim.raw_env import RawEnv
-from env.sim.workflow import WorkflowTemplate
+from env.sim.view.raw_env import RawEnv
+from env.sim.workflow_template import WorkflowTemplate
 from report import charts
 from run.command import CONF, PROJECT, plain, run
 from tests.agents.learned.test_queue_order import save_untrained

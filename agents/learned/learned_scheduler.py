@@ -16,8 +16,8 @@ from env.base.errors import InputError
 from env.base.schema import validated
 from env.learn.layouts import AgentsConfig, Layout, Placement
 from env.score.reward import Objective
-from env.sim.cluster import ClusterConfig
-from env.sim.raw_env import RawEnv
+from env.sim.hardware import ClusterConfig
+from env.sim.view.raw_env import RawEnv
 
 SHIPPED = Path(__file__).parent / "policies"
 """Trained policies that come with the project, by name; each has a model card, README.md."""

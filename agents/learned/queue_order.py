@@ -10,8 +10,8 @@ from env.learn.actions import Action
 from env.learn.layouts import AgentsConfig, Observation
 from env.learn.queue_agent import QueueAgent
 from env.learn.queue_places import new_turns
-from env.sim.cluster import ClusterConfig
 from env.sim.controller import KeepAlive, Queueing
+from env.sim.hardware import ClusterConfig
 
 
 class LearnedOrder:

@@ -29,9 +29,9 @@ from env.learn.world import World
 from env.score.metrics import episode_metrics
 from env.score.reward import cheapest_cost
 from env.score.rollout import trace_greedy
-from env.sim.cluster import ClusterConfig
+from env.sim.engine import advance
 from env.sim.forecast import update_finish_bounds
-from env.sim.raw_env import advance
+from env.sim.hardware import ClusterConfig
 from env.sim.records import ARRIVING, DONE, MUTABLE, State
 from env.sim.state import allocate, catalogue, hardware, reset
 from env.workloads.generator import EpisodeWorkload

@@ -9,9 +9,9 @@ import numpy as np
 
 from env.learn.turns import Sight, decide, see, start_decision, tier_memory
 from env.score.reward import potential
+from env.sim.engine import advance, place
 from env.sim.forecast import update_finish_bounds
 from env.sim.jit import compiled
-from env.sim.raw_env import advance, place
 from env.sim.records import DONE, State
 
 # What the episode of an environment is: the sizes of its arrays, and what its reward needs.

@@ -45,10 +45,10 @@ from env.learn.workflow_window import FUNCTION_FEATURES
 from env.score.greedy_score import ScoreWeights
 from env.score.reward import Objective, cheapest_cost
 from env.score.rollout import Buffers, trace_greedy
-from env.sim.cluster import ClusterConfig
 from env.sim.forecast import update_finish_bounds
-from env.sim.raw_env import RawEnv
+from env.sim.hardware import ClusterConfig
 from env.sim.state import copy_state
+from env.sim.view.raw_env import RawEnv
 
 WINDOW_PARTS = {"functions", "edges"}
 """Of an observation, with a window of the workflow; all agents see the same in a decision."""

@@ -15,7 +15,7 @@ from env.learn.world import World
 from env.score.metrics import METRICS, episode_metrics
 from env.score.reward import cheapest_cost, potential
 from env.sim.forecast import update_finish_bounds
-from env.sim.raw_env import RawEnv
+from env.sim.view.raw_env import RawEnv
 from env.workloads.generator import EpisodeWorkload
 
 ENV_NAME = "serverless-v5"

@@ -16,9 +16,9 @@ from env.score.greedy_score import greedy_scores, leased_cores, server_cores, wo
 from env.score.reward import lease_value
 from env.sim.forecast import forecast, parallel_cores
 from env.sim.jit import compiled
+from env.sim.lease import HOUR
 from env.sim.records import INF, NONE
-from env.sim.server import HOUR
-from env.sim.workload import declared
+from env.sim.submissions import declared
 
 
 def places(features: Sequence[str]) -> Any:

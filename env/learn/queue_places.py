@@ -38,9 +38,9 @@ from env.learn.turns import (
     see_types,
 )
 from env.sim.central_queue import choose
-from env.sim.cluster import ClusterConfig
+from env.sim.engine import transfer_seconds
+from env.sim.hardware import ClusterConfig
 from env.sim.jit import compiled
-from env.sim.raw_env import transfer_seconds
 from env.sim.records import INF, NONE, Controller, State
 from env.sim.warm import available_memory, free_memory, newest_idle
 

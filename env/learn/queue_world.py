@@ -14,9 +14,9 @@ from env.learn.layouts import Agent, AgentsConfig, Observation
 from env.learn.queue_agent import CRITIC, QUEUE_METRICS, QueueAgent, QueueReference, QueueTurns
 from env.learn.queue_places import new_turns
 from env.learn.turns import QUEUE_TURN
-from env.sim.cluster import ClusterConfig
 from env.sim.cluster_file import cluster_from_config
 from env.sim.controller import KeepAlive, Queueing
+from env.sim.hardware import ClusterConfig
 from env.sim.keep_alive_policy import KeepAlivePolicy
 from env.workloads.generator import training_seed
 from env.workloads.traces.profiles import largest_memory

@@ -14,7 +14,7 @@ from typing import Final
 from env.learn.observation import clip, log_of, log_seconds, places
 from env.sim.jit import compiled
 from env.sim.records import FINISHED, NONE, RUNNING, SUBMITTED
-from env.sim.workload import declared
+from env.sim.submissions import declared
 
 FUNCTION_FEATURES: Final = (
     "best_time",  # seconds at full speed, log

@@ -11,8 +11,8 @@ from env.base.schema import validated
 from env.learn.layouts import AgentsConfig
 from env.learn.variation import Variation
 from env.score.reward import Objective, check_world
-from env.sim.cluster import ClusterConfig
 from env.sim.cluster_file import cluster_from_config
+from env.sim.hardware import ClusterConfig
 from env.workloads.generator import (
     EpisodeWorkload,
     WorkloadConfig,

@@ -14,9 +14,9 @@ from pydantic import Field
 from env.base.schema import Strict
 from env.score.reward import Objective, cost_ratio
 from env.sim.jit import compiled
+from env.sim.lease import HOUR
 from env.sim.records import INF, NONE
-from env.sim.server import HOUR
-from env.sim.workload import declared
+from env.sim.submissions import declared
 
 MOST_WEIGHT = 1e6
 # Servers differ in size by at most 1e9 (1,000 nodes of 1e6 cores); its power stays below 1e180.

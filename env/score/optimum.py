@@ -11,8 +11,8 @@ from env.base.schema import Strict, distinct
 from env.learn.observation import memory_tier
 from env.score.metrics import FinishedEpisode
 from env.score.reward import Objective, cheapest_cost, cost_ratio
-from env.sim.raw_env import RawEnv
 from env.sim.records import NONE
+from env.sim.view.raw_env import RawEnv
 
 Placements = tuple[tuple[int, int], ...]
 Ratio = Annotated[float, Field(gt=0, le=1)]

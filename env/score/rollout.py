@@ -15,9 +15,9 @@ import numpy as np
 from env.base.errors import InputError
 from env.score.greedy_score import ScoreWeights, greedy_node, greedy_scores
 from env.score.reward import Objective, arrived_objective, potential
+from env.sim.engine import advance, place
 from env.sim.forecast import are_twins, forecast, update_finish_bounds
 from env.sim.jit import compiled
-from env.sim.raw_env import advance, place
 from env.sim.records import CANDIDATE, DONE, INF, NONE, PLACE, State
 from env.sim.state import blank_copy, copy_into, reset
 

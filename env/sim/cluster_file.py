@@ -22,7 +22,7 @@ from env.sim.bounds import (
     MOST_NODES_OF_A_SERVER,
     MOST_SERVERS,
 )
-from env.sim.cluster import ClusterConfig, ServerType
+from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.power import Power
 
 Name = Annotated[str, Field(min_length=1)]

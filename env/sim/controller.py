@@ -11,10 +11,10 @@ import numpy as np
 from env.base.errors import InputError
 from env.sim import records
 from env.sim.bounds import LONGEST
-from env.sim.cluster import ClusterConfig
+from env.sim.hardware import ClusterConfig
 from env.sim.records import INF, NONE, Controller, State
 from env.sim.state import upward_ranks
-from env.sim.workflow import WorkflowTemplate
+from env.sim.workflow_template import WorkflowTemplate
 
 Placement = Literal["first_fit", "best_fit", "worst_fit"]
 SLOTS = ("workflows", "functions", "queue", "completed", "slot_of", "scratch")

@@ -18,7 +18,8 @@ from env.sim.central_queue import (
     reset_queue,
     starving,
 )
-from env.sim.container import give_back_container, take_container
+from env.sim.containers import give_back_container, take_container
+from env.sim.engine import complete_next, fill_container, transfer_seconds
 from env.sim.jit import compiled
 from env.sim.keep_alive import (
     make_room,
@@ -29,8 +30,8 @@ from env.sim.keep_alive import (
     request_ends,
     reset_keep_alive,
 )
+from env.sim.lease import server_on_container_creation
 from env.sim.projection import node_on_container_removal
-from env.sim.raw_env import complete_next, fill_container, transfer_seconds
 from env.sim.records import (
     ARRIVAL,
     CHOOSE,
@@ -46,13 +47,12 @@ from env.sim.records import (
     STARVATION,
     TAKE_RUNS,
 )
-from env.sim.server import server_on_container_creation
 from env.sim.state import reset
+from env.sim.submissions import declared as declared_of
+from env.sim.submissions import fire_timer, get, run_function
 from env.sim.timers import drop_timer, set_timer, up_to_date
 from env.sim.tournament import earliest_node
 from env.sim.warm import available_memory, free_memory, newest_idle, remove_idle, reset_warm
-from env.sim.workload import declared as declared_of
-from env.sim.workload import fire_timer, get, run_function
 
 # Which of several equally suited nodes: as the placement rules of these names.
 FIRST_FIT: Final = 0

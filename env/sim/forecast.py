@@ -19,16 +19,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from env.sim.container import memory_ratio
+from env.sim.containers import memory_ratio
+from env.sim.engine import chain_after
 from env.sim.jit import compiled
+from env.sim.lease import HOUR, cold_start_time, lease_hours
 from env.sim.projection import container_speed, fits_at, speed_share
-from env.sim.raw_env import chain_after
 from env.sim.records import CANDIDATE, INF, NONE
-from env.sim.server import HOUR, cold_start_time, lease_hours
-from env.sim.workload import declared
+from env.sim.submissions import declared
 
 if TYPE_CHECKING:
-    from env.sim.raw_env import RawEnv
+    from env.sim.view.raw_env import RawEnv
 
 
 @compiled

@@ -11,13 +11,13 @@ import numpy as np
 
 from env.base.errors import InputError
 from env.sim.central_queue import choose
-from env.sim.cluster import ClusterConfig
 from env.sim.controller import Chooser, Images, Queueing, new_controller, with_timers
 from env.sim.dispatch import play, reset_episode
+from env.sim.hardware import ClusterConfig
 from env.sim.idle_forecast import answer_forecasts
-from env.sim.raw_env import RawEnv
 from env.sim.records import CHOOSE, FORECAST, NONE, RUN, TAKE_RUNS, Controller, State
-from env.sim.workflow import WorkflowTemplate
+from env.sim.view.raw_env import RawEnv
+from env.sim.workflow_template import WorkflowTemplate
 
 
 def play_on(

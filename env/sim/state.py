@@ -9,16 +9,15 @@ import numpy as np
 from env.base.errors import InputError
 from env.sim import records
 from env.sim.bounds import LARGEST_WORK, LONGEST
-from env.sim.cluster import ClusterConfig, ServerType
-from env.sim.container import reset_containers
+from env.sim.containers import reset_containers
+from env.sim.hardware import ClusterConfig
 from env.sim.jit import compiled
-from env.sim.numa_node import NumaNode
+from env.sim.lease import reset_server
 from env.sim.projection import reset_node
 from env.sim.records import State
-from env.sim.server import reset_server
+from env.sim.submissions import reset_workload
 from env.sim.tournament import reset_tree
-from env.sim.workflow import WorkflowTemplate
-from env.sim.workload import reset_workload
+from env.sim.workflow_template import WorkflowTemplate
 
 
 def new_state(
@@ -55,15 +54,6 @@ def new_state(
     _check_size(state, distinct)
     reset(state)
     return state
-
-
-def numa_node_alone(cpu: int, memory: int, single_core_speed: int, capacity: int = 256) -> NumaNode:
-    """A NUMA node outside any cluster, able to hold `capacity` containers at once."""
-    server_type = ServerType("alone", 1, 0.0, 0.0, 1, cpu, memory)
-    config = ClusterConfig(single_core_speed, 1.0, 1.0, 1.0, (server_type,))
-    state = allocate(config, 1, capacity, 0, [])
-    reset(state)
-    return NumaNode(state, 0)
 
 
 def copy_state(state: State) -> State:

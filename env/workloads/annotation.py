@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 
 from env.base.errors import InputError
 from env.base.schema import Strict, short
-from env.sim.workflow import WorkflowTemplate
+from env.sim.workflow_template import WorkflowTemplate
 from env.workloads.task_graph import Task, TaskGraph
 
 LARGEST = 2**62

@@ -6,7 +6,7 @@ import numpy as np
 from pydantic import Field
 
 from env.base.schema import Strict, TenantName, Weight
-from env.sim.workflow import WorkflowTemplate
+from env.sim.workflow_template import WorkflowTemplate
 from env.workloads.arrivals import Arrivals
 from env.workloads.templates import TemplatePool, WorkflowConfig, template_pools
 

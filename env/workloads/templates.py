@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from env.base.files import MOST_BYTES, user_path
 from env.base.schema import Strict, Weight, validated
-from env.sim.workflow import WorkflowTemplate
+from env.sim.workflow_template import WorkflowTemplate
 from env.workloads.annotation import AnnotationRules, annotate
 from env.workloads.assumptions import Assumptions, told
 from env.workloads.inline import InlineEntry, inline_graph

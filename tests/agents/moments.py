@@ -7,9 +7,9 @@ import numpy as np
 from agents.placement.rule import PlacementRule
 from agents.scheduler import Decision
 from env.score.reward import Objective
-from env.sim.cluster import ClusterConfig, ServerType
-from env.sim.raw_env import RawEnv
-from env.sim.workflow import WorkflowTemplate
+from env.sim.hardware import ClusterConfig, ServerType
+from env.sim.view.raw_env import RawEnv
+from env.sim.workflow_template import WorkflowTemplate
 
 BALANCED = Objective(time_weight=1.0, cost_weight=1.0)
 SLOW, FAST, FAST_TOO = 0, 1, 2

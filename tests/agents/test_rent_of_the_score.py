@@ -9,9 +9,9 @@ from agents.placement.greedy_objective import GreedyObjective
 from agents.scheduler import Decision
 from env.learn.observation import CONTEXT_FEATURES, NODE_FEATURES, write_context, write_nodes
 from env.score.greedy_score import ScoreWeights, greedy_scores
-from env.sim.cluster import ClusterConfig
 from env.sim.forecast import update_finish_bounds
-from env.sim.raw_env import RawEnv
+from env.sim.hardware import ClusterConfig
+from env.sim.view.raw_env import RawEnv
 from tests.agents.moments import (
     BALANCED,
     FAST,

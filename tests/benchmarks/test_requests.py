@@ -7,8 +7,8 @@ import pytest
 
 from agents.order.fcfs import Fcfs
 from benchmarks.requests import CLUSTER, UNITS, day, main, play_plain
-from env.sim.cluster import ClusterConfig, ServerType
 from env.sim.controller import Queueing
+from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.keep_alive_policy import Lru
 from env.workloads.traces.simulate import simulate
 

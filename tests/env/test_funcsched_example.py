@@ -10,8 +10,8 @@ import pytest
 from agents.order.fcfs import Fcfs
 from agents.order.funcsched import FuncSched
 from agents.order.sjf import Sjf
-from env.sim.cluster import ClusterConfig, ServerType
 from env.sim.controller import Order, Queueing
+from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.keep_alive_policy import Lru
 from env.workloads.traces.simulate import simulate
 from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace

@@ -15,7 +15,7 @@ from env.learn.aec import ServerlessAEC
 from env.learn.layouts import Agent
 from env.learn.multi_agent import ServerlessEnv
 from env.score.metrics import episode_metrics
-from env.sim.raw_env import RawEnv
+from env.sim.view.raw_env import RawEnv
 from env.workloads.generator import EpisodeWorkload
 from tests.env.worlds import LAYOUTS, STUDY, TINY, sampling_with_masks, world
 
@@ -145,7 +145,7 @@ def test_a_node_without_the_memory_is_masked(layout):
 
 
 def big_function(memory: int) -> Any:
-    from env.sim.workflow import WorkflowTemplate
+    from env.sim.workflow_template import WorkflowTemplate
 
     return WorkflowTemplate(
         "big",

@@ -24,8 +24,8 @@ from env.learn.queue_places import choice_by_rule
 from env.learn.queue_world import HELD_OUT_SEEDS, QueueEpisode, QueueWorkload
 from env.learn.turns import QUEUE_TURN
 from env.sim.check.validate_queued import queued_violations
-from env.sim.cluster import ClusterConfig, ServerType
 from env.sim.controller import Images, KeepAlive, Queueing
+from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.keep_alive_policy import FaasCache, Fixed, Lru
 from env.sim.queued_env import QueuedEnv
 from env.workloads.traces.simulate import Simulation, simulate, stream

@@ -16,8 +16,8 @@ from env.learn.queue_places import PLACE_CONTEXT, PLACE_ITEM, PlacingTurns, choi
 from env.learn.turns import NODE_TURN, QUEUE_TURN, TYPE_TURN
 from env.score.greedy_score import ScoreWeights
 from env.sim.check.validate_queued import queued_violations
-from env.sim.cluster import ClusterConfig, ServerType
 from env.sim.controller import KeepAlive, Queueing
+from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.keep_alive_policy import FaasCache, Lru
 from env.workloads.traces.simulate import Simulation, simulate, stream
 from env.workloads.traces.trace import REQUEST, Trace

@@ -14,11 +14,11 @@ from agents.order.rr import RoundRobin
 from agents.order.srtf import Srtf
 from env.base.errors import InputError
 from env.sim.check.validate_queued import queued_violations
-from env.sim.cluster import ClusterConfig, ServerType
 from env.sim.controller import Images, KeepAlive, Order, Queueing
+from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.keep_alive_policy import FaasCache, Fixed, Lru, NoKeepAlive
 from env.sim.queued_env import QueuedEnv
-from env.sim.workflow import WorkflowTemplate
+from env.sim.workflow_template import WorkflowTemplate
 from env.workloads.traces.simulate import Requests, Simulation, Statistics, simulate, stream
 from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
 from tests.env.policies import ten_second_bins

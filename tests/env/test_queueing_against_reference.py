@@ -17,8 +17,8 @@ from agents.order.sjf import Sjf
 from agents.order.srf import Srf
 from agents.order.srtf import Srtf
 from env.sim import idle_forecast
-from env.sim.cluster import ClusterConfig, ServerType
 from env.sim.controller import Images, KeepAlive, Order, Queueing
+from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.keep_alive_policy import (
     FaasCache,
     Fixed,
@@ -27,7 +27,7 @@ from env.sim.keep_alive_policy import (
     NoKeepAlive,
 )
 from env.sim.queued_env import QueuedEnv
-from env.sim.workflow import WorkflowTemplate
+from env.sim.workflow_template import WorkflowTemplate
 from env.workloads.traces.simulate import stream
 from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
 from tests.reference_queueing import Function, Job, ReferencePlatform, Rules

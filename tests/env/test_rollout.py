@@ -18,8 +18,8 @@ from env.score.rollout import (
     rollout_outcomes,
     rule_outcomes,
 )
-from env.sim.raw_env import RawEnv
 from env.sim.records import MUTABLE
+from env.sim.view.raw_env import RawEnv
 from tests.env.sim.test_forecast import random_decision, random_env
 
 GREEDY: Any = make_baselines(["greedy_objective_tuned"])[0]

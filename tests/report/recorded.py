@@ -11,11 +11,11 @@ import pandas as pd
 
 from agents.scheduler import Kind
 from env.score.reward import Objective
-from env.sim.cluster import ClusterConfig, ServerType
 from env.sim.episode.recording import episode_of
+from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.power import Power
-from env.sim.raw_env import RawEnv
-from env.sim.workflow import WorkflowTemplate
+from env.sim.view.raw_env import RawEnv
+from env.sim.workflow_template import WorkflowTemplate
 from evaluation.contest import PlayedEpisode, Row, all_metrics, recording_name
 from evaluation.results import ResultsWriter, describe, episode_layout
 from evaluation.statistics import StatisticsSettings

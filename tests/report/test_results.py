@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from env.base.errors import InputError
-from env.sim.workflow import WorkflowTemplate
+from env.sim.workflow_template import WorkflowTemplate
 from env.workloads.fingerprint import fingerprint
 from env.workloads.generator import EpisodeWorkload
 from evaluation.contest import all_metrics

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from env.sim.cluster import ClusterConfig, ServerType
-from env.sim.raw_env import RawEnv
-from env.sim.workflow import WorkflowTemplate
+from env.sim.hardware import ClusterConfig, ServerType
+from env.sim.view.raw_env import RawEnv
+from env.sim.workflow_template import WorkflowTemplate
 from report import page, palette
 from report.tenants import OTHERS, capacity_used, colours, labels, mean_flow_times
 from report.timeline import Timeline, mean_over, timeline_of

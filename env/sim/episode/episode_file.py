@@ -18,9 +18,9 @@ from env.base.errors import InputError, located
 from env.base.files import parse_json, read_bytes, written_whole
 from env.base.schema import Strict, TenantName, nearest, validated
 from env.sim.bounds import LARGEST_WHOLE, LARGEST_WORK
-from env.sim.cluster import ClusterConfig
 from env.sim.cluster_file import ClusterModel, Cores, Memory, Name, Seconds, Whole
-from env.sim.workflow import WorkflowTemplate
+from env.sim.hardware import ClusterConfig
+from env.sim.workflow_template import WorkflowTemplate
 
 # What came of an episode has no bound of its own: those of its inputs keep it finite.
 Amount = Annotated[float, Field(strict=True, ge=0)]

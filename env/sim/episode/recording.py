@@ -12,7 +12,7 @@ from env.sim.episode.episode_file import (
     ServerUseModel,
     WorkflowModel,
 )
-from env.sim.raw_env import RawEnv, StepLog
+from env.sim.view.raw_env import RawEnv, StepLog
 
 
 def episode_of(env: RawEnv, name: str, description: str) -> EpisodeFile:

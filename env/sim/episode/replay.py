@@ -16,7 +16,7 @@ from env.base.errors import InputError, located
 from env.base.schema import one_line
 from env.sim.episode.episode_file import EpisodeFile, Results, json_rows, read_episode
 from env.sim.episode.recording import results_of
-from env.sim.raw_env import RawEnv
+from env.sim.view.raw_env import RawEnv
 
 # Another order of float64 additions moves a time by about 1e-13 s; a different rounding of work to
 # whole operations moves it by far more than this.

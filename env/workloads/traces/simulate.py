@@ -13,16 +13,16 @@ import numpy as np
 
 from env.base.errors import InputError
 from env.sim.bounds import LARGEST_WORK, LONGEST
-from env.sim.cluster import ClusterConfig
 from env.sim.controller import Images, Queueing, new_controller, with_slots, with_timers
 from env.sim.dispatch import reset_episode
+from env.sim.hardware import ClusterConfig
 from env.sim.idle_forecast import answer_forecasts
 from env.sim.keep_alive import keep_warm, learn_idle_times
 from env.sim.queued_env import play_on
 from env.sim.records import ARRIVING, CHOOSE, RUN
 from env.sim.state import allocate
-from env.sim.workflow import WorkflowTemplate
-from env.sim.workload import schedule_arrival
+from env.sim.submissions import schedule_arrival
+from env.sim.workflow_template import WorkflowTemplate
 from env.workloads.traces.trace import FunctionProfiles, Trace
 
 CHUNK = 4096

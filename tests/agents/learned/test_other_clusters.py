@@ -10,7 +10,7 @@ from agents.scheduler import play
 from env.learn.world import World
 from env.sim.check.validate import violations
 from env.sim.episode.recording import episode_of
-from env.sim.raw_env import RawEnv
+from env.sim.view.raw_env import RawEnv
 from tests.env.worlds import LAYOUTS, TINY, world
 from tests.test_evaluate_policies import make_policy
 

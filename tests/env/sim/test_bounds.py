@@ -10,13 +10,13 @@ from agents.order.fcfs import Fcfs
 from agents.order.rr import RoundRobin
 from env.base.errors import InputError
 from env.sim.check.validate import violations
-from env.sim.cluster import ClusterConfig, ServerType
 from env.sim.cluster_file import ClusterModel
 from env.sim.controller import Images, Queueing
 from env.sim.episode.recording import episode_of
+from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.keep_alive_policy import Fixed, NoKeepAlive
-from env.sim.raw_env import RawEnv
-from env.sim.workflow import WorkflowTemplate
+from env.sim.view.raw_env import RawEnv
+from env.sim.workflow_template import WorkflowTemplate
 from env.workloads.traces.simulate import simulate
 from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
 

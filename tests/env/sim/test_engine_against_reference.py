@@ -5,14 +5,13 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 
 from env.sim.check.validate import violations
-from env.sim.cluster import ClusterConfig, ServerType
-from env.sim.container import Container
 from env.sim.episode.recording import episode_of
 from env.sim.episode.replay import differences, replayed
-from env.sim.numa_node import NumaNode
-from env.sim.raw_env import RawEnv
-from env.sim.state import numa_node_alone
-from env.sim.workflow import WorkflowTemplate
+from env.sim.hardware import ClusterConfig, ServerType
+from env.sim.view.container import Container
+from env.sim.view.numa_node import NumaNode, numa_node_alone
+from env.sim.view.raw_env import RawEnv
+from env.sim.workflow_template import WorkflowTemplate
 from tests.reference_episode import reference_episode
 from tests.reference_simulator import ReferenceContainer, ReferenceNode
 from tests.strategies import NodeScenario, Scenario, node_scenarios, scenarios

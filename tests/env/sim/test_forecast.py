@@ -7,19 +7,20 @@ import pytest
 
 from env.score.metrics import episode_metrics
 from env.score.reward import Objective, cheapest_cost, potential
-from env.sim.cluster import ClusterConfig, ServerType
-from env.sim.container import Container
+from env.sim.engine import place
 from env.sim.forecast import (
     forecast_candidate,
     forecast_node,
     forecast_placements,
     update_finish_bounds,
 )
-from env.sim.raw_env import RawEnv, place
+from env.sim.hardware import ClusterConfig, ServerType
+from env.sim.lease import lease_hours
 from env.sim.records import CANDIDATE, NONE
-from env.sim.server import lease_hours
-from env.sim.state import numa_node_alone
-from env.sim.workflow import WorkflowTemplate
+from env.sim.view.container import Container
+from env.sim.view.numa_node import numa_node_alone
+from env.sim.view.raw_env import RawEnv
+from env.sim.workflow_template import WorkflowTemplate
 
 SPEED = 1_000_000
 CLUSTER = ClusterConfig(

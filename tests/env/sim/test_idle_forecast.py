@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from agents.order.fcfs import Fcfs
-from env.sim.cluster import ClusterConfig, ServerType
 from env.sim.controller import Images, Queueing
+from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.idle_forecast import next_idle_time
 from env.sim.queued_env import QueuedEnv
-from env.sim.workflow import WorkflowTemplate
+from env.sim.workflow_template import WorkflowTemplate
 from env.workloads.traces.simulate import Simulation, simulate
 from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
 from tests.env.policies import ten_second_bins

@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, given, settings
 
 from env.base.errors import InputError
 from env.sim.check.validate import main, violations
-from env.sim.cluster import ClusterConfig, ServerType
 from env.sim.episode.episode_file import EpisodeFile, read_episode, write_episode
 from env.sim.episode.recording import episode_of
-from env.sim.raw_env import RawEnv
-from env.sim.workflow import WorkflowTemplate
+from env.sim.hardware import ClusterConfig, ServerType
+from env.sim.view.raw_env import RawEnv
+from env.sim.workflow_template import WorkflowTemplate
 from tests.reference_episode import reference_episode
 from tests.strategies import Scenario, scenarios
 

@@ -3,9 +3,9 @@
 import pytest
 
 from env.base.errors import InputError
-from env.sim.container import Container
 from env.sim.episode.episode_file import read_episode
-from env.sim.raw_env import RawEnv
+from env.sim.view.container import Container
+from env.sim.view.raw_env import RawEnv
 from run.command import PROJECT
 
 GOLDEN = sorted((PROJECT / "tests" / "golden").glob("*.json"))

@@ -7,9 +7,8 @@ later, behind a cold start.)
 
 import pytest
 
-from env.sim.container import Container
-from env.sim.numa_node import NumaNode
-from env.sim.state import numa_node_alone
+from env.sim.view.container import Container
+from env.sim.view.numa_node import NumaNode, numa_node_alone
 
 A, B, C, D = range(4)
 

@@ -10,14 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from env.base.errors import InputError
-from env.sim.container import (
-    Container,
-    give_back_container,
-    memory_ratio,
-    read_container,
-    take_container,
-    write_container,
-)
+from env.sim.containers import give_back_container, memory_ratio, take_container
+from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.projection import (
     container_speed,
     last_completion,
@@ -29,7 +23,9 @@ from env.sim.projection import (
     speed_share,
 )
 from env.sim.records import FINISHED, NONE, State
+from env.sim.state import allocate, reset
 from env.sim.tournament import update_tree
+from env.sim.view.container import Container, read_container, write_container
 
 
 class NodeStatus(NamedTuple):
@@ -291,3 +287,12 @@ class NumaNode:
     @property
     def _record(self) -> np.void:
         return self.state.nodes[self.index]
+
+
+def numa_node_alone(cpu: int, memory: int, single_core_speed: int, capacity: int = 256) -> NumaNode:
+    """A NUMA node outside any cluster, able to hold `capacity` containers at once."""
+    server_type = ServerType("alone", 1, 0.0, 0.0, 1, cpu, memory)
+    config = ClusterConfig(single_core_speed, 1.0, 1.0, 1.0, (server_type,))
+    state = allocate(config, 1, capacity, 0, [])
+    reset(state)
+    return NumaNode(state, 0)

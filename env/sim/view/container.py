@@ -1,10 +1,10 @@
-"""Containers: a function being run. The pool of records, and the `Container` snapshot."""
+"""The `Container` snapshot: a container as it was when it was read."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from env.sim.jit import compiled
+from env.sim.containers import memory_ratio
 from env.sim.records import NONE, State
 
 
@@ -36,39 +36,6 @@ class Container:
     remaining_computation: int | None = None
     start_time: float | None = None
     completion_time: float | None = None
-
-
-@compiled
-def memory_ratio(memory_alloc, memory_req):
-    """Share of its full speed that a container has: 1, or less with less memory than required."""
-    return min(1.0, memory_alloc / memory_req)
-
-
-@compiled
-def take_container(state):
-    """Index of an unused container record, NONE if there is none left."""
-    cluster = state.cluster
-    index = cluster[0].free_container
-    if index != NONE:
-        cluster[0].free_container = state.containers[index].next
-    elif cluster[0].containers_used < len(state.containers) - 1:
-        index = cluster[0].containers_used
-        cluster[0].containers_used += 1
-    return index
-
-
-@compiled
-def give_back_container(state, index):
-    """Returns a container record to the pool."""
-    state.containers[index].next = state.cluster[0].free_container
-    state.cluster[0].free_container = index
-
-
-@compiled
-def reset_containers(state):
-    """All records unused."""
-    state.cluster[0].free_container = NONE
-    state.cluster[0].containers_used = 0
 
 
 def write_container(state: State, index: int, container: Container) -> None:

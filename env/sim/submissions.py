@@ -1,13 +1,9 @@
-"""The workload: arrivals, the queue of submitted functions, and what follows a completion."""
+"""Arrivals, the queue of submitted functions, and what follows a completion."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from env.base.errors import InputError
-from env.sim.function import Function
 from env.sim.heap import drop_first, push
 from env.sim.jit import compiled
 from env.sim.records import (
@@ -20,10 +16,6 @@ from env.sim.records import (
     RUNNING,
     SUBMITTED,
 )
-from env.sim.workflow import Workflow
-
-if TYPE_CHECKING:
-    from env.sim.raw_env import RawEnv
 
 
 @compiled
@@ -208,77 +200,3 @@ def finish_function(state, index, time):
         free = (cluster[0].first_free_slot + cluster[0].free_slots) % len(workflows)
         state.free_slots[free] = slot
         cluster[0].free_slots += 1
-
-
-class Workload:
-    """Reads all workflows of an episode and the queue of submitted functions."""
-
-    def __init__(self, env: RawEnv) -> None:
-        self._env = env
-        self.workflows = tuple(Workflow(env, wf_id) for wf_id in range(len(env.arrival_times)))
-
-    def __repr__(self) -> str:
-        finished = int(self._env.state.cluster[0]["finished_workflows"])
-        return f"Workload({len(self.workflows)} workflows, {finished} finished)"
-
-    @property
-    def queue(self) -> tuple[Function, ...]:
-        """Submitted functions in the order in which they will be decided."""
-        entries = self._env.state.queue[: int(self._env.state.cluster[0]["queue_size"])]
-        ordered = sorted(entries[["time", "major", "minor"]].tolist())
-        return tuple(self.workflows[wf_id].functions[fn_id] for _, wf_id, fn_id in ordered)
-
-    def reset(self) -> None:
-        """Nothing has arrived."""
-        reset_workload(self._env.state)
-
-    def peek(self) -> Function | None:
-        """The next function to be submitted or placed, of a later arrival if need be.
-
-        None if everything else waits for a completion.
-        """
-        state = self._env.state
-        heads = []
-        if state.cluster[0]["queue_size"]:
-            heads.append(state.queue[0][["time", "major", "minor"]].item())
-        if state.cluster[0]["timers_size"]:
-            wf_id = int(state.timers[0]["minor"])
-            first = min(self.workflows[wf_id].source_functions)
-            heads.append((float(state.timers[0]["time"]), wf_id, first))
-        if not heads:
-            return None
-        _, wf_id, fn_id = min(heads)
-        return self.workflows[wf_id].functions[fn_id]
-
-    def get(self) -> Function:
-        """Takes the function that `peek` shows; its workflow arrives if it has not.
-
-        Raises:
-            InputError: there is none.
-        """
-        function = self.peek()
-        if function is None:
-            raise InputError("workload: no function is submitted now")
-        state = self._env.state
-        while function.state == "PENDING":
-            if fire_timer(state) < 0:
-                raise InputError(f"workload: {len(state.workflows)} workflows are active already")
-        get(state)
-        return function
-
-    def run_function(
-        self,
-        wf_id: int,
-        fn_id: int,
-        place: tuple[str, int, int],
-        memory_alloc: int,
-        creation_time: float,
-    ) -> None:
-        """Notes that a function has been placed at (server name, server id, NUMA node id)."""
-        index = self._env.function_index(wf_id, fn_id)
-        node = self._env.node_index(*place)
-        run_function(self._env.state, index, node, memory_alloc, creation_time)
-
-    def finish_function(self, wf_id: int, fn_id: int, time: float) -> None:
-        """Notes that a function has ended and submits successors that waited for it alone."""
-        finish_function(self._env.state, self._env.function_index(wf_id, fn_id), float(time))

@@ -1,0 +1,167 @@
+"""What is declared of the hardware: server types and the cluster of them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+from env.base.errors import InputError
+from env.base.schema import short
+from env.sim.bounds import (
+    LARGEST_BANDWIDTH,
+    LARGEST_MEMORY,
+    LARGEST_RATE,
+    LARGEST_WHOLE,
+    LARGEST_WORK,
+    LEAST_BANDWIDTH,
+    LEAST_RATE,
+    LONGEST,
+    MOST_CORES,
+    MOST_NODES_OF_A_SERVER,
+    MOST_SERVERS,
+)
+from env.sim.power import Power
+
+MOST_NODES = 1_000_000
+"""NUMA nodes of a cluster; more do not fit into memory with all that is known of them."""
+
+
+SAME_PRICE = 1e-9
+"""Relative difference of prices that is only rounding."""
+
+
+TYPE_BOUNDS: Final = {
+    "count": (0, MOST_SERVERS),
+    "hourly_rate": (0.0, LARGEST_RATE),
+    "cold_start_latency": (0.0, LONGEST),
+    "numa_nodes": (1, MOST_NODES_OF_A_SERVER),
+    "cpu": (1, MOST_CORES),
+    "memory": (1, LARGEST_MEMORY),
+    "single_core_speed": (1, LARGEST_WHOLE),
+}
+
+
+@dataclass(frozen=True)
+class ServerType:
+    """`count` equal servers, each of `numa_nodes` equal NUMA nodes.
+
+    Attributes:
+        hourly_rate: USD per started hour.
+        cold_start_latency: seconds from renting a server to its first usable moment.
+        numa_nodes: NUMA nodes of one server.
+        cpu: cores of one NUMA node.
+        memory: MB of one NUMA node.
+        single_core_speed: operations per second; None means the cluster's.
+    """
+
+    name: str
+    count: int
+    hourly_rate: float
+    cold_start_latency: float
+    numa_nodes: int
+    cpu: int
+    memory: int
+    single_core_speed: int | None = None
+
+    def __post_init__(self) -> None:
+        for field, (least, most) in TYPE_BOUNDS.items():
+            _check(f"server type '{self.name}'", field, getattr(self, field), least, most)
+        if self.hourly_rate:
+            rate = self.hourly_rate
+            _check(f"server type '{self.name}'", "hourly_rate", rate, LEAST_RATE, LARGEST_RATE)
+
+    @property
+    def cores(self) -> int:
+        """Of one server, all its NUMA nodes together."""
+        return self.numa_nodes * self.cpu
+
+
+@dataclass(frozen=True)
+class ClusterConfig:
+    """The hardware an episode runs on.
+
+    Attributes:
+        single_core_speed: operations per second of one core.
+        memory_bandwidth: bytes/s within one NUMA node.
+        numa_bandwidth: bytes/s between NUMA nodes of one server.
+        network_bandwidth: bytes/s between servers.
+        server_types: in the order that breaks ties.
+        power: of all servers; None where it is not known, and then carbon is not either.
+
+    Raises:
+        InputError: a value is out of range, a name is used twice, or there is no server.
+    """
+
+    single_core_speed: int
+    memory_bandwidth: float
+    numa_bandwidth: float
+    network_bandwidth: float
+    server_types: tuple[ServerType, ...]
+    power: Power | None = None
+
+    def __post_init__(self) -> None:
+        _check("cluster", "single_core_speed", self.single_core_speed, 1, LARGEST_WHOLE)
+        for field in ("memory_bandwidth", "numa_bandwidth", "network_bandwidth"):
+            _check("cluster", field, getattr(self, field), LEAST_BANDWIDTH, LARGEST_BANDWIDTH)
+        if not self.present_types:
+            raise InputError("cluster: no servers, at least 1 is needed")
+        nodes = sum(kind.count * kind.numa_nodes for kind in self.server_types)
+        if nodes > MOST_NODES:
+            raise InputError(f"cluster: {nodes} NUMA nodes, at most {MOST_NODES} are possible")
+        speed = sum(
+            kind.count * kind.cores * (kind.single_core_speed or self.single_core_speed)
+            for kind in self.server_types
+        )
+        if speed > LARGEST_WORK:
+            raise InputError(
+                f"cluster: all cores do {speed} operations/s together, "
+                f"at most {LARGEST_WORK} are possible"
+            )
+        names = [server_type.name for server_type in self.server_types]
+        for name in names:
+            if names.count(name) > 1:
+                raise InputError(f"cluster: server type '{name}' is declared twice")
+
+    @property
+    def present_types(self) -> tuple[ServerType, ...]:
+        """The server types of which there is a server."""
+        return tuple(kind for kind in self.server_types if kind.count)
+
+    @property
+    def core_second_price(self) -> float:
+        """USD of one second of a core of reference speed on the cheapest type that is not free.
+
+        Rent is compared to it; 0 where all servers are free.
+        """
+        prices = [self.core_second_price_of(kind) for kind in self.present_types]
+        return min((price for price in prices if price > 0.0), default=0.0)
+
+    @property
+    def cheapest_type(self) -> ServerType:
+        """The present server type whose cores are the cheapest; of several, the largest."""
+        price = min(self.core_second_price_of(kind) for kind in self.present_types)
+        cheapest = [
+            kind
+            for kind in self.present_types
+            if math.isclose(self.core_second_price_of(kind), price, rel_tol=SAME_PRICE)
+        ]
+        return max(cheapest, key=lambda kind: kind.cores)
+
+    def core_second_price_of(self, kind: ServerType) -> float:
+        """USD of one second of a core of reference speed on servers of a type."""
+        speed_ratio = self.single_core_speed / (kind.single_core_speed or self.single_core_speed)
+        return kind.hourly_rate / 3600.0 / kind.cores * speed_ratio
+
+    @property
+    def largest_node_memory(self) -> int:
+        """MB of the largest NUMA node."""
+        return max(kind.memory for kind in self.present_types)
+
+
+def _check(where: str, field: str, value: float | None, least: float, most: float) -> None:
+    """Refuses a number out of its bounds; None is one that is not given."""
+    if value is not None and not least <= value <= most:
+        raise InputError(
+            f"{where}: {field} is {short(value)}, at least {least} and at most {most} is needed"
+        )

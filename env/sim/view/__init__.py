@@ -1,0 +1,1 @@
+"""The entities as people read them, and `RawEnv`, which drives them."""
