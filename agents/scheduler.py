@@ -39,7 +39,7 @@ class Decision:
     def candidates(self, memory_alloc: int) -> np.ndarray:
         """CANDIDATE (N,): what placing it with `memory_alloc` MB on each NUMA node would do."""
         if memory_alloc not in self._candidates:
-            self._candidates[memory_alloc] = forecast_placements(self.env, memory_alloc)
+            self._candidates[memory_alloc] = forecast_placements(self.env.state, memory_alloc)
         return self._candidates[memory_alloc]
 
 

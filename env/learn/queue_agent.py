@@ -22,7 +22,8 @@ from env.sim.central_queue import CHOSEN, choose, oldest, starving, time_and_mem
 from env.sim.controller import DeclaredFunctions, Placement
 from env.sim.dispatch import choose_node, play
 from env.sim.jit import compiled
-from env.sim.records import CHOOSE, NONE, Controller, State
+from env.sim.queue_records import Controller
+from env.sim.records import CHOOSE, NONE, State
 from env.sim.warm import available_memory, free_memory, newest_idle
 
 QUEUE_CONTEXT: Final = (

@@ -41,7 +41,8 @@ from env.sim.central_queue import choose
 from env.sim.engine import transfer_seconds
 from env.sim.hardware import ClusterConfig
 from env.sim.jit import compiled
-from env.sim.records import INF, NONE, Controller, State
+from env.sim.queue_records import Controller
+from env.sim.records import INF, NONE, State
 from env.sim.warm import available_memory, free_memory, newest_idle
 
 PLACE_CONTEXT: Final = (

@@ -9,10 +9,11 @@ from typing import Literal, Protocol, get_args
 import numpy as np
 
 from env.base.errors import InputError
-from env.sim import records
+from env.sim import queue_records, records
 from env.sim.bounds import LONGEST
 from env.sim.hardware import ClusterConfig
-from env.sim.records import INF, NONE, Controller, State
+from env.sim.queue_records import Controller
+from env.sim.records import INF, NONE, State
 from env.sim.state import upward_ranks
 from env.sim.workflow_template import WorkflowTemplate
 
@@ -104,7 +105,7 @@ class Queueing:
 
     def options(self) -> np.ndarray:
         """OPTIONS (1,)."""
-        options = np.zeros(1, records.OPTIONS)
+        options = np.zeros(1, queue_records.OPTIONS)
         options["placement"] = get_args(Placement).index(self.placement)
         options["time_slice"] = options["starve_threshold"] = INF
         self.order.write(options[0])
@@ -188,19 +189,19 @@ def new_controller(
     idle = int((state.nodes["memory"] // memory[memory > 0].min()).sum())
     controller = Controller(
         options=queueing.options(),
-        queue=np.zeros(1, records.QUEUE),
-        waiting=np.zeros(declared, records.WAITING),
+        queue=np.zeros(1, queue_records.QUEUE),
+        waiting=np.zeros(declared, queue_records.WAITING),
         by_priority=np.zeros(2 * leaves, np.int64),
         by_age=np.zeros(2 * leaves, np.int64),
-        requests=np.zeros(len(state.functions), records.REQUEST),
-        images=np.zeros(len(memory), records.IMAGE),
+        requests=np.zeros(len(state.functions), queue_records.REQUEST),
+        images=np.zeros(len(memory), queue_records.IMAGE),
         newest=np.zeros(nodes * len(memory), np.int64),
-        idle=np.zeros(idle, records.IDLE),
-        caches=np.zeros(nodes, records.CACHE),
+        idle=np.zeros(idle, queue_records.IDLE),
+        caches=np.zeros(nodes, queue_records.CACHE),
         histograms=np.zeros((len(memory), bins), np.int64),
         idle_times=np.zeros((len(memory), remembered), np.float64),
         draws=np.zeros(0, np.int64),
-        runs=np.zeros(RUNS, records.RUN),
+        runs=np.zeros(RUNS, queue_records.RUN),
     )
     controller.queue["first_number"] = NONE
     controller.images["cold_start"] = images.cold_start

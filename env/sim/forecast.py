@@ -15,8 +15,6 @@ early by at most about one operation an event, and by one operation a second whe
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from env.sim.containers import memory_ratio
@@ -24,11 +22,8 @@ from env.sim.engine import chain_after
 from env.sim.jit import compiled
 from env.sim.lease import HOUR, cold_start_time, lease_hours
 from env.sim.projection import container_speed, fits_at, speed_share
-from env.sim.records import CANDIDATE, INF, NONE
+from env.sim.records import CANDIDATE, INF, NONE, State
 from env.sim.submissions import declared
-
-if TYPE_CHECKING:
-    from env.sim.view.raw_env import RawEnv
 
 
 @compiled
@@ -413,9 +408,9 @@ def measure_delays(state, own_slot, raised, candidate):
         raised = workflows[raised].next_raised
 
 
-def forecast_placements(env: RawEnv, memory_alloc: int) -> np.ndarray:
+def forecast_placements(state: State, memory_alloc: int) -> np.ndarray:
     """CANDIDATE (N,): what placing the current function with `memory_alloc` MB on each would do."""
-    candidates = np.zeros(len(env.state.nodes), CANDIDATE)
-    update_finish_bounds(env.state)
-    forecast(env.state, memory_alloc, candidates)
+    candidates = np.zeros(len(state.nodes), CANDIDATE)
+    update_finish_bounds(state)
+    forecast(state, memory_alloc, candidates)
     return candidates

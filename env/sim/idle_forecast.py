@@ -7,7 +7,7 @@ import warnings
 
 import numpy as np
 
-from env.sim.records import Controller
+from env.sim.queue_records import Controller
 
 
 def answer_forecasts(controller: Controller) -> None:

@@ -15,7 +15,8 @@ from env.sim.controller import Chooser, Images, Queueing, new_controller, with_t
 from env.sim.dispatch import play, reset_episode
 from env.sim.hardware import ClusterConfig
 from env.sim.idle_forecast import answer_forecasts
-from env.sim.records import CHOOSE, FORECAST, NONE, RUN, TAKE_RUNS, Controller, State
+from env.sim.queue_records import RUN, Controller
+from env.sim.records import CHOOSE, FORECAST, NONE, TAKE_RUNS, State
 from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
 

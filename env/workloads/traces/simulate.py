@@ -18,8 +18,9 @@ from env.sim.dispatch import reset_episode
 from env.sim.hardware import ClusterConfig
 from env.sim.idle_forecast import answer_forecasts
 from env.sim.keep_alive import keep_warm, learn_idle_times
+from env.sim.queue_records import RUN
 from env.sim.queued_env import play_on
-from env.sim.records import ARRIVING, CHOOSE, RUN
+from env.sim.records import ARRIVING, CHOOSE
 from env.sim.state import allocate
 from env.sim.submissions import schedule_arrival
 from env.sim.workflow_template import WorkflowTemplate

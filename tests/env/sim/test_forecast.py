@@ -75,7 +75,7 @@ def test_servers_that_were_never_rented_stand_for_each_other(seed: int) -> None:
     env, rng = random_env(seed)
     twins = 0
     while not env.done:
-        found = forecast_placements(env, env.current_function.memory_req)
+        found = forecast_placements(env.state, env.current_function.memory_req)
         each = found.copy()
         for node in range(len(each)):
             forecast_candidate(env.state, len(env.state.containers) - 1, node, each[node])
@@ -142,7 +142,7 @@ def test_a_candidate_finishes_as_forecast(seed: int) -> None:
     env = RawEnv(arrivals, templates, one_node)
     for _ in range(count):
         _, memory_alloc = random_decision(env, rng)
-        candidate = forecast_placements(env, memory_alloc)[0]
+        candidate = forecast_placements(env.state, memory_alloc)[0]
         time = env.time
         env.step("small", 0, 0, memory_alloc)
     assert env.done
@@ -215,7 +215,7 @@ def test_a_candidate_does_what_its_placement_does(seed: int) -> None:
         own = env.function_index(function.wf_id, function.fn_id)
         slot = own // int(env.state.cluster[0]["functions_per_slot"])
         critical = env.state.templates["critical_path"][env.state.workflows["template"]]
-        for index, candidate in enumerate(forecast_placements(env, memory_alloc)):
+        for index, candidate in enumerate(forecast_placements(env.state, memory_alloc)):
             fork = env.fork()
             server, last = int(fork.state.nodes[index]["server"]), fork.state.nodes["forecast_last"]
             lease_end = float(fork.state.servers[server]["expiration_time"])
@@ -288,7 +288,7 @@ def test_stepping_a_fork_never_changes_the_original() -> None:
     decisions = []
     while not fork.done:
         decisions.append(random_decision(fork, rng))
-        forecast_placements(fork, decisions[-1][1])
+        forecast_placements(fork.state, decisions[-1][1])
         fork.step(*fork.place_of(decisions[-1][0]), decisions[-1][1])
     assert [array.tobytes() for array in env.state] == kept
     for node, memory_alloc in decisions:

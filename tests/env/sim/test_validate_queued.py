@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from env.sim.check.validate_queued import queued_violations
-from env.sim.records import RUN
+from env.sim.queue_records import RUN
 
 MEMORY = np.array([2])
 RANK = np.array([1.0, 2.0])
