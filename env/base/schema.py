@@ -40,6 +40,8 @@ Model = TypeVar("Model", bound=BaseModel)
 
 Weight = Annotated[float, Field(gt=0, le=1e9)]
 """Of one among several that are drawn from; sums stay finite."""
+LOWER_CASE = BeforeValidator(lambda value: value.lower() if isinstance(value, str) else value)
+"""For words that may be written in capitals."""
 TenantName = Annotated[str, Field(pattern=r"^[\w.-]{1,40}$")]
 """Of whom workflows belong to: letters, digits, `_`, `.` and `-`, as it fits beside a chart."""
 

@@ -138,7 +138,7 @@ def _check(
         fn_id = int(np.argmax(template.memory_req))
         if template.memory_req[fn_id] > largest:
             raise InputError(
-                f"workflow '{template.name}': function {fn_id} needs "
+                f"{template.label}: function {fn_id} needs "
                 f"{template.memory_req[fn_id]} MB, the largest NUMA node has {largest}"
             )
 
@@ -150,14 +150,17 @@ def _check_size(state: State, templates: Sequence[WorkflowTemplate]) -> None:
     longest = int(np.argmax(seconds))
     if seconds[longest] > LONGEST:
         raise InputError(
-            f"workflow '{templates[longest].name}': takes {seconds[longest]:g} s at full speed, "
+            f"{templates[longest].label}: takes {seconds[longest]:g} s at full speed, "
             f"at most {LONGEST:g} s are possible"
         )
-    seconds = state.predecessors["data_bytes"] / cluster["network_bandwidth"]
-    if (seconds > LONGEST).any():
+    widest = max(templates, key=lambda template: template.data_bytes.max(initial=0))
+    data_bytes = widest.data_bytes.max(initial=0)
+    transfer = data_bytes / cluster["network_bandwidth"]
+    if transfer > LONGEST:
         raise InputError(
-            f"workload: {seconds.max() * cluster['network_bandwidth']:g} bytes of one edge take "
-            f"{seconds.max():g} s between servers, at most {LONGEST:g} s are possible"
+            f"{widest.label}: {data_bytes:g} bytes of edge "
+            f"{widest.edge_label(int(widest.data_bytes.argmax()))} take {transfer:g} s between "
+            f"servers, at most {LONGEST:g} s are possible"
         )
     work = state.templates["work"][state.arrivals["template"]].sum() * cluster["single_core_speed"]
     if work > LARGEST_WORK:

@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from env.base.errors import InputError
+from env.base.schema import short
 from env.sim.bounds import LARGEST_MEMORY, LARGEST_WHOLE, LARGEST_WORK, MOST_CORES
 
 FUNCTION_BOUNDS: Final = {
@@ -22,13 +23,14 @@ class WorkflowTemplate:
     """A DAG of functions, checked when built.
 
     Attributes:
-        name: what errors and reports call it.
+        name: what reports call it.
         computation: int64 (F,), operations, at least 1.
         memory_req: int64 (F,), MB, at least 1.
         parallelism: int64 (F,), threads of execution, at least 1.
         edges: int64 (E, 2), (source, target) function ids; sorted and unique once built.
         data_bytes: int64 (E,), bytes moved from source to target, at least 0.
         function_names: for reading; empty, or one name a function.
+        where: the file or the config key it came from, for errors; empty where it has none.
 
     Raises:
         InputError: an entry is out of range, an edge leads nowhere, or the graph has a cycle.
@@ -41,30 +43,41 @@ class WorkflowTemplate:
     edges: np.ndarray
     data_bytes: np.ndarray
     function_names: tuple[str, ...] = ()
+    where: str = ""
 
     def __post_init__(self) -> None:
         for field, most in FUNCTION_BOUNDS.items():
             values = self._whole_numbers(field, 1, most)
             if len(values) != len(self.computation):
                 raise InputError(
-                    f"workflow '{self.name}': {field} has {len(values)} entries, "
+                    f"{self.label}: {field} has {len(values)} entries, "
                     f"computation has {len(self.computation)}"
                 )
         work = sum(self.computation.tolist())
         if work > LARGEST_WORK:
             raise InputError(
-                f"workflow '{self.name}': {work} operations in all, "
-                f"at most {LARGEST_WORK} are possible"
+                f"{self.label}: {work} operations in all, at most {LARGEST_WORK} are possible"
             )
         if len(self.computation) == 0:
-            raise InputError(f"workflow '{self.name}': no functions, at least 1 is needed")
+            raise InputError(f"{self.label}: no functions, at least 1 is needed")
         self._check_edges(self._whole_numbers("data_bytes", 0, LARGEST_WHOLE))
         self._check_acyclic()
+
+    @property
+    def label(self) -> str:
+        """What errors call it."""
+        return f"{self.where}{': ' if self.where else ''}workflow '{self.name}'"
 
     @property
     def function_count(self) -> int:
         """F, the number of functions."""
         return len(self.computation)
+
+    def edge_label(self, edge: int) -> str:
+        """What errors call an edge."""
+        names = self.function_names or range(self.function_count)
+        source, target = (short(names[end]) for end in self.edges[edge])
+        return f"{source} -> {target}"
 
     def topological_order(self) -> list[int]:
         """Function ids, each after its predecessors; fewer than F if there is a cycle."""
@@ -84,14 +97,13 @@ class WorkflowTemplate:
             if not whole.all():
                 bad = int(np.flatnonzero(~whole)[0])
                 raise InputError(
-                    f"workflow '{self.name}': {field}[{bad}] is {given[bad]}, "
-                    "a whole number is needed"
+                    f"{self.label}: {field}[{bad}] is {given[bad]}, a whole number is needed"
                 )
         outside = (given < least) | (given > most)
         if outside.any():
             bad = int(np.flatnonzero(outside)[0])
             raise InputError(
-                f"workflow '{self.name}': {field}[{bad}] is {given.reshape(-1)[bad]}, "
+                f"{self.label}: {field}[{bad}] is {given.reshape(-1)[bad]}, "
                 f"at least {least} and at most {most} is needed"
             )
         values = np.ascontiguousarray(given, dtype=np.int64).reshape(-1)
@@ -101,14 +113,12 @@ class WorkflowTemplate:
     def _check_edges(self, data_bytes: np.ndarray) -> None:
         edges = np.asarray(self.edges, dtype=np.int64).reshape(-1, 2)
         if len(edges) != len(data_bytes):
-            raise InputError(
-                f"workflow '{self.name}': {len(edges)} edges but {len(data_bytes)} data_bytes"
-            )
+            raise InputError(f"{self.label}: {len(edges)} edges but {len(data_bytes)} data_bytes")
         for source, target in edges:
             for end in (source, target):
                 if not 0 <= end < self.function_count:
                     raise InputError(
-                        f"workflow '{self.name}': edge {source} -> {target} names function {end}, "
+                        f"{self.label}: edge {source} -> {target} names function {end}, "
                         f"known are 0 to {self.function_count - 1}"
                     )
         order = np.lexsort((edges[:, 1], edges[:, 0]))
@@ -116,7 +126,7 @@ class WorkflowTemplate:
         twice = np.flatnonzero((edges[1:] == edges[:-1]).all(axis=1))
         if len(twice):
             source, target = edges[twice[0]]
-            raise InputError(f"workflow '{self.name}': edge {source} -> {target} is declared twice")
+            raise InputError(f"{self.label}: edge {source} -> {target} is declared twice")
         object.__setattr__(self, "edges", np.ascontiguousarray(edges))
         object.__setattr__(self, "data_bytes", np.ascontiguousarray(data_bytes))
 
@@ -125,6 +135,6 @@ class WorkflowTemplate:
         if in_cycle:
             shown = ", ".join(str(fn) for fn in in_cycle[:5])
             raise InputError(
-                f"workflow '{self.name}': the graph has a cycle through or before "
+                f"{self.label}: the graph has a cycle through or before "
                 f"functions {shown}; a DAG is needed"
             )

@@ -103,18 +103,16 @@ def annotate(
     if max(largest, sum(data_bytes)) >= LARGEST:
         raise InputError(f"{graph.where}: a computation, memory or data amount is 2^62 or more")
     computation, memory, parallelism = np.array(functions, dtype=np.int64).T
-    try:
-        template = WorkflowTemplate(
-            name=graph.name,
-            computation=computation,
-            memory_req=memory,
-            parallelism=parallelism,
-            edges=np.array(edges, dtype=np.int64).reshape(-1, 2),
-            data_bytes=np.array(data_bytes, dtype=np.int64),
-            function_names=tuple(task.name for task in graph.tasks),
-        )
-    except InputError as error:
-        raise InputError(f"{graph.where}: {error}") from None
+    template = WorkflowTemplate(
+        name=graph.name,
+        computation=computation,
+        memory_req=memory,
+        parallelism=parallelism,
+        edges=np.array(edges, dtype=np.int64).reshape(-1, 2),
+        data_bytes=np.array(data_bytes, dtype=np.int64),
+        function_names=tuple(task.name for task in graph.tasks),
+        where=graph.where,
+    )
     return template, +counts
 
 
@@ -164,7 +162,11 @@ def _function(
             f"{graph.where}: task {short(task.name)} lasts {runtime:g} s on {cores:g} cores, "
             "which is 2^62 operations or more"
         )
-    return max(1, round(operations)), memory, parallelism
+    computation = round(operations)
+    if computation == 0:
+        computation = 1
+        counts["computation raised to 1 operation"] += 1
+    return computation, memory, parallelism
 
 
 def _runtime(

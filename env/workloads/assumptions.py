@@ -26,6 +26,9 @@ WORDS = {
         "{n} of {tasks} runtimes clipped to {rules.runtime_range[0]:g} to "
         "{rules.runtime_range[1]:g} s"
     ),
+    "computation raised to 1 operation": (
+        "{n} of {tasks} runtimes shorter than an operation, 1 is taken"
+    ),
     "memory raised to min_memory": "memory: {n} of {tasks} raised to {rules.min_memory:g} MB",
     "parallelism cut to max_parallelism": (
         "{n} task{s} cut from {widest} to {rules.max_parallelism} threads, {its} work kept"

@@ -4,8 +4,9 @@ A job states its runtime and its files with their sizes; from 3.0 on, profiles o
 executable may state runtime, cores and memory.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated, Any, Literal
 from xml.etree.ElementTree import Element, ParseError, TreeBuilder
 
 from defusedxml.common import DefusedXmlException
@@ -14,9 +15,19 @@ from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
 from env.base.errors import InputError
 from env.base.files import check_values
-from env.base.schema import one_line, short, validated
-from env.workloads.task_graph import Task, TaskGraph, graph_from_files, note_file, positions
+from env.base.schema import LOWER_CASE, one_line, short, validated
+from env.workloads.task_graph import (
+    File,
+    Task,
+    TaskGraph,
+    agreed,
+    graph_from_files,
+    named,
+    positions,
+)
 
+Link = Literal["input", "output", "inout", "none", "checkpoint"]
+"""How a job uses a file; the last two move nothing between jobs."""
 READ_LINKS = ("input", "inout")
 WRITTEN_LINKS = ("output", "inout")
 SUBWORKFLOWS = ("dax", "dag")
@@ -29,7 +40,7 @@ PROFILES = {
     ("globus", "maxmemory"): "memory",
     ("condor", "request_memory"): "memory",
 }
-"""What a profile states, by namespace and key; of several the last counts, as in Pegasus,
+"""What a profile states, by namespace and key; of several keys the last counts, as in Pegasus,
 where keys of the systems below win over its own. Limits (maxwalltime) are no measurements.
 https://pegasus.isi.edu/documentation/reference-guide/configuration.html"""
 LONGEST_NAME = 200
@@ -78,7 +89,7 @@ class _Profiles(_Attributes):
 
 class _Uses(_Attributes):
     file: Annotated[str, Field(min_length=1, validation_alias=AliasChoices("file", "name"))]
-    link: str = ""
+    link: Annotated[Link, LOWER_CASE] = "none"
     size: float | None = None  # bytes
 
 
@@ -89,10 +100,10 @@ class _Reference(_Attributes):
 def read_dax(content: bytes, name: str, where: str) -> TaskGraph:
     """Reads one workflow.
 
-    A file listed several times by one job has the largest of its sizes there; a file to which
-    different jobs give different sizes has its writer's. A job's own `runtime` counts more than
-    its profile, and that more than its executable's. The published generators draw from normal
-    distributions that reach below 0: a negative runtime counts as 0, a negative size as missing.
+    A file to which different jobs give different sizes has its writer's. A job's own `runtime`
+    counts more than its profile, and that more than its executable's. The published generators draw
+    from normal distributions that reach below 0: a negative runtime counts as 0, a negative size as
+    missing.
 
     Args:
         content: of the file, uncompressed.
@@ -103,6 +114,9 @@ def read_dax(content: bytes, name: str, where: str) -> TaskGraph:
         InputError: the content is no DAX, has too many elements or too long names, or declares
             entities, has a sub-workflow, a job is unknown, declared twice or depends on itself, or
             a number is not finite.
+        InputError: the content is no DAX or declares entities, has a sub-workflow, a job is
+            unknown, declared twice or depends on itself, a number is not finite, or two values are
+            stated for one thing.
     """
     check_values(content, b"<=", where)
     try:
@@ -122,8 +136,12 @@ def read_dax(content: bytes, name: str, where: str) -> TaskGraph:
                 f"{where}: <{tag}> {named} is a sub-workflow (file {file}), which is not read: "
                 "only workflows of jobs are"
             )
+    declared: dict[Called, list[Element]] = defaultdict(list)  # one for each of several systems
+    for executable in _children(root, "executable"):
+        declared[_called(executable)].append(executable)
     executables = {
-        _called(executable): _profiles(executable) for executable in _children(root, "executable")
+        called: _profiles(several, f"{where}: executable {short(called[1])}")
+        for called, several in declared.items()
     }
     tasks = tuple(_task(job, executables, where) for job in _children(root, "job"))
     index = positions((task.name for task in tasks), where)
@@ -148,18 +166,20 @@ class _ShortNames(TreeBuilder):
 
 
 def _task(element: Element, executables: Mapping[Called, dict[str, str]], where: str) -> Task:
-    named = f"{where}: job {short(element.get('id', ''))}"
-    job = validated(_Job, dict(element.attrib), named)
-    told = executables.get(_called(element), {}) | _profiles(element)
-    profiles = validated(_Profiles, told, f"{named}: profile")
-    reads: dict[str, float | None] = {}
-    writes: dict[str, float | None] = {}
+    place = f"{where}: job {short(element.get('id', ''))}"
+    job = validated(_Job, dict(element.attrib), place)
+    told = executables.get(_called(element), {}) | _profiles([element], place)
+    profiles = validated(_Profiles, told, f"{place}: profile")
+    reads: dict[File, float | None] = {}
+    writes: dict[File, float | None] = {}
     for uses in _children(element, "uses"):
-        use = validated(_Uses, dict(uses.attrib), f"{named}: uses")
+        use = validated(_Uses, dict(uses.attrib), f"{place}: uses")
+        file = named(use.file)
         size = None if use.size is None or use.size < 0 else use.size
         for links, files in ((READ_LINKS, reads), (WRITTEN_LINKS, writes)):
-            if use.link.lower() in links:
-                note_file(files, use.file, size)
+            if use.link in links:
+                what = f"{place}: size of {use.link} {short(use.file)}"
+                files[file] = agreed(files.get(file), size, what)
     return Task(
         job.id,
         job.name or job.id,
@@ -176,13 +196,15 @@ def _called(element: Element) -> Called:
     return tuple(element.get(key) for key in ("namespace", "name", "version"))
 
 
-def _profiles(element: Element) -> dict[str, str]:
-    """What the profiles of a job or an executable state, as it is written."""
-    given = {
-        (profile.get("namespace", "").lower(), profile.get("key", "").lower()): profile.text or ""
-        for profile in _children(element, "profile")
-    }
-    return {what: given[key].strip() for key, what in PROFILES.items() if key in given}
+def _profiles(elements: Iterable[Element], place: str) -> dict[str, str]:
+    """What the profiles of a job, or of all declarations of an executable, state as written."""
+    given: dict[tuple[str, str], str] = {}
+    for profile in (profile for element in elements for profile in _children(element, "profile")):
+        key = (profile.get("namespace", "").lower(), profile.get("key", "").lower())
+        if key in PROFILES:
+            text = (profile.text or "").strip()
+            agreed(given.setdefault(key, text), text, f"{place}: profile {' '.join(key)}")
+    return {what: given[key] for key, what in PROFILES.items() if key in given}
 
 
 def _position(element: Element, index: dict[str, int], where: str) -> int:

@@ -20,7 +20,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from env.base.errors import InputError
 from env.base.schema import Strict, Weight
-from env.workloads.task_graph import Task, TaskGraph, graph_from_files, positions
+from env.workloads.task_graph import Task, TaskGraph, graph_from_files, named, positions
 
 RecipeName = Literal[
     "blast",
@@ -115,8 +115,8 @@ def recipe_graph(
             name=task_id,
             category=task.name,
             runtime=task.runtime,
-            reads={file.file_id: file.size for file in task.input_files},
-            writes={file.file_id: file.size for file in task.output_files},
+            reads={named(file.file_id): file.size for file in task.input_files},
+            writes={named(file.file_id): file.size for file in task.output_files},
         )
         for task_id, task in made.tasks_map.items()
     )

@@ -3,17 +3,46 @@
 What a source does not state stays `None` here; `annotation` fills it in.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple, TypeVar
 
 import networkx as nx
 
 from env.base.errors import InputError
 from env.base.schema import short
+from env.sim.bounds import LARGEST_WHOLE
 
-Files = Mapping[str, float | None]
-"""File name to size in bytes, None where the source does not state it."""
+WRITERS_AT_ONCE = 4096
+"""Bits of a task while its successors are searched: memory stays small, whatever the workflow."""
+
+Stated = TypeVar("Stated")
+
+
+class File(NamedTuple):
+    """What a task calls a file.
+
+    Two tasks mean the same file where the first of these that both state is the same.
+
+    Attributes:
+        id: None where it has none.
+        place: folder and name; None where no folder is stated.
+        name: of the file.
+    """
+
+    id: str | None
+    place: str | None
+    name: str
+
+    @property
+    def stated(self) -> tuple[bool, ...]:
+        """Which of them are."""
+        return tuple(label is not None for label in self)
+
+
+Files = Mapping[File, float | None]
+"""File to size in bytes, None where the source does not state it."""
 
 
 @dataclass(frozen=True)
@@ -65,10 +94,25 @@ class TaskGraph:
     foreign_records: tuple[str, ...] = ()
 
 
-def note_file(files: dict[str, float | None], name: str, size: float | None) -> None:
-    """Adds a file of one task; of the sizes one task gives to one file the largest counts."""
-    sizes = [known for known in (files.get(name), size) if known is not None]
-    files[name] = max(sizes, default=None)
+def named(name: str) -> File:
+    """A file that is called by its name alone."""
+    return File(None, None, name)
+
+
+def agreed(known: Stated | None, other: Stated | None, what: str) -> Stated | None:
+    """What is stated of one thing in two places; None where it is in neither.
+
+    Args:
+        known: in one place.
+        other: in the other.
+        what: is stated, for the error: file, place and keys.
+
+    Raises:
+        InputError: the two differ.
+    """
+    if known is not None and other is not None and known != other:
+        raise InputError(f"{what}: found {short(known)} and {short(other)}, one is needed")
+    return other if known is None else known
 
 
 def positions(names: Iterable[str], where: str) -> dict[str, int]:
@@ -111,61 +155,125 @@ def graph_from_files(
         assumptions: what the loader already counted.
 
     Raises:
-        InputError: a task depends on itself.
+        InputError: a task depends on itself, or an edge moves more bytes than can be counted.
     """
     counts = Counter(assumptions)
     edges = set(declared)
     for source, target in edges:
         if source == target:
             raise InputError(f"{where}: task {short(tasks[source].name)} depends on itself")
-    implied = _implied_by_files(tasks) - edges
-    if implied:
-        order = nx.DiGraph(edges)
-        against = {
-            (writer, reader)
-            for writer, reader in implied
-            if order.has_node(writer)
-            and order.has_node(reader)
-            and nx.has_path(order, reader, writer)
-        }
-        edges |= implied - against
-        counts["edges added for a file that is read"] += len(implied - against)
-        counts["file dependencies against the declared order left out"] += len(against)
+    written = dict.fromkeys(file for task in tasks for file in task.writes)
+    read = dict.fromkeys(file for task in tasks for file in task.reads)
+    readings, origins = _fits(written, read), _fits(read, written)
+    implied = _implied_by_files(tasks, origins) - edges
+    against = _against(implied, edges)
+    edges |= implied - against
+    counts["edges added for a file that is read"] += len(implied - against)
+    counts["file dependencies against the declared order left out"] += len(against)
     edge_bytes = {}
-    unknown: set[str] = set()
+    unknown: set[File] = set()
     for source, target in sorted(edges):
         writes, reads = tasks[source].writes, tasks[target].reads
+        # From the side with fewer files: all others may be a thousand times as many.
+        files: Iterable[File] = writes
+        if len(reads) < len(writes):
+            files = dict.fromkeys(file for other in reads for file in origins[other])
         total = 0.0
-        for file in writes.keys() & reads.keys():
-            size = reads[file] if writes[file] is None else writes[file]
+        for file in files:
+            sizes = [reads[other] for other in readings[file] if other in reads]
+            if file not in writes or not sizes:
+                continue
+            size = next((size for size in (writes[file], *sizes) if size is not None), None)
             if size is None:
                 unknown.add(file)
             else:
                 total += size
+        if total > LARGEST_WHOLE:
+            label = f"edge {short(tasks[source].name)} -> {short(tasks[target].name)}"
+            raise InputError(
+                f"{where}: {label} moves {total:g} bytes, at most {LARGEST_WHOLE} are possible"
+            )
         edge_bytes[source, target] = round(total)
     counts["file sizes missing, taken as 0"] += len(unknown)
-    counts["files with several sizes, the writer's taken"] += _conflicting(tasks)
+    counts["files with several sizes, the writer's taken"] += _conflicting(tasks, readings)
     return TaskGraph(name, where, tasks, edge_bytes, assumptions=+counts)
 
 
-def _implied_by_files(tasks: tuple[Task, ...]) -> set[tuple[int, int]]:
-    writers: dict[str, list[int]] = {}
+def _fits(files: Iterable[File], others: Iterable[File]) -> dict[File, list[File]]:
+    """To each of `files` those of `others` that are the same."""
+    index: dict[tuple[tuple[bool, ...], int, str | None], list[File]] = defaultdict(list)
+    for other in others:
+        form = other.stated
+        for level, label in enumerate(other):
+            index[form, level, label].append(other)
+    forms = {form for form, _, _ in index}
+    fits: dict[File, list[File]] = {}
+    for file in files:
+        fits[file] = []
+        own = file.stated
+        for form in forms:
+            level = [*map(all, zip(own, form, strict=True))].index(True)
+            fits[file] += index.get((form, level, file[level]), ())
+    return fits
+
+
+def _implied_by_files(
+    tasks: tuple[Task, ...], origins: Mapping[File, Collection[File]]
+) -> set[tuple[int, int]]:
+    writers: dict[File, list[int]] = defaultdict(list)
     for position, task in enumerate(tasks):
         for file in task.writes:
-            writers.setdefault(file, []).append(position)
+            writers[file].append(position)
+    # Whether there are more than one is told by two.
+    found = {
+        file: {writer for origin in several for writer in writers[origin][:2]}
+        for file, several in origins.items()
+    }
     return {
-        (writers[file][0], reader)
+        (writer, reader)
         for reader, task in enumerate(tasks)
         for file in task.reads
-        if len(writers.get(file, ())) == 1 and writers[file][0] != reader
+        if len(found[file]) == 1
+        for writer in found[file] - {reader}
     }
 
 
-def _conflicting(tasks: tuple[Task, ...]) -> int:
-    sizes: dict[str, set[float]] = {}
+def _against(
+    implied: Collection[tuple[int, int]], declared: Collection[tuple[int, int]]
+) -> set[tuple[int, int]]:
+    """Those of the implied edges whose reader comes before the writer by the declared ones."""
+    order = nx.DiGraph(declared)
+    try:
+        ascending = list(nx.topological_sort(order))
+    except nx.NetworkXUnfeasible:  # a cycle, which is refused when the template is built
+        return set()
+    place = {task: number for number, task in enumerate(ascending)}
+    doubtful = [
+        (writer, reader)
+        for writer, reader in implied
+        if place.get(reader, len(place)) < place.get(writer, -1)
+    ]
+    writers = sorted({writer for writer, _ in doubtful})
+    against = set()
+    for first in range(0, len(writers), WRITERS_AT_ONCE):
+        bits = {writer: 1 << k for k, writer in enumerate(writers[first : first + WRITERS_AT_ONCE])}
+        reached: dict[int, int] = {}  # by each task, of these writers
+        for task in reversed(ascending):
+            reached[task] = bits.get(task, 0)
+            for successor in order.successors(task):
+                reached[task] |= reached[successor]
+        against |= {edge for edge in doubtful if reached[edge[1]] & bits.get(edge[0], 0)}
+    return against
+
+
+def _conflicting(tasks: tuple[Task, ...], readings: Mapping[File, Collection[File]]) -> int:
+    """How many files are given several sizes, by whatever names."""
+    sizes: dict[File, set[float]] = defaultdict(set)
     for task in tasks:
-        for files in (task.reads, task.writes):
-            for file, size in files.items():
-                if size is not None:
-                    sizes.setdefault(file, set()).add(size)
-    return sum(len(found) > 1 for found in sizes.values())
+        for file, size in (*task.reads.items(), *task.writes.items()):
+            if size is not None:
+                sizes[file].add(size)
+    groups = [(file, *readings[file]) for file in readings]
+    met = {file for group in groups for file in group}
+    groups += [(file,) for file in sizes if file not in met]
+    return sum(len(set().union(*(sizes[file] for file in group))) > 1 for group in groups)

@@ -5,25 +5,37 @@ hold their own files and measurements; up to 1.3 they may be called `jobs`.
 """
 
 import math
+import posixpath
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from env.base.errors import InputError
 from env.base.files import parse_json
-from env.base.schema import Recorded, short, validated
-from env.workloads.task_graph import Task, TaskGraph, graph_from_files, note_file, positions
+from env.base.schema import LOWER_CASE, Recorded, short, validated
+from env.workloads.task_graph import (
+    File,
+    Task,
+    TaskGraph,
+    agreed,
+    graph_from_files,
+    named,
+    positions,
+)
 
 BYTES_PER_MB = 1_000_000
-BYTES_PER_KB = 1_000
+KB_PER_MB = 1_000
 PROGRAM = re.compile(r"[A-Za-z][\w.+-]*")
 """A program's name. Nextflow records whole shell scripts instead, which say nothing of the kind."""
 NUMBERING = re.compile(r"[_-]?(ID)?\d+$")
 """What makes the names of tasks of one kind differ: mProject_ID0000002."""
+
+LAYOUTS = ("specification", "tasks", "jobs")
+"""Keys of a workflow, any of which holds all of its tasks."""
 
 Amount = Annotated[float, Field(ge=0)]
 Name = Annotated[str, Field(min_length=1)]
@@ -89,7 +101,7 @@ class _OldFile(Recorded):
     name: Name
     id: Name | None = None
     path: str | None = None
-    link: str
+    link: Annotated[Literal["input", "output"], LOWER_CASE]
     sizeInBytes: Amount | None = None
     size: Amount | None = None  # bytes, up to 1.3
 
@@ -106,7 +118,7 @@ class _OldTask(_Measured, _Linked):
 
 class _OldWorkflow(Recorded):
     tasks: list[_OldTask] | None = None
-    jobs: list[_OldTask] | None = None
+    jobs: list[_OldTask] | None = None  # their name in some files up to 1.3
 
 
 class _OldInstance(Recorded):
@@ -127,12 +139,18 @@ def read_wfformat(content: bytes, name: str, where: str) -> TaskGraph:
 
     Raises:
         InputError: the content is no WfFormat, a task is unknown, not the only one of its name,
-            declared twice or depends on itself, or a number is negative or not finite.
+            declared twice or depends on itself, a number is negative or not finite, or two values
+            are stated for one thing.
     """
     data = parse_json(content, where)
     workflow = data.get("workflow") if isinstance(data, Mapping) else None
-    if isinstance(workflow, Mapping) and "specification" in workflow:
-        return _read(validated(_Instance, data, where).workflow, name, where)
+    if isinstance(workflow, Mapping):
+        layouts = [key for key in LAYOUTS if workflow.get(key) is not None]
+        if len(layouts) > 1:
+            both = " and ".join(layouts)
+            raise InputError(f"{where}: workflow: found {both}, one of them is needed")
+        if "specification" in workflow:
+            return _read(validated(_Instance, data, where).workflow, name, where)
     return _read_old(validated(_OldInstance, data, where).workflow, name, where)
 
 
@@ -146,13 +164,8 @@ def _read(workflow: _Workflow, name: str, where: str) -> TaskGraph:
         executed[record.id] = record
     sizes: dict[str, float | None] = {}
     for file in workflow.specification.files or ():
-        known = sizes.get(file.id)
-        if known is not None and file.sizeInBytes not in (None, known):
-            raise InputError(
-                f"{where}: file {short(file.id)} is declared with {known} and "
-                f"{file.sizeInBytes} bytes"
-            )
-        sizes[file.id] = known if file.sizeInBytes is None else file.sizeInBytes
+        what = f"{where}: sizeInBytes of file {short(file.id)}"
+        sizes[file.id] = agreed(sizes.get(file.id), file.sizeInBytes, what)
     tasks = []
     for task in specified:
         record = executed.pop(task.id, _ExecutedTask(id=task.id))
@@ -163,8 +176,8 @@ def _read(workflow: _Workflow, name: str, where: str) -> TaskGraph:
                 runtime=record.runtimeInSeconds,
                 memory=_megabytes(record.memoryInBytes),
                 cores=_cores(record.coreCount, record.avgCPU),
-                reads={file: sizes.get(file) for file in task.inputFiles or ()},
-                writes={file: sizes.get(file) for file in task.outputFiles or ()},
+                reads={named(file): sizes.get(file) for file in task.inputFiles or ()},
+                writes={named(file): sizes.get(file) for file in task.outputFiles or ()},
             )
         )
     graph = graph_from_files(name, where, tuple(tasks), edges, counts)
@@ -179,18 +192,7 @@ def _read_old(workflow: _OldWorkflow, name: str, where: str) -> TaskGraph:
             "(the older layout has workflow.tasks or workflow.jobs in its place)"
         )
     edges, counts = _edges(specified, where)
-    tasks = tuple(
-        Task(
-            name=task.id or task.name,
-            category=task.category or _category(task.name, task.command),
-            runtime=task.runtime if task.runtimeInSeconds is None else task.runtimeInSeconds,
-            memory=_old_memory(task),
-            cores=_cores(task.cores, task.avgCPU),
-            reads=_old_files(task, written=False),
-            writes=_old_files(task, written=True),
-        )
-        for task in specified
-    )
+    tasks = tuple(_old_task(task, where) for task in specified)
     return graph_from_files(name, where, tasks, edges, counts)
 
 
@@ -236,18 +238,37 @@ def _cores(count: float | None, average_cpu: float | None) -> float | None:
     return None if average_cpu is None else max(1, math.ceil(average_cpu / 100))
 
 
-def _old_memory(task: _OldTask) -> float | None:
-    if task.memoryInBytes is not None or task.memory is None:
-        return _megabytes(task.memoryInBytes)
-    return task.memory * BYTES_PER_KB / BYTES_PER_MB
+def _old_task(task: _OldTask, where: str) -> Task:
+    name = task.id or task.name
+    place = f"{where}: task {short(name)}"
+    kilobytes = None if task.memory is None else task.memory / KB_PER_MB
+    return Task(
+        name=name,
+        category=task.category or _category(task.name, task.command),
+        runtime=agreed(task.runtimeInSeconds, task.runtime, f"{place}: runtimeInSeconds, runtime"),
+        memory=agreed(
+            _megabytes(task.memoryInBytes), kilobytes, f"{place}: memoryInBytes, memory, in MB"
+        ),
+        cores=_cores(task.cores, task.avgCPU),
+        reads=_old_files(task, "input", place),
+        writes=_old_files(task, "output", place),
+    )
 
 
-def _old_files(task: _OldTask, *, written: bool) -> dict[str, float | None]:
-    """Files of one direction; everything but an input is an output, as WfCommons reads it."""
-    files: dict[str, float | None] = {}
+def _old_files(task: _OldTask, link: str, place: str) -> dict[File, float | None]:
+    """Files of one direction."""
+    files: dict[File, float | None] = {}
     for file in task.files or ():
-        if (file.link.lower() != "input") == written:
-            size = file.size if file.sizeInBytes is None else file.sizeInBytes
-            # Files of one name are told apart.
-            note_file(files, file.id or f"{file.path or ''}/{file.name}", size)
+        if file.link == link:
+            what = f"{place}: size of {link} {short(file.name)}"
+            size = agreed(file.sizeInBytes, file.size, what)
+            called = File(file.id, _place(file), file.name)
+            files[called] = agreed(files.get(called), size, what)
     return files
+
+
+def _place(file: _OldFile) -> str | None:
+    """Folder and name, however the folder is written."""
+    if not file.path:
+        return None
+    return posixpath.normpath(f"{file.path}/{file.name}").replace("//", "/")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from env.sim.records import FINISHED, NONE, PENDING, STATE_NAMES
-from env.sim.view.raw_env import RawEnv
 
 if TYPE_CHECKING:
     from env.sim.view.raw_env import RawEnv

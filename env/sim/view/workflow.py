@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from env.sim.view.function import Function
-from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from env.base.errors import InputError
 from env.sim.submissions import finish_function, fire_timer, get, reset_workload, run_function
 from env.sim.view.function import Function
-from env.sim.view.raw_env import RawEnv
 from env.sim.view.workflow import Workflow
 
 if TYPE_CHECKING:

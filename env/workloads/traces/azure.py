@@ -87,8 +87,9 @@ class Azure2019(Strict):
           its functions; they are put together again. The original states whole MB, so the smallest
           number of functions that makes all figures of a row whole is theirs.
         - Passed over: functions that are never invoked, functions without durations or with blank
-          ones, and rows whose function (in the file of memory: function or application) has no row
-          of invocations.
+          ones, rows that are blank (of memory: or 0) where others of the same function are not, and
+          rows whose function (in the file of memory: function or application) has no row of
+          invocations.
 
         Args:
             min_duration: seconds, shorter durations are raised to it.
@@ -153,6 +154,7 @@ class Azure2019(Strict):
         table = self._table(self.durations)
         table.require((*FUNCTION, "Average", "Minimum", "Maximum", *PERCENTILES_MS))
         rows: dict[Key, list[_Weighted]] = {}
+        blank: Counter[Key] = Counter()
         for row in table.rows():
             key = _key(row, FUNCTION)
             figures = [
@@ -163,8 +165,11 @@ class Azure2019(Strict):
             row.amount("Minimum", LONGEST_MS), row.amount("Maximum", LONGEST_MS)
             if key not in counts:
                 skipped["durations of functions without invocations"] += 1
-            elif not any(map(math.isnan, figures)):
+            elif any(map(math.isnan, figures)):
+                blank[key] += 1
+            else:
                 rows.setdefault(key, []).append(_Weighted(_weight(row, "Count"), figures))
+        skipped["blank rows of durations beside others"] += sum(blank[key] for key in rows)
         assumed["repeated rows of durations put together by Count"] += _repeated(rows)
         return {key: _mean(several) for key, several in rows.items()}
 
@@ -182,6 +187,7 @@ class Azure2019(Strict):
         columns = FUNCTION if of_functions else APPLICATION
         table.require((*columns, AVERAGE_MB, *PERCENTILES_MB))
         rows: dict[Key, list[_Weighted]] = {}
+        blank: Counter[Key] = Counter()
         shared: set[Key] = set()
         for row in table.rows():
             key = _key(row, columns)
@@ -196,9 +202,13 @@ class Azure2019(Strict):
                     shared.add(key)
                 weight = _weight(row, "SampleCount")
                 known.append(_Weighted(weight, [figures[0] * functions]))
+            else:
+                blank[key] += 1
         keys = {key: key[: len(columns)] for key in counts}
         skipped["memory of functions without invocations"] += len(rows.keys() - keys.values())
         used = {key: rows[of] for key, of in keys.items() if rows.get(of)}
+        beside = {keys[key] for key in used}
+        skipped["blank rows of memory, or of 0, beside others"] += sum(blank[of] for of in beside)
         assumed["repeated rows of memory put together by SampleCount"] += _repeated(
             {keys[key]: several for key, several in used.items()}
         )

@@ -114,6 +114,18 @@ def test_episodes(arrivals: list[float], template: WorkflowTemplate, says: str |
         RawEnv(arrivals, [template] * len(arrivals), cluster)
 
 
+def test_what_is_too_large_is_named_by_file_and_edge() -> None:
+    names = {"where": "big.json", "function_names": ("a", "b")}
+    with pytest.raises(InputError, match="^big.json: workflow 'chain': takes 2e\\+09 s"):
+        RawEnv([0.0], [replace(chain(work=10**12), **names)], CLUSTER)
+    with pytest.raises(InputError, match="^big.json: workflow 'chain': function 0 needs 1001 MB"):
+        RawEnv([0.0], [replace(chain(memory=1001), **names)], CLUSTER)
+    slow, large = replace(CLUSTER, network_bandwidth=1.0), replace(chain(size=2**53), **names)
+    edge = "^big.json: workflow 'chain': 9.0072e\\+15 bytes of edge 'a' -> 'b' take"
+    with pytest.raises(InputError, match=edge):
+        RawEnv([0.0] * 2, [chain(size=9), large], slow)
+
+
 def test_the_work_of_all_workflows() -> None:
     fast = replace(CLUSTER, single_core_speed=2**53)
     with pytest.raises(InputError, match="operations in all"):

@@ -54,10 +54,12 @@ def test_computation_is_the_work_of_all_cores() -> None:
 
 
 def test_computation_is_at_least_one_operation() -> None:
-    template, _ = annotate(
-        graph(Task("t", "a", runtime=1e-9, cores=1)), with_rules(runtime_range=None), SPEED
+    tiny, small = (
+        Task(name, "a", runtime=of / SPEED, cores=1) for name, of in (("t", 0.2), ("s", 0.5))
     )
-    assert template.computation.tolist() == [1]
+    template, counts = annotate(graph(tiny, small), with_rules(runtime_range=None), SPEED)
+    assert template.computation.tolist() == [1, 1]
+    assert counts["computation raised to 1 operation"] == 1
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,11 @@ WHOLE = [record(number, **ALL) for number in range(4)]
             "4 of 4 runtimes are 0 and count as 0.5 s",
         ),
         (
+            [*WHOLE[:3], record(3, **ALL | {"runtimeInSeconds": 1e-320})],
+            True,
+            "1 of 4 runtimes shorter than an operation, 1 is taken",
+        ),
+        (
             [*WHOLE, *(record(number, **ALL) for number in (7, 8, 9))],
             True,
             "3 execution records belong to no task",

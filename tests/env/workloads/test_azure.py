@@ -170,6 +170,36 @@ def test_rows_of_one_function_are_put_together(day: Path) -> None:
     }
 
 
+def test_blank_rows_beside_others_are_counted(day: Path) -> None:
+    """A function's other rows stand for it; nothing else tells that figures are missing."""
+    edit(
+        day / "durations.csv",
+        lambda text: (
+            text + "team,shop,cart,,50,10,300" + ",10" * 7 + "\nteam,lab,no,,1,1,1" + "," * 7
+        ),
+    )
+    edit(
+        day / "memory.csv",
+        lambda text: (
+            text
+            + "\nteam,shop,5,0"
+            + ",0" * 8
+            + "\nteam,shop,7"
+            + "," * 9
+            + "\nteam,photos,1,0"
+            + ",0" * 8
+        ),
+    )
+    recording = read(day)
+    assert recording.skipped == {
+        "blank rows of durations beside others": 1,
+        "durations of functions without invocations": 1,
+        "blank rows of memory, or of 0, beside others": 3,
+    }
+    assert memory(recording)["cart"] == memory(recording)["pay"] == 140
+    assert memory(recording)["resize"] == 210
+
+
 def test_rows_weigh_the_same_where_none_has_a_count(day: Path) -> None:
     head, *rows = (day / "durations.csv").read_text().splitlines()
     rows = [row for row in rows if ",cart," not in row]

@@ -112,6 +112,72 @@ def test_bad_profiles(value: str) -> None:
     assert len(str(caught.value)) < 200
 
 
+JOB = '<job id="a" name="x">{}</job>'
+EXECUTABLE = '<executable name="x" arch="{}">{}</executable>'
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (
+            JOB.format(profiles(pegasus__cores="2") + profiles(pegasus__cores="4")),
+            "job 'a': profile pegasus cores: found '2' and '4'",
+        ),
+        (
+            EXECUTABLE.format("x86_64", profiles(pegasus__runtime="5"))
+            + EXECUTABLE.format("aarch64", profiles(pegasus__runtime="9"))
+            + JOB.format(""),
+            "executable 'x': profile pegasus runtime: found '5' and '9'",
+        ),
+        (
+            JOB.format(
+                '<uses file="f" link="input" size="5"/><uses file="f" link="input" size="6"/>'
+            ),
+            "job 'a': size of input 'f': found 5.0 and 6.0",
+        ),
+    ],
+)
+def test_two_values_for_one_thing_are_refused(body: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        dax(body)
+    assert str(caught.value) == f"w.dax: {message}, one is needed"
+
+
+def test_an_executable_of_several_systems() -> None:
+    (task,) = dax(
+        EXECUTABLE.format("x86_64", profiles(pegasus__runtime="5"))
+        + EXECUTABLE.format("aarch64", profiles(pegasus__runtime="5", pegasus__cores="2"))
+        + JOB.format("")
+    ).tasks
+    assert (task.runtime, task.cores) == (5, 2)
+
+
+def test_links() -> None:
+    def graph(link: str) -> TaskGraph:
+        return dax(
+            f'<job id="a"><uses file="f" {link} size="5"/></job>'
+            '<job id="b"><uses file="f" link="input"/></job>'
+            '<child ref="b"><parent ref="a"/></child>'
+        )
+
+    carried = {link: graph(f'link="{link}"').edge_bytes for link in ("OUTPUT", "inout", "none")}
+    assert carried == {"OUTPUT": {(0, 1): 5}, "inout": {(0, 1): 5}, "none": {(0, 1): 0}}
+    assert graph("").edge_bytes == {(0, 1): 0}
+    with pytest.raises(InputError) as caught:
+        graph('link="outptu"')
+    assert str(caught.value) == (
+        "w.dax: job 'a': uses: link: 'outptu' is unknown, did you mean 'output'?"
+    )
+
+
+def test_sizes_beyond_all_bounds_get_one_line() -> None:
+    def uses(link: str) -> str:
+        return "".join(f'<uses file="{file}" link="{link}" size="1e308"/>' for file in "fg")
+
+    with pytest.raises(InputError, match="^w.dax: edge 'a' -> 'b' moves inf bytes, at most"):
+        dax(f'<job id="a">{uses("output")}</job><job id="b">{uses("input")}</job>')
+
+
 @pytest.mark.parametrize("tag", ["dax", "dag"])
 def test_sub_workflows_are_refused_as_such(tag: str) -> None:
     with pytest.raises(InputError) as caught:
@@ -157,7 +223,7 @@ def test_entities_are_refused(content: str) -> None:
         ('runtime="4.0"', 'runtime="soon"', "job 'ID00': runtime: Input should be a valid number"),
         ('runtime="4.0"', 'runtime="1e300"', "which is 2^62 operations or more"),
         ('size="4000000"', 'size="big"', "job 'ID00': uses: size: Input should be a valid number"),
-        ('size="4000000"', 'size="1e300"', "2^62 or more"),
+        ('size="4000000"', 'size="1e300"', "edge 'ID00' -> 'ID01' moves 1e+300 bytes"),
         ('job id="ID01"', 'job id="ID00"', "task 'ID00' is declared twice"),
         ('job id="ID01"', "job", "id: missing, required"),
         ('uses file="a.jpg"', "uses", "job 'ID00': uses: file: missing, required"),

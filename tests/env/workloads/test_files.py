@@ -37,6 +37,18 @@ def test_a_folder_is_searched_in_full_depth(folder: Path) -> None:
     assert [read_workflow_file(path).name for path in found] == ["photo", "photo_old", "photo"]
 
 
+def test_a_name_that_is_not_utf8(folder: Path) -> None:
+    file = Path(os.fsdecode(bytes(folder) + b"/\xff\xfe.json"))
+    shutil.copy(folder / "photo.json", file)
+    (found,) = set(find_workflow_files([str(folder)])) - set(
+        find_workflow_files([f"{folder}/[dp]*"])
+    )
+    with pytest.raises(InputError) as caught:
+        read_workflow_file(found)
+    shown = folder / "\\udcff\\udcfe.json"
+    assert str(caught.value) == f"{shown}: not a name in UTF-8, which is needed"
+
+
 def test_patterns_and_lists(folder: Path) -> None:
     assert names(find_workflow_files([f"{folder}/*"])) == [
         "photo.dax",
