@@ -78,7 +78,7 @@ def test_relative_rewards_count_in_what_the_greedy_rule_comes_to(layout, objecti
     config["agents"] = {**config["agents"], "relative_reward": True, "score": score}
     env = ServerlessEnv(config)
     returns, metrics, _ = play(env, seed=5)
-    workload, cluster = env.learn.world.training_episode(5, 0, 0, 0)
+    workload, cluster = env.world.training_episode(5, 0, 0, 0)
     alone = RawEnv(workload.arrival_times, workload.templates, cluster)
     schedule(alone, rule, env.objective, np.random.SeedSequence(0))
     reference = episode_metrics(alone.state, env.objective)["J"]
