@@ -17,6 +17,10 @@ TRAINING = "metrics.csv"
 SHOWN = ("env_steps", "J")
 LONGEST_LINE = 65_536
 """Bytes; a training with many policies has some thousand."""
+MOST_LINES = 100_000
+"""One an iteration; a long training has some thousand."""
+MOST_BYTES = 64_000_000
+"""Of the file; a line with one policy has 200 bytes, one with four 400."""
 
 
 def read_training(file: Path) -> pd.DataFrame | None:
@@ -28,7 +32,7 @@ def read_training(file: Path) -> pd.DataFrame | None:
     if not os.path.lexists(file):
         return None
     try:
-        with opened(file, inside=file.parent) as content:
+        with opened(file, MOST_BYTES, inside=file.parent) as content:
             return pd.DataFrame(_rows(content), columns=list(SHOWN), dtype=float)
     except (InputError, ValueError, csv.Error) as error:
         print(one_line(f"note: no learning curve, {file} is left out: {error}"), flush=True)
@@ -43,6 +47,8 @@ def _rows(content: IO[bytes]) -> Iterator[list[float]]:
         raise InputError(f"no column '{missing[0]}'")
     at = [header.index(name) for name in SHOWN]
     for cells in lines:
+        if lines.line_num > MOST_LINES:
+            raise InputError(f"more than {MOST_LINES:,} lines, too many")
         if len(cells) != len(header):
             raise InputError(
                 f"line {lines.line_num}: {len(cells)} cells, the header has {len(header)}"

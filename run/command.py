@@ -29,7 +29,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
 from env.base.errors import InputError
-from env.base.schema import nearest, one_line, short
+from env.base.schema import as_line, nearest, one_line, short
 from run import config_file  # noqa: F401, Hydra reads files as it says
 from run.arguments import check_emptied, parsed
 from run.effect import check_effect
@@ -211,7 +211,7 @@ class StopOnSignals:
 def refuse(error: InputError) -> NoReturn:
     """Prints the one line and leaves."""
     # Blanks stay as they are, for a word to paste may have some.
-    print(f"error: {' '.join(str(error).splitlines())}", file=sys.stderr)
+    print(f"error: {as_line(str(error))}", file=sys.stderr)
     raise SystemExit(2)
 
 
@@ -279,7 +279,7 @@ def _compositions(
     """The configuration of every job of the command, and what was typed for it."""
     overrides = list(arguments.overrides)
     if arguments.config_dir is not None:
-        folder = Path(arguments.config_dir).resolve()
+        folder = Path(os.path.realpath(arguments.config_dir))
         if not folder.is_dir():
             raise InputError(f"--config-dir: '{folder}' is not a folder")
         overrides.append(f"hydra.searchpath=[file://{folder}]")

@@ -322,10 +322,15 @@ def _read(folder: Path) -> tuple[PolicyDescription, dict[str, bytes]]:
 def _description_of(content: bytes, path: Path) -> PolicyDescription:
     description = validated(PolicyDescription, parse_json(content, str(path)), str(path))
     for name, shape in description.networks.items():
-        kind = kind_of(name)
-        if name != Path(name).name or kind not in description.features:
+        if name != Path(name).name or not name.isprintable():  # a file has it
             raise InputError(
-                f"{path}: networks.{name}: no features of '{kind}', "
+                f"{path}: networks: {short(name)} is no name of a policy, allowed: printable "
+                "characters but /"
+            )
+        kind = kind_of(name)
+        if kind not in description.features:
+            raise InputError(
+                f"{path}: networks.{name}: no features of {short(kind)}, "
                 f"allowed: {listed(description.features)}"
             )
         names = description.features[kind]

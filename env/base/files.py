@@ -17,7 +17,7 @@ from typing import IO, Any, cast
 import yaml
 
 from env.base.errors import InputError
-from env.base.schema import one_line, short
+from env.base.schema import as_line, one_line, short
 
 MOST_BYTES = 256_000_000
 """Of a file of others, unpacked, unless its reader says otherwise."""
@@ -64,27 +64,33 @@ def opened(
         InputError: the file cannot be opened, is not a regular one (but a device, FIFO, socket or
             folder), lies outside, or what is read in the block is broken, too long or not UTF-8.
     """
+    where = as_line(str(path))
     try:
-        if inside is not None and not path.resolve().is_relative_to(inside.resolve()):
-            raise InputError(f"{path}: a link that leads out of '{inside}', which is not followed")
+        if inside is not None:
+            # `Path.resolve` has no `OSError` for a link that points to itself; opening it has.
+            real, folder = (Path(os.path.realpath(each)) for each in (path, inside))
+            if not real.is_relative_to(folder):
+                raise InputError(
+                    f"{where}: a link that leads out of '{inside}', which is not followed"
+                )
         # Without O_NONBLOCK, opening a FIFO waits for a writer.
         number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
         with os.fdopen(number, "rb") as file:
             if not stat.S_ISREG(os.fstat(number).st_mode):
-                raise InputError(f"{path}: not a regular file, which is needed")
+                raise InputError(f"{where}: not a regular file, which is needed")
             plain = gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file
-            yield io.BufferedReader(_Bounded(cast(IO[bytes], plain), most, path))
+            yield io.BufferedReader(_Bounded(cast(IO[bytes], plain), most, where))
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise InputError(f"{path}: broken or truncated gzip file: {error}") from None
+        raise InputError(f"{where}: broken or truncated gzip file: {error}") from None
     except UnicodeDecodeError as error:
         found = error.object[error.start]
-        raise InputError(f"{path}: byte 0x{found:02x} is not UTF-8, which is needed") from None
+        raise InputError(f"{where}: byte 0x{found:02x} is not UTF-8, which is needed") from None
     except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
+        raise InputError(f"{where}: no such file") from None
     except OSError as error:
         if error.errno in (errno.ENXIO, errno.EISDIR):  # a socket, a folder
-            raise InputError(f"{path}: not a regular file, which is needed") from None
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
+            raise InputError(f"{where}: not a regular file, which is needed") from None
+        raise InputError(f"{where}: cannot be read: {error.strerror or error}") from None
 
 
 def read_bytes(path: Path, most: int = MOST_BYTES, inside: Path | None = None) -> bytes:
@@ -233,8 +239,8 @@ def folder_written_whole(path: Path) -> Iterator[Path]:
 class _Bounded(io.RawIOBase):
     """What is read through it comes to an error after `most` bytes."""
 
-    def __init__(self, file: IO[bytes], most: int, path: Path) -> None:
-        self._file, self._left, self._most, self._path = file, most, most, path
+    def __init__(self, file: IO[bytes], most: int, where: str) -> None:
+        self._file, self._left, self._most, self._where = file, most, most, where
 
     def readable(self) -> bool:
         return True
@@ -242,7 +248,7 @@ class _Bounded(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         content = self._file.read(min(len(buffer), self._left + 1))
         if len(content) > self._left:
-            raise InputError(f"{self._path}: more than {self._most:,} bytes (unpacked), too many")
+            raise InputError(f"{self._where}: more than {self._most:,} bytes (unpacked), too many")
         self._left -= len(content)
         buffer[: len(content)] = content
         return len(content)

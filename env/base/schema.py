@@ -114,18 +114,25 @@ def listed(names: Collection[str]) -> str:
 
 
 def one_line(text: str) -> str:
-    """`text` as one line of a terminal.
+    """`as_line` with all white space made one blank."""
+    return as_line(" ".join(_ends(text, 10 * LINE_CHARACTERS).split()))
 
-    White space is made one blank, and what a terminal would obey, as escape sequences, is spelt
-    out. Of a long text the middle is left out.
+
+def as_line(text: str) -> str:
+    """`text` as one line of a terminal, its blanks as they are.
+
+    What a terminal would obey, as escape sequences, is spelt out. Of a long text the middle is left
+    out.
     """
-    if len(text) > 10 * LINE_CHARACTERS:  # spares the work on megabytes
-        text = f"{text[:LINE_CHARACTERS]} {text[-LINE_CHARACTERS:]}"
-    line = printable(" ".join(text.split()))
-    if len(line) <= LINE_CHARACTERS:
-        return line
-    half = LINE_CHARACTERS // 2
-    return f"{line[:half]} ... {line[-half:]}"
+    # The first cut spares the work on megabytes.
+    lines = _ends(text, 10 * LINE_CHARACTERS).splitlines()
+    return _ends(printable(" ".join(lines)), LINE_CHARACTERS)
+
+
+def _ends(text: str, most: int) -> str:
+    """`text` without its middle if it is longer than `most`."""
+    half = most // 2
+    return text if len(text) <= most else f"{text[:half]} ... {text[-half:]}"
 
 
 def printable(text: str) -> str:

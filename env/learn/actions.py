@@ -1,7 +1,7 @@
 """Every action is checked where it enters: type, range, mask, and whether the agent is due.
 
 What is refused changes nothing: the same turn can be answered again. Compiled code takes only
-actions that have passed.
+actions that have passed, and writes only to arrays that have.
 """
 
 from __future__ import annotations
@@ -17,12 +17,16 @@ from env.base.schema import nearest, one_line, short
 from env.sim.jit import compiled
 
 if TYPE_CHECKING:
-    from env.learn.layouts import Agent
+    from env.learn.layouts import Agent, Observation
 
 Action = Any
 """An integer; of an agent that bids two of them, its bid and its place."""
+Drawn = tuple[int, tuple[int, int], int]
+"""Of an episode: seed, worker and environment, and number."""
 NO_PLACE: Final = -1
 """The place of a server type that bids 0 and does not win, where it does not matter."""
+FLOAT = np.dtype(np.float32)
+"""Of what agents see."""
 MOST_NAMED = 5
 """How many agents or choices an error names."""
 
@@ -131,12 +135,39 @@ class TurnOrder:
     def __init__(self, batch: Batched) -> None:
         self._batch = batch
         self._masks: dict[int, np.ndarray] = {}
+        self._shapes: dict[int, dict[str, tuple[int, ...]]] = {}
+        for turn in batch.turns:
+            agents = batch.agents_of(turn)
+            rows = len(batch) * (len(agents) if agents[0].bids else 1)
+            blank = agents[0].blank_observation()
+            self._shapes[turn] = {part: (rows, *zeros.shape) for part, zeros in blank.items()}
         self.begin()
 
     def begin(self) -> None:
         """The first turn of a decision is due."""
         self._taken = 0
         self._observed = False
+
+    def check_room(self, turn: int, out: Observation) -> None:
+        """Refuses what the observations of a turn cannot be written to.
+
+        Raises:
+            InputError: the turn is not due, or a part is missing or no array as it is needed.
+        """
+        self._check_due(turn)
+        if not isinstance(out, Mapping):
+            raise InputError(f"turn {turn}: a mapping from parts is needed, found {short(out)}")
+        for part, shape in self._shapes[turn].items():
+            given: Any = out.get(part)
+            array = isinstance(given, np.ndarray)
+            # `carray`: C-contiguous, aligned and writable.
+            if array and (given.dtype, given.shape) == (FLOAT, shape) and given.flags.carray:
+                continue
+            found = f"{given.dtype} of {given.shape}" if array else short(given)
+            raise InputError(
+                f"turn {turn}: {part}: a writable C-contiguous array, {FLOAT} of {shape}, is "
+                f"needed, found {found}"
+            )
 
     def observed(self, turn: int, mask: np.ndarray) -> None:
         """Notes what the agents of a turn may do."""
@@ -161,7 +192,7 @@ class TurnOrder:
         Raises:
             InputError: the turn is not due or has not been observed, or an action is not allowed.
         """
-        self.check_due(turn)
+        self._check_due(turn)
         if not self._observed:
             raise InputError(f"turn {turn} has not been observed")
         agents, mask = self._batch.agents_of(turn), self._masks[turn]
@@ -199,16 +230,13 @@ class TurnOrder:
             raise InputError(f"turn {self._batch.turns[self._taken]} has not been taken")
         self.begin()
 
-    def check_due(self, turn: int) -> None:
-        """Refuses a turn that is not due.
-
-        Raises:
-            InputError: another one is, or `step`.
-        """
+    def _check_due(self, turn: int) -> None:
+        """Refuses a turn that is not due: another one is, or `step`."""
         turns = self._batch.turns
-        due = f"turn {turns[self._taken]}" if self._taken < len(turns) else "step"
-        if due != f"turn {turn}":
-            raise InputError(f"turn {short(turn)} is not due; due: {due}")
+        due = turns[self._taken] if self._taken < len(turns) else None
+        if type(turn) is not int or turn != due:
+            named = "step" if due is None else f"turn {due}"
+            raise InputError(f"turn {short(turn)} is not due; due: {named}")
 
 
 def option(options: Mapping[str, Any] | None, name: str, kind: type) -> Any:
@@ -231,10 +259,29 @@ def option(options: Mapping[str, Any] | None, name: str, kind: type) -> Any:
     return given
 
 
-def nothing_played(ended: bool) -> InputError:
-    """What a step outside an episode gets."""
+def next_episode(seed: Any, otherwise: Drawn) -> Drawn:
+    """Which episode `reset` draws: the first one of the stream that a seed names.
+
+    Args:
+        seed: that `reset` was given, None for none.
+        otherwise: which one without a seed.
+
+    Raises:
+        InputError: the seed is none.
+    """
+    if seed is None:
+        return otherwise
+    found = _integers(seed, 1)
+    if found is None or found[0] < 0:
+        most = np.iinfo(np.int64).max
+        raise InputError(f"seed: a whole number from 0 to {most} is needed, found {short(seed)}")
+    return found[0], (0, 0), 0
+
+
+def nothing_played(method: str, ended: bool) -> InputError:
+    """What a call outside an episode gets."""
     why = "the episode is over" if ended else "no episode has begun"
-    return InputError(f"step: {why}, call reset() first")
+    return InputError(f"{method}: {why}, call reset() first")
 
 
 def _refuse(
@@ -275,10 +322,12 @@ def _integers(action: Action, count: int) -> list[int] | None:
     """The parts of an action, None if they are not so many integers of 64 bits."""
     parts: Any = action if count > 1 else [action]
     if isinstance(parts, np.ndarray):
-        parts = parts.tolist() if parts.dtype != bool else None
+        parts = parts.tolist()
     if not isinstance(parts, list | tuple) or len(parts) != count:
         return None
-    if any(isinstance(part, bool) for part in parts):
+    # To Python a truth value is an integer, and so is a tensor that holds one.
+    kinds = (getattr(part, "dtype", type(part).__name__) for part in parts)
+    if any(str(kind).endswith("bool") for kind in kinds):
         return None
     try:
         numbers = [operator.index(part) for part in parts]

@@ -56,7 +56,7 @@ class ServerlessAEC(AECEnv):
         Options are those of `ServerlessEnv`, and `options`, which PettingZoo's own test gives.
 
         Raises:
-            InputError: there are others.
+            InputError: as for `ServerlessEnv`.
         """
         if isinstance(options, dict):
             options = {key: value for key, value in options.items() if key != "options"}
@@ -71,13 +71,29 @@ class ServerlessAEC(AECEnv):
         self._begin_turn(observations)
 
     def observe(self, agent: str) -> dict[str, Any]:
-        """What an agent saw when it last acted or is to act."""
+        """What an agent saw when it last acted or is to act.
+
+        Raises:
+            InputError: no episode has begun.
+        """
+        if not hasattr(self, "agent_selection"):
+            raise nothing_played("observe", ended=False)
         seen, bids = self._seen[agent], self._env.members[agent].bids
         mask = seen["mask"].astype(np.int8)
         return {
             "observation": {key: value for key, value in seen.items() if key != "mask"},
             "action_mask": (mask[:bids], mask[bids:]) if bids else mask,
         }
+
+    def last(self, observe: bool = True) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Observation, reward, flags and infos of the selected agent.
+
+        Raises:
+            InputError: nothing is being played.
+        """
+        self._check_played("last")
+        last: tuple[Any, float, bool, bool, dict[str, Any]] = super().last(observe)
+        return last
 
     def step(self, action: Any) -> None:
         """The selected agent acts; the last one of a turn moves the world.
@@ -86,8 +102,7 @@ class ServerlessAEC(AECEnv):
             InputError: nothing is being played, or the action is not allowed. Then nothing has
                 changed. Where the bids of a turn do not go together all are asked again.
         """
-        if not self.agents:
-            raise nothing_played(hasattr(self, "agent_selection"))
+        self._check_played("step")
         agent: str = self.agent_selection  # type: ignore[has-type]
         if self.terminations[agent]:
             self._was_dead_step(action)
@@ -124,6 +139,10 @@ class ServerlessAEC(AECEnv):
     def close(self) -> None:
         """Nothing is open."""
         self._env.close()
+
+    def _check_played(self, method: str) -> None:
+        if not self.agents:
+            raise nothing_played(method, hasattr(self, "agent_selection"))
 
     def _space(self, agent: str) -> gym.spaces.Dict:
         member = self._env.members[agent]

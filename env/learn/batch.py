@@ -145,9 +145,9 @@ class Batch:
             out: the parts of `Agent.observation_space`, float32, of E * A rows, C-contiguous.
 
         Raises:
-            InputError: the turn is not due.
+            InputError: the turn is not due, or a part is missing or no such array.
         """
-        self._order.check_due(turn)
+        self._order.check_room(turn, out)
         see_all(
             turn,
             self._states,

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from ray.tune.registry import register_env
 
-from env.learn.actions import Action, nothing_played, option
+from env.learn.actions import Action, next_episode, nothing_played, option
 from env.learn.batch import Batch
 from env.learn.layouts import Layout, Observation, Placement
 from env.learn.world import World
@@ -66,19 +66,17 @@ class ServerlessEnv(MultiAgentEnv):
         `options={"workload": EpisodeWorkload}` plays that workload instead of drawing one.
 
         Raises:
-            InputError: there are other options.
+            InputError: the seed is none, there are other options, or the workload cannot be played.
+                Then nothing has changed.
         """
         workload, cluster = option(options, "workload", EpisodeWorkload), self.world.cluster
-        if seed is not None:
-            self._seed, self._stream, self._episode = int(seed), (0, 0), 0
+        seed, stream, number = next_episode(seed, (self._seed, self._stream, self._episode))
         if workload is None:
-            workload, cluster = self.world.training_episode(
-                self._seed, *self._stream, self._episode
-            )
-        self._episode += 1
+            workload, cluster = self.world.training_episode(seed, *stream, number)
         self.raw_env = RawEnv(
             workload.arrival_times, workload.templates, cluster, tenants=workload.tenants
         )
+        self._seed, self._stream, self._episode = seed, stream, number + 1
         self._cheapest = cheapest_cost(self.raw_env.state)
         self.layout.reset(self.raw_env)
         self._potential = float(self.layout.weights[0])
@@ -102,7 +100,7 @@ class ServerlessEnv(MultiAgentEnv):
                 allowed. Then nothing has changed, and the turn can be answered again.
         """
         if self.raw_env is None or self.raw_env.done:
-            raise nothing_played(self.raw_env is not None)
+            raise nothing_played("step", self.raw_env is not None)
         turn = self.layout.act(action_dict)
         if not isinstance(turn, Placement):
             return turn, {}, {"__all__": False}, {"__all__": False}, {}
@@ -127,8 +125,13 @@ class ServerlessEnv(MultiAgentEnv):
         return Batch(self.world, environments, seed, worker, first)
 
     def render(self) -> str:
-        """The cluster at this moment, a line a NUMA node."""
-        assert self.raw_env is not None, "reset the environment first"
+        """The cluster at this moment, a line a NUMA node.
+
+        Raises:
+            InputError: no episode has begun.
+        """
+        if self.raw_env is None:
+            raise nothing_played("render", ended=False)
         env = self.raw_env
         function = env.current_function
         lines = [

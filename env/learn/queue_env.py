@@ -10,7 +10,7 @@ from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from ray.tune.registry import register_env
 
 from env.base.errors import InputError
-from env.learn.actions import Action, TurnOrder, nothing_played, option, taken
+from env.learn.actions import Action, TurnOrder, next_episode, nothing_played, option, taken
 from env.learn.batch import Ended
 from env.learn.layouts import NOBODY, Agent, Observation
 from env.learn.queue_agent import QUEUE_METRICS
@@ -73,7 +73,7 @@ class QueueEnv(MultiAgentEnv):
         """Of a copy."""
         self.__dict__.update(state, episode=None)
         if state["episode"] is not None:
-            self.episode = self._draw(self._number - 1)
+            self.episode = self.world.training_episode(self._seed, *self._stream, self._number - 1)
             self.episode.replay(state["episode"], self._turn != QUEUE_TURN)
 
     def reset(
@@ -84,14 +84,13 @@ class QueueEnv(MultiAgentEnv):
         `options={"episode": QueueEpisode}` plays that one instead of drawing one.
 
         Raises:
-            InputError: there are other options.
+            InputError: the seed is none, or there are other options. Then nothing has changed.
         """
         episode = option(options, "episode", QueueEpisode)
-        if seed is not None:
-            self._seed, self._stream, self._number = int(seed), (0, 0), 0
+        seed, stream, number = next_episode(seed, (self._seed, self._stream, self._number))
+        self.episode = episode or self.world.training_episode(seed, *stream, number)
+        self._seed, self._stream, self._number = seed, stream, number + 1
         self._given = episode is not None
-        self.episode = episode or self._draw(self._number)
-        self._number += 1
         self.agents = list(self.possible_agents)
         return self._start(), {}
 
@@ -112,7 +111,7 @@ class QueueEnv(MultiAgentEnv):
                 allowed. Then nothing has changed, and the turn can be answered again.
         """
         if self.episode is None or self.episode.done:
-            raise nothing_played(self.episode is not None)
+            raise nothing_played("step", self.episode is not None)
         acting = self._acting()
         found = taken([agent for _, agent in acting], self._masks, action_dict).tolist()
         for (index, _), action in zip(acting, found, strict=True):
@@ -138,10 +137,6 @@ class QueueEnv(MultiAgentEnv):
     def batch(self, environments: int, seed: int, worker: int, first: int) -> QueueBatch:
         """Many of these side by side, see `QueueBatch`."""
         return QueueBatch(self.world, environments, seed, worker, first)
-
-    def _draw(self, number: int) -> QueueEpisode:
-        """An episode of the stream."""
-        return self.world.training_episode(self._seed, *self._stream, number)
 
     def _start(self) -> dict[str, Observation]:
         """Observations of the first turn of a decision."""
@@ -226,12 +221,8 @@ class QueueBatch:
         return acting.ravel()
 
     def observe(self, turn: int, out: Observation) -> None:
-        """Writes what the agents see: the parts of `Agent.observation_space`, E * A rows.
-
-        Raises:
-            InputError: the turn is not due.
-        """
-        self._order.check_due(turn)
+        """Writes what the agents of a turn see, as `env.learn.batch.Batch.observe`."""
+        self._order.check_room(turn, out)
         acting = self.acting(turn)
         rows = len(acting) // len(self)
         blank = self._agents[turn][0].blank_observation()

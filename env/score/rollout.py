@@ -180,8 +180,13 @@ def rollout_outcomes(
     """(N,) J that follows from each node for the current function; see `try_nodes`.
 
     Raises:
-        InputError: more workflows are active in a fork than the state has slots.
+        InputError: no function is to be placed, the memory is not at least 1 MB, or more workflows
+            are active in a fork than the state has slots.
     """
+    if state.cluster[0]["queue_size"] == 0:
+        raise InputError("rollout: no function is to be placed, a decision is needed")
+    if not memory_alloc >= 1:
+        raise InputError(f"rollout: memory_alloc is {memory_alloc} MB, at least 1 is needed")
     outcomes = np.empty(len(state.nodes))
     kind = try_nodes(
         state,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Real
 
 import numpy as np
 
 from env.base.errors import InputError
+from env.base.schema import short
 from env.sim import records
 from env.sim.bounds import LARGEST_WORK, LONGEST
 from env.sim.containers import reset_containers
@@ -36,8 +38,8 @@ def new_state(
             records are recycled and an endless trace runs in bounded memory.
 
     Raises:
-        InputError: the lengths differ, an arrival time is not a number >= 0, or a function needs
-            more memory than any NUMA node has.
+        InputError: the lengths differ, an arrival time is not a number >= 0, a template is none,
+            or a function needs more memory than any NUMA node has.
     """
     _check(arrival_times, templates, config)
     distinct = list({id(template): template for template in templates}.values())
@@ -128,10 +130,15 @@ def _check(
     if not templates:
         raise InputError("workload: no workflows, at least 1 is needed")
     for wf_id, time in enumerate(arrival_times):
-        if not 0 <= time <= LONGEST:
+        if not (isinstance(time, Real) and 0 <= time <= LONGEST):
             raise InputError(
-                f"workflow {wf_id}: arrival_time is {time}, "
+                f"workflow {wf_id}: arrival_time is {short(time)}, "
                 f"at least 0 and at most {LONGEST:g} is needed"
+            )
+    for wf_id, template in enumerate(templates):
+        if not isinstance(template, WorkflowTemplate):
+            raise InputError(
+                f"workflow {wf_id}: a WorkflowTemplate is needed, found {short(template)}"
             )
     largest = config.largest_node_memory
     for template in {id(template): template for template in templates}.values():

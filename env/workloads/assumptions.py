@@ -7,6 +7,7 @@ from functools import reduce
 from operator import add
 from typing import Any
 
+from env.base.schema import as_line
 from env.workloads.annotation import AnnotationRules
 
 SHOWN_SOURCES = 5
@@ -124,4 +125,4 @@ def printed(assumptions: Mapping[str, Mapping[str, Any]]) -> list[str]:
     if len(sources) > 1:
         total = assumptions["total"]
         shown = {**shown, f"{total['workflows']} workflows in all": total}
-    return [f"assumed, {where}: {each['text']}" for where, each in shown.items()]
+    return [as_line(f"assumed, {where}: {each['text']}") for where, each in shown.items()]

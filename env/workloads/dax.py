@@ -125,7 +125,9 @@ def read_dax(content: bytes, name: str, where: str) -> TaskGraph:
         root = parser.close()
     except DefusedXmlException as error:
         raise InputError(f"{where}: XML entities are refused: {one_line(str(error))}") from None
-    except (ParseError, ValueError, LookupError) as error:
+    except LookupError:  # its text repeats the name of the encoding, whatever that is
+        raise InputError(f"{where}: not valid XML: its encoding is unknown") from None
+    except (ParseError, ValueError) as error:
         raise InputError(f"{where}: not valid XML: {one_line(str(error))}") from None
     if _tag(root) != "adag":
         raise InputError(f"{where}: the root element is {short(_tag(root))}, 'adag' is needed")

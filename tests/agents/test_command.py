@@ -11,7 +11,7 @@ from omegaconf import DictConfig
 import train
 from env.base.errors import InputError
 from env.base.schema import validated
-from run.command import StopOnSignals, plain, run, same_world
+from run.command import StopOnSignals, plain, refuse, run, same_world
 from run.settings import TrainSettings
 
 BAD = {
@@ -244,6 +244,17 @@ def test_a_good_command_runs_in_its_folder(
     run(main, "train", settings_only)
     assert seen == [(3, 0.1), (3, 1.0), (4, 0.1), (4, 1.0)]
     assert len(list(elsewhere.glob("outputs/*/*/*/.hydra/config.yaml"))) == 4
+
+
+def test_no_error_reaches_the_terminal_as_escape_sequences_or_without_end(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        refuse(InputError("a\x1b[2J\nb  c" + "x" * 10**6))
+    line = capsys.readouterr().err
+    assert caught.value.code == 2
+    assert line.startswith(r"error: a\x1b[2J b  cxxx") and line.endswith("x\n")
+    assert line.count("\n") == 1 and len(line) < 1_100
 
 
 def test_what_is_refused_late_leaves_no_run(

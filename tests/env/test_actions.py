@@ -2,18 +2,20 @@
 
 import copy
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from env.base.errors import InputError
 from env.learn.actions import NO_PLACE
 from env.learn.aec import ServerlessAEC
 from env.learn.multi_agent import ServerlessEnv
 from env.learn.queue_env import QueueEnv
+from env.workloads.generator import EpisodeWorkload
 from tests.env.test_queue_places import with_layout
 from tests.env.worlds import LAYOUTS, STUDY, TINY, gym_mask, world
 
@@ -23,6 +25,7 @@ MAKERS = {
     **{f"queue_{name}": lambda name=name: QueueEnv(with_layout(name)) for name in LAYOUTS},
 }
 STRANGE = [None, "1", True, 1.0, np.nan, [0], np.array([0]), -2, 10**6, 10**30, 10**5000, {}]
+STRANGE += [np.True_, np.array(True), torch.tensor(True)]
 
 
 def allowed(env: Env, seen: dict[str, Any]) -> dict[str, Any]:
@@ -49,6 +52,26 @@ def unlike(env: Env, name: str, own: Any, action: Any) -> list[tuple[Any, str]]:
         wrong += [([1, int(at)], f"place is masked: {at}") for at in masked]
         wrong += [([1, NO_PLACE], f"is not in {space}")]
     return wrong
+
+
+def unlike_room(seen: dict[str, np.ndarray]) -> Iterator[tuple[Any, str]]:
+    """What observations cannot be written to, and what is said of it."""
+    yield None, "a mapping from parts is needed, found None"
+    for part, array in seen.items():
+        fixed = array.copy()
+        fixed.flags.writeable = False
+        for wrong in (
+            array[:-1].copy(),
+            array[..., :-1].copy(),
+            np.repeat(array, 2, axis=-1)[..., ::2],
+            np.asfortranarray(np.zeros((4, *array.shape), np.float32))[0],
+            array.astype(np.float64),
+            fixed,
+            array.tolist(),
+            None,
+        ):
+            yield seen | {part: wrong}, f"{part}: a writable C-contiguous array, float32 of "
+        yield {key: own for key, own in seen.items() if key != part}, f"{part}: a writable"
 
 
 def refused(act: Callable[[Any], Any], action: Any, said: str) -> None:
@@ -96,6 +119,30 @@ def test_what_is_refused_changes_nothing(name: str) -> None:
     assert masks > 0 or name == "placer"
 
 
+@pytest.mark.parametrize("name", ["placer", "queue_placer"])
+def test_a_seed_that_is_none_changes_nothing(name: str) -> None:
+    tried, plain = MAKERS[name](), MAKERS[name]()
+    for env in (tried, plain):
+        env.reset(seed=4)
+    for wrong in (-1, "abc", np.nan, [1], 1.5, True, 2**64, "9" * 10**6):
+        refused(lambda given: tried.reset(seed=given), wrong, "seed: a whole number from 0 to ")
+    same(tried.reset(), plain.reset())
+    same(tried.reset(seed=np.int64(4)), plain.reset(seed=4))
+
+
+def test_a_workload_that_cannot_be_played_changes_nothing() -> None:
+    tried, plain = MAKERS["placer"](), MAKERS["placer"]()
+    template = tried.world.templates[0]
+    for times, templates, said in (
+        ((0.0,), (5,), "workflow 0: a WorkflowTemplate is needed, found 5"),
+        (("a",), (template,), "workflow 0: arrival_time is 'a', at least 0"),
+        ((np.nan,), (template,), "workflow 0: arrival_time is nan, at least 0"),
+    ):
+        options = {"workload": EpisodeWorkload(times, templates)}
+        refused(lambda given: tried.reset(seed=9, options=given), options, said)
+    same(tried.reset(), plain.reset())
+
+
 @pytest.mark.parametrize("name", MAKERS)
 def test_every_mask_leaves_a_choice_and_steps_after_the_end_are_refused(name: str) -> None:
     env = MAKERS[name]()
@@ -140,7 +187,10 @@ def test_an_all_zero_bid_needs_a_place() -> None:
 
 def test_agents_that_act_in_turn_are_asked_again() -> None:
     env = ServerlessAEC(world(*STUDY, "agents=server_types"))
-    refused(env.step, [0, 0], "no episode has begun")
+    refused(env.step, [0, 0], "step: no episode has begun")
+    refused(env.observe, env.possible_agents[0], "observe: no episode has begun")
+    refused(lambda _: env.last(), None, "last: no episode has begun")
+    refused(lambda _: env.render(), None, "render: no episode has begun")
     refused(lambda given: env.reset(options=given), {"worklod": 1}, "did you mean 'workload'?")
     env.reset(seed=0)
     first = env.agent_selection
@@ -176,6 +226,11 @@ def test_a_batch_refuses_what_is_not_allowed(name: str) -> None:
             )
             act = partial(batch.act, turn)
             refused(act, np.zeros(len(acting), np.int64), "has not been observed")
+            for wrong, said in unlike_room(seen):
+                refused(partial(batch.observe, turn), wrong, said)
+            for wrong in (str(turn), float(turn), None):
+                refused(partial(batch.observe, out=seen), wrong, "is not due; due: turn")
+            assert not any(part.any() for part in seen.values())
             batch.observe(turn, seen)
             plain.observe(turn, other)
             same(seen, other)

@@ -51,6 +51,17 @@ def test_links_that_lead_out_are_not_followed(tmp_path: Path) -> None:
     assert read_bytes(folder / "out") == b"s"
     with pytest.raises(InputError, match="a link that leads out"):
         read_bytes(folder / "out", inside=folder)
+    (folder / "circle").symlink_to("circle")
+    for inside in (folder, None):
+        with pytest.raises(InputError, match="circle: cannot be read: Too many levels"):
+            read_bytes(folder / "circle", inside=inside)
+
+
+def test_a_name_is_shown_as_a_terminal_may_have_it(tmp_path: Path) -> None:
+    for name in ("\x1b[2J", "x" * 5_000, "/".join(["x" * 200] * 15)):
+        with pytest.raises(InputError) as caught:
+            read_bytes(tmp_path / name)
+        assert str(caught.value).isprintable() and len(str(caught.value)) < 1_100
 
 
 @pytest.mark.parametrize(

@@ -93,6 +93,45 @@ def test_histograms_are_learned_from_history() -> None:
     assert played.cold_start.tolist() == [2.0, 0.0]
 
 
+@pytest.mark.parametrize(
+    ("request_", "says"),
+    [
+        ((-1.0, 5, 1.0), "function of a request is 5, allowed: 0 to 0"),
+        ((-1.0, -1, 1.0), "function of a request is -1, allowed: 0 to 0"),
+        ((np.nan, 0, 1.0), "time of a request is nan"),
+    ],
+)
+def test_a_history_is_checked_as_a_trace_is(request_: tuple[float, int, float], says: str) -> None:
+    known = profiles((1.0, 2.0, 2))
+    history = Trace(known, lambda: iter([np.array([request_], REQUEST)]))
+    with pytest.raises(InputError, match=says):
+        play(known, [(0.0, 0, 1.0)], Fcfs(), ten_second_bins(20, margin=0.0), history=history)
+
+
+def test_chunks_are_of_requests() -> None:
+    known = profiles((1.0, 2.0, 2))
+    other = np.zeros(1, [("time", float), ("function", float), ("duration", float)])
+    for chunk in (other, other.tolist(), np.zeros((1, 1), REQUEST)):
+        trace = Trace(known, lambda chunk=chunk: iter([chunk]))
+        with pytest.raises(InputError, match="trace: chunks of REQUEST are needed"):
+            simulate(trace, cluster(2), Queueing(Fcfs(), Lru()))
+
+
+@pytest.mark.parametrize(
+    ("warm", "says"),
+    [
+        ([(1, 0)], "NUMA nodes are 0 to 0 and functions 0 to 0, found node 1, function 0"),
+        ([(-1, 0)], "found node -1, function 0"),
+        ([(0, 1)], "found node 0, function 1"),
+        ([(0, 0), (0, 0)], "needs 2 MB, NUMA node 0 has 0 left"),
+    ],
+)
+def test_what_is_warm_has_a_place(warm: list[tuple[int, int]], says: str) -> None:
+    known = profiles((1.0, 2.0, 2))
+    with pytest.raises(InputError, match=says):
+        simulate(Trace(known, lambda: iter([])), cluster(2), Queueing(Fcfs(), Lru()), warm=warm)
+
+
 def test_round_robin_takes_turns_and_keeps_what_was_done() -> None:
     """One place, no cold starts, slices of 1 s: F1 0-1, F2 1-2 and done, F1 2-4 without company."""
     known = profiles((3.0, 0.0, 2), (1.0, 0.0, 2))

@@ -118,6 +118,16 @@ def test_rules_come_to_what_playing_on_comes_to(seed: int) -> None:
     assert (rule_outcomes(env.state, True, OBJECTIVE, (WEIGHTS, other)) == found[::-1]).all()
 
 
+def test_a_rollout_needs_a_decision_and_memory() -> None:
+    env = middle(0)
+    for memory_alloc in (0, -4096):
+        with pytest.raises(InputError, match=f"memory_alloc is {memory_alloc} MB, at least 1"):
+            rollout_outcomes(env.state, memory_alloc, True, OBJECTIVE, WEIGHTS)
+    play_slowly(env)
+    with pytest.raises(InputError, match="no function is to be placed"):
+        rollout_outcomes(env.state, 128, True, OBJECTIVE, WEIGHTS)
+
+
 def test_too_few_slots_are_an_error() -> None:
     env, _ = random_env(0)
     env = RawEnv([0.0, 1.0], env.workflow_templates[:2], env.cluster_config, workflow_slots=1)

@@ -6,7 +6,7 @@ import pytest
 from pydantic import Field
 
 from env.base.errors import InputError
-from env.base.schema import LINE_CHARACTERS, Recorded, Strict, one_line, validated
+from env.base.schema import LINE_CHARACTERS, Recorded, Strict, as_line, one_line, validated
 
 
 class Circle(Strict):
@@ -142,4 +142,5 @@ def test_of_a_long_text_a_line_shows_both_ends(length: int) -> None:
     assert line.startswith("first x") and line.endswith(r"x\x1b last")
     assert " ... " in line
     assert len(line) <= LINE_CHARACTERS + len(" ... ")
-    assert one_line("a\tshort\none ") == "a short one"
+    assert one_line("a\tshort\n  one ") == "a short one"
+    assert as_line("key='a  word to\tpaste'\nof two") == r"key='a  word to\tpaste' of two"

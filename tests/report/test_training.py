@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from report import training
 from report.training import read_training
 
 
@@ -24,12 +25,20 @@ def test_steps_and_j_where_an_episode_ended(tmp_path: Path) -> None:
         (b"env_steps,J\n1,much\n", "could not convert"),
         (b"env_steps,J\n1,inf\n", "not finite"),
         (b"," * 1_000_000, "a line of more than 65,536 bytes"),
+        (b"env_steps,J\n" + b"1,2\n" * 100_000, "more than 100,000 lines"),
+        (b"env_steps,J\n" + b"1,2".ljust(65_000) + b"\n", "more than 64,000 bytes"),
         (b"", "no column"),
     ],
 )
 def test_a_damaged_file_is_left_out_in_one_line(
-    content: bytes, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    content: bytes,
+    says: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    if "64,000 bytes" in says:
+        monkeypatch.setattr(training, "MOST_BYTES", 64_000)
     file = tmp_path / "metrics.csv"
     file.write_bytes(content)
     assert read_training(file) is None
@@ -44,6 +53,10 @@ def test_links_and_pipes_are_left_out(tmp_path: Path, capsys: pytest.CaptureFixt
     (run / "metrics.csv").symlink_to(tmp_path / "secret")
     assert read_training(run / "metrics.csv") is None
     assert "a link that leads out" in capsys.readouterr().out
+    (run / "metrics.csv").unlink()
+    (run / "metrics.csv").symlink_to("metrics.csv")
+    assert read_training(run / "metrics.csv") is None
+    assert "Too many levels of symbolic links" in capsys.readouterr().out
     (run / "metrics.csv").unlink()
     os.mkfifo(run / "metrics.csv")
     assert read_training(run / "metrics.csv") is None

@@ -87,7 +87,6 @@ class RawEnv:
         workflow_slots: int | None = None,
         tenants: Sequence[str] = (),
     ) -> None:
-        self.arrival_times = tuple(float(time) for time in arrival_times)
         self.workflow_templates = tuple(workflow_templates)
         self.tenants = tuple(tenants)
         if self.tenants and len(self.tenants) != len(self.workflow_templates):
@@ -99,8 +98,9 @@ class RawEnv:
         self.record = record
         self.logs: list[StepLog] = []
         self.state = new_state(
-            self.arrival_times, self.workflow_templates, cluster_config, workflow_slots
+            arrival_times, self.workflow_templates, cluster_config, workflow_slots
         )
+        self.arrival_times = tuple(float(time) for time in arrival_times)
         self._places = [
             (kind.name, server_id, node_id)
             for kind in cluster_config.server_types

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from env.base.errors import InputError
+from env.base.schema import short
 from env.sim.bounds import LARGEST_WORK, LONGEST
 from env.sim.controller import Images, Queueing, new_controller, with_slots, with_timers
 from env.sim.dispatch import reset_episode
@@ -23,8 +24,9 @@ from env.sim.queued_env import play_on
 from env.sim.records import ARRIVING, CHOOSE
 from env.sim.state import allocate
 from env.sim.submissions import schedule_arrival
+from env.sim.warm import free_memory
 from env.sim.workflow_template import WorkflowTemplate
-from env.workloads.traces.trace import FunctionProfiles, Trace
+from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
 
 CHUNK = 4096
 """Requests that are given to the simulator at a time; they wait there until they arrive."""
@@ -133,8 +135,8 @@ def simulate(
             executions are taken to begin on arrival.
 
     Raises:
-        InputError: a function needs more memory than any NUMA node has, or the trace is not as
-            `Trace` says.
+        InputError: a function needs more memory than any NUMA node has, the trace is not as
+            `Trace` says, or what is to be warm has no place.
     """
     runs = [np.zeros(0, RUN), *stream(trace, cluster, queueing, warm, history)]
     return Requests.of(np.concatenate(runs))
@@ -226,15 +228,35 @@ class Simulation:
         return len(self.state.workflows)
 
     def keep_warm(self, node: int, function: int) -> None:
-        """A container of a function is idle on a NUMA node at time 0."""
+        """A container of a function is idle on a NUMA node at time 0.
+
+        Raises:
+            InputError: there is no such node or function, or the node has no memory for it.
+        """
+        nodes, functions = len(self.state.nodes), len(self._profiles.names)
+        if node not in range(nodes) or function not in range(functions):
+            raise InputError(
+                f"warm: NUMA nodes are 0 to {nodes - 1} and functions 0 to {functions - 1}, found "
+                f"node {short(node)}, function {short(function)}"
+            )
+        free = free_memory(self.state, self.controller, node)
+        if free < self._profiles.memory[function]:
+            raise InputError(
+                f"warm: function '{self._profiles.names[function]}' needs "
+                f"{self._profiles.memory[function]} MB, NUMA node {node} has {free} left"
+            )
         until = float(self.controller.images[function]["keep_until"])
         keep_warm(self.state, self.controller, node, function, 0.0, until)
 
     def learn(self, history: Trace) -> None:
-        """Fills the histograms of idle times; `history` is before time 0."""
+        """Fills the histograms of idle times; `history` is before time 0.
+
+        Raises:
+            InputError: it is not as `Trace` says.
+        """
         if not self.controller.idle_times.shape[1]:
             return  # the policy remembers nothing
-        for chunk in history.requests():
+        for chunk in self._checked(history, -LONGEST):
             ends = chunk["time"] + chunk["duration"]
             learn_idle_times(self.controller, chunk["function"], chunk["time"], ends)
         answer_forecasts(self.controller)
@@ -244,10 +266,7 @@ class Simulation:
 
         Where the order is `chosen`, the caller chooses before it goes on, whenever `choosing`.
         """
-        last = 0.0
-        for chunk in trace.requests():
-            self._check(chunk, last)
-            last = float(chunk["time"][-1]) if len(chunk) else last
+        for chunk in self._checked(trace, 0.0):
             for first in range(0, len(chunk), CHUNK):
                 self._give(chunk[first : first + CHUNK])
                 yield from self._play_on()
@@ -294,14 +313,24 @@ class Simulation:
             )
         return work.astype(np.int64)
 
-    def _check(self, chunk: np.ndarray, last: float) -> None:
+    def _checked(self, trace: Trace, begin: float) -> Iterator[np.ndarray]:
+        """The requests of a trace that has none before `begin`."""
+        last = begin
+        for chunk in trace.requests():
+            if not isinstance(chunk, np.ndarray) or (chunk.dtype, chunk.ndim) != (REQUEST, 1):
+                raise InputError(f"trace: chunks of REQUEST are needed, found {short(chunk)}")
+            self._check(chunk, begin, last)
+            last = float(chunk["time"][-1]) if len(chunk) else last
+            yield chunk
+
+    def _check(self, chunk: np.ndarray, begin: float, last: float) -> None:
         times = np.concatenate([[last], chunk["time"]])
         known = len(self._profiles.names)
         for field, good, allowed in (
             (
                 "time",
                 (np.diff(times) >= 0) & (chunk["time"] <= LONGEST),
-                f"none before the one before it, none before 0 and none after {LONGEST:g}",
+                f"none before the one before it, none before {begin:g} and none after {LONGEST:g}",
             ),
             (
                 "function",

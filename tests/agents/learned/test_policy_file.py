@@ -264,6 +264,11 @@ def huge(folder: Path) -> None:
     os.truncate(folder / "server.safetensors", 300_000_000)  # no byte of it is on the disk
 
 
+def circle(folder: Path) -> None:
+    (folder / "policy.json").unlink()
+    (folder / "policy.json").symlink_to("policy.json")
+
+
 NAMED_TWICE = [f"feature {index}" for index in range(60_000)] + ["x" * 10_000] * 2
 DAMAGES = {
     "a device for weights": (link("server.safetensors", "/dev/zero"), "a link that leads out"),
@@ -304,8 +309,29 @@ DAMAGES = {
     "no networks": (edit(networks={}), "networks"),
     "a path for a name": (
         edit(networks={"../server": vars(SIZES)}),
-        "networks.../server",
+        "networks: '../server' is no name of a policy",
     ),
+    "a name that no file can have": (
+        edit(networks={"server_\0": vars(SIZES)}),
+        r"networks: 'server_\\x00' is no name of a policy",
+    ),
+    "a name that is no text": (
+        edit(networks={"server_\ud800": vars(SIZES)}),
+        r"networks: 'server_\\ud800' is no name of a policy",
+    ),
+    "escape sequences for a name": (
+        edit(networks={"\x1b[2J" * 5_000: vars(SIZES)}),
+        "is no name of a policy",
+    ),
+    "a name without end": (
+        edit(networks={"server_" + "x" * 5_000: vars(SIZES)}),
+        "cannot be read: File name too long",
+    ),
+    "an agent without features": (
+        edit(networks={"placer": vars(SIZES)}),
+        "networks.placer: no features of 'placer', allowed: server",
+    ),
+    "a link to itself": (circle, "cannot be read: Too many levels of symbolic links"),
     "another width": (
         edit(networks={"server": vars(SIZES) | {"hidden": [4]}}),
         "has shape",
@@ -332,7 +358,7 @@ def test_a_damaged_policy_is_refused_in_one_line(folder: Path, damage: str) -> N
     with pytest.raises(InputError, match=says) as caught:
         load_policy(folder)
     assert str(folder) in str(caught.value)
-    assert "\n" not in str(caught.value)
+    assert str(caught.value).isprintable() and len(str(caught.value)) < 1_200
 
 
 def test_weights_that_are_not_finite_are_refused(network: SetPolicyNetwork, folder: Path) -> None:

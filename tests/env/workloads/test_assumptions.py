@@ -110,6 +110,12 @@ def test_files_are_told_apart_and_added_up(composed: Composed, tmp_path: Path) -
     assert lines[2].endswith("no dependencies at all in 1 of 3 workflows")
 
 
+def test_a_file_is_named_as_a_terminal_may_have_it(composed: Composed, tmp_path: Path) -> None:
+    write(tmp_path / "a\n\x1b[2J.json", WHOLE[:3])
+    (line,) = printed(assumed(composed, tmp_path))
+    assert line.startswith(rf"assumed, {tmp_path}/a \x1b[2J.json: runtimes")
+
+
 def test_of_many_files_only_the_total_is_printed(composed: Composed, tmp_path: Path) -> None:
     for number in range(6):
         write(tmp_path / f"{number}.json", WHOLE[:3])

@@ -217,6 +217,7 @@ def test_entities_are_refused(content: str) -> None:
     [
         ("</adag>", "", "not valid XML"),
         ('encoding="UTF-8"', 'encoding="none"', "not valid XML"),
+        ('encoding="UTF-8"', f'encoding="{"x" * 1_000}"', "not valid XML: its encoding is unknown"),
         ("adag", "dag", "the root element is 'dag', 'adag' is needed"),
         ('runtime="4.0"', 'runtime="nan"', "job 'ID00': runtime: Input should be a finite number"),
         ('runtime="4.0"', 'runtime="inf"', "job 'ID00': runtime: Input should be a finite number"),
