@@ -23,17 +23,17 @@ from env.score.reward import Objective, check_world
 from env.sim.cluster_file import cluster_from_config
 from env.sim.hardware import ClusterConfig
 from env.workloads.assumptions import printed
-from env.workloads.fingerprint import fingerprint
 from env.workloads.generator import EpisodeWorkload, WorkloadConfig, WorkloadGenerator
 from env.workloads.templates import WorkflowConfig, assumed_of
 from evaluation.contest import Contest, EpisodeCount, Played, Task, play_all
+from evaluation.fingerprint import fingerprint
 from evaluation.queued_evaluation import CaseRow, QueuedEvaluation
 from evaluation.queued_evaluation import Task as QueuedTask
 from evaluation.results import ResultsWriter, check_resume, describe, episode_layout
 from evaluation.statistics import StatisticsSettings
 from report.queued.rows import queued_layout
 from run.command import StopOnSignals, plain, run
-from run.dispatch import Immediate
+from run.dispatch_settings import Immediate
 from run.ray_session import Address, check_address
 
 if TYPE_CHECKING:  # takes time to import, and not every command prints
@@ -373,7 +373,7 @@ def policy_hash(policy: str | None) -> str | None:
 def keep_training(policy: str, folder: Path) -> None:
     """Copies the metrics.csv of the run that trained a policy, where it is, for the report."""
     from agents.learned.learned_scheduler import policy_folder
-    from report.training import TRAINING, read_training
+    from report.training_curve import TRAINING, read_training
 
     training = policy_folder(policy).parent / TRAINING
     if read_training(training) is not None:

@@ -15,7 +15,7 @@ from env.base.errors import InputError
 from env.base.schema import validated
 from evaluation.queued_evaluation import make_keep_alive
 from run.command import StopOnSignals, plain, run, same_world
-from run.dispatch import Queued
+from run.dispatch_settings import Queued
 from run.ray_session import check_address, connect
 from run.settings import RaySettings, TrainSettings, with_values
 

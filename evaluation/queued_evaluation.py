@@ -18,7 +18,6 @@ from env.sim.cluster_file import cluster_from_config
 from env.sim.controller import Images, Queueing
 from env.sim.keep_alive_policy import KeepAlivePolicy
 from env.sim.queued_env import QueuedEnv
-from env.workloads.fingerprint import fingerprint, fingerprint_of_samples
 from env.workloads.generator import WorkloadConfig, WorkloadGenerator
 from env.workloads.templates import WorkflowConfig
 from env.workloads.traces.simulate import Requests, check_memory, simulate
@@ -29,10 +28,11 @@ from env.workloads.traces.trace_samples import (
     TraceSample,
     sample_recording,
 )
+from evaluation.fingerprint import fingerprint, fingerprint_of_samples
 from evaluation.queued_metrics import Times, queued_metrics
 from run.command import CONF
 from run.config_file import read_yaml
-from run.dispatch import Queued
+from run.dispatch_settings import Queued
 
 WORKFLOWS = "workflows"
 """What tables call the sample when workflows arrive."""

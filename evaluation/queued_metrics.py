@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from env.score.metrics import Metric, by_name
-from run.dispatch import Queued
+from run.dispatch_settings import Queued
 
 Times = Mapping[str, np.ndarray]
 """By name (K,) of K requests or workflows; times in seconds."""

@@ -9,9 +9,9 @@ from pydantic import Field, model_validator
 
 from env.base.schema import Strict
 from env.learn.world import TrainingEpisodes
+from env.score.greedy_play import Buffers, play_greedy_episode
 from env.score.greedy_score import MOST_ECONOMY, MOST_WEIGHT, Economy, ScoreWeights, Weight
 from env.score.reward import Objective, arrived_objective
-from env.score.rollout import Buffers, play_greedy_episode
 from env.sim.state import new_state
 from env.workloads.generator import training_seed
 from evaluation.interval import Interval, interval

@@ -28,7 +28,7 @@ from evaluation.statistics import LARGEST_RATIO, Estimate, performance_profiles
 from report import charts, episode_charts, palette, tenants
 from report.summary import RANKED_BY, number, spread, values_of
 from report.timeline import PHASES, Timeline, mean_over, read_timeline
-from report.training import TRAINING, read_training
+from report.training_curve import TRAINING, read_training
 from report.vega import Spec
 
 TEMPLATE = Path(__file__).parent / "template"

@@ -13,7 +13,7 @@ from env.learn.layouts import AgentsConfig
 from env.learn.variation import Variation
 from env.score.reward import Objective
 from env.workloads.traces.trace_samples import TraceConfig
-from run.dispatch import Immediate, Queued
+from run.dispatch_settings import Immediate, Queued
 from run.ray_session import Address
 
 Positive = Annotated[float, Field(gt=0)]

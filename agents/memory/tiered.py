@@ -6,7 +6,7 @@ from pydantic import Field
 
 from agents.scheduler import Decision
 from env.base.schema import Strict
-from env.learn.observation import memory_tier
+from env.sim.containers import memory_tier
 
 
 class Tiered(Strict):

@@ -8,8 +8,8 @@ from pydantic import Field
 from agents.placement.greedy_objective import greedy_choice
 from agents.scheduler import Decision
 from env.base.schema import Strict
+from env.score.greedy_play import rule_outcomes
 from env.score.greedy_score import ScoreWeights
-from env.score.rollout import rule_outcomes
 
 
 class BestOf(Strict):

@@ -7,8 +7,8 @@ import numpy as np
 from agents.placement.greedy_objective import greedy_choice
 from agents.scheduler import Decision
 from env.base.schema import Strict
+from env.score.greedy_play import rollout_outcomes
 from env.score.greedy_score import ScoreWeights
-from env.score.rollout import rollout_outcomes
 
 
 class Rollout(Strict):

@@ -26,9 +26,9 @@ from env.learn.turns import (
     turn_to_episode,
 )
 from env.learn.world import World
+from env.score.greedy_play import trace_greedy
 from env.score.metrics import episode_metrics
 from env.score.reward import cheapest_cost
-from env.score.rollout import trace_greedy
 from env.sim.engine import advance
 from env.sim.forecast import update_finish_bounds
 from env.sim.hardware import ClusterConfig

@@ -42,9 +42,9 @@ from env.learn.turns import (
     turn_to_episode,
 )
 from env.learn.workflow_window import FUNCTION_FEATURES
+from env.score.greedy_play import Buffers, trace_greedy
 from env.score.greedy_score import ScoreWeights
 from env.score.reward import Objective, cheapest_cost
-from env.score.rollout import Buffers, trace_greedy
 from env.sim.forecast import update_finish_bounds
 from env.sim.hardware import ClusterConfig
 from env.sim.state import copy_state

@@ -332,12 +332,6 @@ def write_critic(state, cheapest, reached, reference_reached, reference, out):
 
 
 @compiled
-def memory_tier(memory_req, ratio):
-    """MB of a tier: the ratio of what a function needs, rounded up."""
-    return int(np.ceil(memory_req * ratio))
-
-
-@compiled
 def observe_nodes(state, memory_alloc, weights, candidates, scores, out):
     """Forecast, greedy scores and NODE_FEATURES of the current function with `memory_alloc` MB."""
     forecast(state, memory_alloc, candidates)

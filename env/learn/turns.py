@@ -22,13 +22,13 @@ from env.learn.observation import (
     TYPE_FEATURES,
     copy,
     log_of,
-    memory_tier,
     observe_nodes,
     write_context,
     write_critic,
 )
 from env.learn.workflow_window import FUNCTION_FEATURES, write_window
 from env.score.reward import potential
+from env.sim.containers import memory_tier
 from env.sim.jit import compiled
 from env.sim.records import CANDIDATE
 
@@ -57,7 +57,9 @@ class Sight(NamedTuple):
     context: np.ndarray  # float32 (C,), CONTEXT_FEATURES
     critic: np.ndarray  # float32 (V,), CRITIC_FEATURES
     able: np.ndarray  # int64 (T,), 1: the server type has room for the function; BID_TURN
-    trace: np.ndarray  # float64 (D, 2), time and potential of the reference (env/score/rollout.py)
+    trace: (
+        np.ndarray
+    )  # float64 (D, 2), time and potential of the reference (env/score/greedy_play.py)
     cursor: np.ndarray  # int64 (1,), its last row that is not after the present
     window: np.ndarray  # int64 (F,), scratch of the next two
     functions: np.ndarray  # float32 (F, G), FUNCTION_FEATURES

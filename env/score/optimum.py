@@ -8,9 +8,9 @@ import numpy as np
 from pydantic import AfterValidator, Field
 
 from env.base.schema import Strict, distinct
-from env.learn.observation import memory_tier
 from env.score.metrics import FinishedEpisode
 from env.score.reward import Objective, cheapest_cost, cost_ratio
+from env.sim.containers import memory_tier
 from env.sim.records import NONE
 from env.sim.view.raw_env import RawEnv
 

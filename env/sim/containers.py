@@ -1,5 +1,7 @@
 """The pool of container records: a container is a function being run."""
 
+import numpy as np
+
 from env.sim.jit import compiled
 from env.sim.records import NONE
 
@@ -8,6 +10,12 @@ from env.sim.records import NONE
 def memory_ratio(memory_alloc, memory_req):
     """Share of its full speed that a container has: 1, or less with less memory than required."""
     return min(1.0, memory_alloc / memory_req)
+
+
+@compiled
+def memory_tier(memory_req, ratio):
+    """MB of a tier: the ratio of what a function needs, rounded up."""
+    return int(np.ceil(memory_req * ratio))
 
 
 @compiled

@@ -16,7 +16,7 @@ from evaluation.results import RESULTS, RUN, check_equal, read_columns, read_run
 from report.queued.files import title, trace_kind
 from report.queued.rows import CASE, queued_layout
 from report.queued.summary import Summary, summarise
-from run.dispatch import Queued
+from run.dispatch_settings import Queued
 
 KEY = [*CASE, "seed"]
 PLAYED = ("samples", "cold_start", "slo", "late")

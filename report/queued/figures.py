@@ -21,7 +21,7 @@ from report import palette
 from report.figures import log_scale, save
 from report.queued.rows import CASE
 from report.queued.summary import Summary, load_names, pooled_quantiles
-from run.dispatch import Queued
+from run.dispatch_settings import Queued
 
 COLOURS = (*palette.SERIES, "black", palette.KINDS["reference"])
 """Of orders, in the order of the configuration."""

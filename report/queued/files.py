@@ -13,7 +13,7 @@ from report.queued.figures import draw_figure
 from report.queued.page import write_report
 from report.queued.summary import means, queued_table, summarise, write_summary
 from report.tensorboard import write_events
-from run.dispatch import Queued
+from run.dispatch_settings import Queued
 from run.hparams import flattened
 
 

@@ -8,16 +8,16 @@ import pytest
 from agents.baseline import make_baselines
 from agents.scheduler import play
 from env.base.errors import InputError
-from env.score.greedy_score import ScoreWeights
-from env.score.metrics import episode_metrics
-from env.score.reward import Objective
-from env.score.rollout import (
+from env.score.greedy_play import (
     Buffers,
     play_greedy,
     play_greedy_episode,
     rollout_outcomes,
     rule_outcomes,
 )
+from env.score.greedy_score import ScoreWeights
+from env.score.metrics import episode_metrics
+from env.score.reward import Objective
 from env.sim.records import MUTABLE
 from env.sim.view.raw_env import RawEnv
 from tests.env.sim.test_forecast import random_decision, random_env

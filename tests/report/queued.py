@@ -11,7 +11,7 @@ from evaluation.queued_evaluation import SHARES, CaseRow
 from evaluation.queued_metrics import queued_metrics
 from evaluation.results import ResultsWriter, describe
 from report.queued.rows import queued_layout
-from run.dispatch import Queued
+from run.dispatch_settings import Queued
 from tests.test_funcsched import small
 
 SEEDS = (1, 2)

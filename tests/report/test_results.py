@@ -8,9 +8,9 @@ import pytest
 
 from env.base.errors import InputError
 from env.sim.workflow_template import WorkflowTemplate
-from env.workloads.fingerprint import fingerprint
 from env.workloads.generator import EpisodeWorkload
 from evaluation.contest import all_metrics
+from evaluation.fingerprint import fingerprint
 from evaluation.results import (
     ResultsWriter,
     check_resume,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from report import training
-from report.training import read_training
+from report.training_curve import read_training
 
 
 def test_steps_and_j_where_an_episode_ended(tmp_path: Path) -> None:
