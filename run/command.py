@@ -8,10 +8,12 @@ import signal
 import sys
 import threading
 from argparse import ArgumentParser, Namespace
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
 from pathlib import Path
 from tempfile import TemporaryFile
+from traceback import walk_tb
 from types import FrameType
 from typing import Any, NoReturn, Self
 
@@ -30,8 +32,8 @@ from omegaconf.errors import OmegaConfBaseException
 
 from env.base.errors import InputError
 from env.base.schema import as_line, nearest, one_line, short
-from run import config_file  # noqa: F401, Hydra reads files as it says
 from run.arguments import check_emptied, parsed
+from run.config_file import check_composed  # Hydra reads files as that module says
 from run.effect import check_effect
 from run.interpolation import check_named
 
@@ -39,6 +41,8 @@ PROJECT = Path(__file__).resolve().parent.parent
 CONF = PROJECT / "conf"
 HYDRAS_BYTES = 100_000
 """What Hydra's own files of a run take at most."""
+PRINTING = ("help", "hydra_help", "cfg", "info")
+"""Flags with which nothing runs: the configuration is composed and printed."""
 
 
 def run(
@@ -57,10 +61,11 @@ def run(
     fix_hash_seed()
     try:
         arguments = _arguments()
-        if not _only_helps(arguments):
+        if not arguments.shell_completion:
+            prints = any(getattr(arguments, name) for name in PRINTING)
             jobs = []
             for config, overrides in _compositions(arguments, config_name):
-                if not (arguments.cfg or arguments.info):  # these only print it
+                if not prints:
                     check(config)
                     jobs.append((plain(config), overrides))
             check_effect(config_name, jobs)
@@ -268,11 +273,6 @@ def _raise_errors(parser: ArgumentParser) -> None:
     parser.error = error  # type: ignore[method-assign]
 
 
-def _only_helps(arguments: Namespace) -> bool:
-    """Whether the command needs no configuration."""
-    return any(getattr(arguments, name) for name in ("help", "hydra_help", "shell_completion"))
-
-
 def _compositions(
     arguments: Namespace, config_name: str
 ) -> Iterator[tuple[DictConfig, list[Override]]]:
@@ -301,12 +301,26 @@ def _compositions(
                 with open_dict(config):
                     del config["hydra"]
                 yield config, of_job
+    except RecursionError as error:
+        raise InputError(f"{_in_circle(error)}: defaults: they lead back to this file") from None
     except (HydraException, OmegaConfBaseException) as error:
         raise InputError(_one_line(error)) from None
 
 
+def _in_circle(error: RecursionError) -> str:
+    """The config that Hydra came by again and again on its way through lists of defaults."""
+    frames = (frame.f_locals for frame, _ in walk_tb(error.__traceback__))
+    passed = Counter(
+        str(known["path"]) for known in frames if {"path", "defaults_list"} <= {*known}
+    )
+    return passed.most_common(1)[0][0]
+
+
 def _check_names(loader: ConfigLoader, config_name: str, overrides: list[Override]) -> None:
-    """Finds unknown groups, options and keys, which Hydra reports over many lines."""
+    """Finds unknown groups, options and keys, which Hydra reports over many lines.
+
+    And what a folder of configs says of Hydra itself.
+    """
     hydras = [o for o in overrides if o.key_or_group.startswith(("hydra.", "hydra/"))]
     paths = [str(override.input_line) for override in hydras]
     groups = []
@@ -316,8 +330,12 @@ def _check_names(loader: ConfigLoader, config_name: str, overrides: list[Overrid
         if options and override not in hydras:
             _check_option(override, options)
             groups.append(override)
-    chosen = compose(config_name, overrides=paths + [str(each.input_line) for each in groups])
-    known = list(_keys(OmegaConf.to_container(chosen, resolve=False)))
+    chosen = _composed(config_name, paths + [str(each.input_line) for each in groups])
+    typed = [str(o.input_line) for o in hydras if o.key_or_group != "hydra.searchpath"]
+    hydra_node = chosen.pop("hydra")
+    if len(typed) < len(paths):  # others' folders are searched
+        check_composed(hydra_node, _composed(config_name, typed)["hydra"])
+    known = list(_keys(chosen))
     for override in overrides:
         key = override.key_or_group
         mine = override not in groups and override not in hydras
@@ -327,6 +345,12 @@ def _check_names(loader: ConfigLoader, config_name: str, overrides: list[Overrid
             near = [name for name in known if name.startswith(parent)]
             near = [name for name in near if "." not in name.removeprefix(parent)]
             raise InputError(f"{key}: unknown key, {nearest(key, near, parent)}")
+
+
+def _composed(config_name: str, overrides: list[str]) -> Any:
+    """A configuration in plain containers, with the node `hydra`."""
+    config = compose(config_name, overrides=overrides, return_hydra_config=True)
+    return OmegaConf.to_container(config, resolve=False)
 
 
 def _check_folder(kind: str, config: DictConfig) -> None:

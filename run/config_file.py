@@ -1,7 +1,6 @@
 """YAML of others: baselines, and the files of the folders that Hydra is told to search."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +8,18 @@ import yaml
 from hydra._internal.core_plugins import file_config_source
 from hydra._internal.sources_registry import SourcesRegistry
 from hydra.plugins.config_source import ConfigResult
-from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from env.base.errors import InputError
-from env.base.files import MOST_YAML_BYTES, check_yaml, read_bytes
-from env.base.schema import one_line
-from run.interpolation import check_written
+from env.base.files import MOST_YAML_BYTES, check_yaml, parsing_yaml, read_bytes
+from env.base.schema import short
+from run.interpolation import check_written, leaves
+
+WHOSE = "what runs here is typed or stands in conf/, a folder of configs may not say it"
+HEADER_CHARACTERS = 512
+"""Within which Hydra looks for `# @package`."""
+FILLED_IN = ("hydra.overrides.", "hydra.runtime.", "hydra.searchpath", "hydra.job.override_dirname")
+"""What Hydra itself writes into its node."""
 
 
 def read_yaml(file: Path, where: str) -> Any:
@@ -24,38 +28,86 @@ def read_yaml(file: Path, where: str) -> Any:
     Raises:
         InputError: it cannot be read, or is not YAML that `check_yaml` and `check_written` take.
     """
-    with _checked(read_bytes(file, MOST_YAML_BYTES), where) as text:
-        return OmegaConf.to_container(OmegaConf.create(text))
+    return OmegaConf.to_container(
+        _parsed(check_yaml(read_bytes(file, MOST_YAML_BYTES), where), where)
+    )
+
+
+def check_composed(hydra: Mapping[str, Any], own: Mapping[str, Any]) -> None:
+    """Refuses what a folder of configs has changed of the node `hydra`, in whatever way.
+
+    Args:
+        hydra: the node, composed with the folder.
+        own: composed of conf/ and what was typed alone.
+
+    Raises:
+        InputError: they differ.
+    """
+    found, expected = dict(leaves("hydra", hydra)), dict(leaves("hydra", own))
+    for name in found | expected:
+        if found.get(name) != expected.get(name) and not name.startswith(FILLED_IN):
+            raise InputError(f"{name}: {WHOSE}")
 
 
 # Hydra keeps the first of two sources of one scheme if they have the same name.
 class FileConfigSource(file_config_source.FileConfigSource):
-    """Where Hydra reads config files from: those it uses are checked before it parses them."""
+    """Where Hydra reads config files from: those it uses are checked before it gets them."""
 
     def load_config(self, config_path: str) -> ConfigResult:
         """Reads one file.
 
         Raises:
-            InputError: see `read_yaml`; or the file is a link that leads out of its folder.
+            InputError: see `read_yaml`; or the file is a link that leads out of its folder, or one
+                of a folder beside conf/ that says what runs on this machine.
         """
         folder = Path(self.path)
         file = folder / self._normalize_file_name(config_path)
-        with _checked(read_bytes(file, MOST_YAML_BYTES, inside=folder), str(file)):
-            return super().load_config(config_path)
+        text = check_yaml(read_bytes(file, MOST_YAML_BYTES, inside=folder), str(file))
+        config = _parsed(text, str(file))
+        with parsing_yaml(str(file)):
+            header = self._get_header_dict(text[:HEADER_CHARACTERS])
+        if self.provider != "main":  # as Hydra calls conf/
+            placed = {"its folder": Path(config_path).parent, "@package": header["package"]}
+            _check_harmless(OmegaConf.to_container(config), placed, file)
+        return ConfigResult(self.provider, self.full_path(), config, header)
 
 
-@contextmanager
-def _checked(content: bytes, where: str) -> Iterator[str]:
-    """The text of YAML, for a block that parses it."""
-    text = check_yaml(content, where)
-    try:
+def _parsed(text: str, where: str) -> DictConfig | ListConfig:
+    with parsing_yaml(where):
         # OmegaConf parses interpolations while it makes a config, so they are checked before.
-        check_written("", yaml.load(text, yaml.BaseLoader), where)
-        yield text
-    except InputError:  # is a ValueError
-        raise
-    except (yaml.YAMLError, ValueError, OmegaConfBaseException) as error:
-        raise InputError(f"{where}: not YAML, {one_line(str(error))}") from None
+        tree = yaml.load(text, yaml.BaseLoader)
+        if not isinstance(tree, dict | None):
+            raise InputError(f"{where}: a mapping is needed, found {short(tree)}")
+        check_written("", tree, where)
+        return OmegaConf.create(text)
+
+
+def _check_harmless(tree: Any, placed: Mapping[str, Any], file: Path) -> None:
+    """Refuses what would say what runs on this machine.
+
+    Args:
+        tree: of the file, with its defaults.
+        placed: what else tells Hydra where the tree goes.
+        file: for errors.
+
+    Raises:
+        InputError: it sets something of Hydra or of Ray's processes, names a Python object, or goes
+            on with a run, whose checkpoints are pickles.
+    """
+    placed = {**placed, "defaults": tree.get("defaults")}
+    for name, value in leaves("", {**tree, **placed}):
+        keys = name.split(".")
+        # Hydra cuts packages in ways of its own, so a word in them counts wherever it is.
+        elsewhere = f"{name} {value}" if keys[0] in placed else ""
+        if (
+            keys[0] == "hydra"
+            or "hydra" in elsewhere
+            or "_target_" in keys
+            or ("runtime_env" in keys and value != {})
+            or "runtime_env" in elsewhere
+            or (name == "resume" and value is not None)
+        ):
+            raise InputError(f"{file}: {name}: {WHOSE}")
 
 
 SourcesRegistry.instance().types[FileConfigSource.scheme()] = FileConfigSource

@@ -83,8 +83,7 @@ def opened(
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InputError(f"{where}: broken or truncated gzip file: {error}") from None
     except UnicodeDecodeError as error:
-        found = error.object[error.start]
-        raise InputError(f"{where}: byte 0x{found:02x} is not UTF-8, which is needed") from None
+        raise _not_utf8(where, error) from None
     except FileNotFoundError:
         raise InputError(f"{where}: no such file") from None
     except OSError as error:
@@ -140,10 +139,31 @@ def parse_json(content: bytes, where: str) -> Any:
     try:
         return json.loads(content.decode("utf-8-sig"), parse_int=whole, object_pairs_hook=mapping)
     except UnicodeDecodeError as error:
-        found = error.object[error.start]
-        raise InputError(f"{where}: byte 0x{found:02x} is not UTF-8, which is needed") from None
+        raise _not_utf8(where, error) from None
     except (ValueError, RecursionError) as error:
         raise InputError(f"{where}: not valid JSON: {error}") from None
+
+
+@contextmanager
+def parsing_yaml(where: str) -> Iterator[None]:
+    """Whatever a parser of YAML raises in the block becomes one line.
+
+    PyYAML and OmegaConf let pass what Python raises, as of a character or number that it has not.
+
+    Args:
+        where: the file, for errors.
+
+    Raises:
+        InputError: something was raised.
+    """
+    try:
+        yield
+    except InputError:
+        raise
+    except UnicodeDecodeError as error:
+        raise _not_utf8(where, error) from None
+    except Exception as error:
+        raise InputError(f"{where}: not YAML, {one_line(str(error))}") from None
 
 
 def check_yaml(content: bytes, where: str) -> str:
@@ -152,13 +172,14 @@ def check_yaml(content: bytes, where: str) -> str:
     Nothing is constructed: the events of the parser are counted.
 
     Raises:
-        InputError: it is not YAML, too large or too deep, or has a whole number of too many digits.
+        InputError: it is not YAML, too large or too deep, or has a whole number of too many digits
+            or a tag.
     """
     counts: dict[str, int] = {}  # of the nodes that an anchor names
     outer: list[tuple[str | None, int]] = []  # anchors of open collections, nodes before them
     integer = yaml.resolver.Resolver().resolve
     nodes = 0
-    try:
+    with parsing_yaml(where):
         text = content.decode("utf-8-sig")
         for event in yaml.parse(text, yaml.SafeLoader):
             if isinstance(event, yaml.CollectionEndEvent):
@@ -169,6 +190,8 @@ def check_yaml(content: bytes, where: str) -> str:
                 if event.anchor not in counts:
                     raise InputError(f"{where}: alias *{event.anchor} of nothing before it")
                 nodes += counts[event.anchor]
+            elif isinstance(event, yaml.NodeEvent) and event.tag is not None:
+                raise InputError(f"{where}: tag {short(event.tag)}, none is allowed")
             elif isinstance(event, yaml.CollectionStartEvent):
                 outer.append((event.anchor, nodes))
                 nodes += 1
@@ -176,8 +199,8 @@ def check_yaml(content: bytes, where: str) -> str:
                 nodes += 1
                 if event.anchor is not None:
                     counts[event.anchor] = 1
-                tag = event.tag or integer(yaml.ScalarNode, event.value, event.implicit)
-                if tag == _YAML_INTEGER and len(event.value) > MOST_DIGITS:
+                kind = integer(yaml.ScalarNode, event.value, event.implicit)
+                if kind == _YAML_INTEGER and len(event.value) > MOST_DIGITS:
                     raise InputError(
                         f"{where}: a number of {len(event.value)} digits, at most {MOST_DIGITS} "
                         "are allowed"
@@ -187,11 +210,6 @@ def check_yaml(content: bytes, where: str) -> str:
                     f"{where}: more than {MOST_YAML_NODES:,} entries (aliases expanded) or "
                     f"{MOST_YAML_DEPTH} levels, too many"
                 )
-    except UnicodeDecodeError as error:
-        found = error.object[error.start]
-        raise InputError(f"{where}: byte 0x{found:02x} is not UTF-8, which is needed") from None
-    except yaml.YAMLError as error:
-        raise InputError(f"{where}: not YAML, {one_line(str(error))}") from None
     return text
 
 
@@ -234,6 +252,11 @@ def folder_written_whole(path: Path) -> Iterator[Path]:
         shutil.rmtree(old, ignore_errors=True)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
+
+
+def _not_utf8(where: Path | str, error: UnicodeDecodeError) -> InputError:
+    found = error.object[error.start]
+    return InputError(f"{where}: byte 0x{found:02x} is not UTF-8, which is needed")
 
 
 class _Bounded(io.RawIOBase):

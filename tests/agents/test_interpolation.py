@@ -25,7 +25,7 @@ WORLD = "# @package _global_\n"
         # What is merged with a mapping is resolved while the config is composed.
         (TEXT + "\nobjective: ${a49}", "a1: '${a0}${a0}': " + NOT_ALLOWED),
         (TREE, "a1.x: " + NAMES_MANY),
-        ("hydra: {job_logging: {a: [1], b: '${.a}'}}", "hydra.job_logging.b: " + NAMES_MANY),
+        ("algo: {a: [1], b: '${.a}'}", "algo.b: " + NAMES_MANY),
         ("seed: ${oc.env:HOME}", "seed: '${oc.env:HOME}': " + NOT_ALLOWED),
         ("seed: ${oc.decode:${oc.env:HOME}}", "seed: '${oc.decode:${oc.env:HOME}}': "),
         ("algo: {hidden: [64, '${oc.create:[1]}']}", "algo.hidden.1: '${oc.create:[1]}': "),
@@ -61,7 +61,7 @@ def test_interpolations_of_others(
 def test_what_is_allowed(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = elsewhere / "mine" / "experiment" / "own.yaml"
     file.parent.mkdir(parents=True)
-    file.write_text(f"{WORLD}seed: 7\nworkload: {{seed: '${{seed}}'}}\nresume: 'a\\${{b}}'\n")
+    file.write_text(f"{WORLD}seed: 7\nworkload: {{seed: '${{seed}}', note: 'a\\${{b}}'}}\n")
     told = ["--config-dir", "mine", "experiment=own", "budget.minutes=${.iterations}"]
     more = ["budget.iterations=3", "hydra.run.dir=runs/${now:%Y}/${seed}"]
     monkeypatch.setattr(sys, "argv", ["train.py", *told, *more])
@@ -69,7 +69,8 @@ def test_what_is_allowed(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
     def main(config: dict) -> None:
         found = plain(config)
-        seen.append((found["workload"]["seed"], found["budget"]["minutes"], found["resume"]))
+        workload = found["workload"]
+        seen.append((workload["seed"], found["budget"]["minutes"], workload["note"]))
 
     run(main, "train", lambda config: None)
     assert seen == [(7, 3, "a${b}")]

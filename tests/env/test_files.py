@@ -107,6 +107,11 @@ LAUGHS = "\n".join(
         ("a: *b", "alias"),
         ("a: " + "9" * 5_000, "5000 digits"),
         ("a: [", "not YAML"),
+        ('a: !!int ""', "tag 'tag:yaml.org,2002:int', none is allowed"),
+        ("!!set {a}", "tag 'tag:yaml.org,2002:set', none is allowed"),
+        ("! a", "tag '!', none is allowed"),
+        (r'a: "\U00110000"', "not YAML, chr"),
+        (r'a: "\UFFFFFFFF"', "not YAML, "),
     ],
 )
 def test_yaml_of_others(text: str, words: str) -> None:
