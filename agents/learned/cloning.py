@@ -30,8 +30,8 @@ from agents.learned.set_policy import SetPolicy
 from agents.scheduler import Decision
 from env.base.errors import InputError
 from env.learn.actions import NO_PLACE
+from env.learn.agent import Observation
 from env.learn.environments import make_environment
-from env.learn.layouts import Observation
 from env.learn.queue_env import QueueEnv
 from env.learn.queue_places import choice_by_rule
 from run.settings import CloningSettings

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from agents.learned.network import MASKED_LOGIT, SetPolicyNetwork
-from env.learn.layouts import Observation
+from env.learn.agent import Observation
 from env.sim.jit import compiled
 
 WIDEST = 64

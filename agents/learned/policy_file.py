@@ -22,7 +22,7 @@ from agents.learned.network import PolicySizes, SetPolicyNetwork
 from env.base.errors import InputError
 from env.base.files import MOST_BYTES, folder_written_whole, parse_json, read_bytes
 from env.base.schema import Strict, listed, short, validated
-from env.learn.layouts import Agent
+from env.learn.agent import Agent
 from env.learn.workflow_window import FUNCTION_FEATURES
 from run.settings import MOST_ROUNDS, Hidden, Network
 

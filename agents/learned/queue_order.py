@@ -7,7 +7,8 @@ from agents.learned.policy_file import DESCRIPTION, check_networks, features_of,
 from env.base.errors import InputError
 from env.base.schema import validated
 from env.learn.actions import Action
-from env.learn.layouts import AgentsConfig, Observation
+from env.learn.agent import Observation
+from env.learn.layouts import AgentsConfig
 from env.learn.queue_agent import QueueAgent
 from env.learn.queue_places import new_turns
 from env.sim.controller import KeepAlive, Queueing

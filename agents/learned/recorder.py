@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from agents.learned.chunk import ENDED, OPEN, Steps
-from env.learn.layouts import NOBODY, Agent, Observation
+from env.learn.agent import Agent, Observation
+from env.learn.layouts import NOBODY
 from env.sim.jit import compiled
 
 NO_ROW = -1

@@ -17,7 +17,7 @@ from env.base.schema import nearest, one_line, short
 from env.sim.jit import compiled
 
 if TYPE_CHECKING:
-    from env.learn.layouts import Agent, Observation
+    from env.learn.agent import Agent, Observation
 
 Action = Any
 """An integer; of an agent that bids two of them, its bid and its place."""

@@ -12,7 +12,7 @@ from pettingzoo import AECEnv
 
 from env.base.errors import InputError
 from env.learn.actions import nothing_played, taken
-from env.learn.layouts import Observation
+from env.learn.agent import Observation
 from env.learn.multi_agent import ServerlessEnv
 
 

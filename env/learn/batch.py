@@ -15,8 +15,9 @@ import numpy as np
 
 from env.base.errors import InputError
 from env.learn.actions import TurnOrder
+from env.learn.agent import Agent, Observation
 from env.learn.batch_turns import EPISODE, decide_all, place_all, see_all, start_decisions
-from env.learn.layouts import TURN_KINDS, WINDOW_PARTS, Agent, Layout, Observation
+from env.learn.layouts import TURN_KINDS, WINDOW_PARTS, Layout
 from env.learn.turns import (
     BID_TURN,
     CHOICE,

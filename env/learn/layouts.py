@@ -8,20 +8,16 @@ placement. The environment and the learned scheduler both decide through it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Annotated, Literal, NamedTuple, Self
 
-import gymnasium as gym
 import numpy as np
-from gymnasium.spaces import Box, Discrete, MultiDiscrete
 from pydantic import Field, field_validator, model_validator
 
 from env.base.errors import InputError
 from env.base.schema import Strict
 from env.learn.actions import NO_PLACE, Action, taken
+from env.learn.agent import Agent, Observation
 from env.learn.observation import (
-    CONTEXT_FEATURES,
-    CRITIC_FEATURES,
-    LIMIT,
     NODE_FEATURES,
     TIER_FEATURES,
     TYPE_FEATURES,
@@ -41,7 +37,6 @@ from env.learn.turns import (
     tier_memory,
     turn_to_episode,
 )
-from env.learn.workflow_window import FUNCTION_FEATURES
 from env.score.greedy_play import Buffers, trace_greedy
 from env.score.greedy_score import ScoreWeights
 from env.score.reward import Objective, cheapest_cost
@@ -52,8 +47,6 @@ from env.sim.view.raw_env import RawEnv
 
 WINDOW_PARTS = {"functions", "edges"}
 """Of an observation, with a window of the workflow; all agents see the same in a decision."""
-
-Observation = dict[str, np.ndarray]
 
 
 class AgentsConfig(Strict):
@@ -99,76 +92,6 @@ class Placement(NamedTuple):
 
     node: int
     memory_alloc: int
-
-
-class Agent(NamedTuple):
-    """One agent of a layout.
-
-    Attributes:
-        name: its id in the environment.
-        kind: agents of one kind can share a policy: `placer`, `memory`, `server` or `queue`.
-        item_features: names of the columns of its `items`.
-        items: M, number of rows.
-        choices: K, choices per item.
-        bids: B, number of bids, 0 for none.
-        window: F, functions seen of the workflow.
-        context_features: names of its `context`.
-        critic_features: names of what its critic alone sees.
-    """
-
-    name: str
-    kind: str
-    item_features: tuple[str, ...]
-    items: int
-    choices: int = 1
-    bids: int = 0
-    window: int = 0
-    context_features: tuple[str, ...] = CONTEXT_FEATURES
-    critic_features: tuple[str, ...] = CRITIC_FEATURES
-
-    @property
-    def observation_space(self) -> gym.spaces.Dict:
-        """Parts: context (C,), items (M, I), mask (A,) and critic (V,), all float32.
-
-        With a window of the workflow also functions (F, G) and edges (F, F).
-        """
-        parts: dict[str, gym.Space[Any]] = {
-            "context": _box(len(self.context_features)),
-            "items": _box(self.items, len(self.item_features)),
-            "mask": _flags(self.bids + self.items * self.choices),
-            "critic": _box(len(self.critic_features)),
-        }
-        if self.window:
-            parts["functions"] = _box(self.window, len(FUNCTION_FEATURES))
-            parts["edges"] = _flags(self.window, self.window)
-        return gym.spaces.Dict(parts)
-
-    @property
-    def action_space(self) -> gym.Space:
-        """Discrete(M * K), action = item * K + choice; with bids MultiDiscrete([B, M * K])."""
-        if self.bids:
-            return MultiDiscrete([self.bids, self.items * self.choices])
-        return Discrete(self.items * self.choices)
-
-    def blank_observation(self) -> Observation:
-        """What it sees when there is nothing to decide: zeros, the first choice allowed."""
-        blank: Observation = {
-            key: np.zeros(space.shape, np.float32)
-            for key, space in self.observation_space.spaces.items()
-            if space.shape is not None
-        }
-        blank["mask"][0] = 1.0
-        if self.bids:
-            blank["mask"][self.bids] = 1.0
-        return blank
-
-
-def _box(*shape: int) -> Box:
-    return Box(-LIMIT, LIMIT, shape, np.float32)
-
-
-def _flags(*shape: int) -> Box:
-    return Box(0.0, 1.0, shape, np.float32)
 
 
 class Layout:

@@ -9,8 +9,9 @@ from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from ray.tune.registry import register_env
 
 from env.learn.actions import Action, next_episode, nothing_played, option
+from env.learn.agent import Observation
 from env.learn.batch import Batch
-from env.learn.layouts import Layout, Observation, Placement
+from env.learn.layouts import Layout, Placement
 from env.learn.world import World
 from env.score.metrics import METRICS, episode_metrics
 from env.score.reward import cheapest_cost, potential

@@ -15,7 +15,8 @@ from pydantic import Field
 
 from env.base.schema import Strict
 from env.learn.actions import Action, taken
-from env.learn.layouts import TURN_KINDS, Agent, Observation
+from env.learn.agent import Agent, Observation
+from env.learn.layouts import TURN_KINDS
 from env.learn.observation import clip, log_of, log_seconds, places
 from env.learn.turns import QUEUE_TURN
 from env.sim.central_queue import CHOSEN, choose, oldest, starving, time_and_memory

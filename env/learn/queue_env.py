@@ -11,8 +11,9 @@ from ray.tune.registry import register_env
 
 from env.base.errors import InputError
 from env.learn.actions import Action, TurnOrder, next_episode, nothing_played, option, taken
+from env.learn.agent import Agent, Observation
 from env.learn.batch import Ended
-from env.learn.layouts import NOBODY, Agent, Observation
+from env.learn.layouts import NOBODY
 from env.learn.queue_agent import QUEUE_METRICS
 from env.learn.queue_world import QueueEpisode, QueueWorld
 from env.learn.turns import BID_TURN, QUEUE_TURN

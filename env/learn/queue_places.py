@@ -13,7 +13,8 @@ from typing import Final
 import numpy as np
 
 from env.learn.actions import NO_PLACE, Action
-from env.learn.layouts import Agent, AgentsConfig, Observation
+from env.learn.agent import Agent, Observation
+from env.learn.layouts import AgentsConfig
 from env.learn.observation import TYPE_FEATURES, clip, log_of, log_seconds, places
 from env.learn.queue_agent import (
     QUEUE_CRITIC,

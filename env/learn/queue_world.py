@@ -10,7 +10,8 @@ import numpy as np
 
 from env.base.errors import InputError
 from env.base.schema import Strict, validated
-from env.learn.layouts import Agent, AgentsConfig, Observation
+from env.learn.agent import Agent, Observation
+from env.learn.layouts import AgentsConfig
 from env.learn.queue_agent import CRITIC, QUEUE_METRICS, QueueAgent, QueueReference, QueueTurns
 from env.learn.queue_places import new_turns
 from env.learn.turns import QUEUE_TURN

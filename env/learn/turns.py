@@ -57,9 +57,7 @@ class Sight(NamedTuple):
     context: np.ndarray  # float32 (C,), CONTEXT_FEATURES
     critic: np.ndarray  # float32 (V,), CRITIC_FEATURES
     able: np.ndarray  # int64 (T,), 1: the server type has room for the function; BID_TURN
-    trace: (
-        np.ndarray
-    )  # float64 (D, 2), time and potential of the reference
+    trace: np.ndarray  # float64 (D, 2), time and potential of the reference
     cursor: np.ndarray  # int64 (1,), its last row that is not after the present
     window: np.ndarray  # int64 (F,), scratch of the next two
     functions: np.ndarray  # float32 (F, G), FUNCTION_FEATURES

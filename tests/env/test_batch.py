@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from env.base.errors import InputError
+from env.learn.agent import Observation
 from env.learn.batch import Batch
-from env.learn.layouts import Observation
 from env.learn.multi_agent import ServerlessEnv
 from env.learn.turns import NODE_TURN
 from env.learn.world import World

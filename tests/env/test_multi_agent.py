@@ -12,7 +12,7 @@ from agents.baseline import make_baselines
 from agents.scheduler import play as schedule
 from env.base.errors import InputError
 from env.learn.aec import ServerlessAEC
-from env.learn.layouts import Agent
+from env.learn.agent import Agent
 from env.learn.multi_agent import ServerlessEnv
 from env.score.metrics import episode_metrics
 from env.sim.view.raw_env import RawEnv

@@ -12,7 +12,7 @@ from agents.order.funcsched import FuncSched
 from env.base.errors import InputError
 from env.base.schema import validated
 from env.learn import queue_world
-from env.learn.layouts import Observation
+from env.learn.agent import Observation
 from env.learn.queue_agent import (
     QUEUE_ITEM,
     QueueAgent,

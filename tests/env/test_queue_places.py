@@ -9,7 +9,8 @@ from ray.rllib.utils.pre_checks.env import check_multiagent_environments
 
 from agents.order.funcsched import FuncSched
 from env.learn.actions import Action
-from env.learn.layouts import Agent, AgentsConfig, Observation
+from env.learn.agent import Agent, Observation
+from env.learn.layouts import AgentsConfig
 from env.learn.queue_agent import QueueAgent
 from env.learn.queue_env import QueueEnv
 from env.learn.queue_places import PLACE_CONTEXT, PLACE_ITEM, PlacingTurns, choice_by_rule

@@ -1,0 +1,88 @@
+"""One agent: what it sees and what it can do, as spaces."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.spaces import Box, Discrete, MultiDiscrete
+
+from env.learn.observation import (
+    CONTEXT_FEATURES,
+    CRITIC_FEATURES,
+    LIMIT,
+)
+from env.learn.workflow_window import FUNCTION_FEATURES
+
+Observation = dict[str, np.ndarray]
+
+
+class Agent(NamedTuple):
+    """One agent of a layout.
+
+    Attributes:
+        name: its id in the environment.
+        kind: agents of one kind can share a policy: `placer`, `memory`, `server` or `queue`.
+        item_features: names of the columns of its `items`.
+        items: M, number of rows.
+        choices: K, choices per item.
+        bids: B, number of bids, 0 for none.
+        window: F, functions seen of the workflow.
+        context_features: names of its `context`.
+        critic_features: names of what its critic alone sees.
+    """
+
+    name: str
+    kind: str
+    item_features: tuple[str, ...]
+    items: int
+    choices: int = 1
+    bids: int = 0
+    window: int = 0
+    context_features: tuple[str, ...] = CONTEXT_FEATURES
+    critic_features: tuple[str, ...] = CRITIC_FEATURES
+
+    @property
+    def observation_space(self) -> gym.spaces.Dict:
+        """Parts: context (C,), items (M, I), mask (A,) and critic (V,), all float32.
+
+        With a window of the workflow also functions (F, G) and edges (F, F).
+        """
+        parts: dict[str, gym.Space[Any]] = {
+            "context": _box(len(self.context_features)),
+            "items": _box(self.items, len(self.item_features)),
+            "mask": _flags(self.bids + self.items * self.choices),
+            "critic": _box(len(self.critic_features)),
+        }
+        if self.window:
+            parts["functions"] = _box(self.window, len(FUNCTION_FEATURES))
+            parts["edges"] = _flags(self.window, self.window)
+        return gym.spaces.Dict(parts)
+
+    @property
+    def action_space(self) -> gym.Space:
+        """Discrete(M * K), action = item * K + choice; with bids MultiDiscrete([B, M * K])."""
+        if self.bids:
+            return MultiDiscrete([self.bids, self.items * self.choices])
+        return Discrete(self.items * self.choices)
+
+    def blank_observation(self) -> Observation:
+        """What it sees when there is nothing to decide: zeros, the first choice allowed."""
+        blank: Observation = {
+            key: np.zeros(space.shape, np.float32)
+            for key, space in self.observation_space.spaces.items()
+            if space.shape is not None
+        }
+        blank["mask"][0] = 1.0
+        if self.bids:
+            blank["mask"][self.bids] = 1.0
+        return blank
+
+
+def _box(*shape: int) -> Box:
+    return Box(-LIMIT, LIMIT, shape, np.float32)
+
+
+def _flags(*shape: int) -> Box:
+    return Box(0.0, 1.0, shape, np.float32)
