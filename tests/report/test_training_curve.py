@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from report import training
+from report import training_curve
 from report.training_curve import read_training
 
 
@@ -38,7 +38,7 @@ def test_a_damaged_file_is_left_out_in_one_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if "64,000 bytes" in says:
-        monkeypatch.setattr(training, "MOST_BYTES", 64_000)
+        monkeypatch.setattr(training_curve, "MOST_BYTES", 64_000)
     file = tmp_path / "metrics.csv"
     file.write_bytes(content)
     assert read_training(file) is None
