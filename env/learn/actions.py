@@ -259,6 +259,10 @@ def option(options: Mapping[str, Any] | None, name: str, kind: type) -> Any:
     return given
 
 
+LARGEST_SEED: Final = 2**64 - 1
+"""Of an episode, as RLlib's runners draw them."""
+
+
 def next_episode(seed: Any, otherwise: Drawn) -> Drawn:
     """Which episode `reset` draws: the first one of the stream that a seed names.
 
@@ -271,11 +275,12 @@ def next_episode(seed: Any, otherwise: Drawn) -> Drawn:
     """
     if seed is None:
         return otherwise
-    found = _integers(seed, 1)
-    if found is None or found[0] < 0:
-        most = np.iinfo(np.int64).max
-        raise InputError(f"seed: a whole number from 0 to {most} is needed, found {short(seed)}")
-    return found[0], (0, 0), 0
+    whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
+    if not whole or not 0 <= seed <= LARGEST_SEED:
+        raise InputError(
+            f"seed: a whole number from 0 to {LARGEST_SEED} is needed, found {short(seed)}"
+        )
+    return int(seed), (0, 0), 0
 
 
 def nothing_played(method: str, ended: bool) -> InputError:
