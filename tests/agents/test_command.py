@@ -428,7 +428,7 @@ def test_a_run_says_how_its_world_is_evaluated(
     elsewhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = ["experiment=hetero_numa_latency", "cluster=tiny", "workload.arrivals.mean_gap=30"]
-    more = ["seed=4", "workflow/annotation=reserved", "+workload.tenants.mine=1.0"]
+    more = ["seed=4", "workflow/annotation=reserved", "++workload.arrivals.workflows=5"]
     monkeypatch.setattr(sys, "argv", ["train.py", *told, *more])
     said: list[str] = []
     run(lambda config: said.append(same_world()), "train", lambda config: None)
@@ -437,7 +437,7 @@ def test_a_run_says_how_its_world_is_evaluated(
         "objective=latency",
         "workflow/annotation=reserved",
         "workload.arrivals.mean_gap=30",
-        "+workload.tenants.mine=1.0",
+        "++workload.arrivals.workflows=5",
     }
 
 

@@ -15,7 +15,6 @@ from ray.exceptions import RayTaskError
 from safetensors.numpy import save
 from tensorboard.summary.writer.record_writer import RecordWriter
 
-import run.command
 from agents.learned import policy_file
 from agents.learned.checkpoint import RunState, find_checkpoint, load_checkpoint, save_checkpoint
 from agents.learned.policy_file import save_policy
@@ -155,7 +154,7 @@ def always_full(dir: Path) -> BinaryIO:
 def test_a_disk_that_is_full_from_the_start_is_refused(
     elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(run.command, "TemporaryFile", always_full)
+    monkeypatch.setattr("run.command.TemporaryFile", always_full)
     monkeypatch.setattr(sys, "argv", ["train.py", "hydra.run.dir=mine"])
     with pytest.raises(SystemExit) as caught:
         run(lambda config: pytest.fail("it ran"), "train", lambda config: None)
