@@ -15,7 +15,7 @@ test: .venv/installed-dev
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy env run agents evaluation report benchmarks train.py evaluate.py search_baseline.py
-	NUMBA_BOUNDSCHECK=1 .venv/bin/python -m pytest $(IN_TWO) tests/env/sim tests/env/test_queueing.py \
+	NUMBA_BOUNDSCHECK=1 .venv/bin/python -m pytest $(IN_TWO) tests/env/sim \
 		tests/agents/learned/test_compiled_policy.py
 	.venv/bin/python -m pytest $(IN_TWO)
 

@@ -18,7 +18,7 @@ from evaluation.results import read_results
 from run.command import PROJECT, run
 from tests.agents.learned.test_queue_order import save_untrained
 from tests.commands import Command, InProcess
-from tests.env.test_queue_places import PLACED
+from tests.env.learn.test_queue_places import PLACED
 from tests.test_funcsched import words
 
 WORDS = words("funcsched_distribution")

@@ -29,9 +29,9 @@ from run.command import CONF
 from run.settings import PPOSettings
 from tests.agents.learned.conftest import ray_settings
 from tests.agents.learned.test_training import PPO_SETTINGS
-from tests.env.test_queue_agent import short_world
-from tests.env.test_queue_places import LAYOUTS, PLACED, SMALL_SERVERS
-from tests.env.test_queueing import cluster
+from tests.env.learn.test_queue_agent import short_world
+from tests.env.learn.test_queue_places import LAYOUTS, PLACED, SMALL_SERVERS
+from tests.env.sim.test_queueing import cluster
 from tests.env.worlds import TINY
 from tests.test_funcsched import composed, small
 

@@ -16,7 +16,7 @@ from env.learn.aec import ServerlessAEC
 from env.learn.multi_agent import ServerlessEnv
 from env.learn.queue_env import QueueEnv
 from env.workloads.generator import EpisodeWorkload
-from tests.env.test_queue_places import with_layout
+from tests.env.learn.test_queue_places import with_layout
 from tests.env.worlds import LAYOUTS, STUDY, TINY, gym_mask, world
 
 Env = ServerlessEnv | QueueEnv

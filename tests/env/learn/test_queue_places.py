@@ -22,8 +22,8 @@ from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.keep_alive_policy import FaasCache, Lru
 from env.workloads.traces.simulate import Simulation, simulate, stream
 from env.workloads.traces.trace import REQUEST, Trace
-from tests.env.test_queue_agent import crowd, short_world
-from tests.env.test_queueing import profiles
+from tests.env.learn.test_queue_agent import crowd, short_world
+from tests.env.sim.test_queueing import profiles
 from tests.env.worlds import sampling_with_masks
 
 LAYOUTS = ("placer", "hierarchical", "server_types")

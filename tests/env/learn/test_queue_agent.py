@@ -32,7 +32,7 @@ from env.workloads.traces.simulate import Simulation, simulate, stream
 from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
 from run.command import CONF, plain
 from run.settings import TrainSettings
-from tests.env.test_queueing import cluster, diamond, profiles
+from tests.env.sim.test_queueing import cluster, diamond, profiles
 from tests.env.worlds import sampling_with_masks
 from train import world_of
 
