@@ -1,29 +1,20 @@
 """Trains schedulers: `python train.py cluster=hetero_numa algo=ppo`. See `--help`."""
 
-import json
-import logging
 import sys
 import time
-import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
-from env.base.errors import InputError
+from agents.learned.run_files import check_resume, tell_assumed, write_policy
 from env.base.schema import validated
-from evaluation.queued_evaluation import make_keep_alive
 from run.command import StopOnSignals, plain, run, same_world
 from run.dispatch_settings import Queued
-from run.ray_session import check_address, connect
-from run.settings import RaySettings, TrainSettings, with_values
-
-if TYPE_CHECKING:
-    from ray.rllib.algorithms.algorithm import Algorithm
-
-    from env.learn.multi_agent import ServerlessEnv
-    from env.learn.queue_env import QueueEnv
+from run.ray_session import check_address
+from run.settings import TrainSettings, with_values
+from run.training_start import start_ray, world_of
 
 # Ray, RLlib and PyTorch take seconds to import: functions do so where they need them, so that a
 # slip in a command is answered at once.
@@ -124,24 +115,6 @@ def train(config: DictConfig) -> None:
     print(f"evaluate: python evaluate.py {evaluated_by(settings)}policy={folder / 'policy'}")
 
 
-def tell_assumed(world: dict[str, Any], folder: Path) -> None:
-    """Says what is assumed of the workflows that are drawn, and keeps it in assumptions.json."""
-    from env.base.files import written_whole
-    from env.sim.cluster_file import cluster_from_config
-    from env.workloads.assumptions import printed
-    from env.workloads.templates import assumed_of
-
-    if "workflow" not in world:  # requests of a trace are drawn instead
-        return
-    speed = cluster_from_config(world["cluster"], "cluster").single_core_speed
-    assumptions = assumed_of(world["workflow"], speed, "training")
-    for line in printed(assumptions):
-        print(line)
-    if assumptions:
-        with written_whole(folder / "assumptions.json") as temporary:
-            temporary.write_text(json.dumps(assumptions, indent=2))
-
-
 def evaluated_by(settings: TrainSettings) -> str:
     """What evaluate.py has to be told besides a policy."""
     if isinstance(settings.dispatch, Queued):
@@ -234,141 +207,6 @@ def check(config: DictConfig) -> None:
                 from agents.learned.cloning import check_teacher
 
                 check_teacher(where, teacher, world)
-
-
-def world_of(settings: TrainSettings) -> dict[str, Any]:
-    """What the environment is built from, in plain containers: they travel to Ray's workers."""
-    if isinstance(settings.dispatch, Queued):
-        return queue_world_of(settings, settings.dispatch)
-    from env.workloads.templates import WorkflowConfig
-
-    told = settings.model_dump(mode="json")
-    workflow = validated(WorkflowConfig, told["workflow"], "workflow").with_absolute_paths()
-    return {
-        **{
-            key: told[key]
-            for key in ("cluster", "workload", "agents", "objective", "variation", "seed")
-        },
-        "workflow": workflow.model_dump(mode="json", by_alias=True),
-    }
-
-
-def queue_world_of(settings: TrainSettings, dispatch: Queued) -> dict[str, Any]:
-    """The same under queued dispatch; see `QueueWorld`."""
-    told = settings.model_dump(mode="json")
-    return {
-        **{key: told[key] for key in ("cluster", "trace", "agents", "seed")},
-        **{key: told["dispatch"][key] for key in ("queue_agent", "samples")},
-        "keep_alives": [make_keep_alive(name).model_dump() for name in dispatch.keep_alives],
-    }
-
-
-def check_resume(settings: TrainSettings, path: str) -> None:
-    """Refuses a checkpoint whose networks are not those of this configuration."""
-    from agents.learned.checkpoint import environment_of, find_checkpoint, load_checkpoint
-    from env.learn.environments import env_name
-
-    checkpoint = find_checkpoint(path)
-    state, before = load_checkpoint(checkpoint)
-    told = settings.model_dump(mode="json")
-    # Older runs know one kind of dispatch.
-    before = {"dispatch": {"kind": "immediate"}, **before}
-    for group, keys in (
-        ("dispatch", tuple({"kind", "queue_agent"} & told["dispatch"].keys())),
-        ("agents", tuple(told["agents"])),
-        ("algo", ("name", "hidden", "network", "message_rounds")),
-    ):
-        for key in keys:
-            had = before.get(group)
-            if not isinstance(had, dict):
-                raise InputError(f"resume: '{checkpoint}' has no {group} in its configuration")
-            if had.get(key, told[group][key]) != told[group][key]:
-                raise InputError(
-                    f"resume: {group}.{key} is {told[group][key]}, '{checkpoint}' was made with "
-                    f"{had[key]}: give the same"
-                )
-    trained_in, here = environment_of(checkpoint), env_name(world_of(settings))
-    if trained_in != here:
-        raise InputError(
-            f"resume: '{checkpoint}' was made in the environment {trained_in}, this is {here}, in "
-            "which agents may see or earn something else: train anew; its policies can still be "
-            "evaluated"
-        )
-    if not settings.agents.share_type_policy:
-        types, had = (list(config["cluster"]["server_types"]) for config in (told, before))
-        if set(types) != set(had):
-            raise InputError(
-                f"resume: cluster.server_types are {', '.join(types)}, '{checkpoint}' has policies "
-                f"of {', '.join(had)}: give the same, since agents.share_type_policy is false"
-            )
-    if settings.budget.progress(state.seconds, state.iteration) >= 1:
-        raise InputError(
-            f"resume: '{checkpoint}' has done {state.iteration} iterations in "
-            f"{state.seconds / 60:.1f} minutes, which is all of budget: give a larger one"
-        )
-
-
-def start_ray(settings: RaySettings, beside_runners: int = 0) -> None:
-    """Starts or joins Ray for a run.
-
-    Args:
-        settings: of the run.
-        beside_runners: cores that it needs of Ray besides one for each runner and learner.
-
-    Raises:
-        InputError: there is no Ray at the address, or it has fewer cores.
-    """
-    import ray
-    import torch
-
-    logging.getLogger("ray.rllib").setLevel(logging.ERROR)
-    # RLlib registers its vectorised environment anew in every run of a sweep.
-    warnings.filterwarnings("ignore", message=".*Overriding environment")
-    # More threads than one fight over busy cores.
-    torch.set_num_threads(1)
-    connect(settings.address, settings.num_cpus, settings.runtime_env)
-    found = ray.cluster_resources().get("CPU", 0)
-    cores = settings.num_env_runners + settings.num_learners + beside_runners
-    if cores > found:
-        # Ray would wait for more, silently.
-        ray.shutdown()
-        raise InputError(
-            f"ray.num_env_runners {settings.num_env_runners} and ray.num_learners "
-            f"{settings.num_learners} need {cores} cores, Ray has {found:g}"
-        )
-
-
-def write_policy(
-    folder: Path,
-    algorithm: "Algorithm",
-    environment: "ServerlessEnv | QueueEnv",
-    settings: TrainSettings,
-    config: dict[str, Any],
-) -> None:
-    """Writes the policy as it is now, in the form that evaluation and sharing use."""
-    from agents.learned.algorithms import policy_spaces, policy_weights
-    from agents.learned.policy_file import features_of, save_policy
-    from agents.learned.set_policy import policy_sizes
-
-    spaces = policy_spaces(environment, settings.agents.share_type_policy)
-    save_policy(
-        folder,
-        weights=policy_weights(algorithm),
-        sizes={
-            name: policy_sizes(
-                *pair,
-                settings.algo.hidden,
-                settings.algo.network,
-                settings.algo.message_rounds,
-            )
-            for name, pair in spaces.items()
-        },
-        features=features_of(environment.members),
-        layout=settings.layout,
-        memory_tiers=settings.agents.memory_tiers,
-        objective=settings.objective.model_dump(),
-        config=config,
-    )
 
 
 if __name__ == "__main__":

@@ -11,12 +11,11 @@ import numpy as np
 
 from agents.baseline import make_queueing
 from env.base.errors import InputError
-from env.base.schema import Strict, nearest, validated
+from env.base.schema import validated
 from env.score.metrics import Metric
 from env.score.reward import check_world
 from env.sim.cluster_file import cluster_from_config
 from env.sim.controller import Images, Queueing
-from env.sim.keep_alive_policy import KeepAlivePolicy
 from env.sim.queued_env import QueuedEnv
 from env.workloads.generator import WorkloadConfig, WorkloadGenerator
 from env.workloads.templates import WorkflowConfig
@@ -30,9 +29,7 @@ from env.workloads.traces.trace_samples import (
 )
 from evaluation.fingerprint import fingerprint, fingerprint_of_samples
 from evaluation.queued_metrics import Times, queued_metrics
-from run.command import CONF
-from run.config_file import read_yaml
-from run.dispatch_settings import Queued
+from run.dispatch_settings import Queued, make_keep_alive
 
 WORKFLOWS = "workflows"
 """What tables call the sample when workflows arrive."""
@@ -86,27 +83,6 @@ class CaseRow:
     def key(self) -> Task:
         """What no other row has."""
         return self.case, self.seed
-
-
-class KeepAliveFile(Strict):
-    """What is in a file of conf/keep_alive."""
-
-    keep_alive: KeepAlivePolicy
-
-
-def make_keep_alive(name: str) -> KeepAlivePolicy:
-    """The policy of a file of conf/keep_alive.
-
-    Raises:
-        InputError: the name is unknown, or the file does not validate.
-    """
-    folder = CONF / "keep_alive"
-    known = sorted(path.stem for path in folder.glob("*.yaml"))
-    if name not in known:
-        raise InputError(f"dispatch.keep_alives: '{name}' is unknown, {nearest(name, known)}")
-    where = f"conf/keep_alive/{name}.yaml"
-    found = read_yaml(folder / f"{name}.yaml", where)
-    return validated(KeepAliveFile, {"keep_alive": found}, where).keep_alive
 
 
 class QueuedEvaluation:

@@ -4,9 +4,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
-from env.base.schema import Strict, distinct
+from env.base.errors import InputError
+from env.base.schema import Strict, distinct, nearest, validated
 from env.learn.queue_agent import QueueAgent
+from env.sim.keep_alive_policy import KeepAlivePolicy
 from env.workloads.traces.trace_samples import SampleSettings
+from run.command import CONF
+from run.config_file import read_yaml
 
 Names = Annotated[tuple[str, ...], Field(min_length=1)]
 Figure = Literal["ratios", "parts", "distribution"]
@@ -43,3 +47,24 @@ class Queued(Strict):
         if "learned" in given:
             raise ValueError("'learned' comes with policy=PATH, beside the orders: leave it out")
         return given
+
+
+class KeepAliveFile(Strict):
+    """What is in a file of conf/keep_alive."""
+
+    keep_alive: KeepAlivePolicy
+
+
+def make_keep_alive(name: str) -> KeepAlivePolicy:
+    """The policy of a file of conf/keep_alive.
+
+    Raises:
+        InputError: the name is unknown, or the file does not validate.
+    """
+    folder = CONF / "keep_alive"
+    known = sorted(path.stem for path in folder.glob("*.yaml"))
+    if name not in known:
+        raise InputError(f"dispatch.keep_alives: '{name}' is unknown, {nearest(name, known)}")
+    where = f"conf/keep_alive/{name}.yaml"
+    found = read_yaml(folder / f"{name}.yaml", where)
+    return validated(KeepAliveFile, {"keep_alive": found}, where).keep_alive

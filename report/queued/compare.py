@@ -12,9 +12,9 @@ from env.base.schema import validated
 from env.workloads.traces.trace_samples import TraceConfig
 from evaluation.queued_evaluation import LEARNED
 from evaluation.queued_metrics import queued_metrics
+from evaluation.queued_rows import CASE, queued_layout
 from evaluation.results import RESULTS, RUN, check_equal, read_columns, read_run, short_names
 from report.queued.files import title, trace_kind
-from report.queued.rows import CASE, queued_layout
 from report.queued.summary import Summary, summarise
 from run.dispatch_settings import Queued
 

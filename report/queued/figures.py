@@ -17,9 +17,9 @@ from matplotlib.figure import Figure
 
 from evaluation.interval import CONFIDENCE
 from evaluation.queued_evaluation import SHARES, Case
+from evaluation.queued_rows import CASE
 from report import palette
 from report.figures import log_scale, save
-from report.queued.rows import CASE
 from report.queued.summary import Summary, load_names, pooled_quantiles
 from run.dispatch_settings import Queued
 

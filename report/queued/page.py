@@ -10,12 +10,12 @@ import pandas as pd
 
 from env.base.files import parse_json, read_bytes
 from evaluation.queued_evaluation import SHARES, Case
+from evaluation.queued_rows import CASE
 from evaluation.results import read_results, read_run
 from report import palette
 from report.charts import styles, wrapped
 from report.page import render
 from report.queued import charts
-from report.queued.rows import CASE
 from report.queued.summary import pooled_quantiles, shown
 from report.vega import Spec
 

@@ -16,8 +16,8 @@ from env.base.files import table_row, written_whole
 from env.score.metrics import Metric
 from evaluation.interval import CONFIDENCE, Interval, interval
 from evaluation.queued_evaluation import SHARES, Case
+from evaluation.queued_rows import CASE
 from evaluation.statistics import Estimate
-from report.queued.rows import CASE
 from report.summary import as_text, explained, number, row_of, spread, without_nan
 
 PARTS = ("mean", "ci_low", "ci_high")

@@ -9,8 +9,8 @@ import numpy as np
 from env.base.schema import validated
 from evaluation.queued_evaluation import SHARES, CaseRow
 from evaluation.queued_metrics import queued_metrics
+from evaluation.queued_rows import queued_layout
 from evaluation.results import ResultsWriter, describe
-from report.queued.rows import queued_layout
 from run.dispatch_settings import Queued
 from tests.test_funcsched import small
 

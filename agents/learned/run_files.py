@@ -1,0 +1,113 @@
+"""What a training goes on from, and the policy that it leaves."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from env.base.errors import InputError
+from run.settings import TrainSettings
+from run.training_start import world_of
+
+if TYPE_CHECKING:  # they take seconds to import
+    from ray.rllib.algorithms.algorithm import Algorithm
+
+    from env.learn.multi_agent import ServerlessEnv
+    from env.learn.queue_env import QueueEnv
+
+
+def check_resume(settings: TrainSettings, path: str) -> None:
+    """Refuses a checkpoint whose networks are not those of this configuration."""
+    from agents.learned.checkpoint import environment_of, find_checkpoint, load_checkpoint
+    from env.learn.environments import env_name
+
+    checkpoint = find_checkpoint(path)
+    state, before = load_checkpoint(checkpoint)
+    told = settings.model_dump(mode="json")
+    # Older runs know one kind of dispatch.
+    before = {"dispatch": {"kind": "immediate"}, **before}
+    for group, keys in (
+        ("dispatch", tuple({"kind", "queue_agent"} & told["dispatch"].keys())),
+        ("agents", tuple(told["agents"])),
+        ("algo", ("name", "hidden", "network", "message_rounds")),
+    ):
+        for key in keys:
+            had = before.get(group)
+            if not isinstance(had, dict):
+                raise InputError(f"resume: '{checkpoint}' has no {group} in its configuration")
+            if had.get(key, told[group][key]) != told[group][key]:
+                raise InputError(
+                    f"resume: {group}.{key} is {told[group][key]}, '{checkpoint}' was made with "
+                    f"{had[key]}: give the same"
+                )
+    trained_in, here = environment_of(checkpoint), env_name(world_of(settings))
+    if trained_in != here:
+        raise InputError(
+            f"resume: '{checkpoint}' was made in the environment {trained_in}, this is {here}, in "
+            "which agents may see or earn something else: train anew; its policies can still be "
+            "evaluated"
+        )
+    if not settings.agents.share_type_policy:
+        types, had = (list(config["cluster"]["server_types"]) for config in (told, before))
+        if set(types) != set(had):
+            raise InputError(
+                f"resume: cluster.server_types are {', '.join(types)}, '{checkpoint}' has policies "
+                f"of {', '.join(had)}: give the same, since agents.share_type_policy is false"
+            )
+    if settings.budget.progress(state.seconds, state.iteration) >= 1:
+        raise InputError(
+            f"resume: '{checkpoint}' has done {state.iteration} iterations in "
+            f"{state.seconds / 60:.1f} minutes, which is all of budget: give a larger one"
+        )
+
+
+def write_policy(
+    folder: Path,
+    algorithm: Algorithm,
+    environment: ServerlessEnv | QueueEnv,
+    settings: TrainSettings,
+    config: dict[str, Any],
+) -> None:
+    """Writes the policy as it is now, in the form that evaluation and sharing use."""
+    from agents.learned.algorithms import policy_spaces, policy_weights
+    from agents.learned.policy_file import features_of, save_policy
+    from agents.learned.set_policy import policy_sizes
+
+    spaces = policy_spaces(environment, settings.agents.share_type_policy)
+    save_policy(
+        folder,
+        weights=policy_weights(algorithm),
+        sizes={
+            name: policy_sizes(
+                *pair,
+                settings.algo.hidden,
+                settings.algo.network,
+                settings.algo.message_rounds,
+            )
+            for name, pair in spaces.items()
+        },
+        features=features_of(environment.members),
+        layout=settings.layout,
+        memory_tiers=settings.agents.memory_tiers,
+        objective=settings.objective.model_dump(),
+        config=config,
+    )
+
+
+def tell_assumed(world: dict[str, Any], folder: Path) -> None:
+    """Says what is assumed of the workflows that are drawn, and keeps it in assumptions.json."""
+    from env.base.files import written_whole
+    from env.sim.cluster_file import cluster_from_config
+    from env.workloads.assumptions import printed
+    from env.workloads.templates import assumed_of
+
+    if "workflow" not in world:  # requests of a trace are drawn instead
+        return
+    speed = cluster_from_config(world["cluster"], "cluster").single_core_speed
+    assumptions = assumed_of(world["workflow"], speed, "training")
+    for line in printed(assumptions):
+        print(line)
+    if assumptions:
+        with written_whole(folder / "assumptions.json") as temporary:
+            temporary.write_text(json.dumps(assumptions, indent=2))

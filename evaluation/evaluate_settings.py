@@ -1,0 +1,79 @@
+"""Everything `evaluate.py` is told, checked."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field, field_validator
+
+from env.base.schema import Strict
+from env.score.optimum import OptimumSettings
+from env.score.reward import Objective
+from evaluation.contest import EpisodeCount
+from evaluation.statistics import StatisticsSettings
+from run.dispatch_settings import Immediate
+from run.ray_session import Address
+
+Seed = Annotated[int, Field(ge=0, lt=2**32)]
+
+
+class RayAddress(Strict):
+    """Where processes that play are (conf/evaluate.yaml)."""
+
+    address: Address | None
+
+
+class ReportSettings(Strict):
+    """What is in report.html (conf/evaluate.yaml)."""
+
+    episodes_mb: Annotated[float, Field(ge=0, le=1000)]
+
+
+class Command(Strict):
+    """What `evaluate.py` is told whatever the dispatch; conf/evaluate.yaml explains each."""
+
+    policy: str | None
+    resume: str | None
+    baselines: tuple[str, ...]
+    episodes: EpisodeCount
+    seed: Annotated[tuple[Seed, ...], Field(min_length=1)]
+    record: Annotated[int, Field(ge=0)]
+    workers: Annotated[int, Field(ge=1, le=10_000)]
+    ray: RayAddress
+    statistics: StatisticsSettings
+    report: ReportSettings
+    optimum: OptimumSettings | None
+    agents: dict[str, Any] | None = None
+    objective: Objective
+    cluster: dict[str, Any]
+    workflow: dict[str, Any]
+    workload: dict[str, Any]
+
+    @field_validator("seed", mode="before")
+    @classmethod
+    def _several(cls, seed: Any) -> Any:
+        if isinstance(seed, int) and not isinstance(seed, bool):
+            return [seed]
+        if isinstance(seed, list | tuple):
+            return seed
+        raise ValueError(f"{seed!r} is found, a whole number or a list of them is allowed")
+
+    @field_validator("seed")
+    @classmethod
+    def _distinct(cls, seeds: tuple[int, ...]) -> tuple[int, ...]:
+        if len(set(seeds)) < len(seeds):
+            raise ValueError(f"a seed is given twice in {list(seeds)}")
+        return seeds
+
+
+class EvaluateSettings(Command):
+    """Everything it is told where functions are placed at once."""
+
+    dispatch: Immediate
+    trace: None = None
+
+    @field_validator("trace", mode="before")
+    @classmethod
+    def _queued_alone(cls, trace: Any) -> None:
+        if trace is not None:
+            raise ValueError("requests of single functions need dispatch=queued; else it is null")
