@@ -6,25 +6,17 @@ as log(1 + x); every value is clipped to [-LIMIT, LIMIT]. The names are stored w
 
 from __future__ import annotations
 
-from collections import namedtuple
-from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from env.score.greedy_score import greedy_scores, leased_cores, server_cores, workflow_cost
 from env.score.reward import lease_value
 from env.sim.forecast import forecast, parallel_cores
-from env.sim.jit import compiled
+from env.sim.jit import compiled, places
 from env.sim.lease import HOUR
 from env.sim.records import INF, NONE
 from env.sim.submissions import declared
-
-
-def places(features: Sequence[str]) -> Any:
-    """Where each feature stands, by its name; compiled functions take it for constants."""
-    return namedtuple("Places", features)(*range(len(features)))
-
 
 LIMIT: Final = 10.0
 # Of expected use, in servers: more, or fewer, says no more about one server.

@@ -17,12 +17,12 @@ from env.base.schema import Strict
 from env.learn.actions import Action, taken
 from env.learn.agent import Agent, Observation
 from env.learn.layouts import TURN_KINDS
-from env.learn.observation import clip, log_of, log_seconds, places
+from env.learn.observation import clip, log_of, log_seconds
 from env.learn.turns import QUEUE_TURN
 from env.sim.central_queue import CHOSEN, choose, oldest, starving, time_and_memory
 from env.sim.controller import DeclaredFunctions, Placement
 from env.sim.dispatch import choose_node, play
-from env.sim.jit import compiled
+from env.sim.jit import compiled, places
 from env.sim.queue_records import Controller
 from env.sim.records import CHOOSE, NONE, State
 from env.sim.warm import available_memory, free_memory, newest_idle

@@ -15,7 +15,7 @@ import numpy as np
 from env.learn.actions import NO_PLACE, Action
 from env.learn.agent import Agent, Observation
 from env.learn.layouts import AgentsConfig
-from env.learn.observation import TYPE_FEATURES, clip, log_of, log_seconds, places
+from env.learn.observation import TYPE_FEATURES, clip, log_of, log_seconds
 from env.learn.queue_agent import (
     QUEUE_CRITIC,
     Decide,
@@ -41,7 +41,7 @@ from env.learn.turns import (
 from env.sim.central_queue import choose
 from env.sim.engine import transfer_seconds
 from env.sim.hardware import ClusterConfig
-from env.sim.jit import compiled
+from env.sim.jit import compiled, places
 from env.sim.queue_records import Controller
 from env.sim.records import INF, NONE, State
 from env.sim.warm import available_memory, free_memory, newest_idle

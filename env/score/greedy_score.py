@@ -6,14 +6,14 @@ of every node.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import numpy as np
 from pydantic import Field
 
 from env.base.schema import Strict
 from env.score.reward import Objective, cost_ratio
-from env.sim.jit import compiled
+from env.sim.jit import compiled, places
 from env.sim.lease import HOUR
 from env.sim.records import INF, NONE
 from env.sim.submissions import declared
@@ -71,12 +71,17 @@ class ScoreWeights(Strict):
     known_use: Weight = 0.0
 
     def by_objective(self, objective: Objective) -> np.ndarray:
-        """float64 (10,): the fields in their order, times time_weight or cost_weight where due."""
+        """float64 (10,): the fields as `WEIGHT` has them, times time_weight or cost_weight."""
         time, cost = objective.time_weight, objective.cost_weight
-        weights = (self.finish, self.delay * time, self.rent * cost, self.rent_per_core * cost)
-        smallness = (self.economy, INF if self.demand is None else self.demand)
-        use = (self.own_use, self.arrival_use, self.arrival_horizon, self.known_use)
-        return np.array([*weights, *smallness, *use])
+        counted = {"delay": time, "rent": cost, "rent_per_core": cost}
+        weights = np.full(len(WEIGHT), INF)  # without `demand` any server is worth filling
+        for name, value in self:
+            if value is not None:
+                weights[getattr(WEIGHT, name)] = value * counted.get(name, 1.0)
+        return weights
+
+
+WEIGHT: Final = places(tuple(ScoreWeights.model_fields))
 
 
 @compiled
@@ -121,11 +126,12 @@ def smallness(state, server, unmet):
 
 
 @compiled
-def unmet_load(state, arrival_use, arrival_horizon, known_use):
+def unmet_load(state, weights):
     """Cores that will be used beyond those under a lease; see `ScoreWeights`."""
     cluster = state.cluster[0]
-    elapsed = cluster.time + arrival_horizon
-    load = known_use * (cluster.arrived_work - cluster.placed_work) / HOUR
+    elapsed = cluster.time + weights[WEIGHT.arrival_horizon]
+    load = weights[WEIGHT.known_use] * (cluster.arrived_work - cluster.placed_work) / HOUR
+    arrival_use = weights[WEIGHT.arrival_use]
     if arrival_use > 0.0:
         load += arrival_use * cluster.arrived_work / elapsed if elapsed > 0.0 else INF
     return load - leased_cores(state)
@@ -154,10 +160,10 @@ def greedy_scores(state, candidates, weights, scores):
     critical_path = state.templates[state.workflows[slot].template].critical_path
     best_finish = state.cluster[0].time + state.template_functions[known].best_time
     unit = workflow_cost(state)
-    unmet = unmet_demand(state, weights[5])
-    others_come = weights[7] > 0.0 or weights[9] > 0.0
+    unmet = unmet_demand(state, weights[WEIGHT.demand])
+    others_come = weights[WEIGHT.arrival_use] > 0.0 or weights[WEIGHT.known_use] > 0.0
     if others_come:
-        load = unmet_load(state, weights[7], weights[8], weights[9])
+        load = unmet_load(state, weights)
         work = state.template_functions[known].computation / state.cluster[0].single_core_speed
     for node in range(len(candidates)):
         if candidates[node].feasible == 0:
@@ -169,18 +175,18 @@ def greedy_scores(state, candidates, weights, scores):
         finish_delay = (candidates[node].finish_time - best_finish) / critical_path
         delay = candidates[node].delay_own + candidates[node].delay_others
         server = state.nodes[node].server
-        share = weights[2]
-        if weights[4] > 0.0:
+        share = weights[WEIGHT.rent]
+        if weights[WEIGHT.economy] > 0.0:
             times = smallness(state, server, unmet)
             if times > 1.0:  # powers of 1 are most of them, and dear
-                share *= times ** weights[4]
+                share *= times ** weights[WEIGHT.economy]
         if others_come:
-            share *= charged(state, server, work, load, weights[6])
-        if weights[3] > 0.0:
-            share += weights[3] / server_cores(state, server)
+            share *= charged(state, server, work, load, weights[WEIGHT.own_use])
+        if weights[WEIGHT.rent_per_core] > 0.0:
+            share += weights[WEIGHT.rent_per_core] / server_cores(state, server)
         scores[node] = (
-            weights[0] * finish_delay
-            + weights[1] * delay
+            weights[WEIGHT.finish] * finish_delay
+            + weights[WEIGHT.delay] * delay
             + cost_ratio(share * candidates[node].rent_increase, unit)
         )
 

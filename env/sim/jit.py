@@ -3,7 +3,10 @@
 import hashlib
 import os
 import tempfile
+from collections import namedtuple
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numba
 from numba import config
@@ -38,3 +41,8 @@ if not os.environ.get("NUMBA_CACHE_DIR"):
 # interpreter (nogil) other threads run meanwhile. And calls are inlined: each would hand on all the
 # words of all these arrays, which cost a quarter of a decision; compiling takes no longer.
 compiled = numba.njit(cache=True, error_model="numpy", nogil=True, forceinline=True, _nrt=False)
+
+
+def places(names: Sequence[str]) -> Any:
+    """Where each of several names stands; compiled functions take it for constants."""
+    return namedtuple("Places", names)(*range(len(names)))
