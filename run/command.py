@@ -35,7 +35,7 @@ from env.base.schema import as_line, nearest, one_line, short
 from run.arguments import check_emptied, parsed
 from run.config_file import check_composed  # Hydra reads files as that module says
 from run.effect import check_effect
-from run.interpolation import check_named
+from run.interpolation import check_named, copied
 
 PROJECT = Path(__file__).resolve().parent.parent
 CONF = PROJECT / "conf"
@@ -67,7 +67,9 @@ def run(
             for config, overrides in _compositions(arguments, config_name):
                 if not prints:
                     check(config)
-                    jobs.append((plain(config), overrides))
+                    used = copied(config)  # elsewhere, whatever the key itself does
+                    own = [each for each in overrides if each.key_or_group not in used]
+                    jobs.append((plain(config), own))
             check_effect(config_name, jobs)
     except InputError as error:
         refuse(error)

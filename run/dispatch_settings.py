@@ -7,7 +7,7 @@ from pydantic import Field, field_validator
 from env.base.errors import InputError
 from env.base.schema import Strict, distinct, nearest, validated
 from env.learn.queue_agent import QueueAgent
-from env.sim.keep_alive_policy import KeepAlivePolicy
+from env.sim.keep_alive_policy import KeepAliveConfig, KeepAlivePolicy
 from env.workloads.traces.trace_samples import SampleSettings
 from run.command import CONF
 from run.config_file import read_yaml
@@ -49,12 +49,6 @@ class Queued(Strict):
         return given
 
 
-class KeepAliveFile(Strict):
-    """What is in a file of conf/keep_alive."""
-
-    keep_alive: KeepAlivePolicy
-
-
 def make_keep_alive(name: str) -> KeepAlivePolicy:
     """The policy of a file of conf/keep_alive.
 
@@ -67,4 +61,4 @@ def make_keep_alive(name: str) -> KeepAlivePolicy:
         raise InputError(f"dispatch.keep_alives: '{name}' is unknown, {nearest(name, known)}")
     where = f"conf/keep_alive/{name}.yaml"
     found = read_yaml(folder / f"{name}.yaml", where)
-    return validated(KeepAliveFile, {"keep_alive": found}, where).keep_alive
+    return validated(KeepAliveConfig, {"keep_alive": found}, where).keep_alive

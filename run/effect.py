@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Final
@@ -10,6 +10,7 @@ from typing import Any, Final
 from hydra.core.override_parser.types import Override
 
 from env.base.errors import InputError
+from run.interpolation import leaves
 
 Told = Mapping[str, Any]
 """A composed configuration in plain containers."""
@@ -43,11 +44,18 @@ def written(told: Told) -> bool:
     return not from_files(told) and all("functions" in entry for entry in _mix(told))
 
 
+def without_files(told: Told) -> bool:
+    """Whether no workflow is read from a file."""
+    return not from_files(told) and all(entry.get("path") is None for entry in _mix(told))
+
+
 def stated(told: Told, field: str) -> bool:
     """Whether all functions that are written into the configuration state a field."""
     functions = [entry["functions"] for entry in _mix(told) if "functions" in entry]
     each = [one.values() if isinstance(one, Mapping) else one for one in functions]
-    return written(told) and all(field in function for those in each for function in those)
+    return written(told) and all(
+        function.get(field) is not None for those in each for function in those
+    )
 
 
 def one_node_servers(told: Told) -> bool:
@@ -83,6 +91,8 @@ class Silent:
 
 
 ALL: Final = "evaluate train search_baseline"
+FORGETFUL: Final = frozenset({"none", "fixed", "lru", "faascache"})
+"""Files of conf/keep_alive to which it does not matter what was asked for before."""
 SILENT: Final = (
     # What arrives.
     Silent(
@@ -106,7 +116,7 @@ SILENT: Final = (
     Silent(
         "evaluate train",
         "no policy of dispatch.keep_alives learns from earlier requests",
-        lambda told: of_trace(told) and "hybrid_histogram" not in at(told, "dispatch.keep_alives"),
+        lambda told: of_trace(told) and FORGETFUL.issuperset(at(told, "dispatch.keep_alives")),
         "trace.sampling.history",
     ),
     Silent(
@@ -118,13 +128,19 @@ SILENT: Final = (
     Silent(ALL, "workflow.path takes the place of the mix", from_files, "workflow.mix"),
     Silent(
         ALL,
-        "workflow.path is null, no files are read",
-        lambda told: not from_files(told),
-        "workflow.max_bytes workflow.evaluation_path workflow.annotation.without_runtimes",
+        "no workflow has a path, no files are read",
+        without_files,
+        "workflow.max_bytes workflow.annotation.without_runtimes",
     ),
     Silent(
         ALL,
-        "workflow.mix states every runtime",
+        "workflow.path is null",
+        lambda told: not from_files(told),
+        "workflow.evaluation_path",
+    ),
+    Silent(
+        ALL,
+        "workflow.mix is written function by function, and taken as it is",
         written,
         "workflow.annotation.runtime_scale workflow.annotation.runtime_range "
         "workflow.annotation.min_runtime workflow.annotation.missing_runtime "
@@ -193,7 +209,7 @@ SILENT: Final = (
         "dispatch=queued trains on a trace, for completion times",
         queued,
         "objective variation agents.relative_reward agents.memory_tiers agents.workflow_window "
-        "agents.score",
+        "agents.score algo.message_rounds",
     ),
     Silent(
         "train",
@@ -239,7 +255,11 @@ SILENT: Final = (
     Silent(
         "train",
         "algo.warm_start is null",
-        lambda told: at(told, "algo.name") != "bc" and at(told, "algo.warm_start") is None,
+        lambda told: (
+            at(told, "algo.name") != "bc"
+            and at(told, "algo.warm_start") is None
+            and at(told, "tune.space.warm_start") is None
+        ),
         "algo.cloning",
     ),
     Silent(
@@ -299,7 +319,7 @@ def check_effect(command: str, jobs: Sequence[tuple[Told, Sequence[Override]]]) 
         for override in overrides:
             key = override.key_or_group.replace("/", ".")
             value = None if override.is_delete() else override.value()
-            reasons = [_reason(silent, leaf) for leaf in _leaves(key, value)]
+            reasons = [_reason(silent, leaf) for leaf, _ in leaves(key, value)]
             of_new_type = override.is_add() and key.startswith("cluster.server_types.")
             has_effect = of_new_type or not all(reasons) or found.get(key, "") is None
             found[key] = None if has_effect else reasons[0]
@@ -317,11 +337,3 @@ def _reason(silent: Sequence[Silent], key: str) -> str | None:
             if any(fnmatchcase(name, pattern) for name in above):
                 return row.because
     return None
-
-
-def _leaves(key: str, value: Any) -> Iterator[str]:
-    if not isinstance(value, Mapping) or not value:
-        yield key
-        return
-    for name, inner in value.items():
-        yield from _leaves(f"{key}.{name}", inner)

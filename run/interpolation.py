@@ -61,6 +61,17 @@ def check_written(key: str, tree: Any, where: str) -> None:
             )
 
 
+def copied(config: DictConfig) -> set[str]:
+    """The keys whose values others copy by `${KEY}`.
+
+    Args:
+        config: composed, with interpolations that `check_written` has let pass.
+    """
+    written = leaves("", OmegaConf.to_container(config, resolve=False))
+    texts = [value for _, value in written if isinstance(value, str)]
+    return {text[2:-1] for text in texts if _WHOLE.fullmatch(text)}
+
+
 def check_named(config: DictConfig | ListConfig, where: str = "") -> None:
     """Refuses interpolations of mappings and lists: those of each other double at every level.
 

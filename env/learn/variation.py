@@ -88,7 +88,8 @@ class Variation(Strict):
 
     def largest(self, cluster: ClusterConfig) -> ClusterConfig:
         """The cluster with as many servers of every type as an episode can have."""
-        high = max(1.0, self.server_count[1]) if self.unvaried else self.server_count[1]
+        varied = 1.0 if self.unvaried == 1 else self.server_count[1]
+        high = max(1.0, varied) if self.unvaried else varied
         counts = [max(1, round(high * kind.count)) for kind in cluster.server_types]
         return _with_counts(cluster, counts)
 

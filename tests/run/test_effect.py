@@ -18,6 +18,7 @@ from env.learn.environments import make_environment
 from run.command import CONF, plain
 from run.effect import check_effect
 from run.settings import TrainSettings
+from tests.commands import InProcess
 from tests.env.worlds import gym_mask
 
 FILE = Path(__file__).parents[1] / "env" / "workloads" / "fixtures" / "photo.json"
@@ -175,6 +176,40 @@ def test_of_a_sweep_one_job_suffices() -> None:
     check_effect("train", [(ppo, typed), (appo, typed)])
     with pytest.raises(InputError, match="ray.threads_per_learner: without effect, algo=ppo alone"):
         check_effect("train", [(appo, typed), (appo, typed)])
+
+
+@pytest.mark.parametrize(
+    ("command", "world", "typed"),
+    [
+        # A file in a mix is a file.
+        ("evaluate", ["+workflow.mix.own={path: x, weight: 1}"], "workflow.max_bytes=1"),
+        ("train", ["+workflow.mix.own={path: x}"], "workflow.annotation.without_runtimes=draw"),
+        # What is null is drawn.
+        (
+            "evaluate",
+            ["workflow=inline", "workflow.mix.album.functions.unpack.memory=null"],
+            "workflow.annotation.missing_memory=[256,512]",
+        ),
+        # Some trials begin with a clone.
+        (
+            "train",
+            ["tune=asha", "+tune.space.warm_start={choices: [a, b]}"],
+            "algo.cloning.epochs=3",
+        ),
+    ],
+)
+def test_what_has_an_effect_passes(command: str, world: list[str], typed: str) -> None:
+    override = OverridesParser.create().parse_override(typed)
+    check_effect(command, [(plain(composed(command, tuple(world))), [override])])
+
+
+def test_a_key_that_another_copies_passes(in_process: InProcess) -> None:
+    played: list[int] = []
+    command = in_process(
+        "evaluate", lambda config: played.extend(config.dispatch.seeds), lambda config: None
+    )
+    done = command("dispatch=queued", "dispatch.seeds=['${seed}']", "seed=3")
+    assert (done.code, played) == (0, [3]), done
 
 
 @pytest.mark.parametrize(
