@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 from hydra.core.hydra_config import HydraConfig
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from env.base.files import read_bytes, written_whole
 from env.workloads.assumptions import printed
@@ -20,11 +20,6 @@ from run.ray_session import check_address
 if TYPE_CHECKING:  # takes time to import, and not every command prints
     from rich.console import Console
     from rich.table import Table
-
-# The folder of a run: the one that is resumed, or a new one (conf/evaluate.yaml).
-OmegaConf.register_new_resolver(
-    "given_or", lambda given, new: new if given is None else given, replace=True
-)
 
 
 def check(config: DictConfig) -> None:

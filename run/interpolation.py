@@ -10,6 +10,11 @@ from omegaconf.errors import OmegaConfBaseException
 from env.base.errors import InputError
 from env.base.schema import short
 
+# The folder of a run: the one that is resumed, or a new one (conf/evaluate.yaml).
+OmegaConf.register_new_resolver(
+    "given_or", lambda given, new: new if given is None else given, replace=True
+)
+
 FOLDERS = ("hydra.run.dir", "hydra.sweep.dir", "hydra.sweep.subdir")
 """Where results go: only there may text stand around interpolations, and dates in them."""
 MOST_IN_A_FOLDER = 10

@@ -163,7 +163,7 @@ def parsing_yaml(where: str) -> Iterator[None]:
     except UnicodeDecodeError as error:
         raise _not_utf8(where, error) from None
     except Exception as error:
-        raise InputError(f"{where}: not YAML, {one_line(str(error))}") from None
+        raise InputError(f"{where}: not YAML, {one_line(str(error) or repr(error))}") from None
 
 
 def check_yaml(content: bytes, where: str) -> str:

@@ -184,7 +184,7 @@ class TurnOrder:
         Args:
             turn: whose.
             actions: (E * A,), or (E * A, 2) of bids and places.
-            rows: those of somebody, None: all.
+            rows: those of somebody, of whole environments where they bid; None: all.
 
         Returns:
             them as int64, C-contiguous.

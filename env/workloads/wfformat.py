@@ -241,13 +241,21 @@ def _cores(count: float | None, average_cpu: float | None) -> float | None:
 def _old_task(task: _OldTask, where: str) -> Task:
     name = task.id or task.name
     place = f"{where}: task {short(name)}"
-    kilobytes = None if task.memory is None else task.memory / KB_PER_MB
+    exact, kilobytes = task.memoryInBytes, task.memory
+    if (
+        exact is not None
+        and kilobytes is not None
+        and abs(exact * KB_PER_MB / BYTES_PER_MB - kilobytes) < 1
+    ):
+        kilobytes = None  # the same, rounded
     return Task(
         name=name,
         category=task.category or _category(task.name, task.command),
         runtime=agreed(task.runtimeInSeconds, task.runtime, f"{place}: runtimeInSeconds, runtime"),
         memory=agreed(
-            _megabytes(task.memoryInBytes), kilobytes, f"{place}: memoryInBytes, memory, in MB"
+            _megabytes(exact),
+            None if kilobytes is None else kilobytes / KB_PER_MB,
+            f"{place}: memoryInBytes, memory, in MB",
         ),
         cores=_cores(task.cores, task.avgCPU),
         reads=_old_files(task, "input", place),

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
-import evaluate  # noqa: F401, what hydra.run.dir is made with
 from run.arguments import as_text, parsed
 from run.command import run
 

@@ -148,7 +148,10 @@ def others(value: Any) -> list[Any]:
 
 
 def effects(command: str, config: DictConfig) -> dict[str, bool]:
-    """Of every key that can be typed, whether some value changes what is run."""
+    """Of every key that can be typed, whether some value changes what is run.
+
+    What is refused is played all the same, and nothing may change.
+    """
     play: Callable[[DictConfig], str] = evaluated if command == "evaluate" else trained
     before = play(config)
     found: dict[str, bool] = {}
@@ -159,12 +162,20 @@ def effects(command: str, config: DictConfig) -> dict[str, bool]:
         for other in (other for other in others(value) if other != value):
             changed = config.copy()
             OmegaConf.update(changed, key, other, force_add=True)
+            refused = False
             try:
                 check_effect(command, [(plain(changed), [typed])])
-                found[key] = play(changed) != before
+            except InputError:
+                refused = True
+            try:
+                differs = play(changed) != before
             except InputError:
                 continue
-            if found[key]:
+            if refused:
+                assert not differs, f"{key} is refused and has an effect"
+                break
+            found[key] = differs
+            if differs:
                 break
     return found
 
