@@ -1,6 +1,6 @@
 """Hand-written schedulers: an order, a placement rule and a memory rule, put together in YAML.
 
-`make_baselines` makes those who place each function at once, `make_queueing` the dispatch rules of
+`make_baselines` makes those who place each function at once, `make_rules` the dispatch rules of
 a central queue.
 """
 
@@ -39,8 +39,8 @@ from agents.scheduler import Decision, Kind, Placement, Scheduler
 from env.base.errors import InputError
 from env.base.schema import Strict, nearest, printable, short, validated
 from env.score.reward import Objective
-from env.sim.controller import KeepAlive, Queueing
-from env.sim.controller import Placement as QueuePlacement
+from env.sim.rules import KeepAlive, Rules
+from env.sim.rules import Placement as QueuePlacement
 from env.sim.view.raw_env import RawEnv
 from run.command import CONF
 from run.config_file import read_yaml
@@ -122,8 +122,8 @@ def make_baselines(names: Sequence[str]) -> list[Scheduler]:
     return [ComposedScheduler(name, config) for name, config in configs.items()]
 
 
-def make_queueing(name: str, keep_alive: KeepAlive) -> Queueing:
-    """How a controller works that dispatches as a named baseline does.
+def make_rules(name: str, keep_alive: KeepAlive) -> Rules:
+    """How a world works that dispatches as a named baseline does.
 
     Args:
         name: of a file of conf/baseline, or path of such a file.
@@ -152,7 +152,7 @@ def make_queueing(name: str, keep_alive: KeepAlive) -> Queueing:
         )
     if memory != "required":
         raise InputError(f"{_shown(file)}: memory.name: '{memory}', allowed: required")
-    return Queueing(order, keep_alive, placement)
+    return Rules.always_up(order, keep_alive, placement)
 
 
 def _files(names: Sequence[str]) -> dict[str, Path]:

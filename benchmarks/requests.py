@@ -20,10 +20,10 @@ from agents.order.fcfs import Fcfs
 from agents.order.funcsched import FuncSched
 from benchmarks.figures import print_figures
 from env.sim.central_queue import update_image
-from env.sim.controller import Queueing
 from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.jit import compiled
 from env.sim.keep_alive_policy import Lru
+from env.sim.rules import Rules
 from env.workloads.traces.simulate import CHUNK, Simulation, stream
 from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
 
@@ -207,13 +207,13 @@ def play_plain(trace: Trace, cluster: ClusterConfig, limit: int) -> list[float]:
 
 
 @compiled
-def change_w(controller, changes):
+def change_w(state, changes):
     """Takes every image in turn from no warm container to one and back."""
-    images = controller.images
+    images = state.images
     for change in range(changes):
         image = (change // 2) % len(images)
         images[image].warm = 1 - change % 2
-        update_image(controller, image)
+        update_image(state, image)
 
 
 def w_change_ns(waiting: int) -> float:
@@ -221,11 +221,13 @@ def w_change_ns(waiting: int) -> float:
     profiles = day(1).profiles
     requests = np.zeros(waiting, REQUEST)
     requests["function"] = np.arange(waiting) % FUNCTIONS
-    simulation = Simulation(profiles, CLUSTER, Queueing(FuncSched(starve_threshold=1e9), Lru()))
+    simulation = Simulation(
+        profiles, CLUSTER, Rules.always_up(FuncSched(starve_threshold=1e9), Lru())
+    )
     given = simulation.play(Trace(profiles, lambda: chunks_of(requests)))
     for _ in chunks_of(requests):
         next(given)
-    seconds = best_of(lambda: change_w(simulation.controller, W_CHANGES))
+    seconds = best_of(lambda: change_w(simulation.state, W_CHANGES))
     return seconds / W_CHANGES * 1e9
 
 
@@ -243,7 +245,7 @@ def best_of(play: Callable[[], object]) -> float:
 def measure(requests: int) -> dict[str, float]:
     """All figures, by the names in `UNITS`."""
     trace = day(requests)
-    queueing = Queueing(Fcfs(), Lru())
+    queueing = Rules.always_up(Fcfs(), Lru())
     seconds = best_of(lambda: sum(len(runs) for runs in stream(trace, CLUSTER, queueing)))
     simulation = Simulation(trace.profiles, CLUSTER, queueing)
     for _ in simulation.play(trace):

@@ -28,10 +28,11 @@ from env.learn.turns import Sight, new_sight
 from env.score.greedy_score import ScoreWeights
 from env.score.reward import Objective
 from env.sim.cluster_file import cluster_from_config
-from env.sim.engine import advance, place
+from env.sim.engine import play
 from env.sim.forecast import update_finish_bounds
 from env.sim.hardware import ClusterConfig
 from env.sim.jit import compiled
+from env.sim.placing import place
 from env.sim.records import MUTABLE, PLACE, State
 from env.sim.state import reset
 from env.sim.view.raw_env import RawEnv
@@ -86,7 +87,7 @@ def draw(state, memory_alloc, random):
 def play_bare(state, random):
     """Plays an episode with random placements; returns the number of decisions."""
     reset(state)
-    while advance(state) == PLACE:
+    while play(state) == PLACE:
         memory_alloc = state.functions[state.cluster[0].deciding].memory_req
         node, random = draw(state, memory_alloc, random)
         place(state, node, memory_alloc)
@@ -97,7 +98,7 @@ def play_bare(state, random):
 def play_observed(state, random, weights, candidates, scores, nodes, context, greedy):
     """The same with an observation before every decision; `greedy` takes the smallest score."""
     reset(state)
-    while advance(state) == PLACE:
+    while play(state) == PLACE:
         memory_alloc = state.functions[state.cluster[0].deciding].memory_req
         update_finish_bounds(state)
         write_context(state, context)

@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from agents.baseline import make_queueing
+from agents.baseline import make_rules
 from env.base.errors import InputError
 from env.base.schema import validated
 from env.score.metrics import Metric
 from env.score.reward import check_world
 from env.sim.cluster_file import cluster_from_config
-from env.sim.controller import Images, Queueing
-from env.sim.queued_env import QueuedEnv
+from env.sim.records import COMPLETED, PREEMPTED
+from env.sim.rules import Images, Rules
+from env.sim.view.raw_env import RawEnv
 from env.workloads.generator import WorkloadConfig, WorkloadGenerator
 from env.workloads.templates import WorkflowConfig
 from env.workloads.traces.simulate import Requests, check_memory, simulate
@@ -102,8 +103,8 @@ class QueuedEvaluation:
     def __init__(self, config: Mapping[str, Any]) -> None:
         self.settings = settings = validated(Queued, config["dispatch"], "dispatch")
         self.cluster = cluster_from_config(config["cluster"], "cluster")
-        self.rules: dict[tuple[str, str], Queueing] = {
-            (keep_alive, order): make_queueing(order, make_keep_alive(keep_alive))
+        self.rules: dict[tuple[str, str], Rules] = {
+            (keep_alive, order): make_rules(order, make_keep_alive(keep_alive))
             for keep_alive in settings.keep_alives
             for order in settings.orders
         }
@@ -113,7 +114,7 @@ class QueuedEvaluation:
 
             learned = LearnedOrder(config["policy"], self.cluster)
             for keep_alive in settings.keep_alives:
-                rules = learned.queueing(make_keep_alive(keep_alive))
+                rules = learned.rules(make_keep_alive(keep_alive))
                 self.rules[keep_alive, LEARNED] = rules
         self.reports: dict[str, TraceReport] = {}
         self.trace: TraceConfig | None = None
@@ -186,12 +187,14 @@ class QueuedEvaluation:
             self._drawn = key, replace(found, window=_drawn_once(found.window))
         return self._drawn[1]
 
-    def _play_workflows(self, generator: WorkloadGenerator, rules: Queueing) -> Times:
+    def _play_workflows(self, generator: WorkloadGenerator, rules: Rules) -> Times:
         parts: list[Times] = []
         for episode in range(self.episodes):
             workload = generator.evaluation_episode(episode)
             images = Images.by_name(workload.templates, self.settings.cold_start)
-            env = QueuedEnv(workload.arrival_times, workload.templates, self.cluster, rules, images)
+            env = RawEnv(
+                workload.arrival_times, workload.templates, self.cluster, rules=rules, images=images
+            )
             parts.append(_workflow_times(env))
         return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
 
@@ -240,10 +243,10 @@ def _request_times(requests: Requests, profiles: FunctionProfiles) -> Times:
     }
 
 
-def _workflow_times(env: QueuedEnv) -> Times:
+def _workflow_times(env: RawEnv) -> Times:
     """Of every workflow of a played episode: (W,) arrays, means over its functions among them."""
     runs = env.runs
-    ends = runs[runs["finished"] == 1]
+    ends, cut = (runs[runs["outcome"] == outcome] for outcome in (COMPLETED, PREEMPTED))
     arrivals = env.state.arrivals
     finish = np.zeros(len(arrivals))
     np.maximum.at(finish, ends["wf_id"], ends["end_time"])
@@ -260,5 +263,5 @@ def _workflow_times(env: QueuedEnv) -> Times:
         "queueing": per_function("queueing_time"),
         "cold_start": per_function("cold_start_time"),
         "execution": per_function("execution_time"),
-        "preemptions": np.bincount(runs["wf_id"][runs["finished"] == 0], minlength=len(arrivals)),
+        "preemptions": np.bincount(cut["wf_id"], minlength=len(arrivals)),
     }

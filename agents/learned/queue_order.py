@@ -11,8 +11,8 @@ from env.learn.agent import Observation
 from env.learn.layouts import AgentsConfig
 from env.learn.queue_agent import QueueAgent
 from env.learn.queue_places import new_turns
-from env.sim.controller import KeepAlive, Queueing
 from env.sim.hardware import ClusterConfig
+from env.sim.rules import KeepAlive, Rules
 
 
 class LearnedOrder:
@@ -54,9 +54,9 @@ class LearnedOrder:
             where=str(folder),
         )
 
-    def queueing(self, keep_alive: KeepAlive) -> Queueing:
-        """How a controller works that dispatches as the policy says."""
-        return Queueing(self._settings, keep_alive, self._settings.rule, self._turns)
+    def rules(self, keep_alive: KeepAlive) -> Rules:
+        """How a world works that dispatches as the policy says."""
+        return Rules.always_up(self._settings, keep_alive, self._settings.rule, self._turns)
 
     def _decide(self, name: str, seen: Observation) -> Action:
         return self._policy.act(name, seen)

@@ -6,7 +6,7 @@ import numpy as np
 
 from env.base.schema import Strict
 from env.sim.central_queue import CHOSEN
-from env.sim.controller import DeclaredFunctions
+from env.sim.rules import DeclaredFunctions
 
 
 class Chosen(Strict):
@@ -19,5 +19,5 @@ class Chosen(Strict):
         options["order"] = CHOSEN
 
     def rank(self, functions: DeclaredFunctions) -> np.ndarray:
-        """(D,) see `Order` in env/sim/controller.py."""
+        """(D,) see `Order` in env/sim/rules.py."""
         return np.zeros(len(functions.execution))

@@ -30,7 +30,7 @@ from env.learn.world import World
 from env.score.greedy_play import trace_greedy
 from env.score.metrics import episode_metrics
 from env.score.reward import cheapest_cost
-from env.sim.engine import advance
+from env.sim.engine import play
 from env.sim.forecast import update_finish_bounds
 from env.sim.hardware import ClusterConfig
 from env.sim.records import ARRIVING, DONE, MUTABLE, State
@@ -218,6 +218,7 @@ class Batch:
         episode = self._episodes[env]
         lengths = {
             "servers": episode["servers"],
+            "ledger": episode["servers"],
             "nodes": episode["nodes"],
             "slot_of": episode["workflows"],
             "arrivals": episode["workflows"],
@@ -289,7 +290,7 @@ class Batch:
             sight.trace,
         )
         reset(state)
-        episode["kind"] = advance(state)
+        episode["kind"] = play(state)
         episode["potential"] = self._weights[env, 0]
         update_finish_bounds(state)
         turn_to_episode(state, sight)
@@ -306,7 +307,7 @@ class Batch:
         states.nodes[env, : len(nodes)] = nodes
         first = self._first_template[int(head[0]["largest_node_cpu"])]
         arrivals = sorted(
-            (time, wf_id, first[id(template)])
+            (time, wf_id, first[id(template)], 0, 0)
             for wf_id, (time, template) in enumerate(
                 zip(workload.arrival_times, workload.templates, strict=True)
             )
@@ -338,7 +339,7 @@ def _stacked_states(world: World, environments: int) -> tuple[State, dict[int, d
     shared = catalogue(entries, world.cluster.single_core_speed)
     changing = len(MUTABLE)
     stacked = _stacked((*one[:changing], one.arrivals), environments)
-    return State._make((*stacked[:-1], *shared, stacked[-1], one.scratch)), index
+    return State._make((*stacked[:-1], one.options, *shared, stacked[-1], one.scratch)), index
 
 
 def _stacked(arrays: tuple[np.ndarray, ...], count: int) -> list[np.ndarray]:

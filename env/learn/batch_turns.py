@@ -9,9 +9,10 @@ import numpy as np
 
 from env.learn.turns import Sight, decide, see, start_decision, tier_memory
 from env.score.reward import potential
-from env.sim.engine import advance, place
+from env.sim.engine import play
 from env.sim.forecast import update_finish_bounds
 from env.sim.jit import compiled
+from env.sim.placing import place
 from env.sim.records import DONE, State
 
 # What the episode of an environment is: the sizes of its arrays, and what its reward needs.
@@ -23,7 +24,7 @@ EPISODE = np.dtype(
         ("number", np.int64),  # of the episode in the environment's stream
         ("cheapest", np.float64),  # USD, see `cheapest_cost`
         ("potential", np.float64),  # at the last decision
-        ("kind", np.int64),  # what `advance` returned
+        ("kind", np.int64),  # what `play` returned
     ]
 )
 
@@ -34,17 +35,30 @@ def state_of(states, episodes, env):
     return State(
         states.cluster[env],
         states.servers[env][: episodes[env].servers],
+        states.ledger[env][: episodes[env].servers],
         states.nodes[env][: episodes[env].nodes],
         states.containers[env],
         states.workflows[env],
         states.functions[env],
-        states.queue[env],
+        states.submitted[env],
         states.timers[env],
         states.tree[env],
         states.free_slots[env],
         states.slot_of[env][: episodes[env].workflows],
         states.completed[env],
         states.log[env],
+        states.queue[env],
+        states.waiting[env],
+        states.by_priority[env],
+        states.by_age[env],
+        states.requests[env],
+        states.images[env],
+        states.newest[env],
+        states.idle[env],
+        states.histograms[env],
+        states.idle_times[env],
+        states.runs[env],
+        states.options,
         states.templates,
         states.template_functions,
         states.predecessors,
@@ -129,7 +143,7 @@ def place_all(turn, states, sights, episodes, choices, weights, rewards):
         state, sight = state_of(states, episodes, env), sight_of(sights, env)
         kind = place(state, choices[env].node, tier_memory(state, sight, choices[env].tier))
         if kind == 0:
-            kind = advance(state)
+            kind = play(state)
         episodes[env].kind = kind
         if kind < 0:
             continue

@@ -14,8 +14,7 @@ from env.score.greedy_score import greedy_scores, leased_cores, server_cores, wo
 from env.score.reward import lease_value
 from env.sim.forecast import forecast, parallel_cores
 from env.sim.jit import compiled, places
-from env.sim.lease import HOUR
-from env.sim.records import INF, NONE
+from env.sim.records import HOUR, INF, NONE
 from env.sim.submissions import declared
 
 LIMIT: Final = 10.0

@@ -20,12 +20,13 @@ from env.learn.layouts import TURN_KINDS
 from env.learn.observation import clip, log_of, log_seconds
 from env.learn.turns import QUEUE_TURN
 from env.sim.central_queue import CHOSEN, choose, oldest, starving, time_and_memory
-from env.sim.controller import DeclaredFunctions, Placement
-from env.sim.dispatch import choose_node, play
+from env.sim.dispatch import choose_node
+from env.sim.engine import play
 from env.sim.jit import compiled, places
-from env.sim.queue_records import Controller
 from env.sim.records import CHOOSE, NONE, State
-from env.sim.warm import available_memory, free_memory, newest_idle
+from env.sim.room import available_memory, free_memory
+from env.sim.rules import DeclaredFunctions, Placement
+from env.sim.warm import newest_idle
 
 QUEUE_CONTEXT: Final = (
     "available_memory",  # of all nodes, free or reclaimable, share
@@ -124,20 +125,20 @@ class QueueAgent(Strict):
         options["starve_threshold"] = self.starve_threshold
 
     def rank(self, functions: DeclaredFunctions) -> np.ndarray:
-        """(D,) see `Order` in env/sim/controller.py."""
+        """(D,) see `Order` in env/sim/rules.py."""
         return np.zeros(len(functions.execution))
 
 
 @compiled
-def goes_before(controller, key, declared, other_key, other):
+def goes_before(state, key, declared, other_key, other):
     """Whether a declared function goes before another; of equal priority, who joined first."""
     if key != other_key:
         return key < other_key
-    return controller.waiting[declared].number < controller.waiting[other].number
+    return state.waiting[declared].number < state.waiting[other].number
 
 
 @compiled
-def first_functions(state, controller, first, keys):
+def first_functions(state, first, keys):
     """Finds the first K declared functions that wait, in the order of `funcsched`.
 
     Args:
@@ -149,18 +150,18 @@ def first_functions(state, controller, first, keys):
     """
     first[:] = NONE
     waiting = 0
-    starves = oldest(controller)
-    if starves != NONE and not starving(state, controller, controller.waiting[starves].first):
+    starves = oldest(state)
+    if starves != NONE and not starving(state, state.waiting[starves].first):
         starves = NONE
-    for declared in range(len(controller.waiting)):
-        if controller.waiting[declared].count == 0:
+    for declared in range(len(state.waiting)):
+        if state.waiting[declared].count == 0:
             continue
         waiting += 1
-        key = -1.0 if declared == starves else time_and_memory(controller, declared)
+        key = -1.0 if declared == starves else time_and_memory(state, declared)
         place = min(waiting, len(first))
         while place > 0 and (
             first[place - 1] == NONE
-            or goes_before(controller, key, declared, keys[place - 1], first[place - 1])
+            or goes_before(state, key, declared, keys[place - 1], first[place - 1])
         ):
             place -= 1
             if place + 1 < len(first):
@@ -171,7 +172,7 @@ def first_functions(state, controller, first, keys):
 
 
 @compiled
-def play_to_choice(state, controller, first, keys, places):
+def play_to_choice(state, first, keys, places):
     """`play`, but what leaves no choice is decided: where none fits, all wait.
 
     Args:
@@ -180,43 +181,43 @@ def play_to_choice(state, controller, first, keys, places):
             alone: it starts.
     """
     while True:
-        kind = play(state, controller)
+        kind = play(state)
         if kind != CHOOSE:
             return kind
-        waiting = first_functions(state, controller, first, keys)
+        waiting = first_functions(state, first, keys)
         fit = 0
         for declared in first:
             if declared != NONE:
-                image = controller.waiting[declared].image
-                fit += choose_node(state, controller, image) != NONE
+                image = state.waiting[declared].image
+                fit += choose_node(state, image) != NONE
         if fit > 0 and (places or waiting > 1):
             return CHOOSE
         if fit > 0:
-            choose(controller, first[0], NONE)
+            choose(state, first[0], NONE)
 
 
 @compiled
-def play_first(state, controller, first, keys):
+def play_first(state, first, keys):
     """`play` with the first function in the order started, or waited for: that is `funcsched`."""
     while True:
-        kind = play(state, controller)
+        kind = play(state)
         if kind != CHOOSE:
             return kind
-        first_functions(state, controller, first, keys)
-        image = controller.waiting[first[0]].image
-        if choose_node(state, controller, image) != NONE:
-            choose(controller, first[0], NONE)
+        first_functions(state, first, keys)
+        image = state.waiting[first[0]].image
+        if choose_node(state, image) != NONE:
+            choose(state, first[0], NONE)
 
 
 @compiled
-def see_queue(state, controller, first, context, items, mask):
+def see_queue(state, first, context, items, mask):
     """Writes the observation, but for the critic's part.
 
     Args:
         first: int64 (K,), see `first_functions`.
         context, items, mask: out, float32 (C,), (K + 1, I), (K + 1,).
     """
-    waiting, images = controller.waiting, controller.images
+    waiting, images = state.waiting, state.images
     time = state.cluster[0].time
     memory = available = idle = 0.0
     largest, most = 0.0, 0.0
@@ -224,7 +225,7 @@ def see_queue(state, controller, first, context, items, mask):
         own = float(available_memory(state, node))
         memory += state.nodes[node].memory
         available += own
-        idle += own - free_memory(state, controller, node)
+        idle += own - free_memory(state, node)
         largest = max(largest, float(state.nodes[node].memory))
         most = max(most, own)
     running = 0
@@ -236,7 +237,7 @@ def see_queue(state, controller, first, context, items, mask):
         count = waiting[declared].count
         if count > 0:
             functions += 1
-            own = time_and_memory(controller, declared)
+            own = time_and_memory(state, declared)
             more = waiting[declared].execution * images[waiting[declared].image].memory
             backlog += own + (count - 1) * more
             since = state.functions[waiting[declared].first].submission_time
@@ -244,7 +245,7 @@ def see_queue(state, controller, first, context, items, mask):
     hold = len(first)
     items[:] = 0.0
     mask[:] = 0.0
-    of_first = time_and_memory(controller, first[0])
+    of_first = time_and_memory(state, first[0])
     for row in range(len(first)):
         declared = first[row]
         if declared == NONE:
@@ -253,10 +254,10 @@ def see_queue(state, controller, first, context, items, mask):
         count = waiting[declared].count
         cold = 0.0 if images[image].warm > 0 else images[image].cold_start
         need = images[image].memory
-        own = time_and_memory(controller, declared)
+        own = time_and_memory(state, declared)
         together = (waiting[declared].execution + cold / count) * need
         index = waiting[declared].first
-        node = choose_node(state, controller, image)
+        node = choose_node(state, image)
         items[row, ITEM.execution] = log_seconds(waiting[declared].execution)
         items[row, ITEM.cold_start] = log_seconds(images[image].cold_start)
         items[row, ITEM.warm] = 1.0 if images[image].warm > 0 else 0.0
@@ -267,14 +268,14 @@ def see_queue(state, controller, first, context, items, mask):
         items[row, ITEM.priority_together] = log_of(together) / 10.0
         items[row, ITEM.requests] = log_of(count) / 3.0
         items[row, ITEM.wait] = log_seconds(time - state.functions[index].submission_time)
-        items[row, ITEM.starving] = 1.0 if starving(state, controller, index) else 0.0
+        items[row, ITEM.starving] = 1.0 if starving(state, index) else 0.0
         items[row, ITEM.position] = row / len(first)
         if node != NONE:
             mask[row] = 1.0
             items[row, ITEM.fits] = 1.0
-            if newest_idle(controller, node, image) != NONE:
+            if newest_idle(state, node, image) != NONE:
                 items[row, ITEM.starts_warm] = 1.0
-            elif free_memory(state, controller, node) < need:
+            elif free_memory(state, node) < need:
                 items[row, ITEM.evicts] = 1.0
         items[row, ITEM.running] = log_of(images[image].running) / 3.0
         items[row, ITEM.share_of_available] = min(2.0, need / max(1.0, most))
@@ -288,7 +289,7 @@ def see_queue(state, controller, first, context, items, mask):
     context[CONTEXT.idle_memory] = idle / memory
     context[CONTEXT.running] = log_of(running) / 3.0
     context[CONTEXT.functions_waiting] = log_of(functions) / 3.0
-    context[CONTEXT.requests_waiting] = log_of(controller.queue[0].waiting) / 5.0
+    context[CONTEXT.requests_waiting] = log_of(state.queue[0].waiting) / 5.0
     context[CONTEXT.oldest_wait] = log_seconds(oldest_wait)
     context[CONTEXT.backlog] = log_seconds(backlog / memory)
     context[CONTEXT.first_fits] = mask[0]
@@ -305,7 +306,7 @@ Decide = Callable[[str, Observation], Action]
 
 
 class QueueTurns:
-    """The turns of a decision in one simulator; the `Chooser` of a `Queueing`.
+    """The turns of a decision in one simulator; the `Chooser` of a `Rules`.
 
     Here the agent `queue` alone acts; `env/learn/queue_places.py` has agents that place.
 
@@ -326,9 +327,9 @@ class QueueTurns:
         self._keys = np.zeros(settings.functions)
         self._chosen = NONE
 
-    def play(self, state: State, controller: Controller) -> int:
+    def play(self, state: State) -> int:
         """As `env.sim.dispatch.play`, up to where there is something to choose."""
-        return int(play_to_choice(state, controller, self._first, self._keys, False))
+        return int(play_to_choice(state, self._first, self._keys, False))
 
     def agents_of(self, turn: int) -> list[Agent]:
         """Who can act at a turn."""
@@ -338,23 +339,19 @@ class QueueTurns:
         """Who of `agents_of(turn)` does act."""
         return [0]
 
-    def see(
-        self, turn: int, agent: int, state: State, controller: Controller, out: Observation
-    ) -> None:
+    def see(self, turn: int, agent: int, state: State, out: Observation) -> None:
         """Writes `context`, `items` and `mask` of one who acts."""
-        see_queue(state, controller, self._first, out["context"], out["items"], out["mask"])
+        see_queue(state, self._first, out["context"], out["items"], out["mask"])
 
-    def act(
-        self, turn: int, agent: int, state: State, controller: Controller, action: Action
-    ) -> None:
+    def act(self, turn: int, agent: int, state: State, action: Action) -> None:
         """Takes the action of one who acts, checked: of `queue` a row, or K to hold back."""
         self._chosen = NONE if action == len(self._first) else int(self._first[action])
 
-    def finish(self, controller: Controller) -> None:
+    def finish(self, state: State) -> None:
         """Does what the turns have decided."""
-        choose(controller, self._chosen, NONE)
+        choose(state, self._chosen, NONE)
 
-    def choose(self, state: State, controller: Controller) -> None:
+    def choose(self, state: State) -> None:
         """Takes all turns of a decision.
 
         Raises:
@@ -369,18 +366,18 @@ class QueueTurns:
             for index, agent in zip(acting, agents, strict=True):
                 seen = agent.blank_observation()
                 del seen["critic"]
-                self.see(turn, index, state, controller, seen)
+                self.see(turn, index, state, seen)
                 masks.append(seen["mask"].copy())
                 actions[agent.name] = self._decide(agent.name, seen)
             found = taken(agents, masks, actions).tolist()
             for index, action in zip(acting, found, strict=True):
-                self.act(turn, index, state, controller, action)
-        self.finish(controller)
+                self.act(turn, index, state, action)
+        self.finish(state)
 
 
 class QueueReference(QueueTurns):
     """Chooses as `funcsched` does: the first function in the order, or nothing until it fits."""
 
-    def play(self, state: State, controller: Controller) -> int:
+    def play(self, state: State) -> int:
         """To the end."""
-        return int(play_first(state, controller, self._first, self._keys))
+        return int(play_first(state, self._first, self._keys))

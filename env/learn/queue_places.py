@@ -39,12 +39,12 @@ from env.learn.turns import (
     see_types,
 )
 from env.sim.central_queue import choose
-from env.sim.engine import transfer_seconds
 from env.sim.hardware import ClusterConfig
 from env.sim.jit import compiled, places
-from env.sim.queue_records import Controller
+from env.sim.placing import transfer
 from env.sim.records import INF, NONE, State
-from env.sim.warm import available_memory, free_memory, newest_idle
+from env.sim.room import available_memory, free_memory
+from env.sim.warm import newest_idle
 
 PLACE_CONTEXT: Final = (
     "execution",  # E of the function, seconds
@@ -90,7 +90,7 @@ NO_WEIGHTS: Final = np.zeros(0)
 
 
 @compiled
-def observe_places(state, controller, declared, sight):
+def observe_places(state, declared, sight):
     """Looks at all NUMA nodes for the first waiting request of a declared function.
 
     Args:
@@ -98,9 +98,9 @@ def observe_places(state, controller, declared, sight):
             `nodes`, `able` and, at the beginning of `context`, PLACE_CONTEXT.
     """
     context = sight.context
-    time, nodes, images = state.cluster[0].time, state.nodes, controller.images
+    time, nodes, images = state.cluster[0].time, state.nodes, state.images
     candidates, scores = sight.candidates[0], sight.scores[0]
-    waiting = controller.waiting[declared]
+    waiting = state.waiting[declared]
     index, image = waiting.first, waiting.image
     need, threads = images[image].memory, state.functions[index].parallelism
     largest, most_cores = state.cluster[0].largest_node_memory, state.cluster[0].largest_node_cpu
@@ -113,18 +113,18 @@ def observe_places(state, controller, declared, sight):
         available += own
         cores += nodes[node].cpu
         load += nodes[node].parallelism
-        if own >= need and newest_idle(controller, node, image) != NONE:
+        if own >= need and newest_idle(state, node, image) != NONE:
             any_warm = True
     best = NONE
     least = INF
     for node in range(len(nodes)):
-        own, free = available_memory(state, node), free_memory(state, controller, node)
-        warm = newest_idle(controller, node, image) != NONE
+        own, free = available_memory(state, node), free_memory(state, node)
+        warm = newest_idle(state, node, image) != NONE
         allowed = own >= need and (warm or not any_warm)
         after = (nodes[node].parallelism + threads) / nodes[node].cpu
-        transfer = transfer_seconds(state, index, node)
+        moving, _ = transfer(state, index, node)
         cold = 0.0 if warm else images[image].cold_start
-        seconds = cold + transfer + waiting.execution * max(1.0, after)
+        seconds = cold + moving + waiting.execution * max(1.0, after)
         candidates[node].feasible = 1 if allowed else 0
         candidates[node].lease_left = INF
         candidates[node].parallelism = nodes[node].parallelism
@@ -144,7 +144,7 @@ def observe_places(state, controller, declared, sight):
         row[ITEM.left] = clip((own - need) / largest)
         row[ITEM.warm] = 1.0 if warm else 0.0
         row[ITEM.evicts] = 1.0 if not warm and free < need else 0.0
-        row[ITEM.transfer] = clip(log_seconds(transfer))
+        row[ITEM.transfer] = clip(log_seconds(moving))
         row[ITEM.seconds] = clip(log_seconds(seconds))
         row[ITEM.seconds_over_best] = seconds
         row[ITEM.allowed] = candidates[node].feasible
@@ -164,7 +164,7 @@ def observe_places(state, controller, declared, sight):
     context[CONTEXT.parallelism] = clip(threads / most_cores)
     context[CONTEXT.wait] = clip(log_seconds(time - state.functions[index].submission_time))
     context[CONTEXT.requests] = log_of(waiting.count) / 3.0
-    context[CONTEXT.requests_waiting] = log_of(controller.queue[0].waiting) / 5.0
+    context[CONTEXT.requests_waiting] = log_of(state.queue[0].waiting) / 5.0
     context[CONTEXT.running] = log_of(images[image].running) / 3.0
     context[CONTEXT.available_memory] = available / memory
     context[CONTEXT.load] = clip(load / cores)
@@ -233,9 +233,9 @@ class PlacingTurns(QueueTurns):
         self._sight.first_node[1:] = np.cumsum(counts)
         self._choice = np.zeros(1, CHOICE)
 
-    def play(self, state: State, controller: Controller) -> int:
+    def play(self, state: State) -> int:
         """As `QueueTurns.play`, and up to where one function alone could start."""
-        return int(play_to_choice(state, controller, self._first, self._keys, True))
+        return int(play_to_choice(state, self._first, self._keys, True))
 
     def acting(self, turn: int) -> list[int]:
         """As `QueueTurns.acting`; nobody places where `queue` holds back."""
@@ -247,32 +247,28 @@ class PlacingTurns(QueueTurns):
             return list(range(len(self._sight.able)))
         return [int(self._choice[0]["type"])] if turn == NODE_TURN else [0]
 
-    def see(
-        self, turn: int, agent: int, state: State, controller: Controller, out: Observation
-    ) -> None:
+    def see(self, turn: int, agent: int, state: State, out: Observation) -> None:
         """As `QueueTurns.see`."""
         if turn == QUEUE_TURN:
-            super().see(turn, agent, state, controller, out)
+            super().see(turn, agent, state, out)
             return
         out["context"][:] = self._sight.context[: len(PLACE_CONTEXT)]
         see_place(turn, agent, self._sight, self._choice, out["items"], out["mask"])
 
-    def act(
-        self, turn: int, agent: int, state: State, controller: Controller, action: Action
-    ) -> None:
+    def act(self, turn: int, agent: int, state: State, action: Action) -> None:
         """As `QueueTurns.act`."""
         if turn == QUEUE_TURN:
-            super().act(turn, agent, state, controller, action)
+            super().act(turn, agent, state, action)
             if self._chosen != NONE:
-                observe_places(state, controller, self._chosen, self._sight)
+                observe_places(state, self._chosen, self._sight)
             return
         bid, place = action if turn == BID_TURN else (0, action)
         decide(turn, agent, self._sight, self._choice, int(place), int(bid))
 
-    def finish(self, controller: Controller) -> None:
+    def finish(self, state: State) -> None:
         """What was chosen starts where it was placed."""
         node = NONE if self._chosen == NONE else int(self._choice[0]["node"])
-        choose(controller, self._chosen, node)
+        choose(state, self._chosen, node)
 
 
 def new_turns(

@@ -16,9 +16,9 @@ from env.learn.queue_agent import CRITIC, QUEUE_METRICS, QueueAgent, QueueRefere
 from env.learn.queue_places import new_turns
 from env.learn.turns import QUEUE_TURN
 from env.sim.cluster_file import cluster_from_config
-from env.sim.controller import KeepAlive, Queueing
 from env.sim.hardware import ClusterConfig
 from env.sim.keep_alive_policy import KeepAlivePolicy
+from env.sim.rules import KeepAlive, Rules
 from env.workloads.generator import training_seed
 from env.workloads.traces.profiles import largest_memory
 from env.workloads.traces.simulate import Simulation, check_memory, stream
@@ -123,11 +123,11 @@ class QueueEpisode:
         settings: QueueAgent,
         layout: AgentsConfig | None = None,
     ) -> None:
-        def queueing(chooser: QueueTurns) -> Queueing:
-            return Queueing(settings, workload.keep_alive, settings.rule, chooser)
+        def rules(chooser: QueueTurns) -> Rules:
+            return Rules.always_up(settings, workload.keep_alive, settings.rule, chooser)
 
         arrivals = workload.requests["time"]
-        reference = queueing(QueueReference(settings))
+        reference = rules(QueueReference(settings))
         played = stream(workload.trace, cluster, reference, history=workload.history)
         ends = np.concatenate([runs["end_time"] for runs in played])
         self._unit = float(ends.sum() - arrivals.sum())
@@ -136,7 +136,7 @@ class QueueEpisode:
         self._count = len(arrivals)
         self._times = arrivals
         self._turns = new_turns(settings, layout, cluster)
-        self._simulation = Simulation(workload.profiles, cluster, queueing(self._turns))
+        self._simulation = Simulation(workload.profiles, cluster, rules(self._turns))
         self._simulation.learn(workload.history)
         self._play = self._simulation.play(workload.trace)
         self._sums = dict.fromkeys(("completion", "queueing", "cold_start"), 0.0)
@@ -162,7 +162,7 @@ class QueueEpisode:
 
     def see(self, turn: int, agent: int, out: Observation) -> None:
         """Writes the observation of one who acts, the critic's part included."""
-        self._turns.see(turn, agent, self._simulation.state, self._simulation.controller, out)
+        self._turns.see(turn, agent, self._simulation.state, self._simulation.state, out)
         time = self.time
         cost, present = self._cost_until(time)
         reference, present_there = self._reference.until(time)
@@ -178,7 +178,7 @@ class QueueEpisode:
 
     def act(self, turn: int, agent: int, action: Any) -> None:
         """Takes the action of one who acts: checked, an integer or a bid and a place."""
-        self._turns.act(turn, agent, self._simulation.state, self._simulation.controller, action)
+        self._turns.act(turn, agent, self._simulation.state, self._simulation.state, action)
         self.taken.append((turn, agent, action))
 
     def replay(self, taken: Sequence[Taken], in_turn: bool) -> None:
@@ -201,7 +201,7 @@ class QueueEpisode:
         Returns:
             the reward.
         """
-        self._turns.finish(self._simulation.controller)
+        self._turns.finish(self._simulation.state)
         self.decisions += 1
         self._play_on()
         before = self._cost

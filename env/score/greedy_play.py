@@ -15,11 +15,13 @@ import numpy as np
 from env.base.errors import InputError
 from env.score.greedy_score import ScoreWeights, greedy_node, greedy_scores
 from env.score.reward import Objective, arrived_objective, potential
-from env.sim.engine import advance, place
+from env.sim.engine import play
 from env.sim.forecast import are_twins, forecast, update_finish_bounds
 from env.sim.jit import compiled
+from env.sim.placing import place
 from env.sim.records import CANDIDATE, DONE, INF, NONE, PLACE, State
 from env.sim.state import blank_copy, copy_into, reset
+from env.sim.submissions import forget_arrivals
 
 
 class Buffers(NamedTuple):
@@ -51,7 +53,7 @@ def play_greedy(state, weights, candidates, scores):
     Returns:
         DONE, or a negative error code.
     """
-    kind = advance(state)
+    kind = play(state)
     while kind == PLACE:
         memory_req = state.functions[state.cluster[0].deciding].memory_req
         update_finish_bounds(state)
@@ -59,7 +61,7 @@ def play_greedy(state, weights, candidates, scores):
         greedy_scores(state, candidates, weights, scores)
         kind = place(state, greedy_node(candidates, scores), memory_req)
         if kind == 0:
-            kind = advance(state)
+            kind = play(state)
     return kind
 
 
@@ -92,7 +94,7 @@ def trace_greedy(state, weights, objective, cheapest, relative, candidates, scor
         DONE, or a negative error code.
     """
     reset(state)
-    kind = advance(state)
+    kind = play(state)
     row = 0
     while kind == PLACE:
         memory_req = state.functions[state.cluster[0].deciding].memory_req
@@ -104,7 +106,7 @@ def trace_greedy(state, weights, objective, cheapest, relative, candidates, scor
         greedy_scores(state, candidates, weights, scores)
         kind = place(state, greedy_node(candidates, scores), memory_req)
         if kind == 0:
-            kind = advance(state)
+            kind = play(state)
     update_finish_bounds(state)
     trace[row:, 0] = INF
     trace[row:, 1] = potential(state, objective[0], objective[1], cheapest)
@@ -115,12 +117,6 @@ def trace_greedy(state, weights, objective, cheapest, relative, candidates, scor
         for passed in range(len(trace)):
             trace[passed, 1] /= reference
     return kind
-
-
-@compiled
-def forget_arrivals(state):
-    """No further workflow arrives. Every timer is the next arrival, which sets the one after it."""
-    state.cluster[0].timers_size = 0
 
 
 @compiled
@@ -156,7 +152,7 @@ def try_nodes(
         outcomes[node] = INF
         if memory_alloc > state.nodes[node].memory or are_twins(state, node, unrented):
             continue
-        if state.servers[state.nodes[node].server].hours_rented == 0:
+        if state.servers[state.nodes[node].server].expiration_time == -INF:
             unrented = node
         copy_into(fork, state)
         if not clairvoyant:

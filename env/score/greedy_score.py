@@ -14,8 +14,7 @@ from pydantic import Field
 from env.base.schema import Strict
 from env.score.reward import Objective, cost_ratio
 from env.sim.jit import compiled, places
-from env.sim.lease import HOUR
-from env.sim.records import INF, NONE
+from env.sim.records import HOUR, INF, NONE
 from env.sim.submissions import declared
 
 MOST_WEIGHT = 1e6
@@ -144,7 +143,7 @@ def charged(state, server, work, unmet, own_use):
     if state.servers[server].expiration_time > state.cluster[0].time:
         unmet += cores
     used = min(1.0, max(0.0, unmet / cores))
-    return 1.0 - used + used * own_use * min(1.0, work / (cores * HOUR))
+    return 1.0 - used + used * own_use * min(1.0, work / (cores * state.servers[server].lease_step))
 
 
 @compiled

@@ -15,10 +15,12 @@ def lower_bound(state: State, objective: Objective) -> float:
     than on min(parallelism, cores of the largest node) free cores with all its memory; CP_w is that
     chain at the cluster's core speed, and s the fastest core of the cluster / that speed.
 
-    Cost: rent is at least max(C, h). Containers run inside leases, and a leased server-hour does
-    at most cores * 3600 s of work, so all work costs C at the cheapest core-second or more. Leases
-    come in whole hours, so even an episode of one moment pays the lowest hourly rate h. Where a
+    Cost: rent is at least max(C, h). Containers run inside leases, and a leased server does at most
+    cores * t of work in a time t, so all work costs C at the cheapest core-second or more. Leases
+    come in whole steps, so even an episode of one moment pays the lowest price h of a step. Where a
     server is free, it could do all the work.
+
+    Where all servers are always up, none starts cold; rent is that of one step of each, or none.
 
     Transfers, contention and memory only add to both. Not covered are speeds that floor to 0 and
     are raised to 1 operation/s, which gives a node that much more than its capacity.
@@ -29,12 +31,17 @@ def lower_bound(state: State, objective: Objective) -> float:
     """
     arrivals = state.arrivals["time"]
     critical_path = state.templates["critical_path"][state.arrivals["template"]]
-    first_start = arrivals.min() + state.servers["cold_start_latency"].min()
+    options, prices = state.options[0], state.servers["step_price"]
+    cold = 0.0 if options["always_up"] else state.servers["cold_start_latency"].min()
+    first_start = arrivals.min() + cold
     fastest = state.nodes["single_core_speed"].max() / state.cluster[0]["single_core_speed"]
     flow_times = np.maximum(first_start - arrivals, 0.0) + critical_path / fastest
     cheapest = cheapest_cost(state)
-    lowest = float(state.servers["hourly_rate"].min())
-    rent = max(cheapest, lowest) if lowest > 0.0 else 0.0
+    rent = 0.0
+    if options["always_up"]:
+        rent = float(prices.sum()) if options["charged"] else 0.0
+    elif prices.min() > 0.0:
+        rent = max(cheapest, float(prices.min()))
     return float(
         objective.time_weight * (flow_times / critical_path).mean()
         + cost_ratio(objective.cost_weight * rent, cheapest)

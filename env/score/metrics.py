@@ -18,8 +18,6 @@ from env.score.reward import Objective, cheapest_cost, cost_ratio, flow_times, s
 from env.sim.power import Power
 from env.sim.records import State
 
-SECONDS_PER_HOUR = 3600.0
-
 
 @dataclass(frozen=True)
 class FinishedEpisode:
@@ -56,28 +54,15 @@ class FinishedEpisode:
         """gCO2e of the leased servers and of the work on them; NaN where power is not known."""
         if self.power is None:
             return np.nan
-        hours = self.state.servers["hours_rented"][self.state.nodes["server"]]
-        core_hours = hours * self.state.nodes["cpu"]
-        memory_hours = hours * self.state.nodes["memory"]
-        return self.power.carbon(core_hours.sum(), memory_hours.sum(), self.worked_hours)
-
-    @property
-    def worked_hours(self) -> float:
-        """Core-hours of work, each function's at the core speed of its node."""
-        state = self.state
-        per_slot = int(state.cluster[0]["functions_per_slot"])
-        slots = state.functions.reshape(-1, per_slot)[state.slot_of[state.arrivals["wf_id"]]]
-        count = state.templates["function_count"][state.arrivals["template"]]
-        functions = slots[np.arange(per_slot) < count[:, None]]
-        speed = state.nodes["single_core_speed"][functions["node"]]
-        return float((functions["computation"] / speed).sum() / SECONDS_PER_HOUR)
+        return self.power.carbon(float(self.state.ledger["energy"].sum()))
 
     @property
     def utilisation(self) -> float:
         """Core-seconds of work / core-seconds rented."""
         state = self.state
         cores = np.bincount(state.nodes["server"], weights=state.nodes["cpu"])
-        rented = float((state.servers["hours_rented"] * cores).sum() * SECONDS_PER_HOUR)
+        accounts = state.ledger["lease_seconds"].reshape(len(state.servers), -1)
+        rented = float((accounts.sum(axis=1) * cores).sum())
         return float(state.templates["work"][state.arrivals["template"]].sum()) / rented
 
     def total(self, field: str) -> float:

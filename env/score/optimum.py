@@ -90,7 +90,7 @@ def _bound(env: RawEnv, objective: Objective) -> float:
     """
     state = env.state
     cluster = state.cluster[0]
-    queue = state.queue[: cluster["queue_size"]]
+    queue = state.submitted[: cluster["queue_size"]]
     workflows = state.workflows[state.slot_of[state.slot_of != NONE]]
     templates = state.templates[workflows["template"]]
     fastest = state.nodes["single_core_speed"].max() / cluster["single_core_speed"]

@@ -82,8 +82,9 @@ def lease_value(state):
     if cluster.finished_workflows < len(state.arrivals):
         for server in range(len(state.servers)):
             left = state.servers[server].expiration_time - cluster.time
-            if left > 0.0:
-                value += left / 3600.0 * state.servers[server].hourly_rate
+            if 0.0 < left < np.inf:
+                steps = left / state.servers[server].lease_step
+                value += steps * state.servers[server].step_price
     return value
 
 

@@ -7,7 +7,7 @@ their first: a change of W or of a rank costs the logarithm of the number of fun
 from typing import Final
 
 from env.sim.jit import compiled
-from env.sim.records import INF, NONE, SUBMITTED
+from env.sim.records import INF, NONE
 
 # How the priority of a declared function comes about.
 BY_RANK: Final = 0  # fixed: `rank`
@@ -17,45 +17,60 @@ CHOSEN: Final = 3  # the caller chooses
 
 
 @compiled
-def reset_queue(state, controller):
+def reset_queue(state):
     """Nobody waits."""
-    queue, waiting = controller.queue, controller.waiting
+    queue, waiting = state.queue, state.waiting
     queue[0].waiting = 0
     queue[0].due = 0
     queue[0].chosen = queue[0].chosen_node = NONE
     queue[0].next_number = 0
+    queue[0].starvation_timer = queue[0].patience_timer = INF
+    queue[0].may_start = 0
+    queue[0].runs_size = 0
+    queue[0].ended_node = NONE
+    queue[0].first_number = NONE
+    queue[0].more_arrivals = 0
+    queue[0].container_cold_starts = 0
+    for index in range(len(state.requests)):
+        state.requests[index].run = NONE
     for declared in range(len(waiting)):
         waiting[declared].first = waiting[declared].last = NONE
         waiting[declared].count = 0
-    for tree in (controller.by_priority, controller.by_age):
-        leaves = len(tree) // 2
-        for leaf in range(leaves):
-            tree[leaves + leaf] = leaf if leaf < len(waiting) else NONE
-        for match in range(leaves - 1, 0, -1):
-            tree[match] = tree[2 * match]
+    reset_matches(state.by_priority, len(waiting))
+    reset_matches(state.by_age, len(waiting))
 
 
 @compiled
-def priority(controller, declared):
+def reset_matches(tree, count):
+    """Every declared function is a leaf; NONE fills up to a power of two."""
+    leaves = len(tree) // 2
+    for leaf in range(leaves):
+        tree[leaves + leaf] = leaf if leaf < count else NONE
+    for match in range(leaves - 1, 0, -1):
+        tree[match] = tree[2 * match]
+
+
+@compiled
+def priority(state, declared):
     """What the order compares, of the first waiting request of a declared function."""
-    order = controller.options[0].order
-    waiting = controller.waiting
+    order = state.options[0].order
+    waiting = state.waiting
     if order == SHORTEST_REMAINING:
-        served = controller.requests[waiting[declared].first].execution_time
+        served = state.requests[waiting[declared].first].execution_time
         return max(0.0, waiting[declared].execution - served)
     if order == FUNCSCHED:
-        return time_and_memory(controller, declared)
+        return time_and_memory(state, declared)
     return waiting[declared].rank
 
 
 @compiled
-def time_and_memory(controller, declared):
+def time_and_memory(state, declared):
     """(E + D * [W = 0]) * R of a declared function in MB s: what `funcsched` compares."""
-    image = controller.waiting[declared].image
-    seconds = controller.waiting[declared].execution
-    if controller.images[image].warm == 0:
-        seconds += controller.images[image].cold_start
-    return seconds * controller.images[image].memory
+    image = state.waiting[declared].image
+    seconds = state.waiting[declared].execution
+    if state.images[image].warm == 0:
+        seconds += state.images[image].cold_start
+    return seconds * state.images[image].memory
 
 
 @compiled
@@ -81,65 +96,64 @@ def play_matches(tree, waiting, declared, by_age):
 
 
 @compiled
-def update_priority(controller, declared):
+def update_priority(state, declared):
     """Brings a declared function to its place among all that wait."""
-    waiting = controller.waiting
+    waiting = state.waiting
     if waiting[declared].count > 0:
-        waiting[declared].priority = priority(controller, declared)
-    play_matches(controller.by_priority, waiting, declared, False)
+        waiting[declared].priority = priority(state, declared)
+    play_matches(state.by_priority, waiting, declared, False)
 
 
 @compiled
-def update_first(controller, declared):
+def update_first(state, declared):
     """The first waiting request of a declared function has changed."""
-    waiting = controller.waiting
+    waiting = state.waiting
     if waiting[declared].count > 0:
-        waiting[declared].number = controller.requests[waiting[declared].first].number
-    update_priority(controller, declared)
-    if controller.options[0].starve_threshold < INF:
-        play_matches(controller.by_age, waiting, declared, True)
+        waiting[declared].number = state.requests[waiting[declared].first].number
+    update_priority(state, declared)
+    if state.options[0].starve_threshold < INF:
+        play_matches(state.by_age, waiting, declared, True)
 
 
 @compiled
-def update_image(controller, image):
+def update_image(state, image):
     """W of an image has changed: only `funcsched` looks at it."""
-    if controller.options[0].order == FUNCSCHED:
-        declared = controller.images[image].first_declared
+    if state.options[0].order == FUNCSCHED:
+        declared = state.images[image].first_declared
         while declared != NONE:
-            if controller.waiting[declared].count > 0:
-                update_priority(controller, declared)
-            declared = controller.waiting[declared].next_of_image
+            if state.waiting[declared].count > 0:
+                update_priority(state, declared)
+            declared = state.waiting[declared].next_of_image
 
 
 @compiled
-def stands_behind(controller, index, other):
+def stands_behind(state, index, other):
     """Whether a request of the same declared function comes after one that waits.
 
     Those that have run before have less left to do.
     """
-    if controller.options[0].order != SHORTEST_REMAINING:
+    if state.options[0].order != SHORTEST_REMAINING:
         return True
-    requests = controller.requests
-    execution = controller.waiting[requests[index].declared].execution
+    requests = state.requests
+    execution = state.waiting[requests[index].declared].execution
     own = max(0.0, execution - requests[index].execution_time)
     return own >= max(0.0, execution - requests[other].execution_time)
 
 
 @compiled
-def join_queue(state, controller, index, time):
+def join_queue(state, index, time):
     """A submitted or preempted function starts to wait."""
-    queue, waiting, requests = controller.queue, controller.waiting, controller.requests
+    queue, waiting, requests = state.queue, state.waiting, state.requests
     declared = requests[index].declared
     requests[index].number = queue[0].next_number
     requests[index].joined_time = time
     queue[0].next_number += 1
     queue[0].waiting += 1
     queue[0].due = 1
-    state.functions[index].state = SUBMITTED
     previous, following = waiting[declared].last, NONE
-    if previous != NONE and not stands_behind(controller, index, previous):
+    if previous != NONE and not stands_behind(state, index, previous):
         previous, following = NONE, waiting[declared].first
-        while stands_behind(controller, index, following):
+        while stands_behind(state, index, following):
             previous, following = following, requests[following].next
     requests[index].next = following
     if previous == NONE:
@@ -150,58 +164,58 @@ def join_queue(state, controller, index, time):
         waiting[declared].last = index
     waiting[declared].count += 1
     if previous == NONE:
-        update_first(controller, declared)
+        update_first(state, declared)
 
 
 @compiled
-def starving(state, controller, index):
+def starving(state, index):
     """Whether a request has waited so long that it goes before all others."""
     submission = state.functions[index].submission_time
-    return state.cluster[0].time >= submission + controller.options[0].starve_threshold
+    return state.cluster[0].time >= submission + state.options[0].starve_threshold
 
 
 @compiled
-def oldest(controller):
+def oldest(state):
     """The declared function whose first request joined first, NONE if nobody waits.
 
     Kept up to date where requests can starve.
     """
-    return controller.by_age[1] if controller.queue[0].waiting > 0 else NONE
+    return state.by_age[1] if state.queue[0].waiting > 0 else NONE
 
 
 @compiled
-def first_in_order(state, controller):
+def first_in_order(state):
     """The declared function whose first request goes next, NONE if nobody waits."""
-    if controller.queue[0].waiting == 0:
+    if state.queue[0].waiting == 0:
         return NONE
-    order = controller.options[0].order
+    order = state.options[0].order
     if order == CHOSEN:
-        return controller.queue[0].chosen
+        return state.queue[0].chosen
     if order == FUNCSCHED:
-        declared = oldest(controller)
-        if starving(state, controller, controller.waiting[declared].first):
+        declared = oldest(state)
+        if starving(state, state.waiting[declared].first):
             return declared
-    return controller.by_priority[1]
+    return state.by_priority[1]
 
 
 @compiled
-def leave_queue(controller, declared):
+def leave_queue(state, declared):
     """Takes the first request of a declared function out of the queue."""
-    waiting = controller.waiting
+    waiting = state.waiting
     index = waiting[declared].first
-    waiting[declared].first = controller.requests[index].next
+    waiting[declared].first = state.requests[index].next
     if waiting[declared].first == NONE:
         waiting[declared].last = NONE
     waiting[declared].count -= 1
-    controller.queue[0].waiting -= 1
-    if controller.queue[0].chosen == declared:
-        controller.queue[0].chosen = controller.queue[0].chosen_node = NONE
-    update_first(controller, declared)
+    state.queue[0].waiting -= 1
+    if state.queue[0].chosen == declared:
+        state.queue[0].chosen = state.queue[0].chosen_node = NONE
+    update_first(state, declared)
     return index
 
 
 @compiled
-def choose(controller, declared, node):
+def choose(state, declared, node):
     """Lets the first waiting request of a declared function go next, where the order is `chosen`.
 
     Args:
@@ -209,6 +223,6 @@ def choose(controller, declared, node):
         node: has the memory for it now; NONE leaves it to the placement rule.
     """
     if declared != NONE:
-        controller.queue[0].chosen = declared
-        controller.queue[0].chosen_node = node
-        controller.queue[0].due = 1
+        state.queue[0].chosen = declared
+        state.queue[0].chosen_node = node
+        state.queue[0].due = 1

@@ -18,9 +18,9 @@ from __future__ import annotations
 import numpy as np
 
 from env.sim.containers import memory_ratio
-from env.sim.engine import chain_after
 from env.sim.jit import compiled
-from env.sim.lease import HOUR, cold_start_time, lease_hours
+from env.sim.lease import cold_start_time, lease_steps
+from env.sim.placing import chain_after
 from env.sim.projection import container_speed, fits_at, speed_share
 from env.sim.records import CANDIDATE, INF, NONE, State
 from env.sim.submissions import declared
@@ -242,7 +242,7 @@ def update_finish_bounds(state):
     for slot in range(len(workflows)):
         workflows[slot].finish_bound = -INF
     for position in range(cluster[0].queue_size):
-        submitted = state.queue[position].index
+        submitted = state.submitted[position].index
         slot = submitted // cluster[0].functions_per_slot
         bound = cluster[0].time + state.template_functions[declared(state, submitted)].upward_rank
         if bound > workflows[slot].finish_bound:
@@ -290,7 +290,7 @@ def forecast(state, memory_alloc, candidates):
             continue
         forecast_candidate(state, own, node, candidates[node])
         candidates[node].twin = NONE
-        if state.servers[state.nodes[node].server].hours_rented == 0:
+        if state.servers[state.nodes[node].server].expiration_time == -INF:
             unrented = node
 
 
@@ -298,15 +298,14 @@ def forecast(state, memory_alloc, candidates):
 def are_twins(state, node, earlier):
     """Whether two nodes differ in their index alone: of one type, neither server ever rented.
 
-    Nothing has run on such servers and no data is on them. This is so where servers are rented for
-    whole hours, which they are not under queued dispatch. `earlier` may be NONE.
+    Nothing has run on such servers and no data is on them. `earlier` may be NONE.
     """
     if earlier == NONE:
         return False
     server, other = state.nodes[node].server, state.nodes[earlier].server
     servers = state.servers
-    rented = servers[server].hours_rented > 0 or servers[other].hours_rented > 0
-    return not rented and servers[server].type == servers[other].type
+    leased = max(servers[server].expiration_time, servers[other].expiration_time) > -INF
+    return not leased and servers[server].type == servers[other].type
 
 
 @compiled
@@ -387,10 +386,10 @@ def forecast_candidate(state, own, node, candidate):
         finish = containers[own].forecast_completion
     measure_delays(state, containers[own].slot, raised, candidate)
     candidate.finish_time = finish
-    hours = lease_hours(end, time, last)
-    more_hours = hours - lease_hours(end, time, last_before)
-    candidate.rent_increase = more_hours * state.servers[server].hourly_rate
-    candidate.lease_left_after = candidate.lease_left + hours * HOUR
+    steps = lease_steps(state, server, time, last)
+    more_steps = steps - lease_steps(state, server, time, last_before)
+    candidate.rent_increase = more_steps * state.servers[server].step_price
+    candidate.lease_left_after = candidate.lease_left + steps * state.servers[server].lease_step
 
 
 @compiled

@@ -153,6 +153,16 @@ class ClusterConfig:
         speed_ratio = self.single_core_speed / (kind.single_core_speed or self.single_core_speed)
         return kind.hourly_rate / 3600.0 / kind.cores * speed_ratio
 
+    def idle_watts(self, kind: ServerType) -> float:
+        """W of a leased server on which nothing is at work; 0 where power is not known."""
+        memory = kind.numa_nodes * kind.memory
+        return self.power.idle_watts(kind.cores, memory) if self.power else 0.0
+
+    @property
+    def core_watts(self) -> float:
+        """W that a core draws in addition while it is at work; 0 where power is not known."""
+        return self.power.busy_core_w - self.power.idle_core_w if self.power else 0.0
+
     @property
     def largest_node_memory(self) -> int:
         """MB of the largest NUMA node."""

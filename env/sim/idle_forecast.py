@@ -7,26 +7,26 @@ import warnings
 
 import numpy as np
 
-from env.sim.queue_records import Controller
+from env.sim.records import State
 
 
-def answer_forecasts(controller: Controller) -> None:
+def answer_forecasts(state: State) -> None:
     """Sets the windows of all images that await a forecast of their next idle time."""
-    options, images = controller.options[0], controller.images
+    options, images = state.options[0], state.images
     order = tuple(int(options[f"forecast_{part}"]) for part in "pdq")
     margin = float(options["forecast_margin"])
     for image in np.flatnonzero(images["awaits_forecast"]):
-        seconds = next_idle_time(last_idle_times(controller, int(image)), order)
+        seconds = next_idle_time(last_idle_times(state, int(image)), order)
         images[image]["prewarm_after"] = seconds * (1 - margin)
         images[image]["keep_until"] = seconds * (1 + margin)
     images["awaits_forecast"] = 0
-    controller.queue["forecasts_due"] = 0
+    state.queue["forecasts_due"] = 0
 
 
-def last_idle_times(controller: Controller, image: int) -> np.ndarray:
+def last_idle_times(state: State, image: int) -> np.ndarray:
     """Seconds, the oldest remembered one first."""
-    count = int(controller.images[image]["idle_times"])
-    ring = controller.idle_times[image]
+    count = int(state.images[image]["idle_times"])
+    ring = state.idle_times[image]
     if count <= len(ring):
         return ring[:count].copy()
     return np.roll(ring, -(count % len(ring)))

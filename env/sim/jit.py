@@ -42,6 +42,9 @@ if not os.environ.get("NUMBA_CACHE_DIR"):
 # words of all these arrays, which cost a quarter of a decision; compiling takes no longer.
 compiled = numba.njit(cache=True, error_model="numpy", nogil=True, forceinline=True, _nrt=False)
 
+# For what happens seldom: it is compiled once, not again in everything that calls it.
+compiled_apart = numba.njit(cache=True, error_model="numpy", nogil=True, _nrt=False)
+
 
 def places(names: Sequence[str]) -> Any:
     """Where each of several names stands; compiled functions take it for constants."""

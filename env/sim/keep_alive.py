@@ -7,10 +7,12 @@ from typing import Final
 
 import numpy as np
 
-from env.sim.jit import compiled
+from env.sim.jit import compiled, compiled_apart
 from env.sim.records import EXPIRY, INF, NONE, PREWARMING
+from env.sim.room import free_memory
+from env.sim.server_state import is_leased
 from env.sim.timers import set_timer
-from env.sim.warm import add_idle, free_memory, gone_cold, remove_idle
+from env.sim.warm import add_idle, gone_cold, remove_idle
 
 NO_KEEP_ALIVE: Final = 0
 FIXED: Final = 1
@@ -20,159 +22,170 @@ HYBRID_HISTOGRAM: Final = 4
 
 
 @compiled
-def reset_keep_alive(controller):
+def reset_keep_alive(state):
     """Nothing is known of idle times."""
-    controller.queue[0].forecasts_due = 0
-    controller.histograms[:] = 0
-    for image in range(len(controller.images)):
-        controller.images[image].active = 0
-        controller.images[image].last_end = np.nan
-        controller.images[image].prewarm_after = 0.0
-        controller.images[image].keep_until = controller.options[0].keep_seconds
-        controller.images[image].number = NONE
-        controller.images[image].idle_times = 0
-        controller.images[image].out_of_bounds = 0
-        controller.images[image].awaits_forecast = 0
+    state.queue[0].forecasts_due = 0
+    state.histograms[:] = 0
+    for image in range(len(state.images)):
+        state.images[image].active = 0
+        state.images[image].last_end = np.nan
+        state.images[image].prewarm_after = 0.0
+        state.images[image].keep_until = state.options[0].keep_seconds
+        state.images[image].number = NONE
+        state.images[image].idle_times = 0
+        state.images[image].out_of_bounds = 0
+        state.images[image].awaits_forecast = 0
 
 
-@compiled
-def release(state, controller, node, image, time, idle_image):
-    """A container has nothing to do any more: it stays warm or goes.
+@compiled_apart
+def release(state, node, image, memory, time, idle_image):
+    """A container has nothing to do any more: it stays warm, with the `memory` it had, or goes.
 
     Args:
         idle_image: whether no other request of the image waits or runs.
     """
-    images = controller.images
-    policy = controller.options[0].keep_alive
+    images = state.images
+    policy = state.options[0].keep_alive
     if policy == HYBRID_HISTOGRAM and idle_image and images[image].prewarm_after > 0.0:
-        images[image].number = controller.queue[0].next_number
-        controller.queue[0].next_number += 1
+        images[image].number = state.queue[0].next_number
+        state.queue[0].next_number += 1
         due = time + images[image].prewarm_after
-        set_timer(state, controller, due, PREWARMING, images[image].number, image)
+        set_timer(state, due, PREWARMING, images[image].number, image)
     elif policy != NO_KEEP_ALIVE:
         expiration = INF
         if policy in (FIXED, HYBRID_HISTOGRAM):
             expiration = time + images[image].keep_until
-        keep_warm(state, controller, node, image, time, expiration)
-    gone_cold(controller, image)
+        keep_warm(state, node, image, memory, time, expiration)
+        make_room(state, node)
+    gone_cold(state, image)
 
 
 @compiled
-def keep_warm(state, controller, node, image, ready_time, expiration):
+def keep_warm(state, node, image, memory, ready_time, expiration):
     """An idle container and the timer of its end."""
-    index = add_idle(state, controller, node, image, ready_time, expiration)
+    index = add_idle(state, node, image, memory, ready_time, expiration)
     if expiration < INF:
-        set_timer(state, controller, expiration, EXPIRY, controller.idle[index].number, index)
+        set_timer(state, expiration, EXPIRY, state.idle[index].number, index)
 
 
 @compiled
-def remove_warm(controller, index):
+def remove_warm(state, index):
     """An idle container is stopped."""
-    image = controller.idle[index].image
-    remove_idle(controller, index)
-    gone_cold(controller, image)
+    image = state.idle[index].image
+    remove_idle(state, index)
+    gone_cold(state, image)
 
 
-@compiled
-def prewarm(state, controller, image, time):
+@compiled_apart
+def prewarm(state, image, time):
     """Starts a container before its next request comes, where memory is free.
 
-    A guess evicts nobody. Neither is a second container started beside one that is there.
+    A guess evicts nobody and starts no server. Neither is a second container started beside one
+    that is there.
     """
-    images = controller.images
+    images = state.images
     images[image].number = NONE
     if images[image].active > 0 or images[image].warm > 0:
         return
     best, most = NONE, images[image].memory - 1
     for node in range(len(state.nodes)):
-        free = free_memory(state, controller, node)
-        if free > most:
+        free = free_memory(state, node) - state.nodes[node].waiting_memory
+        if free > most and is_leased(state, state.nodes[node].server):
             best, most = node, free
     expiration = images[image].last_end + images[image].keep_until
     if best != NONE and expiration > time:
         ready = time + images[image].cold_start
-        keep_warm(state, controller, best, image, ready, expiration)
+        keep_warm(state, best, image, images[image].memory, ready, expiration)
+
+
+@compiled_apart
+def make_room(state, node):
+    """Removes idle containers of a node until no more than its memory is held."""
+    nodes = state.nodes
+    while free_memory(state, node) < 0 and nodes[node].first_idle != NONE:
+        victim = nodes[node].first_idle
+        if state.options[0].keep_alive == FAASCACHE:
+            victim = least_valuable(state, node)
+            nodes[node].cache_clock = max(nodes[node].cache_clock, value(state, victim))
+        remove_warm(state, victim)
+
+
+@compiled_apart
+def remove_all_warm(state, server):
+    """The idle containers of a server end with its lease."""
+    first = state.servers[server].first_node
+    for node in range(first, first + state.servers[server].node_count):
+        while state.nodes[node].first_idle != NONE:
+            remove_warm(state, state.nodes[node].first_idle)
 
 
 @compiled
-def make_room(state, controller, node, memory):
-    """Removes idle containers of a node until `memory` MB are free on it."""
-    caches = controller.caches
-    while free_memory(state, controller, node) < memory:
-        victim = caches[node].first
-        if controller.options[0].keep_alive == FAASCACHE:
-            victim = least_valuable(controller, node)
-            caches[node].clock = max(caches[node].clock, value(controller, victim))
-        remove_warm(controller, victim)
-
-
-@compiled
-def value(controller, index):
+def value(state, index):
     """Greedy-Dual-Size-Frequency: clock + frequency * cold start / size."""
-    image = controller.idle[index].image
-    benefit = controller.images[image].frequency * controller.images[image].cold_start
-    return controller.idle[index].clock + benefit / controller.images[image].memory
+    image = state.idle[index].image
+    benefit = state.images[image].frequency * state.images[image].cold_start
+    return state.idle[index].clock + benefit / state.idle[index].memory
 
 
 @compiled
-def least_valuable(controller, node):
+def least_valuable(state, node):
     """The idle container of a node with the smallest value; of equal ones, the oldest."""
-    best = index = controller.caches[node].first
+    best = index = state.nodes[node].first_idle
     while index != NONE:
-        if value(controller, index) < value(controller, best):
+        if value(state, index) < value(state, best):
             best = index
-        index = controller.idle[index].next
+        index = state.idle[index].next
     return best
 
 
 @compiled
-def request_arrives(controller, image, time):
+def request_arrives(state, image, time):
     """Notes how long an image was idle before a request of it."""
-    images = controller.images
+    images = state.images
     idle = images[image].active == 0 and not np.isnan(images[image].last_end)
-    if idle and controller.options[0].keep_alive == HYBRID_HISTOGRAM:
-        note_idle_time(controller, image, time - images[image].last_end)
+    if idle and state.options[0].keep_alive == HYBRID_HISTOGRAM:
+        note_idle_time(state, image, time - images[image].last_end)
     images[image].active += 1
 
 
 @compiled
-def request_ends(controller, image, time):
+def request_ends(state, image, time):
     """A request of an image has finished."""
-    controller.images[image].active -= 1
-    controller.images[image].last_end = time
+    state.images[image].active -= 1
+    state.images[image].last_end = time
 
 
 @compiled
-def learn_idle_times(controller, image, begin, end):
+def learn_idle_times(state, image, begin, end):
     """Adds the idle times between requests, entry by entry: (K,) images, begins and ends."""
-    images = controller.images
+    images = state.images
     for k in range(len(image)):
         last_end = images[image[k]].last_end
         if begin[k] >= last_end:
-            note_idle_time(controller, image[k], begin[k] - last_end)
+            note_idle_time(state, image[k], begin[k] - last_end)
         if not end[k] <= last_end:
             images[image[k]].last_end = end[k]
 
 
-@compiled
-def note_idle_time(controller, image, seconds):
+@compiled_apart
+def note_idle_time(state, image, seconds):
     """Adds an idle time to the histogram of an image and sets its windows."""
-    images, idle_times = controller.images, controller.idle_times
+    images, idle_times = state.images, state.idle_times
     idle_times[image, images[image].idle_times % idle_times.shape[1]] = seconds
     images[image].idle_times += 1
-    bins = controller.histograms.shape[1]
-    place = seconds / controller.options[0].bin_seconds
+    bins = state.histograms.shape[1]
+    place = seconds / state.options[0].bin_seconds
     if place < bins:
-        controller.histograms[image, int(place)] += 1
+        state.histograms[image, int(place)] += 1
     else:
         images[image].out_of_bounds += 1
-    set_windows(controller, image)
+    set_windows(state, image)
 
 
 @compiled
-def set_windows(controller, image):
+def set_windows(state, image):
     """When the next container of an image is to be started and until when it is kept."""
-    images, options, histograms = controller.images, controller.options, controller.histograms
+    images, options, histograms = state.images, state.options, state.histograms
     images[image].prewarm_after = 0.0
     images[image].keep_until = options[0].keep_seconds
     images[image].awaits_forecast = 0
@@ -182,7 +195,7 @@ def set_windows(controller, image):
         return
     if outside > options[0].most_out_of_bounds * count:
         images[image].awaits_forecast = 1
-        controller.queue[0].forecasts_due = 1
+        state.queue[0].forecasts_due = 1
         return
     bins = histograms.shape[1]
     inside = count - outside

@@ -25,7 +25,7 @@ class _Forgetful(Strict):
 
     @property
     def history(self) -> tuple[int, int]:
-        """Nothing is remembered; see `KeepAlive` in env/sim/controller.py."""
+        """Nothing is remembered; see `KeepAlive` in env/sim/rules.py."""
         return 0, 0
 
 

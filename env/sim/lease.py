@@ -1,4 +1,4 @@
-"""Servers are leased by the hour and start cold."""
+"""Servers are leased in whole steps, by the hour unless told otherwise, and start cold."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from env.sim.projection import (
     node_on_container_creation,
     node_on_server_startup,
 )
-
-HOUR = 3600.0
+from env.sim.records import IN_SERVICE, LEASE_END, NONE
+from env.sim.timers import set_timer
 
 
 @compiled
@@ -35,36 +35,72 @@ def startup_at(state, server, time):
     first = state.servers[server].first_node
     for node in range(first, first + state.servers[server].node_count):
         node_on_server_startup(state, node, time + latency)
+    state.servers[server].ready_time = time + latency
     state.cluster[0].cold_starts += 1
     return latency
 
 
 @compiled
-def lease_hours(expiration_time, time, last):
-    """Whole hours to add at `time` so that the lease covers `last` (rule 9)."""
-    if last <= expiration_time:
+def lease_steps(state, server, time, last):
+    """Whole steps to add at `time` so that the lease covers `last` (rule 9)."""
+    end = state.servers[server].expiration_time
+    if last <= end:
         return 0
-    return math.ceil((last - max(time, expiration_time)) / HOUR)
+    return math.ceil((last - max(time, end)) / state.servers[server].lease_step)
+
+
+@compiled
+def account_of(state, server, tenant):
+    """Row of the ledger."""
+    return server * (len(state.ledger) // len(state.servers)) + tenant
+
+
+@compiled
+def extend_lease(state, server, tenant, time, steps):
+    """Adds whole steps to a lease at the expense of a tenant."""
+    servers, ledger = state.servers, state.ledger
+    seconds = steps * servers[server].lease_step
+    rent = steps * servers[server].step_price
+    servers[server].expiration_time = max(time, servers[server].expiration_time) + seconds
+    account = account_of(state, server, tenant)
+    ledger[account].lease_seconds += seconds
+    ledger[account].rent += rent
+    ledger[account].energy += seconds * servers[server].watts
+    state.cluster[0].total_rent += rent
+    state.log[0].rent += rent
+    if state.options[0].watch_leases == 1:
+        set_timer(state, servers[server].expiration_time, LEASE_END, server, server)
 
 
 @compiled
 def renew_lease_at(state, server, node, time):
-    """Extends the lease to the last projected completion after a change on `node` (rule 9)."""
-    servers = state.servers
-    end = servers[server].expiration_time
+    """Extends the lease to the last projected completion after a change on `node` (rule 9).
+
+    The tenant of the container that ends last pays.
+    """
+    end = state.servers[server].expiration_time
     if end == np.inf:
         return
     # The lease covers all other nodes already; a safe bound often spares the projection.
     if completion_bound(state, node) <= end:
         return
-    hours = lease_hours(end, time, last_completion(state, node))
-    if hours > 0:
-        rent = hours * servers[server].hourly_rate
-        servers[server].expiration_time = max(time, end) + hours * HOUR
-        servers[server].hours_rented += hours
-        servers[server].rent += rent
-        state.cluster[0].total_rent += rent
-        state.log[0].rent += rent
+    steps = lease_steps(state, server, time, last_completion(state, node))
+    if steps > 0:
+        extend_lease(state, server, tenant_of_last(state, node), time, steps)
+
+
+@compiled
+def tenant_of_last(state, node):
+    """Whose container completes last on a node that is projected."""
+    containers = state.containers
+    last = index = state.nodes[node].first_running
+    while index != NONE:
+        if containers[index].completion_time > containers[last].completion_time:
+            last = index
+        index = containers[index].next
+    if containers[last].function == NONE:
+        return 0
+    return state.workflows[containers[last].slot].tenant
 
 
 @compiled
@@ -92,8 +128,25 @@ def server_on_container_completion(state, node):
 
 @compiled
 def reset_server(state, server):
-    """A server without a lease."""
+    """A server at time 0: without a lease, or up where all servers are."""
+    state.servers[server].condition = IN_SERVICE
+    state.servers[server].ready_time = -np.inf
     state.servers[server].expiration_time = -np.inf
-    state.servers[server].hours_rented = 0
-    state.servers[server].rent = 0.0
     state.servers[server].container_count = 0
+    accounts = len(state.ledger) // len(state.servers)
+    for account in range(server * accounts, (server + 1) * accounts):
+        state.ledger[account].lease_seconds = 0.0
+        state.ledger[account].rent = 0.0
+        state.ledger[account].egress_bytes = 0.0
+        state.ledger[account].energy = 0.0
+
+
+@compiled
+def lease_from_start(state):
+    """At time 0, once all else is reset: where all servers are up, their leases begin."""
+    if state.options[0].always_up == 1:
+        for server in range(len(state.servers)):
+            if state.options[0].charged == 1:
+                extend_lease(state, server, 0, 0.0, 1)
+            else:
+                state.servers[server].expiration_time = np.inf

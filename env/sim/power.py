@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from env.base.schema import Strict
 
 MB_PER_GB = 1024
-WH_PER_KWH = 1000.0
+JOULES_PER_KWH = 3.6e6
 
 Amount = Annotated[float, Field(strict=True, ge=0, le=1e12)]
 
@@ -41,14 +41,10 @@ class Power(Strict):
             )
         return self
 
-    def carbon(self, core_hours: float, memory_hours: float, worked_hours: float) -> float:
-        """gCO2e of rented servers.
+    def idle_watts(self, cores: float, memory: float) -> float:
+        """W of hardware that is leased, nothing being at work on it; `memory` in MB."""
+        return cores * self.idle_core_w + memory / MB_PER_GB * self.memory_w_per_gb
 
-        Args:
-            core_hours: for which cores are rented.
-            memory_hours: MB times the hours for which it is rented.
-            worked_hours: core-hours of work.
-        """
-        idle = core_hours * self.idle_core_w + memory_hours / MB_PER_GB * self.memory_w_per_gb
-        watt_hours = idle + worked_hours * (self.busy_core_w - self.idle_core_w)
-        return float(watt_hours / WH_PER_KWH * self.pue * self.carbon_intensity_g_per_kwh)
+    def carbon(self, energy: float) -> float:
+        """gCO2e of the energy, in J, that servers have drawn."""
+        return energy / JOULES_PER_KWH * self.pue * self.carbon_intensity_g_per_kwh

@@ -3,6 +3,7 @@
 import numpy as np
 
 from env.sim.jit import compiled
+from env.sim.keep_alive import make_room
 from env.sim.records import INF, NONE
 from env.sim.tournament import update_tree
 
@@ -206,6 +207,8 @@ def admit(state, node, index, start_time):
     nodes[node].allocated_memory += containers[index].memory_alloc
     nodes[node].projected = 0
     nodes[node].forecast = 0
+    if nodes[node].first_idle != NONE:
+        make_room(state, node)
     if containers[index].function != NONE:
         state.functions[containers[index].function].start_time = start_time
     if nodes[node].allocated_memory > nodes[node].memory:
@@ -268,10 +271,10 @@ def leave(state, node, previous, index, time):
 
 @compiled
 def node_on_container_removal(state, node, removed, time):
-    """Takes a container out of the projection at `time`, before the next completion.
+    """Takes a running container off a node at `time`, before the next completion.
 
-    Its record keeps the work left; it still belongs to the caller. Waiting containers stay where
-    they are.
+    Its record keeps the work left; it still belongs to the caller. Waiting containers that fit now
+    start, unless the server is down.
     """
     nodes, containers, scratch = state.nodes, state.containers, state.scratch
     count = gather(state, node)
@@ -284,8 +287,45 @@ def node_on_container_removal(state, node, removed, time):
             previous = scratch[i - 1].container
     leave(state, node, previous, removed, time)
     nodes[node].projected = 0
+    admit_waiting(state, node, time)
     project(state, node, False)
     update_tree(state, node)
+
+
+@compiled
+def node_on_waiting_removal(state, node, removed):
+    """Takes a container out of a node's queue for memory; its record belongs to the caller."""
+    nodes, containers = state.nodes, state.containers
+    previous, index = NONE, nodes[node].first_waiting
+    while index != removed:
+        previous, index = index, containers[index].next
+    if previous == NONE:
+        nodes[node].first_waiting = containers[removed].next
+    else:
+        containers[previous].next = containers[removed].next
+    if nodes[node].last_waiting == removed:
+        nodes[node].last_waiting = previous
+    nodes[node].waiting_count -= 1
+    nodes[node].waiting_memory -= containers[removed].memory_alloc
+    nodes[node].parallelism -= containers[removed].parallelism
+    nodes[node].forecast = 0
+
+
+@compiled
+def admit_waiting(state, node, time):
+    """Starts waiting containers, in their order, until the first does not fit (rule 6)."""
+    nodes, containers = state.nodes, state.containers
+    while nodes[node].first_waiting != NONE:
+        head = nodes[node].first_waiting
+        start = max(time, containers[head].creation_time)
+        if not fits_at(state, node, containers[head].memory_alloc, start):
+            break
+        nodes[node].first_waiting = containers[head].next
+        if containers[head].next == NONE:
+            nodes[node].last_waiting = NONE
+        nodes[node].waiting_count -= 1
+        nodes[node].waiting_memory -= containers[head].memory_alloc
+        admit(state, node, head, start)
 
 
 @compiled
@@ -311,17 +351,7 @@ def node_on_container_completion(state, node):
     leave(state, node, before_done, done, time)
     containers[done].completion_time = time
     containers[done].remaining_computation = 0
-    while nodes[node].first_waiting != NONE:
-        head = nodes[node].first_waiting
-        start = max(time, containers[head].creation_time)
-        if not fits_at(state, node, containers[head].memory_alloc, start):
-            break
-        nodes[node].first_waiting = containers[head].next
-        if containers[head].next == NONE:
-            nodes[node].last_waiting = NONE
-        nodes[node].waiting_count -= 1
-        nodes[node].waiting_memory -= containers[head].memory_alloc
-        admit(state, node, head, start)
+    admit_waiting(state, node, time)
     project(state, node, False)
     update_tree(state, node)
     return done

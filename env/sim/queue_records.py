@@ -1,17 +1,20 @@
-"""The records of the central queue and of warm containers: `Controller`, and a dtype per entity.
+"""The records of the central queue and of warm containers: a dtype per entity.
 
 Units, and what `NONE` is, as in records.py.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
-# How the controller works (env/sim/controller.py has the names).
+# How the world works (env/sim/rules.py has the names).
 OPTIONS = np.dtype(
     [
+        ("queued", np.int64),  # 1: functions wait centrally; 0: each is placed once it is ready
         ("order", np.int64),
-        ("placement", np.int64),
+        ("placement", np.int64),  # who names the node
+        ("patience", np.float64),  # seconds of waiting after which a server may be started
+        ("always_up", np.int64),  # 1: all servers are up from the start
+        ("charged", np.int64),  # 1: and are paid for
+        ("watch_leases", np.int64),  # 1: something happens when a lease ends
         ("time_slice", np.float64),  # seconds, inf: no preemption
         ("starve_threshold", np.float64),  # seconds
         ("keep_alive", np.int64),
@@ -38,7 +41,8 @@ QUEUE = np.dtype(
         ("chosen_node", np.int64),  # where it starts, or NONE: by the placement rule
         ("next_number", np.int64),  # of whoever joins, runs or becomes idle next
         ("starvation_timer", np.float64),  # time of the timer set, inf for none
-        ("arrivals_left", np.int64),  # of those given
+        ("patience_timer", np.float64),  # as in the line above
+        ("may_start", np.int64),  # 1: the first waiting function may start a server
         ("first_number", np.int64),  # in the trace, of the first of them; NONE if it is no trace
         ("more_arrivals", np.int64),  # 1: the trace goes on behind them
         ("runs_size", np.int64),
@@ -47,6 +51,8 @@ QUEUE = np.dtype(
         ("forecasts_due", np.int64),  # 1: images may await a forecast
         ("ended_node", np.int64),  # of a container that is still to be released, or NONE
         ("ended_image", np.int64),
+        ("ended_memory", np.int64),
+        ("container_cold_starts", np.int64),
     ]
 )
 
@@ -65,7 +71,7 @@ WAITING = np.dtype(
     ]
 )
 
-# What the controller knows of a function of a workflow; same index as its FUNCTION.
+# What else is known of a function of a workflow; same index as its FUNCTION.
 REQUEST = np.dtype(
     [
         ("wf_id", np.int64),  # the number of the request in a trace
@@ -76,8 +82,8 @@ REQUEST = np.dtype(
         ("joined_time", np.float64),
         ("dispatch_time", np.float64),
         ("warm", np.int64),  # 1: its present run is in a warm container
-        ("remaining_computation", np.int64),  # when it joined
         ("queueing_time", np.float64),  # seconds in all its runs so far, as are the next
+        ("server_start_time", np.float64),
         ("cold_start_time", np.float64),
         ("data_transfer_time", np.float64),
         ("execution_time", np.float64),
@@ -109,6 +115,7 @@ IDLE = np.dtype(
     [
         ("node", np.int64),
         ("image", np.int64),
+        ("memory", np.int64),  # MB it holds
         ("number", np.int64),
         ("ready_time", np.float64),  # seconds: when a prewarmed one has started
         ("expiration_time", np.float64),
@@ -117,16 +124,6 @@ IDLE = np.dtype(
         ("previous", np.int64),
         ("newer", np.int64),  # younger one of the same image on the node
         ("older", np.int64),
-    ]
-)
-
-# The idle containers of a NUMA node.
-CACHE = np.dtype(
-    [
-        ("first", np.int64),  # oldest
-        ("last", np.int64),
-        ("memory", np.int64),  # MB they hold
-        ("clock", np.float64),  # of the policy `faascache`
     ]
 )
 
@@ -147,32 +144,11 @@ RUN = np.dtype(
         ("dispatch_time", np.float64),
         ("start_time", np.float64),
         ("end_time", np.float64),
-        ("finished", np.int64),  # 1: the function has ended, 0: it was preempted
+        ("outcome", np.int64),  # COMPLETED, PREEMPTED or KILLED
         ("queueing_time", np.float64),  # seconds in all its runs up to here, as are the next
+        ("server_start_time", np.float64),
         ("cold_start_time", np.float64),
         ("data_transfer_time", np.float64),
         ("execution_time", np.float64),
     ]
 )
-
-
-class Controller(NamedTuple):
-    """The central queue, the warm containers, and the log of runs of an episode.
-
-    D is the number of declared functions, J of images, N of NUMA nodes; F * slots as in `State`.
-    """
-
-    options: np.ndarray  # OPTIONS (1,)
-    queue: np.ndarray  # QUEUE (1,)
-    waiting: np.ndarray  # WAITING (D,), one a declared function
-    by_priority: np.ndarray  # int64 (2 * L,), tournament of `waiting`, winner at 1
-    by_age: np.ndarray  # int64 (2 * L,), the same by the number of the first request
-    requests: np.ndarray  # REQUEST (slots * F,)
-    images: np.ndarray  # IMAGE (J,)
-    newest: np.ndarray  # int64 (N * J,), newest idle container of image j on node n at n * J + j
-    idle: np.ndarray  # IDLE
-    caches: np.ndarray  # CACHE (N,)
-    histograms: np.ndarray  # int64 (J, B), idle times by bin
-    idle_times: np.ndarray  # float64 (J, H), ring of the last idle times, seconds
-    draws: np.ndarray  # int64, operations of each request given of a trace
-    runs: np.ndarray  # RUN, those that have ended since they were last taken

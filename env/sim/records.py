@@ -10,19 +10,32 @@ import numpy as np
 
 INF: Final = np.inf
 NONE: Final = -1
+HOUR: Final = 3600.0
 RECYCLED: Final = -2  # slot of a workflow that has ended and given its slot to another
 
 # States of a function.
 PENDING: Final = 0
 SUBMITTED: Final = 1
 RUNNING: Final = 2
-FINISHED: Final = 3
-STATE_NAMES: Final = ("PENDING", "SUBMITTED", "RUNNING", "FINISHED")
+FINISHED: Final = 3  # this and the next two are its ways out (env/sim/submissions.py)
+SKIPPED: Final = 4
+FAILED: Final = 5
+STATE_NAMES: Final = ("PENDING", "SUBMITTED", "RUNNING", "FINISHED", "SKIPPED", "FAILED")
 
-# What `advance` stops at, and what went wrong if negative.
+# Ways out of a container.
+COMPLETED: Final = 0
+PREEMPTED: Final = 1
+KILLED: Final = 2
+
+# Conditions of a server; where it is in service, its lease says whether it is off, starting or up.
+IN_SERVICE: Final = 0
+DRAINING: Final = 1  # what it has goes on, nothing new comes
+DOWN: Final = 2
+
+# What `play` stops at, and what went wrong if negative.
 DONE: Final = 0
-PLACE: Final = 1
-CHOOSE: Final = 2  # which waiting function goes next (this and the next: env/sim/dispatch.py)
+PLACE: Final = 1  # the function `deciding`
+CHOOSE: Final = 2  # which waiting function goes next
 MORE_ARRIVALS: Final = 3  # those given have all arrived
 TAKE_RUNS: Final = 4  # the log of runs is full
 FORECAST: Final = 5  # next idle times of images (env/sim/idle_forecast.py)
@@ -35,6 +48,8 @@ SLICE_END: Final = 1  # of the run with this number, in the container `index`
 EXPIRY: Final = 2  # of the warm container `index`, if it still has this number
 PREWARMING: Final = 3  # of the image `index`, if it still has this number
 STARVATION: Final = 4  # the oldest waiting function may starve
+LEASE_END: Final = 5  # of the server `index`, if its lease has not been extended
+PATIENCE: Final = 6  # the first waiting function may start a server
 
 FUNCTION = np.dtype(
     [
@@ -51,6 +66,8 @@ FUNCTION = np.dtype(
         ("completion_time", np.float64),
         ("node", np.int64),  # index into nodes, NONE until placed
         ("unfinished_predecessors", np.int64),
+        ("remaining_computation", np.int64),  # when it last began to wait
+        ("attempt", np.int64),  # containers of it that were killed
     ]
 )
 
@@ -58,9 +75,10 @@ WORKFLOW = np.dtype(
     [
         ("wf_id", np.int64),  # NONE while the slot is unused
         ("template", np.int64),
+        ("tenant", np.int64),
         ("arrival_time", np.float64),
         ("completion_time", np.float64),  # of the last function; nan until then
-        ("finished", np.int64),  # functions that have ended
+        ("ended", np.int64),  # functions that have finished or been skipped or failed
         ("placed_work", np.float64),  # core-seconds of its functions that have been placed
         ("queue_threads", np.int64),  # of its submitted functions
         ("finish_bound", np.float64),  # forecast: see env/sim/forecast.py
@@ -116,6 +134,10 @@ NUMA_NODE = np.dtype(
         ("waiting_count", np.int64),
         ("allocated_memory", np.int64),  # sum over the running list
         ("waiting_memory", np.int64),  # sum over the queue
+        ("first_idle", np.int64),  # list of warm containers, the oldest first
+        ("last_idle", np.int64),
+        ("idle_memory", np.int64),  # MB they hold, reclaimable
+        ("cache_clock", np.float64),  # of the policy `faascache`
         ("parallelism", np.int64),  # sum over both
         ("next_completion", np.float64),  # inf when nothing runs
         ("next_container", np.int64),
@@ -137,12 +159,15 @@ SERVER = np.dtype(
         ("type", np.int64),  # index into the config's server types
         ("server_id", np.int64),  # within the type
         ("hourly_rate", np.float64),
+        ("lease_step", np.float64),  # seconds: a lease is paid in whole steps
+        ("step_price", np.float64),  # USD
         ("cold_start_latency", np.float64),
+        ("watts", np.float64),  # drawn while it is leased and nothing is at work
+        ("condition", np.int64),
         ("first_node", np.int64),
         ("node_count", np.int64),
+        ("ready_time", np.float64),  # when its last cold start ends
         ("expiration_time", np.float64),  # -inf before the first lease
-        ("hours_rented", np.int64),
-        ("rent", np.float64),
         ("container_count", np.int64),  # created and not completed
         ("source_bytes", np.float64),  # as in NUMA_NODE
     ]
@@ -156,6 +181,7 @@ CLUSTER = np.dtype(
         ("single_core_speed", np.int64),
         ("largest_node_cpu", np.int64),
         ("largest_node_memory", np.int64),
+        ("core_watts", np.float64),  # drawn in addition by a core at work
         ("cores", np.int64),  # of all nodes
         ("computing_capacity", np.int64),  # of all nodes, operations per second
         ("core_second_price", np.float64),  # of the cheapest that is not free, USD
@@ -173,6 +199,7 @@ CLUSTER = np.dtype(
         ("containers_used", np.int64),  # records that were ever taken; a prefix
         ("first_free_slot", np.int64),  # ring of free workflow slots
         ("free_slots", np.int64),
+        ("arrivals_left", np.int64),  # of those given
         ("arrived", np.int64),
         ("arrived_work", np.float64),  # core-seconds of all workflows that have arrived
         ("placed_work", np.float64),  # core-seconds of all placements, one after a preemption too
@@ -216,7 +243,25 @@ TEMPLATE_FUNCTION = np.dtype(
 
 EDGE = np.dtype([("function", np.int64), ("data_bytes", np.int64)])
 
-ARRIVING = np.dtype([("time", np.float64), ("wf_id", np.int64), ("template", np.int64)])
+ARRIVING = np.dtype(
+    [
+        ("time", np.float64),
+        ("wf_id", np.int64),
+        ("template", np.int64),
+        ("tenant", np.int64),
+        ("computation", np.int64),  # of the request of a trace; 0: as its template declares
+    ]
+)
+
+# What a server has come to on behalf of a tenant.
+LEDGER = np.dtype(
+    [
+        ("lease_seconds", np.float64),  # leased; who extends a lease pays
+        ("rent", np.float64),  # USD
+        ("egress_bytes", np.float64),  # read from other servers
+        ("energy", np.float64),  # J, of leases and of work
+    ]
+)
 
 # What placing the current function on a node would do (env/sim/forecast.py).
 CANDIDATE = np.dtype(
@@ -274,19 +319,22 @@ LOG = np.dtype(
 
 
 class State(NamedTuple):
-    """All arrays of one episode. The first block changes, the second never does.
+    """All arrays of one episode. The first two blocks change, the third never does.
 
     `slots` is the number of workflows that can be active at once, F the largest number of functions
-    of a template.
+    of a template, D the number of declared functions, J of images, N of NUMA nodes, K of tenants.
+    The second block is that of the central queue and of images (env/sim/queue_records.py): empty
+    where nobody waits centrally and containers neither start cold nor stay warm.
     """
 
     cluster: np.ndarray  # CLUSTER (1,)
     servers: np.ndarray  # SERVER (S,)
+    ledger: np.ndarray  # LEDGER (S * K,), of server s for tenant k at s * K + k
     nodes: np.ndarray  # NUMA_NODE (N,)
     containers: np.ndarray  # CONTAINER (slots * F + 1,), the last one is the forecast's candidate
     workflows: np.ndarray  # WORKFLOW (slots,)
     functions: np.ndarray  # FUNCTION (slots * F,), function fn of slot s at s * F + fn
-    queue: np.ndarray  # EVENT (slots * F,), heap of submitted functions: (time, wf, fn)
+    submitted: np.ndarray  # EVENT (slots * F,), heap of functions to be placed: (time, wf, fn)
     timers: np.ndarray  # EVENT (TIMERS,), heap: (time, kind, id)
     tree: np.ndarray  # int64 (2 * L,), tournament of nodes by next completion, winner at 1
     free_slots: np.ndarray  # int64 (slots,), ring
@@ -294,6 +342,19 @@ class State(NamedTuple):
     completed: np.ndarray  # EVENT (slots * F,), (time, wf, fn) completed since the last placement
     log: np.ndarray  # LOG (1,)
 
+    queue: np.ndarray  # QUEUE (1,)
+    waiting: np.ndarray  # WAITING (D,), one a declared function
+    by_priority: np.ndarray  # int64 (2 * L,), tournament of `waiting`, winner at 1
+    by_age: np.ndarray  # int64 (2 * L,), the same by the number of the first request
+    requests: np.ndarray  # REQUEST (slots * F,)
+    images: np.ndarray  # IMAGE (J,)
+    newest: np.ndarray  # int64 (N * J,), newest idle container of image j on node n at n * J + j
+    idle: np.ndarray  # IDLE
+    histograms: np.ndarray  # int64 (J, B), idle times by bin
+    idle_times: np.ndarray  # float64 (J, H), ring of the last idle times, seconds
+    runs: np.ndarray  # RUN, those that have ended since they were last taken
+
+    options: np.ndarray  # OPTIONS (1,)
     templates: np.ndarray  # TEMPLATE (T,)
     template_functions: np.ndarray  # TEMPLATE_FUNCTION
     predecessors: np.ndarray  # EDGE, per function in ascending id
@@ -302,5 +363,5 @@ class State(NamedTuple):
     scratch: np.ndarray  # PROJECTED (slots * F,), without meaning between calls
 
 
-MUTABLE: Final = State._fields[: State._fields.index("templates")]
+MUTABLE: Final = State._fields[: State._fields.index("options")]
 TIMERS: Final = 8

@@ -9,17 +9,24 @@ import numpy as np
 
 from env.base.errors import InputError
 from env.base.schema import short
-from env.sim import records
+from env.sim import queue_records, records
 from env.sim.bounds import LARGEST_WORK, LONGEST
+from env.sim.central_queue import reset_queue
 from env.sim.containers import reset_containers
 from env.sim.hardware import ClusterConfig
-from env.sim.jit import compiled
-from env.sim.lease import reset_server
+from env.sim.jit import compiled, compiled_apart
+from env.sim.keep_alive import reset_keep_alive
+from env.sim.lease import lease_from_start, reset_server
 from env.sim.projection import reset_node
 from env.sim.records import State
 from env.sim.submissions import reset_workload
 from env.sim.tournament import reset_tree
+from env.sim.warm import reset_warm
 from env.sim.workflow_template import WorkflowTemplate
+
+IMMEDIATE = np.zeros(1, queue_records.OPTIONS)
+"""Options of a world in which each function is placed once it is ready, and leases are hourly."""
+IMMEDIATE["time_slice"] = IMMEDIATE["starve_threshold"] = np.inf
 
 
 def new_state(
@@ -27,6 +34,7 @@ def new_state(
     templates: Sequence[WorkflowTemplate],
     config: ClusterConfig,
     workflow_slots: int | None = None,
+    tenants: Sequence[int] = (),
 ) -> State:
     """A state of an episode, reset.
 
@@ -36,6 +44,7 @@ def new_state(
         config: the hardware.
         workflow_slots: workflows that can be active at once; None means all of them. With fewer,
             records are recycled and an endless trace runs in bounded memory.
+        tenants: of each workflow, numbered from 0; none: all are of one.
 
     Raises:
         InputError: the lengths differ, an arrival time is not a number >= 0, a template is none,
@@ -46,13 +55,13 @@ def new_state(
     position = {id(template): index for index, template in enumerate(distinct)}
     slots = min(workflow_slots or len(templates), max(1, len(templates)))
     per_slot = max((template.function_count for template in distinct), default=1)
-    state = allocate(config, slots, per_slot, len(templates), distinct)
+    state = allocate(config, slots, per_slot, len(templates), distinct, max(tenants, default=0) + 1)
     arrivals = sorted(
         (float(time), wf_id, position[id(templates[wf_id])])
         for wf_id, time in enumerate(arrival_times)
     )
     for index, (time, wf_id, template) in enumerate(arrivals):
-        state.arrivals[index] = (time, wf_id, template)
+        state.arrivals[index] = (time, wf_id, template, tenants[wf_id] if tenants else 0, 0)
     _check_size(state, distinct)
     reset(state)
     return state
@@ -68,7 +77,8 @@ def copy_state(state: State) -> State:
 def blank_copy(state: State) -> State:
     """A state for `copy_into`: what never changes is shared, all else is without meaning."""
     own = (*records.MUTABLE, "scratch")
-    return state._replace(**{name: np.empty_like(getattr(state, name)) for name in own})
+    arrays = ((name, getattr(state, name)) for name in own)
+    return state._replace(**{name: np.empty_like(array) for name, array in arrays if array.size})
 
 
 @compiled
@@ -77,17 +87,37 @@ def copy_into(copy, state):
     cluster = state.cluster
     copy_records(copy.cluster, cluster, 1)
     copy_records(copy.servers, state.servers, len(state.servers))
+    copy_records(copy.ledger, state.ledger, len(state.ledger))
     copy_records(copy.nodes, state.nodes, len(state.nodes))
     copy_records(copy.containers, state.containers, cluster[0].containers_used)
     copy_records(copy.workflows, state.workflows, len(state.workflows))
     copy_records(copy.functions, state.functions, len(state.functions))
-    copy_records(copy.queue, state.queue, cluster[0].queue_size)
+    copy_records(copy.submitted, state.submitted, cluster[0].queue_size)
     copy_records(copy.timers, state.timers, cluster[0].timers_size)
     copy_records(copy.tree, state.tree, len(state.tree))
     copy_records(copy.free_slots, state.free_slots, len(state.free_slots))
     copy_records(copy.slot_of, state.slot_of, len(state.slot_of))
     copy_records(copy.completed, state.completed, state.log[0].completed_count)
     copy_records(copy.log, state.log, 1)
+    copy_records(copy.queue, state.queue, 1)
+    if len(state.images) > 0:
+        copy_images(copy, state)
+
+
+@compiled_apart
+def copy_images(copy, state):
+    """Copies what there is of images, requests and warm containers."""
+    copy_records(copy.waiting, state.waiting, len(state.waiting))
+    copy_records(copy.by_priority, state.by_priority, len(state.by_priority))
+    copy_records(copy.by_age, state.by_age, len(state.by_age))
+    copy_records(copy.requests, state.requests, len(state.requests))
+    copy_records(copy.images, state.images, len(state.images))
+    copy_records(copy.newest, state.newest, len(state.newest))
+    copy_records(copy.idle, state.idle, state.queue[0].idle_used)
+    copy_records(copy.runs, state.runs, state.queue[0].runs_size)
+    for image in range(len(state.images)):
+        copy_records(copy.histograms[image], state.histograms[image], state.histograms.shape[1])
+        copy_records(copy.idle_times[image], state.idle_times[image], state.idle_times.shape[1])
 
 
 @compiled
@@ -118,6 +148,10 @@ def reset(state):
     reset_containers(state)
     reset_tree(state)
     reset_workload(state)
+    reset_queue(state)
+    reset_warm(state)
+    reset_keep_alive(state)
+    lease_from_start(state)
 
 
 def _check(
@@ -182,6 +216,7 @@ def allocate(
     per_slot: int,
     workflow_count: int,
     templates: Sequence[WorkflowTemplate],
+    tenants: int = 1,
 ) -> State:
     """Arrays of the sizes asked for, with the hardware and the templates in them; not yet reset."""
     cluster, servers, nodes = hardware(config)
@@ -192,6 +227,7 @@ def allocate(
     return State(
         cluster,
         servers,
+        np.zeros(len(servers) * tenants, records.LEDGER),
         nodes,
         np.zeros(count + 1, records.CONTAINER),
         np.zeros(slots, records.WORKFLOW),
@@ -203,6 +239,18 @@ def allocate(
         np.zeros(workflow_count, np.int64),
         np.zeros(count, records.EVENT),
         np.zeros(1, records.LOG),
+        np.zeros(1, queue_records.QUEUE),
+        np.zeros(0, queue_records.WAITING),
+        np.zeros(0, np.int64),
+        np.zeros(0, np.int64),
+        np.zeros(0, queue_records.REQUEST),
+        np.zeros(0, queue_records.IMAGE),
+        np.zeros(0, np.int64),
+        np.zeros(0, queue_records.IDLE),
+        np.zeros((0, 0), np.int64),
+        np.zeros((0, 0), np.float64),
+        np.zeros(0, queue_records.RUN),
+        IMMEDIATE.copy(),
         *catalogue([(template, largest_cpu) for template in templates], config.single_core_speed),
         np.zeros(workflow_count, records.ARRIVING),
         np.zeros(count, records.PROJECTED),
@@ -220,7 +268,9 @@ def hardware(config: ClusterConfig) -> tuple[np.ndarray, np.ndarray, np.ndarray]
         for server_id in range(kind.count):
             servers[server]["type"] = type_index
             servers[server]["server_id"] = server_id
-            servers[server]["hourly_rate"] = kind.hourly_rate
+            servers[server]["hourly_rate"] = servers[server]["step_price"] = kind.hourly_rate
+            servers[server]["lease_step"] = records.HOUR
+            servers[server]["watts"] = config.idle_watts(kind)
             servers[server]["cold_start_latency"] = kind.cold_start_latency
             servers[server]["first_node"] = node
             servers[server]["node_count"] = kind.numa_nodes
@@ -243,6 +293,7 @@ def hardware(config: ClusterConfig) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     cluster["largest_node_memory"] = nodes["memory"].max()
     cluster["cores"] = nodes["cpu"].sum()
     cluster["computing_capacity"] = nodes["computing_capacity"].sum()
+    cluster["core_watts"] = config.core_watts
     cluster["core_second_price"] = config.core_second_price
     cluster["cheapest_server_cores"] = config.cheapest_type.cores
     return cluster, servers, nodes

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from env.sim.heap import drop_first, push
-from env.sim.jit import compiled
+from env.sim.jit import compiled, compiled_apart
 from env.sim.records import (
     ARRIVAL,
-    FINISHED,
+    FAILED,
     NO_WORKFLOW_SLOT,
     NONE,
     PENDING,
@@ -16,6 +16,7 @@ from env.sim.records import (
     RUNNING,
     SUBMITTED,
 )
+from env.sim.requests import begin_request
 
 
 @compiled
@@ -25,6 +26,7 @@ def reset_workload(state):
     cluster[0].queue_size = 0
     cluster[0].timers_size = 0
     cluster[0].arrived = 0
+    cluster[0].arrivals_left = len(state.arrivals)
     cluster[0].arrived_work = 0.0
     cluster[0].placed_work = 0.0
     cluster[0].queue_threads = 0
@@ -74,19 +76,22 @@ def arrive(state, position):
     cluster[0].free_slots -= 1
     if workflows[slot].wf_id != NONE:
         state.slot_of[workflows[slot].wf_id] = RECYCLED
+    drawn = state.arrivals[position].computation
     wf_id = state.arrivals[position].wf_id
     template = state.arrivals[position].template
     time = state.arrivals[position].time
     state.slot_of[wf_id] = slot
     workflows[slot].wf_id = wf_id
     workflows[slot].template = template
+    workflows[slot].tenant = state.arrivals[position].tenant
     workflows[slot].arrival_time = time
     workflows[slot].completion_time = np.nan
-    workflows[slot].finished = 0
+    workflows[slot].ended = 0
     workflows[slot].placed_work = 0.0
     workflows[slot].queue_threads = 0
     workflows[slot].finish_bound = time + state.templates[template].critical_path
     cluster[0].arrived += 1
+    cluster[0].arrivals_left -= 1
     cluster[0].arrived_work += state.templates[template].work
     first = slot * cluster[0].functions_per_slot
     known = state.templates[template].first_function
@@ -94,7 +99,12 @@ def arrive(state, position):
         index, declared = first + fn_id, known + fn_id
         functions[index].wf_id = wf_id
         functions[index].fn_id = fn_id
-        functions[index].computation = state.template_functions[declared].computation
+        if drawn > 0:
+            functions[index].computation = drawn
+        else:
+            functions[index].computation = state.template_functions[declared].computation
+        functions[index].remaining_computation = functions[index].computation
+        functions[index].attempt = 0
         functions[index].memory_req = state.template_functions[declared].memory_req
         functions[index].parallelism = state.template_functions[declared].parallelism
         functions[index].unfinished_predecessors = state.template_functions[
@@ -110,12 +120,18 @@ def arrive(state, position):
 
 
 @compiled
-def fire_timer(state):
-    """Fires the next timer, which today is an arrival; returns what `arrive` returns."""
+def arrive_next(state):
+    """The arrival that is the next timer takes place; returns what `arrive` returns."""
     position = state.timers[0].index
     drop_first(state.timers, state.cluster[0].timers_size)
     state.cluster[0].timers_size -= 1
     return arrive(state, position)
+
+
+@compiled
+def forget_arrivals(state):
+    """No further workflow arrives."""
+    state.cluster[0].arrivals_left = 0
 
 
 @compiled
@@ -128,13 +144,22 @@ def declared(state, index):
 
 @compiled
 def submit(state, index, time):
-    """A function becomes ready: it joins the queue."""
+    """A function becomes ready."""
+    functions = state.functions
+    functions[index].submission_time = time
+    if len(state.images) > 0:
+        begin_request(state, index, declared(state, index), time)
+    offer(state, index, time)
+
+
+@compiled
+def offer(state, index, time):
+    """A function is there to be placed, or to join the central queue."""
     functions = state.functions
     slot = index // state.cluster[0].functions_per_slot
     functions[index].state = SUBMITTED
-    functions[index].submission_time = time
     push(
-        state.queue,
+        state.submitted,
         state.cluster[0].queue_size,
         time,
         functions[index].wf_id,
@@ -144,19 +169,19 @@ def submit(state, index, time):
     state.cluster[0].queue_size += 1
     state.cluster[0].queue_threads += functions[index].parallelism
     state.workflows[slot].queue_threads += functions[index].parallelism
-    state.cluster[0].queue_computation += functions[index].computation
+    state.cluster[0].queue_computation += functions[index].remaining_computation
 
 
 @compiled
 def get(state):
     """Takes the next function from the queue."""
-    index = state.queue[0].index
-    drop_first(state.queue, state.cluster[0].queue_size)
+    index = state.submitted[0].index
+    drop_first(state.submitted, state.cluster[0].queue_size)
     state.cluster[0].queue_size -= 1
     state.cluster[0].queue_threads -= state.functions[index].parallelism
     slot = index // state.cluster[0].functions_per_slot
     state.workflows[slot].queue_threads -= state.functions[index].parallelism
-    state.cluster[0].queue_computation -= state.functions[index].computation
+    state.cluster[0].queue_computation -= state.functions[index].remaining_computation
     return index
 
 
@@ -170,33 +195,80 @@ def run_function(state, index, node, memory_alloc, creation_time):
     functions[index].creation_time = creation_time
     functions[index].start_time = np.nan
     cluster = state.cluster
-    work = functions[index].computation / cluster[0].single_core_speed
+    work = functions[index].remaining_computation / cluster[0].single_core_speed
     cluster[0].placed_work += work
     state.workflows[index // cluster[0].functions_per_slot].placed_work += work
 
 
 @compiled
-def finish_function(state, index, time):
-    """A function has ended: submits successors that wait for nothing else, or ends the workflow."""
-    cluster, workflows, functions = state.cluster, state.workflows, state.functions
-    functions[index].state = FINISHED
+def end_function(state, index, time, outcome):
+    """The one way out of a function: it has finished, or is skipped or has failed.
+
+    Successors wait for predecessors to finish or be skipped; what follows a failed function fails.
+    A function that has not been submitted yet can be skipped.
+    """
+    functions = state.functions
+    functions[index].state = outcome
     functions[index].completion_time = time
-    slot = index // cluster[0].functions_per_slot
-    template = workflows[slot].template
+    if outcome == FAILED:
+        fail_successors(state, index, time)
+    else:
+        release_successors(state, index, time)
+    slot = index // state.cluster[0].functions_per_slot
+    state.workflows[slot].ended += 1
+    template = state.workflows[slot].template
+    if state.workflows[slot].ended == state.templates[template].function_count:
+        end_workflow(state, slot, time)
+
+
+@compiled
+def release_successors(state, index, time):
+    """Submits the successors of a function that wait for nothing else."""
+    functions = state.functions
+    first = index - functions[index].fn_id
     known = declared(state, index)
-    first = slot * cluster[0].functions_per_slot
     begin = state.template_functions[known].first_successor
     for edge in range(begin, begin + state.template_functions[known].successor_count):
         successor = first + state.successors[edge].function
         functions[successor].unfinished_predecessors -= 1
-        if functions[successor].unfinished_predecessors == 0:
+        ready = functions[successor].unfinished_predecessors == 0
+        if ready and functions[successor].state == PENDING:
             submit(state, successor, time)
-    workflows[slot].finished += 1
-    if workflows[slot].finished == state.templates[template].function_count:
-        workflows[slot].completion_time = time
-        flow_time = time - workflows[slot].arrival_time
-        cluster[0].finished_workflows += 1
-        cluster[0].finished_slowdown += flow_time / state.templates[template].critical_path
-        free = (cluster[0].first_free_slot + cluster[0].free_slots) % len(workflows)
-        state.free_slots[free] = slot
-        cluster[0].free_slots += 1
+
+
+@compiled_apart
+def fail_successors(state, index, time):
+    """Everything behind a failed function fails, too: it can never be submitted."""
+    functions = state.functions
+    slot = index // state.cluster[0].functions_per_slot
+    first = index - functions[index].fn_id
+    count = state.templates[state.workflows[slot].template].function_count
+    changed = True
+    while changed:
+        changed = False
+        for source in range(first, first + count):
+            if functions[source].state != FAILED:
+                continue
+            known = declared(state, source)
+            begin = state.template_functions[known].first_successor
+            for edge in range(begin, begin + state.template_functions[known].successor_count):
+                successor = first + state.successors[edge].function
+                if functions[successor].state == PENDING:
+                    functions[successor].state = FAILED
+                    functions[successor].completion_time = time
+                    state.workflows[slot].ended += 1
+                    changed = True
+
+
+@compiled
+def end_workflow(state, slot, time):
+    """All its functions have ended: its slot is free for another."""
+    cluster, workflows = state.cluster, state.workflows
+    workflows[slot].completion_time = time
+    flow_time = time - workflows[slot].arrival_time
+    cluster[0].finished_workflows += 1
+    path = state.templates[workflows[slot].template].critical_path
+    cluster[0].finished_slowdown += flow_time / path
+    free = (cluster[0].first_free_slot + cluster[0].free_slots) % len(workflows)
+    state.free_slots[free] = slot
+    cluster[0].free_slots += 1

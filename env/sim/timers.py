@@ -4,26 +4,30 @@ A timer is not taken back: what it was for carries another number by the time it
 """
 
 from env.sim.heap import drop_first, push
-from env.sim.jit import compiled
-from env.sim.records import EXPIRY, PREWARMING, SLICE_END
+from env.sim.jit import compiled, compiled_apart
+from env.sim.records import EXPIRY, LEASE_END, PATIENCE, PREWARMING, SLICE_END
 
 
 @compiled
-def up_to_date(state, controller, position):
+def up_to_date(state, position):
     """Whether a timer still means something."""
     kind, number = state.timers[position].major, state.timers[position].minor
     index = state.timers[position].index
     if kind == SLICE_END:
-        return controller.requests[state.containers[index].function].run == number
+        return state.requests[state.containers[index].function].run == number
     if kind == EXPIRY:
-        return controller.idle[index].number == number
+        return state.idle[index].number == number
     if kind == PREWARMING:
-        return controller.images[index].number == number
+        return state.images[index].number == number
+    if kind == LEASE_END:
+        return state.servers[index].expiration_time == state.timers[position].time
+    if kind == PATIENCE:
+        return state.queue[0].patience_timer == state.timers[position].time
     return True
 
 
-@compiled
-def set_timer(state, controller, time, kind, number, index):
+@compiled_apart
+def set_timer(state, time, kind, number, index):
     """Sets a timer; when the heap is full, those that are out of date make room.
 
     The heap holds twice as many as can be up to date at once.
@@ -32,7 +36,7 @@ def set_timer(state, controller, time, kind, number, index):
     if cluster[0].timers_size == len(timers):
         kept = 0
         for position in range(len(timers)):
-            if up_to_date(state, controller, position):
+            if up_to_date(state, position):
                 event_time, event_index = timers[position].time, timers[position].index
                 major, minor = timers[position].major, timers[position].minor
                 push(timers, kept, event_time, major, minor, event_index)

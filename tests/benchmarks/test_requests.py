@@ -7,9 +7,9 @@ import pytest
 
 from agents.order.fcfs import Fcfs
 from benchmarks.requests import CLUSTER, UNITS, day, main, play_plain
-from env.sim.controller import Queueing
 from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.keep_alive_policy import Lru
+from env.sim.rules import Rules
 from env.workloads.traces.simulate import simulate
 
 
@@ -28,7 +28,7 @@ def test_the_plain_loop_has_the_same_completion_times(memory: int) -> None:
     )
     trace = day(3000)
     crowded = type(trace)(trace.profiles, lambda: map(_faster, trace.requests()))
-    played = simulate(crowded, small, Queueing(Fcfs(), Lru()))
+    played = simulate(crowded, small, Rules.always_up(Fcfs(), Lru()))
     assert play_plain(crowded, small, 3000) == played.completion.tolist()
 
 

@@ -10,6 +10,8 @@ from collections import defaultdict
 
 import numpy as np
 
+from env.sim.records import COMPLETED
+
 # Seconds, and a share of the time: the order of float64 additions is not part of the rules.
 TOLERANCE = 1e-6
 RELATIVE_TOLERANCE = 1e-12
@@ -59,9 +61,9 @@ def _check_requests(runs: np.ndarray) -> list[str]:
         of_function[int(run["wf_id"]), int(run["fn_id"])].append(run)
     for own in of_function.values():
         name = _name(own[0])
-        finished = [int(run["finished"]) for run in own]
-        if finished != [0] * (len(own) - 1) + [1]:
-            found.append(f"{name}: its runs are finished {finished}, the last alone is needed")
+        outcomes = [int(run["outcome"]) for run in own]
+        if COMPLETED in outcomes[:-1] or outcomes[-1] != COMPLETED:
+            found.append(f"{name}: outcomes of its runs are {outcomes}, the last alone completes")
         joined = [own[0]["submission_time"], *(run["end_time"] for run in own[:-1])]
         waited = 0.0
         for run, since in zip(own, joined, strict=True):

@@ -85,7 +85,7 @@ def results_of(env: RawEnv) -> Results:
             ServerUseModel(
                 server_type=server_name,
                 server_index=server.server_id,
-                hours_rented=server.hours_rented,
+                hours_rented=round(server.hours_rented),
                 lease_expiration_time=server.expiration_time if server.hours_rented else 0.0,
                 rent=server.rent,
             )

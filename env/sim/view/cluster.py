@@ -9,9 +9,9 @@ import numpy as np
 
 from env.base.errors import InputError
 from env.sim.containers import give_back_container, take_container
-from env.sim.engine import cluster_on_container_completion, transfer_speed
 from env.sim.hardware import ClusterConfig
-from env.sim.lease import server_on_container_creation, startup_at
+from env.sim.lease import server_on_container_completion, server_on_container_creation, startup_at
+from env.sim.placing import transfer_speed
 from env.sim.records import NONE
 from env.sim.tournament import earliest_node
 from env.sim.view.container import Container, read_container, write_container
@@ -130,7 +130,7 @@ class Cluster:
         """
         if self.earliest_finished_time == math.inf:
             raise InputError("cluster: no running container to complete")
-        index = cluster_on_container_completion(self.state)
+        index = server_on_container_completion(self.state, earliest_node(self.state))
         container = read_container(self.state, index)
         give_back_container(self.state, index)
         return container

@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from env.base.errors import InputError
-from env.sim.engine import advance, step
+from env.sim.central_queue import choose
+from env.sim.engine import play, step
+from env.sim.go_on import go_on, out_of_records
 from env.sim.hardware import ClusterConfig
-from env.sim.records import DONE, NONE, PLACE, RECYCLED
+from env.sim.queue_records import RUN
+from env.sim.records import CHOOSE, DONE, NONE, PLACE, RECYCLED
+from env.sim.rules import DEFAULT_RULES, Images, Rules, with_rules
 from env.sim.state import copy_state, new_state, reset
 from env.sim.view.cluster import Cluster
 from env.sim.view.function import Function
@@ -72,9 +78,12 @@ class RawEnv:
         record: keep every `StepLog` in `logs`.
         workflow_slots: workflows that can be active at once, None for all (see `new_state`).
         tenants: whose each workflow is; empty: nobody is told apart.
+        rules: how the world works.
+        images: of all functions; None where containers neither start cold nor stay warm and
+            nobody waits centrally.
 
     Raises:
-        InputError: not one tenant a workflow, or see `new_state`.
+        InputError: not one tenant a workflow, or see `new_state` and `with_rules`.
     """
 
     def __init__(
@@ -86,6 +95,8 @@ class RawEnv:
         record: bool = False,
         workflow_slots: int | None = None,
         tenants: Sequence[str] = (),
+        rules: Rules = DEFAULT_RULES,
+        images: Images | None = None,
     ) -> None:
         self.workflow_templates = tuple(workflow_templates)
         self.tenants = tuple(tenants)
@@ -97,9 +108,17 @@ class RawEnv:
         self.seed = seed
         self.record = record
         self.logs: list[StepLog] = []
-        self.state = new_state(
-            arrival_times, self.workflow_templates, cluster_config, workflow_slots
+        known = {name: index for index, name in enumerate(dict.fromkeys(self.tenants))}
+        state = new_state(
+            arrival_times,
+            self.workflow_templates,
+            cluster_config,
+            workflow_slots,
+            [known[name] for name in self.tenants],
         )
+        distinct = list({id(template): template for template in workflow_templates}.values())
+        self.state = with_rules(state, distinct, images, rules, cluster_config)
+        self.rules = rules
         self.arrival_times = tuple(float(time) for time in arrival_times)
         self._places = [
             (kind.name, server_id, node_id)
@@ -109,7 +128,7 @@ class RawEnv:
         ]
         self._node_of = {place: node for node, place in enumerate(self._places)}
         self._memory_of = self.state.nodes["memory"].tolist()
-        self._kind = self._checked(advance(self.state))
+        self.reset()
 
     def __repr__(self) -> str:
         return f"RawEnv(time={self.time}, decisions={self.decisions}, done={self.done})"
@@ -118,7 +137,8 @@ class RawEnv:
         """Starts the same episode again."""
         reset(self.state)
         self.logs = []
-        self._kind = self._checked(advance(self.state))
+        self._taken: list[np.ndarray] = []
+        self._play_on(play(self.state))
 
     @property
     def done(self) -> bool:
@@ -192,7 +212,7 @@ class RawEnv:
         if not 1 <= memory_alloc <= self._memory_of[node] or memory_alloc != int(memory_alloc):
             raise InputError(self._bad_memory(node, memory_alloc))
         kind, status, first, last = step(self.state, node, int(memory_alloc))
-        self._kind = self._checked(kind)
+        self._play_on(kind)
         wf_id, fn_id, submission, cold, transfer, creation, rent, count = self.state.log[0].item()
         completed: tuple[tuple[int, int], ...] = ()
         if count:
@@ -223,8 +243,42 @@ class RawEnv:
         other.__dict__.update(self.__dict__)
         other.state = copy_state(self.state)
         other.logs = []
+        other._taken = list(self._taken)
         other.record = False
         return other
+
+    @property
+    def runs(self) -> np.ndarray:
+        """RUN records of what has run, in the order of ends; none where there are no images."""
+        return np.concatenate([np.zeros(0, RUN), *self._taken])
+
+    @property
+    def waiting(self) -> tuple[int, ...]:
+        """Indices of the declared functions of which requests wait; `state.waiting` has more.
+
+        Empty unless the caller has to choose one of them.
+        """
+        if self._kind != CHOOSE:
+            return ()
+        return tuple(int(index) for index in np.flatnonzero(self.state.waiting["count"]))
+
+    def choose(self, declared: int) -> None:
+        """Lets the first waiting request of a declared function go next, and plays on.
+
+        It starts once a node has the memory for it; until then all others wait behind it.
+
+        Args:
+            declared: one of `waiting`.
+
+        Raises:
+            InputError: no request of it waits, or nothing is to be chosen.
+        """
+        if declared not in self.waiting:
+            raise InputError(
+                f"choose: no request of declared function {declared} is to be chosen now"
+            )
+        choose(self.state, declared, NONE)
+        self._play_on(play(self.state))
 
     def node_index(self, server_name: str, server_id: int, numa_node_id: int) -> int:
         """Index of a NUMA node in the records.
@@ -271,13 +325,17 @@ class RawEnv:
             raise InputError(f"workflow {wf_id} has ended and its records have been recycled")
         return slot
 
-    def _checked(self, kind: int) -> int:
-        if kind < 0:
-            raise InputError(
-                f"more than {len(self.state.workflows)} workflows are active at {self.time} s: "
-                "give RawEnv more workflow_slots"
-            )
-        return kind
+    def _play_on(self, kind: int) -> None:
+        """On from what the engine stopped at, to the end or to what the caller has to decide."""
+        chooser = self.rules.chooser
+        if len(self.state.images):
+            kind = go_on(self.state, kind, self._taken.append, chooser)
+            while kind == CHOOSE and chooser is not None:
+                chooser.choose(self.state)
+                kind = go_on(self.state, chooser.play(self.state), self._taken.append, chooser)
+        elif kind < 0:
+            raise out_of_records(self.state)
+        self._kind = kind
 
     def _bad_memory(self, node: int, memory_alloc: float) -> str:
         function = self.current_function

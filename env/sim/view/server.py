@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from env.sim.lease import renew_lease_at, reset_server, startup_at
+from env.sim.server_state import STATES, server_state
 from env.sim.view.container import Container
 from env.sim.view.numa_node import NumaNode
 
@@ -57,14 +58,14 @@ class Server:
         return float(self._record["expiration_time"])
 
     @property
-    def hours_rented(self) -> int:
-        """Whole hours paid so far."""
-        return int(self._record["hours_rented"])
+    def hours_rented(self) -> float:
+        """Hours leased so far."""
+        return float(self._ledger["lease_seconds"].sum() / 3600.0)
 
     @property
     def rent(self) -> float:
         """USD paid so far."""
-        return float(self._record["rent"])
+        return float(self._ledger["rent"].sum())
 
     @property
     def container_count(self) -> int:
@@ -133,6 +134,15 @@ class Server:
         for node in self.numa_nodes:
             node.reset()
         reset_server(self.state, self.index)
+
+    @property
+    def state_name(self) -> str:
+        """One of `env.sim.server_state.STATES`: off, starting, up, draining, down."""
+        return STATES[server_state(self.state, self.index)]
+
+    @property
+    def _ledger(self) -> np.ndarray:
+        return self.state.ledger.reshape(len(self.state.servers), -1)[self.index]
 
     @property
     def _record(self) -> np.void:

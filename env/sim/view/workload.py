@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from env.base.errors import InputError
-from env.sim.submissions import finish_function, fire_timer, get, reset_workload, run_function
+from env.sim.records import FINISHED
+from env.sim.submissions import arrive_next, end_function, get, reset_workload, run_function
 from env.sim.view.episode import Episode
 from env.sim.view.function import Function
 from env.sim.view.workflow import Workflow
@@ -23,7 +24,7 @@ class Workload:
     @property
     def queue(self) -> tuple[Function, ...]:
         """Submitted functions in the order in which they will be decided."""
-        entries = self._env.state.queue[: int(self._env.state.cluster[0]["queue_size"])]
+        entries = self._env.state.submitted[: int(self._env.state.cluster[0]["queue_size"])]
         ordered = sorted(entries[["time", "major", "minor"]].tolist())
         return tuple(self.workflows[wf_id].functions[fn_id] for _, wf_id, fn_id in ordered)
 
@@ -39,7 +40,7 @@ class Workload:
         state = self._env.state
         heads = []
         if state.cluster[0]["queue_size"]:
-            heads.append(state.queue[0][["time", "major", "minor"]].item())
+            heads.append(state.submitted[0][["time", "major", "minor"]].item())
         if state.cluster[0]["timers_size"]:
             wf_id = int(state.timers[0]["minor"])
             first = min(self.workflows[wf_id].source_functions)
@@ -60,7 +61,7 @@ class Workload:
             raise InputError("workload: no function is submitted now")
         state = self._env.state
         while function.state == "PENDING":
-            if fire_timer(state) < 0:
+            if arrive_next(state) < 0:
                 raise InputError(f"workload: {len(state.workflows)} workflows are active already")
         get(state)
         return function
@@ -80,4 +81,5 @@ class Workload:
 
     def finish_function(self, wf_id: int, fn_id: int, time: float) -> None:
         """Notes that a function has ended and submits successors that waited for it alone."""
-        finish_function(self._env.state, self._env.function_index(wf_id, fn_id), float(time))
+        index = self._env.function_index(wf_id, fn_id)
+        end_function(self._env.state, index, float(time), FINISHED)

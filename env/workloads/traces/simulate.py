@@ -14,17 +14,17 @@ import numpy as np
 from env.base.errors import InputError
 from env.base.schema import short
 from env.sim.bounds import LARGEST_WORK, LONGEST
-from env.sim.controller import Images, Queueing, new_controller, with_slots, with_timers
-from env.sim.dispatch import reset_episode
+from env.sim.engine import play
+from env.sim.go_on import go_on
 from env.sim.hardware import ClusterConfig
 from env.sim.idle_forecast import answer_forecasts
 from env.sim.keep_alive import keep_warm, learn_idle_times
 from env.sim.queue_records import RUN
-from env.sim.queued_env import play_on
-from env.sim.records import ARRIVING, CHOOSE
-from env.sim.state import allocate
+from env.sim.records import ARRIVING, CHOOSE, COMPLETED
+from env.sim.room import free_memory
+from env.sim.rules import Images, Rules, with_rules, with_slots
+from env.sim.state import allocate, reset
 from env.sim.submissions import schedule_arrival
-from env.sim.warm import free_memory
 from env.sim.workflow_template import WorkflowTemplate
 from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
 
@@ -65,7 +65,7 @@ class Requests:
         """Of the RUN records of a finished trace."""
         count = int(runs["wf_id"].max(initial=-1)) + 1
         starts = np.bincount(runs["wf_id"], minlength=count)
-        ends = runs[runs["finished"] == 1]
+        ends = runs[runs["outcome"] == COMPLETED]
         ends = ends[np.argsort(ends["wf_id"])]
         return cls(
             function=ends["declared"],
@@ -96,7 +96,7 @@ class Statistics:
 
     def add(self, runs: np.ndarray) -> None:
         """Counts RUN records that have just ended."""
-        ends = runs[runs["finished"] == 1]
+        ends = runs[runs["outcome"] == COMPLETED]
         completion = ends["end_time"] - ends["submission_time"]
         self.requests += len(ends)
         self.cold_starts += int((runs["warm"] == 0).sum())
@@ -120,7 +120,7 @@ class Statistics:
 def simulate(
     trace: Trace,
     cluster: ClusterConfig,
-    queueing: Queueing,
+    rules: Rules,
     warm: Sequence[tuple[int, int]] = (),
     history: Trace | None = None,
 ) -> Requests:
@@ -128,8 +128,8 @@ def simulate(
 
     Args:
         trace: the requests.
-        cluster: the hardware; all servers are leased and up from the start.
-        queueing: how the controller works.
+        cluster: the hardware.
+        rules: how the world works; functions wait centrally.
         warm: containers that are warm at time 0, (NUMA node, function) each.
         history: earlier requests of the same functions, from which idle times are learned. Their
             executions are taken to begin on arrival.
@@ -138,14 +138,14 @@ def simulate(
         InputError: a function needs more memory than any NUMA node has, the trace is not as
             `Trace` says, or what is to be warm has no place.
     """
-    runs = [np.zeros(0, RUN), *stream(trace, cluster, queueing, warm, history)]
+    runs = [np.zeros(0, RUN), *stream(trace, cluster, rules, warm, history)]
     return Requests.of(np.concatenate(runs))
 
 
 def stream(
     trace: Trace,
     cluster: ClusterConfig,
-    queueing: Queueing,
+    rules: Rules,
     warm: Sequence[tuple[int, int]] = (),
     history: Trace | None = None,
 ) -> Iterator[np.ndarray]:
@@ -153,16 +153,16 @@ def stream(
 
     Arguments and errors are those of `simulate`.
     """
-    simulation = Simulation(trace.profiles, cluster, queueing)
+    simulation = Simulation(trace.profiles, cluster, rules)
     for node, function in warm:
         simulation.keep_warm(node, function)
     if history is not None:
         simulation.learn(history)
     for runs in simulation.play(trace):
         if simulation.choosing:
-            if queueing.chooser is None:
-                raise InputError("queueing: order is 'chosen', which needs a chooser")
-            queueing.chooser.choose(simulation.state, simulation.controller)
+            if rules.chooser is None:
+                raise InputError("rules: order is 'chosen', which needs a chooser")
+            rules.chooser.choose(simulation.state)
         yield runs
 
 
@@ -191,14 +191,12 @@ class Simulation:
     """A trace being played; `stream` in steps, for those who look inside.
 
     Attributes:
-        state, controller: the records; replaced by larger ones when more requests are active than
+        state: the records; replaced by larger ones when more requests are active than
             there are slots.
         choosing: whether a function is to be chosen before it plays on.
     """
 
-    def __init__(
-        self, profiles: FunctionProfiles, cluster: ClusterConfig, queueing: Queueing
-    ) -> None:
+    def __init__(self, profiles: FunctionProfiles, cluster: ClusterConfig, rules: Rules) -> None:
         self._profiles = profiles
         self._speed = cluster.single_core_speed
         check_memory(profiles.names, profiles.memory, cluster)
@@ -213,13 +211,12 @@ class Simulation:
         state = state._replace(arrivals=np.zeros(0, ARRIVING))
         own = {template: np.array([j]) for j, template in enumerate(templates)}
         images = Images(profiles.cold_start, own)
-        self.controller = new_controller(state, templates, images, queueing, cluster)
-        self.state = with_timers(state, self.controller)
-        reset_episode(self.state, self.controller)
-        self.controller.queue["first_number"] = 0
-        self.controller.queue["more_arrivals"] = 1
+        self.state = with_rules(state, templates, images, rules, cluster)
+        reset(self.state)
+        self.state.queue["first_number"] = 0
+        self.state.queue["more_arrivals"] = 1
         self._given = 0
-        self._chooser = queueing.chooser
+        self._chooser = rules.chooser
         self.choosing = False
 
     @property
@@ -239,14 +236,14 @@ class Simulation:
                 f"warm: NUMA nodes are 0 to {nodes - 1} and functions 0 to {functions - 1}, found "
                 f"node {short(node)}, function {short(function)}"
             )
-        free = free_memory(self.state, self.controller, node)
-        if free < self._profiles.memory[function]:
+        free, memory = free_memory(self.state, node), int(self._profiles.memory[function])
+        if free < memory:
             raise InputError(
                 f"warm: function '{self._profiles.names[function]}' needs "
                 f"{self._profiles.memory[function]} MB, NUMA node {node} has {free} left"
             )
-        until = float(self.controller.images[function]["keep_until"])
-        keep_warm(self.state, self.controller, node, function, 0.0, until)
+        until = float(self.state.images[function]["keep_until"])
+        keep_warm(self.state, node, function, memory, 0.0, until)
 
     def learn(self, history: Trace) -> None:
         """Fills the histograms of idle times; `history` is before time 0.
@@ -254,12 +251,12 @@ class Simulation:
         Raises:
             InputError: it is not as `Trace` says.
         """
-        if not self.controller.idle_times.shape[1]:
+        if not self.state.idle_times.shape[1]:
             return  # the policy remembers nothing
         for chunk in self._checked(history, -LONGEST):
             ends = chunk["time"] + chunk["duration"]
-            learn_idle_times(self.controller, chunk["function"], chunk["time"], ends)
-        answer_forecasts(self.controller)
+            learn_idle_times(self.state, chunk["function"], chunk["time"], ends)
+        answer_forecasts(self.state)
 
     def play(self, trace: Trace) -> Iterator[np.ndarray]:
         """Plays all requests; yields RUN records, at least once for each chunk of the trace.
@@ -270,14 +267,15 @@ class Simulation:
             for first in range(0, len(chunk), CHUNK):
                 self._give(chunk[first : first + CHUNK])
                 yield from self._play_on()
-        self.controller.queue["more_arrivals"] = 0
+        self.state.queue["more_arrivals"] = 0
         yield from self._play_on()
 
     def _play_on(self) -> Iterator[np.ndarray]:
         """Up to the end of what has been given."""
         while True:
             taken: list[np.ndarray] = []
-            kind = play_on(self.state, self.controller, taken.append, self._chooser)
+            play_on = play if self._chooser is None else self._chooser.play
+            kind = go_on(self.state, play_on(self.state), taken.append, self._chooser)
             self.choosing = False
             yield from taken[:-1]
             self.choosing = kind == CHOOSE
@@ -289,16 +287,14 @@ class Simulation:
         """The next arrivals, with a free slot for each of them."""
         if int(self.state.cluster[0]["free_slots"]) < len(chunk):
             slots = 2 * len(self.state.workflows)
-            self.state, self.controller = with_slots(self.state, self.controller, slots)
+            self.state = with_slots(self.state, slots)
         arrivals = np.zeros(len(chunk), ARRIVING)
         arrivals["time"] = chunk["time"]
         arrivals["template"] = chunk["function"]
-        draws = self._operations(chunk["duration"], chunk["function"])
+        arrivals["computation"] = self._operations(chunk["duration"], chunk["function"])
         self.state = self.state._replace(arrivals=arrivals)
-        self.controller = self.controller._replace(draws=draws)
-        queue = self.controller.queue
-        queue["first_number"] += self._given
-        queue["arrivals_left"] = self._given = len(chunk)
+        self.state.queue["first_number"] += self._given
+        self.state.cluster["arrivals_left"] = self._given = len(chunk)
         schedule_arrival(self.state, 0)
 
     def _operations(self, seconds: np.ndarray, function: np.ndarray) -> np.ndarray:

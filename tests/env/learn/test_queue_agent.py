@@ -24,10 +24,10 @@ from env.learn.queue_places import choice_by_rule
 from env.learn.queue_world import HELD_OUT_SEEDS, QueueEpisode, QueueWorkload
 from env.learn.turns import QUEUE_TURN
 from env.sim.check.validate_queued import queued_violations
-from env.sim.controller import Images, KeepAlive, Queueing
 from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.keep_alive_policy import FaasCache, Fixed, Lru
-from env.sim.queued_env import QueuedEnv
+from env.sim.rules import Images, KeepAlive, Rules
+from env.sim.view.raw_env import RawEnv
 from env.workloads.traces.simulate import Simulation, simulate, stream
 from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
 from run.command import CONF, plain
@@ -81,11 +81,11 @@ def test_choosing_as_funcsched_gives_its_schedule(
     settings = agent(functions, threshold)
     for seed in range(3):
         trace = crowd(seed)
-        rule = Queueing(FuncSched(starve_threshold=threshold), keep_alive)
+        rule = Rules.always_up(FuncSched(starve_threshold=threshold), keep_alive)
         expected = simulate(trace, cluster(3, servers=2), rule)
         assert expected.queueing.max() > 20.0
         for chooser in (QueueTurns(settings, as_the_rule), QueueReference(settings)):
-            chosen = Queueing(settings, keep_alive, "worst_fit", chooser)
+            chosen = Rules.always_up(settings, keep_alive, "worst_fit", chooser)
             found = simulate(trace, cluster(3, servers=2), chosen)
             assert found.completion.tolist() == expected.completion.tolist()
             assert found.node.tolist() == expected.node.tolist()
@@ -96,16 +96,16 @@ def test_the_same_holds_for_workflows() -> None:
     images = Images.by_name([template], {"split": 1.0, "work": 2.0, "join": 3.0})
     arrivals, templates = [0.0, 0.5, 1.0], [template] * 3
 
-    def runs(queueing: Queueing) -> np.ndarray:
-        env = QueuedEnv(arrivals, templates, cluster(2), queueing, images)
+    def runs(queueing: Rules) -> np.ndarray:
+        env = RawEnv(arrivals, templates, cluster(2), rules=queueing, images=images)
         assert env.done and env.waiting == ()
         return env.runs
 
     settings = agent()
-    expected = runs(Queueing(FuncSched(starve_threshold=1e9), Lru()))
+    expected = runs(Rules.always_up(FuncSched(starve_threshold=1e9), Lru()))
     assert len(expected) == 12
     turn = QueueTurns(settings, as_the_rule)
-    assert runs(Queueing(settings, Lru(), "worst_fit", turn)).tolist() == expected.tolist()
+    assert runs(Rules.always_up(settings, Lru(), "worst_fit", turn)).tolist() == expected.tolist()
 
 
 def test_masks_allow_what_fits_now_and_nothing_else() -> None:
@@ -113,31 +113,33 @@ def test_masks_allow_what_fits_now_and_nothing_else() -> None:
     settings = agent(functions=3)
     trace, nodes = crowd(1), cluster(3, servers=2)
     turn = QueueTurns(settings)
-    simulation = Simulation(trace.profiles, nodes, Queueing(settings, Lru(), "worst_fit", turn))
+    simulation = Simulation(
+        trace.profiles, nodes, Rules.always_up(settings, Lru(), "worst_fit", turn)
+    )
     seen, rng = settings.agent.blank_observation(), np.random.default_rng(0)
     choices, held, beyond = 0, 0, 0
     for _ in simulation.play(trace):
         if not simulation.choosing:
             continue
-        state, controller = simulation.state, simulation.controller
-        turn.see(QUEUE_TURN, 0, state, controller, seen)
-        waiting = np.flatnonzero(controller.waiting["count"])
+        state = simulation.state
+        turn.see(QUEUE_TURN, 0, state, seen)
+        waiting = np.flatnonzero(state.waiting["count"])
         assert len(waiting) > 1
         cold = np.where(
-            controller.images["warm"] == 0, trace.profiles.cold_start, 0.0
+            state.images["warm"] == 0, trace.profiles.cold_start, 0.0
         )  # image j is that of function j
         priority = (trace.profiles.execution + cold) * trace.profiles.memory
-        first = sorted(waiting, key=lambda j: (priority[j], controller.waiting[j]["number"]))[:3]
+        first = sorted(waiting, key=lambda j: (priority[j], state.waiting[j]["number"]))[:3]
         available = (state.nodes["memory"] - state.nodes["allocated_memory"]).max()
         fits = [float(trace.profiles.memory[j] <= available) for j in first]
-        running = float(controller.images["running"].sum() > 0)
+        running = float(state.images["running"].sum() > 0)
         assert seen["mask"].tolist() == [*fits, *[0.0] * (3 - len(first)), running]
         assert seen["items"][: len(first), QUEUE_ITEM.index("fits")].tolist() == fits
         assert sum(fits) > 0
         action = any_allowed(rng)("queue", seen)
         choices, held, beyond = choices + 1, held + (action == 3), beyond + (len(waiting) > 3)
-        turn.act(QUEUE_TURN, 0, state, controller, action)
-        turn.finish(controller)
+        turn.act(QUEUE_TURN, 0, state, action)
+        turn.finish(state)
     assert choices > 100 and held > 10 and beyond > 10
 
 
@@ -145,7 +147,7 @@ def test_any_choices_give_a_right_schedule() -> None:
     settings = agent(functions=3)
     for seed in range(3):
         decide = any_allowed(np.random.default_rng(seed))
-        queueing = Queueing(settings, Lru(), "worst_fit", QueueTurns(settings, decide))
+        queueing = Rules.always_up(settings, Lru(), "worst_fit", QueueTurns(settings, decide))
         nodes = cluster(3, servers=2)
         runs = np.concatenate(list(stream(crowd(seed), nodes, queueing)))
         assert len(runs) == 300
@@ -168,7 +170,7 @@ def test_the_example_of_the_paper_seen_by_the_agent() -> None:
         return next(actions)
 
     settings = agent()
-    queueing = Queueing(settings, Lru(), "worst_fit", QueueTurns(settings, decide))
+    queueing = Rules.always_up(settings, Lru(), "worst_fit", QueueTurns(settings, decide))
     trace = Trace(known, lambda: iter([arrivals]))
     found = simulate(trace, server, queueing, warm=[(0, 3)])
     assert found.completion.tolist() == pytest.approx([11.0, 11.0, 7.0, 1.0])
@@ -211,9 +213,9 @@ def test_rewards_add_up_to_the_mean_completion_time() -> None:
         metrics = infos["queue"]["episode_metrics"]
         again = iter(actions)
         turn = QueueTurns(settings, lambda *seen, again=again: next(again))
-        queueing = Queueing(settings, Lru(), "worst_fit", turn)
+        queueing = Rules.always_up(settings, Lru(), "worst_fit", turn)
         own = simulate(crowd(seed), nodes, queueing).completion.mean()
-        rule = Queueing(FuncSched(starve_threshold=1e9), Lru())
+        rule = Rules.always_up(FuncSched(starve_threshold=1e9), Lru())
         reference = simulate(crowd(seed), nodes, rule).completion.mean()
         assert metrics["completion"] == pytest.approx(own)
         assert metrics["J"] == pytest.approx(own / reference)

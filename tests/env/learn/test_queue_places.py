@@ -17,9 +17,9 @@ from env.learn.queue_places import PLACE_CONTEXT, PLACE_ITEM, PlacingTurns, choi
 from env.learn.turns import NODE_TURN, QUEUE_TURN, TYPE_TURN
 from env.score.greedy_score import ScoreWeights
 from env.sim.check.validate_queued import queued_violations
-from env.sim.controller import KeepAlive, Queueing
 from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.keep_alive_policy import FaasCache, Lru
+from env.sim.rules import KeepAlive, Rules
 from env.workloads.traces.simulate import Simulation, simulate, stream
 from env.workloads.traces.trace import REQUEST, Trace
 from tests.env.learn.test_queue_agent import crowd, short_world
@@ -86,9 +86,9 @@ class Known(PlacingTurns):
 def test_choosing_by_rule_is_funcsched_with_worst_fit(name: str, keep_alive: KeepAlive) -> None:
     cluster = two_types(4, 3)
     for seed in range(3):
-        rule = Queueing(FuncSched(starve_threshold=1e9), keep_alive, "worst_fit")
+        rule = Rules.always_up(FuncSched(starve_threshold=1e9), keep_alive, "worst_fit")
         expected = simulate(crowd(seed), cluster, rule)
-        chosen = Queueing(SETTINGS, keep_alive, chooser=Known(name, cluster, choice_by_rule))
+        chosen = Rules.always_up(SETTINGS, keep_alive, chooser=Known(name, cluster, choice_by_rule))
         found = simulate(crowd(seed), cluster, chosen)
         assert len(set(expected.node)) == 4
         assert found.node.tolist() == expected.node.tolist()
@@ -99,9 +99,11 @@ def test_choosing_by_rule_is_funcsched_with_worst_fit(name: str, keep_alive: Kee
 def test_any_choices_give_a_right_schedule_that_is_not_the_rule(name: str) -> None:
     cluster = two_types(4, 3)
     rng = np.random.default_rng(0)
-    by_rule = simulate(crowd(0), cluster, Queueing(FuncSched(starve_threshold=1e9), Lru()))
+    by_rule = simulate(crowd(0), cluster, Rules.always_up(FuncSched(starve_threshold=1e9), Lru()))
     turns = Known(name, cluster, lambda agent, seen: any_action(rng, agent, seen))
-    runs = np.concatenate(list(stream(crowd(0), cluster, Queueing(SETTINGS, Lru(), chooser=turns))))
+    runs = np.concatenate(
+        list(stream(crowd(0), cluster, Rules.always_up(SETTINGS, Lru(), chooser=turns)))
+    )
     assert len(runs) == 300
     assert queued_violations(runs, np.array([4, 4, 3, 3])) == []
     assert sorted(runs["node"].tolist()) != sorted(by_rule.node.tolist())
@@ -109,12 +111,12 @@ def test_any_choices_give_a_right_schedule_that_is_not_the_rule(name: str) -> No
 
 def allowed_nodes(simulation: Simulation, declared: int) -> list[int]:
     """From the records: where a function fits; only where it is warm, if it is anywhere."""
-    state, controller = simulation.state, simulation.controller
-    image = int(controller.waiting[declared]["image"])
-    need = int(controller.images[image]["memory"])
+    state = simulation.state
+    image = int(state.waiting[declared]["image"])
+    need = int(state.images[image]["memory"])
     available = state.nodes["memory"] - state.nodes["allocated_memory"]
     fits = [node for node in range(len(state.nodes)) if available[node] >= need]
-    idle = controller.idle[: int(controller.queue[0]["idle_used"])]
+    idle = state.idle[: int(state.queue[0]["idle_used"])]
     warm = {
         int(each["node"]) for each in idle if each["number"] >= 0 and int(each["image"]) == image
     }
@@ -125,7 +127,7 @@ def allowed_nodes(simulation: Simulation, declared: int) -> list[int]:
 def test_masks_allow_nodes_with_the_memory_and_warm_ones_first(name: str) -> None:
     cluster, rng = two_types(4, 3), np.random.default_rng(1)
     turns = PlacingTurns(SETTINGS, layout(name), cluster)
-    queueing = Queueing(SETTINGS, Lru(), chooser=turns)
+    queueing = Rules.always_up(SETTINGS, Lru(), chooser=turns)
     simulation = Simulation(crowd(2).profiles, cluster, queueing)
     first = {"server_large": 0, "server_small": 2}
     placed, warm, held = 0, 0, 0
@@ -138,9 +140,9 @@ def test_masks_allow_nodes_with_the_memory_and_warm_ones_first(name: str) -> Non
             for index in turns.acting(turn):
                 agent = turns.agents_of(turn)[index]
                 seen = agent.blank_observation()
-                turns.see(turn, index, simulation.state, simulation.controller, seen)
+                turns.see(turn, index, simulation.state, seen)
                 action = any_action(rng, agent, seen)
-                turns.act(turn, index, simulation.state, simulation.controller, action)
+                turns.act(turn, index, simulation.state, action)
                 if turn == QUEUE_TURN:
                     held += action == 3
                     if action < 3:
@@ -158,7 +160,7 @@ def test_masks_allow_nodes_with_the_memory_and_warm_ones_first(name: str) -> Non
         assert found == expected
         placed += bool(expected)
         warm += len(expected) == 1
-        turns.finish(simulation.controller)
+        turns.finish(simulation.state)
     assert placed > 100 and warm > 20 and held > 10
 
 
@@ -179,7 +181,7 @@ def test_what_the_placer_sees_by_hand() -> None:
 
     turns = Known("placer", cluster, act)
     trace = Trace(known, lambda: iter([arrivals]))
-    found = simulate(trace, cluster, Queueing(SETTINGS, Lru(), chooser=turns))
+    found = simulate(trace, cluster, Rules.always_up(SETTINGS, Lru(), chooser=turns))
     assert found.node.tolist() == [0, 1, 0]
     assert found.completion.tolist() == pytest.approx([5.0, 5.0, 2.0])
     one, three, two = seen  # F3 before F2: (1 + 1) * 1 against (1 + 4) * 2

@@ -73,7 +73,7 @@ def test_clairvoyant_outcomes_are_what_j_comes_to(seed: int) -> None:
     tried = np.full(len(found), np.inf)
     fresh = set()
     for node, server in enumerate(env.state.servers[env.state.nodes["server"]]):
-        if server["hours_rented"] == 0:
+        if server["expiration_time"] == -np.inf:
             if server["type"] in fresh:
                 continue  # the first one of its kind stands for it
             fresh.add(server["type"])

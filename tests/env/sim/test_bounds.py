@@ -11,10 +11,10 @@ from agents.order.rr import RoundRobin
 from env.base.errors import InputError
 from env.sim.check.validate import violations
 from env.sim.cluster_file import ClusterModel
-from env.sim.controller import Images, Queueing
 from env.sim.episode.recording import episode_of
 from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.keep_alive_policy import Fixed, NoKeepAlive
+from env.sim.rules import Images, Rules
 from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
 from env.workloads.traces.simulate import simulate
@@ -148,7 +148,9 @@ def test_traces(time: float, duration: float, cold: float, says: str) -> None:
     with pytest.raises(InputError, match=says):
         profiles = FunctionProfiles(("F",), np.array([1.0]), np.array([cold]), one, one)
         simulate(
-            Trace(profiles, lambda: iter([requests])), CLUSTER, Queueing(Fcfs(), NoKeepAlive())
+            Trace(profiles, lambda: iter([requests])),
+            CLUSTER,
+            Rules.always_up(Fcfs(), NoKeepAlive()),
         )
 
 
@@ -158,7 +160,9 @@ def test_work_of_a_request() -> None:
     requests = np.array([(0.0, 0, 1e9)], REQUEST)
     fast = replace(CLUSTER, single_core_speed=2**53)
     with pytest.raises(InputError, match="a request of 'F' is .* operations"):
-        simulate(Trace(profiles, lambda: iter([requests])), fast, Queueing(Fcfs(), NoKeepAlive()))
+        simulate(
+            Trace(profiles, lambda: iter([requests])), fast, Rules.always_up(Fcfs(), NoKeepAlive())
+        )
 
 
 def test_images_and_queues() -> None:

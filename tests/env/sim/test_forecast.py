@@ -7,7 +7,6 @@ import pytest
 
 from env.score.metrics import episode_metrics
 from env.score.reward import Objective, cheapest_cost, potential
-from env.sim.engine import place
 from env.sim.forecast import (
     forecast_candidate,
     forecast_node,
@@ -15,7 +14,7 @@ from env.sim.forecast import (
     update_finish_bounds,
 )
 from env.sim.hardware import ClusterConfig, ServerType
-from env.sim.lease import lease_hours
+from env.sim.placing import place
 from env.sim.records import CANDIDATE, NONE
 from env.sim.view.container import Container
 from env.sim.view.numa_node import numa_node_alone
@@ -161,6 +160,11 @@ def finish_bounds(env: RawEnv) -> np.ndarray:
     return env.state.workflows["finish_bound"].copy()
 
 
+def hours_to_add(end: float, time: float, last: float) -> int:
+    """Whole hours by which a lease to `end` grows at `time` to cover `last`."""
+    return 0 if last <= end else math.ceil((last - max(time, end)) / 3600.0)
+
+
 def containers_of(env: RawEnv, node: int) -> dict[int, np.void]:
     """The containers that run or wait on a node, by the index of their function."""
     found = {}
@@ -220,7 +224,7 @@ def test_a_candidate_does_what_its_placement_does(seed: int) -> None:
             server, last = int(fork.state.nodes[index]["server"]), fork.state.nodes["forecast_last"]
             lease_end = float(fork.state.servers[server]["expiration_time"])
             idle = fork.state.nodes[index]["running_count"] == 0
-            hours = -lease_hours(lease_end, env.time, env.time if idle else last[index])
+            hours = -hours_to_add(lease_end, env.time, env.time if idle else last[index])
             assert place(fork.state, index, memory_alloc) == 0
             after = finish_bounds(fork)
             active = before > -np.inf
@@ -245,7 +249,7 @@ def test_a_candidate_does_what_its_placement_does(seed: int) -> None:
             ends, ends_tight, near = later_ends(env, fork, index, before, critical)
             assert candidate["later_ends"] == pytest.approx(ends, abs=near)
             assert candidate["later_ends_tight"] == pytest.approx(ends_tight, abs=2 * near)
-            hours += lease_hours(lease_end, env.time, last[index])
+            hours += hours_to_add(lease_end, env.time, last[index])
             rent = hours * float(fork.state.servers[server]["hourly_rate"])
             assert candidate["rent_increase"] == pytest.approx(rent)
             if not fork.state.nodes[index]["waiting_count"]:

@@ -10,9 +10,9 @@ import pytest
 from agents.order.fcfs import Fcfs
 from agents.order.funcsched import FuncSched
 from agents.order.sjf import Sjf
-from env.sim.controller import Order, Queueing
 from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.keep_alive_policy import Lru
+from env.sim.rules import Order, Rules
 from env.workloads.traces.simulate import simulate
 from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
 
@@ -40,7 +40,7 @@ REQUESTS = np.array([(0.0, 0, 0.5), (0.0, 1, 0.5), (0.0, 2, 0.25), (0.0, 3, 1.0)
 )
 def test_completions(order: Order, completions: list[float], mean: float) -> None:
     trace = Trace(PROFILES, lambda: iter([REQUESTS]))
-    requests = simulate(trace, SERVER, Queueing(order, Lru()), warm=[(0, 3)])
+    requests = simulate(trace, SERVER, Rules.always_up(order, Lru()), warm=[(0, 3)])
     assert requests.completion.tolist() == completions
     assert requests.completion.mean() == mean
 
@@ -56,8 +56,8 @@ def test_warm_container_is_what_saves_f4() -> None:
     )
     trace = Trace(slow, lambda: iter([REQUESTS]))
     order = FuncSched(starve_threshold=60.0)
-    requests = simulate(trace, SERVER, Queueing(order, Lru()), warm=[(0, 3)])
+    requests = simulate(trace, SERVER, Rules.always_up(order, Lru()), warm=[(0, 3)])
     assert requests.completion.tolist() == [5.0, 5.0, 11.0, 1.0]
     assert requests.cold_start.tolist() == [3.5, 3.5, 5.75, 0.0]
-    requests = simulate(trace, SERVER, Queueing(order, Lru()))
+    requests = simulate(trace, SERVER, Rules.always_up(order, Lru()))
     assert requests.completion.tolist() == [4.0, 4.0, 10.0, 31.0]

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from agents.order.fcfs import Fcfs
-from env.sim.controller import Images, Queueing
 from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.idle_forecast import next_idle_time
-from env.sim.queued_env import QueuedEnv
+from env.sim.rules import Images, Rules
+from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
 from env.workloads.traces.simulate import Simulation, simulate
 from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
@@ -45,7 +45,9 @@ def test_a_container_is_started_ahead_of_the_forecast() -> None:
     times = [0.0, 303.0, 606.0, 909.0, 1256.0]
     requests = np.array([(time, 0, 1.0) for time in times], REQUEST)
     server = ClusterConfig(1_000_000, 1.0, 1.0, 1.0, (ServerType("s", 1, 0, 0, 1, 1, 4),))
-    played = simulate(Trace(known, lambda: iter([requests])), server, Queueing(Fcfs(), policy))
+    played = simulate(
+        Trace(known, lambda: iter([requests])), server, Rules.always_up(Fcfs(), policy)
+    )
     # The last comes 346 s after the fourth's end, one second after the container has gone.
     assert played.cold_start.tolist() == [2.0, 2.0, 2.0, 0.0, 2.0]
 
@@ -58,12 +60,14 @@ def test_all_images_that_become_idle_together_get_their_forecasts() -> None:
     three = WorkflowTemplate(
         "three sources", [1000] * 3, [1] * 3, [1] * 3, np.zeros((0, 2), np.int64), []
     )
-    queueing = Queueing(Fcfs(), ten_second_bins(10, margin=0.1), "first_fit")
+    queueing = Rules.always_up(Fcfs(), ten_second_bins(10, margin=0.1), "first_fit")
     images = Images(np.array([5.0, 5.0, 5.0]), {three: np.array([2, 0, 1])})
     # Cold starts of 5 s and executions of 1 s: the first ends are at 6.
-    env = QueuedEnv([0.0, 1000.0, 2000.0, 3000.0], [three] * 4, ONE_NODE, queueing, images)
+    env = RawEnv(
+        [0.0, 1000.0, 2000.0, 3000.0], [three] * 4, ONE_NODE, rules=queueing, images=images
+    )
     assert env.runs["warm"].tolist() == [0] * 9 + [1] * 3
-    assert env.controller.images["keep_until"] == pytest.approx([994.0 * 1.15] * 3)
+    assert env.state.images["keep_until"] == pytest.approx([994.0 * 1.15] * 3)
 
 
 def test_a_container_is_kept_by_the_forecast_that_its_successor_asked_for() -> None:
@@ -73,12 +77,12 @@ def test_a_container_is_kept_by_the_forecast_that_its_successor_asked_for() -> N
     policy = ten_second_bins(1, margin=0.1).model_copy(update={"forecast_order": (4, 0, 0)})
     images = Images(np.array([5.0]), {single: np.array([0]), chain: np.array([0, 0])})
     # 1000 s after each end; the third end, at 2018, is the first that knows it.
-    env = QueuedEnv(
+    env = RawEnv(
         [0.0, 1006.0, 2012.0, 3018.0],
         [single] * 3 + [chain],
         ONE_NODE,
-        Queueing(Fcfs(), policy, "first_fit"),
-        images,
+        rules=Rules.always_up(Fcfs(), policy, "first_fit"),
+        images=images,
     )
     assert env.runs["warm"].tolist() == [0, 0, 0, 1, 0]
     assert env.runs["end_time"].tolist() == [6.0, 1012.0, 2018.0, 3019.0, 3025.0]
@@ -93,8 +97,8 @@ def test_the_history_leaves_the_windows_of_the_last_idle_times() -> None:
     moments += [(time, 0, 1.0) for time in (-1000.0, -699.0, *np.arange(-398.0, -350.0, 6.0))]
     requests = np.array(sorted(moments), REQUEST)
     simulation = Simulation(
-        known, ONE_NODE, Queueing(Fcfs(), ten_second_bins(10, margin=0.1), "first_fit")
+        known, ONE_NODE, Rules.always_up(Fcfs(), ten_second_bins(10, margin=0.1), "first_fit")
     )
     simulation.learn(Trace(known, lambda: iter([requests])))
-    assert simulation.controller.images["prewarm_after"].tolist() == [0.0, 300.0 * 0.85]
-    assert simulation.controller.images["keep_until"].tolist() == [11.0, 300.0 * 1.15]
+    assert simulation.state.images["prewarm_after"].tolist() == [0.0, 300.0 * 0.85]
+    assert simulation.state.images["keep_until"].tolist() == [11.0, 300.0 * 1.15]

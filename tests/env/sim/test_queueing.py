@@ -14,10 +14,10 @@ from agents.order.rr import RoundRobin
 from agents.order.srtf import Srtf
 from env.base.errors import InputError
 from env.sim.check.validate_queued import queued_violations
-from env.sim.controller import Images, KeepAlive, Order, Queueing
 from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.keep_alive_policy import FaasCache, Fixed, Lru, NoKeepAlive
-from env.sim.queued_env import QueuedEnv
+from env.sim.rules import Images, KeepAlive, Order, Rules
+from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
 from env.workloads.traces.simulate import Requests, Simulation, Statistics, simulate, stream
 from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
@@ -47,7 +47,7 @@ def play(
     history: Trace | None = None,
 ) -> Requests:
     trace = Trace(known, lambda: iter([np.array(requests, REQUEST)]))
-    return simulate(trace, cluster(memory), Queueing(order, keep_alive), history=history)
+    return simulate(trace, cluster(memory), Rules.always_up(order, keep_alive), history=history)
 
 
 def test_fixed_keep_alive_ends() -> None:
@@ -114,7 +114,7 @@ def test_chunks_are_of_requests() -> None:
     for chunk in (other, other.tolist(), np.zeros((1, 1), REQUEST)):
         trace = Trace(known, lambda chunk=chunk: iter([chunk]))
         with pytest.raises(InputError, match="trace: chunks of REQUEST are needed"):
-            simulate(trace, cluster(2), Queueing(Fcfs(), Lru()))
+            simulate(trace, cluster(2), Rules.always_up(Fcfs(), Lru()))
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,9 @@ def test_chunks_are_of_requests() -> None:
 def test_what_is_warm_has_a_place(warm: list[tuple[int, int]], says: str) -> None:
     known = profiles((1.0, 2.0, 2))
     with pytest.raises(InputError, match=says):
-        simulate(Trace(known, lambda: iter([])), cluster(2), Queueing(Fcfs(), Lru()), warm=warm)
+        simulate(
+            Trace(known, lambda: iter([])), cluster(2), Rules.always_up(Fcfs(), Lru()), warm=warm
+        )
 
 
 def test_round_robin_takes_turns_and_keeps_what_was_done() -> None:
@@ -182,7 +184,7 @@ def test_containers_share_cores() -> None:
     """Two functions of one thread on one core take twice as long; cold starts need no core."""
     known = profiles((2.0, 3.0, 1), (2.0, 0.0, 1))
     trace = Trace(known, lambda: iter([np.array([(0.0, 0, 2.0), (3.0, 1, 2.0)], REQUEST)]))
-    played = simulate(trace, cluster(2, cpu=1), Queueing(Fcfs(), Lru()))
+    played = simulate(trace, cluster(2, cpu=1), Rules.always_up(Fcfs(), Lru()))
     assert played.execution.tolist() == pytest.approx([4.0, 4.0], abs=1e-5)
 
 
@@ -212,7 +214,7 @@ def day(count: int) -> Trace:
 def test_records_grow_with_what_waits(order: Order) -> None:
     """Overload: thousands wait. All requests end, each once, and the checker has no complaint."""
     trace = day(12_000)
-    simulation = Simulation(trace.profiles, cluster(6), Queueing(order, Lru()))
+    simulation = Simulation(trace.profiles, cluster(6), Rules.always_up(order, Lru()))
     at_first = simulation.slots
     runs = np.concatenate(list(simulation.play(trace)))
     assert simulation.slots > at_first
@@ -224,7 +226,7 @@ def test_records_grow_with_what_waits(order: Order) -> None:
 def test_memory_is_bounded_by_what_waits_and_runs() -> None:
     """With room for all, 40,000 requests need no more records than the first of them."""
     trace = day(40_000)
-    simulation = Simulation(trace.profiles, cluster(600, cpu=64), Queueing(Fcfs(), Lru()))
+    simulation = Simulation(trace.profiles, cluster(600, cpu=64), Rules.always_up(Fcfs(), Lru()))
     at_first = simulation.slots
     assert sum(len(runs) for runs in simulation.play(trace)) == 40_000
     assert simulation.slots == at_first
@@ -268,15 +270,15 @@ def diamond() -> WorkflowTemplate:
 def test_ranks_of_a_workflow(order: Order, rank: list[float]) -> None:
     template = diamond()
     images = Images.by_name([template], 1.0)
-    env = QueuedEnv([0.0], [template], cluster(1), Queueing(order, Lru()), images)
-    assert env.controller.waiting["rank"].tolist() == pytest.approx(rank)
+    env = RawEnv([0.0], [template], cluster(1), rules=Rules.always_up(order, Lru()), images=images)
+    assert env.state.waiting["rank"].tolist() == pytest.approx(rank)
 
 
 def test_functions_of_a_workflow_wait_centrally() -> None:
     """One place. Both `work` functions share an image: the second of them starts warm."""
     template = diamond()
     images = Images.by_name([template], {"split": 1.0, "work": 2.0, "join": 3.0})
-    env = QueuedEnv([0.0], [template], cluster(1), Queueing(Heft(), Lru()), images)
+    env = RawEnv([0.0], [template], cluster(1), rules=Rules.always_up(Heft(), Lru()), images=images)
     assert env.done
     assert env.runs["fn_id"].tolist() == [0, 2, 1, 3]
     assert env.runs["cold_start_time"].tolist() == [1.0, 2.0, 0.0, 3.0]
@@ -284,13 +286,15 @@ def test_functions_of_a_workflow_wait_centrally() -> None:
     assert env.runs["end_time"].tolist() == pytest.approx([2.0, 10.0, 12.0, 17.0], abs=1e-5)
     completion = env.workload.workflows[0].completion_time
     assert completion == pytest.approx(17.0, abs=1e-5)
-    assert queued_violations(env.runs, np.array([1]), env.controller.waiting["rank"]) == []
+    assert queued_violations(env.runs, np.array([1]), env.state.waiting["rank"]) == []
 
 
 def test_the_caller_chooses_and_may_try_in_a_fork() -> None:
     template = diamond()
     images = Images.by_name([template], 0.0)
-    env = QueuedEnv([0.0], [template], cluster(1), Queueing(Chosen(), Lru()), images)
+    env = RawEnv(
+        [0.0], [template], cluster(1), rules=Rules.always_up(Chosen(), Lru()), images=images
+    )
     assert env.waiting == (0,)
     env.choose(0)
     assert env.waiting == (1, 2)
@@ -311,14 +315,14 @@ def test_the_caller_chooses_and_may_try_in_a_fork() -> None:
 
 def test_a_second_play_is_the_same() -> None:
     trace = day(500)
-    queueing = Queueing(RoundRobin(time_slice=0.1), FaasCache())
+    queueing = Rules.always_up(RoundRobin(time_slice=0.1), FaasCache())
     first, second = (np.concatenate(list(stream(trace, cluster(20), queueing))) for _ in range(2))
     assert first.tobytes() == second.tobytes()
 
 
 def test_statistics_of_a_stream_are_those_of_its_requests() -> None:
     trace = day(2000)
-    queueing = Queueing(RoundRobin(time_slice=0.5), Lru())
+    queueing = Rules.always_up(RoundRobin(time_slice=0.5), Lru())
     statistics = Statistics()
     for runs in stream(trace, cluster(8), queueing):
         statistics.add(runs)

@@ -17,7 +17,6 @@ from agents.order.sjf import Sjf
 from agents.order.srf import Srf
 from agents.order.srtf import Srtf
 from env.sim import idle_forecast
-from env.sim.controller import Images, KeepAlive, Order, Queueing
 from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.keep_alive_policy import (
     FaasCache,
@@ -26,11 +25,13 @@ from env.sim.keep_alive_policy import (
     Lru,
     NoKeepAlive,
 )
-from env.sim.queued_env import QueuedEnv
+from env.sim.rules import Images, KeepAlive, Order, Rules
+from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
 from env.workloads.traces.simulate import stream
 from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
-from tests.reference_queueing import Function, Job, ReferencePlatform, Rules
+from tests.reference_queueing import Function, Job, ReferencePlatform
+from tests.reference_queueing import Rules as ReferenceRules
 from tests.strategies import CORE_SPEEDS, Scenario, scenarios
 
 RANDOM = settings(
@@ -138,25 +139,25 @@ def histograms(bins: st.SearchStrategy[int] = WIDE) -> st.SearchStrategy[HybridH
     )
 
 
-def queueings(seconds: st.SearchStrategy[float]) -> st.SearchStrategy[Queueing]:
+def queueings(seconds: st.SearchStrategy[float]) -> st.SearchStrategy[Rules]:
     """All combinations; see `orders`."""
     placements = st.sampled_from(["first_fit", "best_fit", "worst_fit"])
-    return st.builds(Queueing, orders(seconds), keep_alives(), placements)
+    return st.builds(Rules.always_up, orders(seconds), keep_alives(), placements)
 
 
-def rules_of(queueing: Queueing) -> Rules:
+def rules_of(queueing: Rules) -> ReferenceRules:
     """The options as the reference takes them."""
     order, keep_alive = queueing.order, queueing.keep_alive
     assert isinstance(keep_alive, NoKeepAlive | Fixed | Lru | FaasCache | HybridHistogram)
     dynamic = {Srtf: "srtf", FuncSched: "funcsched"}
     own = {
         name: getattr(keep_alive, name)
-        for name in Rules.__dataclass_fields__
+        for name in ReferenceRules.__dataclass_fields__
         if hasattr(keep_alive, name) and name != "keep_alive"
     }
     if isinstance(keep_alive, HybridHistogram):
         own["keep"] = keep_alive.fixed_keep
-    return Rules(
+    return ReferenceRules(
         order=dynamic.get(type(order), "rank"),
         time_slice=getattr(order, "time_slice", getattr(order, "check_interval", np.inf)),
         starve_threshold=getattr(order, "starve_threshold", np.inf),
@@ -182,7 +183,7 @@ def rows_of(runs: np.ndarray) -> list[tuple[object, ...]]:
 
 @RANDOM
 @given(given_trace=traces(), queueing=queueings(SLICES))
-def test_traces(given_trace: Requested, queueing: Queueing) -> None:
+def test_traces(given_trace: Requested, queueing: Rules) -> None:
     cluster, profiles = given_trace.cluster, given_trace.profiles
     speed = cluster.single_core_speed
     largest = max(kind.cpu for kind in cluster.server_types)
@@ -232,7 +233,7 @@ def test_traces(given_trace: Requested, queueing: Queueing) -> None:
 
 @RANDOM
 @given(scenario=scenarios(), queueing=queueings(LONG_SLICES), data=st.data())
-def test_workflows(scenario: Scenario, queueing: Queueing, data: st.DataObject) -> None:
+def test_workflows(scenario: Scenario, queueing: Rules, data: st.DataObject) -> None:
     """Functions of DAGs in the queue; functions of different workflows may share an image."""
     check_workflows(scenario.arrival_times, scenario.templates, scenario.cluster, queueing, data)
 
@@ -246,7 +247,7 @@ def test_workflows_that_come_again(scenario: Scenario, order: Order, data: st.Da
     for _ in range(data.draw(st.integers(2, 5))):
         times.append(times[-1] + data.draw(pauses))
         templates.append(data.draw(st.sampled_from(scenario.templates)))
-    queueing = Queueing(order, data.draw(histograms(bins=st.integers(1, 4))))
+    queueing = Rules.always_up(order, data.draw(histograms(bins=st.integers(1, 4))))
     check_workflows(times, templates, scenario.cluster, queueing, data)
 
 
@@ -254,7 +255,7 @@ def check_workflows(
     times: Sequence[float],
     templates: Sequence[WorkflowTemplate],
     cluster: ClusterConfig,
-    queueing: Queueing,
+    queueing: Rules,
     data: st.DataObject,
 ) -> None:
     """Plays workflows, with images drawn for their functions, in the engine and the reference."""
@@ -271,8 +272,8 @@ def check_workflows(
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(idle_forecast, "next_idle_time", mean)
-        env = QueuedEnv(times, templates, cluster, queueing, images)
-    known = env.controller.waiting
+        env = RawEnv(times, templates, cluster, rules=queueing, images=images)
+    known = env.state.waiting
     first_known = dict(
         zip(images.of, np.cumsum([0, *(one.function_count for one in images.of)]), strict=False)
     )

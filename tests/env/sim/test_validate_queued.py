@@ -5,6 +5,7 @@ import pytest
 
 from env.sim.check.validate_queued import queued_violations
 from env.sim.queue_records import RUN
+from env.sim.records import COMPLETED, PREEMPTED
 
 MEMORY = np.array([2])
 RANK = np.array([1.0, 2.0])
@@ -12,7 +13,7 @@ RANK = np.array([1.0, 2.0])
 
 def _run(wf_id: int, **fields: float) -> np.ndarray:
     """A run of function 0 of a workflow; queued at 0, cold start 1 s, executed 2 s."""
-    values = {"wf_id": wf_id, "memory_alloc": 2, "finished": 1, "cold_start_time": 1.0}
+    values = {"wf_id": wf_id, "memory_alloc": 2, "outcome": COMPLETED, "cold_start_time": 1.0}
     values |= {"execution_time": 2.0} | fields
     run = np.zeros(1, RUN)
     for key, value in values.items():
@@ -31,7 +32,7 @@ def _schedule() -> np.ndarray:
                 joined=1,
                 dispatched=3,
                 warm=1,
-                finished=0,
+                outcome=PREEMPTED,
                 dispatch_time=3.0,
                 start_time=3.0,
                 end_time=4.0,
@@ -65,7 +66,7 @@ def test_a_right_schedule_passes() -> None:
     [
         (0, "start_time", -1.0, "dispatch_time 0.0 is after start_time -1.0"),
         (0, "submission_time", 0.5, "submission_time 0.5 is after joined_time 0.0"),
-        (1, "finished", 1, "its runs are finished [1, 1]"),
+        (1, "outcome", COMPLETED, "outcomes of its runs are [0, 0]"),
         (2, "joined_time", 5.0, "joins the queue at 5.0, not at 4.0"),
         (2, "queueing_time", 4.0, "it waited 5.0"),
         (2, "execution_time", 1.0, "completion time 7.0 sum to 6.0"),

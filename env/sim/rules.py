@@ -1,24 +1,26 @@
-"""Builds a `Controller`: options of queued dispatch, and what is known of functions and images."""
+"""How a world works: where functions wait, how servers are leased, which containers stay warm."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, get_args
+from typing import Annotated, Literal, Protocol, get_args
 
 import numpy as np
+from pydantic import Field
 
 from env.base.errors import InputError
+from env.base.schema import Strict
 from env.sim import queue_records, records
 from env.sim.bounds import LONGEST
 from env.sim.hardware import ClusterConfig
-from env.sim.queue_records import Controller
+from env.sim.keep_alive_policy import NoKeepAlive
 from env.sim.records import INF, NONE, State
 from env.sim.state import upward_ranks
 from env.sim.workflow_template import WorkflowTemplate
 
-Placement = Literal["first_fit", "best_fit", "worst_fit"]
-SLOTS = ("workflows", "functions", "queue", "completed", "slot_of", "scratch")
+Placement = Literal["first_fit", "best_fit", "worst_fit", "asked"]
+SLOTS = ("workflows", "functions", "submitted", "completed", "slot_of", "scratch", "requests")
 """Arrays with an entry for each slot of a trace, whose workflows have one function."""
 
 RUNS = 1 << 14
@@ -69,48 +71,102 @@ class KeepAlive(Protocol):
 class Chooser(Protocol):
     """Who chooses which waiting function goes next, where the order is `chosen`."""
 
-    def play(self, state: State, controller: Controller) -> int:
-        """As `env.sim.dispatch.play`; gives CHOOSE where it wants to be asked."""
+    def play(self, state: State) -> int:
+        """As `env.sim.engine.play`; gives CHOOSE where it wants to be asked."""
 
-    def choose(self, state: State, controller: Controller) -> None:
-        """Chooses a function in `controller.queue`, or none to wait for the next event."""
+    def choose(self, state: State) -> None:
+        """Chooses a function in `state.queue`, or none to wait for the next event."""
+
+
+class Lease(Strict):
+    """Config group `lease`: when a server is up and how it is paid.
+
+    Attributes:
+        kind: `hourly`: a server starts without a lease, which is extended in whole steps to the
+            last projected completion on it; `always`: all servers are up from the start.
+        step: seconds; a lease is paid in whole steps of this length.
+        charged: whether a server that is always up is paid for.
+    """
+
+    kind: Literal["hourly", "always"] = "hourly"
+    step: Annotated[float, Field(ge=1.0, le=LONGEST)] = 3600.0
+    charged: bool = True
+
+
+HOURLY = Lease()
+NO_KEEP_ALIVE = NoKeepAlive()
 
 
 @dataclass(frozen=True)
-class Queueing:
-    """How the controller works.
+class Rules:
+    """How a world works, besides what arrives on what hardware.
 
     Attributes:
-        order: which waiting function goes next.
+        order: which waiting function goes next; None where none waits centrally: each is placed
+            once it is ready.
+        placement: who names the node, where functions wait centrally: of several equally suited
+            nodes as the placement rules of these names, memory being what admitted containers
+            leave; `asked` leaves it to whoever plays.
+        patience: seconds of waiting after which a server may be started for a function.
+        lease: when servers are up, and how they are paid.
         keep_alive: how long containers stay warm.
-        placement: which of several equally suited nodes; as the placement rules of these names,
-            memory being what running containers leave.
         chooser: for the order `chosen`; None leaves choices to whoever plays.
 
     Raises:
-        InputError: `placement` is unknown.
+        InputError: `placement` is unknown, or `patience` is not a number from 0.
     """
 
-    order: Order
-    keep_alive: KeepAlive
+    order: Order | None = None
     placement: Placement = "worst_fit"
+    patience: float = 0.0
+    lease: Lease = HOURLY
+    keep_alive: KeepAlive = NO_KEEP_ALIVE
     chooser: Chooser | None = None
+
+    @classmethod
+    def always_up(
+        cls,
+        order: Order,
+        keep_alive: KeepAlive,
+        placement: Placement = "worst_fit",
+        chooser: Chooser | None = None,
+    ) -> Rules:
+        """Functions wait centrally, all servers are up from the start, and nothing is paid."""
+        lease = Lease(kind="always", charged=False)
+        return cls(order, placement, lease=lease, keep_alive=keep_alive, chooser=chooser)
 
     def __post_init__(self) -> None:
         if self.placement not in get_args(Placement):
             raise InputError(
-                f"queueing: placement is '{self.placement}', "
-                f"allowed: {', '.join(get_args(Placement))}"
+                f"rules: placement is '{self.placement}', allowed: {', '.join(get_args(Placement))}"
             )
+        if not self.patience >= 0.0:
+            raise InputError(f"rules: patience is {self.patience}, at least 0 is needed")
 
     def options(self) -> np.ndarray:
         """OPTIONS (1,)."""
         options = np.zeros(1, queue_records.OPTIONS)
         options["placement"] = get_args(Placement).index(self.placement)
         options["time_slice"] = options["starve_threshold"] = INF
-        self.order.write(options[0])
+        options["patience"] = self.patience
+        always, charged = self.lease.kind == "always", self.lease.charged
+        options["always_up"], options["charged"] = always, always and charged
+        if self.order is not None:
+            options["queued"] = 1
+            self.order.write(options[0])
         self.keep_alive.write(options[0])
+        renewed, watched = always and charged, self.order is not None or self.keeps_warm
+        options["watch_leases"] = renewed or (watched and not always)
         return options
+
+    @property
+    def keeps_warm(self) -> bool:
+        """Whether containers stay warm."""
+        return not isinstance(self.keep_alive, NoKeepAlive)
+
+
+DEFAULT_RULES = Rules()
+"""Each function is placed once it is ready, leases are hourly, no container stays warm."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,69 +220,88 @@ class Images:
         return cls(np.full(len(index), float(cold_start)), of)
 
 
-def new_controller(
+def with_rules(
     state: State,
     templates: Sequence[WorkflowTemplate],
-    images: Images,
-    queueing: Queueing,
+    images: Images | None,
+    rules: Rules,
     config: ClusterConfig,
-) -> Controller:
-    """The controller of a state, not yet reset.
+) -> State:
+    """A state, not yet reset, whose world works by these rules.
 
     Args:
-        state: of the episode; it also needs `with_timers`.
+        state: of the episode.
         templates: the distinct ones, in the order of the state.
-        images: of all their functions.
-        queueing: options.
+        images: of all their functions; None where functions belong to none.
+        rules: how it works.
         config: the hardware.
+
+    Raises:
+        InputError: functions belong to no image, but wait centrally or leave warm containers.
     """
+    lease = rules.lease
+    state = state._replace(options=rules.options())
+    state.servers["lease_step"] = lease.step
+    state.servers["step_price"] = state.servers["hourly_rate"] * (lease.step / records.HOUR)
+    if images is None:
+        if rules.order is not None or rules.keeps_warm:
+            raise InputError(
+                "rules: images are needed where functions wait or containers stay warm"
+            )
+        return with_timers(state)
     declared, nodes = len(state.template_functions), len(state.nodes)
     image_of = np.concatenate([images.of[template] for template in templates])
     memory = np.zeros(len(images.cold_start), np.int64)
     np.maximum.at(memory, image_of, state.template_functions["memory_req"])
-    bins, remembered = queueing.keep_alive.history
+    bins, remembered = rules.keep_alive.history
     leaves = 1 << max(1, int(np.ceil(np.log2(declared))))
-    idle = int((state.nodes["memory"] // memory[memory > 0].min()).sum())
-    controller = Controller(
-        options=queueing.options(),
-        queue=np.zeros(1, queue_records.QUEUE),
+    state = state._replace(
         waiting=np.zeros(declared, queue_records.WAITING),
         by_priority=np.zeros(2 * leaves, np.int64),
         by_age=np.zeros(2 * leaves, np.int64),
         requests=np.zeros(len(state.functions), queue_records.REQUEST),
         images=np.zeros(len(memory), queue_records.IMAGE),
         newest=np.zeros(nodes * len(memory), np.int64),
-        idle=np.zeros(idle, queue_records.IDLE),
-        caches=np.zeros(nodes, queue_records.CACHE),
+        idle=np.zeros(_most_idle(state, memory, rules), queue_records.IDLE),
         histograms=np.zeros((len(memory), bins), np.int64),
         idle_times=np.zeros((len(memory), remembered), np.float64),
-        draws=np.zeros(0, np.int64),
         runs=np.zeros(RUNS, queue_records.RUN),
     )
-    controller.queue["first_number"] = NONE
-    controller.images["cold_start"] = images.cold_start
-    controller.images["memory"] = memory
-    controller.images["first_declared"] = NONE
-    known = declared_functions(state, templates, image_of, controller.images, config)
-    controller.waiting["image"] = image_of
-    controller.waiting["execution"] = known.execution
-    controller.waiting["rank"] = queueing.order.rank(known)
+    state.images["cold_start"] = images.cold_start
+    state.images["memory"] = memory
+    state.images["first_declared"] = NONE
+    known = declared_functions(state, templates, image_of, state.images, config)
+    state.waiting["image"] = image_of
+    state.waiting["execution"] = known.execution
+    if rules.order is not None:
+        state.waiting["rank"] = rules.order.rank(known)
     for index in reversed(range(declared)):
         image = image_of[index]
-        controller.waiting[index]["next_of_image"] = controller.images[image]["first_declared"]
-        controller.images[image]["first_declared"] = index
-    return controller
+        state.waiting[index]["next_of_image"] = state.images[image]["first_declared"]
+        state.images[image]["first_declared"] = index
+    return with_timers(state)
 
 
-def with_timers(state: State, controller: Controller) -> State:
+def _most_idle(state: State, memory: np.ndarray, rules: Rules) -> int:
+    """How many containers can be warm at once; `memory` is that of the images."""
+    if not rules.keeps_warm:
+        return 0
+    if rules.order is not None:
+        return int((state.nodes["memory"] // memory[memory > 0].min()).sum())
+    # Functions may be given less memory than they need, but each leaves one container.
+    left = state.templates["function_count"][state.arrivals["template"]].sum()
+    return int(left) + len(memory)
+
+
+def with_timers(state: State) -> State:
     """The state with room for twice as many timers as can be up to date at once."""
-    live = 2 + len(controller.requests) + len(controller.idle) + len(controller.images)
+    live = 3 + len(state.requests) + len(state.idle) + len(state.images) + len(state.servers)
     timers = np.zeros(2 * live, records.EVENT)
     timers[: len(state.timers)] = state.timers
     return state._replace(timers=timers)
 
 
-def with_slots(state: State, controller: Controller, slots: int) -> tuple[State, Controller]:
+def with_slots(state: State, slots: int) -> State:
     """The state of a trace in the midst of its episode, with more slots for active requests."""
     known = len(state.workflows)
 
@@ -247,9 +322,8 @@ def with_slots(state: State, controller: Controller, slots: int) -> tuple[State,
     state.cluster["free_slots"] += slots - known
     state.workflows["wf_id"][known:] = NONE
     state.functions["node"][known:] = NONE
-    controller = controller._replace(requests=larger(controller.requests, slots))
-    controller.requests["run"][known:] = NONE
-    return with_timers(state, controller), controller
+    state.requests["run"][known:] = NONE
+    return with_timers(state)
 
 
 def declared_functions(

@@ -1,0 +1,171 @@
+"""How containers end: completed, preempted or killed; and how servers go down and come back."""
+
+from __future__ import annotations
+
+from env.sim.central_queue import join_queue
+from env.sim.containers import give_back_container
+from env.sim.jit import compiled, compiled_apart
+from env.sim.keep_alive import release, remove_all_warm, request_ends
+from env.sim.lease import account_of, renew_lease_at, server_on_container_completion
+from env.sim.projection import node_on_container_removal, node_on_waiting_removal
+from env.sim.records import (
+    COMPLETED,
+    DOWN,
+    DRAINING,
+    FINISHED,
+    IN_SERVICE,
+    KILLED,
+    NONE,
+    PENDING,
+    PREEMPTED,
+    SKIPPED,
+)
+from env.sim.requests import end_run
+from env.sim.submissions import end_function, get, offer
+from env.sim.tournament import earliest_node
+from env.sim.warm import gone_cold
+
+
+@compiled
+def complete_next(state):
+    """The container that ends first in the cluster, and its function, come to their end."""
+    index = server_on_container_completion(state, earliest_node(state))
+    count = state.log[0].completed_count
+    state.completed[count].time = state.containers[index].completion_time
+    state.completed[count].major = state.containers[index].wf_id
+    state.completed[count].minor = state.containers[index].fn_id
+    state.log[0].completed_count = count + 1
+    leave_container(state, index, COMPLETED)
+
+
+@compiled
+def leave_container(state, index, outcome):
+    """The one way out of a container, which has left its node.
+
+    A function that is preempted waits again with the work it has left; one that is killed, with all
+    of its work.
+    """
+    containers, functions, cluster = state.containers, state.functions, state.cluster
+    function, memory = containers[index].function, containers[index].memory_alloc
+    node, slot = functions[function].node, containers[index].slot
+    left = containers[index].remaining_computation
+    done = functions[function].remaining_computation - left
+    account = account_of(state, state.nodes[node].server, state.workflows[slot].tenant)
+    seconds = done / state.nodes[node].single_core_speed
+    state.ledger[account].energy += seconds * cluster[0].core_watts
+    if len(state.images) > 0:
+        leave_image(state, function, node, memory, outcome)
+    if outcome == COMPLETED:
+        end_function(state, function, cluster[0].time, FINISHED)
+    else:
+        if outcome == PREEMPTED:
+            functions[function].remaining_computation = max(1, left)
+        else:
+            functions[function].remaining_computation = functions[function].computation
+            functions[function].attempt += 1
+        work = functions[function].remaining_computation / cluster[0].single_core_speed
+        cluster[0].placed_work -= work
+        state.workflows[slot].placed_work -= work
+        offer(state, function, cluster[0].time)
+    give_back_container(state, index)
+    if state.options[0].queued == 1:
+        join_submitted(state)
+
+
+@compiled_apart
+def leave_image(state, function, node, memory, outcome):
+    """Notes the run, and releases the container: after a completion in `release_ended`."""
+    queue, time = state.queue, state.cluster[0].time
+    image = state.waiting[state.requests[function].declared].image
+    end_run(state, function, outcome)
+    if outcome == COMPLETED:
+        request_ends(state, image, time)
+        queue[0].ended_node = node
+        queue[0].ended_image = image
+        queue[0].ended_memory = memory
+        queue[0].due = 1
+    elif outcome == PREEMPTED:
+        release(state, node, image, memory, time, False)
+    else:
+        gone_cold(state, image)
+
+
+@compiled_apart
+def release_ended(state):
+    """Releases the container that completed last.
+
+    Its successors may have asked for forecasts, that of its own image among them: they come first.
+    """
+    queue = state.queue
+    node, image = queue[0].ended_node, queue[0].ended_image
+    queue[0].ended_node = NONE
+    unused = state.images[image].active == 0
+    release(state, node, image, queue[0].ended_memory, state.cluster[0].time, unused)
+
+
+@compiled_apart
+def join_submitted(state):
+    """Functions that are there to be placed wait in the central queue."""
+    while state.cluster[0].queue_size > 0:
+        join_queue(state, get(state), state.cluster[0].time)
+
+
+@compiled_apart
+def preempt(state, index):
+    """Takes a running container off its node; waiting ones may start, its function waits again."""
+    node, time = state.functions[state.containers[index].function].node, state.cluster[0].time
+    server = state.nodes[node].server
+    node_on_container_removal(state, node, index, time)
+    state.servers[server].container_count -= 1
+    # Work is rounded to whole operations at every change, so an end may move by one of them.
+    renew_lease_at(state, server, node, time)
+    leave_container(state, index, PREEMPTED)
+
+
+@compiled_apart
+def take_down(state, server):
+    """A server goes down: its containers are killed, its warm ones go, its lease ends."""
+    first, time = state.servers[server].first_node, state.cluster[0].time
+    remove_all_warm(state, server)
+    state.servers[server].condition = DOWN
+    state.servers[server].expiration_time = min(state.servers[server].expiration_time, time)
+    for node in range(first, first + state.servers[server].node_count):
+        while state.nodes[node].first_waiting != NONE:
+            index = state.nodes[node].first_waiting
+            node_on_waiting_removal(state, node, index)
+            state.servers[server].container_count -= 1
+            leave_container(state, index, KILLED)
+        while state.nodes[node].first_running != NONE:
+            index = state.nodes[node].first_running
+            node_on_container_removal(state, node, index, time)
+            state.servers[server].container_count -= 1
+            leave_container(state, index, KILLED)
+    state.queue[0].due = state.options[0].queued
+
+
+@compiled_apart
+def drain(state, server):
+    """What a server has goes on; nothing new comes to it."""
+    state.servers[server].condition = DRAINING
+
+
+@compiled_apart
+def bring_back(state, server):
+    """A server that was down or draining can be leased again."""
+    state.servers[server].condition = IN_SERVICE
+    state.queue[0].due = state.options[0].queued
+
+
+@compiled_apart
+def skip_function(state, function):
+    """A function that has not been submitted will not run; its successors do not wait for it.
+
+    Returns:
+        whether it could be skipped.
+    """
+    if state.functions[function].state != PENDING:
+        return False
+    end_function(state, function, state.cluster[0].time, SKIPPED)
+    if state.options[0].queued == 1:
+        join_submitted(state)
+    return True

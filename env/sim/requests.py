@@ -1,0 +1,94 @@
+"""Requests: what is noted of a function of an image while it waits, starts and runs.
+
+Only where functions belong to images (`State.images`): in a world in which they wait centrally, or
+in which containers start cold or stay warm.
+"""
+
+from env.sim.jit import compiled_apart
+from env.sim.keep_alive import request_arrives
+from env.sim.records import COMPLETED, NONE
+from env.sim.warm import newest_idle, remove_idle
+
+
+@compiled_apart
+def begin_request(state, function, declared, time):
+    """A function has been submitted; `declared` is its index in `waiting`."""
+    requests = state.requests
+    if state.queue[0].first_number == NONE:
+        requests[function].wf_id = state.functions[function].wf_id
+    requests[function].declared = declared
+    requests[function].joined_time = time
+    requests[function].run = NONE
+    requests[function].queueing_time = 0.0
+    requests[function].server_start_time = 0.0
+    requests[function].cold_start_time = 0.0
+    requests[function].data_transfer_time = 0.0
+    requests[function].execution_time = 0.0
+    request_arrives(state, state.waiting[declared].image, time)
+
+
+@compiled_apart
+def start_request(state, function, node, server_start, transfer):
+    """A function gets a warm container of its image on a node, or a new one.
+
+    Returns:
+        seconds of the container cold start.
+    """
+    requests, images, time = state.requests, state.images, state.cluster[0].time
+    image = state.waiting[requests[function].declared].image
+    idle = newest_idle(state, node, image)
+    cold_start = images[image].cold_start
+    if idle != NONE:
+        cold_start = max(0.0, state.idle[idle].ready_time - time)
+        remove_idle(state, idle)
+    elif cold_start > 0.0:
+        state.queue[0].container_cold_starts += 1
+    images[image].running += 1
+    images[image].frequency += 1
+    requests[function].run = state.queue[0].next_number
+    state.queue[0].next_number += 1
+    requests[function].dispatch_time = time
+    requests[function].warm = 1 if idle != NONE else 0
+    requests[function].queueing_time += time - requests[function].joined_time
+    requests[function].server_start_time += server_start
+    requests[function].cold_start_time += cold_start
+    requests[function].data_transfer_time += transfer
+    return cold_start
+
+
+@compiled_apart
+def end_run(state, function, outcome):
+    """A function has left its container: sums its times and logs the run."""
+    requests, functions, runs = state.requests, state.functions, state.runs
+    time = state.cluster[0].time
+    image = state.waiting[requests[function].declared].image
+    started = functions[function].start_time
+    if not started <= time:
+        started = time  # killed before its start, or while it waited for memory
+    requests[function].execution_time += time - started
+    state.images[image].running -= 1
+    row = state.queue[0].runs_size
+    runs[row].wf_id = requests[function].wf_id
+    runs[row].fn_id = functions[function].fn_id
+    runs[row].declared = requests[function].declared
+    runs[row].image = image
+    runs[row].node = functions[function].node
+    runs[row].memory_alloc = functions[function].memory_alloc
+    runs[row].warm = requests[function].warm
+    runs[row].joined = requests[function].number
+    runs[row].dispatched = requests[function].run
+    runs[row].submission_time = functions[function].submission_time
+    runs[row].joined_time = requests[function].joined_time
+    runs[row].dispatch_time = requests[function].dispatch_time
+    runs[row].start_time = started
+    runs[row].end_time = time
+    runs[row].outcome = outcome
+    runs[row].queueing_time = requests[function].queueing_time
+    runs[row].server_start_time = requests[function].server_start_time
+    runs[row].cold_start_time = requests[function].cold_start_time
+    runs[row].data_transfer_time = requests[function].data_transfer_time
+    runs[row].execution_time = requests[function].execution_time
+    state.queue[0].runs_size += 1
+    requests[function].run = NONE
+    if outcome != COMPLETED:
+        requests[function].joined_time = time

@@ -1,0 +1,37 @@
+"""What state a server is in: down, draining, off, starting or up."""
+
+from typing import Final
+
+from env.sim.jit import compiled
+from env.sim.records import DOWN, DRAINING, IN_SERVICE
+
+STATES: Final = ("off", "starting", "up", "draining", "down")
+
+
+@compiled
+def is_leased(state, server):
+    """Whether new containers may come to a server now: its lease runs, and it is in service."""
+    servers = state.servers
+    runs = servers[server].expiration_time > state.cluster[0].time
+    return runs and servers[server].condition == IN_SERVICE
+
+
+@compiled
+def may_be_started(state, server):
+    """Whether a lease of a server that has none may begin now."""
+    servers = state.servers
+    over = servers[server].expiration_time <= state.cluster[0].time
+    return over and servers[server].condition == IN_SERVICE
+
+
+@compiled
+def server_state(state, server):
+    """Index into STATES."""
+    servers, time = state.servers, state.cluster[0].time
+    if servers[server].condition == DOWN:
+        return 4
+    if servers[server].expiration_time <= time:
+        return 0
+    if servers[server].condition == DRAINING:
+        return 3
+    return 1 if servers[server].ready_time > time else 2
