@@ -27,13 +27,14 @@ from env.learn.observation import observe_nodes, write_context
 from env.learn.turns import Sight, new_sight
 from env.score.greedy_score import ScoreWeights
 from env.score.reward import Objective
+from env.sim.block import State
 from env.sim.cluster_file import cluster_from_config
 from env.sim.engine import play
 from env.sim.forecast import update_finish_bounds
 from env.sim.hardware import ClusterConfig
 from env.sim.jit import compiled
 from env.sim.placing import place
-from env.sim.records import MUTABLE, PLACE, State
+from env.sim.records import PLACE
 from env.sim.state import reset
 from env.sim.view.raw_env import RawEnv
 from env.workloads.generator import (
@@ -217,7 +218,7 @@ def fork_us(env: RawEnv) -> float:
 
 def own_bytes(state: State) -> int:
     """Bytes of the arrays that a fork copies or makes anew."""
-    return sum(getattr(state, name).nbytes for name in (*MUTABLE, "scratch"))
+    return state.block.nbytes
 
 
 def measure_compilation() -> None:

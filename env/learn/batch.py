@@ -30,10 +30,11 @@ from env.learn.world import World
 from env.score.greedy_play import trace_greedy
 from env.score.metrics import episode_metrics
 from env.score.reward import cheapest_cost
+from env.sim.block import State
 from env.sim.engine import play
 from env.sim.forecast import update_finish_bounds
 from env.sim.hardware import ClusterConfig
-from env.sim.records import ARRIVING, DONE, MUTABLE, State
+from env.sim.records import ARRIVING, DONE
 from env.sim.state import allocate, catalogue, hardware, reset
 from env.workloads.generator import EpisodeWorkload
 
@@ -84,9 +85,11 @@ class Batch:
         self._stream = (seed, worker)
         self._first = first
         self._weights = np.tile(world.objective.weights, (environments, 1))
-        self._states, self._first_template = _stacked_states(world, environments)
+        one, self._first_template = _one_state(world)
+        self._states, self._handles = one.copies(environments)
+        self._arrivals = np.zeros((environments, len(one.slot_of)), ARRIVING)
         types, nodes = len(world.cluster.server_types), self.layout.node_count
-        functions = self._states.functions.shape[1]
+        functions = len(one.functions)
         sight = new_sight(
             self.layout.tiers,
             self.layout.score_weights,
@@ -115,8 +118,15 @@ class Batch:
     @property
     def nbytes(self) -> int:
         """Of the arrays that have a part for each environment."""
-        states = (getattr(self._states, name) for name in (*MUTABLE, "arrivals"))
-        own = (*states, *self._sights[:-2], self._episodes, self._choices, self._rewards)
+        blocks = (state.block for state in self._states)
+        own = (
+            *blocks,
+            self._arrivals,
+            *self._sights[:-2],
+            self._episodes,
+            self._choices,
+            self._rewards,
+        )
         return sum(array.nbytes for array in own)
 
     def restart(self) -> None:
@@ -151,7 +161,7 @@ class Batch:
         self._order.check_room(turn, out)
         see_all(
             turn,
-            self._states,
+            self._handles,
             self._sights,
             self._episodes,
             self._choices,
@@ -189,7 +199,7 @@ class Batch:
         self._order.finish()
         place_all(
             self.turns[0],
-            self._states,
+            self._handles,
             self._sights,
             self._episodes,
             self._choices,
@@ -215,25 +225,13 @@ class Batch:
 
     def state(self, env: int) -> State:
         """The `State` of one environment, to be read only."""
-        episode = self._episodes[env]
-        lengths = {
-            "servers": episode["servers"],
-            "ledger": episode["servers"],
-            "nodes": episode["nodes"],
-            "slot_of": episode["workflows"],
-            "arrivals": episode["workflows"],
-        }
-        own = {
-            name: getattr(self._states, name)[env][: lengths.get(name)]
-            for name in (*MUTABLE, "arrivals")
-        }
-        return self._states._replace(**own)
+        return self._states[env]
 
     def get_state(self) -> dict[str, Any]:
         """Everything that changes, to go on exactly from here: arrays, by name."""
-        stacked = {name: getattr(self._states, name).copy() for name in (*MUTABLE, "arrivals")}
         return {
-            "states": stacked,
+            "blocks": np.stack([state.block for state in self._states]),
+            "arrivals": self._arrivals.copy(),
             "episodes": self._episodes.copy(),
             "trace": self._sights.trace.copy(),
             "weights": self._weights.copy(),
@@ -241,12 +239,14 @@ class Batch:
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Goes on from `get_state` of a batch of the same world and size."""
-        for name, array in state["states"].items():
-            getattr(self._states, name)[:] = array
+        self._arrivals[:] = state["arrivals"]
         self._episodes[:] = state["episodes"]
+        for own, block in zip(self._states, state["blocks"], strict=True):
+            own.block[:] = block
         self._sights.trace[:] = state["trace"]
         self._weights[:] = state["weights"]
         for env in range(len(self)):
+            self._use(env)
             turn_to_episode(self.state(env), self._sight(env))
         self._begin()
 
@@ -259,7 +259,7 @@ class Batch:
         """Of those that have just come to one."""
         start_decisions(
             self.turns[0],
-            self._states,
+            self._handles,
             self._sights,
             self._episodes,
             self._weights,
@@ -297,14 +297,9 @@ class Batch:
 
     def _load(self, env: int, workload: EpisodeWorkload, cluster: ClusterConfig) -> None:
         """Writes the hardware and the arrivals of an episode into its records."""
-        states, episode = self._states, self._episodes[env]
+        state, episode = self._states[env], self._episodes[env]
         head, servers, nodes = hardware_of(cluster)
-        head = head.copy()
-        head["functions_per_slot"] = states.cluster[env]["functions_per_slot"]
         episode["servers"], episode["nodes"] = len(servers), len(nodes)
-        states.cluster[env] = head
-        states.servers[env, : len(servers)] = servers
-        states.nodes[env, : len(nodes)] = nodes
         first = self._first_template[int(head[0]["largest_node_cpu"])]
         arrivals = sorted(
             (time, wf_id, first[id(template)], 0, 0)
@@ -313,15 +308,27 @@ class Batch:
             )
         )
         episode["workflows"] = len(arrivals)
-        states.arrivals[env, : len(arrivals)] = np.array(arrivals, ARRIVING)
+        self._arrivals[env, : len(arrivals)] = np.array(arrivals, ARRIVING)
+        self._use(env)
+        per_slot = state.cluster["functions_per_slot"].copy()
+        state.cluster[:], state.servers[:], state.nodes[:] = head, servers, nodes
+        state.cluster["functions_per_slot"] = per_slot
+
+    def _use(self, env: int) -> None:
+        """As much of the records of an environment as its episode needs."""
+        servers, nodes, workflows = (
+            int(self._episodes[env][name]) for name in ("servers", "nodes", "workflows")
+        )
+        rows = {"servers": servers, "ledger": servers, "nodes": nodes, "slot_of": workflows}
+        self._states[env].use(rows, arrivals=self._arrivals[env, :workflows])
 
     def _sight(self, env: int) -> Sight:
         own = (part[env] for part in self._sights[:-2])
         return Sight._make((*own, *self._sights[-2:]))
 
 
-def _stacked_states(world: World, environments: int) -> tuple[State, dict[int, dict[int, int]]]:
-    """The states of all environments, and where to find templates in them.
+def _one_state(world: World) -> tuple[State, dict[int, dict[int, int]]]:
+    """A state with room for every episode of a world, and where to find templates in it.
 
     Templates are stored once for all environments of a batch. As best times and ranks depend on
     the largest NUMA node, they are stored for every size that it can have; the index is by those
@@ -337,9 +344,8 @@ def _stacked_states(world: World, environments: int) -> tuple[State, dict[int, d
     per_slot = max(template.function_count for template in pool)
     one = allocate(world.largest_cluster, most, per_slot, most, [])
     shared = catalogue(entries, world.cluster.single_core_speed)
-    changing = len(MUTABLE)
-    stacked = _stacked((*one[:changing], one.arrivals), environments)
-    return State._make((*stacked[:-1], one.options, *shared, stacked[-1], one.scratch)), index
+    names = ("templates", "template_functions", "predecessors", "successors")
+    return one.replaced(**dict(zip(names, shared, strict=True))), index
 
 
 def _stacked(arrays: tuple[np.ndarray, ...], count: int) -> list[np.ndarray]:

@@ -13,7 +13,7 @@ from env.sim.engine import play
 from env.sim.forecast import update_finish_bounds
 from env.sim.jit import compiled
 from env.sim.placing import place
-from env.sim.records import DONE, State
+from env.sim.records import DONE
 
 # What the episode of an environment is: the sizes of its arrays, and what its reward needs.
 EPISODE = np.dtype(
@@ -27,45 +27,6 @@ EPISODE = np.dtype(
         ("kind", np.int64),  # what `play` returned
     ]
 )
-
-
-@compiled
-def state_of(states, episodes, env):
-    """The `State` of one environment: views of its rows."""
-    return State(
-        states.cluster[env],
-        states.servers[env][: episodes[env].servers],
-        states.ledger[env][: episodes[env].servers],
-        states.nodes[env][: episodes[env].nodes],
-        states.containers[env],
-        states.workflows[env],
-        states.functions[env],
-        states.submitted[env],
-        states.timers[env],
-        states.tree[env],
-        states.free_slots[env],
-        states.slot_of[env][: episodes[env].workflows],
-        states.completed[env],
-        states.log[env],
-        states.queue[env],
-        states.waiting[env],
-        states.by_priority[env],
-        states.by_age[env],
-        states.requests[env],
-        states.images[env],
-        states.newest[env],
-        states.idle[env],
-        states.histograms[env],
-        states.idle_times[env],
-        states.runs[env],
-        states.options,
-        states.templates,
-        states.template_functions,
-        states.predecessors,
-        states.successors,
-        states.arrivals[env][: episodes[env].workflows],
-        states.scratch,
-    )
 
 
 @compiled
@@ -93,7 +54,7 @@ def sight_of(sights, env):
 def start_decisions(turn, states, sights, episodes, weights, environments):
     """`start_decision` of some environments."""
     for env in environments:
-        state, sight = state_of(states, episodes, env), sight_of(sights, env)
+        state, sight = states[env : env + 1], sight_of(sights, env)
         start_decision(turn, state, sight, weights[env], episodes[env].cheapest, True)
 
 
@@ -102,7 +63,7 @@ def see_all(turn, states, sights, episodes, choices, context, items, mask, criti
     """`see` of all agents that act at a turn, a row each."""
     acting = len(context) // len(episodes)
     for env in range(len(episodes)):
-        state, sight = state_of(states, episodes, env), sight_of(sights, env)
+        state, sight = states[env : env + 1], sight_of(sights, env)
         choice = choices[env : env + 1]
         for agent in range(acting):
             row = env * acting + agent
@@ -140,7 +101,7 @@ def place_all(turn, states, sights, episodes, choices, weights, rewards):
         rewards: out, float64 (E,), the fall of each potential.
     """
     for env in range(len(episodes)):
-        state, sight = state_of(states, episodes, env), sight_of(sights, env)
+        state, sight = states[env : env + 1], sight_of(sights, env)
         kind = place(state, choices[env].node, tier_memory(state, sight, choices[env].tier))
         if kind == 0:
             kind = play(state)

@@ -19,11 +19,12 @@ from env.learn.agent import Agent, Observation
 from env.learn.layouts import TURN_KINDS
 from env.learn.observation import clip, log_of, log_seconds
 from env.learn.turns import QUEUE_TURN
+from env.sim.block import State
 from env.sim.central_queue import CHOSEN, choose, oldest, starving, time_and_memory
 from env.sim.dispatch import choose_node
 from env.sim.engine import play
 from env.sim.jit import compiled, places
-from env.sim.records import CHOOSE, NONE, State
+from env.sim.records import CHOOSE, NONE
 from env.sim.room import available_memory, free_memory
 from env.sim.rules import DeclaredFunctions, Placement
 from env.sim.warm import newest_idle

@@ -38,11 +38,12 @@ from env.learn.turns import (
     see_nodes_of_type,
     see_types,
 )
+from env.sim.block import State
 from env.sim.central_queue import choose
 from env.sim.hardware import ClusterConfig
 from env.sim.jit import compiled, places
 from env.sim.placing import transfer
-from env.sim.records import INF, NONE, State
+from env.sim.records import INF, NONE
 from env.sim.room import available_memory, free_memory
 from env.sim.warm import newest_idle
 

@@ -15,12 +15,13 @@ import numpy as np
 from env.base.errors import InputError
 from env.score.greedy_score import ScoreWeights, greedy_node, greedy_scores
 from env.score.reward import Objective, arrived_objective, potential
+from env.sim.block import State
 from env.sim.engine import play
 from env.sim.forecast import are_twins, forecast, update_finish_bounds
 from env.sim.jit import compiled
 from env.sim.placing import place
-from env.sim.records import CANDIDATE, DONE, INF, NONE, PLACE, State
-from env.sim.state import blank_copy, copy_into, reset
+from env.sim.records import CANDIDATE, DONE, INF, NONE, PLACE
+from env.sim.state import copy_into, reset
 from env.sim.submissions import forget_arrivals
 
 
@@ -136,7 +137,7 @@ def try_nodes(
 
     Args:
         state: at a decision; stays as it is.
-        fork: `blank_copy` of it.
+        fork: `state.blank()`.
         memory_alloc: MB for the current function.
         clairvoyant: whether later workflows arrive in the forks.
         weights, candidates, scores: as for `play_greedy`.
@@ -186,7 +187,7 @@ def rollout_outcomes(
     outcomes = np.empty(len(state.nodes))
     kind = try_nodes(
         state,
-        blank_copy(state),
+        state.blank(),
         memory_alloc,
         clairvoyant,
         weights.by_objective(objective),
@@ -213,7 +214,7 @@ def rule_outcomes(
     Raises:
         InputError: more workflows are active in a fork than the state has slots.
     """
-    fork, buffers = blank_copy(state), Buffers.of(state)
+    fork, buffers = state.blank(), Buffers.of(state)
     outcomes = np.empty(len(rules))
     for rule, weights in enumerate(rules):
         copy_into(fork, state)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from env.score.reward import Objective, cheapest_cost, cost_ratio
-from env.sim.records import State
+from env.sim.block import State
 
 
 def lower_bound(state: State, objective: Objective) -> float:

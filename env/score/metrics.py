@@ -15,8 +15,8 @@ import numpy as np
 
 from env.score.lower_bound import lower_bound
 from env.score.reward import Objective, cheapest_cost, cost_ratio, flow_times, slowdowns
+from env.sim.block import State
 from env.sim.power import Power
-from env.sim.records import State
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ from pydantic import Field, model_validator
 
 from env.base.errors import InputError
 from env.base.schema import Strict
+from env.sim.block import State
 from env.sim.hardware import ClusterConfig
 from env.sim.jit import compiled
-from env.sim.records import State
 from env.sim.state import new_state
 from env.sim.workflow_template import WorkflowTemplate
 

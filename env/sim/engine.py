@@ -30,7 +30,7 @@ from env.sim.timers import drop_timer, up_to_date
 from env.sim.tournament import earliest_node
 
 
-@compiled
+@compiled_apart
 def play(state):
     """Plays events until the caller is needed: completions first, then timers, then decisions.
 

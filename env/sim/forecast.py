@@ -17,12 +17,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from env.sim.block import State
 from env.sim.containers import memory_ratio
-from env.sim.jit import compiled
+from env.sim.jit import compiled, compiled_apart
 from env.sim.lease import cold_start_time, lease_steps
 from env.sim.placing import chain_after
 from env.sim.projection import container_speed, fits_at, speed_share
-from env.sim.records import CANDIDATE, INF, NONE, State
+from env.sim.records import CANDIDATE, INF, NONE
 from env.sim.submissions import declared
 
 
@@ -93,7 +94,7 @@ def forecast_node(state, node):
     nodes[node].forecast = 1
 
 
-@compiled
+@compiled_apart
 def play_forward(state, node, candidate, start):
     """Plays a node from its clock until all its containers have completed.
 
@@ -235,7 +236,7 @@ def take_finish_bounds(state, index):
         index = containers[index].next
 
 
-@compiled
+@compiled_apart
 def update_finish_bounds(state):
     """Brings the finish bounds of all active workflows, and the sums over them, up to date."""
     cluster, workflows, nodes = state.cluster, state.workflows, state.nodes
@@ -264,7 +265,7 @@ def update_finish_bounds(state):
     cluster[0].parallel_cores = cores
 
 
-@compiled
+@compiled_apart
 def forecast(state, memory_alloc, candidates):
     """Fills `candidates` (CANDIDATE, one a node) for the function in decision.
 

@@ -7,9 +7,10 @@ from collections.abc import Callable
 import numpy as np
 
 from env.base.errors import InputError
+from env.sim.block import State
 from env.sim.engine import play
 from env.sim.idle_forecast import answer_forecasts
-from env.sim.records import FORECAST, TAKE_RUNS, State
+from env.sim.records import FORECAST, TAKE_RUNS
 from env.sim.rules import Chooser
 
 

@@ -7,7 +7,7 @@ import warnings
 
 import numpy as np
 
-from env.sim.records import State
+from env.sim.block import State
 
 
 def answer_forecasts(state: State) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from env.sim.central_queue import leave_queue
 from env.sim.containers import memory_ratio, take_container
-from env.sim.jit import compiled
+from env.sim.jit import compiled, compiled_apart
 from env.sim.lease import account_of, server_on_container_creation, startup_at
 from env.sim.records import INF, NO_CONTAINER_SLOT, NONE, SLICE_END
 from env.sim.requests import start_request
@@ -73,7 +73,7 @@ def fill_container(state, index, function, memory_alloc, seconds, creation):
     containers[index].creation_time = creation
 
 
-@compiled
+@compiled_apart
 def place(state, node, memory_alloc):
     """Places the function in decision on a node with `memory_alloc` MB.
 

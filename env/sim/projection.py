@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from env.sim.jit import compiled
+from env.sim.jit import compiled, compiled_apart
 from env.sim.keep_alive import make_room
 from env.sim.records import INF, NONE
 from env.sim.tournament import update_tree
@@ -145,7 +145,7 @@ def play_until(scratch, count, clock, cpu, core_speed, time):
         now = event
 
 
-@compiled
+@compiled_apart
 def project(state, node, full):
     """Brings the next completion of a node up to date; with `full`, all completion times too."""
     nodes = state.nodes
@@ -269,7 +269,7 @@ def leave(state, node, previous, index, time):
     nodes[node].parallelism -= containers[index].parallelism
 
 
-@compiled
+@compiled_apart
 def node_on_container_removal(state, node, removed, time):
     """Takes a running container off a node at `time`, before the next completion.
 
@@ -328,7 +328,7 @@ def admit_waiting(state, node, time):
         admit(state, node, head, start)
 
 
-@compiled
+@compiled_apart
 def node_on_container_completion(state, node):
     """Completes the container that ends first, starts waiting ones that fit (rules 6 and 8).
 

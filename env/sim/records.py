@@ -1,10 +1,10 @@
-"""The records of the engine: a structured dtype per entity, and `State`, the arrays of an episode.
+"""The records of the engine: a structured dtype per entity.
 
-Compiled functions take the whole `State` and indices. Times are seconds, memory is MB, data is
-bytes, speeds are operations per second, rent is USD. `NONE` (-1) stands for no index.
+Compiled functions take the whole `State` (block.py) and indices. Times are seconds, memory is MB,
+data is bytes, speeds are operations per second, rent is USD. `NONE` (-1) stands for no index.
 """
 
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
@@ -317,51 +317,5 @@ LOG = np.dtype(
     ]
 )
 
-
-class State(NamedTuple):
-    """All arrays of one episode. The first two blocks change, the third never does.
-
-    `slots` is the number of workflows that can be active at once, F the largest number of functions
-    of a template, D the number of declared functions, J of images, N of NUMA nodes, K of tenants.
-    The second block is that of the central queue and of images (env/sim/queue_records.py): empty
-    where nobody waits centrally and containers neither start cold nor stay warm.
-    """
-
-    cluster: np.ndarray  # CLUSTER (1,)
-    servers: np.ndarray  # SERVER (S,)
-    ledger: np.ndarray  # LEDGER (S * K,), of server s for tenant k at s * K + k
-    nodes: np.ndarray  # NUMA_NODE (N,)
-    containers: np.ndarray  # CONTAINER (slots * F + 1,), the last one is the forecast's candidate
-    workflows: np.ndarray  # WORKFLOW (slots,)
-    functions: np.ndarray  # FUNCTION (slots * F,), function fn of slot s at s * F + fn
-    submitted: np.ndarray  # EVENT (slots * F,), heap of functions to be placed: (time, wf, fn)
-    timers: np.ndarray  # EVENT (TIMERS,), heap: (time, kind, id)
-    tree: np.ndarray  # int64 (2 * L,), tournament of nodes by next completion, winner at 1
-    free_slots: np.ndarray  # int64 (slots,), ring
-    slot_of: np.ndarray  # int64 (W,), slot of a workflow, or NONE, or RECYCLED
-    completed: np.ndarray  # EVENT (slots * F,), (time, wf, fn) completed since the last placement
-    log: np.ndarray  # LOG (1,)
-
-    queue: np.ndarray  # QUEUE (1,)
-    waiting: np.ndarray  # WAITING (D,), one a declared function
-    by_priority: np.ndarray  # int64 (2 * L,), tournament of `waiting`, winner at 1
-    by_age: np.ndarray  # int64 (2 * L,), the same by the number of the first request
-    requests: np.ndarray  # REQUEST (slots * F,)
-    images: np.ndarray  # IMAGE (J,)
-    newest: np.ndarray  # int64 (N * J,), newest idle container of image j on node n at n * J + j
-    idle: np.ndarray  # IDLE
-    histograms: np.ndarray  # int64 (J, B), idle times by bin
-    idle_times: np.ndarray  # float64 (J, H), ring of the last idle times, seconds
-    runs: np.ndarray  # RUN, those that have ended since they were last taken
-
-    options: np.ndarray  # OPTIONS (1,)
-    templates: np.ndarray  # TEMPLATE (T,)
-    template_functions: np.ndarray  # TEMPLATE_FUNCTION
-    predecessors: np.ndarray  # EDGE, per function in ascending id
-    successors: np.ndarray  # EDGE
-    arrivals: np.ndarray  # ARRIVING (W,), by (time, wf_id)
-    scratch: np.ndarray  # PROJECTED (slots * F,), without meaning between calls
-
-
-MUTABLE: Final = State._fields[: State._fields.index("options")]
 TIMERS: Final = 8
+"""At once, where arrivals are the only ones."""

@@ -12,10 +12,11 @@ from pydantic import Field
 from env.base.errors import InputError
 from env.base.schema import Strict
 from env.sim import queue_records, records
+from env.sim.block import State
 from env.sim.bounds import LONGEST
 from env.sim.hardware import ClusterConfig
 from env.sim.keep_alive_policy import NoKeepAlive
-from env.sim.records import INF, NONE, State
+from env.sim.records import INF, NONE
 from env.sim.state import upward_ranks
 from env.sim.workflow_template import WorkflowTemplate
 
@@ -240,7 +241,7 @@ def with_rules(
         InputError: functions belong to no image, but wait centrally or leave warm containers.
     """
     lease = rules.lease
-    state = state._replace(options=rules.options())
+    state = state.replaced(options=rules.options())
     state.servers["lease_step"] = lease.step
     state.servers["step_price"] = state.servers["hourly_rate"] * (lease.step / records.HOUR)
     if images is None:
@@ -255,7 +256,7 @@ def with_rules(
     np.maximum.at(memory, image_of, state.template_functions["memory_req"])
     bins, remembered = rules.keep_alive.history
     leaves = 1 << max(1, int(np.ceil(np.log2(declared))))
-    state = state._replace(
+    state = state.replaced(
         waiting=np.zeros(declared, queue_records.WAITING),
         by_priority=np.zeros(2 * leaves, np.int64),
         by_age=np.zeros(2 * leaves, np.int64),
@@ -298,7 +299,7 @@ def with_timers(state: State) -> State:
     live = 3 + len(state.requests) + len(state.idle) + len(state.images) + len(state.servers)
     timers = np.zeros(2 * live, records.EVENT)
     timers[: len(state.timers)] = state.timers
-    return state._replace(timers=timers)
+    return state.replaced(timers=timers)
 
 
 def with_slots(state: State, slots: int) -> State:
@@ -313,8 +314,9 @@ def with_slots(state: State, slots: int) -> State:
     # The ring of free slots is laid out from its beginning, the new ones behind it.
     ring = np.roll(state.free_slots, -int(state.cluster[0]["first_free_slot"]))
     free = ring[: int(state.cluster[0]["free_slots"])]
-    state = state._replace(
-        **{name: larger(getattr(state, name), slots) for name in SLOTS},
+    grown = {name: larger(getattr(state, name), slots) for name in SLOTS}
+    state = state.replaced(
+        **grown,
         containers=larger(state.containers, slots + 1),
         free_slots=larger(np.concatenate([free, np.arange(known, slots)]), slots),
     )

@@ -10,6 +10,7 @@ import numpy as np
 from env.base.errors import InputError
 from env.base.schema import short
 from env.sim import queue_records, records
+from env.sim.block import CHANGING, TABLES, State
 from env.sim.bounds import LARGEST_WORK, LONGEST
 from env.sim.central_queue import reset_queue
 from env.sim.containers import reset_containers
@@ -18,7 +19,6 @@ from env.sim.jit import compiled, compiled_apart
 from env.sim.keep_alive import reset_keep_alive
 from env.sim.lease import lease_from_start, reset_server
 from env.sim.projection import reset_node
-from env.sim.records import State
 from env.sim.submissions import reset_workload
 from env.sim.tournament import reset_tree
 from env.sim.warm import reset_warm
@@ -69,21 +69,14 @@ def new_state(
 
 def copy_state(state: State) -> State:
     """An independent copy: what never changes is shared, unused records are not copied."""
-    copy = blank_copy(state)
+    copy = state.blank()
     copy_into(copy, state)
     return copy
 
 
-def blank_copy(state: State) -> State:
-    """A state for `copy_into`: what never changes is shared, all else is without meaning."""
-    own = (*records.MUTABLE, "scratch")
-    arrays = ((name, getattr(state, name)) for name in own)
-    return state._replace(**{name: np.empty_like(array) for name, array in arrays if array.size})
-
-
-@compiled
+@compiled_apart
 def copy_into(copy, state):
-    """Makes `copy`, a `blank_copy` of `state`, equal to it, but for records that are unused."""
+    """Makes `copy`, made by `state.blank()`, equal to it, but for records that are unused."""
     cluster = state.cluster
     copy_records(copy.cluster, cluster, 1)
     copy_records(copy.servers, state.servers, len(state.servers))
@@ -127,7 +120,7 @@ def copy_records(copy, array, used):
         copy[index] = array[index]
 
 
-@compiled
+@compiled_apart
 def reset(state):
     """Back to time 0: no leases, nothing running, nothing arrived."""
     cluster = state.cluster
@@ -224,37 +217,28 @@ def allocate(
     count = slots * per_slot
     cluster["functions_per_slot"] = per_slot
     largest_cpu = int(cluster[0]["largest_node_cpu"])
-    return State(
-        cluster,
-        servers,
-        np.zeros(len(servers) * tenants, records.LEDGER),
-        nodes,
-        np.zeros(count + 1, records.CONTAINER),
-        np.zeros(slots, records.WORKFLOW),
-        np.zeros(count, records.FUNCTION),
-        np.zeros(count, records.EVENT),
-        np.zeros(records.TIMERS, records.EVENT),
-        np.zeros(2 * leaves, np.int64),
-        np.zeros(slots, np.int64),
-        np.zeros(workflow_count, np.int64),
-        np.zeros(count, records.EVENT),
-        np.zeros(1, records.LOG),
-        np.zeros(1, queue_records.QUEUE),
-        np.zeros(0, queue_records.WAITING),
-        np.zeros(0, np.int64),
-        np.zeros(0, np.int64),
-        np.zeros(0, queue_records.REQUEST),
-        np.zeros(0, queue_records.IMAGE),
-        np.zeros(0, np.int64),
-        np.zeros(0, queue_records.IDLE),
-        np.zeros((0, 0), np.int64),
-        np.zeros((0, 0), np.float64),
-        np.zeros(0, queue_records.RUN),
-        IMMEDIATE.copy(),
-        *catalogue([(template, largest_cpu) for template in templates], config.single_core_speed),
-        np.zeros(workflow_count, records.ARRIVING),
-        np.zeros(count, records.PROJECTED),
+    heads, functions, predecessors, successors = catalogue(
+        [(template, largest_cpu) for template in templates], config.single_core_speed
     )
+    sizes = {"tree": 2 * leaves, "log": 1, "queue": 1, "timers": records.TIMERS}
+    sizes |= {"ledger": len(servers) * tenants, "containers": count + 1, "slot_of": workflow_count}
+    sizes |= dict.fromkeys(("workflows", "free_slots"), slots)
+    sizes |= dict.fromkeys(("functions", "submitted", "completed", "scratch"), count)
+    known = {
+        "cluster": cluster,
+        "servers": servers,
+        "nodes": nodes,
+        "options": IMMEDIATE,
+        "templates": heads,
+        "template_functions": functions,
+        "predecessors": predecessors,
+        "successors": successors,
+        "arrivals": np.zeros(workflow_count, records.ARRIVING),
+    }
+    for name in CHANGING.keys() - known.keys():
+        shape = (0, 0) if name in TABLES else sizes.get(name, 0)
+        known[name] = np.zeros(shape, CHANGING[name])
+    return State.of(known)
 
 
 def hardware(config: ClusterConfig) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

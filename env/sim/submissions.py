@@ -61,7 +61,7 @@ def schedule_arrival(state, position):
         state.cluster[0].timers_size += 1
 
 
-@compiled
+@compiled_apart
 def arrive(state, position):
     """A workflow takes a free slot and submits its sources.
 

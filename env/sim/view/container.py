@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from env.sim.block import State
 from env.sim.containers import memory_ratio
-from env.sim.records import NONE, State
+from env.sim.records import NONE
 
 
 @dataclass(frozen=True)

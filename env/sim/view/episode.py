@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from env.sim.records import State
+from env.sim.block import State
 from env.sim.workflow_template import WorkflowTemplate
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from env.base.errors import InputError
+from env.sim.block import State
 from env.sim.containers import give_back_container, memory_ratio, take_container
 from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.projection import (
@@ -22,7 +23,7 @@ from env.sim.projection import (
     reset_node,
     speed_share,
 )
-from env.sim.records import FINISHED, NONE, State
+from env.sim.records import FINISHED, NONE
 from env.sim.state import allocate, reset
 from env.sim.tournament import update_tree
 from env.sim.view.container import Container, read_container, write_container

@@ -13,7 +13,7 @@ from env.sim.view.container import Container
 from env.sim.view.numa_node import NumaNode
 
 if TYPE_CHECKING:
-    from env.sim.records import State
+    from env.sim.block import State
 
 
 class Server:

@@ -208,7 +208,7 @@ class Simulation:
             for j, name in enumerate(profiles.names)
         ]
         state = allocate(cluster, CHUNK, 1, CHUNK, templates)
-        state = state._replace(arrivals=np.zeros(0, ARRIVING))
+        state = state.replaced(arrivals=np.zeros(0, ARRIVING))
         own = {template: np.array([j]) for j, template in enumerate(templates)}
         images = Images(profiles.cold_start, own)
         self.state = with_rules(state, templates, images, rules, cluster)
@@ -292,7 +292,7 @@ class Simulation:
         arrivals["time"] = chunk["time"]
         arrivals["template"] = chunk["function"]
         arrivals["computation"] = self._operations(chunk["duration"], chunk["function"])
-        self.state = self.state._replace(arrivals=arrivals)
+        self.state = self.state.replaced(arrivals=arrivals)
         self.state.queue["first_number"] += self._given
         self.state.cluster["arrivals_left"] = self._given = len(chunk)
         schedule_arrival(self.state, 0)

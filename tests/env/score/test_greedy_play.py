@@ -18,7 +18,7 @@ from env.score.greedy_play import (
 from env.score.greedy_score import ScoreWeights
 from env.score.metrics import episode_metrics
 from env.score.reward import Objective
-from env.sim.records import MUTABLE
+from env.sim.block import CHANGING
 from env.sim.view.raw_env import RawEnv
 from tests.env.sim.test_forecast import random_decision, random_env
 
@@ -67,9 +67,9 @@ def test_clairvoyant_outcomes_are_what_j_comes_to(seed: int) -> None:
     env = middle(seed)
     function = env.current_function
     assert function is not None
-    before = [array.tobytes() for array in env.state[: len(MUTABLE)]]
+    before = [getattr(env.state, name).tobytes() for name in CHANGING if name != "scratch"]
     found = rollout_outcomes(env.state, function.memory_req, True, OBJECTIVE, WEIGHTS)
-    assert [array.tobytes() for array in env.state[: len(MUTABLE)]] == before
+    assert [getattr(env.state, name).tobytes() for name in CHANGING if name != "scratch"] == before
     tried = np.full(len(found), np.inf)
     fresh = set()
     for node, server in enumerate(env.state.servers[env.state.nodes["server"]]):
@@ -108,10 +108,10 @@ def test_outcomes_that_know_nothing_of_later_workflows(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_rules_come_to_what_playing_on_comes_to(seed: int) -> None:
     env = middle(seed)
-    before = [array.tobytes() for array in env.state[: len(MUTABLE)]]
+    before = [getattr(env.state, name).tobytes() for name in CHANGING if name != "scratch"]
     other = ScoreWeights(finish=1, delay=0, rent=0)
     found = rule_outcomes(env.state, True, OBJECTIVE, (other, WEIGHTS))
-    assert [array.tobytes() for array in env.state[: len(MUTABLE)]] == before
+    assert [getattr(env.state, name).tobytes() for name in CHANGING if name != "scratch"] == before
     fork = env.fork()
     play_slowly(fork)
     assert found[1] == pytest.approx(episode_metrics(fork.state, OBJECTIVE)["J"], rel=1e-12)

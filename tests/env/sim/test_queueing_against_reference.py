@@ -25,6 +25,7 @@ from env.sim.keep_alive_policy import (
     Lru,
     NoKeepAlive,
 )
+from env.sim.records import COMPLETED
 from env.sim.rules import Images, KeepAlive, Order, Rules
 from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
@@ -172,7 +173,8 @@ def rows_of(runs: np.ndarray) -> list[tuple[object, ...]]:
     return [
         (
             *(int(run[key]) for key in ("wf_id", "fn_id", "node")),
-            *(bool(run[key]) for key in ("warm", "finished")),
+            bool(run["warm"]),
+            bool(run["outcome"] == COMPLETED),
             *(float(run[key]) for key in ("dispatch_time", "start_time", "end_time")),
             *(float(run[key]) for key in ("queueing_time", "cold_start_time")),
             *(float(run[key]) for key in ("data_transfer_time", "execution_time")),

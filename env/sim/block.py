@@ -1,0 +1,273 @@
+"""`State`: all arrays of an episode. What changes is one block of memory, so a fork is one copy.
+
+Compiled code gets a `State` as one small array, that of the addresses of all the others: handing on
+some thirty arrays would cost more than a decision, and minutes of compilation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core.typing.templates import AttributeTemplate
+from numba.extending import infer_getattr, lower_getattr
+from numba.np.arrayobj import array_record_getattr, make_array, populate_array
+
+from env.sim import queue_records, records
+
+INTEGER: Final = np.dtype(np.int64)
+FLOAT: Final = np.dtype(np.float64)
+
+# `slots` is the number of workflows that can be active at once, F the largest number of functions
+# of a template, S of servers, N of NUMA nodes, W of workflows, K of tenants. Of the central queue
+# and of images (queue_records.py): D is the number of declared functions, J of images; these arrays
+# are empty where nobody waits centrally and containers neither start cold nor stay warm.
+CHANGING: Final = {
+    "cluster": records.CLUSTER,  # (1,)
+    "servers": records.SERVER,  # (S,)
+    "ledger": records.LEDGER,  # (S * K,), of server s for tenant k at s * K + k
+    "nodes": records.NUMA_NODE,  # (N,)
+    "containers": records.CONTAINER,  # (slots * F + 1,), the last one is the forecast's candidate
+    "workflows": records.WORKFLOW,  # (slots,)
+    "functions": records.FUNCTION,  # (slots * F,), function fn of slot s at s * F + fn
+    "submitted": records.EVENT,  # (slots * F,), heap of functions to be placed: (time, wf, fn)
+    "timers": records.EVENT,  # heap: (time, kind, id)
+    "tree": INTEGER,  # (2 * L,), tournament of nodes by next completion, winner at 1
+    "free_slots": INTEGER,  # (slots,), ring
+    "slot_of": INTEGER,  # (W,), slot of a workflow, or NONE, or RECYCLED
+    "completed": records.EVENT,  # (slots * F,), (time, wf, fn) completed since the last placement
+    "log": records.LOG,  # (1,)
+    "queue": queue_records.QUEUE,  # (1,)
+    "waiting": queue_records.WAITING,  # (D,), one a declared function
+    "by_priority": INTEGER,  # (2 * L,), tournament of `waiting`, winner at 1
+    "by_age": INTEGER,  # (2 * L,), the same by the number of the first request
+    "requests": queue_records.REQUEST,  # (slots * F,)
+    "images": queue_records.IMAGE,  # (J,)
+    "newest": INTEGER,  # (N * J,), newest idle container of image j on node n at n * J + j
+    "idle": queue_records.IDLE,
+    "histograms": INTEGER,  # (J, B), idle times by bin
+    "idle_times": FLOAT,  # (J, H), ring of the last idle times, seconds
+    "runs": queue_records.RUN,  # those that have ended since they were last taken
+    "scratch": records.PROJECTED,  # (slots * F,), without meaning between calls
+}
+FIXED: Final = {
+    "options": queue_records.OPTIONS,  # (1,)
+    "templates": records.TEMPLATE,  # (T,)
+    "template_functions": records.TEMPLATE_FUNCTION,
+    "predecessors": records.EDGE,  # per function in ascending id
+    "successors": records.EDGE,
+    "arrivals": records.ARRIVING,  # (W,), by (time, wf_id)
+}
+FIELDS: Final = {**CHANGING, **FIXED}
+TABLES: Final = ("histograms", "idle_times")
+"""Arrays of two dimensions."""
+
+# Of each field: address, rows, columns.
+HANDLE: Final = np.dtype([("words", np.int64, (3 * len(FIELDS),))])
+
+
+class State(np.ndarray):
+    """All arrays of one episode, as attributes of the names in `FIELDS`.
+
+    The object itself is the array of their addresses.
+    """
+
+    cluster: np.ndarray
+    servers: np.ndarray
+    ledger: np.ndarray
+    nodes: np.ndarray
+    containers: np.ndarray
+    workflows: np.ndarray
+    functions: np.ndarray
+    submitted: np.ndarray
+    timers: np.ndarray
+    tree: np.ndarray
+    free_slots: np.ndarray
+    slot_of: np.ndarray
+    completed: np.ndarray
+    log: np.ndarray
+    queue: np.ndarray
+    waiting: np.ndarray
+    by_priority: np.ndarray
+    by_age: np.ndarray
+    requests: np.ndarray
+    images: np.ndarray
+    newest: np.ndarray
+    idle: np.ndarray
+    histograms: np.ndarray
+    idle_times: np.ndarray
+    runs: np.ndarray
+    scratch: np.ndarray
+    options: np.ndarray
+    templates: np.ndarray
+    template_functions: np.ndarray
+    predecessors: np.ndarray
+    successors: np.ndarray
+    arrivals: np.ndarray
+
+    words: np.ndarray
+    block: np.ndarray
+    fixed: Mapping[str, np.ndarray]
+
+    @classmethod
+    def of(
+        cls,
+        arrays: Mapping[str, np.ndarray],
+        block: np.ndarray | None = None,
+    ) -> State:
+        """A state with copies of the arrays that change; the others are shared.
+
+        Args:
+            arrays: by the names in `FIELDS`, all of them.
+            block: uint8, where those that change are to be; None makes one.
+        """
+        shapes = [arrays[name].shape for name in FIELDS]
+        sizes = [arrays[name].nbytes for name in CHANGING]
+        if block is None:
+            block = np.empty(sum(sizes), np.uint8)
+        words = np.zeros((len(FIELDS), 3), np.int64)
+        words[: len(CHANGING), 0] = address(block) + np.cumsum([0, *sizes[:-1]])
+        words[:, 1] = [shape[0] for shape in shapes]
+        words[:, 2] = [shape[-1] for shape in shapes]
+        state = cls._on(words, block)
+        state._share({name: arrays[name] for name in FIXED})
+        for name in CHANGING:
+            getattr(state, name)[:] = arrays[name]
+        return state
+
+    @classmethod
+    def _on(cls, words: np.ndarray, block: np.ndarray) -> State:
+        """A state whose addresses, rows and columns are `words`, (fields, 3)."""
+        state = np.ndarray.__new__(cls, 1, HANDLE, words)
+        state.words, state.block = words, block
+        return state
+
+    def _share(self, fixed: Mapping[str, np.ndarray]) -> None:
+        self.fixed = fixed
+        for row, (name, dtype) in enumerate(FIXED.items(), len(CHANGING)):
+            array = fixed[name]
+            assert array.dtype == dtype and array.flags.c_contiguous
+            self.words[row] = address(array), len(array), len(array)
+
+    def __getattr__(self, name: str) -> Any:
+        """An array, made when it is first asked for."""
+        if name in FIXED:
+            array = self.fixed[name]
+        elif name in CHANGING:
+            row = list(CHANGING).index(name)
+            start, rows, columns = self.words[row].tolist()
+            shape = (rows, columns) if name in TABLES else (rows,)
+            offset = start - address(self.block)
+            array = np.ndarray(shape, CHANGING[name], self.block, offset)
+        else:
+            raise AttributeError(name)
+        self.__dict__[name] = array
+        return array
+
+    def replaced(self, **arrays: np.ndarray) -> State:
+        """The state with other arrays: the same memory if what changes stays, else a new one."""
+        if arrays.keys() <= FIXED.keys():
+            other = State._on(self.words.copy(), self.block)
+            other._share({**self.fixed, **arrays})
+            return other
+        return State.of({name: getattr(self, name) for name in FIELDS} | arrays)
+
+    def blank(self) -> State:
+        """A state like this one whose arrays that change are without meaning."""
+        other = State._on(self.words.copy(), np.empty_like(self.block))
+        other.words[: len(CHANGING), 0] += address(other.block) - address(self.block)
+        other.fixed = self.fixed
+        return other
+
+    def copies(self, count: int) -> tuple[list[State], np.ndarray]:
+        """Independent copies, and the handles of all of them side by side: (count,) HANDLE."""
+        blocks = np.repeat(self.block[None], count, axis=0)
+        words = np.repeat(self.words[None], count, axis=0)
+        moved = [address(block) - address(self.block) for block in blocks]
+        words[:, : len(CHANGING), 0] += np.array(moved)[:, None]
+        states = [State._on(*own) for own in zip(words, blocks, strict=True)]
+        for state in states:
+            state.fixed = self.fixed
+        return states, words.view(HANDLE).reshape(count)
+
+    def use(self, rows: Mapping[str, int], **fixed: np.ndarray) -> None:
+        """Makes the first rows of some arrays all that is used of them, and shares others."""
+        for name, count in rows.items():
+            self.words[list(CHANGING).index(name), 1] = count
+        for name in (*rows, *fixed):
+            self.__dict__.pop(name, None)
+        self._share({**self.fixed, **fixed})
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> State:
+        other = self.blank()
+        other.block[:] = self.block
+        return other
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return State.of, ({name: np.array(getattr(self, name)) for name in FIELDS},)
+
+
+def address(array: np.ndarray) -> int:
+    """Where the data of an array begin."""
+    start: int = array.__array_interface__["data"][0]
+    return start
+
+
+# How compiled code finds an array: by its address, which is invariant as long as a call lasts.
+
+HANDLE_TYPE: Final = numba.from_dtype(HANDLE)
+ARRAY_TYPES: Final = {
+    name: types.Array(numba.from_dtype(dtype), 2 if name in TABLES else 1, "C")
+    for name, dtype in FIELDS.items()
+}
+
+
+@infer_getattr
+class _Arrays(AttributeTemplate):
+    key = types.Array
+
+    def generic_resolve(self, state: types.Array, name: str) -> types.Array | None:
+        return ARRAY_TYPES.get(name) if state.dtype == HANDLE_TYPE else None
+
+
+def _lower(row: int, name: str) -> None:
+    array_type = ARRAY_TYPES[name]
+
+    @lower_getattr(types.Array, name)
+    def look_up(context: Any, builder: Any, given: types.Array, value: Any) -> Any:
+        if given.dtype != HANDLE_TYPE:
+            return array_record_getattr(context, builder, given, value, name)
+        integer = ir.IntType(64)
+        words = builder.bitcast(
+            make_array(given)(context, builder, value).data, integer.as_pointer()
+        )
+        invariant = builder.module.add_metadata([])
+
+        def word(part: int) -> Any:
+            loaded = builder.load(builder.gep(words, [ir.Constant(integer, 3 * row + part)]))
+            loaded.set_metadata("invariant.load", invariant)
+            return loaded
+
+        array = make_array(array_type)(context, builder)
+        itemsize = ir.Constant(integer, FIELDS[name].itemsize)
+        shape, strides = [word(1)], [itemsize]
+        if array_type.ndim == 2:
+            shape.append(word(2))
+            strides.insert(0, builder.mul(shape[1], itemsize))
+        populate_array(
+            array,
+            data=builder.inttoptr(word(0), array.data.type),
+            shape=cgutils.pack_array(builder, shape),
+            strides=cgutils.pack_array(builder, strides),
+            itemsize=itemsize,
+            meminfo=None,
+        )
+        return array._getvalue()
+
+
+for _row, _name in enumerate(FIELDS):
+    _lower(_row, _name)
