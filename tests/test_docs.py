@@ -97,7 +97,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.copy(CONF / "baseline" / "random.yaml", searched)
     fixtures = PROJECT / "tests" / "env" / "workloads" / "fixtures"
     (tmp_path / "workflows").mkdir()
-    for name in re.findall(r"workflows/([\w.-]+\.gz)", README.read_text()):
+    workloads = (PROJECT / "docs" / "workload.md").read_text()
+    for name in re.findall(r"workflows/([\w.-]+\.gz)", workloads):
         content = fixtures / ("photo.json" if ".json" in name else "photo.dax")
         (tmp_path / "workflows" / name).write_bytes(gzip.compress(content.read_bytes()))
     monkeypatch.chdir(tmp_path)
