@@ -41,7 +41,11 @@ STEPS = st.sampled_from([60.0, 600.0, 3600.0])
 SLICES = st.sampled_from([2.0, 400.0, 1500.0])
 KEPT = st.sampled_from([Lru(), FaasCache()])
 PAUSES = st.sampled_from([5.0, 30.0, 70.0, 700.0, 5000.0])
-ARRIVALS = MOMENTS | st.sampled_from([59.0, 60.0, 61.0, 120.0, 600.0, 1200.0])
+ARRIVALS = (
+    st.integers(0, 150).map(float)
+    | MOMENTS
+    | st.sampled_from([59.0, 60.0, 61.0, 120.0, 600.0, 1200.0])
+)
 
 
 @dataclass(frozen=True)
@@ -113,6 +117,7 @@ def worlds(draw: st.DrawFn) -> World:
     ]
     lease, charged = draw(st.sampled_from([("hourly", True), ("always", True), ("always", False)]))
     step = draw(STEPS)
+    beside_each_other = draw(st.sampled_from([1, 2, 4]))
     # Where time passes step by step or slice by slice, it does not pass for years.
     longest = 20 * step if lease == "always" and charged else 4000
     made = [
@@ -120,10 +125,13 @@ def worlds(draw: st.DrawFn) -> World:
             template,
             computation=np.minimum(template.computation, int(longest * cluster.single_core_speed)),
             data_bytes=np.minimum(template.data_bytes, 12345),
+            memory_req=np.maximum(1, template.memory_req // beside_each_other),
         )
         for template in made
     ]
-    templates = tuple(draw(st.lists(st.sampled_from(made), min_size=1, max_size=6)))
+    templates = tuple(
+        draw(st.lists(st.sampled_from(made), min_size=draw(st.integers(1, 5)), max_size=6))
+    )
     dispatch = draw(st.sampled_from(["immediate", "queued"]))
     order = draw(orders(SLICES)) if dispatch == "queued" else Fcfs()
     if (lease == "always" and charged) or isinstance(order, RoundRobin | Srtf):
