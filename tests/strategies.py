@@ -3,14 +3,24 @@
 Numbers are small on purpose: containers contend, wait for memory, tie and outlive leases.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from hypothesis import strategies as st
 
+from agents.order.critical_path import CriticalPath
+from agents.order.fcfs import Fcfs
+from agents.order.funcsched import FuncSched
+from agents.order.heft import Heft
+from agents.order.rr import RoundRobin
+from agents.order.sjf import Sjf
+from agents.order.srf import Srf
+from agents.order.srtf import Srtf
 from env.sim.hardware import ClusterConfig, ServerType
+from env.sim.keep_alive_policy import FaasCache, Fixed, HybridHistogram, Lru, NoKeepAlive
 from env.sim.power import Power
+from env.sim.rules import Images, KeepAlive, Order
 from env.sim.workflow_template import WorkflowTemplate
 
 # Whole numbers make ties; the others make roundings.
@@ -19,6 +29,8 @@ MOMENTS = st.one_of(
     st.floats(0.0, 20.0),
     st.sampled_from([3599.0, 3600.0, 3601.0, 7200.0, 20000.0]),
 )
+SECONDS = st.sampled_from([0.0, 0.5, 1.0, 2.0, 3.0]) | st.floats(0.0, 4.0)
+WIDE = st.integers(2, 12)
 CORE_SPEEDS = st.sampled_from([1, 7, 1000, 1_000_000])
 
 
@@ -174,3 +186,61 @@ def node_scenarios(draw: st.DrawFn) -> NodeScenario:
             )
         )
     return NodeScenario(draw(st.integers(1, 4)), memory, core_speed, tuple(arrivals))
+
+
+def of_one_speed(cluster: ClusterConfig) -> ClusterConfig:
+    """On a server a million times slower, a function would be preempted a million times."""
+    kinds = tuple(replace(kind, single_core_speed=None) for kind in cluster.server_types)
+    return replace(cluster, server_types=kinds)
+
+
+def orders(seconds: st.SearchStrategy[float]) -> st.SearchStrategy[Order]:
+    """All orders; the preemptive ones with time slices of so many seconds."""
+    return st.one_of(
+        st.sampled_from([Fcfs(), Sjf(), Srf(), Heft(), CriticalPath()]),
+        seconds.map(lambda time: RoundRobin(time_slice=time)),
+        seconds.map(lambda time: Srtf(check_interval=time)),
+        st.sampled_from([0.0, 2.0, 5.0, 1e9]).map(lambda time: FuncSched(starve_threshold=time)),
+    )
+
+
+def keep_alives() -> st.SearchStrategy[KeepAlive]:
+    return st.one_of(
+        st.sampled_from([NoKeepAlive(), Lru(), FaasCache()]),
+        st.sampled_from([1.0, 2.0, 7.0]).map(lambda keep: Fixed(keep=keep)),
+        histograms(),
+    )
+
+
+def histograms(bins: st.SearchStrategy[int] = WIDE) -> st.SearchStrategy[HybridHistogram]:
+    """Hybrid histograms; the fewer bins, the more idle times ask for a forecast."""
+    return st.builds(
+        HybridHistogram,
+        bin=st.sampled_from([0.5, 1.0]),
+        bins=bins,
+        prewarm_percentile=st.sampled_from([5.0, 50.0]),
+        keep_percentile=st.sampled_from([50.0, 99.0]),
+        margin=st.sampled_from([0.0, 0.1]),
+        least_idle_times=st.integers(1, 3),
+        least_variation=st.sampled_from([0.0, 1.0]),
+        fixed_keep=st.sampled_from([1.0, 3.0]),
+        most_out_of_bounds=st.sampled_from([0.3, 0.8]),
+        forecast_margin=st.just(0.15),
+        forecast_from=st.just(100),
+        forecast_order=st.just((1, 0, 0)),
+    )
+
+
+@st.composite
+def images_of(draw: st.DrawFn, templates: Sequence[WorkflowTemplate]) -> Images:
+    """One to four images; functions, also of different workflows, may share one."""
+    count = draw(st.integers(1, 4))
+    return Images(
+        cold_start=np.array([draw(SECONDS) for _ in range(count)]),
+        of={
+            template: np.array(
+                [draw(st.integers(0, count - 1)) for _ in range(template.function_count)]
+            )
+            for template in dict.fromkeys(templates)
+        },
+    )

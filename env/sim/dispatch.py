@@ -82,8 +82,8 @@ def be_patient(state, index):
                 queue[0].may_start = 0
             elif may_be_started(state, nodes[node].server):
                 could_start = True
-    waits = queue[0].may_start == 0 and could_start and due < INF
-    if waits and queue[0].patience_timer != due:
+    waits = queue[0].may_start == 0 and could_start
+    if waits and due < queue[0].patience_timer:
         queue[0].patience_timer = due
         set_timer(state, due, PATIENCE, 0, 0)
 

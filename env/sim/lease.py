@@ -43,10 +43,13 @@ def startup_at(state, server, time):
 @compiled
 def lease_steps(state, server, time, last):
     """Whole steps to add at `time` so that the lease covers `last` (rule 9)."""
-    end = state.servers[server].expiration_time
+    end, step = state.servers[server].expiration_time, state.servers[server].lease_step
     if last <= end:
         return 0
-    return math.ceil((last - max(time, end)) / state.servers[server].lease_step)
+    begin = max(time, end)
+    steps = math.ceil((last - begin) / step)
+    # Rounded, that many may end just before what they are to cover.
+    return steps + 1 if begin + steps * step < last else steps
 
 
 @compiled

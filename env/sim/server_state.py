@@ -12,7 +12,10 @@ STATES: Final = ("off", "starting", "up", "draining", "down")
 def is_leased(state, server):
     """Whether new containers may come to a server now: its lease runs, and it is in service."""
     servers = state.servers
-    runs = servers[server].expiration_time > state.cluster[0].time
+    # One that is always up is renewed at the moment its lease ends.
+    runs = (
+        servers[server].expiration_time > state.cluster[0].time or state.options[0].always_up == 1
+    )
     return runs and servers[server].condition == IN_SERVICE
 
 

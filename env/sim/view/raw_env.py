@@ -211,6 +211,8 @@ class RawEnv:
             raise InputError("step: the episode is over, call reset()")
         if not 1 <= memory_alloc <= self._memory_of[node] or memory_alloc != int(memory_alloc):
             raise InputError(self._bad_memory(node, memory_alloc))
+        if self.rules.order is not None and not suits(self.state, node, int(memory_alloc)):
+            raise InputError(self._no_room(node, int(memory_alloc)))
         kind, status, first, last = step(self.state, node, int(memory_alloc))
         self._play_on(kind)
         wf_id, fn_id, submission, cold, transfer, creation, rent, count = self.state.log[0].item()
@@ -336,6 +338,15 @@ class RawEnv:
         elif kind < 0:
             raise out_of_records(self.state)
         self._kind = kind
+
+    def _no_room(self, node: int, memory_alloc: int) -> str:
+        function = self.current_function
+        assert function is not None
+        name, server_id, node_id = self.place_of(node)
+        return (
+            f"function ({function.wf_id}, {function.fn_id}): NUMA node {node_id} of server {name} "
+            f"{server_id} has no {memory_alloc} MB free or reclaimable now, or may not be started"
+        )
 
     def _bad_memory(self, node: int, memory_alloc: float) -> str:
         function = self.current_function

@@ -1,0 +1,368 @@
+"""Every combination of dispatch, lease and keep-alive is what the reference world has of it."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agents.order.fcfs import Fcfs
+from agents.order.rr import RoundRobin
+from agents.order.srtf import Srtf
+from env.sim import idle_forecast
+from env.sim.hardware import ClusterConfig
+from env.sim.keep_alive_policy import FaasCache, Lru, NoKeepAlive
+from env.sim.records import COMPLETED
+from env.sim.room import need_of, suits
+from env.sim.rules import Images, KeepAlive, Lease, Order, Rules
+from env.sim.view.raw_env import RawEnv
+from env.sim.workflow_template import WorkflowTemplate
+from tests.reference_inputs import jobs_of, mean, rules_of
+from tests.reference_records import Job, Node, Run
+from tests.reference_simulator import ReferenceSimulator
+from tests.reference_world import ReferenceWorld
+from tests.strategies import (
+    MOMENTS,
+    Scenario,
+    clusters,
+    histograms,
+    images_of,
+    keep_alives,
+    of_one_speed,
+    orders,
+    scenarios,
+    workflow_templates,
+)
+
+RANDOM = settings(
+    max_examples=200, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+)
+STEPS = st.sampled_from([60.0, 600.0, 3600.0])
+SLICES = st.sampled_from([2.0, 400.0, 1500.0])
+KEPT = st.sampled_from([Lru(), FaasCache()])
+PAUSES = st.sampled_from([5.0, 30.0, 70.0, 700.0, 5000.0])
+ARRIVALS = (
+    st.integers(0, 150).map(float)
+    | MOMENTS
+    | st.sampled_from([59.0, 60.0, 61.0, 120.0, 600.0, 1200.0])
+)
+
+
+@dataclass(frozen=True)
+class World:
+    """An episode and its choices. Who is asked chooses at random among the first `spread` nodes."""
+
+    arrival_times: tuple[float, ...]
+    templates: tuple[WorkflowTemplate, ...]
+    cluster: ClusterConfig
+    images: Images
+    dispatch: str
+    patience: float
+    order: Order
+    placement: str
+    lease: str
+    step: float
+    charged: bool
+    keep_alive: KeepAlive
+    seed: int
+    spread: int
+
+    @property
+    def node_memories(self) -> list[int]:
+        return [
+            kind.memory
+            for kind in self.cluster.server_types
+            for _ in range(kind.count * kind.numa_nodes)
+        ]
+
+
+class Chooser:
+    """Answers who is asked in the engine and in the reference, in the same order alike."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.random = np.random.default_rng(world.seed)
+
+    def __call__(self, candidates: Sequence[int], memory_req: int) -> tuple[int, int]:
+        """A node and MB: what is required, half of it or, at once, all that the node has."""
+        node = candidates[int(self.random.integers(min(len(candidates), self.world.spread)))]
+        memories = [memory_req, max(1, memory_req // 2)]
+        if self.world.dispatch == "immediate":
+            memories.append(self.world.node_memories[node])
+        return node, memories[int(self.random.integers(len(memories)))]
+
+
+@dataclass(frozen=True)
+class Played:
+    """What came of an episode: of each server (steps paid, end of its last lease), times, counts.
+
+    Rent may be added up in any order.
+    """
+
+    runs: list[Run]
+    servers: list[tuple[int, float]]
+    server_starts: int
+    container_cold_starts: int
+    time: float
+    rent: float = field(compare=False)
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> World:
+    """A few workflows that come again, at once or after leases have ended."""
+    cluster = draw(clusters())
+    made = [
+        draw(workflow_templates(f"workflow {index}", cluster))
+        for index in range(draw(st.integers(1, 3)))
+    ]
+    lease, charged = draw(st.sampled_from([("hourly", True), ("always", True), ("always", False)]))
+    step = draw(STEPS)
+    beside_each_other = draw(st.sampled_from([1, 2, 4]))
+    # Where time passes step by step or slice by slice, it does not pass for years.
+    longest = 20 * step if lease == "always" and charged else 4000
+    made = [
+        replace(
+            template,
+            computation=np.minimum(template.computation, int(longest * cluster.single_core_speed)),
+            data_bytes=np.minimum(template.data_bytes, 12345),
+            memory_req=np.maximum(1, template.memory_req // beside_each_other),
+        )
+        for template in made
+    ]
+    templates = tuple(
+        draw(st.lists(st.sampled_from(made), min_size=draw(st.integers(1, 5)), max_size=6))
+    )
+    dispatch = draw(st.sampled_from(["immediate", "queued"]))
+    order = draw(orders(SLICES)) if dispatch == "queued" else Fcfs()
+    if (lease == "always" and charged) or isinstance(order, RoundRobin | Srtf):
+        cluster = of_one_speed(cluster)
+    return World(
+        arrival_times=draw(
+            st.tuples(*[ARRIVALS for _ in templates])
+            | PAUSES.map(lambda pause: tuple(pause * place for place in range(len(templates))))
+        ),
+        templates=templates,
+        cluster=cluster,
+        images=draw(images_of(templates)),
+        dispatch=dispatch,
+        patience=draw(st.sampled_from([0.0, 1.0, 5.0, 30.0, np.inf])),
+        order=order,
+        placement=draw(st.sampled_from(["first_fit", "best_fit", "worst_fit", "asked"])),
+        lease=lease,
+        step=step,
+        charged=charged,
+        keep_alive=draw(KEPT | keep_alives() | histograms(bins=st.integers(1, 4))),
+        seed=draw(st.integers(0, 1000)),
+        spread=draw(st.sampled_from([1, 2, 100])),
+    )
+
+
+class CheckedWorld(ReferenceWorld):
+    """The reference, with what holds after every event."""
+
+    def step(self) -> bool:
+        goes_on = super().step()
+        for node in self.nodes:
+            held = [one.memory_alloc for one in [*node.admitted, *node.waiting]]
+            idle = sum(one.memory for one in node.idle)
+            if idle or self.rules.dispatch == "queued":
+                assert 0 <= idle <= node.available
+            if self.rules.dispatch == "queued":
+                assert node.waiting == []
+            # The lease of a moment that is not over may end at it.
+            if (held or idle) and self.rules.lease == "hourly":
+                assert node.server.expiration >= self.now
+            assert len(held) == len(node.jobs)
+        return goes_on
+
+
+def reference(world: World, kind: type[ReferenceWorld] = ReferenceWorld) -> ReferenceWorld:
+    """The reference, having played the episode."""
+    chooser = Chooser(world)
+
+    def decide(played: ReferenceWorld, job: Job, candidates: list[int]) -> tuple[int, int]:
+        return chooser(candidates, job.function.memory)
+
+    return kind(
+        world.cluster,
+        jobs_of(world.arrival_times, world.templates, world.cluster, world.images, world.order),
+        rules_of(
+            world.order,
+            world.keep_alive,
+            dispatch=world.dispatch,
+            patience=world.patience,
+            placement=world.placement,
+            lease=world.lease,
+            step=world.step,
+            charged=world.charged,
+        ),
+        mean,
+        decide,
+    )
+
+
+def play_reference(world: World) -> Played:
+    """Plays in the reference."""
+    played = reference(world)
+    return Played(
+        runs=played.runs,
+        servers=[(server.steps, server.expiration) for server in played.servers],
+        server_starts=played.starts,
+        container_cold_starts=played.container_cold_starts,
+        time=played.now,
+        rent=played.total_rent,
+    )
+
+
+def play_engine(world: World) -> Played:
+    """Plays in the engine; forecasts are those of `mean`, who is asked is a `Chooser`."""
+    chooser = Chooser(world)
+    rules = Rules(
+        order=world.order if world.dispatch == "queued" else None,
+        placement=world.placement,
+        patience=world.patience,
+        lease=Lease(kind=world.lease, step=world.step, charged=world.charged),
+        keep_alive=world.keep_alive,
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(idle_forecast, "next_idle_time", mean)
+        env = RawEnv(
+            world.arrival_times, world.templates, world.cluster, rules=rules, images=world.images
+        )
+        while not env.done:
+            index = int(env.state.cluster[0]["deciding"])
+            own = int(env.state.functions[index]["memory_req"])
+            need = own if world.dispatch == "immediate" else need_of(env.state, index)
+            nodes = range(len(env.state.nodes))
+            candidates = [node for node in nodes if suits(env.state, node, need)]
+            node, memory = chooser(candidates, own)
+            env.step(*env.place_of(node), memory)
+    steps = env.state.ledger["lease_seconds"] / world.step
+    return Played(
+        runs=[
+            Run(
+                *(int(run[key]) for key in ("wf_id", "fn_id", "node")),
+                bool(run["warm"]),
+                bool(run["outcome"] == COMPLETED),
+                *(float(run[f"{key}_time"]) for key in ("dispatch", "start", "end")),
+                *(float(run[f"{key}_time"]) for key in ("queueing", "cold_start")),
+                *(float(run[f"{key}_time"]) for key in ("data_transfer", "execution")),
+                float(run["server_start_time"]),
+            )
+            for run in env.runs
+        ],
+        servers=[
+            (round(paid), float(server["expiration_time"]))
+            for paid, server in zip(steps, env.state.servers, strict=True)
+        ],
+        server_starts=env.cold_starts,
+        container_cold_starts=int(env.state.queue[0]["container_cold_starts"]),
+        time=env.time,
+        rent=env.total_rent,
+    )
+
+
+@RANDOM
+@given(world=worlds())
+def test_engine(world: World) -> None:
+    """Same runs, leases and counts as the reference."""
+    computed, wanted = play_engine(world), play_reference(world)
+    assert computed == wanted
+    assert computed.rent == pytest.approx(wanted.rent)
+
+
+@RANDOM
+@given(world=worlds())
+def test_reference_keeps_to_what_always_holds(world: World) -> None:
+    played = reference(world, CheckedWorld)
+    ends = Counter((run.wf_id, run.fn_id) for run in played.runs if run.finished)
+    assert ends == Counter((job.wf_id, job.fn_id) for job in played.jobs)
+    assert played.now == max(run.end for run in played.runs)
+    for run in played.runs:
+        assert run.dispatched <= run.start < run.end
+        check_lease(world, played, run)
+    paid = world.lease == "hourly" or world.charged
+    for server in played.servers:
+        price = server.kind.hourly_rate * world.step / 3600
+        assert played.rent(server) == pytest.approx(server.steps * price)
+        for begin, end, steps in server.leases:
+            assert not paid or (steps > 0 and end == begin + steps * world.step)
+        for (_, end, _), (begin, _, _) in pairwise(server.leases):
+            assert begin >= end
+            assert begin == end or world.lease == "hourly"
+        if world.lease == "always":
+            assert server.starts == 0
+            assert server.leases[0][0] == 0.0
+            assert server.expiration >= played.now
+            assert paid or server.leases == [(0.0, np.inf, 0)]
+    if world.dispatch == "immediate":
+        assert {run.queueing for run in played.runs} == {0.0}
+
+
+def check_lease(world: World, played: ReferenceWorld, run: Run) -> None:
+    """A run lies within the time for which its server is paid."""
+    node: Node = played.nodes[run.node]
+    leases = [(begin, end) for begin, end, _ in node.server.leases]
+    # Leases that follow on each other are one.
+    reached = run.dispatched
+    for begin, end in leases:
+        if begin <= reached <= end:
+            reached = end
+    assert reached >= run.end
+
+
+@RANDOM
+@given(scenario=scenarios())
+def test_at_once_by_the_hour_is_the_reference_simulator(scenario: Scenario) -> None:
+    """Without cold starts of containers and keep-alive."""
+    simulator = ReferenceSimulator(scenario.arrival_times, scenario.templates, scenario.cluster)
+    steps = []
+    while simulator.current is not None:
+        steps.append(simulator.step(*scenario.placements[simulator.current]))
+    images = Images(
+        np.zeros(1),
+        {template: np.zeros(template.function_count, int) for template in scenario.templates},
+    )
+    servers = [server for servers in simulator.servers.values() for server in servers]
+    first_node = dict(
+        zip(
+            map(id, servers),
+            np.cumsum([0, *(len(server.nodes) for server in servers)]).tolist(),
+            strict=False,
+        )
+    )
+    asked: list[tuple[int, int, float]] = []
+
+    def decide(played: ReferenceWorld, job: Job, candidates: list[int]) -> tuple[int, int]:
+        asked.append((job.wf_id, job.fn_id, played.now))
+        name, server_id, node_id, memory = scenario.placements[job.wf_id, job.fn_id]
+        return first_node[id(simulator.servers[name][server_id])] + node_id, memory
+
+    jobs = jobs_of(scenario.arrival_times, scenario.templates, scenario.cluster, images, Fcfs())
+    rules = rules_of(Fcfs(), NoKeepAlive(), dispatch="immediate", lease="hourly")
+    played = ReferenceWorld(scenario.cluster, jobs, rules, mean, decide)
+    assert asked == [(step.wf_id, step.fn_id, step.submission_time) for step in steps]
+    started = {(step.wf_id, step.fn_id): step for step in steps}
+    runs = {(run.wf_id, run.fn_id): run for run in played.runs}
+    for job in jobs:
+        who = job.wf_id, job.fn_id
+        step, run, container = started[who], runs[who], simulator.containers[who]
+        assert job.container is not None
+        assert job.container.creation_time == step.creation_time == container.creation_time
+        assert (run.dispatched, run.start, run.end) == (
+            step.submission_time,
+            container.start_time,
+            container.completion_time,
+        )
+        assert (run.startup, run.transfer) == (step.cold_start_time, step.data_transfer_time)
+    for server, wanted in zip(played.servers, servers, strict=True):
+        assert (server.steps, played.rent(server)) == (
+            wanted.hours_rented,
+            pytest.approx(wanted.rent),
+        )
+        assert server.expiration == wanted.lease_end or not server.leases
+    assert played.container_cold_starts == 0

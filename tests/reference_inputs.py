@@ -1,0 +1,81 @@
+"""What the engine is given, as the reference world takes it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from agents.order.funcsched import FuncSched
+from agents.order.srtf import Srtf
+from env.sim.hardware import ClusterConfig
+from env.sim.keep_alive_policy import FaasCache, Fixed, HybridHistogram, Lru, NoKeepAlive
+from env.sim.rules import Images, KeepAlive, Order, declared_functions
+from env.sim.state import new_state
+from env.sim.workflow_template import WorkflowTemplate
+from tests.reference_records import Function, Image, Job, Rules
+
+
+def mean(idle_times: Sequence[float], order: tuple[int, ...] = (1, 0, 0)) -> float:
+    """Stands in for ARIMA, which is slow and not what is tested here."""
+    return float(np.mean(idle_times))
+
+
+def rules_of(order: Order, keep_alive: KeepAlive, **others: Any) -> Rules:
+    """The options of an order and a keep-alive policy, and others by name."""
+    assert isinstance(keep_alive, NoKeepAlive | Fixed | Lru | FaasCache | HybridHistogram)
+    dynamic = {Srtf: "srtf", FuncSched: "funcsched"}
+    own = {
+        name: getattr(keep_alive, name)
+        for name in Rules.__dataclass_fields__
+        if hasattr(keep_alive, name) and name != "keep_alive"
+    }
+    if isinstance(keep_alive, HybridHistogram):
+        own["keep"] = keep_alive.fixed_keep
+    return Rules(
+        order=dynamic.get(type(order), "rank"),
+        time_slice=getattr(order, "time_slice", getattr(order, "check_interval", np.inf)),
+        starve_threshold=getattr(order, "starve_threshold", np.inf),
+        keep_alive=keep_alive.policy,
+        **own,
+        **others,
+    )
+
+
+def jobs_of(
+    times: Sequence[float],
+    templates: Sequence[WorkflowTemplate],
+    cluster: ClusterConfig,
+    images: Images,
+    order: Order,
+) -> list[Job]:
+    """The functions of workflows, ranked by an order; of a template they are declared once."""
+    distinct = list(dict.fromkeys(templates))
+    image_of = np.concatenate([images.of[template] for template in distinct])
+    needs = np.concatenate([template.memory_req for template in distinct])
+    known_of_images = np.zeros(len(images.cold_start), [("cold_start", float), ("memory", int)])
+    known_of_images["cold_start"] = images.cold_start
+    np.maximum.at(known_of_images["memory"], image_of, needs)
+    state = new_state(times, templates, cluster)
+    known = declared_functions(state, distinct, image_of, known_of_images, cluster)
+    ranks = order.rank(known)
+    made = [Image(float(seconds)) for seconds in images.cold_start]
+    declared = iter(zip(image_of, known.execution, ranks, strict=True))
+    functions = {}
+    for template in distinct:
+        for fn_id, (threads, memory) in enumerate(
+            zip(template.parallelism, template.memory_req, strict=True)
+        ):
+            image, execution, rank = next(declared)
+            functions[template, fn_id] = Function(
+                made[image], float(execution), int(threads), int(memory), float(rank)
+            )
+    jobs = []
+    for wf_id, (time, template) in enumerate(zip(times, templates, strict=True)):
+        own = [
+            Job(wf_id, fn_id, functions[template, fn_id], int(work), time)
+            for fn_id, work in enumerate(template.computation)
+        ]
+        for (source, target), size in zip(template.edges, template.data_bytes, strict=True):
+            own[target].predecessors.append((own[source], int(size)))
+        jobs += own
+    return jobs
