@@ -162,7 +162,7 @@ class QueueEpisode:
 
     def see(self, turn: int, agent: int, out: Observation) -> None:
         """Writes the observation of one who acts, the critic's part included."""
-        self._turns.see(turn, agent, self._simulation.state, self._simulation.state, out)
+        self._turns.see(turn, agent, self._simulation.state, out)
         time = self.time
         cost, present = self._cost_until(time)
         reference, present_there = self._reference.until(time)
@@ -178,7 +178,7 @@ class QueueEpisode:
 
     def act(self, turn: int, agent: int, action: Any) -> None:
         """Takes the action of one who acts: checked, an integer or a bid and a place."""
-        self._turns.act(turn, agent, self._simulation.state, self._simulation.state, action)
+        self._turns.act(turn, agent, self._simulation.state, action)
         self.taken.append((turn, agent, action))
 
     def replay(self, taken: Sequence[Taken], in_turn: bool) -> None:

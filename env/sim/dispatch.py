@@ -56,6 +56,7 @@ def dispatch(state):
             return 0
         state.cluster[0].deciding = index
         if state.options[0].placement == ASKED and queue[0].chosen_node == NONE:
+            queue[0].due = 1  # others may start at this moment, too
             return PLACE
         error = place(state, node, need_of(state, index))
         if error != 0:

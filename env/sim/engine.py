@@ -17,6 +17,7 @@ from env.sim.records import (
     INF,
     LEASE_END,
     MORE_ARRIVALS,
+    NO_WARM_SLOT,
     NONE,
     PATIENCE,
     PLACE,
@@ -45,11 +46,11 @@ def play(state):
             if kind != 0:
                 return kind
         completion = state.nodes[earliest_node(state)].next_completion
-        decides = cluster[0].queue_size > 0 or queue[0].due == 1
-        waits = decides or queue[0].waiting > 0 or cluster[0].arrivals_left > 0
-        if completion == INF and not waits:
+        waits = cluster[0].queue_size > 0 or queue[0].waiting > 0
+        if completion == INF and not waits and cluster[0].arrivals_left == 0:
             return DONE
         timer = state.timers[0].time if cluster[0].timers_size > 0 else INF
+        decides = cluster[0].queue_size > 0 or queue[0].due == 1
         decision = cluster[0].time if decides else INF
         if completion < INF and completion <= timer and completion <= decision:
             cluster[0].time = completion
@@ -76,6 +77,8 @@ def between_events(state):
         return FORECAST
     if queue[0].ended_node != NONE:
         release_ended(state)
+    if queue[0].crowded == 1:
+        return NO_WARM_SLOT
     if queue[0].runs_size == len(state.runs):
         return TAKE_RUNS
     if state.cluster[0].arrivals_left == 0 and queue[0].more_arrivals == 1:

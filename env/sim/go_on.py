@@ -10,8 +10,8 @@ from env.base.errors import InputError
 from env.sim.block import State
 from env.sim.engine import play
 from env.sim.idle_forecast import answer_forecasts
-from env.sim.records import FORECAST, TAKE_RUNS
-from env.sim.rules import Chooser
+from env.sim.records import FORECAST, NO_WARM_SLOT, TAKE_RUNS
+from env.sim.rules import LEAST_SHARE, Chooser
 
 
 def go_on(
@@ -41,14 +41,20 @@ def go_on(
             take(state.runs[: int(state.queue[0]["runs_size"])].copy())
             state.queue[0]["runs_size"] = 0
             if kind < 0:
-                raise out_of_records(state)
+                raise out_of_records(state, kind)
             if kind != TAKE_RUNS:
                 return int(kind)
         kind = (play if chooser is None else chooser.play)(state)
 
 
-def out_of_records(state: State) -> InputError:
-    """What is to be said where `play` finds no unused record."""
+def out_of_records(state: State, kind: int) -> InputError:
+    """What is to be said where `play` finds no unused record; `kind` is the code it returned."""
+    if kind == NO_WARM_SLOT:
+        return InputError(
+            f"more than {len(state.idle)} containers are warm at "
+            f"{float(state.cluster[0]['time'])} s: functions were given less than "
+            f"{LEAST_SHARE:.0%} of the memory they need"
+        )
     return InputError(
         f"more than {len(state.workflows)} workflows are active at "
         f"{float(state.cluster[0]['time'])} s: more workflow_slots are needed"

@@ -41,6 +41,7 @@ TAKE_RUNS: Final = 4  # the log of runs is full
 FORECAST: Final = 5  # next idle times of images (env/sim/idle_forecast.py)
 NO_WORKFLOW_SLOT: Final = -1
 NO_CONTAINER_SLOT: Final = -2
+NO_WARM_SLOT: Final = -3
 
 # Kinds of timers, in the order in which they fire at one moment.
 ARRIVAL: Final = 0

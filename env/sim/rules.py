@@ -24,6 +24,9 @@ Placement = Literal["first_fit", "best_fit", "worst_fit", "asked"]
 SLOTS = ("workflows", "functions", "submitted", "completed", "slot_of", "scratch", "requests")
 """Arrays with an entry for each slot of a trace, whose workflows have one function."""
 
+LEAST_SHARE = 0.1
+"""Of the memory it needs, below which a function leaves no record for its warm container."""
+
 RUNS = 1 << 14
 """Runs that the log of an endless trace holds before they are taken."""
 
@@ -288,7 +291,10 @@ def _most_idle(state: State, memory: np.ndarray, rules: Rules) -> int:
     if not rules.keeps_warm:
         return 0
     if rules.order is not None:
-        return int((state.nodes["memory"] // memory[memory > 0].min()).sum())
+        least = int(memory[memory > 0].min())
+        if rules.placement == "asked":
+            least = max(1, int(least * LEAST_SHARE))
+        return int((state.nodes["memory"] // least).sum())
     # Functions may be given less memory than they need, but each leaves one container.
     left = state.templates["function_count"][state.arrivals["template"]].sum()
     return int(left) + len(memory)

@@ -14,6 +14,7 @@ from env.sim.go_on import go_on, out_of_records
 from env.sim.hardware import ClusterConfig
 from env.sim.queue_records import RUN
 from env.sim.records import CHOOSE, DONE, NONE, PLACE, RECYCLED
+from env.sim.room import suits
 from env.sim.rules import DEFAULT_RULES, Images, Rules, with_rules
 from env.sim.state import copy_state, new_state, reset
 from env.sim.view.cluster import Cluster
@@ -336,7 +337,7 @@ class RawEnv:
                 chooser.choose(self.state)
                 kind = go_on(self.state, chooser.play(self.state), self._taken.append, chooser)
         elif kind < 0:
-            raise out_of_records(self.state)
+            raise out_of_records(self.state, kind)
         self._kind = kind
 
     def _no_room(self, node: int, memory_alloc: int) -> str:
