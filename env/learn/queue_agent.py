@@ -189,8 +189,7 @@ def play_to_choice(state, first, keys, places):
         fit = 0
         for declared in first:
             if declared != NONE:
-                image = state.waiting[declared].image
-                fit += choose_node(state, image) != NONE
+                fit += choose_node(state, state.waiting[declared].first) != NONE
         if fit > 0 and (places or waiting > 1):
             return CHOOSE
         if fit > 0:
@@ -205,8 +204,7 @@ def play_first(state, first, keys):
         if kind != CHOOSE:
             return kind
         first_functions(state, first, keys)
-        image = state.waiting[first[0]].image
-        if choose_node(state, image) != NONE:
+        if choose_node(state, state.waiting[first[0]].first) != NONE:
             choose(state, first[0], NONE)
 
 
@@ -258,7 +256,7 @@ def see_queue(state, first, context, items, mask):
         own = time_and_memory(state, declared)
         together = (waiting[declared].execution + cold / count) * need
         index = waiting[declared].first
-        node = choose_node(state, image)
+        node = choose_node(state, index)
         items[row, ITEM.execution] = log_seconds(waiting[declared].execution)
         items[row, ITEM.cold_start] = log_seconds(images[image].cold_start)
         items[row, ITEM.warm] = 1.0 if images[image].warm > 0 else 0.0

@@ -192,7 +192,7 @@ class State(np.ndarray):
         states = [State._on(*own) for own in zip(words, blocks, strict=True)]
         for state in states:
             state.fixed = self.fixed
-        return states, words.view(HANDLE).reshape(count)
+        return states, words.reshape(count, -1).view(HANDLE).reshape(count)
 
     def use(self, rows: Mapping[str, int], **fixed: np.ndarray) -> None:
         """Makes the first rows of some arrays all that is used of them, and shares others."""

@@ -24,6 +24,8 @@ from env.sim.lease import cold_start_time, lease_steps
 from env.sim.placing import chain_after
 from env.sim.projection import container_speed, fits_at, speed_share
 from env.sim.records import CANDIDATE, INF, NONE
+from env.sim.requests import container_start
+from env.sim.room import suits
 from env.sim.submissions import declared
 
 
@@ -236,6 +238,16 @@ def take_finish_bounds(state, index):
         index = containers[index].next
 
 
+@compiled
+def raise_by_rank(state, submitted):
+    """Raises the finish bound of the workflow of a function that is to be placed."""
+    workflows, cluster = state.workflows, state.cluster
+    slot = submitted // cluster[0].functions_per_slot
+    bound = cluster[0].time + state.template_functions[declared(state, submitted)].upward_rank
+    if bound > workflows[slot].finish_bound:
+        workflows[slot].finish_bound = bound
+
+
 @compiled_apart
 def update_finish_bounds(state):
     """Brings the finish bounds of all active workflows, and the sums over them, up to date."""
@@ -243,11 +255,12 @@ def update_finish_bounds(state):
     for slot in range(len(workflows)):
         workflows[slot].finish_bound = -INF
     for position in range(cluster[0].queue_size):
-        submitted = state.submitted[position].index
-        slot = submitted // cluster[0].functions_per_slot
-        bound = cluster[0].time + state.template_functions[declared(state, submitted)].upward_rank
-        if bound > workflows[slot].finish_bound:
-            workflows[slot].finish_bound = bound
+        raise_by_rank(state, state.submitted[position].index)
+    for waiting in range(len(state.waiting)):
+        index = state.waiting[waiting].first
+        while index != NONE:
+            raise_by_rank(state, index)
+            index = state.requests[index].next
     for node in range(len(nodes)):
         if nodes[node].running_count > 0:
             if nodes[node].forecast == 0:
@@ -345,12 +358,14 @@ def forecast_candidate(state, own, node, candidate):
         + (cluster[0].source_bytes - around) / cluster[0].network_bandwidth
     )
     clock = time + cold if cold > 0.0 else nodes[node].clock
-    creation = max(clock, time) + transfer
+    container_cold_start = container_start(state, cluster[0].deciding, node)
+    creation = max(clock, time) + container_cold_start + transfer
     busy = nodes[node].running_count > 0
     last_before = nodes[node].forecast_last if busy else time
-    candidate.feasible = 1 if memory_alloc <= nodes[node].memory else 0
+    candidate.feasible = 1 if suits(state, node, memory_alloc) else 0
     candidate.waits = 0
     candidate.cold_start_time = cold
+    candidate.container_cold_start = container_cold_start
     candidate.data_transfer_time = transfer
     candidate.creation_time = creation
     candidate.delay_own = 0.0

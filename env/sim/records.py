@@ -268,9 +268,10 @@ LEDGER = np.dtype(
 CANDIDATE = np.dtype(
     [
         ("twin", np.int64),  # an earlier node for which all of this is the same, or NONE
-        ("feasible", np.int64),  # 1: the node has the memory at all
+        ("feasible", np.int64),  # 1: it can be placed there (`suits` in env/sim/room.py)
         ("waits", np.int64),  # 1: it would wait for memory
-        ("cold_start_time", np.float64),
+        ("cold_start_time", np.float64),  # of the server
+        ("container_cold_start", np.float64),
         ("data_transfer_time", np.float64),
         ("creation_time", np.float64),
         ("finish_time", np.float64),  # inf where it is not feasible

@@ -4,7 +4,7 @@ Only where functions belong to images (`State.images`): in a world in which they
 in which containers start cold or stay warm.
 """
 
-from env.sim.jit import compiled_apart
+from env.sim.jit import compiled, compiled_apart
 from env.sim.keep_alive import request_arrives
 from env.sim.records import COMPLETED, NONE
 from env.sim.warm import newest_idle, remove_idle
@@ -27,6 +27,18 @@ def begin_request(state, function, declared, time):
     request_arrives(state, state.waiting[declared].image, time)
 
 
+@compiled
+def container_start(state, function, node):
+    """Seconds until a function has a container of its image on a node: less where one is warm."""
+    if len(state.images) == 0:
+        return 0.0
+    image = state.waiting[state.requests[function].declared].image
+    idle = newest_idle(state, node, image)
+    if idle != NONE:
+        return max(0.0, state.idle[idle].ready_time - state.cluster[0].time)
+    return state.images[image].cold_start
+
+
 @compiled_apart
 def start_request(state, function, node, server_start, transfer):
     """A function gets a warm container of its image on a node, or a new one.
@@ -36,10 +48,9 @@ def start_request(state, function, node, server_start, transfer):
     """
     requests, images, time = state.requests, state.images, state.cluster[0].time
     image = state.waiting[requests[function].declared].image
+    cold_start = container_start(state, function, node)
     idle = newest_idle(state, node, image)
-    cold_start = images[image].cold_start
     if idle != NONE:
-        cold_start = max(0.0, state.idle[idle].ready_time - time)
         remove_idle(state, idle)
     elif cold_start > 0.0:
         state.queue[0].container_cold_starts += 1
