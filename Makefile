@@ -1,23 +1,27 @@
-# `make train` learns a policy, `make test` runs every check. Both make .venv first.
+# `make train` learns a policy. `make test` runs lint, types and most tests, in minutes;
+# `make test-long` the tests that are marked `long`. All make .venv first.
 PYTHON ?= python3
 TRAIN ?= cluster=hetero_numa algo=ppo budget.minutes=5
 REQUIRED = .venv/bin/python -c "import tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['project']; print(*$(1), sep='\n')"
 # Tests are shared out evenly among two processes; whoever is done takes some of the other's.
 IN_TWO = -n 2 --dist worksteal
 
-.PHONY: train test clean
+.PHONY: train test test-long clean
 
 train: .venv/installed
 	.venv/bin/python train.py $(TRAIN)
 
-# Tests of compiled code run a second time with numba's bounds checks, which it leaves out.
 test: .venv/installed-dev
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy env run agents evaluation report benchmarks train.py evaluate.py search_baseline.py
+	.venv/bin/python -m pytest $(IN_TWO) -m "not long"
+
+# Those of compiled code run a second time with numba's bounds checks, which it leaves out.
+test-long: .venv/installed-dev
+	.venv/bin/python -m pytest $(IN_TWO) -m long
 	NUMBA_BOUNDSCHECK=1 .venv/bin/python -m pytest $(IN_TWO) tests/env/sim \
 		tests/agents/learned/test_compiled_policy.py
-	.venv/bin/python -m pytest $(IN_TWO)
 
 # The smallest evaluation compiles the simulator, once, and shows that all packages work.
 .venv/installed: pyproject.toml constraints.txt

@@ -39,7 +39,7 @@ from agents.scheduler import Decision, Kind, Placement, Scheduler
 from env.base.errors import InputError
 from env.base.schema import Strict, nearest, printable, short, validated
 from env.score.reward import Objective
-from env.sim.rules import KeepAlive, Rules
+from env.sim.rules import DEFAULT_RULES, KeepAlive, Rules
 from env.sim.rules import Placement as QueuePlacement
 from env.sim.view.raw_env import RawEnv
 from run.command import CONF
@@ -78,6 +78,7 @@ class ComposedScheduler:
         self.kind: Kind = (
             "reference" if isinstance(config.placement, BestOf | Rollout) else "baseline"
         )
+        self.order = None if isinstance(config.order, Submission) else config.order
         self._config = config
 
     def reset(self, env: RawEnv, objective: Objective, seed: np.random.SeedSequence) -> None:
@@ -101,25 +102,46 @@ def known_baselines(queued: bool = False) -> list[str]:
     ]
 
 
-def make_baselines(names: Sequence[str]) -> list[Scheduler]:
+def make_baselines(names: Sequence[str], world: Rules = DEFAULT_RULES) -> list[Scheduler]:
     """The named baselines.
 
     Args:
         names: of files of conf/baseline, or paths of such files; these are called by their name
-            without folder and ending.
+            without folder and ending. `ORDER+NAME` takes the order of one and the rest of another.
+        world: in which they place.
 
     Raises:
-        InputError: a name is unknown or given twice, a file is missing or does not validate.
+        InputError: a name is unknown or given twice, a file is missing or does not validate, or
+            its rules do not work in this world.
     """
-    files = _files(names)
+    orders = {name: name.rpartition("+")[0] for name in names}
+    files = _files([name.rpartition("+")[2] for name in names if not orders[name]])
     configs = {name: _config(file) for name, file in files.items()}
+    for name, order in orders.items():
+        if order:
+            if name in configs:
+                raise InputError(f"baselines: '{name}' is given twice")
+            rule = _config(*_files([name.rpartition("+")[2]]).values())
+            first = _config(*_files([order]).values()).order
+            configs[name] = rule.model_copy(update={"order": first})
     for name, config in configs.items():
-        if not isinstance(config.order, Submission):
-            raise InputError(
-                f"baselines: '{name}' has the order '{config.order.name}' of a central queue, here "
-                "functions are placed when they are submitted: 'submission' is needed"
-            )
+        _check_world(name, config, world)
     return [ComposedScheduler(name, config) for name, config in configs.items()]
+
+
+def _check_world(name: str, config: BaselineConfig, world: Rules) -> None:
+    if world.order is None and not isinstance(config.order, Submission):
+        raise InputError(
+            f"baselines: '{name}' has the order '{config.order.name}' of a central queue, here "
+            "functions are placed when they are submitted: 'submission' is needed"
+        )
+    if isinstance(config.order, Chosen):
+        raise InputError(f"baselines: '{name}': order 'chosen' is for scripts")
+    if isinstance(config.placement, BestOf | Rollout) and world != DEFAULT_RULES:
+        raise InputError(
+            f"baselines: '{name}' plays on in copies, which it can where dispatch is immediate, "
+            "leases are hourly, lease.step is 3600 and keep_alive is none"
+        )
 
 
 def make_rules(name: str, keep_alive: KeepAlive) -> Rules:

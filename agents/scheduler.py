@@ -9,6 +9,7 @@ import numpy as np
 from env.learn.layouts import Placement
 from env.score.reward import Objective
 from env.sim.forecast import forecast_placements
+from env.sim.rules import Order
 from env.sim.view.function import Function
 from env.sim.view.raw_env import RawEnv
 
@@ -49,10 +50,12 @@ class Scheduler(Protocol):
     Attributes:
         name: what tables call it.
         kind: what it is compared as; references are never the best baseline.
+        order: who goes next where functions wait centrally; None: in the order of submission.
     """
 
     name: str
     kind: Kind
+    order: Order | None
 
     def reset(self, env: RawEnv, objective: Objective, seed: np.random.SeedSequence) -> None:
         """Turns to a new episode; everything random comes from `seed`."""

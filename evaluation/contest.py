@@ -17,6 +17,7 @@ from env.score.reward import Objective
 from env.sim.episode.episode_file import EpisodeFile
 from env.sim.episode.recording import episode_of
 from env.sim.hardware import ClusterConfig
+from env.sim.rules import DEFAULT_RULES, Images, Order, Rules
 from env.sim.view.raw_env import RawEnv
 from env.workloads.generator import EpisodeWorkload
 from run.ray_session import connect
@@ -125,12 +126,16 @@ class Contest:
         cluster: the hardware.
         objective: what J is made of.
         optimum: of which episodes the best schedule is searched; None for none.
+        rules: how the world works; where functions wait centrally, the order is the scheduler's.
+        cold_start: seconds, of every container.
     """
 
     schedulers: Sequence[Scheduler]
     cluster: ClusterConfig
     objective: Objective
     optimum: OptimumSettings | None
+    rules: Rules = DEFAULT_RULES
+    cold_start: float = 0.0
 
     def play(self, task: Task) -> Played:
         """Has every policy of a task play its episode."""
@@ -139,7 +144,7 @@ class Contest:
         for scheduler in self.schedulers:
             if scheduler.name not in task.policies:
                 continue
-            env = self._env(task.workload, task.seed, task.record)
+            env = self._env(task.workload, task.seed, task.record, scheduler.order)
             # Numbered by episode, so they do not depend on who plays what before, or where.
             draws = np.random.SeedSequence(task.seed, spawn_key=(SCHEDULER_KEY, task.episode))
             started = time.perf_counter()
@@ -154,7 +159,14 @@ class Contest:
             played.append((row, episode_of(env, name, told) if task.record else None))
         return played
 
-    def _env(self, workload: EpisodeWorkload, seed: int, record: bool) -> RawEnv:
+    def _env(
+        self, workload: EpisodeWorkload, seed: int, record: bool, order: Order | None = None
+    ) -> RawEnv:
+        rules, images = self.rules, None
+        if rules.order is not None:
+            rules = replace(rules, order=order or rules.order)
+        if rules.order is not None or rules.keeps_warm or self.cold_start > 0.0:
+            images = Images.by_name(workload.templates, self.cold_start)
         return RawEnv(
             workload.arrival_times,
             workload.templates,
@@ -162,11 +174,15 @@ class Contest:
             seed,
             record,
             tenants=workload.tenants,
+            rules=rules,
+            images=images,
         )
 
     def _best_J(self, workload: EpisodeWorkload) -> float:
+        if self.optimum is None or self.rules != DEFAULT_RULES or self.cold_start > 0.0:
+            return math.nan
         env = self._env(workload, 0, record=False)
-        if self.optimum is None or not self.optimum.allows(env):
+        if not self.optimum.allows(env):
             return math.nan
         return optimum(env, self.objective, self.optimum.memory_tiers).J
 

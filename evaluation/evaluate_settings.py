@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 from pydantic import Field, field_validator
 
+from agents.order.fcfs import Fcfs
 from env.base.schema import Strict
 from env.score.optimum import OptimumSettings
 from env.score.reward import Objective
+from env.sim.keep_alive_policy import KeepAlivePolicy
+from env.sim.records import INF
+from env.sim.rules import Lease, Rules
 from evaluation.contest import EpisodeCount
 from evaluation.statistics import StatisticsSettings
-from run.dispatch_settings import Immediate
+from run.dispatch_settings import Immediate, Queued
 from run.ray_session import Address
 
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
@@ -67,13 +72,27 @@ class Command(Strict):
 
 
 class EvaluateSettings(Command):
-    """Everything it is told where functions are placed at once."""
+    """Everything it is told where schedulers are compared on workflows."""
 
-    dispatch: Immediate
+    dispatch: Annotated[Immediate | Queued, Field(discriminator="kind")]
+    lease: Lease
+    keep_alive: KeepAlivePolicy
     trace: None = None
+
+    @property
+    def rules(self) -> Rules:
+        """How the world works; schedulers have orders of their own."""
+        rules = Rules(lease=self.lease, keep_alive=self.keep_alive)
+        if isinstance(self.dispatch, Immediate):
+            return rules
+        patience = INF if self.dispatch.patience is None else self.dispatch.patience
+        return replace(rules, order=Fcfs(), placement="asked", patience=patience)
 
     @field_validator("trace", mode="before")
     @classmethod
     def _queued_alone(cls, trace: Any) -> None:
         if trace is not None:
-            raise ValueError("requests of single functions need dispatch=queued; else it is null")
+            raise ValueError(
+                "requests of single functions need dispatch=queued lease=always, and lease.charged "
+                "false; else it is null"
+            )

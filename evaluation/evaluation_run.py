@@ -6,7 +6,7 @@ import sys
 from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from agents.baseline import make_baselines
 from agents.scheduler import Scheduler
@@ -16,6 +16,7 @@ from env.learn.layouts import AgentsConfig
 from env.score.reward import Objective, check_world
 from env.sim.cluster_file import cluster_from_config
 from env.sim.hardware import ClusterConfig
+from env.sim.rules import DEFAULT_RULES
 from env.workloads.generator import EpisodeWorkload, WorkloadConfig, WorkloadGenerator
 from env.workloads.templates import WorkflowConfig, assumed_of
 from evaluation.contest import Contest, Played, Task, play_all
@@ -26,6 +27,7 @@ from evaluation.queued_evaluation import Task as QueuedTask
 from evaluation.queued_rows import queued_layout
 from evaluation.results import check_resume, describe, episode_layout
 from run.command import plain
+from run.effect import by_case
 
 
 class Evaluation:
@@ -38,10 +40,16 @@ class Evaluation:
         self.settings = settings = validated(EvaluateSettings, told, "evaluate")
         cluster = cluster_from_config(settings.cluster, "cluster")
         self.workloads = workloads_of(settings, cluster)
+        rules = settings.rules
+        cold_start = validated(WorkloadConfig, settings.workload, "workload").container_cold_start
+        plain_world = rules == DEFAULT_RULES and cold_start == 0.0
+        self.recorded = settings.record if plain_world else 0
         schedulers = schedulers_of(settings, cluster)
         self.players = tuple(scheduler.name for scheduler in schedulers)
         self.notice = other_objective(schedulers[0], settings.objective)
-        self.contest = Contest(schedulers, cluster, settings.objective, settings.optimum)
+        self.contest = Contest(
+            schedulers, cluster, settings.objective, settings.optimum, rules, cold_start
+        )
         self.layout = episode_layout()
         self.total = len(self.players) * len(self.workloads)
         self.run = describe(
@@ -61,7 +69,7 @@ class Evaluation:
     def play(self, done: Container[tuple[str, int, int]]) -> Iterator[Played]:
         """Plays what has to be played still, in any order."""
         tasks = [
-            Task(seed, episode, self.players, workload, record=episode < self.settings.record)
+            Task(seed, episode, self.players, workload, record=episode < self.recorded)
             for (seed, episode), workload in self.workloads.items()
         ]
         left = [task for task in (task.without(done) for task in tasks) if task.policies]
@@ -76,7 +84,11 @@ class QueuedRun:
     def __init__(self, config: DictConfig) -> None:
         told = plain(config)
         # What these say is checked with all that depends on it.
-        rest = {key: value for key, value in told.items() if key not in ("dispatch", "trace")}
+        rest = {
+            key: value
+            for key, value in told.items()
+            if key not in ("dispatch", "trace", "lease", "keep_alive")
+        }
         self.settings = settings = validated(Command, rest, "evaluate")
         if settings.policy is not None:
             one_thread()
@@ -135,7 +147,7 @@ def schedulers_of(settings: EvaluateSettings, cluster: ClusterConfig) -> list[Sc
     """The learned policy, if there is one, and the baselines."""
     if settings.agents is not None:
         validated(AgentsConfig, settings.agents, "agents")
-    schedulers: list[Scheduler] = make_baselines(settings.baselines)
+    schedulers: list[Scheduler] = make_baselines(settings.baselines, settings.rules)
     if settings.policy is not None:
         # PyTorch takes seconds to import; baselines alone do without.
         from agents.learned.learned_scheduler import LearnedScheduler
@@ -177,8 +189,7 @@ def evaluation_of(config: DictConfig) -> Evaluation | QueuedRun:
     Raises:
         InputError: something in it cannot be evaluated.
     """
-    queued = OmegaConf.select(config, "dispatch.kind") == "queued"
-    return QueuedRun(config) if queued else Evaluation(config)
+    return QueuedRun(config) if by_case(plain(config)) else Evaluation(config)
 
 
 def policy_hash(policy: str | None) -> str | None:

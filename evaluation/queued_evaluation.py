@@ -125,6 +125,9 @@ class QueuedEvaluation:
             self.workload_sha256 = fingerprint_of_samples(self.recording, self._samples(trace))
         else:
             self.episodes = int(config["episodes"])
+            self.cold_start = validated(
+                WorkloadConfig, config["workload"], "workload"
+            ).container_cold_start
             self.generators = self._make_generators(config)
             self.workload_sha256 = fingerprint(
                 generator.evaluation_episode(episode)
@@ -191,7 +194,7 @@ class QueuedEvaluation:
         parts: list[Times] = []
         for episode in range(self.episodes):
             workload = generator.evaluation_episode(episode)
-            images = Images.by_name(workload.templates, self.settings.cold_start)
+            images = Images.by_name(workload.templates, self.cold_start)
             env = RawEnv(
                 workload.arrival_times, workload.templates, self.cluster, rules=rules, images=images
             )

@@ -26,11 +26,11 @@ class Queued(Strict):
     """Functions wait in a central queue; conf/dispatch explains each."""
 
     kind: Literal["queued"]
+    patience: Annotated[float, Field(ge=0, le=1e9)] | None
     orders: Names
     keep_alives: Names
     seeds: Annotated[tuple[Annotated[int, Field(ge=0, lt=2**32)], ...], Field(min_length=1)]
     samples: Annotated[dict[str, SampleSettings], Field(min_length=1)]
-    cold_start: Annotated[float, Field(ge=0, le=1e6)]
     queue_agent: QueueAgent
     slo: tuple[Annotated[float, Field(gt=0, le=1e9)], ...]
     late: Annotated[float, Field(gt=0, le=1e9)]

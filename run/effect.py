@@ -29,9 +29,32 @@ def queued(told: Told) -> bool:
     return at(told, "dispatch.kind") == "queued"
 
 
+def by_case(told: Told) -> bool:
+    """Whether functions wait, and nothing is paid: orders and keep-alive policies are compared."""
+    free = at(told, "lease.kind") == "always" and at(told, "lease.charged") is False
+    return queued(told) and free
+
+
+def by_baseline(told: Told) -> bool:
+    """Whether functions wait, and servers are paid: baselines are compared."""
+    return queued(told) and not by_case(told)
+
+
+def leased(told: Told) -> bool:
+    """Whether servers are paid."""
+    return not (at(told, "lease.kind") == "always" and at(told, "lease.charged") is False)
+
+
+def plain_world(told: Told) -> bool:
+    """Whether functions are placed at once, leases are hourly and containers end with functions."""
+    hourly = at(told, "lease.kind") == "hourly" and at(told, "lease.step") == 3600.0
+    cold = at(told, "keep_alive.policy") != "none" or at(told, "workload.container_cold_start") != 0
+    return not queued(told) and hourly and not cold
+
+
 def of_trace(told: Told) -> bool:
     """Whether requests of single functions arrive."""
-    return queued(told) and at(told, "trace") is not None
+    return by_case(told) and at(told, "trace") is not None
 
 
 def from_files(told: Told) -> bool:
@@ -99,7 +122,7 @@ SILENT: Final = (
         "evaluate train",
         "trace gives what arrives",
         of_trace,
-        "workflow workload dispatch.cold_start cluster.same_node_bandwidth_bytes_per_s "
+        "workflow workload cluster.same_node_bandwidth_bytes_per_s "
         "cluster.between_nodes_of_one_server_bandwidth_bytes_per_s "
         "cluster.between_servers_bandwidth_bytes_per_s",
     ),
@@ -122,7 +145,7 @@ SILENT: Final = (
     Silent(
         "evaluate",
         "trace is null, workflows arrive",
-        lambda told: queued(told) and not of_trace(told),
+        lambda told: by_case(told) and not of_trace(told),
         "dispatch.samples dispatch.slo",
     ),
     Silent(ALL, "workflow.path takes the place of the mix", from_files, "workflow.mix"),
@@ -164,7 +187,7 @@ SILENT: Final = (
         lambda told: stated(told, "memory") and stated(told, "parallelism"),
         "workflow.annotation.seed",
     ),
-    Silent("evaluate", "seed says it", lambda told: not queued(told), "workload.seed"),
+    Silent("evaluate", "seed says it", lambda told: not by_case(told), "workload.seed"),
     Silent("train search_baseline", "seed says it", lambda told: True, "workload.seed"),
     Silent(
         "train search_baseline",
@@ -182,10 +205,49 @@ SILENT: Final = (
     # Where functions wait.
     Silent(
         "evaluate train",
-        "dispatch=queued, all servers are up and nothing is rented",
-        queued,
+        "dispatch=queued lease=always, and nothing is paid",
+        by_case,
         "cluster.power cluster.server_types.*.hourly_rate "
         "cluster.server_types.*.cold_start_latency",
+    ),
+    Silent(
+        ALL,
+        "lease=always, no server starts cold",
+        lambda told: at(told, "lease.kind") == "always",
+        "cluster.server_types.*.cold_start_latency",
+    ),
+    Silent(ALL, "lease.charged is false", lambda told: not leased(told), "lease.step"),
+    Silent(
+        ALL,
+        "lease=hourly is paid",
+        lambda told: at(told, "lease.kind") == "hourly",
+        "lease.charged",
+    ),
+    Silent(
+        "evaluate train",
+        "dispatch=queued lease=always has dispatch.keep_alives",
+        by_case,
+        "keep_alive",
+    ),
+    Silent(
+        "evaluate",
+        "dispatch=queued lease=always, no server is ever started",
+        lambda told: queued(told) and at(told, "lease.kind") == "always",
+        "dispatch.patience",
+    ),
+    Silent(
+        "evaluate",
+        "servers are paid, baselines are compared",
+        by_baseline,
+        "dispatch.orders dispatch.keep_alives dispatch.seeds dispatch.samples dispatch.queue_agent "
+        "dispatch.slo dispatch.late dispatch.figure",
+    ),
+    Silent(
+        "evaluate",
+        "episodes can be recorded, and tried out, where dispatch is immediate, lease=hourly, "
+        "keep_alive=none and workload.container_cold_start=0",
+        lambda told: not by_case(told) and not plain_world(told),
+        "record report optimum",
     ),
     Silent(
         ALL,
@@ -196,13 +258,13 @@ SILENT: Final = (
     Silent("search_baseline", "J does not count carbon", lambda told: True, "cluster.power"),
     Silent(
         "evaluate",
-        "dispatch=queued compares dispatch.orders",
-        queued,
+        "dispatch=queued lease=always compares dispatch.orders",
+        by_case,
         "baselines record optimum report objective",
     ),
-    Silent("evaluate", "dispatch=queued plays with dispatch.seeds", queued, "seed workload.seed"),
-    Silent("evaluate", "dispatch=queued has its own intervals", queued, "statistics"),
-    Silent("evaluate", "dispatch=queued tells no tenants apart", queued, "workload.tenants"),
+    Silent("evaluate", "dispatch.seeds says it", by_case, "seed workload.seed"),
+    Silent("evaluate", "dispatch=queued lease=always has own intervals", by_case, "statistics"),
+    Silent("evaluate", "tenants are not told apart there", by_case, "workload.tenants"),
     Silent("evaluate", "a policy plays as it was trained", queued, "agents dispatch.queue_agent"),
     Silent(
         "train",
@@ -215,7 +277,8 @@ SILENT: Final = (
         "train",
         "evaluate.py alone looks at it",
         queued,
-        "dispatch.orders dispatch.seeds dispatch.slo dispatch.late dispatch.figure",
+        "dispatch.orders dispatch.seeds dispatch.slo dispatch.late dispatch.figure "
+        "dispatch.patience",
     ),
     Silent(
         "train",

@@ -12,6 +12,8 @@ from env.base.schema import Strict, nearest, validated
 from env.learn.layouts import AgentsConfig
 from env.learn.variation import Variation
 from env.score.reward import Objective
+from env.sim.keep_alive_policy import KeepAlivePolicy
+from env.sim.rules import Lease
 from env.workloads.traces.trace_samples import TraceConfig
 from run.dispatch_settings import Immediate, Queued
 from run.ray_session import Address
@@ -319,6 +321,8 @@ class TrainSettings(Strict):
     workload: dict[str, Any]
     variation: Variation
     dispatch: Annotated[Immediate | Queued, Field(discriminator="kind")]
+    lease: Lease
+    keep_alive: KeepAlivePolicy
     trace: TraceConfig | None = None
     tune: TuneSettings | None = None
 
@@ -342,6 +346,19 @@ class TrainSettings(Strict):
             raise ValueError(
                 f"under queued dispatch agents can be taught by funcsched alone, not by '{teacher}'"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _trained_worlds(self) -> Self:
+        """Where functions are placed at once they run in new containers that start at once."""
+        if isinstance(self.dispatch, Queued):
+            if self.lease.kind != "always" or self.lease.charged:
+                raise ValueError("dispatch=queued trains with lease=always, lease.charged false")
+            return self
+        if self.keep_alive.policy != "none":
+            raise ValueError(f"keep_alive is {self.keep_alive.policy}, training knows none alone")
+        if self.workload.get("container_cold_start"):
+            raise ValueError("workload.container_cold_start is above 0, training knows 0 alone")
         return self
 
     @model_validator(mode="after")

@@ -32,3 +32,13 @@ Command = Callable[..., Done]
 """Takes overrides."""
 InProcess = Callable[..., Command]
 """Takes the name of the command, its program and its check."""
+
+
+def refused(done: Done, says: str) -> None:
+    """One line, exit code 2, no outputs folder where the command ran."""
+    assert done.code == 2, done
+    assert done.err.startswith("error: ")
+    assert done.err.count("\n") == 1
+    assert says in done.err
+    assert done.out == ""
+    assert not Path("outputs").exists()

@@ -1,4 +1,4 @@
-"""`python evaluate.py` in tests: brief commands, what they leave, and how they are refused."""
+"""`python evaluate.py` in tests: brief commands and what they leave."""
 
 import json
 import sys
@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from run.command import PROJECT
-from tests.commands import Done
 from tests.env.worlds import TINY
 
 EVALUATE = [sys.executable, str(PROJECT / "evaluate.py")]
@@ -36,13 +35,3 @@ def without_speed(rows: Rows) -> Rows:
     for row in rows:
         del row["metrics"]["decisions_per_s"]
     return rows
-
-
-def refused(done: Done, says: str) -> None:
-    """One line, exit code 2, no outputs folder where the command ran."""
-    assert done.code == 2, done
-    assert done.err.startswith("error: ")
-    assert done.err.count("\n") == 1
-    assert says in done.err
-    assert done.out == ""
-    assert not Path("outputs").exists()

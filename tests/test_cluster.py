@@ -71,6 +71,7 @@ class Training:
         self._output.close()
 
 
+@pytest.mark.long
 def test_a_node_is_killed_then_the_driver_and_the_run_is_resumed(
     cluster: Cluster, tmp_path: Path
 ) -> None:

@@ -84,23 +84,36 @@ def finished_training(folder: Path) -> None:
     write_checkpoint(NoWeights(), folder / "checkpoints" / "iteration_000001", state, config)
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working directory with what commands of the docs take for granted."""
+@pytest.fixture(scope="module")
+def taken_for_granted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the files that commands of the docs need."""
+    folder = tmp_path_factory.mktemp("docs")
     for name in ("tests", "Makefile", "pyproject.toml", "constraints.txt"):
-        (tmp_path / name).symlink_to(PROJECT / name)
-    finished_training(tmp_path / TRAINING)
-    save_untrained(tmp_path / OF_QUEUE / "policy")
-    finished_evaluation(tmp_path / EVALUATION)
-    shutil.copytree(tmp_path / EVALUATION, tmp_path / LATER)
-    searched = tmp_path / EVALUATION / "greedy_objective_searched.yaml"
+        (folder / name).symlink_to(PROJECT / name)
+    finished_training(folder / TRAINING)
+    save_untrained(folder / OF_QUEUE / "policy")
+    finished_evaluation(folder / EVALUATION)
+    shutil.copytree(folder / EVALUATION, folder / LATER)
+    searched = folder / EVALUATION / "greedy_objective_searched.yaml"
     shutil.copy(CONF / "baseline" / "random.yaml", searched)
     fixtures = PROJECT / "tests" / "env" / "workloads" / "fixtures"
+<<<<<<< HEAD
     (tmp_path / "workflows").mkdir()
     workloads = (PROJECT / "docs" / "workload.md").read_text()
     for name in re.findall(r"workflows/([\w.-]+\.gz)", workloads):
+=======
+    (folder / "workflows").mkdir()
+    for name in re.findall(r"workflows/([\w.-]+\.gz)", README.read_text()):
+>>>>>>> w-tests
         content = fixtures / ("photo.json" if ".json" in name else "photo.dax")
-        (tmp_path / "workflows" / name).write_bytes(gzip.compress(content.read_bytes()))
+        (folder / "workflows" / name).write_bytes(gzip.compress(content.read_bytes()))
+    return folder
+
+
+@pytest.fixture
+def folder(taken_for_granted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it, in which commands run."""
+    shutil.copytree(taken_for_granted, tmp_path, symlinks=True, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("env.score.metrics.METRICS", dict(METRICS))  # a page adds one
     return tmp_path

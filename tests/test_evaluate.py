@@ -228,6 +228,7 @@ REAL = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.realdata
 def test_all_baselines_on_real_workflows(command: Command, tmp_path: Path, data_dir: Path) -> None:
     paths = ",".join(str(data_dir / name) for name in REAL)

@@ -9,12 +9,8 @@ import pytest
 
 from evaluate import check, evaluate
 from run.command import PROJECT
-from tests.commands import Command, InProcess
-from tests.evaluate_command import (
-    BRIEF,
-    EVALUATE,
-    refused,
-)
+from tests.commands import Command, InProcess, refused
+from tests.evaluate_command import BRIEF, EVALUATE
 
 SMALL = {f"cluster.server_types.{kind}.memory_mb_per_numa_node=1000" for kind in ("small", "large")}
 BAD: dict[str, tuple[list[str], str]] = {

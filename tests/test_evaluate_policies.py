@@ -18,9 +18,9 @@ from env.sim.cluster_file import cluster_from_config
 from env.sim.episode.episode_file import read_episode
 from evaluate import check, evaluate
 from run.settings import Network
-from tests.commands import Command, InProcess
+from tests.commands import Command, InProcess, refused
 from tests.env.worlds import LAYOUTS, TINY, world
-from tests.evaluate_command import BRIEF, refused, rows_in, run_in, without_speed
+from tests.evaluate_command import BRIEF, rows_in, run_in, without_speed
 
 
 @pytest.fixture

@@ -2,12 +2,13 @@
 
 import csv
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hydra import compose, initialize_config_dir
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from env.base.errors import InputError
@@ -28,11 +29,15 @@ SMALL = ("trace.source.functions=40", "trace.source.minutes=200", "trace.samplin
 SAMPLE = {"start": 100, "compression": 100, "ratios": [0.1, 1.0]}
 
 
+@cache
 def composed(*overrides: str) -> DictConfig:
+    """Read-only: whoever asks for the same gets the same."""
     first, *rest = overrides
     experiment = first if "=" in first else f"experiment={first}"
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        return compose("evaluate", overrides=[experiment, *rest])
+        config = compose("evaluate", overrides=[experiment, *rest])
+    OmegaConf.set_readonly(config, True)
+    return config
 
 
 def played(evaluation: QueuedEvaluation) -> list[CaseRow]:

@@ -23,9 +23,9 @@ from env.base.schema import validated
 from env.score.greedy_score import ScoreWeights
 from run.command import CONF, PROJECT, plain
 from run.settings import TrainSettings
-from tests.commands import NoWeights
+from tests.commands import Command, InProcess, NoWeights, refused
 from tests.env.worlds import world
-from train import check_resume, tell_assumed
+from train import check, check_resume, start, tell_assumed
 
 TRAIN = [sys.executable, str(PROJECT / "train.py")]
 # The least that is still a run. One episode of the tiny cluster is shorter than a batch.
@@ -69,6 +69,11 @@ def call(*overrides: str, folder: Path) -> subprocess.CompletedProcess[str]:
         timeout=TIMEOUT,
         check=False,
     )
+
+
+@pytest.fixture
+def command(in_process: InProcess) -> Command:
+    return in_process("train", start, check)
 
 
 def runs_in(folder: Path) -> list[Path]:
@@ -144,6 +149,7 @@ def test_a_run_resumes_with_two_remote_runners(first: Path, shadowed: Path) -> N
     assert int(rows_of(resumed)[0]["env_steps"]) > int(rows_of(first)[-1]["env_steps"])
 
 
+@pytest.mark.long
 def test_two_learners_share_a_batch(first: Path, tmp_path: Path) -> None:
     done = call(*BRIEF, "budget.iterations=1", "ray.num_learners=2", folder=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -154,6 +160,7 @@ def test_two_learners_share_a_batch(first: Path, tmp_path: Path) -> None:
     assert load_policy(run / "policy").description.layout == "hierarchical"
 
 
+@pytest.mark.long
 def test_a_resumed_run_ends_as_one_that_ran_through(tmp_path: Path) -> None:
     told = [*BRIEF, "budget.iterations=4", "checkpoint.every_minutes=1e-9", "checkpoint.keep=9"]
     assert call(*told, folder=tmp_path).returncode == 0
@@ -187,6 +194,7 @@ def test_features_have_the_weights_of_a_rule(name: str, rule: str) -> None:
     assert validated(ScoreWeights, told["agents"]["score"], "agents.score") == weights
 
 
+@pytest.mark.long
 def test_every_experiment_runs_for_a_moment_and_the_same_seed_repeats(
     first: Path, tmp_path: Path
 ) -> None:
@@ -219,6 +227,7 @@ def test_every_experiment_runs_for_a_moment_and_the_same_seed_repeats(
     }
 
 
+@pytest.mark.long
 def test_an_interrupted_run_is_saved(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [*TRAIN, *BRIEF, "budget.iterations=100000"],
@@ -258,13 +267,10 @@ def test_an_interrupted_run_is_saved(tmp_path: Path) -> None:
     ],
 )
 def test_what_only_the_world_can_tell_is_refused_too(
-    tmp_path: Path, overrides: list[str], says: str
+    command: Command, overrides: list[str], says: str
 ) -> None:
-    done = call(*BRIEF, "budget.iterations=1", *overrides, folder=tmp_path)
-    assert done.returncode == 2
-    assert says in done.stderr
-    assert done.stderr.count("\n") == 1
-    assert list(tmp_path.iterdir()) == []
+    refused(command(*BRIEF, "budget.iterations=1", *overrides), says)
+    assert list(Path().iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -275,16 +281,21 @@ def test_what_only_the_world_can_tell_is_refused_too(
         (["agents.workflow_window=4"], "agents.workflow_window is 4"),
         (["agents.relative_reward=true"], "agents.relative_reward is True"),
         (["agents.share_type_policy=false"], "agents.share_type_policy is False"),
-        ([], "give a larger one"),
     ],
 )
 def test_a_checkpoint_of_another_kind_is_not_resumed(
-    first: Path, tmp_path: Path, overrides: list[str], says: str
+    first: Path, command: Command, overrides: list[str], says: str
 ) -> None:
-    done = call(*BRIEF, "budget.iterations=2", f"resume={first}", *overrides, folder=tmp_path)
-    assert done.returncode == 2
-    assert says in done.stderr
-    assert done.stderr.count("\n") == 1
+    refused(command(*BRIEF, "budget.iterations=2", f"resume={first}", *overrides), says)
+    assert list(Path().iterdir()) == []
+
+
+def test_a_run_that_is_done_is_not_resumed_and_ends_the_process_with_2(
+    first: Path, tmp_path: Path
+) -> None:
+    done = call(*BRIEF, "budget.iterations=2", f"resume={first}", folder=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert "give a larger one" in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 

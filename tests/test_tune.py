@@ -3,6 +3,7 @@
 import csv
 from pathlib import Path
 
+import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from agents.learned.checkpoint import find_checkpoint
@@ -11,6 +12,7 @@ from agents.learned.tuning import Outcome, write_outcomes
 from tests.test_train import BRIEF, call
 
 
+@pytest.mark.long
 def test_a_search_leaves_a_table_curves_and_the_best_policy(tmp_path: Path) -> None:
     done = call(
         *BRIEF,

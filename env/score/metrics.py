@@ -61,9 +61,19 @@ class FinishedEpisode:
         """Core-seconds of work / core-seconds rented."""
         state = self.state
         cores = np.bincount(state.nodes["server"], weights=state.nodes["cpu"])
+        if state.options[0]["always_up"] and not state.options[0]["charged"]:
+            rented = float(cores.sum() * self.total("time"))
+            return float(state.templates["work"][state.arrivals["template"]].sum()) / rented
         accounts = state.ledger["lease_seconds"].reshape(len(state.servers), -1)
         rented = float((accounts.sum(axis=1) * cores).sum())
         return float(state.templates["work"][state.arrivals["template"]].sum()) / rented
+
+    @property
+    def queueing(self) -> float:
+        """Seconds in the central queue, mean over functions; 0 where there is none."""
+        state = self.state
+        count = state.templates["function_count"][state.arrivals["template"]].sum()
+        return float(state.requests["queueing_time"].sum() / count) if len(state.requests) else 0.0
 
     def total(self, field: str) -> float:
         """A field of the cluster's record."""
@@ -187,6 +197,20 @@ METRICS: dict[str, Metric[FinishedEpisode]] = by_name(
         "lower",
         "admissions after which a node's projection exceeds its memory",
         lambda episode: episode.total("overcommits"),
+    ),
+    Metric(
+        "container_cold_starts",
+        "",
+        "lower",
+        "containers that were started, where that takes time",
+        lambda episode: float(episode.state.queue[0]["container_cold_starts"]),
+    ),
+    Metric(
+        "queueing",
+        "s",
+        "lower",
+        "mean over functions of time in the central queue",
+        lambda episode: episode.queueing,
     ),
     Metric(
         "decisions",

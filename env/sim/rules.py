@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal, Protocol, get_args
 
@@ -203,24 +203,23 @@ class Images:
         """One image for all functions of a name, as workflows that call a function many times.
 
         Args:
-            templates: all with function names.
+            templates: a function without a name has an image of its own.
             cold_start: seconds, by function name or the same for all.
 
         Raises:
-            InputError: a template without function names, or a name without a cold start.
+            InputError: a name without a cold start.
         """
-        index: dict[str, int] = {}
+        index: dict[Hashable, int] = {}
         of = {}
         for template in templates:
-            if not template.function_names:
-                raise InputError(f"workflow '{template.name}': no function_names, images need them")
-            names = template.function_names
+            unnamed = [(template, fn_id) for fn_id in range(template.function_count)]
+            names = template.function_names or unnamed
             of[template] = np.array([index.setdefault(name, len(index)) for name in names])
         if isinstance(cold_start, Mapping):
             for name in index:
                 if name not in cold_start:
                     raise InputError(f"images: no cold start is given for function '{name}'")
-            return cls(np.array([cold_start[name] for name in index], np.float64), of)
+            return cls(np.array([cold_start[str(name)] for name in index], np.float64), of)
         return cls(np.full(len(index), float(cold_start)), of)
 
 

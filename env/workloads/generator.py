@@ -22,11 +22,14 @@ class WorkloadConfig(Strict):
         arrivals: the arrival process, told by its `kind`.
         tenants: share of the workflows of every tenant, relative to the others; empty: nobody is
             told apart.
+        container_cold_start: seconds until a new container of a function has started on a server
+            that is up.
     """
 
     seed: int = Field(ge=0)
     arrivals: Arrivals
     tenants: dict[TenantName, Weight] = Field(default_factory=dict)
+    container_cold_start: float = Field(default=0.0, ge=0, le=1e6)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import pytest
 from benchmarks.simulator import UNITS, main
 
 
+@pytest.mark.long
 def test_json_has_all_figures(capsys: pytest.CaptureFixture[str]) -> None:
     main(["--json", "--episodes", "2", "--no-compilation"])
     figures = json.loads(capsys.readouterr().out)

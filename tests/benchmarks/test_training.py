@@ -30,6 +30,7 @@ def with_cpu(names: dict[str, str]) -> set[str]:
     return set(names) | timed
 
 
+@pytest.mark.long
 def test_all_figures_are_there(running_ray: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training, "ENVIRONMENTS", (2,))
     monkeypatch.setattr(training, "MULTIPLES", (1,))

@@ -108,6 +108,7 @@ def played_by(workers: int) -> Any:
     return rows_of(contest, tasks_of(contest, 3, 0, record=True), workers=workers)
 
 
+@pytest.mark.long
 def test_two_processes_come_to_the_same_numbers() -> None:
     # In a process of its own: in this one other tests may have started Ray.
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as other:

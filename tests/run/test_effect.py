@@ -243,7 +243,10 @@ def test_the_line_names_what_makes_it_so(command: str, told: list[str], says: st
         check_effect(command, [(world, overrides)])
 
 
-@pytest.mark.parametrize("kind", WORLDS)
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(kind, marks=[pytest.mark.long] * (kind == "train trace")) for kind in WORLDS],
+)
 def test_every_key_has_an_effect_or_is_refused(kind: str) -> None:
     command = kind.split()[0]
     found: dict[str, bool] = {}

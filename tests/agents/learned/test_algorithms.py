@@ -97,6 +97,7 @@ def stopping() -> Iterator[Callable[[Algorithm], Algorithm]]:
         algorithm.stop()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "layout", "iterations"),
     [
@@ -204,6 +205,7 @@ def test_a_crashing_environment_ends_the_run(toy: str, stopping: Any) -> None:
     assert "told to crash" in f"{error} {error.__cause__}"
 
 
+@pytest.mark.long
 def test_a_runner_that_dies_ends_the_run(toy: str, stopping: Any) -> None:
     world = {"layout": "placer", "crash": True}
     algorithm = stopping(make_algorithm(toy, "appo", world, num_env_runners=1))

@@ -349,6 +349,7 @@ def learned_on_tiny(sampler: str, seed: int) -> np.ndarray:
     return np.array(means)
 
 
+@pytest.mark.long
 def test_as_much_is_learned_as_with_rllibs_own_runner(toy: str) -> None:
     """Random placements come to a J of some 720, the best rules to 184."""
     means = {

@@ -12,6 +12,7 @@ from agents.learned.run_log import RunLog, env_steps_of
 from tests.agents.learned.test_training import make_algorithm
 
 
+@pytest.mark.long
 def test_a_run_goes_on_with_the_runners_left_and_ends_without_any(toy: str, tmp_path: Path) -> None:
     algorithm = make_algorithm(
         toy,

@@ -122,6 +122,7 @@ def test_a_loss_that_is_not_finite_ends_the_run(toy: str) -> None:
         make_learner(make_config(toy, "placer")).update(episodes=[chunk], timesteps={})
 
 
+@pytest.mark.long
 def test_two_learners_take_the_step_of_one(toy: str) -> None:
     """Two equal halves, so that each learner sees what one learner would see of the whole."""
     config = make_config(toy, "hierarchical", epochs=2, batch_size=4096, minibatch_size=4096)

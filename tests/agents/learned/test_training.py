@@ -163,6 +163,7 @@ def test_a_resumed_run_goes_on_where_it_was(toy: str, tmp_path: Path) -> None:
     resumed.stop()
 
 
+@pytest.mark.long
 def test_two_remote_runners_sample_different_episodes(toy: str) -> None:
     algorithm = make_algorithm(toy, {"layout": "hierarchical", "steps": 8}, num_env_runners=2)
     before = weights_of(algorithm)
