@@ -39,7 +39,7 @@ from agents.scheduler import Decision, Kind, Placement, Scheduler
 from env.base.errors import InputError
 from env.base.schema import Strict, nearest, printable, short, validated
 from env.score.reward import Objective
-from env.sim.rules import DEFAULT_RULES, KeepAlive, Rules
+from env.sim.rules import DEFAULT_RULES, KeepAlive, Order, Rules
 from env.sim.rules import Placement as QueuePlacement
 from env.sim.view.raw_env import RawEnv
 from run.command import CONF
@@ -78,7 +78,7 @@ class ComposedScheduler:
         self.kind: Kind = (
             "reference" if isinstance(config.placement, BestOf | Rollout) else "baseline"
         )
-        self.order = None if isinstance(config.order, Submission) else config.order
+        self.order: Order | None = None if isinstance(config.order, Submission) else config.order
         self._config = config
 
     def reset(self, env: RawEnv, objective: Objective, seed: np.random.SeedSequence) -> None:

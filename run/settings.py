@@ -338,8 +338,8 @@ class TrainSettings(Strict):
         if isinstance(self.dispatch, Queued) != (self.trace is not None):
             raise ValueError(
                 "dispatch=queued trains the agent `queue` on a trace, dispatch=immediate the "
-                "others on workflows: give both dispatch=queued and a trace, such as "
-                "trace=azure_like_week, or neither"
+                "others on workflows: give both dispatch=queued lease=always and a trace, such "
+                "as trace=azure_like_week, or neither"
             )
         teacher = getattr(self.algo, "warm_start", getattr(self.algo, "teacher", None))
         if isinstance(self.dispatch, Queued) and teacher not in (None, "funcsched"):

@@ -22,7 +22,7 @@ def world_of(settings: TrainSettings) -> dict[str, Any]:
     return {
         **{
             key: told[key]
-            for key in ("cluster", "workload", "agents", "objective", "variation", "seed")
+            for key in ("cluster", "workload", "agents", "objective", "variation", "lease", "seed")
         },
         "workflow": workflow.model_dump(mode="json", by_alias=True),
     }

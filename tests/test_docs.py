@@ -97,14 +97,9 @@ def taken_for_granted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     searched = folder / EVALUATION / "greedy_objective_searched.yaml"
     shutil.copy(CONF / "baseline" / "random.yaml", searched)
     fixtures = PROJECT / "tests" / "env" / "workloads" / "fixtures"
-<<<<<<< HEAD
-    (tmp_path / "workflows").mkdir()
+    (folder / "workflows").mkdir()
     workloads = (PROJECT / "docs" / "workload.md").read_text()
     for name in re.findall(r"workflows/([\w.-]+\.gz)", workloads):
-=======
-    (folder / "workflows").mkdir()
-    for name in re.findall(r"workflows/([\w.-]+\.gz)", README.read_text()):
->>>>>>> w-tests
         content = fixtures / ("photo.json" if ".json" in name else "photo.dax")
         (folder / "workflows" / name).write_bytes(gzip.compress(content.read_bytes()))
     return folder

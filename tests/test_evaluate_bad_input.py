@@ -12,6 +12,7 @@ from run.command import PROJECT
 from tests.commands import Command, InProcess, refused
 from tests.evaluate_command import BRIEF, EVALUATE
 
+FREE = ("dispatch=queued", "lease=always")
 SMALL = {f"cluster.server_types.{kind}.memory_mb_per_numa_node=1000" for kind in ("small", "large")}
 BAD: dict[str, tuple[list[str], str]] = {
     "a baseline": (["baselines=[earliest_finsh]"], "did you mean 'earliest_finish'?"),
@@ -33,16 +34,25 @@ BAD: dict[str, tuple[list[str], str]] = {
         "trace: requests of single functions need",
     ),
     "no trace named": (
-        ["dispatch=queued", "trace=azure2019"],
+        [*FREE, "trace=azure2019"],
         "trace: source.path: missing, the folder of its three files must be given",
     ),
-    "no policy's path of a queue": (["dispatch=queued", "policy=1"], "evaluate: policy"),
-    "a key that a queue lacks": (["dispatch=queued", "~workers"], "evaluate: workers: missing"),
+    "no policy's path of a queue": (
+        [*FREE, "policy=1"],
+        "evaluate: policy",
+    ),
+    "a key that a queue lacks": (
+        [*FREE, "~workers"],
+        "evaluate: workers: missing",
+    ),
     "a queue that is resumed": (
-        ["dispatch=queued", "resume=nowhere"],
+        [*FREE, "resume=nowhere"],
         "resume: no run.json in 'nowhere'",
     ),
-    "a word for episodes of a queue": (["dispatch=queued", "episodes=abc"], "evaluate: episodes"),
+    "a word for episodes of a queue": (
+        [*FREE, "episodes=abc"],
+        "evaluate: episodes",
+    ),
     "a seed twice": (["seed=[1,1]"], "given twice"),
     "no seed": (["seed=[]"], "seed: at least 1 entry is needed, found a list of 0"),
     "no workers": (["workers=0"], "workers"),
@@ -78,13 +88,18 @@ BAD: dict[str, tuple[list[str], str]] = {
     # The chain's second function needs 1,024 MB.
     "memory": (sorted(SMALL), "needs 1024 MB, the largest NUMA node has 1000"),
     "memory, of a workflow in the queue": (
-        ["dispatch=queued", *sorted(SMALL)],
+        [*FREE, *sorted(SMALL)],
         "needs 1024 MB, the largest NUMA node has 1000",
     ),
     "memory, of a function of a trace": (
         [
             *sorted(SMALL),
-            *("dispatch=queued", "trace=azure_like_week", "trace.source.functions=40"),
+            *(
+                "dispatch=queued",
+                "lease=always",
+                "trace=azure_like_week",
+                "trace.source.functions=40",
+            ),
             *("trace.annotation.min_memory=1001", "trace.annotation.max_memory=1001"),
         ],
         "needs 1001 MB, the largest NUMA node has 1000",

@@ -17,6 +17,7 @@ from env.base.schema import validated
 from env.learn.layouts import AgentsConfig, Layout, Placement
 from env.score.reward import Objective
 from env.sim.hardware import ClusterConfig
+from env.sim.rules import Order
 from env.sim.view.raw_env import RawEnv
 
 SHIPPED = Path(__file__).parent / "policies"
@@ -51,13 +52,14 @@ class LearnedScheduler:
         policy = load_policy(folder)
         if policy.description.layout.startswith("queue"):
             raise InputError(
-                f"policy: {folder} is of the agent `queue`, which needs dispatch=queued"
+                f"policy: {folder} is of the agent `queue`, it needs dispatch=queued lease=always"
             )
         given = policy.description.config.get("agents", {}) if agents is None else agents
         where = f"{folder / DESCRIPTION}: config.agents" if agents is None else "agents"
         config = validated(AgentsConfig, given, where)
         self.name = "learned"
         self.kind: Kind = "learned"
+        self.order: Order | None = None
         self.trained_for = policy.description.objective
         self._layout = Layout(config, objective, cluster, see_future=False)
         self._policy = policy.fitted(

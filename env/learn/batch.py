@@ -35,6 +35,7 @@ from env.sim.engine import play
 from env.sim.forecast import update_finish_bounds
 from env.sim.hardware import ClusterConfig
 from env.sim.records import ARRIVING, DONE
+from env.sim.rules import with_rules, write_lease
 from env.sim.state import allocate, catalogue, hardware, reset
 from env.workloads.generator import EpisodeWorkload
 
@@ -313,6 +314,7 @@ class Batch:
         per_slot = state.cluster["functions_per_slot"].copy()
         state.cluster[:], state.servers[:], state.nodes[:] = head, servers, nodes
         state.cluster["functions_per_slot"] = per_slot
+        write_lease(state.servers, self._world.rules.lease)
 
     def _use(self, env: int) -> None:
         """As much of the records of an environment as its episode needs."""
@@ -345,7 +347,8 @@ def _one_state(world: World) -> tuple[State, dict[int, dict[int, int]]]:
     one = allocate(world.largest_cluster, most, per_slot, most, [])
     shared = catalogue(entries, world.cluster.single_core_speed)
     names = ("templates", "template_functions", "predecessors", "successors")
-    return one.replaced(**dict(zip(names, shared, strict=True))), index
+    one = one.replaced(**dict(zip(names, shared, strict=True)))
+    return with_rules(one, pool, None, world.rules, world.largest_cluster), index
 
 
 def _stacked(arrays: tuple[np.ndarray, ...], count: int) -> list[np.ndarray]:

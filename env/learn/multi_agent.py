@@ -75,7 +75,11 @@ class ServerlessEnv(MultiAgentEnv):
         if workload is None:
             workload, cluster = self.world.training_episode(seed, *stream, number)
         self.raw_env = RawEnv(
-            workload.arrival_times, workload.templates, cluster, tenants=workload.tenants
+            workload.arrival_times,
+            workload.templates,
+            cluster,
+            tenants=workload.tenants,
+            rules=self.world.rules,
         )
         self._seed, self._stream, self._episode = seed, stream, number + 1
         self._cheapest = cheapest_cost(self.raw_env.state)

@@ -13,6 +13,7 @@ from env.learn.variation import Variation
 from env.score.reward import Objective, check_world
 from env.sim.cluster_file import cluster_from_config
 from env.sim.hardware import ClusterConfig
+from env.sim.rules import Lease, Rules
 from env.workloads.generator import (
     EpisodeWorkload,
     WorkloadConfig,
@@ -77,12 +78,13 @@ class World:
 
     Args:
         config: plain mappings by config group: `cluster`, `workflow`, `workload`, `agents`,
-            `objective`, `variation` (may be missing: nothing varies), and `seed`, that of the
-            training episodes.
+            `objective`, `variation` (may be missing: nothing varies), `lease` (may be missing: by
+            the hour), and `seed`, that of the training episodes.
 
     Attributes:
         cluster: as configured.
         largest_cluster: with as many servers of every type as an episode can have.
+        rules: how it works.
 
     Raises:
         InputError: a group does not validate.
@@ -96,6 +98,7 @@ class World:
         self.templates = self._episodes.templates
         self.objective = validated(Objective, config["objective"], "objective")
         self.agents = validated(AgentsConfig, config["agents"], "agents")
+        self.rules = Rules(lease=validated(Lease, config.get("lease", {}), "lease"))
         self.seed = int(config["seed"])
 
     def training_episode(

@@ -202,7 +202,7 @@ class State(np.ndarray):
             self.__dict__.pop(name, None)
         self._share({**self.fixed, **fixed})
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> State:
+    def __deepcopy__(self, memo: dict[int, Any] | None) -> State:
         other = self.blank()
         other.block[:] = self.block
         return other

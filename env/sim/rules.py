@@ -242,10 +242,8 @@ def with_rules(
     Raises:
         InputError: functions belong to no image, but wait centrally or leave warm containers.
     """
-    lease = rules.lease
     state = state.replaced(options=rules.options())
-    state.servers["lease_step"] = lease.step
-    state.servers["step_price"] = state.servers["hourly_rate"] * (lease.step / records.HOUR)
+    write_lease(state.servers, rules.lease)
     if images is None:
         if rules.order is not None or rules.keeps_warm:
             raise InputError(
@@ -283,6 +281,12 @@ def with_rules(
         state.waiting[index]["next_of_image"] = state.images[image]["first_declared"]
         state.images[image]["first_declared"] = index
     return with_timers(state)
+
+
+def write_lease(servers: np.ndarray, lease: Lease) -> None:
+    """Fills in how SERVER records are paid."""
+    servers["lease_step"] = lease.step
+    servers["step_price"] = servers["hourly_rate"] * (lease.step / records.HOUR)
 
 
 def _most_idle(state: State, memory: np.ndarray, rules: Rules) -> int:

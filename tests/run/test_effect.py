@@ -29,6 +29,7 @@ SERVER = (
 SMALLER = "cluster.server_types.worker.memory_mb_per_numa_node=2560"
 TRACE = (
     "dispatch=queued",
+    "lease=always",
     "trace=azure_like",
     *SERVER,
     "trace.source.functions=40",
@@ -37,6 +38,8 @@ TRACE = (
     "dispatch/samples=representative",
     "dispatch.samples.representative={start:100,compression:100,ratios:[1.0]}",
 )
+FREE = ("dispatch=queued", "lease=always")
+WARM = ("keep_alive=fixed", "workload.container_cold_start=30.0")
 TINY = ("cluster=tiny", "workflow=tiny", "workload=tiny")
 SCORE = (
     "agents.score={economy:1.0,demand:1.0,own_use:0.5,"
@@ -56,8 +59,12 @@ WORLDS = {
     ),
     "evaluate trace": ((*TRACE, "dispatch.seeds=[1]"),),
     "evaluate queue": (
-        (*TINY, "dispatch=queued", "episodes=4", "dispatch.seeds=[1]"),
-        (*TINY, "dispatch=queued", "episodes=4", "dispatch.seeds=[1]", *SERVER, SMALLER),
+        (*TINY, *FREE, "episodes=4", "dispatch.seeds=[1]"),
+        (*TINY, *FREE, "episodes=4", "dispatch.seeds=[1]", *SERVER, SMALLER),
+    ),
+    "evaluate waiting": (
+        (*TINY, "dispatch=queued", *WARM, "episodes=2", "baselines=[sjf+greedy_objective]"),
+        (*TINY, *WARM, "lease=always", "lease.charged=true", "episodes=2", "baselines=[random]"),
     ),
     "train": (
         TINY,

@@ -18,7 +18,7 @@ from env.sim.view.container import Container, read_container, write_container
 from env.sim.view.server import Server
 
 if TYPE_CHECKING:
-    from env.sim.records import State
+    from env.sim.block import State
 
 
 class Cluster:

@@ -135,7 +135,10 @@ def test_those_who_place_are_compared_too_on_any_cluster(layout: str, tmp_path: 
 @pytest.mark.parametrize(
     ("overrides", "says"),
     [
-        (("policy=hetero_numa",), "is of the layout 'placer', dispatch=queued needs one of"),
+        (
+            ("policy=hetero_numa",),
+            "is of the layout 'placer', dispatch=queued lease=always needs one of",
+        ),
         (("policy=nowhere",), "no policy.json in 'nowhere'"),
         (("dispatch.orders=[fcfs,learned]",), "'learned' comes with policy=PATH"),
     ],
@@ -147,7 +150,7 @@ def test_what_is_no_order_gets_one_line(overrides: tuple[str, ...], says: str) -
 
 
 def test_it_cannot_place_functions(untrained: Path) -> None:
-    with pytest.raises(InputError, match="agent `queue`, which needs dispatch=queued"):
+    with pytest.raises(InputError, match="agent `queue`, it needs dispatch=queued lease=always"):
         with initialize_config_dir(str(CONF), version_base="1.3"):
             config = compose("evaluate", overrides=[*TINY, f"policy={untrained}", "episodes=1"])
         check(config)
