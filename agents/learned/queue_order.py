@@ -37,8 +37,8 @@ class LearnedOrder:
         given = dispatch.get("queue_agent") if isinstance(dispatch, dict) else None
         if not trained.layout.startswith("queue"):
             raise InputError(
-                f"policy: {folder} is of the layout '{trained.layout}', dispatch=queued lease=always "
-                "needs one of the agent `queue`, see experiment=queue_agent"
+                f"policy: {folder} is of the layout '{trained.layout}', dispatch=queued "
+                "lease=always needs one of the agent `queue`, see experiment=queue_agent"
             )
         self._settings = validated(QueueAgent, given or {}, f"{where}.dispatch.queue_agent")
         layout = None

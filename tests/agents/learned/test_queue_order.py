@@ -137,7 +137,7 @@ def test_those_who_place_are_compared_too_on_any_cluster(layout: str, tmp_path: 
     [
         (
             ("policy=hetero_numa",),
-            "is of the layout 'placer', dispatch=queued lease=always needs one of",
+            "'placer', dispatch=queued lease=always needs one of",
         ),
         (("policy=nowhere",), "no policy.json in 'nowhere'"),
         (("dispatch.orders=[fcfs,learned]",), "'learned' comes with policy=PATH"),
