@@ -222,9 +222,7 @@ class WeightSearch:
             for candidate in waiting:
                 weights = candidate.weights.by_objective(self._objective)
                 play_greedy_episode(state, weights, *buffers)
-                candidate.js[number] = arrived_objective(
-                    state, self._objective.time_weight, self._objective.cost_weight
-                )
+                candidate.js[number] = arrived_objective(state, self._objective.weights)
                 self._played += 1
             self._tell(self._played)
 

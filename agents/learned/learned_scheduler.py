@@ -60,7 +60,7 @@ class LearnedScheduler:
         self.name = "learned"
         self.kind: Kind = "learned"
         self.order: Order | None = None
-        self.trained_for = policy.description.objective
+        self.trained_for = {"completion_weight": 0.0, **policy.description.objective}
         self._layout = Layout(config, objective, cluster, see_future=False)
         self._policy = policy.fitted(
             features=features_of(self._layout.agents),

@@ -29,7 +29,7 @@ from env.learn.turns import (
 from env.learn.world import World
 from env.score.greedy_play import trace_greedy
 from env.score.metrics import episode_metrics
-from env.score.reward import cheapest_cost
+from env.score.reward import cheapest_cost, ideal
 from env.sim.block import State
 from env.sim.engine import play
 from env.sim.forecast import update_finish_bounds
@@ -215,7 +215,7 @@ class Batch:
         over = np.flatnonzero(done)
         for env in over.tolist():
             metrics = episode_metrics(self.state(env), objective, power)
-            each = float(self._weights[env, 0] - self._episodes[env]["potential"])
+            each = float(ideal(self._weights[env]) - self._episodes[env]["potential"])
             earned = len(self.layout.agents) * each
             number = int(self._episodes[env]["number"]) - 1
             self.ended.append(Ended(env, number, metrics, earned))
@@ -292,7 +292,7 @@ class Batch:
         )
         reset(state)
         episode["kind"] = play(state)
-        episode["potential"] = self._weights[env, 0]
+        episode["potential"] = ideal(self._weights[env])
         update_finish_bounds(state)
         turn_to_episode(state, sight)
 

@@ -97,7 +97,7 @@ def place_all(turn, states, sights, episodes, choices, weights, rewards):
 
     Args:
         turn: the first one of a decision.
-        weights: float64 (E, 2), time_weight and cost_weight as rewards count them.
+        weights: float64 (E, 3), those of the objective as rewards count them.
         rewards: out, float64 (E,), the fall of each potential.
     """
     for env in range(len(episodes)):
@@ -109,7 +109,7 @@ def place_all(turn, states, sights, episodes, choices, weights, rewards):
         if kind < 0:
             continue
         update_finish_bounds(state)
-        now = potential(state, weights[env, 0], weights[env, 1], episodes[env].cheapest)
+        now = potential(state, weights[env], episodes[env].cheapest)
         rewards[env] = episodes[env].potential - now
         episodes[env].potential = now
         if kind != DONE:

@@ -101,7 +101,7 @@ class Layout:
         agents: by name, in the order in which they act.
         turns: of a decision, as env/learn/turns.py numbers them.
         type_names: of the server types.
-        weights: float64 (2,), time_weight and cost_weight as the rewards of the episode count them.
+        weights: float64 (3,), those of the objective as the rewards of the episode count them.
     """
 
     def __init__(

@@ -14,7 +14,7 @@ from env.learn.batch import Batch
 from env.learn.layouts import Layout, Placement
 from env.learn.world import World
 from env.score.metrics import METRICS, episode_metrics
-from env.score.reward import cheapest_cost, potential
+from env.score.reward import cheapest_cost, ideal, potential
 from env.sim.forecast import update_finish_bounds
 from env.sim.view.raw_env import RawEnv
 from env.workloads.generator import EpisodeWorkload
@@ -28,7 +28,7 @@ class ServerlessEnv(MultiAgentEnv):
 
     Every step is one turn: the agents that got an observation act. When a turn completes a
     placement, the simulator plays on to the next function, and every agent earns the fall of the
-    potential (see env/score/reward.py): the return of each over an episode is -(J - time_weight),
+    potential (see env/score/reward.py): the return of each over an episode is -(J - ideal),
     with `agents.relative_reward` divided by the J of the greedy rule in the same episode.
     Spaces are those of the members, see `Agent`.
 
@@ -84,7 +84,7 @@ class ServerlessEnv(MultiAgentEnv):
         self._seed, self._stream, self._episode = seed, stream, number + 1
         self._cheapest = cheapest_cost(self.raw_env.state)
         self.layout.reset(self.raw_env)
-        self._potential = float(self.layout.weights[0])
+        self._potential = float(ideal(self.layout.weights))
         self.agents = list(self.possible_agents)
         return self.layout.start(), {}
 
@@ -160,7 +160,7 @@ class ServerlessEnv(MultiAgentEnv):
         assert self.raw_env is not None
         state = self.raw_env.state
         update_finish_bounds(state)
-        potential_now = float(potential(state, *self.layout.weights, self._cheapest))
+        potential_now = float(potential(state, self.layout.weights, self._cheapest))
         reward = self._potential - potential_now
         self._potential = potential_now
         return reward

@@ -148,7 +148,7 @@ def start_decision(turn, state, sight, weights, cheapest, see_future):
         turn: the first one of the decision.
         state: the simulator.
         sight: its own.
-        weights: float64 (2,), time_weight and cost_weight as rewards count them.
+        weights: float64 (3,), those of the objective as rewards count them.
         cheapest: USD, see `cheapest_cost`.
         see_future: whether `critic` is filled; the trace of the reference has to be there.
     """
@@ -159,7 +159,7 @@ def start_decision(turn, state, sight, weights, cheapest, see_future):
         trace, cursor = sight.trace, sight.cursor
         while trace[cursor[0] + 1, 0] <= state.cluster[0].time:
             cursor[0] += 1
-        reached = potential(state, weights[0], weights[1], cheapest)
+        reached = potential(state, weights, cheapest)
         reference = trace[len(trace) - 1, 1]
         write_critic(state, cheapest, reached, trace[cursor[0], 1], reference, sight.critic)
     top = len(sight.tiers) - 1

@@ -82,8 +82,8 @@ def trace_greedy(state, weights, objective, cheapest, relative, candidates, scor
 
     Args:
         state, weights, candidates, scores: as for `play_greedy`.
-        objective: float64 (2,), time_weight and cost_weight; out, with `relative`: divided by the J
-            of the reference, so that the reference itself comes to 1.
+        objective: float64 (3,), its weights; out, with `relative`: divided by the J of the
+            reference, so that the reference itself comes to 1.
         cheapest: USD, see `cheapest_cost`.
         relative: whether the potential of this episode, and with it rewards, count in that J.
             Where J differs by orders of magnitude from one episode to the next, a few would
@@ -101,7 +101,7 @@ def trace_greedy(state, weights, objective, cheapest, relative, candidates, scor
         memory_req = state.functions[state.cluster[0].deciding].memory_req
         update_finish_bounds(state)
         trace[row, 0] = state.cluster[0].time
-        trace[row, 1] = potential(state, objective[0], objective[1], cheapest)
+        trace[row, 1] = potential(state, objective, cheapest)
         row += 1
         forecast(state, memory_req, candidates)
         greedy_scores(state, candidates, weights, scores)
@@ -110,7 +110,7 @@ def trace_greedy(state, weights, objective, cheapest, relative, candidates, scor
             kind = play(state)
     update_finish_bounds(state)
     trace[row:, 0] = INF
-    trace[row:, 1] = potential(state, objective[0], objective[1], cheapest)
+    trace[row:, 1] = potential(state, objective, cheapest)
     if relative:
         reference = trace[row, 1]
         for weight in range(len(objective)):
@@ -127,8 +127,7 @@ def try_nodes(
     memory_alloc,
     clairvoyant,
     weights,
-    time_weight,
-    cost_weight,
+    objective,
     candidates,
     scores,
     outcomes,
@@ -141,7 +140,7 @@ def try_nodes(
         memory_alloc: MB for the current function.
         clairvoyant: whether later workflows arrive in the forks.
         weights, candidates, scores: as for `play_greedy`.
-        time_weight, cost_weight: of the objective.
+        objective: float64 (3,), its weights.
         outcomes: (N,) J of all workflows that arrived in the fork; inf where the function does not
             fit, or where an equal node has been tried (`are_twins`).
 
@@ -163,7 +162,7 @@ def try_nodes(
             kind = play_greedy(fork, weights, candidates, scores)
         if kind < 0:
             return kind
-        outcomes[node] = arrived_objective(fork, time_weight, cost_weight)
+        outcomes[node] = arrived_objective(fork, objective)
     return DONE
 
 
@@ -191,8 +190,7 @@ def rollout_outcomes(
         memory_alloc,
         clairvoyant,
         weights.by_objective(objective),
-        objective.time_weight,
-        objective.cost_weight,
+        objective.weights,
         *Buffers.of(state),
         outcomes,
     )
@@ -221,7 +219,7 @@ def rule_outcomes(
         if not clairvoyant:
             forget_arrivals(fork)
         _check(play_greedy(fork, weights.by_objective(objective), *buffers), state)
-        outcomes[rule] = arrived_objective(fork, objective.time_weight, objective.cost_weight)
+        outcomes[rule] = arrived_objective(fork, objective.weights)
     return outcomes
 
 

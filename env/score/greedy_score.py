@@ -71,7 +71,9 @@ class ScoreWeights(Strict):
 
     def by_objective(self, objective: Objective) -> np.ndarray:
         """float64 (10,): the fields as `WEIGHT` has them, times time_weight or cost_weight."""
-        time, cost = objective.time_weight, objective.cost_weight
+        # A delay counts alike in slowdown and completion, but for how long workflows are.
+        time = objective.time_weight + objective.completion_weight
+        cost = objective.cost_weight
         counted = {"delay": time, "rent": cost, "rent_per_core": cost}
         weights = np.full(len(WEIGHT), INF)  # without `demand` any server is worth filling
         for name, value in self:

@@ -44,5 +44,6 @@ def lower_bound(state: State, objective: Objective) -> float:
         rent = max(cheapest, float(prices.min()))
     return float(
         objective.time_weight * (flow_times / critical_path).mean()
+        + objective.completion_weight * flow_times.sum() / critical_path.sum()
         + cost_ratio(objective.cost_weight * rent, cheapest)
     )

@@ -46,8 +46,17 @@ class FinishedEpisode:
     @cached_property
     def J(self) -> float:
         """What schedulers are ranked by."""
-        time, cost = self.objective.time_weight, self.objective.cost_weight
-        return time * float(self.slowdown.mean()) + cost * self.cost_ratio
+        time, cost, completion = self.objective.weights.tolist()
+        return (
+            time * float(self.slowdown.mean())
+            + cost * self.cost_ratio
+            + completion * self.completion
+        )
+
+    @property
+    def completion(self) -> float:
+        """Mean flow time / mean critical path."""
+        return float(flow_times(self.state).sum() / self.total("declared_path"))
 
     @property
     def carbon(self) -> float:
@@ -118,7 +127,7 @@ METRICS: dict[str, Metric[FinishedEpisode]] = by_name(
         "J",
         "",
         "lower",
-        "time_weight * slowdown + cost_weight * cost_ratio",
+        "time_weight * slowdown + cost_weight * cost_ratio + completion_weight * completion",
         lambda episode: episode.J,
     ),
     Metric(
@@ -197,6 +206,13 @@ METRICS: dict[str, Metric[FinishedEpisode]] = by_name(
         "lower",
         "admissions after which a node's projection exceeds its memory",
         lambda episode: episode.total("overcommits"),
+    ),
+    Metric(
+        "completion",
+        "",
+        "lower",
+        "mean flow time / mean critical path at full speed",
+        lambda episode: episode.completion,
     ),
     Metric(
         "container_cold_starts",

@@ -101,6 +101,8 @@ def _bound(env: RawEnv, objective: Objective) -> float:
         known = templates["first_function"][index] + fn_id
         left = state.template_functions["upward_rank"][known] / fastest
         ends[index] = max(ends[index], env.time + left)
-    slowdown = (ends - workflows["arrival_time"]) / templates["critical_path"]
+    flow_times = ends - workflows["arrival_time"]
+    slowdown = flow_times / templates["critical_path"]
     time = objective.time_weight * slowdown.sum() / len(state.slot_of)
+    time += objective.completion_weight * flow_times.sum() / cluster["declared_path"]
     return float(time + cost_ratio(objective.cost_weight * env.total_rent, cheapest_cost(state)))

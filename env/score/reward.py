@@ -1,14 +1,15 @@
 """The objective J and the shaped reward that adds up to it; metrics.py has what is reported.
 
-J = time_weight * mean slowdown + cost_weight * cost ratio. The slowdown of a workflow is its flow
-time / its critical path at full speed; the cost ratio is rent / all work at the cheapest
-core-second of the cluster that is not free.
+J = time_weight * mean slowdown + cost_weight * cost ratio + completion_weight * completion. The
+slowdown of a workflow is its flow time / its critical path at full speed; the cost ratio is rent /
+all work at the cheapest core-second of the cluster that is not free; completion is the mean flow
+time / the mean critical path, in which long workflows count for more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Self
+from typing import Annotated, Final, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -21,6 +22,11 @@ from env.sim.jit import compiled
 from env.sim.state import new_state
 from env.sim.workflow_template import WorkflowTemplate
 
+# Positions of weights.
+TIME: Final = 0
+COST: Final = 1
+COMPLETION: Final = 2
+
 NotNegative = Annotated[float, Field(ge=0, le=1e6)]
 
 
@@ -29,17 +35,26 @@ class Objective(Strict):
 
     time_weight: NotNegative
     cost_weight: NotNegative
+    completion_weight: NotNegative = 0.0
 
     @property
     def weights(self) -> np.ndarray:
-        """(time_weight, cost_weight), as compiled functions take them."""
-        return np.array([self.time_weight, self.cost_weight])
+        """(time_weight, cost_weight, completion_weight), as compiled functions take them."""
+        return np.array([self.time_weight, self.cost_weight, self.completion_weight])
 
     @model_validator(mode="after")
     def _something_counts(self) -> Self:
-        if self.time_weight == self.cost_weight == 0:
-            raise ValueError("time_weight and cost_weight are both 0, at least one must be above")
+        if not self.weights.any():
+            raise ValueError(
+                "time_weight, cost_weight and completion_weight are all 0, one must be above"
+            )
         return self
+
+
+@compiled
+def ideal(weights):
+    """What of J nothing can avoid: every workflow at full speed, nothing paid."""
+    return weights[TIME] + weights[COMPLETION]
 
 
 LEAST_HOURLY_RATE = 1e-6
@@ -89,13 +104,13 @@ def lease_value(state):
 
 
 @compiled
-def potential(state, time_weight, cost_weight, cheapest):
+def potential(state, weights, cheapest):
     """J as far as it is known now: finish bounds stand in for what has not finished.
 
-    Finish bounds have to be up to date. A workflow that has not arrived counts with slowdown 1, and
-    rent counts as its hours pass, so the potential is time_weight at the start and J at the end;
-    the reward of a step is the fall of the potential, and an episode's undiscounted return is
-    -(J - time_weight).
+    Finish bounds have to be up to date. A workflow that has not arrived counts as if it took its
+    critical path, and rent counts as its hours pass, so the potential is `ideal` at the start and J
+    at the end; the reward of a step is the fall of the potential, and an episode's undiscounted
+    return is -(J - ideal).
 
     A server that is rented for what is to come would otherwise look like a loss until then, and a
     critic that has not seen it used could not tell that it is none.
@@ -104,19 +119,26 @@ def potential(state, time_weight, cost_weight, cheapest):
     count = len(state.arrivals)
     slowdown = cluster.finished_slowdown + cluster.active_slowdown + (count - cluster.arrived)
     spent = cluster.total_rent - lease_value(state)
-    return time_weight * slowdown / count + cost_ratio(cost_weight * spent, cheapest)
+    to_come = cluster.declared_path - cluster.arrived_path
+    flow_time = cluster.finished_flow_time + cluster.active_flow_time + to_come
+    return (
+        weights[TIME] * slowdown / count
+        + cost_ratio(weights[COST] * spent, cheapest)
+        + weights[COMPLETION] * flow_time / cluster.declared_path
+    )
 
 
 @compiled
-def arrived_objective(state, time_weight, cost_weight):
+def arrived_objective(state, weights):
     """J of the workflows that have arrived, all of which have to have finished.
 
     Knows nothing of later ones; after the last one it is the J of the episode.
     """
     cluster = state.cluster[0]
     cheapest = cluster.arrived_work * cluster.core_second_price
-    time = time_weight * cluster.finished_slowdown / cluster.arrived
-    return time + cost_ratio(cost_weight * cluster.total_rent, cheapest)
+    time = weights[TIME] * cluster.finished_slowdown / cluster.arrived
+    completion = weights[COMPLETION] * cluster.finished_flow_time / cluster.arrived_path
+    return time + cost_ratio(weights[COST] * cluster.total_rent, cheapest) + completion
 
 
 def flow_times(state: State) -> np.ndarray:

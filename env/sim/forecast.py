@@ -267,14 +267,16 @@ def update_finish_bounds(state):
                 forecast_node(state, node)
             take_finish_bounds(state, nodes[node].first_running)
             take_finish_bounds(state, nodes[node].first_waiting)
-    slowdown = cores = 0.0
+    slowdown = flow_times = cores = 0.0
     for slot in range(len(workflows)):
         if workflows[slot].finish_bound > -INF:
             template = state.templates[workflows[slot].template]
             flow_time = workflows[slot].finish_bound - workflows[slot].arrival_time
             slowdown += flow_time / template.critical_path
+            flow_times += flow_time
             cores += parallel_cores(state, slot)
     cluster[0].active_slowdown = slowdown
+    cluster[0].active_flow_time = flow_times
     cluster[0].parallel_cores = cores
 
 

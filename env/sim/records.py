@@ -207,9 +207,13 @@ CLUSTER = np.dtype(
         ("queue_threads", np.int64),  # of all submitted functions, as is the next
         ("queue_computation", np.int64),  # operations
         ("finished_workflows", np.int64),
-        ("finished_slowdown", np.float64),  # sum over finished workflows
+        ("finished_slowdown", np.float64),  # sum over finished workflows, as is the next
+        ("finished_flow_time", np.float64),  # seconds
+        ("arrived_path", np.float64),  # critical paths of all that have arrived, summed: seconds
+        ("declared_path", np.float64),  # the same of all that ever arrive
         ("source_bytes", np.float64),  # as in NUMA_NODE
-        ("active_slowdown", np.float64),  # forecast: sum over active workflows, as is the next
+        ("active_slowdown", np.float64),  # forecast: sum over active workflows, as are the next
+        ("active_flow_time", np.float64),  # seconds
         ("parallel_cores", np.float64),  # core-seconds not placed / seconds to the finish bound
     ]
 )

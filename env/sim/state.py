@@ -130,6 +130,7 @@ def reset(state):
     cluster[0].overcommits = 0
     cluster[0].decisions = 0
     cluster[0].active_slowdown = 0.0
+    cluster[0].active_flow_time = 0.0
     state.log[0].completed_count = 0
     state.log[0].rent = 0.0
     for server in range(len(state.servers)):

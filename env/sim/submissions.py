@@ -33,6 +33,12 @@ def reset_workload(state):
     cluster[0].queue_computation = 0
     cluster[0].finished_workflows = 0
     cluster[0].finished_slowdown = 0.0
+    cluster[0].finished_flow_time = 0.0
+    cluster[0].arrived_path = 0.0
+    cluster[0].declared_path = 0.0
+    for position in range(len(state.arrivals)):
+        template = state.arrivals[position].template
+        cluster[0].declared_path += state.templates[template].critical_path
     cluster[0].first_free_slot = 0
     cluster[0].free_slots = len(workflows)
     for slot in range(len(workflows)):
@@ -92,6 +98,7 @@ def arrive(state, position):
     workflows[slot].finish_bound = time + state.templates[template].critical_path
     cluster[0].arrived += 1
     cluster[0].arrivals_left -= 1
+    cluster[0].arrived_path += state.templates[template].critical_path
     cluster[0].arrived_work += state.templates[template].work
     first = slot * cluster[0].functions_per_slot
     known = state.templates[template].first_function
@@ -269,6 +276,7 @@ def end_workflow(state, slot, time):
     cluster[0].finished_workflows += 1
     path = state.templates[workflows[slot].template].critical_path
     cluster[0].finished_slowdown += flow_time / path
+    cluster[0].finished_flow_time += flow_time
     free = (cluster[0].first_free_slot + cluster[0].free_slots) % len(workflows)
     state.free_slots[free] = slot
     cluster[0].free_slots += 1
