@@ -11,7 +11,6 @@ from omegaconf import DictConfig
 from agents.learned.run_files import check_resume, tell_assumed, write_policy
 from env.base.schema import validated
 from run.command import StopOnSignals, plain, run, same_world
-from run.dispatch_settings import Queued
 from run.ray_session import check_address
 from run.settings import TrainSettings, with_values
 from run.training_start import start_ray, world_of
@@ -117,7 +116,7 @@ def train(config: DictConfig) -> None:
 
 def evaluated_by(settings: TrainSettings) -> str:
     """What evaluate.py has to be told besides a policy."""
-    if isinstance(settings.dispatch, Queued):
+    if settings.learns_queue:
         return "experiment=funcsched_orders "
     return same_world()
 
@@ -195,7 +194,7 @@ def check(config: DictConfig) -> None:
     world = world_of(settings)
     make_environment(world).close()
     check_address(settings.ray.address)
-    if isinstance(settings.dispatch, Queued):
+    if settings.learns_queue:
         return
     for key in ("teacher", "warm_start"):
         searched = settings.tune.space.get(key) if settings.tune is not None else None

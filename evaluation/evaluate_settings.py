@@ -7,13 +7,12 @@ from typing import Annotated, Any
 
 from pydantic import Field, field_validator
 
-from agents.order.fcfs import Fcfs
 from env.base.schema import Strict
 from env.score.optimum import OptimumSettings
 from env.score.reward import Objective
 from env.sim.keep_alive_policy import KeepAlivePolicy
 from env.sim.records import INF
-from env.sim.rules import Lease, Rules
+from env.sim.rules import FIRST_COME, Lease, Rules
 from evaluation.contest import EpisodeCount
 from evaluation.statistics import StatisticsSettings
 from run.dispatch_settings import Immediate, Queued
@@ -86,7 +85,7 @@ class EvaluateSettings(Command):
         if isinstance(self.dispatch, Immediate):
             return rules
         patience = INF if self.dispatch.patience is None else self.dispatch.patience
-        return replace(rules, order=Fcfs(), placement="asked", patience=patience)
+        return replace(rules, order=FIRST_COME, placement="asked", patience=patience)
 
     @field_validator("trace", mode="before")
     @classmethod

@@ -236,8 +236,8 @@ SILENT: Final = (
         "dispatch.patience",
     ),
     Silent(
-        "evaluate",
-        "servers are paid, baselines are compared",
+        "evaluate train",
+        "servers are paid, baselines are compared and those of agents are trained",
         by_baseline,
         "dispatch.orders dispatch.keep_alives dispatch.seeds dispatch.samples dispatch.queue_agent "
         "dispatch.slo dispatch.late dispatch.figure",
@@ -268,22 +268,22 @@ SILENT: Final = (
     Silent("evaluate", "a policy plays as it was trained", queued, "agents dispatch.queue_agent"),
     Silent(
         "train",
-        "dispatch=queued trains on a trace, for completion times",
-        queued,
+        "dispatch=queued lease=always trains on a trace, for completion times",
+        by_case,
         "objective variation agents.relative_reward agents.memory_tiers agents.workflow_window "
         "agents.score algo.message_rounds",
     ),
     Silent(
         "train",
         "evaluate.py alone looks at it",
-        queued,
+        by_case,
         "dispatch.orders dispatch.seeds dispatch.slo dispatch.late dispatch.figure "
         "dispatch.patience",
     ),
     Silent(
         "train",
         "dispatch.queue_agent.placement is a rule",
-        lambda told: queued(told) and at(told, "dispatch.queue_agent.placement") != "learned",
+        lambda told: by_case(told) and at(told, "dispatch.queue_agent.placement") != "learned",
         "agents",
     ),
     # Who decides.

@@ -329,36 +329,30 @@ class TrainSettings(Strict):
     @property
     def layout(self) -> str:
         """Of the agents: `agents.layout`; under queued dispatch `queue`, or `queue_` and that."""
-        if not isinstance(self.dispatch, Queued):
+        if not (self.learns_queue and isinstance(self.dispatch, Queued)):
             return self.agents.layout
         return self.dispatch.queue_agent.layout_with(self.agents.layout)
 
+    @property
+    def learns_queue(self) -> bool:
+        """Whether the agent `queue` learns: on a trace, under queued dispatch."""
+        return self.trace is not None
+
     @model_validator(mode="after")
     def _queue(self) -> Self:
-        if isinstance(self.dispatch, Queued) != (self.trace is not None):
+        free = self.lease.kind == "always" and not self.lease.charged
+        queued = isinstance(self.dispatch, Queued) and free
+        if queued != self.learns_queue:
             raise ValueError(
-                "dispatch=queued trains the agent `queue` on a trace, dispatch=immediate the "
-                "others on workflows: give both dispatch=queued lease=always and a trace, such "
-                "as trace=azure_like_week, or neither"
+                "dispatch=queued lease=always trains the agent `queue` on a trace, all else "
+                "trains the others on workflows: give both dispatch=queued lease=always and a "
+                "trace, such as trace=azure_like_week, or no trace"
             )
         teacher = getattr(self.algo, "warm_start", getattr(self.algo, "teacher", None))
-        if isinstance(self.dispatch, Queued) and teacher not in (None, "funcsched"):
+        if self.learns_queue and teacher not in (None, "funcsched"):
             raise ValueError(
                 f"under queued dispatch agents can be taught by funcsched alone, not by '{teacher}'"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _trained_worlds(self) -> Self:
-        """Where functions are placed at once they run in new containers that start at once."""
-        if isinstance(self.dispatch, Queued):
-            if self.lease.kind != "always" or self.lease.charged:
-                raise ValueError("dispatch=queued trains with lease=always, lease.charged false")
-            return self
-        if self.keep_alive.policy != "none":
-            raise ValueError(f"keep_alive is {self.keep_alive.policy}, training knows none alone")
-        if self.workload.get("container_cold_start"):
-            raise ValueError("workload.container_cold_start is above 0, training knows 0 alone")
         return self
 
     @model_validator(mode="after")

@@ -13,7 +13,7 @@ from run.settings import RaySettings, TrainSettings
 
 def world_of(settings: TrainSettings) -> dict[str, Any]:
     """What the environment is built from, in plain containers: they travel to Ray's workers."""
-    if isinstance(settings.dispatch, Queued):
+    if isinstance(settings.dispatch, Queued) and settings.trace is not None:
         return queue_world_of(settings, settings.dispatch)
     from env.workloads.templates import WorkflowConfig
 
@@ -22,8 +22,12 @@ def world_of(settings: TrainSettings) -> dict[str, Any]:
     return {
         **{
             key: told[key]
-            for key in ("cluster", "workload", "agents", "objective", "variation", "lease", "seed")
+            for key in (
+                *("cluster", "workload", "agents", "objective", "variation", "lease"),
+                *("keep_alive", "seed"),
+            )
         },
+        "dispatch": {key: told["dispatch"].get(key) for key in ("kind", "patience")},
         "workflow": workflow.model_dump(mode="json", by_alias=True),
     }
 

@@ -2,17 +2,11 @@
 
 from typing import Literal
 
-import numpy as np
-
-from agents.order.by_rank import ByRank
-from env.sim.rules import DeclaredFunctions
+from env.base.schema import Strict
+from env.sim.rules import FirstCome
 
 
-class Fcfs(ByRank):
+class Fcfs(Strict, FirstCome):
     """Whoever joined the queue first goes first."""
 
     name: Literal["fcfs"] = "fcfs"
-
-    def rank(self, functions: DeclaredFunctions) -> np.ndarray:
-        """(D,) see `Order` in env/sim/rules.py."""
-        return np.zeros(len(functions.execution))

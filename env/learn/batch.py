@@ -348,7 +348,8 @@ def _one_state(world: World) -> tuple[State, dict[int, dict[int, int]]]:
     shared = catalogue(entries, world.cluster.single_core_speed)
     names = ("templates", "template_functions", "predecessors", "successors")
     one = one.replaced(**dict(zip(names, shared, strict=True)))
-    return with_rules(one, pool, None, world.rules, world.largest_cluster), index
+    templates = [template for template, _ in entries]
+    return with_rules(one, templates, world.images, world.rules, world.largest_cluster), index
 
 
 def _stacked(arrays: tuple[np.ndarray, ...], count: int) -> list[np.ndarray]:

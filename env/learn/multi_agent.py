@@ -80,6 +80,7 @@ class ServerlessEnv(MultiAgentEnv):
             cluster,
             tenants=workload.tenants,
             rules=self.world.rules,
+            images=self.world.images,
         )
         self._seed, self._stream, self._episode = seed, stream, number + 1
         self._cheapest = cheapest_cost(self.raw_env.state)

@@ -7,13 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from env.base.errors import InputError
 from env.base.schema import validated
 from env.learn.layouts import AgentsConfig
 from env.learn.variation import Variation
 from env.score.reward import Objective, check_world
 from env.sim.cluster_file import cluster_from_config
 from env.sim.hardware import ClusterConfig
-from env.sim.rules import Lease, Rules
+from env.sim.keep_alive_policy import HybridHistogram, KeepAliveConfig, KeepAlivePolicy
+from env.sim.records import INF
+from env.sim.rules import FIRST_COME, Images, Lease, Rules
 from env.workloads.generator import (
     EpisodeWorkload,
     WorkloadConfig,
@@ -24,6 +27,19 @@ from env.workloads.templates import WorkflowConfig
 
 VARIATION_KEY = 0
 """Last word of the spawn key of what varies an episode: its workload is drawn without."""
+
+
+def kept_warm(config: Mapping[str, Any]) -> KeepAlivePolicy:
+    """The keep-alive policy of a configuration, `none` if it has none.
+
+    Raises:
+        InputError: it needs forecasts, which many simulators side by side do not make.
+    """
+    told = {"keep_alive": config.get("keep_alive", {"policy": "none"})}
+    policy = validated(KeepAliveConfig, told, "keep_alive").keep_alive
+    if isinstance(policy, HybridHistogram):
+        raise InputError("keep_alive: agents are trained with none, fixed, lru or faascache")
+    return policy
 
 
 class TrainingEpisodes:
@@ -78,13 +94,15 @@ class World:
 
     Args:
         config: plain mappings by config group: `cluster`, `workflow`, `workload`, `agents`,
-            `objective`, `variation` (may be missing: nothing varies), `lease` (may be missing: by
-            the hour), and `seed`, that of the training episodes.
+            `objective`, `seed`, that of the training episodes, and those that may be missing:
+            `variation` (nothing varies), `dispatch` (at once), `lease` (by the hour) and
+            `keep_alive` (none).
 
     Attributes:
         cluster: as configured.
         largest_cluster: with as many servers of every type as an episode can have.
-        rules: how it works.
+        rules: how it works; functions that wait centrally go first come, first served.
+        images: of all functions; None where they belong to none.
 
     Raises:
         InputError: a group does not validate.
@@ -98,7 +116,20 @@ class World:
         self.templates = self._episodes.templates
         self.objective = validated(Objective, config["objective"], "objective")
         self.agents = validated(AgentsConfig, config["agents"], "agents")
-        self.rules = Rules(lease=validated(Lease, config.get("lease", {}), "lease"))
+        dispatch = config.get("dispatch", {})
+        queued = dispatch.get("kind") == "queued"
+        patience = dispatch.get("patience")
+        self.rules = Rules(
+            order=FIRST_COME if queued else None,
+            placement="asked",
+            patience=INF if patience is None else float(patience),
+            lease=validated(Lease, config.get("lease", {}), "lease"),
+            keep_alive=kept_warm(config),
+        )
+        cold_start = self.generator.container_cold_start
+        self.images = None
+        if queued or self.rules.keeps_warm or cold_start > 0.0:
+            self.images = Images.by_name(self.templates, cold_start)
         self.seed = int(config["seed"])
 
     def training_episode(

@@ -82,7 +82,7 @@ class FinishedEpisode:
         """Seconds in the central queue, mean over functions; 0 where there is none."""
         state = self.state
         count = state.templates["function_count"][state.arrivals["template"]].sum()
-        return float(state.requests["queueing_time"].sum() / count) if len(state.requests) else 0.0
+        return float(state.queue[0]["queueing_time"] / count)
 
     def total(self, field: str) -> float:
         """A field of the cluster's record."""

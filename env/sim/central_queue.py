@@ -32,6 +32,7 @@ def reset_queue(state):
     queue[0].first_number = NONE
     queue[0].more_arrivals = 0
     queue[0].container_cold_starts = 0
+    queue[0].queueing_time = 0.0
     for index in range(len(state.requests)):
         state.requests[index].run = NONE
     for declared in range(len(waiting)):

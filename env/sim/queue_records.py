@@ -53,6 +53,7 @@ QUEUE = np.dtype(
         ("ended_image", np.int64),
         ("ended_memory", np.int64),
         ("container_cold_starts", np.int64),
+        ("queueing_time", np.float64),  # seconds, all that left it summed
         ("crowded", np.int64),  # 1: there were more warm containers than records for them
     ]
 )

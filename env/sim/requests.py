@@ -61,6 +61,7 @@ def start_request(state, function, node, server_start, transfer):
     requests[function].dispatch_time = time
     requests[function].warm = 1 if idle != NONE else 0
     requests[function].queueing_time += time - requests[function].joined_time
+    state.queue[0].queueing_time += time - requests[function].joined_time
     requests[function].server_start_time += server_start
     requests[function].cold_start_time += cold_start
     requests[function].data_transfer_time += transfer

@@ -14,6 +14,7 @@ from env.base.schema import Strict
 from env.sim import queue_records, records
 from env.sim.block import State
 from env.sim.bounds import LONGEST
+from env.sim.central_queue import BY_RANK
 from env.sim.hardware import ClusterConfig
 from env.sim.keep_alive_policy import NoKeepAlive
 from env.sim.records import INF, NONE
@@ -59,6 +60,21 @@ class Order(Protocol):
 
     def rank(self, functions: DeclaredFunctions) -> np.ndarray:
         """(D,) the smallest goes first; of no matter for an order that changes with time."""
+
+
+class FirstCome:
+    """First come, first served."""
+
+    def write(self, options: np.void) -> None:
+        """Fills in the options of the engine."""
+        options["order"] = BY_RANK
+
+    def rank(self, functions: DeclaredFunctions) -> np.ndarray:
+        """(D,) nobody stands before others, so who joined first goes first."""
+        return np.zeros(len(functions.execution))
+
+
+FIRST_COME = FirstCome()
 
 
 class KeepAlive(Protocol):
@@ -180,6 +196,7 @@ class Images:
     Attributes:
         cold_start: float64 (J,), D: seconds to start a container of the image.
         of: of each template int (F,), the images of its functions.
+        memory: int (J,), MB; None: the most that any function of an episode needs.
 
     Raises:
         InputError: a cold start is out of its bounds.
@@ -187,6 +204,7 @@ class Images:
 
     cold_start: np.ndarray
     of: Mapping[WorkflowTemplate, np.ndarray]
+    memory: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         outside = ~((self.cold_start >= 0) & (self.cold_start <= LONGEST))
@@ -219,8 +237,13 @@ class Images:
             for name in index:
                 if name not in cold_start:
                     raise InputError(f"images: no cold start is given for function '{name}'")
-            return cls(np.array([cold_start[str(name)] for name in index], np.float64), of)
-        return cls(np.full(len(index), float(cold_start)), of)
+            seconds = np.array([cold_start[str(name)] for name in index], np.float64)
+        else:
+            seconds = np.full(len(index), float(cold_start))
+        memory = np.zeros(len(index), np.int64)
+        for template in templates:
+            np.maximum.at(memory, of[template], template.memory_req)
+        return cls(seconds, of, memory)
 
 
 def with_rules(
@@ -252,8 +275,10 @@ def with_rules(
         return with_timers(state)
     declared, nodes = len(state.template_functions), len(state.nodes)
     image_of = np.concatenate([images.of[template] for template in templates])
-    memory = np.zeros(len(images.cold_start), np.int64)
-    np.maximum.at(memory, image_of, state.template_functions["memory_req"])
+    memory = images.memory
+    if memory is None:
+        memory = np.zeros(len(images.cold_start), np.int64)
+        np.maximum.at(memory, image_of, state.template_functions["memory_req"])
     bins, remembered = rules.keep_alive.history
     leaves = 1 << max(1, int(np.ceil(np.log2(declared))))
     state = state.replaced(
@@ -266,7 +291,7 @@ def with_rules(
         idle=np.zeros(_most_idle(state, memory, rules), queue_records.IDLE),
         histograms=np.zeros((len(memory), bins), np.int64),
         idle_times=np.zeros((len(memory), remembered), np.float64),
-        runs=np.zeros(RUNS, queue_records.RUN),
+        runs=np.zeros(min(RUNS, _most_runs(state, rules)), queue_records.RUN),
     )
     state.images["cold_start"] = images.cold_start
     state.images["memory"] = memory
@@ -293,14 +318,23 @@ def _most_idle(state: State, memory: np.ndarray, rules: Rules) -> int:
     """How many containers can be warm at once; `memory` is that of the images."""
     if not rules.keeps_warm:
         return 0
-    if rules.order is not None:
-        least = int(memory[memory > 0].min())
-        if rules.placement == "asked":
-            least = max(1, int(least * LEAST_SHARE))
-        return int((state.nodes["memory"] // least).sum())
-    # Functions may be given less memory than they need, but each leaves one container.
-    left = state.templates["function_count"][state.arrivals["template"]].sum()
-    return int(left) + len(memory)
+    least = int(memory[memory > 0].min())
+    if rules.placement == "asked":
+        least = max(1, int(least * LEAST_SHARE))
+    together = int((state.nodes["memory"] // least).sum())
+    left = _most_runs(state, rules) + len(memory)
+    # Functions may be given less memory than they need, but each run leaves one container.
+    return left if rules.order is None else min(left, together)
+
+
+def _most_runs(state: State, rules: Rules) -> int:
+    """How many runs there can be; in a trace, or where functions are cut short, any number."""
+    endless = len(state.arrivals) == 0 or rules.options()[0]["time_slice"] < INF
+    if endless:
+        return 1 << 62
+    # A batch has not been told yet what arrives, but has room for all of it.
+    known = state.templates["function_count"][state.arrivals["template"]].sum()
+    return max(int(known), len(state.functions)) + 1
 
 
 def with_timers(state: State) -> State:

@@ -80,6 +80,11 @@ class WorkloadGenerator:
         """The most workflows that an episode can have."""
         return self._config.arrivals.most
 
+    @property
+    def container_cold_start(self) -> float:
+        """Seconds until a new container of any function has started."""
+        return self._config.container_cold_start
+
     def training_episode(self, seed_sequence: np.random.SeedSequence) -> EpisodeWorkload:
         """An episode of the training pool, see `training_seed`."""
         return self._episode(self.pools.training, seed_sequence)

@@ -47,6 +47,16 @@ def random_actions(mask: np.ndarray, bids: int, rng: np.random.Generator) -> np.
     return np.stack([offers, places], axis=1)
 
 
+WORLDS: dict[str, dict[str, Any]] = {
+    "by the minute": {"lease": {"kind": "hourly", "step": 60.0}},
+    "always paid": {"lease": {"kind": "always", "charged": True}},
+    "free": {"lease": {"kind": "always", "charged": False}, "keep_alive": {"policy": "lru"}},
+    "warm": {"keep_alive": {"policy": "fixed", "keep": 100.0}},
+    "waiting": {"dispatch": {"kind": "queued", "patience": 0.0}, "keep_alive": {"policy": "lru"}},
+    "patient": {"dispatch": {"kind": "queued", "patience": None}},
+}
+
+
 class Follower:
     """One `ServerlessEnv` that is given the actions of one row of a batch."""
 
@@ -86,6 +96,23 @@ def test_the_batch_is_the_environment(
     config = world(*groups, *agents, *own)
     if varied:
         config["variation"] = VARIATION
+    check_batch(config)
+
+
+@pytest.mark.parametrize("agents", AGENTS)
+@pytest.mark.parametrize("varied", [False, True], ids=["fixed", "varied"])
+@pytest.mark.parametrize("name", WORLDS)
+def test_so_it_is_where_functions_wait_and_containers_stay_warm(
+    name: str, varied: bool, agents: tuple[str, ...]
+) -> None:
+    config = world(*(STUDY if varied else TINY), *agents, "workload.container_cold_start=20.0")
+    if varied:
+        config["variation"] = VARIATION
+    check_batch(config | WORLDS[name])
+
+
+def check_batch(config: dict[str, Any]) -> None:
+    """Some episodes of a batch at random, beside as many single environments."""
     rng = np.random.default_rng(0)
     batch = Batch(World(config), environments=3, seed=config["seed"], worker=7)
     followers = [Follower(config, environment) for environment in range(3)]
