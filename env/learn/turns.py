@@ -31,6 +31,7 @@ from env.score.reward import potential
 from env.sim.containers import memory_tier
 from env.sim.jit import compiled
 from env.sim.records import CANDIDATE
+from env.sim.room import suits
 
 # Turns.
 PLACE_TURN: Final = 0  # `placer` of its layout: NUMA node and memory tier
@@ -230,7 +231,7 @@ def see_places(state, sight, begin, end, items, mask):
     for tier in range(count):
         memory_alloc = tier_memory(state, sight, tier)
         for node in range(begin, end):
-            if memory_alloc <= state.nodes[node].memory:
+            if suits(state, node, memory_alloc):
                 mask[(node - begin) * count + tier] = 1.0
                 able = 1
     return able
@@ -244,7 +245,7 @@ def see_tiers(state, sight, items, mask):
         memory_alloc = tier_memory(state, sight, tier)
         feasible = 0
         for node in range(count):
-            if memory_alloc <= state.nodes[node].memory:
+            if suits(state, node, memory_alloc):
                 feasible += 1
         items[tier, TIER.ratio] = sight.tiers[tier]
         items[tier, TIER.feasible_nodes] = feasible / count
