@@ -114,16 +114,20 @@ def make_baselines(names: Sequence[str], world: Rules = DEFAULT_RULES) -> list[S
         InputError: a name is unknown or given twice, a file is missing or does not validate, or
             its rules do not work in this world.
     """
-    orders = {name: name.rpartition("+")[0] for name in names}
-    files = _files([name.rpartition("+")[2] for name in names if not orders[name]])
-    configs = {name: _config(file) for name, file in files.items()}
-    for name, order in orders.items():
-        if order:
-            if name in configs:
-                raise InputError(f"baselines: '{name}' is given twice")
-            rule = _config(*_files([name.rpartition("+")[2]]).values())
-            first = _config(*_files([order]).values()).order
-            configs[name] = rule.model_copy(update={"order": first})
+    configs: dict[str, BaselineConfig] = {}
+    for given in names:
+        order, plus, rest = given.partition("+")
+        if not plus or order not in _names():
+            ((name, file),) = _files([given]).items()
+            config = _config(file)
+        else:
+            ((rule, file),) = _files([rest]).items()
+            ((_, first),) = _files([order]).items()
+            name = f"{order}+{rule}"
+            config = _config(file).model_copy(update={"order": _config(first).order})
+        if name in configs:
+            raise InputError(f"baselines: '{name}' is given twice")
+        configs[name] = config
     for name, config in configs.items():
         _check_world(name, config, world)
     return [ComposedScheduler(name, config) for name, config in configs.items()]

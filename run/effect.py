@@ -247,7 +247,7 @@ SILENT: Final = (
         "episodes can be recorded, and tried out, where dispatch is immediate, lease=hourly, "
         "keep_alive=none and workload.container_cold_start=0",
         lambda told: not by_case(told) and not plain_world(told),
-        "record report optimum",
+        "record report optimum workload.tenants",
     ),
     Silent(
         ALL,

@@ -1,4 +1,4 @@
-"""Timers of the controller on the episode's one heap: set, checked, and dropped when out of date.
+"""Timers on the one heap of an episode: set, checked, and dropped when out of date.
 
 A timer is not taken back: what it was for carries another number by the time it fires.
 """

@@ -19,7 +19,7 @@ from report.queued.summary import Summary, summarise
 from run.dispatch_settings import Queued
 
 KEY = [*CASE, "seed"]
-PLAYED = ("samples", "cold_start", "slo", "late")
+PLAYED = ("samples", "slo", "late")
 """Keys of the group `dispatch` that say what is played and counted; others say by whom."""
 
 

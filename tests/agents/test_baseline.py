@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agents import baseline
-from agents.baseline import QueueOrders, known_baselines, make_baselines, make_queueing
+from agents.baseline import QueueOrders, known_baselines, make_baselines, make_rules
 from env.base.errors import InputError
 from env.sim.keep_alive_policy import Lru
 
@@ -53,7 +53,7 @@ def test_every_dispatch_rule_of_the_configuration_is_named_after_its_order() -> 
         ["critical_path", "fcfs", "funcsched", "heft", "rr", "sjf", "srf", "srtf"]
     )
     for name in names:
-        order = make_queueing(name, Lru()).order
+        order = make_rules(name, Lru()).order
         assert isinstance(order, QueueOrders)
         assert order.name == name
 
@@ -74,10 +74,10 @@ def test_parts_that_a_queue_does_not_know_are_refused(
 ) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(QUEUED)
-    assert make_queueing(str(file), Lru()).placement == "best_fit"
+    assert make_rules(str(file), Lru()).placement == "best_fit"
     file.write_text(QUEUED.replace(found, given))
     with pytest.raises(InputError, match=says):
-        make_queueing(str(file), Lru())
+        make_rules(str(file), Lru())
 
 
 def test_a_dispatch_rule_places_nothing_at_once() -> None:

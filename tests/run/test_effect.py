@@ -39,6 +39,7 @@ TRACE = (
     "dispatch.samples.representative={start:100,compression:100,ratios:[1.0]}",
 )
 FREE = ("dispatch=queued", "lease=always")
+COLD = "workload.container_cold_start=2.5"
 WARM = ("keep_alive=fixed", "workload.container_cold_start=30.0")
 TINY = ("cluster=tiny", "workflow=tiny", "workload=tiny")
 SCORE = (
@@ -59,8 +60,8 @@ WORLDS = {
     ),
     "evaluate trace": ((*TRACE, "dispatch.seeds=[1]"),),
     "evaluate queue": (
-        (*TINY, *FREE, "episodes=4", "dispatch.seeds=[1]"),
-        (*TINY, *FREE, "episodes=4", "dispatch.seeds=[1]", *SERVER, SMALLER),
+        (*TINY, *FREE, COLD, "episodes=4", "dispatch.seeds=[1]"),
+        (*TINY, *FREE, COLD, "episodes=4", "dispatch.seeds=[1]", *SERVER, SMALLER),
     ),
     "evaluate waiting": (
         (*TINY, "dispatch=queued", *WARM, "episodes=2", "baselines=[sjf+greedy_objective]"),
@@ -226,16 +227,20 @@ def test_a_key_that_another_copies_passes(in_process: InProcess) -> None:
     command = in_process(
         "evaluate", lambda config: played.extend(config.dispatch.seeds), lambda config: None
     )
-    done = command("dispatch=queued", "dispatch.seeds=['${seed}']", "seed=3")
+    done = command(*FREE, "dispatch.seeds=['${seed}']", "seed=3")
     assert (done.code, played) == (0, [3]), done
 
 
 @pytest.mark.parametrize(
     ("command", "told", "says"),
     [
-        ("evaluate", ["dispatch=queued", "baselines=[nonsense]"], "dispatch=queued compares"),
-        ("evaluate", ["dispatch=queued", "objective=cost"], "dispatch=queued compares"),
-        ("evaluate", ["dispatch=queued", "seed=3"], "dispatch=queued plays with dispatch.seeds"),
+        ("evaluate", [*FREE, "baselines=[nonsense]"], "dispatch=queued lease=always compares"),
+        ("evaluate", [*FREE, "objective=cost"], "dispatch=queued lease=always compares"),
+        ("evaluate", [*FREE, "seed=3"], "dispatch.seeds says it"),
+        ("evaluate", ["dispatch=queued", "dispatch.seeds=[3]"], "servers are paid"),
+        ("evaluate", ["keep_alive=lru", "record=1"], "episodes can be recorded"),
+        ("evaluate", ["lease.charged=true"], "lease=hourly is paid"),
+        ("train", ["lease=always", "lease.step=60"], "lease.charged is false"),
         ("evaluate", ["agents=placer"], "policy is null"),
         ("train", ["tune=asha", "algo.entropy=0.1"], "tune.space.entropy says it"),
         ("train", ["variation={single: 0.5, load: 0.5}"], "variation.unvaried is 1"),

@@ -1,6 +1,6 @@
 """Checks a finished episode of queued dispatch by its RUN records, without the simulator.
 
-That is all such an episode leaves: its decisions are the controller's own, so there are no actions
+That is all such an episode leaves: its decisions are the engine's own, so there are no actions
 to write into an episode file and play again. Uses nothing of the engine.
 """
 

@@ -56,7 +56,7 @@ def arrival_times(runner: BatchEnvRunner) -> list[Any]:
     return [
         own.tolist()
         for sampler in runner.samplers
-        for own in sampler.batch.get_state()["states"]["arrivals"]["time"]
+        for own in sampler.batch.get_state()["arrivals"]["time"]
     ]
 
 

@@ -111,7 +111,7 @@ def test_it_can_order_workflows(untrained: Path) -> None:
 def test_it_keeps_what_it_was_trained_with(tmp_path: Path) -> None:
     key = "dispatch.queue_agent"
     save_untrained(tmp_path, f"{key}.functions=5", f"{key}.placement=first_fit")
-    queueing = LearnedOrder(tmp_path, cluster(4096)).queueing(Lru())
+    queueing = LearnedOrder(tmp_path, cluster(4096)).rules(Lru())
     assert (queueing.order.functions, queueing.placement) == (5, "first_fit")
 
 

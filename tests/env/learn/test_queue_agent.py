@@ -353,8 +353,8 @@ def test_a_function_that_may_be_too_large_for_every_node_is_refused_before_train
     assert said.endswith("needs 5000 MB, the largest NUMA node has 4999")
 
 
-@pytest.mark.parametrize("override", ["dispatch=queued", "trace=azure_like"])
+@pytest.mark.parametrize("override", ["dispatch=queued lease=always", "trace=azure_like"])
 def test_a_queue_and_a_trace_belong_together(override: str) -> None:
-    with pytest.raises(InputError, match="both dispatch=queued and a trace") as error:
-        validated(TrainSettings, composed(override), "train")
+    with pytest.raises(InputError, match="both dispatch=queued lease=always and a") as error:
+        validated(TrainSettings, composed(*override.split()), "train")
     assert "\n" not in str(error.value)
