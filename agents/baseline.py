@@ -39,7 +39,7 @@ from agents.scheduler import Decision, Kind, Placement, Scheduler
 from env.base.errors import InputError
 from env.base.schema import Strict, nearest, printable, short, validated
 from env.score.reward import Objective
-from env.sim.rules import DEFAULT_RULES, KeepAlive, Order, Rules
+from env.sim.rules import KeepAlive, Order, Rules
 from env.sim.rules import Placement as QueuePlacement
 from env.sim.view.raw_env import RawEnv
 from run.command import CONF
@@ -70,6 +70,10 @@ class BaselineConfig(Strict):
     memory: Annotated[Required | Stingy | Tiered, Field(discriminator="name")]
 
 
+FITS: tuple[QueuePlacement, ...] = get_args(QueuePlacement)
+"""Names of placement rules that the engine has, where functions wait centrally, and `asked`."""
+
+
 class ComposedScheduler:
     """A scheduler made of an order, a placement rule and a memory rule."""
 
@@ -79,6 +83,8 @@ class ComposedScheduler:
             "reference" if isinstance(config.placement, BestOf | Rollout) else "baseline"
         )
         self.order: Order | None = None if isinstance(config.order, Submission) else config.order
+        known = config.memory.name == "required" and config.placement.name in FITS
+        self.fit = next(fit for fit in FITS if fit == (config.placement.name if known else "asked"))
         self._config = config
 
     def reset(self, env: RawEnv, objective: Objective, seed: np.random.SeedSequence) -> None:
@@ -102,13 +108,16 @@ def known_baselines(queued: bool = False) -> list[str]:
     ]
 
 
-def make_baselines(names: Sequence[str], world: Rules = DEFAULT_RULES) -> list[Scheduler]:
+def make_baselines(
+    names: Sequence[str], queued: bool = False, forks: bool = True
+) -> list[Scheduler]:
     """The named baselines.
 
     Args:
         names: of files of conf/baseline, or paths of such files; these are called by their name
             without folder and ending. `ORDER+NAME` takes the order of one and the rest of another.
-        world: in which they place.
+        queued: whether functions wait centrally.
+        forks: whether the world is one in which references can play on in copies.
 
     Raises:
         InputError: a name is unknown or given twice, a file is missing or does not validate, or
@@ -129,22 +138,22 @@ def make_baselines(names: Sequence[str], world: Rules = DEFAULT_RULES) -> list[S
             raise InputError(f"baselines: '{name}' is given twice")
         configs[name] = config
     for name, config in configs.items():
-        _check_world(name, config, world)
+        _check_world(name, config, queued, forks)
     return [ComposedScheduler(name, config) for name, config in configs.items()]
 
 
-def _check_world(name: str, config: BaselineConfig, world: Rules) -> None:
-    if world.order is None and not isinstance(config.order, Submission):
+def _check_world(name: str, config: BaselineConfig, queued: bool, forks: bool) -> None:
+    if not queued and not isinstance(config.order, Submission):
         raise InputError(
             f"baselines: '{name}' has the order '{config.order.name}' of a central queue, here "
             "functions are placed when they are submitted: 'submission' is needed"
         )
     if isinstance(config.order, Chosen):
         raise InputError(f"baselines: '{name}': order 'chosen' is for scripts")
-    if isinstance(config.placement, BestOf | Rollout) and world != DEFAULT_RULES:
+    if isinstance(config.placement, BestOf | Rollout) and not forks:
         raise InputError(
             f"baselines: '{name}' plays on in copies, which it can where dispatch is immediate, "
-            "leases are hourly, lease.step is 3600 and keep_alive is none"
+            "leases are hourly, lease.step is 3600, keep_alive is none and containers start at once"
         )
 
 

@@ -10,6 +10,7 @@ from env.learn.layouts import Placement
 from env.score.reward import Objective
 from env.sim.forecast import forecast_placements
 from env.sim.rules import Order
+from env.sim.rules import Placement as Fit
 from env.sim.view.function import Function
 from env.sim.view.raw_env import RawEnv
 
@@ -51,11 +52,13 @@ class Scheduler(Protocol):
         name: what tables call it.
         kind: what it is compared as; references are never the best baseline.
         order: who goes next where functions wait centrally; None: in the order of submission.
+        fit: who places there: the engine by one of its rules, or `asked`, the scheduler.
     """
 
     name: str
     kind: Kind
     order: Order | None
+    fit: Fit
 
     def reset(self, env: RawEnv, objective: Objective, seed: np.random.SeedSequence) -> None:
         """Turns to a new episode; everything random comes from `seed`."""

@@ -17,7 +17,7 @@ from env.score.reward import Objective
 from env.sim.episode.episode_file import EpisodeFile
 from env.sim.episode.recording import episode_of
 from env.sim.hardware import ClusterConfig
-from env.sim.rules import DEFAULT_RULES, Images, Order, Rules
+from env.sim.rules import DEFAULT_RULES, Images, Rules
 from env.sim.view.raw_env import RawEnv
 from env.workloads.generator import EpisodeWorkload
 from run.ray_session import connect
@@ -144,7 +144,7 @@ class Contest:
         for scheduler in self.schedulers:
             if scheduler.name not in task.policies:
                 continue
-            env = self._env(task.workload, task.seed, task.record, scheduler.order)
+            env = self._env(task.workload, task.seed, task.record, scheduler)
             # Numbered by episode, so they do not depend on who plays what before, or where.
             draws = np.random.SeedSequence(task.seed, spawn_key=(SCHEDULER_KEY, task.episode))
             started = time.perf_counter()
@@ -160,11 +160,11 @@ class Contest:
         return played
 
     def _env(
-        self, workload: EpisodeWorkload, seed: int, record: bool, order: Order | None = None
+        self, workload: EpisodeWorkload, seed: int, record: bool, player: Scheduler | None = None
     ) -> RawEnv:
         rules, images = self.rules, None
-        if rules.order is not None:
-            rules = replace(rules, order=order or rules.order)
+        if rules.order is not None and player is not None:
+            rules = replace(rules, order=player.order or rules.order, placement=player.fit)
         if rules.order is not None or rules.keeps_warm or self.cold_start > 0.0:
             images = Images.by_name(workload.templates, self.cold_start)
         return RawEnv(

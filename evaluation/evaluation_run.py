@@ -44,7 +44,7 @@ class Evaluation:
         cold_start = validated(WorkloadConfig, settings.workload, "workload").container_cold_start
         plain_world = rules == DEFAULT_RULES and cold_start == 0.0
         self.recorded = settings.record if plain_world else 0
-        schedulers = schedulers_of(settings, cluster)
+        schedulers = schedulers_of(settings, cluster, plain_world)
         self.players = tuple(scheduler.name for scheduler in schedulers)
         self.notice = other_objective(schedulers[0], settings.objective)
         self.contest = Contest(
@@ -143,11 +143,15 @@ def workloads_of(
     return workloads
 
 
-def schedulers_of(settings: EvaluateSettings, cluster: ClusterConfig) -> list[Scheduler]:
+def schedulers_of(
+    settings: EvaluateSettings, cluster: ClusterConfig, forks: bool
+) -> list[Scheduler]:
     """The learned policy, if there is one, and the baselines."""
     if settings.agents is not None:
         validated(AgentsConfig, settings.agents, "agents")
-    schedulers: list[Scheduler] = make_baselines(settings.baselines, settings.rules)
+    schedulers: list[Scheduler] = make_baselines(
+        settings.baselines, settings.rules.order is not None, forks
+    )
     if settings.policy is not None:
         # PyTorch takes seconds to import; baselines alone do without.
         from agents.learned.learned_scheduler import LearnedScheduler

@@ -32,8 +32,9 @@ from report.queued.summary import queued_table
 from report.summary import RANKED_BY, RANKS, Summary, summarise
 from report.table import PLAIN_WIDTH, summary_table
 from run.command import refuse
+from run.effect import by_case
 
-WORLD = ("cluster", "workflow", "workload", "objective")
+WORLD = ("cluster", "workflow", "workload", "objective", "dispatch", "lease", "keep_alive")
 """Groups of the configuration in which evaluations have to be equal."""
 
 
@@ -73,6 +74,8 @@ def _must_be_equal(run: dict[str, Any]) -> dict[str, Any]:
     world = {group: run["config"][group] for group in WORLD}
     # Evaluations from before there were tenants do not name them.
     world["workload"] = {"tenants": {}, **world["workload"]}
+    # Of `dispatch` the rest is about cases.
+    world["dispatch"] = {key: world["dispatch"].get(key) for key in ("kind", "patience")}
     keys = ("seeds", "episodes", "workload_sha256")
     return {**{key: run[key] for key in keys[:2]}, **world, keys[2]: run[keys[2]]}
 
@@ -125,22 +128,22 @@ def compared(folders: Sequence[Path], width: int) -> Table:
         InputError: see `compare` and `compare_queued`.
     """
     runs = [read_run(folder, "compare") for folder in folders]
-    kinds = [_dispatch_of(run, folder) for folder, run in zip(folders, runs, strict=True)]
-    check_equal(folders, [{"dispatch.kind": kind} for kind in kinds])
-    if kinds[0] == "queued":
+    kinds = [_compared_by(run, folder) for folder, run in zip(folders, runs, strict=True)]
+    check_equal(folders, [{"compared": kind} for kind in kinds])
+    if kinds[0] == "cases":
         return queued_table(compare_queued(folders))
     return summary_table(compare(folders), width)
 
 
-def _dispatch_of(run: dict[str, Any], folder: Path) -> str:
-    """`immediate`, which is all that older evaluations know, or `queued`."""
-    told = run["config"].get("dispatch", {"kind": "immediate"})
+def _compared_by(run: dict[str, Any], folder: Path) -> str:
+    """What an evaluation compares: `cases`, of orders and keep-alive policies, or `schedulers`."""
+    told = run["config"].get("dispatch")
     kind = told.get("kind") if isinstance(told, dict) else None
     if kind not in ("immediate", "queued"):
         raise InputError(
             f"{folder / RUN}: config.dispatch.kind: {kind!r} is found, allowed: immediate, queued"
         )
-    return str(kind)
+    return "cases" if by_case(run["config"]) else "schedulers"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

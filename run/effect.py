@@ -255,6 +255,12 @@ SILENT: Final = (
         one_node_servers,
         "cluster.between_nodes_of_one_server_bandwidth_bytes_per_s",
     ),
+    Silent(
+        "search_baseline",
+        "weights are searched where containers start at once",
+        lambda told: True,
+        "workload.container_cold_start",
+    ),
     Silent("search_baseline", "J does not count carbon", lambda told: True, "cluster.power"),
     Silent(
         "evaluate",

@@ -18,6 +18,7 @@ from env.learn.layouts import AgentsConfig, Layout, Placement
 from env.score.reward import Objective
 from env.sim.hardware import ClusterConfig
 from env.sim.rules import Order
+from env.sim.rules import Placement as Fit
 from env.sim.view.raw_env import RawEnv
 
 SHIPPED = Path(__file__).parent / "policies"
@@ -60,6 +61,7 @@ class LearnedScheduler:
         self.name = "learned"
         self.kind: Kind = "learned"
         self.order: Order | None = None
+        self.fit: Fit = "asked"
         self.trained_for = {"completion_weight": 0.0, **policy.description.objective}
         self._layout = Layout(config, objective, cluster, see_future=False)
         self._policy = policy.fitted(

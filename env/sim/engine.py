@@ -138,7 +138,7 @@ def fire_other(state):
 def end_lease(state, server):
     """A lease is over: the next begins where servers are always up, else the server goes off."""
     if state.options[0].always_up == 1:
-        extend_lease(state, server, 0, state.cluster[0].time, 1)
+        extend_lease(state, server, NONE, state.cluster[0].time, 1)
     else:
         remove_all_warm(state, server)
         state.queue[0].due = state.options[0].queued

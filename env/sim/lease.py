@@ -60,19 +60,30 @@ def account_of(state, server, tenant):
 
 @compiled
 def extend_lease(state, server, tenant, time, steps):
-    """Adds whole steps to a lease at the expense of a tenant."""
-    servers, ledger = state.servers, state.ledger
+    """Adds whole steps to a lease at the expense of a tenant, or, with NONE, of all alike."""
+    servers = state.servers
     seconds = steps * servers[server].lease_step
     rent = steps * servers[server].step_price
     servers[server].expiration_time = max(time, servers[server].expiration_time) + seconds
-    account = account_of(state, server, tenant)
-    ledger[account].lease_seconds += seconds
-    ledger[account].rent += rent
-    ledger[account].energy += seconds * servers[server].watts
+    if tenant == NONE:
+        tenants = len(state.ledger) // len(servers)
+        for each in range(tenants):
+            charge(state, server, each, seconds / tenants, rent / tenants)
+    else:
+        charge(state, server, tenant, seconds, rent)
     state.cluster[0].total_rent += rent
     state.log[0].rent += rent
     if state.options[0].watch_leases == 1:
         set_timer(state, servers[server].expiration_time, LEASE_END, server, server)
+
+
+@compiled
+def charge(state, server, tenant, seconds, rent):
+    """Enters lease time of a server, its rent and its electricity into the ledger."""
+    account = account_of(state, server, tenant)
+    state.ledger[account].lease_seconds += seconds
+    state.ledger[account].rent += rent
+    state.ledger[account].energy += seconds * state.servers[server].watts
 
 
 @compiled
@@ -150,6 +161,6 @@ def lease_from_start(state):
     if state.options[0].always_up == 1:
         for server in range(len(state.servers)):
             if state.options[0].charged == 1:
-                extend_lease(state, server, 0, 0.0, 1)
+                extend_lease(state, server, NONE, 0.0, 1)
             else:
                 state.servers[server].expiration_time = np.inf

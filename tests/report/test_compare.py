@@ -49,6 +49,9 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"workload": {"arrivals": {"mean_gap": 5}, "tenants": {"a": 1.0}}},
         "workload.tenants.a is None",
     ),
+    "lease": ({"lease": {"kind": "hourly", "step": 60.0}}, "lease.step is 3600.0"),
+    "keep-alive": ({"keep_alive": {"policy": "lru"}}, "keep_alive.policy is none"),
+    "patience": ({"dispatch": {"kind": "immediate", "patience": 5.0}}, "dispatch.patience is None"),
     "objective": (
         {"objective": {"time_weight": 2.0, "cost_weight": 1.0}},
         "objective.time_weight is 1.0",

@@ -109,7 +109,7 @@ def test_queued_and_immediate_are_not_compared(
 ) -> None:
     finished(tmp_path / "one", {"a": [1.0, 2.0, 3.0]})
     finished_queued(tmp_path / "two", {"fcfs": FCFS})
-    refused([tmp_path / "one", tmp_path / "two"], "dispatch.kind is immediate in ", capsys)
+    refused([tmp_path / "one", tmp_path / "two"], "compared is schedulers in ", capsys)
 
 
 DAMAGED: dict[str, tuple[Damage, str]] = {

@@ -197,6 +197,10 @@ class Simulation:
     """
 
     def __init__(self, profiles: FunctionProfiles, cluster: ClusterConfig, rules: Rules) -> None:
+        if rules.order is None or rules.placement == "asked":
+            raise InputError(
+                "rules: a trace is played with an order, and a placement other than 'asked'"
+            )
         self._profiles = profiles
         self._speed = cluster.single_core_speed
         check_memory(profiles.names, profiles.memory, cluster)
