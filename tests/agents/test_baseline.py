@@ -6,6 +6,7 @@ import pytest
 
 from agents import baseline
 from agents.baseline import QueueOrders, known_baselines, make_baselines, make_rules
+from agents.order.srf import Srf
 from env.base.errors import InputError
 from env.sim.keep_alive_policy import Lru
 
@@ -45,6 +46,14 @@ def test_a_bad_file_gets_one_line(
     assert told.startswith(f"conf/baseline/{name}.yaml: ")
     assert says in told
     assert "\n" not in told
+
+
+def test_an_order_is_put_before_a_rule() -> None:
+    (composed, fitting) = make_baselines(["srf+greedy_per_core", "sjf+best_fit"], queued=True)
+    assert isinstance(composed.order, Srf)
+    # What the engine can do by itself it does.
+    assert [scheduler.fit for scheduler in (composed, fitting)] == ["asked", "best_fit"]
+    assert [composed.name, fitting.name] == ["srf+greedy_per_core", "sjf+best_fit"]
 
 
 def test_every_dispatch_rule_of_the_configuration_is_named_after_its_order() -> None:
