@@ -123,20 +123,22 @@ def make_baselines(
         InputError: a name is unknown or given twice, a file is missing or does not validate, or
             its rules do not work in this world.
     """
-    configs: dict[str, BaselineConfig] = {}
+    files: dict[str, tuple[str, Path]] = {}
     for given in names:
-        order, plus, rest = given.partition("+")
-        if not plus or order not in _names():
-            ((name, file),) = _files([given]).items()
-            config = _config(file)
-        else:
-            ((rule, file),) = _files([rest]).items()
-            ((_, first),) = _files([order]).items()
-            name = f"{order}+{rule}"
-            config = _config(file).model_copy(update={"order": _config(first).order})
-        if name in configs:
+        order, _, rest = given.partition("+")
+        if order not in _names() or order == given:
+            order, rest = "", given
+        ((rule, file),) = _files([rest]).items()
+        name = f"{order}+{rule}" if order else rule
+        if name in files:
             raise InputError(f"baselines: '{name}' is given twice")
-        configs[name] = config
+        files[name] = order, file
+    configs: dict[str, BaselineConfig] = {}
+    for name, (order, file) in files.items():
+        configs[name] = _config(file)
+        if order:
+            first = _config(CONF / "baseline" / f"{order}.yaml").order
+            configs[name] = configs[name].model_copy(update={"order": first})
     for name, config in configs.items():
         _check_world(name, config, queued, forks)
     return [ComposedScheduler(name, config) for name, config in configs.items()]

@@ -244,7 +244,7 @@ def same_world() -> str:
     """
     here = HydraConfig.get()
     default = compose("evaluate", return_hydra_config=True).hydra.runtime.choices
-    world = ("cluster", "workflow", "workload", "objective")
+    world = ("cluster", "workflow", "workload", "objective", "dispatch", "lease", "keep_alive")
     told = [
         f"{group}={option}"
         for group, option in here.runtime.choices.items()

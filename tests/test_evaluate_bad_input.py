@@ -103,7 +103,7 @@ BAD: dict[str, tuple[list[str], str]] = {
         ["~workload.tenants", "+workload.tenants=[a,b]"],
         "workload: tenants: a mapping is needed, found a list of 2",
     ),
-    "an objective of nothing": (["objective.time_weight=0", "objective.cost_weight=0"], "both 0"),
+    "an objective of nothing": (["objective.time_weight=0", "objective.cost_weight=0"], "all 0"),
     # The chain's second function needs 1,024 MB.
     "memory": (sorted(SMALL), "needs 1024 MB, the largest NUMA node has 1000"),
     "memory, of a workflow in the queue": (
