@@ -21,6 +21,7 @@ from env.sim.forecast import are_twins, forecast, update_finish_bounds
 from env.sim.jit import compiled
 from env.sim.placing import place
 from env.sim.records import CANDIDATE, DONE, INF, NONE, PLACE
+from env.sim.room import suits
 from env.sim.state import copy_into, reset
 from env.sim.submissions import forget_arrivals
 
@@ -151,7 +152,7 @@ def try_nodes(
     unrented = NONE  # the last node tried whose server has never been rented
     for node in range(len(state.nodes)):
         outcomes[node] = INF
-        if memory_alloc > state.nodes[node].memory or are_twins(state, node, unrented):
+        if not suits(state, node, memory_alloc) or are_twins(state, node, unrented):
             continue
         if state.servers[state.nodes[node].server].expiration_time == -INF:
             unrented = node
