@@ -60,21 +60,26 @@ class FinishedEpisode:
 
     @property
     def carbon(self) -> float:
-        """gCO2e of the leased servers and of the work on them; NaN where power is not known."""
+        """gCO2e of the servers, leased or up, and of their work; NaN where power is not known."""
         if self.power is None:
             return np.nan
-        return self.power.carbon(float(self.state.ledger["energy"].sum()))
+        unpaid = float((self.unpaid_seconds * self.state.servers["watts"]).sum())
+        return self.power.carbon(float(self.state.ledger["energy"].sum()) + unpaid)
+
+    @property
+    def unpaid_seconds(self) -> np.ndarray:
+        """(S,) for which servers have been up that are not paid: the ledger does not know yet."""
+        servers = self.state.servers
+        up = np.isposinf(servers["expiration_time"])
+        return np.where(up, self.total("time") - servers["ready_time"], 0.0)
 
     @property
     def utilisation(self) -> float:
-        """Core-seconds of work / core-seconds rented."""
+        """Core-seconds of work / core-seconds of servers while leased or, unpaid, up."""
         state = self.state
         cores = np.bincount(state.nodes["server"], weights=state.nodes["cpu"])
-        if state.options[0]["always_up"] and not state.options[0]["charged"]:
-            rented = float(cores.sum() * self.total("time"))
-            return float(state.templates["work"][state.arrivals["template"]].sum()) / rented
         accounts = state.ledger["lease_seconds"].reshape(len(state.servers), -1)
-        rented = float((accounts.sum(axis=1) * cores).sum())
+        rented = float(((accounts.sum(axis=1) + self.unpaid_seconds) * cores).sum())
         return float(state.templates["work"][state.arrivals["template"]].sum()) / rented
 
     @property
@@ -183,7 +188,7 @@ METRICS: dict[str, Metric[FinishedEpisode]] = by_name(
         "carbon",
         "gCO2e",
         "lower",
-        "electricity of servers while leased and of all work * carbon intensity",
+        "electricity of servers, while leased or up, and of all work * carbon intensity",
         lambda episode: episode.carbon,
     ),
     Metric(
@@ -197,7 +202,7 @@ METRICS: dict[str, Metric[FinishedEpisode]] = by_name(
         "utilisation",
         "",
         "higher",
-        "core-seconds of work / core-seconds rented",
+        "core-seconds of work / core-seconds of servers while leased or, unpaid, up",
         lambda episode: episode.utilisation,
     ),
     Metric(

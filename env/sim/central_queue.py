@@ -58,7 +58,7 @@ def priority(state, declared):
     order = state.options[0].order
     waiting = state.waiting
     if order == SHORTEST_REMAINING:
-        served = state.requests[waiting[declared].first].execution_time
+        served = state.requests[waiting[declared].first].served_time
         return max(0.0, waiting[declared].execution - served)
     if order == FUNCSCHED:
         return time_and_memory(state, declared)
@@ -138,8 +138,8 @@ def stands_behind(state, index, other):
         return True
     requests = state.requests
     execution = state.waiting[requests[index].declared].execution
-    own = max(0.0, execution - requests[index].execution_time)
-    return own >= max(0.0, execution - requests[other].execution_time)
+    own = max(0.0, execution - requests[index].served_time)
+    return own >= max(0.0, execution - requests[other].served_time)
 
 
 @compiled

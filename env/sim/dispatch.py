@@ -164,7 +164,7 @@ def end_slice(state, container):
     first = first_in_order(state)
     gives_way = first != NONE
     if gives_way and state.options[0].order == SHORTEST_REMAINING:
-        served = request.execution_time + time - state.functions[index].start_time
+        served = request.served_time + time - state.functions[index].start_time
         left = max(0.0, state.waiting[request.declared].execution - served)
         gives_way = state.waiting[first].priority < left
     if gives_way:

@@ -1,4 +1,8 @@
-"""How containers end: completed, preempted or killed; and how servers go down and come back."""
+"""How containers end: completed, preempted or killed; and how servers go down and come back.
+
+Servers change, and functions are skipped, between two calls of `play`, which then has to be called
+again even if somebody was to decide: who is next, and where there is room, may have changed.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,13 @@ from env.sim.central_queue import join_queue
 from env.sim.containers import give_back_container
 from env.sim.jit import compiled, compiled_apart
 from env.sim.keep_alive import release, remove_all_warm, request_ends
-from env.sim.lease import account_of, renew_lease_at, server_on_container_completion
+from env.sim.lease import (
+    account_of,
+    begin_lease,
+    cut_lease,
+    renew_lease_at,
+    server_on_container_completion,
+)
 from env.sim.projection import node_on_container_removal, node_on_waiting_removal
 from env.sim.records import (
     COMPLETED,
@@ -21,7 +31,7 @@ from env.sim.records import (
     SKIPPED,
 )
 from env.sim.requests import end_run
-from env.sim.submissions import end_function, get, offer
+from env.sim.submissions import count_placed, end_function, get, offer
 from env.sim.tournament import earliest_node
 from env.sim.warm import gone_cold
 
@@ -46,7 +56,7 @@ def leave_container(state, index, outcome):
     of its work.
     """
     containers, functions, cluster = state.containers, state.functions, state.cluster
-    function, memory = containers[index].function, containers[index].memory_alloc
+    function = containers[index].function
     node, slot = functions[function].node, containers[index].slot
     left = containers[index].remaining_computation
     done = functions[function].remaining_computation - left
@@ -54,7 +64,7 @@ def leave_container(state, index, outcome):
     seconds = done / state.nodes[node].single_core_speed
     state.ledger[account].energy += seconds * cluster[0].core_watts
     if len(state.images) > 0:
-        leave_image(state, function, node, memory, outcome)
+        leave_image(state, index, outcome)
     if outcome == COMPLETED:
         end_function(state, function, cluster[0].time, FINISHED)
     else:
@@ -63,9 +73,7 @@ def leave_container(state, index, outcome):
         else:
             functions[function].remaining_computation = functions[function].computation
             functions[function].attempt += 1
-        work = functions[function].remaining_computation / cluster[0].single_core_speed
-        cluster[0].placed_work -= work
-        state.workflows[slot].placed_work -= work
+        count_placed(state, function, -1)
         offer(state, function, cluster[0].time)
     give_back_container(state, index)
     if state.options[0].queued == 1:
@@ -73,11 +81,13 @@ def leave_container(state, index, outcome):
 
 
 @compiled_apart
-def leave_image(state, function, node, memory, outcome):
+def leave_image(state, index, outcome):
     """Notes the run, and releases the container: after a completion in `release_ended`."""
     queue, time = state.queue, state.cluster[0].time
+    function, memory = state.containers[index].function, state.containers[index].memory_alloc
+    node = state.functions[function].node
     image = state.waiting[state.requests[function].declared].image
-    end_run(state, function, outcome)
+    end_run(state, index, outcome)
     if outcome == COMPLETED:
         request_ends(state, image, time)
         queue[0].ended_node = node
@@ -127,8 +137,8 @@ def take_down(state, server):
     """A server goes down: its containers are killed, its warm ones go, its lease ends."""
     first, time = state.servers[server].first_node, state.cluster[0].time
     remove_all_warm(state, server)
+    cut_lease(state, server, time)
     state.servers[server].condition = DOWN
-    state.servers[server].expiration_time = min(state.servers[server].expiration_time, time)
     for node in range(first, first + state.servers[server].node_count):
         while state.nodes[node].first_waiting != NONE:
             index = state.nodes[node].first_waiting
@@ -145,20 +155,33 @@ def take_down(state, server):
 
 @compiled_apart
 def drain(state, server):
-    """What a server has goes on; nothing new comes to it."""
-    state.servers[server].condition = DRAINING
+    """What runs or waits on a server goes on; nothing new comes to it, so nothing stays warm.
+
+    One that is down stays so.
+    """
+    if state.servers[server].condition == IN_SERVICE:
+        remove_all_warm(state, server)
+        state.servers[server].condition = DRAINING
+    state.queue[0].due = state.options[0].queued
 
 
 @compiled_apart
 def bring_back(state, server):
-    """A server that was down or draining can be leased again."""
+    """A server that was down or draining can be leased again, or is where all are always up."""
     state.servers[server].condition = IN_SERVICE
+    time = state.cluster[0].time
+    if state.options[0].always_up == 1 and state.servers[server].expiration_time <= time:
+        begin_lease(state, server, time)
     state.queue[0].due = state.options[0].queued
 
 
 @compiled_apart
 def skip_function(state, function):
     """A function that has not been submitted will not run; its successors do not wait for it.
+
+    Args:
+        state: of an episode.
+        function: its index; its workflow has arrived.
 
     Returns:
         whether it could be skipped.
@@ -168,4 +191,5 @@ def skip_function(state, function):
     end_function(state, function, state.cluster[0].time, SKIPPED)
     if state.options[0].queued == 1:
         join_submitted(state)
+    state.queue[0].due = state.options[0].queued
     return True

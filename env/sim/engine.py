@@ -14,9 +14,11 @@ from env.sim.records import (
     DONE,
     EXPIRY,
     FORECAST,
+    IN_SERVICE,
     INF,
     LEASE_END,
     MORE_ARRIVALS,
+    NO_SERVER,
     NO_WARM_SLOT,
     NONE,
     PATIENCE,
@@ -26,6 +28,7 @@ from env.sim.records import (
     STARVATION,
     TAKE_RUNS,
 )
+from env.sim.server_state import any_in_service
 from env.sim.submissions import arrive_next
 from env.sim.timers import drop_timer, up_to_date
 from env.sim.tournament import earliest_node
@@ -34,6 +37,8 @@ from env.sim.tournament import earliest_node
 @compiled_apart
 def play(state):
     """Plays events until the caller is needed: completions first, then timers, then decisions.
+
+    Nobody is asked to place a function while no server is in service: it waits for one.
 
     Returns:
         PLACE (of the function `deciding`), DONE, CHOOSE, MORE_ARRIVALS, TAKE_RUNS, FORECAST, or a
@@ -50,7 +55,8 @@ def play(state):
         if completion == INF and not waits and cluster[0].arrivals_left == 0:
             return DONE
         timer = state.timers[0].time if cluster[0].timers_size > 0 else INF
-        decides = cluster[0].queue_size > 0 or queue[0].due == 1
+        places = cluster[0].queue_size > 0 and any_in_service(state)
+        decides = places or queue[0].due == 1 or is_stuck(state)
         decision = cluster[0].time if decides else INF
         if completion < INF and completion <= timer and completion <= decision:
             cluster[0].time = completion
@@ -59,14 +65,30 @@ def play(state):
             error = fire(state)
             if error < 0:
                 return error
-        elif cluster[0].queue_size > 0:
+        elif places:
             cluster[0].deciding = state.submitted[0].index
             return PLACE
         else:
             queue[0].due = 0
             kind = dispatch(state)
+            if kind == 0 and is_stuck(state):
+                kind = NO_SERVER
             if kind != 0:
                 return kind
+
+
+@compiled
+def is_stuck(state):
+    """Whether nothing runs and nothing is to come, but for the leases of servers always up."""
+    if state.nodes[earliest_node(state)].next_completion < INF:
+        return False
+    if state.cluster[0].arrivals_left > 0:
+        return False
+    for position in range(state.cluster[0].timers_size):
+        renewal = state.options[0].always_up == 1 and state.timers[position].major == LEASE_END
+        if not renewal and up_to_date(state, position):
+            return False
+    return True
 
 
 @compiled_apart
@@ -79,7 +101,8 @@ def between_events(state):
         release_ended(state)
     if queue[0].crowded == 1:
         return NO_WARM_SLOT
-    if queue[0].runs_size == len(state.runs):
+    # All containers may be killed before the runs are taken: there is room for that.
+    if queue[0].runs_size + len(state.containers) >= len(state.runs):
         return TAKE_RUNS
     if state.cluster[0].arrivals_left == 0 and queue[0].more_arrivals == 1:
         return MORE_ARRIVALS
@@ -137,7 +160,7 @@ def fire_other(state):
 @compiled
 def end_lease(state, server):
     """A lease is over: the next begins where servers are always up, else the server goes off."""
-    if state.options[0].always_up == 1:
+    if state.options[0].always_up == 1 and state.servers[server].condition == IN_SERVICE:
         extend_lease(state, server, NONE, state.cluster[0].time, 1)
     else:
         remove_all_warm(state, server)

@@ -314,14 +314,16 @@ def forecast(state, memory_alloc, candidates):
 def are_twins(state, node, earlier):
     """Whether two nodes differ in their index alone: of one type, neither server ever rented.
 
-    Nothing has run on such servers and no data is on them. `earlier` may be NONE.
+    Nothing has run on such servers and no data is on them. One may be out of service. `earlier` may
+    be NONE.
     """
     if earlier == NONE:
         return False
     server, other = state.nodes[node].server, state.nodes[earlier].server
     servers = state.servers
     leased = max(servers[server].expiration_time, servers[other].expiration_time) > -INF
-    return not leased and servers[server].type == servers[other].type
+    alike = servers[server].condition == servers[other].condition
+    return alike and not leased and servers[server].type == servers[other].type
 
 
 @compiled
@@ -338,6 +340,8 @@ def sum_sources(state, function):
     begin = state.template_functions[known].first_predecessor
     for edge in range(begin, begin + state.template_functions[known].predecessor_count):
         source = state.functions[first + state.predecessors[edge].function].node
+        if source == NONE:
+            continue  # it was skipped
         data_bytes = state.predecessors[edge].data_bytes
         nodes[source].source_bytes += data_bytes
         servers[nodes[source].server].source_bytes += data_bytes

@@ -10,7 +10,7 @@ from env.base.errors import InputError
 from env.sim.block import State
 from env.sim.engine import play
 from env.sim.idle_forecast import answer_forecasts
-from env.sim.records import FORECAST, NO_WARM_SLOT, TAKE_RUNS
+from env.sim.records import FORECAST, NO_SERVER, NO_WARM_SLOT, TAKE_RUNS
 from env.sim.rules import LEAST_SHARE, Chooser
 
 
@@ -32,7 +32,7 @@ def go_on(
         DONE, PLACE, CHOOSE or MORE_ARRIVALS.
 
     Raises:
-        InputError: more workflows are active than there are slots.
+        InputError: see `cannot_go_on`.
     """
     while True:
         if kind == FORECAST:
@@ -41,14 +41,23 @@ def go_on(
             take(state.runs[: int(state.queue[0]["runs_size"])].copy())
             state.queue[0]["runs_size"] = 0
             if kind < 0:
-                raise out_of_records(state, kind)
+                raise cannot_go_on(state, kind)
             if kind != TAKE_RUNS:
                 return int(kind)
         kind = (play if chooser is None else chooser.play)(state)
 
 
-def out_of_records(state: State, kind: int) -> InputError:
-    """What is to be said where `play` finds no unused record; `kind` is the code it returned."""
+def cannot_go_on(state: State, kind: int) -> InputError:
+    """What is to be said where `play` returns `kind` < 0: no unused record, or no server.
+
+    Without a server it goes on as soon as one is brought back.
+    """
+    if kind == NO_SERVER:
+        waiting = int(state.cluster[0]["queue_size"] + state.queue[0]["waiting"])
+        return InputError(
+            f"{waiting} functions wait at {float(state.cluster[0]['time'])} s, and no server in "
+            "service takes the first of them"
+        )
     if kind == NO_WARM_SLOT:
         return InputError(
             f"more than {len(state.idle)} containers are warm at "

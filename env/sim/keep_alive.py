@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from env.sim.jit import compiled, compiled_apart
-from env.sim.records import EXPIRY, INF, NONE, PREWARMING
+from env.sim.records import EXPIRY, IN_SERVICE, INF, NONE, PREWARMING
 from env.sim.room import free_memory
 from env.sim.server_state import is_leased
 from env.sim.timers import set_timer
@@ -45,13 +45,14 @@ def release(state, node, image, memory, time, idle_image):
         idle_image: whether no other request of the image waits or runs.
     """
     images = state.images
+    server = state.nodes[node].server
     policy = state.options[0].keep_alive
     if policy == HYBRID_HISTOGRAM and idle_image and images[image].prewarm_after > 0.0:
         images[image].number = state.queue[0].next_number
         state.queue[0].next_number += 1
         due = time + images[image].prewarm_after
         set_timer(state, due, PREWARMING, images[image].number, image)
-    elif policy != NO_KEEP_ALIVE:
+    elif policy != NO_KEEP_ALIVE and state.servers[server].condition == IN_SERVICE:
         expiration = INF
         if policy in (FIXED, HYBRID_HISTOGRAM):
             expiration = time + images[image].keep_until

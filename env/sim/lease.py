@@ -66,9 +66,7 @@ def extend_lease(state, server, tenant, time, steps):
     rent = steps * servers[server].step_price
     servers[server].expiration_time = max(time, servers[server].expiration_time) + seconds
     if tenant == NONE:
-        tenants = len(state.ledger) // len(servers)
-        for each in range(tenants):
-            charge(state, server, each, seconds / tenants, rent / tenants)
+        charge_all(state, server, seconds, rent)
     else:
         charge(state, server, tenant, seconds, rent)
     state.cluster[0].total_rent += rent
@@ -84,6 +82,14 @@ def charge(state, server, tenant, seconds, rent):
     state.ledger[account].lease_seconds += seconds
     state.ledger[account].rent += rent
     state.ledger[account].energy += seconds * state.servers[server].watts
+
+
+@compiled
+def charge_all(state, server, seconds, rent):
+    """The same at the expense of all tenants alike."""
+    tenants = len(state.ledger) // len(state.servers)
+    for tenant in range(tenants):
+        charge(state, server, tenant, seconds / tenants, rent / tenants)
 
 
 @compiled
@@ -147,8 +153,7 @@ def reset_server(state, server):
     state.servers[server].ready_time = -np.inf
     state.servers[server].expiration_time = -np.inf
     state.servers[server].container_count = 0
-    accounts = len(state.ledger) // len(state.servers)
-    for account in range(server * accounts, (server + 1) * accounts):
+    for account in range(account_of(state, server, 0), account_of(state, server + 1, 0)):
         state.ledger[account].lease_seconds = 0.0
         state.ledger[account].rent = 0.0
         state.ledger[account].egress_bytes = 0.0
@@ -160,7 +165,23 @@ def lease_from_start(state):
     """At time 0, once all else is reset: where all servers are up, their leases begin."""
     if state.options[0].always_up == 1:
         for server in range(len(state.servers)):
-            if state.options[0].charged == 1:
-                extend_lease(state, server, NONE, 0.0, 1)
-            else:
-                state.servers[server].expiration_time = np.inf
+            begin_lease(state, server, 0.0)
+
+
+@compiled
+def begin_lease(state, server, time):
+    """A server is up from `time` on, for nobody in particular: one step is paid, or it is free."""
+    state.servers[server].ready_time = time
+    if state.options[0].charged == 1:
+        extend_lease(state, server, NONE, time, 1)
+    else:
+        state.servers[server].expiration_time = np.inf
+
+
+@compiled
+def cut_lease(state, server, time):
+    """A lease ends early; what was paid stays paid, and what is not paid is noted now."""
+    if state.servers[server].expiration_time == np.inf:
+        seconds = time - state.servers[server].ready_time
+        charge_all(state, server, seconds, 0.0)
+    state.servers[server].expiration_time = min(state.servers[server].expiration_time, time)

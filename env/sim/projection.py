@@ -274,7 +274,7 @@ def node_on_container_removal(state, node, removed, time):
     """Takes a running container off a node at `time`, before the next completion.
 
     Its record keeps the work left; it still belongs to the caller. Waiting containers that fit now
-    start, unless the server is down.
+    start.
     """
     nodes, containers, scratch = state.nodes, state.containers, state.scratch
     count = gather(state, node)

@@ -84,11 +84,14 @@ REQUEST = np.dtype(
         ("joined_time", np.float64),
         ("dispatch_time", np.float64),
         ("warm", np.int64),  # 1: its present run is in a warm container
+        ("server_start", np.float64),  # seconds of its present run, as is the next
+        ("cold_start", np.float64),
         ("queueing_time", np.float64),  # seconds in all its runs so far, as are the next
         ("server_start_time", np.float64),
         ("cold_start_time", np.float64),
         ("data_transfer_time", np.float64),
         ("execution_time", np.float64),
+        ("served_time", np.float64),  # of execution, in runs since it last began anew
     ]
 )
 
@@ -129,7 +132,7 @@ IDLE = np.dtype(
     ]
 )
 
-# A function's time in one container, which ends with the function or with its preemption.
+# A function's time in one container.
 RUN = np.dtype(
     [
         ("wf_id", np.int64),  # in a trace the number of the request

@@ -42,6 +42,7 @@ FORECAST: Final = 5  # next idle times of images (env/sim/idle_forecast.py)
 NO_WORKFLOW_SLOT: Final = -1
 NO_CONTAINER_SLOT: Final = -2
 NO_WARM_SLOT: Final = -3
+NO_SERVER: Final = -4  # no server in service takes what waits, and nothing is to come
 
 # Kinds of timers, in the order in which they fire at one moment.
 ARRIVAL: Final = 0
@@ -80,7 +81,7 @@ WORKFLOW = np.dtype(
         ("arrival_time", np.float64),
         ("completion_time", np.float64),  # of the last function; nan until then
         ("ended", np.int64),  # functions that have finished or been skipped or failed
-        ("placed_work", np.float64),  # core-seconds of its functions that have been placed
+        ("placed_work", np.float64),  # core-seconds that are done, placed or will never be
         ("queue_threads", np.int64),  # of its submitted functions
         ("finish_bound", np.float64),  # forecast: see env/sim/forecast.py
         ("raised_bound", np.float64),  # scratch of the forecast, -inf between calls
@@ -167,7 +168,7 @@ SERVER = np.dtype(
         ("condition", np.int64),
         ("first_node", np.int64),
         ("node_count", np.int64),
-        ("ready_time", np.float64),  # when its last cold start ends
+        ("ready_time", np.float64),  # since when it is up: when its last cold start ends
         ("expiration_time", np.float64),  # -inf before the first lease
         ("container_count", np.int64),  # created and not completed
         ("source_bytes", np.float64),  # as in NUMA_NODE
@@ -203,7 +204,7 @@ CLUSTER = np.dtype(
         ("arrivals_left", np.int64),  # of those given
         ("arrived", np.int64),
         ("arrived_work", np.float64),  # core-seconds of all workflows that have arrived
-        ("placed_work", np.float64),  # core-seconds of all placements, one after a preemption too
+        ("placed_work", np.float64),  # core-seconds of them that are done, placed or will never be
         ("queue_threads", np.int64),  # of all submitted functions, as is the next
         ("queue_computation", np.int64),  # operations
         ("finished_workflows", np.int64),
@@ -261,10 +262,10 @@ ARRIVING = np.dtype(
 # What a server has come to on behalf of a tenant.
 LEDGER = np.dtype(
     [
-        ("lease_seconds", np.float64),  # leased; who extends a lease pays
+        ("lease_seconds", np.float64),  # leased; who extends a lease pays for all of it
         ("rent", np.float64),  # USD
         ("egress_bytes", np.float64),  # read from other servers
-        ("energy", np.float64),  # J, of leases and of work
+        ("energy", np.float64),  # J, of leases up to the end that was paid, and of work
     ]
 )
 

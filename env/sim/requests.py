@@ -6,7 +6,7 @@ in which containers start cold or stay warm.
 
 from env.sim.jit import compiled, compiled_apart
 from env.sim.keep_alive import request_arrives
-from env.sim.records import COMPLETED, NONE
+from env.sim.records import COMPLETED, KILLED, NONE
 from env.sim.warm import newest_idle, remove_idle
 
 
@@ -24,6 +24,7 @@ def begin_request(state, function, declared, time):
     requests[function].cold_start_time = 0.0
     requests[function].data_transfer_time = 0.0
     requests[function].execution_time = 0.0
+    requests[function].served_time = 0.0
     request_arrives(state, state.waiting[declared].image, time)
 
 
@@ -62,22 +63,41 @@ def start_request(state, function, node, server_start, transfer):
     requests[function].warm = 1 if idle != NONE else 0
     requests[function].queueing_time += time - requests[function].joined_time
     state.queue[0].queueing_time += time - requests[function].joined_time
+    requests[function].server_start = server_start
+    requests[function].cold_start = cold_start
     requests[function].server_start_time += server_start
     requests[function].cold_start_time += cold_start
     requests[function].data_transfer_time += transfer
     return cold_start
 
 
+@compiled
+def cut_start(state, index, time):
+    """Takes back what a container would still have taken to start: the data come last."""
+    requests, function = state.requests, state.containers[index].function
+    left = max(0.0, state.containers[index].creation_time - time)
+    transfer = min(left, state.containers[index].data_transfer_time)
+    cold_start = min(left - transfer, requests[function].cold_start)
+    server_start = min(left - transfer - cold_start, requests[function].server_start)
+    requests[function].data_transfer_time -= transfer
+    requests[function].cold_start_time -= cold_start
+    requests[function].server_start_time -= server_start
+
+
 @compiled_apart
-def end_run(state, function, outcome):
+def end_run(state, index, outcome):
     """A function has left its container: sums its times and logs the run."""
     requests, functions, runs = state.requests, state.functions, state.runs
-    time = state.cluster[0].time
+    function, time = state.containers[index].function, state.cluster[0].time
     image = state.waiting[requests[function].declared].image
     started = functions[function].start_time
     if not started <= time:
         started = time  # killed before its start, or while it waited for memory
+        cut_start(state, index, time)
     requests[function].execution_time += time - started
+    requests[function].served_time += time - started
+    if outcome == KILLED:
+        requests[function].served_time = 0.0
     state.images[image].running -= 1
     row = state.queue[0].runs_size
     runs[row].wf_id = requests[function].wf_id

@@ -29,7 +29,7 @@ LEAST_SHARE = 0.1
 """Of the memory it needs, below which a function leaves no record for its warm container."""
 
 RUNS = 1 << 14
-"""Runs that the log of an endless trace holds before they are taken."""
+"""Runs that are logged before they are taken."""
 
 
 @dataclass(frozen=True)
@@ -291,7 +291,9 @@ def with_rules(
         idle=np.zeros(_most_idle(state, memory, rules), queue_records.IDLE),
         histograms=np.zeros((len(memory), bins), np.int64),
         idle_times=np.zeros((len(memory), remembered), np.float64),
-        runs=np.zeros(min(RUNS, _most_runs(state, rules)), queue_records.RUN),
+        runs=np.zeros(
+            min(RUNS, _most_runs(state, rules)) + len(state.containers), queue_records.RUN
+        ),
     )
     state.images["cold_start"] = images.cold_start
     state.images["memory"] = memory
@@ -361,6 +363,7 @@ def with_slots(state: State, slots: int) -> State:
     state = state.replaced(
         **grown,
         containers=larger(state.containers, slots + 1),
+        runs=larger(state.runs, RUNS + slots + 1),
         free_slots=larger(np.concatenate([free, np.arange(known, slots)]), slots),
     )
     state.cluster["first_free_slot"] = 0

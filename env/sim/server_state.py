@@ -1,4 +1,4 @@
-"""What state a server is in: down, draining, off, starting or up."""
+"""What state a server is in: in service it is off, starting or up, else draining or down."""
 
 from typing import Final
 
@@ -6,6 +6,7 @@ from env.sim.jit import compiled
 from env.sim.records import DOWN, DRAINING, IN_SERVICE
 
 STATES: Final = ("off", "starting", "up", "draining", "down")
+OUT_OF_SERVICE: Final = ("draining", "down")
 
 
 @compiled
@@ -28,13 +29,22 @@ def may_be_started(state, server):
 
 
 @compiled
+def any_in_service(state):
+    """Whether any server takes new containers, now or once it has started."""
+    for server in range(len(state.servers)):
+        if state.servers[server].condition == IN_SERVICE:
+            return True
+    return False
+
+
+@compiled
 def server_state(state, server):
     """Index into STATES."""
-    servers, time = state.servers, state.cluster[0].time
+    servers = state.servers
     if servers[server].condition == DOWN:
         return 4
-    if servers[server].expiration_time <= time:
-        return 0
     if servers[server].condition == DRAINING:
         return 3
-    return 1 if servers[server].ready_time > time else 2
+    if not is_leased(state, server):
+        return 0
+    return 1 if servers[server].ready_time > state.cluster[0].time else 2

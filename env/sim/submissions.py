@@ -9,6 +9,7 @@ from env.sim.jit import compiled, compiled_apart
 from env.sim.records import (
     ARRIVAL,
     FAILED,
+    FINISHED,
     NO_WORKFLOW_SLOT,
     NONE,
     PENDING,
@@ -118,6 +119,7 @@ def arrive(state, position):
             declared
         ].predecessor_count
         functions[index].state = PENDING
+        functions[index].submission_time = np.nan
         functions[index].memory_alloc = 0
         functions[index].node = NONE
         if functions[index].unfinished_predecessors == 0:
@@ -201,10 +203,7 @@ def run_function(state, index, node, memory_alloc, creation_time):
     functions[index].memory_alloc = memory_alloc
     functions[index].creation_time = creation_time
     functions[index].start_time = np.nan
-    cluster = state.cluster
-    work = functions[index].remaining_computation / cluster[0].single_core_speed
-    cluster[0].placed_work += work
-    state.workflows[index // cluster[0].functions_per_slot].placed_work += work
+    count_placed(state, index, 1)
 
 
 @compiled
@@ -212,20 +211,36 @@ def end_function(state, index, time, outcome):
     """The one way out of a function: it has finished, or is skipped or has failed.
 
     Successors wait for predecessors to finish or be skipped; what follows a failed function fails.
-    A function that has not been submitted yet can be skipped.
+    One that is skipped or fails is in no queue and in no container.
     """
-    functions = state.functions
-    functions[index].state = outcome
-    functions[index].completion_time = time
+    slot = index // state.cluster[0].functions_per_slot
+    note_end(state, index, slot, time, outcome)
     if outcome == FAILED:
-        fail_successors(state, index, time)
+        fail_successors(state, index, slot, time)
     else:
         release_successors(state, index, time)
-    slot = index // state.cluster[0].functions_per_slot
-    state.workflows[slot].ended += 1
     template = state.workflows[slot].template
     if state.workflows[slot].ended == state.templates[template].function_count:
         end_workflow(state, slot, time)
+
+
+@compiled
+def note_end(state, index, slot, time, outcome):
+    """A function has ended. The work of one that has not finished will never be placed."""
+    state.functions[index].state = outcome
+    state.functions[index].completion_time = time
+    state.workflows[slot].ended += 1
+    if outcome != FINISHED:
+        count_placed(state, index, 1)
+
+
+@compiled
+def count_placed(state, index, sign):
+    """Adds the work that a function has left to that which is placed, or takes it away again."""
+    cluster = state.cluster
+    work = sign * state.functions[index].remaining_computation / cluster[0].single_core_speed
+    cluster[0].placed_work += work
+    state.workflows[index // cluster[0].functions_per_slot].placed_work += work
 
 
 @compiled
@@ -244,10 +259,9 @@ def release_successors(state, index, time):
 
 
 @compiled_apart
-def fail_successors(state, index, time):
+def fail_successors(state, index, slot, time):
     """Everything behind a failed function fails, too: it can never be submitted."""
     functions = state.functions
-    slot = index // state.cluster[0].functions_per_slot
     first = index - functions[index].fn_id
     count = state.templates[state.workflows[slot].template].function_count
     changed = True
@@ -261,9 +275,7 @@ def fail_successors(state, index, time):
             for edge in range(begin, begin + state.template_functions[known].successor_count):
                 successor = first + state.successors[edge].function
                 if functions[successor].state == PENDING:
-                    functions[successor].state = FAILED
-                    functions[successor].completion_time = time
-                    state.workflows[slot].ended += 1
+                    note_end(state, successor, slot, time, FAILED)
                     changed = True
 
 

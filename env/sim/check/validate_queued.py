@@ -10,7 +10,7 @@ from collections import defaultdict
 
 import numpy as np
 
-from env.sim.records import COMPLETED
+from env.sim.records import COMPLETED, KILLED
 
 # Seconds, and a share of the time: the order of float64 additions is not part of the rules.
 TOLERANCE = 1e-6
@@ -18,7 +18,11 @@ RELATIVE_TOLERANCE = 1e-12
 
 
 def queued_violations(
-    runs: np.ndarray, memory: np.ndarray, rank: np.ndarray | None = None, prewarmed: bool = False
+    runs: np.ndarray,
+    memory: np.ndarray,
+    rank: np.ndarray | None = None,
+    prewarmed: bool = False,
+    least: np.ndarray | None = None,
 ) -> list[str]:
     """One line for each rule that the runs break; empty if the schedule is right.
 
@@ -29,10 +33,13 @@ def queued_violations(
             dispatch unchecked.
         prewarmed: whether containers were started ahead or warm at the beginning, so that a warm
             start needs no run before it.
+        least: (D,) seconds at full speed, below which none of the declared functions completes;
+            None leaves unchecked that one that was killed begins anew.
     """
     return [
         *_check_times(runs),
         *_check_requests(runs),
+        *_check_execution(runs, least),
         *_check_memory(runs, memory),
         *([] if prewarmed else _check_warm_starts(runs)),
         *([] if rank is None else _check_order(runs, rank)),
@@ -53,13 +60,18 @@ def _check_times(runs: np.ndarray) -> list[str]:
     ]
 
 
-def _check_requests(runs: np.ndarray) -> list[str]:
-    """Each function waits, runs, waits again where it was preempted, and ends once."""
-    found = []
-    of_function: dict[tuple[int, int], list[np.void]] = defaultdict(list)
+def _of_functions(runs: np.ndarray) -> list[list[np.void]]:
+    """The runs of each function, in the order of their ends."""
+    found: dict[tuple[int, int], list[np.void]] = defaultdict(list)
     for run in runs:
-        of_function[int(run["wf_id"]), int(run["fn_id"])].append(run)
-    for own in of_function.values():
+        found[int(run["wf_id"]), int(run["fn_id"])].append(run)
+    return list(found.values())
+
+
+def _check_requests(runs: np.ndarray) -> list[str]:
+    """Each function waits, runs, waits again where it was preempted or killed, and ends once."""
+    found = []
+    for own in _of_functions(runs):
         name = _name(own[0])
         outcomes = [int(run["outcome"]) for run in own]
         if COMPLETED in outcomes[:-1] or outcomes[-1] != COMPLETED:
@@ -76,12 +88,43 @@ def _check_requests(runs: np.ndarray) -> list[str]:
             for key in ("cold_start_time", "data_transfer_time", "execution_time", "queueing_time")
         )
         completion = last["end_time"] - last["submission_time"]
-        tolerance = max(TOLERANCE, RELATIVE_TOLERANCE * float(last["end_time"]))
+        tolerance = _tolerance(last)
         if abs(total - completion) > tolerance:
             found.append(f"{name}: the parts of its completion time {completion} sum to {total}")
         if abs(last["queueing_time"] - waited) > tolerance:
             found.append(f"{name}: queueing_time is {last['queueing_time']}, it waited {waited}")
     return found
+
+
+def _check_execution(runs: np.ndarray, least: np.ndarray | None) -> list[str]:
+    """It executes from start to end; killed before its start not at all, and then all of it anew.
+
+    What is killed before its start is said to start when it ends.
+    """
+    found = []
+    for own in _of_functions(runs):
+        executed = served = 0.0
+        for run in own:
+            seconds = float(run["end_time"] - run["start_time"])
+            executed += seconds
+            served = 0.0 if run["outcome"] == KILLED else served + seconds
+            if abs(run["execution_time"] - executed) > _tolerance(run):
+                found.append(
+                    f"{_name(run)}: execution_time is {run['execution_time']} at {run['end_time']} "
+                    f"s, it executed {executed}"
+                )
+        last = own[-1]
+        if least is not None and served < least[last["declared"]] - _tolerance(last):
+            found.append(
+                f"{_name(last)}: completes after {served} s since it began anew, "
+                f"at least {least[last['declared']]} are needed"
+            )
+    return found
+
+
+def _tolerance(run: np.void) -> float:
+    """Seconds, where times up to the end of a run are added up."""
+    return max(TOLERANCE, RELATIVE_TOLERANCE * float(run["end_time"]))
 
 
 def _check_memory(runs: np.ndarray, memory: np.ndarray) -> list[str]:
@@ -102,9 +145,12 @@ def _check_memory(runs: np.ndarray, memory: np.ndarray) -> list[str]:
 
 
 def _check_warm_starts(runs: np.ndarray) -> list[str]:
-    """A warm container was left by an earlier run of its image on its node: W is never below 0."""
+    """A warm container was left by an earlier run of its image on its node: W is never below 0.
+
+    One that is killed leaves none.
+    """
     found = []
-    events = [(run["end_time"], 0, 0, run) for run in runs]
+    events = [(run["end_time"], 0, 0, run) for run in runs if run["outcome"] != KILLED]
     events += [
         (run["dispatch_time"], 1, int(run["dispatched"]), run) for run in runs if run["warm"]
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from env.sim.records import FINISHED, NONE, PENDING, STATE_NAMES
+from env.sim.records import FINISHED, NONE, PENDING, RUNNING, STATE_NAMES
 from env.sim.view.episode import Episode
 
 
@@ -37,7 +37,7 @@ class Function:
 
     @property
     def state(self) -> str:
-        """PENDING, SUBMITTED, RUNNING or FINISHED."""
+        """One of `env.sim.records.STATE_NAMES`."""
         return STATE_NAMES[self._state]
 
     @property
@@ -48,7 +48,8 @@ class Function:
     @property
     def submission_time(self) -> float | None:
         """Seconds: the arrival, or the last completion among the predecessors."""
-        return float(self._record["submission_time"]) if self._state > PENDING else None
+        submitted = self._state > PENDING and self._record["submission_time"] >= 0
+        return float(self._record["submission_time"]) if submitted else None
 
     @property
     def creation_time(self) -> float | None:
@@ -100,4 +101,4 @@ class Function:
 
     @property
     def _placed(self) -> bool:
-        return self._state > PENDING and self._record["node"] != NONE
+        return self._state in (RUNNING, FINISHED)

@@ -10,12 +10,13 @@ import numpy as np
 from env.base.errors import InputError
 from env.sim.central_queue import choose
 from env.sim.engine import play, step
-from env.sim.go_on import go_on, out_of_records
+from env.sim.go_on import cannot_go_on, go_on
 from env.sim.hardware import ClusterConfig
 from env.sim.queue_records import RUN
 from env.sim.records import CHOOSE, DONE, NONE, PLACE, RECYCLED
 from env.sim.room import suits
 from env.sim.rules import DEFAULT_RULES, Images, Rules, with_rules
+from env.sim.server_state import OUT_OF_SERVICE
 from env.sim.state import copy_state, new_state, reset
 from env.sim.view.cluster import Cluster
 from env.sim.view.function import Function
@@ -201,8 +202,8 @@ class RawEnv:
             memory_alloc: MB, 1 to the node's memory.
 
         Raises:
-            InputError: the episode is over, there is no such place, the memory is out of range, or
-                more workflows are active than there are slots.
+            InputError: the episode is over, there is no such place, the memory is out of range,
+                there is no room, the server is out of service, or see `cannot_go_on`.
         """
         place_given = (server_name, server_id, numa_node_id)
         node = self._node_of.get(place_given)
@@ -212,7 +213,7 @@ class RawEnv:
             raise InputError("step: the episode is over, call reset()")
         if not 1 <= memory_alloc <= self._memory_of[node] or memory_alloc != int(memory_alloc):
             raise InputError(self._bad_memory(node, memory_alloc))
-        if self.rules.order is not None and not suits(self.state, node, int(memory_alloc)):
+        if not suits(self.state, node, int(memory_alloc)):
             raise InputError(self._no_room(node, int(memory_alloc)))
         kind, status, first, last = step(self.state, node, int(memory_alloc))
         self._play_on(kind)
@@ -337,13 +338,19 @@ class RawEnv:
                 chooser.choose(self.state)
                 kind = go_on(self.state, chooser.play(self.state), self._taken.append, chooser)
         elif kind < 0:
-            raise out_of_records(self.state, kind)
+            raise cannot_go_on(self.state, kind)
         self._kind = kind
 
     def _no_room(self, node: int, memory_alloc: int) -> str:
         function = self.current_function
         assert function is not None
         name, server_id, node_id = self.place_of(node)
+        state_name = self.cluster.servers[name][server_id].state_name
+        if state_name in OUT_OF_SERVICE:
+            return (
+                f"function ({function.wf_id}, {function.fn_id}): server {name} {server_id} is "
+                f"{state_name}, it takes nothing new"
+            )
         return (
             f"function ({function.wf_id}, {function.fn_id}): NUMA node {node_id} of server {name} "
             f"{server_id} has no {memory_alloc} MB free or reclaimable now, or may not be started"

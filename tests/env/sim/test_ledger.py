@@ -1,0 +1,211 @@
+"""The ledger: who pays which lease, what crosses the network, what servers draw; all by hand."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from agents.order.fcfs import Fcfs
+from env.score.metrics import episode_metrics
+from env.score.reward import Objective
+from env.sim.endings import bring_back, take_down
+from env.sim.engine import play
+from env.sim.hardware import ClusterConfig, ServerType
+from env.sim.keep_alive_policy import NoKeepAlive
+from env.sim.power import Power
+from env.sim.records import PLACE
+from env.sim.rules import DEFAULT_RULES, Images, Lease, Rules
+from env.sim.view.raw_env import RawEnv
+from env.sim.workflow_template import WorkflowTemplate
+
+POWER = Power(
+    idle_core_w=1.0, busy_core_w=5.0, memory_w_per_gb=0.5, pue=1.2, carbon_intensity_g_per_kwh=500.0
+)
+OBJECTIVE = Objective(time_weight=1, cost_weight=1)
+
+
+def cluster(servers: int = 1, cpu: int = 1, numa_nodes: int = 1) -> ClusterConfig:
+    """Servers that start at once, 1,000 operations a second, 0.36 USD an hour; 2 GB a node."""
+    kind = ServerType("s", servers, 0.36, 0.0, numa_nodes, cpu, 2048)
+    return ClusterConfig(1_000, 1e12, 1e12, 1_000.0, (kind,), POWER)
+
+
+def single(seconds: float) -> WorkflowTemplate:
+    """One function of one thread."""
+    return WorkflowTemplate(
+        f"{seconds} s", [round(1_000 * seconds)], [512], [1], np.zeros((0, 2), int), []
+    )
+
+
+def played(
+    arrivals: Sequence[tuple[float, str, float]],
+    config: ClusterConfig,
+    rules: Rules = DEFAULT_RULES,
+) -> RawEnv:
+    """The episode of single functions: (time, tenant, seconds), all on the first server."""
+    times, tenants, seconds = zip(*arrivals, strict=True)
+    env = RawEnv(times, [single(each) for each in seconds], config, tenants=tenants, rules=rules)
+    while not env.done:
+        env.step("s", 0, 0, 512)
+    return env
+
+
+def accounts(env: RawEnv, field: str) -> list[list[float]]:
+    """A field of the ledger, by server and tenant."""
+    by_server: list[list[float]] = env.state.ledger[field].reshape(len(env.state.servers), -1)
+    return np.asarray(by_server).tolist()
+
+
+def test_whoever_extends_a_lease_pays_for_it() -> None:
+    """The lease of `a` at 0 reaches to 3600. `b` ends at 4200, which takes another hour.
+
+    What `a` runs from 4300 to 4800 lies within it.
+    """
+    env = played([(0.0, "a", 1000.0), (3000.0, "b", 1200.0), (4300.0, "a", 500.0)], cluster())
+    assert accounts(env, "lease_seconds") == [[3600.0, 3600.0]]
+    assert accounts(env, "rent") == [[0.36, 0.36]]
+    assert env.state.servers[0]["expiration_time"] == 7200.0
+
+
+@pytest.mark.parametrize(
+    ("seconds", "payer"),
+    [
+        # On one core: `b` has 190 s left at 3400, `a` comes with 150; each at half the speed, `a`
+        # ends at 3700 and `b`, with 40 s left, at 3740: the last of both is that of `b`.
+        (150.0, "b"),
+        # `a` comes with 250: `b` ends at 3780, `a` has 60 s left and ends at 3840.
+        (250.0, "a"),
+    ],
+)
+def test_the_tenant_of_the_container_that_ends_last_pays(seconds: float, payer: str) -> None:
+    """`b` alone would end at 3590, within its lease."""
+    env = played([(0.0, "b", 10.0), (3200.0, "b", 390.0), (3400.0, "a", seconds)], cluster())
+    assert env.time == (3740.0 if payer == "b" else 3840.0)
+    # `b` is tenant 0 and has paid the first hour.
+    wanted = [7200.0, 0.0] if payer == "b" else [3600.0, 3600.0]
+    assert accounts(env, "lease_seconds") == [wanted]
+
+
+def test_accounts_add_up_to_what_is_paid_and_leases_to_their_ends() -> None:
+    """Two servers of steps of 600 s; `b` is on the second one.
+
+    On the first: 0 to 700, so 2 steps to 1200; then 2000 to 2100: a step to 2600. On the second:
+    100 to 1400, so 3 steps, to 1900.
+    """
+    templates = [single(700.0), single(1300.0), single(100.0)]
+    rules = Rules(lease=Lease(step=600.0))
+    env = RawEnv([0.0, 100.0, 2000.0], templates, cluster(2), tenants=["a", "b", "a"], rules=rules)
+    while not env.done:
+        env.step("s", 1 if env.current_function.wf_id == 1 else 0, 0, 512)
+    assert accounts(env, "lease_seconds") == [[1800.0, 0.0], [0.0, 1800.0]]
+    assert env.state.servers["expiration_time"].tolist() == [2600.0, 1900.0]
+    assert env.state.ledger["rent"].sum() == pytest.approx(env.total_rent)
+    assert env.total_rent == pytest.approx(6 * 0.06)
+
+
+def test_bytes_count_where_they_are_read_from_another_server() -> None:
+    """0 and 1 are read by 2, 2 by 3: on server 0, 1, 1 and, its other NUMA node, 1.
+
+    Of 300 bytes of 0 and 500 of 1, 300 come from another server; 7 of 2 stay within server 1. Then
+    4 on server 0 reads 20 bytes of 3 and 1 byte of 0, which is there.
+    """
+    template = WorkflowTemplate(
+        "graph",
+        [1_000] * 5,
+        [512] * 5,
+        [1] * 5,
+        [(0, 2), (1, 2), (2, 3), (3, 4), (0, 4)],
+        [300, 500, 7, 20, 1],
+    )
+    env = RawEnv([0.0], [template], cluster(2, numa_nodes=2), tenants=["a"])
+    places = [(0, 0), (1, 0), (1, 0), (1, 1), (0, 0)]
+    while not env.done:
+        env.step("s", *places[env.current_function.fn_id], 512)
+    assert accounts(env, "egress_bytes") == [[20.0], [300.0]]
+
+
+def carbon(env: RawEnv) -> float:
+    return episode_metrics(env.state, OBJECTIVE, POWER)["carbon"]
+
+
+def test_energy_of_one_function_on_one_server() -> None:
+    """2 cores and 2 GB at rest are 3 W, for 3600 s; one core at work draws 4 W more, for 600 s."""
+    env = played([(0.0, "a", 600.0)], cluster(cpu=2))
+    assert accounts(env, "energy") == [[3 * 3600 + 4 * 600]]
+    assert carbon(env) == pytest.approx((3 * 3600 + 4 * 600) / 3.6e6 * 1.2 * 500)
+
+
+@pytest.mark.parametrize(
+    ("charged", "seconds"),
+    [
+        (True, 900.0),  # a second step of 450 s
+        (False, 600.0),  # all servers are up to the end of the episode
+    ],
+)
+def test_servers_that_are_always_up_draw_power(charged: bool, seconds: float) -> None:
+    """One function of 600 s; the other server has nothing to do, and draws 3 W all the same."""
+    rules = Rules(lease=Lease(kind="always", step=450.0, charged=charged))
+    env = played([(0.0, "a", 600.0)], cluster(2, cpu=2), rules)
+    joules = 2 * 3 * seconds + 4 * 600
+    assert carbon(env) == pytest.approx(joules / 3.6e6 * 1.2 * 500)
+    metrics = episode_metrics(env.state, OBJECTIVE, POWER)
+    assert metrics["utilisation"] == pytest.approx(600 / (2 * 2 * seconds))
+    assert metrics["rent"] == pytest.approx(4 * 0.045 if charged else 0.0)
+
+
+def test_a_server_that_is_down_draws_nothing() -> None:
+    """Nothing is paid: server 1 is down from 100 to 300, and gone from 500; the end is at 600."""
+    rules = Rules(lease=Lease(kind="always", charged=False))
+    times = [0.0, 100.0, 300.0, 500.0]
+    templates = [single(600.0), *[single(1.0)] * 3]
+    env = RawEnv(times, templates, cluster(2, cpu=2), rules=rules)
+    changes = {100.0: take_down, 300.0: bring_back, 500.0: take_down}
+    while not env.done:
+        change = changes.pop(env.time, None)
+        if change is not None:
+            change(env.state, 1)
+            assert play(env.state) == PLACE
+        env.step("s", 0, 0, 512)
+    joules = 3 * 600 + 3 * (100 + 200) + 4 * 603
+    assert env.time == 600.0
+    assert carbon(env) == pytest.approx(joules / 3.6e6 * 1.2 * 500)
+    utilisation = episode_metrics(env.state, OBJECTIVE, POWER)["utilisation"]
+    assert utilisation == pytest.approx(603 / (2 * 600 + 2 * 300))
+
+
+def test_what_was_paid_stays_paid_and_the_next_lease_is_paid_again() -> None:
+    """Killed at 1000 after 1000 s of work, which were for nothing but drew power; again from 1000.
+
+    Both leases are of one hour: the second reaches from 1000 to 4600.
+    """
+    env = RawEnv([0.0, 1000.0], [single(1500.0), single(1.0)], cluster(cpu=2), tenants=["a", "b"])
+    env.step("s", 0, 0, 512)
+    take_down(env.state, 0)
+    bring_back(env.state, 0)
+    assert play(env.state) == PLACE
+    # Whoever was killed comes first, being of workflow 0: its lease covers the other.
+    assert env.current_function.wf_id == 0
+    env.step("s", 0, 0, 512)
+    env.step("s", 0, 0, 512)
+    assert env.done
+    assert env.time == 2500.0
+    assert accounts(env, "rent") == [[0.72, 0.0]]
+    assert accounts(env, "lease_seconds") == [[7200.0, 0.0]]
+    assert accounts(env, "energy") == [[3 * 7200 + 4 * 2500.0, 4 * 1.0]]
+    assert env.state.servers[0]["expiration_time"] == 4600.0
+
+
+def test_a_queued_world_keeps_the_same_ledger() -> None:
+    """As the first test, but functions wait centrally."""
+    templates = [single(1000.0), single(1200.0), single(500.0)]
+    images = Images(np.zeros(1), {template: np.zeros(1, int) for template in templates})
+    env = RawEnv(
+        [0.0, 3000.0, 4300.0],
+        templates,
+        cluster(),
+        tenants=["a", "b", "a"],
+        rules=Rules(order=Fcfs(), keep_alive=NoKeepAlive()),
+        images=images,
+    )
+    assert env.done
+    assert accounts(env, "lease_seconds") == [[3600.0, 3600.0]]

@@ -1,0 +1,210 @@
+"""Servers go down, drain and come back, functions are skipped, whenever: all records agree."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from env.sim import idle_forecast, rules
+from env.sim.check.validate_queued import queued_violations
+from env.sim.endings import bring_back, drain, skip_function, take_down
+from env.sim.engine import play
+from env.sim.idle_forecast import answer_forecasts
+from env.sim.keep_alive_policy import HybridHistogram
+from env.sim.placing import place
+from env.sim.records import (
+    COMPLETED,
+    DONE,
+    DOWN,
+    FINISHED,
+    FORECAST,
+    IN_SERVICE,
+    KILLED,
+    NO_SERVER,
+    PENDING,
+    PLACE,
+    SKIPPED,
+    TAKE_RUNS,
+)
+from env.sim.room import need_of, suits
+from env.sim.rules import Lease, Rules
+from env.sim.state import reset
+from env.sim.view.raw_env import RawEnv
+from tests.env.sim.test_world_against_reference import World, worlds
+from tests.recount import assert_recounted
+from tests.reference_inputs import mean
+
+RANDOM = settings(
+    max_examples=200, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+)
+
+
+@dataclass
+class Troubled:
+    """An episode in which servers go down, drain and come back, and functions are skipped.
+
+    Attributes:
+        env: of the episode; the engine stops whenever a container has ended.
+        world: what it plays.
+        likely: how often something happens where the engine stops.
+        troubles: how often something may happen still.
+        outages: of each server (condition, begin, end) of the times out of service.
+    """
+
+    env: RawEnv
+    world: World
+    random: np.random.Generator
+    likely: float
+    troubles: int = 20
+    runs: list[np.ndarray] = field(default_factory=list)
+    outages: dict[int, list[tuple[int, float, float]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+
+    def play(self) -> None:
+        """Plays to the end, counting all records anew wherever the engine stops."""
+        state = self.env.state
+        while True:
+            self._trouble()
+            kind = play(state)
+            while kind == FORECAST:
+                answer_forecasts(state)
+                kind = play(state)
+            assert_recounted(state)
+            size = int(state.queue[0]["runs_size"])
+            self.runs.append(state.runs[:size].copy())
+            state.queue[0]["runs_size"] = 0
+            if kind == DONE:
+                return
+            if kind == NO_SERVER:
+                assert (state.servers["condition"] != IN_SERVICE).any()
+                assert (state.nodes["next_completion"] == np.inf).all()
+                for server in range(len(state.servers)):
+                    self._change(bring_back, server)
+            elif kind == PLACE and not self._trouble():
+                self._place()
+            else:
+                assert kind in (PLACE, TAKE_RUNS)
+
+    def _place(self) -> None:
+        state = self.env.state
+        function = int(state.cluster[0]["deciding"])
+        own = int(state.functions[function]["memory_req"])
+        need = need_of(state, function) if self.world.dispatch == "queued" else 1
+        candidates = [node for node in range(len(state.nodes)) if suits(state, node, need)]
+        node = candidates[int(self.random.integers(len(candidates)))]
+        memory = min(int(self.random.choice([own, max(1, own // 2)])), self.memory[node])
+        assert place(state, node, memory) == 0
+        assert_recounted(state)
+
+    @property
+    def memory(self) -> list[int]:
+        return self.world.node_memories
+
+    def _trouble(self) -> bool:
+        """Whether something has happened."""
+        state = self.env.state
+        if self.troubles == 0 or self.random.random() >= self.likely:
+            return False
+        self.troubles -= 1
+        server = int(self.random.integers(len(state.servers)))
+        pending = [
+            slot * int(state.cluster[0]["functions_per_slot"]) + fn_id
+            for slot, workflow in enumerate(state.workflows)
+            if workflow["wf_id"] >= 0
+            for fn_id in range(state.templates["function_count"][workflow["template"]])
+        ]
+        what = self.random.choice(["down", "down", "drain", "back", "back", "skip"])
+        if what == "skip" and pending:
+            function = int(self.random.choice(pending))
+            could = state.functions[function]["state"] == PENDING
+            assert skip_function(state, function) == could
+            assert not skip_function(state, function)
+        else:
+            known = {"down": take_down, "drain": drain}
+            self._change(known.get(what, bring_back), server)
+        assert_recounted(state)
+        return True
+
+    def _change(self, change: Callable[..., None], server: int) -> None:
+        """Changes the condition of a server, and notes since when."""
+        state = self.env.state
+        time = float(state.cluster[0]["time"])
+        before = int(state.servers[server]["condition"])
+        change(state, server)
+        after = int(state.servers[server]["condition"])
+        if before != IN_SERVICE:
+            condition, begin, _ = self.outages[server].pop()
+            self.outages[server].append((condition, begin, time))
+        if after != IN_SERVICE:
+            self.outages[server].append((after, time, np.inf))
+
+
+@RANDOM
+@given(world=worlds(), seed=st.integers(0, 10_000), likely=st.sampled_from([0.05, 0.3, 0.6]))
+def test_whatever_happens_all_records_agree_and_every_function_ends_once(
+    world: World, seed: int, likely: float
+) -> None:
+    queued = world.dispatch == "queued"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(idle_forecast, "next_idle_time", mean)
+        patch.setattr(rules, "RUNS", 1)
+        own = Rules(
+            order=world.order if queued else None,
+            placement="asked" if queued and world.placement == "asked" else "first_fit",
+            patience=world.patience,
+            lease=Lease(kind=world.lease, step=world.step, charged=world.charged),
+            keep_alive=world.keep_alive,
+        )
+        env = RawEnv(
+            world.arrival_times, world.templates, world.cluster, rules=own, images=world.images
+        )
+        # The constructor has played on to the first decision: trouble comes from time 0.
+        reset(env.state)
+        troubled = Troubled(env, world, np.random.default_rng(seed), likely)
+        troubled.play()
+    check_ends(troubled)
+
+
+def check_ends(troubled: Troubled) -> None:
+    """Every function has ended once, and nothing ran where and when nothing could."""
+    state, world = troubled.env.state, troubled.world
+    runs = np.concatenate(troubled.runs)
+    completed = Counter(
+        (int(run["wf_id"]), int(run["fn_id"])) for run in runs if run["outcome"] == COMPLETED
+    )
+    killed = Counter(
+        (int(run["wf_id"]), int(run["fn_id"])) for run in runs if run["outcome"] == KILLED
+    )
+    per_slot = int(state.cluster[0]["functions_per_slot"])
+    for wf_id, template in enumerate(world.templates):
+        for fn_id in range(template.function_count):
+            record = state.functions[int(state.slot_of[wf_id]) * per_slot + fn_id]
+            assert record["state"] in (FINISHED, SKIPPED)
+            assert completed[wf_id, fn_id] == (record["state"] == FINISHED)
+            assert killed[wf_id, fn_id] == record["attempt"]
+    assert state.cluster[0]["finished_workflows"] == len(world.templates)
+    for run in runs:
+        for condition, begin, end in troubled.outages[int(state.nodes[run["node"]]["server"])]:
+            assert not begin < run["dispatch_time"] < end
+            if condition == DOWN:
+                assert run["end_time"] <= begin or run["dispatch_time"] >= end
+    if world.dispatch == "queued":
+        speed = max(
+            kind.single_core_speed or world.cluster.single_core_speed
+            for kind in world.cluster.server_types
+        )
+        least = state.waiting["execution"] * world.cluster.single_core_speed / speed
+        found = queued_violations(
+            runs,
+            state.nodes["memory"],
+            prewarmed=isinstance(world.keep_alive, HybridHistogram),
+            least=least,
+        )
+        if world.lease == "hourly":  # what it takes to start a server is no part of them
+            found = [line for line in found if "the parts of its completion time" not in line]
+        assert found == []
