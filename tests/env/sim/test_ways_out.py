@@ -201,6 +201,13 @@ def test_nothing_new_comes_to_a_server_that_drains(world: str) -> None:
     assert KILLED not in env.runs["outcome"]
 
 
+def test_a_server_out_of_service_is_not_forecast_as_its_equal_that_is_off() -> None:
+    env = RawEnv([0.0], [PROBE], CLUSTER)
+    for change in (drain, take_down):
+        change(env.state, 1)
+        assert forecast_placements(env.state, 1)["feasible"].tolist() == [1, 0]
+
+
 def test_a_server_that_drains_is_neither_chosen_nor_prewarmed() -> None:
     """Best fit would take node 0, which has less memory; so would a container started ahead."""
     kinds = (ServerType("small", 1, 0.0, 0.0, 1, 1, 4), ServerType("large", 1, 0.0, 0.0, 1, 1, 3))
