@@ -294,7 +294,7 @@ def forecast(state, memory_alloc, candidates):
     containers[own].chain_after = chain_after(state, function)
     containers[own].memory_alloc = memory_alloc
     containers[own].memory_ratio = memory_ratio(memory_alloc, functions[function].memory_req)
-    containers[own].remaining_computation = functions[function].computation
+    containers[own].remaining_computation = functions[function].remaining_computation
     containers[own].parallelism = functions[function].parallelism
     containers[own].demand = demand_of(containers[own])
     containers[own].next = NONE
