@@ -177,7 +177,7 @@ def other_objective(scheduler: Scheduler, objective: Objective) -> str | None:
 
 def weights(objective: Mapping[str, float]) -> str:
     """As they are overridden: objective.time_weight=1.0 objective.cost_weight=0.1."""
-    return " ".join(f"objective.{name}={weight}" for name, weight in objective.items())
+    return " ".join(f"objective.{name}={weight}" for name, weight in objective.items() if weight)
 
 
 def one_thread() -> None:

@@ -109,6 +109,7 @@ def finished_evaluation(
         "statistics": STATISTICS.model_dump(),
         "report": {"episodes_mb": 12.0},
         **{group: {} for group in WORLD},
+        "dispatch": {"kind": "immediate"},
     }
     if tenants:
         config["workload"] = {"tenants": tenants}

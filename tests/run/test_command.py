@@ -34,7 +34,7 @@ BAD = {
     "a word for a number": (["algo.clip=wide"], "algo.clip"),
     "NaN": (["objective.time_weight=nan"], "objective.time_weight"),
     "a negative weight": (["objective.cost_weight=-1"], "objective.cost_weight"),
-    "no weight": (["objective.time_weight=0", "objective.cost_weight=0"], "both 0"),
+    "no weight": (["objective.time_weight=0", "objective.cost_weight=0"], "all 0"),
     "a share above 1": (["algo.gamma=1.5"], "algo.gamma"),
     "a minibatch above the batch": (["algo.batch_size=64"], "minibatch_size"),
     "a batch above memory": (

@@ -239,7 +239,7 @@ def test_a_key_that_another_copies_passes(in_process: InProcess) -> None:
         ("evaluate", [*FREE, "seed=3"], "dispatch.seeds says it"),
         ("evaluate", ["dispatch=queued", "dispatch.seeds=[3]"], "servers are paid"),
         ("evaluate", ["keep_alive=lru", "record=1"], "episodes can be recorded"),
-        ("evaluate", ["lease.charged=true"], "lease=hourly is paid"),
+        ("evaluate", ["+lease.charged=true"], "lease=hourly is paid"),
         ("train", ["lease=always", "lease.step=60"], "lease.charged is false"),
         ("evaluate", ["agents=placer"], "policy is null"),
         ("train", ["tune=asha", "algo.entropy=0.1"], "tune.space.entropy says it"),
