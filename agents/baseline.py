@@ -1,7 +1,7 @@
 """Hand-written schedulers: an order, a placement rule and a memory rule, put together in YAML.
 
-`make_baselines` makes those who place each function at once, `make_rules` the dispatch rules of
-a central queue.
+`make_baselines` makes those who place, and say who goes next where functions wait; `make_rules`
+the dispatch rules of a central queue of which nothing is paid.
 """
 
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ from agents.scheduler import Decision, Kind, Placement, Scheduler
 from env.base.errors import InputError
 from env.base.schema import Strict, nearest, printable, short, validated
 from env.score.reward import Objective
-from env.sim.rules import KeepAlive, Order, Rules
+from env.sim.rules import Fit, KeepAlive, Order, Rules
 from env.sim.rules import Placement as QueuePlacement
 from env.sim.view.raw_env import RawEnv
 from run.command import CONF
@@ -70,8 +70,7 @@ class BaselineConfig(Strict):
     memory: Annotated[Required | Stingy | Tiered, Field(discriminator="name")]
 
 
-FITS: tuple[QueuePlacement, ...] = get_args(QueuePlacement)
-"""Names of placement rules that the engine has, where functions wait centrally, and `asked`."""
+FITS: tuple[Fit, ...] = get_args(Fit)
 
 
 class ComposedScheduler:
@@ -83,8 +82,8 @@ class ComposedScheduler:
             "reference" if isinstance(config.placement, BestOf | Rollout) else "baseline"
         )
         self.order: Order | None = None if isinstance(config.order, Submission) else config.order
-        known = config.memory.name == "required" and config.placement.name in FITS
-        self.fit = next(fit for fit in FITS if fit == (config.placement.name if known else "asked"))
+        own = config.placement.name if config.memory.name == "required" else None
+        self.fit: QueuePlacement = next((fit for fit in FITS if fit == own), "asked")
         self._config = config
 
     def reset(self, env: RawEnv, objective: Objective, seed: np.random.SeedSequence) -> None:
@@ -173,8 +172,7 @@ def make_rules(name: str, keep_alive: KeepAlive) -> Rules:
     file = _files([name])[Path(name).stem]
     config = _config(file)
     order, memory = config.order, config.memory.name
-    placements: tuple[QueuePlacement, ...] = get_args(QueuePlacement)
-    placement = next((known for known in placements if known == config.placement.name), None)
+    placement = next((known for known in FITS if known == config.placement.name), None)
     if isinstance(order, Submission):
         raise InputError(f"{_shown(file)}: order.name: 'submission' is not one of a central queue")
     if isinstance(order, Chosen):
@@ -184,8 +182,7 @@ def make_rules(name: str, keep_alive: KeepAlive) -> Rules:
         )
     if placement is None:
         raise InputError(
-            f"{_shown(file)}: placement.name: '{config.placement.name}', "
-            f"allowed: {', '.join(placements)}"
+            f"{_shown(file)}: placement.name: '{config.placement.name}', allowed: {', '.join(FITS)}"
         )
     if memory != "required":
         raise InputError(f"{_shown(file)}: memory.name: '{memory}', allowed: required")

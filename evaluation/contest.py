@@ -179,7 +179,7 @@ class Contest:
         )
 
     def _best_J(self, workload: EpisodeWorkload) -> float:
-        if self.optimum is None or self.rules != DEFAULT_RULES or self.cold_start > 0.0:
+        if self.optimum is None:
             return math.nan
         env = self._env(workload, 0, record=False)
         if not self.optimum.allows(env):

@@ -16,7 +16,6 @@ from env.learn.layouts import AgentsConfig
 from env.score.reward import Objective, check_world
 from env.sim.cluster_file import cluster_from_config
 from env.sim.hardware import ClusterConfig
-from env.sim.rules import DEFAULT_RULES
 from env.workloads.generator import EpisodeWorkload, WorkloadConfig, WorkloadGenerator
 from env.workloads.templates import WorkflowConfig, assumed_of
 from evaluation.contest import Contest, Played, Task, play_all
@@ -27,7 +26,7 @@ from evaluation.queued_evaluation import Task as QueuedTask
 from evaluation.queued_rows import queued_layout
 from evaluation.results import check_resume, describe, episode_layout
 from run.command import plain
-from run.effect import by_case
+from run.effect import by_case, plain_world
 
 
 class Evaluation:
@@ -40,15 +39,16 @@ class Evaluation:
         self.settings = settings = validated(EvaluateSettings, told, "evaluate")
         cluster = cluster_from_config(settings.cluster, "cluster")
         self.workloads = workloads_of(settings, cluster)
-        rules = settings.rules
+        # Elsewhere nothing is recorded, tried out in copies, or searched for its best schedule.
+        in_copies = plain_world(told)
         cold_start = validated(WorkloadConfig, settings.workload, "workload").container_cold_start
-        plain_world = rules == DEFAULT_RULES and cold_start == 0.0
-        self.recorded = settings.record if plain_world else 0
-        schedulers = schedulers_of(settings, cluster, plain_world)
+        self.recorded = settings.record if in_copies else 0
+        schedulers = schedulers_of(settings, cluster, in_copies)
         self.players = tuple(scheduler.name for scheduler in schedulers)
         self.notice = other_objective(schedulers[0], settings.objective)
+        best = settings.optimum if in_copies else None
         self.contest = Contest(
-            schedulers, cluster, settings.objective, settings.optimum, rules, cold_start
+            schedulers, cluster, settings.objective, best, settings.rules, cold_start
         )
         self.layout = episode_layout()
         self.total = len(self.players) * len(self.workloads)

@@ -31,8 +31,7 @@ def queued(told: Told) -> bool:
 
 def by_case(told: Told) -> bool:
     """Whether functions wait, and nothing is paid: orders and keep-alive policies are compared."""
-    free = at(told, "lease.kind") == "always" and at(told, "lease.charged") is False
-    return queued(told) and free
+    return queued(told) and not leased(told)
 
 
 def by_baseline(told: Told) -> bool:
@@ -230,7 +229,7 @@ SILENT: Final = (
         "keep_alive",
     ),
     Silent(
-        "evaluate",
+        "evaluate train",
         "dispatch=queued lease=always, no server is ever started",
         lambda told: queued(told) and at(told, "lease.kind") == "always",
         "dispatch.patience",
@@ -271,7 +270,7 @@ SILENT: Final = (
     Silent("evaluate", "dispatch.seeds says it", by_case, "seed workload.seed"),
     Silent("evaluate", "dispatch=queued lease=always has own intervals", by_case, "statistics"),
     Silent("evaluate", "tenants are not told apart there", by_case, "workload.tenants"),
-    Silent("evaluate", "a policy plays as it was trained", queued, "agents dispatch.queue_agent"),
+    Silent("evaluate", "a policy plays as it was trained", by_case, "agents dispatch.queue_agent"),
     Silent(
         "train",
         "dispatch=queued lease=always trains on a trace, for completion times",
@@ -283,8 +282,7 @@ SILENT: Final = (
         "train",
         "evaluate.py alone looks at it",
         by_case,
-        "dispatch.orders dispatch.seeds dispatch.slo dispatch.late dispatch.figure "
-        "dispatch.patience",
+        "dispatch.orders dispatch.seeds dispatch.slo dispatch.late dispatch.figure",
     ),
     Silent(
         "train",

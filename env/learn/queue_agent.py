@@ -26,7 +26,7 @@ from env.sim.engine import play
 from env.sim.jit import compiled, places
 from env.sim.records import CHOOSE, NONE
 from env.sim.room import available_memory, free_memory
-from env.sim.rules import DeclaredFunctions, Placement
+from env.sim.rules import DeclaredFunctions, Fit
 from env.sim.warm import newest_idle
 
 QUEUE_CONTEXT: Final = (
@@ -100,7 +100,7 @@ class QueueAgent(Strict):
     placement: Literal["first_fit", "best_fit", "worst_fit", "learned"]
 
     @property
-    def rule(self) -> Placement:
+    def rule(self) -> Fit:
         """Of those who do not learn to place, such as the reference."""
         return "worst_fit" if self.placement == "learned" else self.placement
 

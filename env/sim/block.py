@@ -114,21 +114,15 @@ class State(np.ndarray):
     fixed: Mapping[str, np.ndarray]
 
     @classmethod
-    def of(
-        cls,
-        arrays: Mapping[str, np.ndarray],
-        block: np.ndarray | None = None,
-    ) -> State:
+    def of(cls, arrays: Mapping[str, np.ndarray]) -> State:
         """A state with copies of the arrays that change; the others are shared.
 
         Args:
             arrays: by the names in `FIELDS`, all of them.
-            block: uint8, where those that change are to be; None makes one.
         """
         shapes = [arrays[name].shape for name in FIELDS]
         sizes = [arrays[name].nbytes for name in CHANGING]
-        if block is None:
-            block = np.empty(sum(sizes), np.uint8)
+        block = np.empty(sum(sizes), np.uint8)
         words = np.zeros((len(FIELDS), 3), np.int64)
         words[: len(CHANGING), 0] = address(block) + np.cumsum([0, *sizes[:-1]])
         words[:, 1] = [shape[0] for shape in shapes]

@@ -21,7 +21,11 @@ from env.sim.records import INF, NONE
 from env.sim.state import upward_ranks
 from env.sim.workflow_template import WorkflowTemplate
 
-Placement = Literal["first_fit", "best_fit", "worst_fit", "asked"]
+Fit = Literal["first_fit", "best_fit", "worst_fit"]
+"""Placement rules that the engine has, where functions wait centrally."""
+Placement = Fit | Literal["asked"]
+PLACEMENTS: tuple[Placement, ...] = (*get_args(Fit), "asked")
+"""In the order of their numbers in env/sim/dispatch.py."""
 SLOTS = ("workflows", "functions", "submitted", "completed", "slot_of", "scratch", "requests")
 """Arrays with an entry for each slot of a trace, whose workflows have one function."""
 
@@ -156,9 +160,9 @@ class Rules:
         return cls(order, placement, lease=lease, keep_alive=keep_alive, chooser=chooser)
 
     def __post_init__(self) -> None:
-        if self.placement not in get_args(Placement):
+        if self.placement not in PLACEMENTS:
             raise InputError(
-                f"rules: placement is '{self.placement}', allowed: {', '.join(get_args(Placement))}"
+                f"rules: placement is '{self.placement}', allowed: {', '.join(PLACEMENTS)}"
             )
         if not self.patience >= 0.0:
             raise InputError(f"rules: patience is {self.patience}, at least 0 is needed")
@@ -166,7 +170,7 @@ class Rules:
     def options(self) -> np.ndarray:
         """OPTIONS (1,)."""
         options = np.zeros(1, queue_records.OPTIONS)
-        options["placement"] = get_args(Placement).index(self.placement)
+        options["placement"] = PLACEMENTS.index(self.placement)
         options["time_slice"] = options["starve_threshold"] = INF
         options["patience"] = self.patience
         always, charged = self.lease.kind == "always", self.lease.charged
