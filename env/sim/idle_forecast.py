@@ -8,6 +8,19 @@ import warnings
 import numpy as np
 
 from env.sim.block import State
+from env.sim.keep_alive import learn_idle_times
+
+
+def learn(state: State, earlier: np.ndarray) -> None:
+    """Fills the histograms of idle times; nothing where the keep-alive policy remembers none.
+
+    Args:
+        state: at time 0.
+        earlier: EARLIER (K,), executions before time 0, in the order of their begins.
+    """
+    if len(earlier) and state.idle_times.shape[1]:
+        learn_idle_times(state, earlier["image"], earlier["begin"], earlier["end"])
+        answer_forecasts(state)
 
 
 def answer_forecasts(state: State) -> None:

@@ -33,6 +33,9 @@ OPTIONS = np.dtype(
     ]
 )
 
+# An execution before time 0, from which a keep-alive policy learns.
+EARLIER = np.dtype([("image", np.int64), ("begin", np.float64), ("end", np.float64)])
+
 QUEUE = np.dtype(
     [
         ("waiting", np.int64),  # functions in it

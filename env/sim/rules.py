@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Literal, Protocol, get_args
 
 import numpy as np
@@ -193,6 +193,9 @@ DEFAULT_RULES = Rules()
 """Each function is placed once it is ready, leases are hourly, no container stays warm."""
 
 
+NOTHING_EARLIER = np.zeros(0, queue_records.EARLIER)
+
+
 @dataclass(frozen=True, eq=False)
 class Images:
     """What containers are started from.
@@ -201,6 +204,7 @@ class Images:
         cold_start: float64 (J,), D: seconds to start a container of the image.
         of: of each template int (F,), the images of its functions.
         memory: int (J,), MB; None: the most that any function of an episode needs.
+        earlier: EARLIER (K,), executions before time 0 from which idle times are learned.
 
     Raises:
         InputError: a cold start is out of its bounds.
@@ -209,6 +213,7 @@ class Images:
     cold_start: np.ndarray
     of: Mapping[WorkflowTemplate, np.ndarray]
     memory: np.ndarray | None = None
+    earlier: np.ndarray = field(default_factory=lambda: NOTHING_EARLIER)
 
     def __post_init__(self) -> None:
         outside = ~((self.cold_start >= 0) & (self.cold_start <= LONGEST))

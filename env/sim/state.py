@@ -35,6 +35,7 @@ def new_state(
     config: ClusterConfig,
     workflow_slots: int | None = None,
     tenants: Sequence[int] = (),
+    work: Sequence[int] = (),
 ) -> State:
     """A state of an episode, reset.
 
@@ -45,12 +46,15 @@ def new_state(
         workflow_slots: workflows that can be active at once; None means all of them. With fewer,
             records are recycled and an endless trace runs in bounded memory.
         tenants: of each workflow, numbered from 0; none: all are of one.
+        work: operations of each workflow's only function, where they are not those it declares;
+            none: all are as declared.
 
     Raises:
-        InputError: the lengths differ, an arrival time is not a number >= 0, a template is none,
+        InputError: the lengths differ, work is given of a workflow of several functions, an arrival time is not a number >= 0, a template is none,
             or a function needs more memory than any NUMA node has.
     """
     _check(arrival_times, templates, config)
+    _check_work(work, templates)
     distinct = list({id(template): template for template in templates}.values())
     position = {id(template): index for index, template in enumerate(distinct)}
     slots = min(workflow_slots or len(templates), max(1, len(templates)))
@@ -61,7 +65,8 @@ def new_state(
         for wf_id, time in enumerate(arrival_times)
     )
     for index, (time, wf_id, template) in enumerate(arrivals):
-        state.arrivals[index] = (time, wf_id, template, tenants[wf_id] if tenants else 0, 0)
+        tenant, drawn = tenants[wf_id] if tenants else 0, work[wf_id] if len(work) else 0
+        state.arrivals[index] = (time, wf_id, template, tenant, drawn)
     _check_size(state, distinct)
     reset(state)
     return state
@@ -175,6 +180,23 @@ def _check(
             raise InputError(
                 f"{template.label}: function {fn_id} needs "
                 f"{template.memory_req[fn_id]} MB, the largest NUMA node has {largest}"
+            )
+
+
+def _check_work(work: Sequence[int], templates: Sequence[WorkflowTemplate]) -> None:
+    if len(work) == 0:
+        return
+    if len(work) != len(templates):
+        raise InputError(f"{len(templates)} workflow templates but work of {len(work)}")
+    for wf_id, (operations, template) in enumerate(zip(work, templates, strict=True)):
+        if template.function_count > 1:
+            raise InputError(
+                f"{template.label}: {template.function_count} functions, work is drawn of 1"
+            )
+        if not 1 <= operations <= LARGEST_WORK:
+            raise InputError(
+                f"workflow {wf_id}: work is {short(operations)} operations, at least 1 and at most "
+                f"{LARGEST_WORK:g} are possible"
             )
 
 

@@ -1,14 +1,19 @@
 """Episodes: arrivals plus workflows, drawn for training or held out for evaluation."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 from pydantic import Field
 
 from env.base.schema import Strict, TenantName, Weight
+from env.sim.hardware import ClusterConfig
+from env.sim.rules import DEFAULT_RULES, NOTHING_EARLIER, Images, Rules
+from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
 from env.workloads.arrivals import Arrivals
 from env.workloads.templates import TemplatePool, WorkflowConfig, template_pools
+from env.workloads.traces.trace import Trace, earlier
 
 TRAINING_KEY, EVALUATION_KEY = 0, 1
 """First word of every spawn key: what keeps the two kinds of episodes apart for any seed."""
@@ -40,11 +45,50 @@ class EpisodeWorkload:
         arrival_times: seconds, one for each workflow.
         templates: the workflow that arrives at each of them.
         tenants: whose each workflow is; empty where nobody is told apart.
+        work: operations of each workflow's only function, where they are drawn; else empty.
+        cold_start: seconds until a new container has started, by function name or of all.
+        known: workflows that may arrive later and belong to images, too; empty: those that arrive.
+        history: requests of them before time 0, of which a keep-alive policy may know.
     """
 
     arrival_times: tuple[float, ...]
     templates: tuple[WorkflowTemplate, ...]
     tenants: tuple[str, ...] = ()
+    work: tuple[int, ...] = ()
+    cold_start: Mapping[str, float] | float = 0.0
+    known: tuple[WorkflowTemplate, ...] = ()
+    history: Trace | None = None
+
+    def images(self, rules: Rules) -> Images | None:
+        """Of all functions, None in a world in which it does not matter."""
+        if rules.order is None and not rules.keeps_warm and self.cold_start == 0.0:
+            return None
+        images = Images.by_name(self.known or self.templates, self.cold_start)
+        remembers = rules.keep_alive.history[1] > 0
+        if self.history is None or not remembers:
+            return images
+        chunks = [earlier(chunk) for chunk in self.history.requests()]
+        return replace(images, earlier=np.concatenate([NOTHING_EARLIER, *chunks]))
+
+    def env(
+        self,
+        cluster: ClusterConfig,
+        rules: Rules = DEFAULT_RULES,
+        seed: int | None = None,
+        record: bool = False,
+    ) -> RawEnv:
+        """The episode on a cluster in a world of these rules; arguments as of `RawEnv`."""
+        return RawEnv(
+            self.arrival_times,
+            self.templates,
+            cluster,
+            seed,
+            record,
+            tenants=self.tenants,
+            rules=rules,
+            images=self.images(rules),
+            work=self.work,
+        )
 
 
 def training_seed(seed: int, worker: int, env: int, episode: int) -> np.random.SeedSequence:
@@ -100,7 +144,9 @@ class WorkloadGenerator:
         arrival_times = self._config.arrivals.draw(rng)
         templates = pool.draw(rng, len(arrival_times))
         # Last, so that arrivals and workflows are the same whoever they belong to.
-        return EpisodeWorkload(arrival_times, templates, self._tenants(rng, len(arrival_times)))
+        tenants = self._tenants(rng, len(arrival_times))
+        cold_start = self._config.container_cold_start
+        return EpisodeWorkload(arrival_times, templates, tenants, cold_start=cold_start)
 
     def _tenants(self, rng: np.random.Generator, count: int) -> tuple[str, ...]:
         names = list(self._config.tenants)

@@ -12,10 +12,11 @@ from env.sim.central_queue import choose
 from env.sim.engine import play, step
 from env.sim.go_on import cannot_go_on, go_on
 from env.sim.hardware import ClusterConfig
+from env.sim.idle_forecast import learn
 from env.sim.queue_records import RUN
 from env.sim.records import CHOOSE, DONE, NONE, PLACE, RECYCLED
 from env.sim.room import suits
-from env.sim.rules import DEFAULT_RULES, Images, Rules, with_rules
+from env.sim.rules import DEFAULT_RULES, NOTHING_EARLIER, Images, Rules, with_rules
 from env.sim.server_state import OUT_OF_SERVICE
 from env.sim.state import copy_state, new_state, reset
 from env.sim.view.cluster import Cluster
@@ -83,6 +84,7 @@ class RawEnv:
         rules: how the world works.
         images: of all functions; None where containers neither start cold nor stay warm and
             nobody waits centrally.
+        work: operations of each workflow's only function, as in `new_state`; none: as declared.
 
     Raises:
         InputError: not one tenant a workflow, or see `new_state` and `with_rules`.
@@ -99,6 +101,7 @@ class RawEnv:
         tenants: Sequence[str] = (),
         rules: Rules = DEFAULT_RULES,
         images: Images | None = None,
+        work: Sequence[int] = (),
     ) -> None:
         self.workflow_templates = tuple(workflow_templates)
         self.tenants = tuple(tenants)
@@ -117,10 +120,12 @@ class RawEnv:
             cluster_config,
             workflow_slots,
             [known[name] for name in self.tenants],
+            work,
         )
         distinct = list({id(template): template for template in workflow_templates}.values())
         self.state = with_rules(state, distinct, images, rules, cluster_config)
         self.rules = rules
+        self._earlier = NOTHING_EARLIER if images is None else images.earlier
         self.arrival_times = tuple(float(time) for time in arrival_times)
         self._places = [
             (kind.name, server_id, node_id)
@@ -138,6 +143,7 @@ class RawEnv:
     def reset(self) -> None:
         """Starts the same episode again."""
         reset(self.state)
+        learn(self.state, self._earlier)
         self.logs = []
         self._taken: list[np.ndarray] = []
         self._play_on(play(self.state))

@@ -13,25 +13,22 @@ import numpy as np
 
 from env.base.errors import InputError
 from env.base.schema import short
-from env.sim.bounds import LARGEST_WORK, LONGEST
+from env.sim.bounds import LONGEST
 from env.sim.engine import play
 from env.sim.go_on import go_on
 from env.sim.hardware import ClusterConfig
-from env.sim.idle_forecast import answer_forecasts
-from env.sim.keep_alive import keep_warm, learn_idle_times
+from env.sim.idle_forecast import learn
+from env.sim.keep_alive import keep_warm
 from env.sim.queue_records import RUN
 from env.sim.records import ARRIVING, CHOOSE, COMPLETED
 from env.sim.room import free_memory
 from env.sim.rules import Images, Rules, with_rules, with_slots
 from env.sim.state import allocate, reset
 from env.sim.submissions import schedule_arrival
-from env.sim.workflow_template import WorkflowTemplate
-from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
+from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace, earlier
 
 CHUNK = 4096
 """Requests that are given to the simulator at a time; they wait there until they arrive."""
-
-NO_EDGES = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,13 +201,7 @@ class Simulation:
         self._profiles = profiles
         self._speed = cluster.single_core_speed
         check_memory(profiles.names, profiles.memory, cluster)
-        work = self._operations(profiles.execution, np.arange(len(profiles.names)))
-        templates = [
-            WorkflowTemplate(
-                name, work[[j]], profiles.memory[[j]], profiles.parallelism[[j]], NO_EDGES, NO_EDGES
-            )
-            for j, name in enumerate(profiles.names)
-        ]
+        templates = profiles.templates(self._speed)
         state = allocate(cluster, CHUNK, 1, CHUNK, templates)
         state = state.replaced(arrivals=np.zeros(0, ARRIVING))
         own = {template: np.array([j]) for j, template in enumerate(templates)}
@@ -258,9 +249,7 @@ class Simulation:
         if not self.state.idle_times.shape[1]:
             return  # the policy remembers nothing
         for chunk in self._checked(history, -LONGEST):
-            ends = chunk["time"] + chunk["duration"]
-            learn_idle_times(self.state, chunk["function"], chunk["time"], ends)
-        answer_forecasts(self.state)
+            learn(self.state, earlier(chunk))
 
     def play(self, trace: Trace) -> Iterator[np.ndarray]:
         """Plays all requests; yields RUN records, at least once for each chunk of the trace.
@@ -295,23 +284,13 @@ class Simulation:
         arrivals = np.zeros(len(chunk), ARRIVING)
         arrivals["time"] = chunk["time"]
         arrivals["template"] = chunk["function"]
-        arrivals["computation"] = self._operations(chunk["duration"], chunk["function"])
+        arrivals["computation"] = self._profiles.operations(
+            chunk["function"], chunk["duration"], self._speed
+        )
         self.state = self.state.replaced(arrivals=arrivals)
         self.state.queue["first_number"] += self._given
         self.state.cluster["arrivals_left"] = self._given = len(chunk)
         schedule_arrival(self.state, 0)
-
-    def _operations(self, seconds: np.ndarray, function: np.ndarray) -> np.ndarray:
-        """Work of executions that take some time at full speed."""
-        threads = self._profiles.parallelism[function]
-        work = np.maximum(1, np.rint(seconds * self._speed * threads))
-        if len(work) and work.max() > LARGEST_WORK:
-            name = self._profiles.names[function[np.argmax(work)]]
-            raise InputError(
-                f"trace: a request of '{name}' is {work.max():g} operations, "
-                f"at most {LARGEST_WORK:g} are possible"
-            )
-        return work.astype(np.int64)
 
     def _checked(self, trace: Trace, begin: float) -> Iterator[np.ndarray]:
         """The requests of a trace that has none before `begin`."""

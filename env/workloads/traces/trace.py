@@ -9,7 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from env.base.errors import InputError
-from env.sim.bounds import LARGEST_MEMORY, LONGEST, MOST_CORES
+from env.sim.bounds import LARGEST_MEMORY, LARGEST_WORK, LONGEST, MOST_CORES
+from env.sim.queue_records import EARLIER
+from env.sim.workflow_template import WorkflowTemplate
+
+NO_EDGES = np.zeros(0, np.int64)
 
 # One request; `duration` is the draw of this request, which no scheduler may look at.
 REQUEST = np.dtype(
@@ -50,6 +54,37 @@ class FunctionProfiles:
         self._check("memory", np.int64, 1, LARGEST_MEMORY)
         self._check("parallelism", np.int64, 1, MOST_CORES)
 
+    def operations(self, function: np.ndarray, seconds: np.ndarray, core_speed: int) -> np.ndarray:
+        """int64 (K,), work of executions of some functions that take some time at full speed.
+
+        Raises:
+            InputError: it is more than can be counted.
+        """
+        work = np.maximum(1, np.rint(seconds * core_speed * self.parallelism[function]))
+        if len(work) and work.max() > LARGEST_WORK:
+            name = self.names[function[np.argmax(work)]]
+            raise InputError(
+                f"trace: a request of '{name}' is {work.max():g} operations, "
+                f"at most {LARGEST_WORK:g} are possible"
+            )
+        return work.astype(np.int64)
+
+    def templates(self, core_speed: int) -> tuple[WorkflowTemplate, ...]:
+        """Each function as a workflow of it alone, which takes its mean execution."""
+        work = self.operations(np.arange(len(self.names)), self.execution, core_speed)
+        return tuple(
+            WorkflowTemplate(
+                name,
+                work[[j]],
+                self.memory[[j]],
+                self.parallelism[[j]],
+                NO_EDGES,
+                NO_EDGES,
+                function_names=(name,),
+            )
+            for j, name in enumerate(self.names)
+        )
+
     def _check(self, field: str, dtype: type, least: float, most: float) -> None:
         given = np.asarray(getattr(self, field))
         if given.shape != (len(self.names),):
@@ -83,3 +118,11 @@ class Trace:
 
     profiles: FunctionProfiles
     requests: Callable[[], Iterator[np.ndarray]]
+
+
+def earlier(requests: np.ndarray) -> np.ndarray:
+    """EARLIER (K,), the executions of `REQUEST` records, which are taken to begin on arrival."""
+    found = np.zeros(len(requests), EARLIER)
+    found["image"], found["begin"] = requests["function"], requests["time"]
+    found["end"] = requests["time"] + requests["duration"]
+    return found

@@ -3,18 +3,20 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Annotated
 
 import numpy as np
 from pydantic import Field, field_validator
 
+from env.base.errors import InputError
 from env.base.schema import Strict, distinct
+from env.workloads.generator import EpisodeWorkload
 from env.workloads.traces.azure import Azure2019, Azure2021
 from env.workloads.traces.azure_like import AzureLike
 from env.workloads.traces.profiles import MEMORY_DRAWN, ProfileRules, annotate_functions
 from env.workloads.traces.sampling import SampleKind, Sampling, choose_functions, play
-from env.workloads.traces.trace import Trace
+from env.workloads.traces.trace import REQUEST, Trace
 from env.workloads.traces.trace_recording import SECONDS_PER_MINUTE, Recording
 
 SAMPLE_KEY, REQUESTS_KEY, ANNOTATION_KEY = 0, 1, 2
@@ -125,6 +127,76 @@ class TraceSample:
     window: Trace
     history: Trace
     report: TraceReport
+
+    def episode(self, core_speed: int) -> EpisodeWorkload:
+        """The window as workflows of one function each, with the work that is drawn.
+
+        Args:
+            core_speed: operations per second of the cluster's reference core.
+        """
+        profiles = self.window.profiles
+        known = profiles.templates(core_speed)
+        chunks = [np.zeros(0, REQUEST), *self.window.requests()]
+        requests = np.concatenate(chunks)
+        work = profiles.operations(requests["function"], requests["duration"], core_speed)
+        return EpisodeWorkload(
+            arrival_times=tuple(requests["time"].tolist()),
+            templates=tuple(known[function] for function in requests["function"]),
+            work=tuple(work.tolist()),
+            cold_start=dict(zip(profiles.names, profiles.cold_start.tolist(), strict=True)),
+            known=known,
+            history=self.history,
+        )
+
+
+class TraceGenerator:
+    """Draws episodes of a trace, as `WorkloadGenerator` does of workflows.
+
+    Args:
+        config: the group `workload`.
+        core_speed: operations per second of the cluster's reference core.
+
+    Raises:
+        InputError: the trace cannot be used, or the window is not in it.
+    """
+
+    def __init__(self, config: TraceConfig, core_speed: int) -> None:
+        self.recording = _read(config.source, config.annotation.min_duration)
+        self._config = config
+        self._core_speed = core_speed
+        minutes = self.recording.invocations.minutes
+        config.sampling.check_window(self.recording.source, minutes, "workload.sampling")
+
+    def sample(self, index: int) -> TraceSample:
+        """What arrives in the held-out episode number `index`.
+
+        Number 0 has the seed of the configuration, all others a seed that is drawn with it.
+        """
+        seed = self._config.seed
+        if index > 0:
+            seed = int(np.random.SeedSequence(seed, spawn_key=(index,)).generate_state(1)[0])
+        return sample_recording(self.recording, self._config.model_copy(update={"seed": seed}))
+
+    def evaluation_episode(self, index: int) -> EpisodeWorkload:
+        """Held-out episode number `index`: always the same for the config's seed.
+
+        Raises:
+            InputError: nothing arrives.
+        """
+        found = self.sample(index).episode(self._core_speed)
+        if not found.templates:
+            sampling = self._config.sampling
+            raise InputError(
+                f"workload.sampling: nothing arrives at ratio {sampling.ratio:g} in episode "
+                f"{index} of seed {self._config.seed}, a higher ratio is needed"
+            )
+        return found
+
+
+@lru_cache(maxsize=8)
+def _read(source: Azure2019 | Azure2021 | AzureLike, min_duration: float) -> Recording:
+    """Read once in a process: scenarios of one evaluation sample the same trace."""
+    return source.read(min_duration)
 
 
 def sample_trace(config: TraceConfig) -> TraceSample:
