@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from agents.baseline import make_baselines
@@ -85,7 +84,7 @@ class Evaluation:
 
     def __init__(self, config: DictConfig) -> None:
         told = plain(config)
-        self._scenarios = scenarios_of(told, HydraConfig.get().overrides.task)
+        self._scenarios = scenarios_of(told)
         found = {each.name: Setting.of(each) for each in self._scenarios}
         first = next(iter(found.values()))
         self.settings = settings = first.settings
