@@ -148,8 +148,9 @@ def sources_of(settings: EvaluateSettings, cluster: ClusterConfig) -> dict[int, 
     for seed in settings.seed:
         source = workload_source(settings.workflow, settings.workload, cluster, seed)
         for episode in range(settings.episodes if isinstance(source, TraceGenerator) else 1):
+            templates = source.evaluation_templates(episode)
             try:
-                check_world(source.evaluation_templates(episode), cluster)
+                check_world(templates, cluster)
             except InputError as error:
                 where = f"workload, seed {seed}: " if isinstance(source, TraceGenerator) else ""
                 raise InputError(f"{where}{error}") from None
