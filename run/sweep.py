@@ -128,7 +128,7 @@ def _grid(given: Mapping[str, Any]) -> dict[str, list[Value]]:
 
 def _swept(prefix: str, tree: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for key, value in tree.items():
-        if isinstance(value, Mapping):
+        if isinstance(value, Mapping) and value:
             yield from _swept(f"{prefix}{key}.", value)
         else:
             yield f"{prefix}{key}", value

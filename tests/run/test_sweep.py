@@ -136,6 +136,7 @@ def test_options_of_ones_own_can_be_swept(
         (["sweep=[]"], "or a list of such mappings, found a list of 0"),
         (["sweep=[{lease: [hourly]},3]"], "or a list of such mappings, found a list of 2"),
         (["sweep={lease: hourly}"], "sweep.lease: a list of values is needed, found 'hourly'"),
+        (["sweep={lease: {}}"], "sweep.lease: a list of values is needed, found a mapping"),
         (["sweep={lease: []}"], "sweep.lease: a list of values is needed, found a list of 0"),
         (["sweep={lease.step: [[60]]}"], "sweep.lease.step: a list of 1, single values are needed"),
         (["sweep={lease: [{step: 60}]}"], "sweep.lease: a mapping, single values are needed"),
