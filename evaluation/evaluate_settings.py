@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, field_validator
 
-from env.base.schema import Strict, distinct
+from env.base.schema import Strict, distinct, short
 from env.score.optimum import OptimumSettings
 from env.score.reward import Objective
 from env.sim.keep_alive_policy import KeepAlivePolicy
@@ -41,7 +41,7 @@ class EvaluateSettings(Strict):
     resume: str | None
     baselines: tuple[str, ...]
     episodes: EpisodeCount
-    seed: Annotated[tuple[Seed, ...], Field(min_length=1)]
+    seed: Annotated[tuple[Seed, ...], Field(min_length=1), AfterValidator(distinct)]
     sweep: Any = None  # checked by `scenarios_of`
     record: Annotated[int, Field(ge=0)]
     slo: Annotated[tuple[Deadline, ...], AfterValidator(distinct)]
@@ -76,11 +76,4 @@ class EvaluateSettings(Strict):
             return [seed]
         if isinstance(seed, list | tuple):
             return seed
-        raise ValueError(f"{seed!r} is found, a whole number or a list of them is allowed")
-
-    @field_validator("seed")
-    @classmethod
-    def _distinct(cls, seeds: tuple[int, ...]) -> tuple[int, ...]:
-        if len(set(seeds)) < len(seeds):
-            raise ValueError(f"a seed is given twice in {list(seeds)}")
-        return seeds
+        raise ValueError(f"{short(seed)} is found, a whole number or a list of them is allowed")

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from agents.baseline import make_baselines
@@ -85,7 +84,7 @@ class Evaluation:
 
     def __init__(self, config: DictConfig) -> None:
         told = plain(config)
-        self._scenarios = scenarios_of(told, HydraConfig.get().overrides.task)
+        self._scenarios = scenarios_of(told)
         found = {each.name: Setting.of(each) for each in self._scenarios}
         first = next(iter(found.values()))
         self.settings = settings = first.settings
@@ -149,8 +148,9 @@ def sources_of(settings: EvaluateSettings, cluster: ClusterConfig) -> dict[int, 
     for seed in settings.seed:
         source = workload_source(settings.workflow, settings.workload, cluster, seed)
         for episode in range(settings.episodes if isinstance(source, TraceGenerator) else 1):
+            templates = source.evaluation_templates(episode)
             try:
-                check_world(source.evaluation_templates(episode), cluster)
+                check_world(templates, cluster)
             except InputError as error:
                 where = f"workload, seed {seed}: " if isinstance(source, TraceGenerator) else ""
                 raise InputError(f"{where}{error}") from None

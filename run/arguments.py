@@ -53,7 +53,7 @@ def parsed(
 
 
 def as_text(key: str, value: str) -> str:
-    """The argument, as a POSIX shell is given it, by which `key` gets exactly the text `value`."""
+    """The argument by which `key` gets exactly the text `value`."""
     # To OmegaConf, ${ begins an interpolation even in quotes, unless a backslash precedes it; other
     # backslashes are written twice there.
     literal = re.sub(r"(\\*)\$\{", r"\1\1\\${", value)
@@ -61,7 +61,7 @@ def as_text(key: str, value: str) -> str:
     literal = re.sub(
         r'(\\*)("|\Z)', lambda found: 2 * found[1] + found[2].replace('"', r"\""), literal
     )
-    return shlex.quote(f'{key}="{literal}"')
+    return f'{key}="{literal}"'
 
 
 def check_emptied(overrides: Sequence[Override], config: DictConfig) -> None:
@@ -107,5 +107,5 @@ def _unreadable(parser: OverridesParser, argument: str) -> str:
 
 
 def _advice(key: str, value: str) -> str:
-    word = as_text(key, value)
+    word = shlex.quote(as_text(key, value))  # as a POSIX shell is given it
     return word if len(word) <= LONGEST_ADVICE else f"'{key}=\"...\"'"

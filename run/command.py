@@ -9,7 +9,7 @@ import sys
 import threading
 from argparse import ArgumentParser, Namespace
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import wraps
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -21,21 +21,19 @@ import hydra
 from hydra import compose, initialize_config_dir
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra._internal.utils import get_args_parser
-from hydra.core.config_loader import ConfigLoader
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
 from env.base.errors import InputError
-from env.base.schema import as_line, nearest, one_line, short
+from env.base.schema import as_line, one_line
 from run.arguments import check_emptied, parsed
-from run.config_file import check_composed  # Hydra reads files as that module says
 from run.effect import check_effect
 from run.interpolation import check_named, copied
+from run.names import check_names
 from run.sweep import scenarios_of
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -65,14 +63,14 @@ def run(
         if not arguments.shell_completion:
             prints = any(getattr(arguments, name) for name in PRINTING)
             jobs = []
-            for config, overrides in _compositions(arguments, config_name):
+            for config in _compositions(arguments, config_name):
                 HydraConfig.instance().set_config(config)
                 with open_dict(config):
                     del config["hydra"]
                 if not prints:
                     check(config)
                     used = copied(config)  # elsewhere, whatever the key itself does
-                    for scenario in scenarios_of(plain(config), overrides):
+                    for scenario in scenarios_of(plain(config)):
                         own = [o for o in scenario.overrides if o.key_or_group not in used]
                         jobs.append((scenario.config, own))
             check_effect(config_name, jobs)
@@ -280,8 +278,8 @@ def _raise_errors(parser: ArgumentParser) -> None:
     parser.error = error  # type: ignore[method-assign]
 
 
-def _compositions(arguments: Namespace, config_name: str) -> Iterator[tuple[DictConfig, list[str]]]:
-    """The configuration of every job of the command, with the node `hydra`, and its overrides."""
+def _compositions(arguments: Namespace, config_name: str) -> Iterator[DictConfig]:
+    """The configuration of every job of the command, with the node `hydra`."""
     overrides = list(arguments.overrides)
     if arguments.config_dir is not None:
         folder = Path(os.path.realpath(arguments.config_dir))
@@ -298,12 +296,12 @@ def _compositions(arguments: Namespace, config_name: str) -> Iterator[tuple[Dict
                 (jobs,) = BasicSweeper.split_arguments(given, max_batch_size=None)
             for job in jobs:
                 of_job = parsed(parser, job)
-                _check_names(loader, config_name, of_job)
+                check_names(loader, config_name, of_job)
                 config = compose(config_name, overrides=job, return_hydra_config=True)
                 check_named(config)
                 check_emptied(of_job, config)
                 _check_folder("sweep" if arguments.multirun else "run", config)
-                yield config, job
+                yield config
     except RecursionError as error:
         raise InputError(f"{_in_circle(error)}: defaults: they lead back to this file") from None
     except (HydraException, OmegaConfBaseException) as error:
@@ -317,43 +315,6 @@ def _in_circle(error: RecursionError) -> str:
         str(known["path"]) for known in frames if {"path", "defaults_list"} <= {*known}
     )
     return passed.most_common(1)[0][0]
-
-
-def _check_names(loader: ConfigLoader, config_name: str, overrides: list[Override]) -> None:
-    """Finds unknown groups, options and keys, which Hydra reports over many lines.
-
-    And what a folder of configs says of Hydra itself.
-    """
-    hydras = [o for o in overrides if o.key_or_group.startswith(("hydra.", "hydra/"))]
-    paths = [str(override.input_line) for override in hydras]
-    groups = []
-    for override in overrides:
-        group = override.key_or_group
-        options = loader.get_group_options(group, config_name=config_name, overrides=paths)
-        if options and override not in hydras:
-            _check_option(override, options)
-            groups.append(override)
-    chosen = _composed(config_name, paths + [str(each.input_line) for each in groups])
-    typed = [str(o.input_line) for o in hydras if o.key_or_group != "hydra.searchpath"]
-    hydra_node = chosen.pop("hydra")
-    if len(typed) < len(paths):  # others' folders are searched
-        check_composed(hydra_node, _composed(config_name, typed)["hydra"])
-    known = list(_keys(chosen))
-    for override in overrides:
-        key = override.key_or_group
-        mine = override not in groups and override not in hydras
-        added = override.is_add() or override.is_force_add()
-        if mine and not added and key not in known:
-            parent = _deepest_known(key, known)
-            near = [name for name in known if name.startswith(parent)]
-            near = [name for name in near if "." not in name.removeprefix(parent)]
-            raise InputError(f"{key}: unknown key, {nearest(key, near, parent)}")
-
-
-def _composed(config_name: str, overrides: list[str]) -> Any:
-    """A configuration in plain containers, with the node `hydra`."""
-    config = compose(config_name, overrides=overrides, return_hydra_config=True)
-    return OmegaConf.to_container(config, resolve=False)
 
 
 def _check_folder(kind: str, config: DictConfig) -> None:
@@ -382,34 +343,6 @@ def _check_folder(kind: str, config: DictConfig) -> None:
     begun = any((folder / name).exists() for name in left)
     if begun and not _resumes(folder, config):
         raise InputError(f"hydra.{kind}.dir: '{folder}' has a run already: name a new folder")
-
-
-def _check_option(override: Override, options: list[str]) -> None:
-    chosen = override.value()
-    for option in chosen if isinstance(chosen, list) else [chosen]:
-        if str(option) not in options:
-            shown = short(option) if isinstance(option, Mapping) else option
-            raise InputError(
-                f"{override.key_or_group}={shown}: unknown option, {nearest(str(option), options)}"
-            )
-
-
-def _deepest_known(key: str, known: list[str]) -> str:
-    """The longest parent of a dotted key that exists, with its dot; "" for the root."""
-    parts = key.split(".")
-    for length in range(len(parts) - 1, 0, -1):
-        parent = ".".join(parts[:length])
-        if parent in known:
-            return f"{parent}."
-    return ""
-
-
-def _keys(tree: Any, prefix: str = "") -> Iterator[str]:
-    """Dotted names of everything in a configuration, branches included."""
-    if isinstance(tree, Mapping):
-        for name, value in tree.items():
-            yield f"{prefix}{name}"
-            yield from _keys(value, f"{prefix}{name}.")
 
 
 def _one_line(error: BaseException) -> str:

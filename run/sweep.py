@@ -11,6 +11,8 @@ from itertools import product
 from typing import Any
 
 from hydra import compose
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
@@ -19,7 +21,9 @@ from omegaconf.errors import OmegaConfBaseException
 
 from env.base.errors import InputError
 from env.base.schema import one_line, short
-from run.arguments import parsed
+from run.arguments import as_text, parsed
+from run.interpolation import leaves
+from run.names import check_names
 
 Value = str | int | float | bool | None
 MOST_POINTS = 1_000
@@ -49,16 +53,17 @@ class Scenario:
     overrides: Sequence[Override]
 
 
-def scenarios_of(told: Mapping[str, Any], words: Sequence[str]) -> list[Scenario]:
-    """The points of a configuration's sweep, the last key varying fastest; one without a sweep.
+def scenarios_of(told: Mapping[str, Any]) -> list[Scenario]:
+    """The points of a sweep, the last key varying fastest; one without a sweep.
 
     Args:
-        told: the configuration in plain containers.
-        words: the overrides that it was composed with.
+        told: the configuration of this command, in plain containers.
 
     Raises:
         InputError: the sweep is none, a key of it was typed too, or a point does not compose.
     """
+    given = HydraConfig.get().overrides
+    words = [*given.hydra, *given.task]
     if told.get("sweep") is None:
         return [Scenario("", {}, dict(told), parsed(OverridesParser.create(), words))]
     typed = tuple(word for word in words if not _is_of_sweep(word))
@@ -87,25 +92,30 @@ def _points(sweep: Any, typed: Sequence[str]) -> Iterator[dict[str, Value]]:
         raise InputError(
             f"sweep: {', '.join(grids[0])} are the keys of its first mapping, others need the same"
         )
-    for word in typed:
-        key = word.lstrip("+~").partition("=")[0]
-        if key in grids[0]:
-            raise InputError(f"sweep: {key} is given as well: leave one of them out")
+    for override in parsed(OverridesParser.create(), typed):
+        value = None if override.is_delete() else override.value()
+        for key, _ in leaves(override.key_or_group, value):
+            if key in grids[0]:
+                raise InputError(f"sweep: {key} is given as well: leave one of them out")
     points = [
         dict(zip(grid, values, strict=True)) for grid in grids for values in product(*grid.values())
     ]
     if len(points) > MOST_POINTS:
         raise InputError(f"sweep: {len(points)} points, at most {MOST_POINTS} are allowed")
-    names = [json.dumps(point) for point in points]
-    if len(set(names)) < len(names):
+    if len({tuple(point.values()) for point in points}) < len(points):
         raise InputError("sweep: a point is given twice")
     yield from points
 
 
 def _grid(given: Mapping[str, Any]) -> dict[str, list[Value]]:
     """Values by dotted key; keys may be written as mappings in mappings, too."""
-    grid = dict(_swept("", given))
-    for key, values in grid.items():
+    written = list(_swept("", given))
+    grid = dict(written)
+    if len(grid) < len(written):
+        raise InputError(
+            f"sweep: a key is given twice among {', '.join(key for key, _ in written)}"
+        )
+    for key, values in written:
         if re.split("[./]", key)[0] not in SWEPT:
             raise InputError(f"sweep.{key}: only keys of {', '.join(SWEPT)} are swept")
         if not isinstance(values, list) or not values:
@@ -118,7 +128,7 @@ def _grid(given: Mapping[str, Any]) -> dict[str, list[Value]]:
 
 def _swept(prefix: str, tree: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for key, value in tree.items():
-        if isinstance(value, Mapping):
+        if isinstance(value, Mapping) and value:
             yield from _swept(f"{prefix}{key}.", value)
         else:
             yield f"{prefix}{key}", value
@@ -129,15 +139,23 @@ def _composed(
     typed: tuple[str, ...], point: tuple[tuple[str, Value], ...]
 ) -> tuple[dict[str, Any], list[Override]]:
     """Composing takes a moment, and the check of a command has done it already."""
-    words = [*typed, *(f"{key}={json.dumps(value)}" for key, value in point), "sweep=null"]
+    words = [*typed, *(_word(key, value) for key, value in point), "sweep=null"]
+    loader = GlobalHydra.instance().config_loader()
     try:
-        overrides = parsed(OverridesParser.create(), words)
-        found = OmegaConf.to_container(compose("evaluate", overrides=words), resolve=True)
-    except (HydraException, OmegaConfBaseException) as error:
-        named = ", ".join(f"{key}={_shown(value)}" for key, value in point)
-        raise InputError(f"sweep: {named}: {one_line(str(error))}") from None
+        overrides = parsed(OverridesParser.create(config_loader=loader), words)
+        try:
+            found = OmegaConf.to_container(compose("evaluate", overrides=words), resolve=True)
+        except (HydraException, OmegaConfBaseException):
+            check_names(loader, "evaluate", overrides)  # in fewer words
+            raise
+    except (InputError, HydraException, OmegaConfBaseException) as error:
+        raise InputError(f"sweep: {one_line(str(error))}") from None
     assert isinstance(found, dict)
     return {str(key): value for key, value in found.items()}, overrides[:-1]
+
+
+def _word(key: str, value: Value) -> str:
+    return as_text(key, value) if isinstance(value, str) else f"{key}={json.dumps(value)}"
 
 
 def _shown(value: Value) -> str:

@@ -5,6 +5,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
+from evaluation.results import read_results
 from run.command import PROJECT
 from tests.env.worlds import TINY
 
@@ -15,23 +18,49 @@ FILES = {
     *("run.json", "results.parquet", "summary.csv", "summary.json", "summary.md"),
     *("figures", "episodes", "traces", "report.html"),
 }
+# 100 minutes of some 30 functions in one, on two servers: more than they can hold.
+TRACE = [
+    *(
+        "cluster=funcsched",
+        "cluster.server_types.worker.server_count=2",
+        "workload=azure_like_week",
+    ),
+    *(
+        "workload/annotation=reserved",
+        "workload.source.functions=40",
+        "workload.source.minutes=200",
+    ),
+    *("workload.sampling.start=100", "workload.sampling.minutes=1"),
+    "workload.sampling.compression=100",
+]
+FREE = ["dispatch=queued", "lease=always", "keep_alive=lru"]
 
 Rows = list[dict[str, Any]]
 
 
 def run_in(folder: Path) -> Path:
     """The folder of the only evaluation in a folder."""
-    (file,) = folder.glob("outputs/*/*/summary.json")
+    (file,) = folder.glob("outputs/*/*/results.parquet")
     return file.parent
+
+
+def told_in(folder: Path) -> dict[str, Any]:
+    """run.json of the only evaluation in a folder."""
+    found: dict[str, Any] = json.loads((run_in(folder) / "run.json").read_text())
+    return found
+
+
+def results_of(run: Path) -> pd.DataFrame:
+    """The rows of an evaluation, without what a clock measured."""
+    return read_results(run).drop(columns="decisions_per_s")
+
+
+def results_in(folder: Path) -> pd.DataFrame:
+    """The same of the only evaluation in a folder."""
+    return results_of(run_in(folder))
 
 
 def rows_in(folder: Path) -> Rows:
     """What the summary of the only evaluation in a folder says of every policy."""
     rows: Rows = json.loads((run_in(folder) / "summary.json").read_text())["policies"]
-    return rows
-
-
-def without_speed(rows: Rows) -> Rows:
-    for row in rows:
-        del row["metrics"]["decisions_per_s"]
     return rows

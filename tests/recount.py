@@ -51,6 +51,12 @@ def containers_of(state: State, node: int) -> list[int]:
     ]
 
 
+def declared_left(state: State) -> np.ndarray:
+    """Operations left of every function, of what it declares; of one that overruns, the last."""
+    left: np.ndarray = state.functions["remaining_computation"] - state.functions["surplus"]
+    return np.maximum(left, 1)
+
+
 def _state(state: State, function: int) -> int:
     return int(state.functions[function]["state"])
 
@@ -121,9 +127,7 @@ def _assert_queues(state: State) -> list[int]:
     cluster, workflows = state.cluster[0], state.workflows
     submitted = state.submitted["index"][: int(cluster["queue_size"])]
     assert cluster["queue_threads"] == state.functions["parallelism"][submitted].sum()
-    assert cluster["queue_computation"] == (
-        state.functions["remaining_computation"][submitted].sum()
-    )
+    assert cluster["queue_computation"] == declared_left(state)[submitted].sum()
     slots = submitted // cluster["functions_per_slot"]
     threads = np.bincount(slots, state.functions["parallelism"][submitted], len(workflows))
     arrived = workflows["wf_id"] != NONE
@@ -141,14 +145,14 @@ def _assert_queues(state: State) -> list[int]:
 
 def _assert_workflows(state: State, functions: dict[int, int]) -> None:
     """Functions that have ended, work that is placed or done, and who waits for whom."""
-    cluster, records = state.cluster[0], state.functions
+    cluster, records, left = state.cluster[0], state.functions, declared_left(state)
     ended: Counter[int] = Counter()
     placed = np.zeros(len(state.workflows))
     for index, slot in functions.items():
         record = records[index]
-        work = float(record["computation"])
+        work = float(record["computation"] - record["surplus"])
         if record["state"] in (PENDING, SUBMITTED):
-            work -= record["remaining_computation"]
+            work -= left[index]
         placed[slot] += work / cluster["single_core_speed"]
         ended[slot] += record["state"] in (FINISHED, SKIPPED, FAILED)
         known = state.templates[state.workflows[slot]["template"]]

@@ -1,7 +1,6 @@
 """`python evaluate.py` as users run it: its files, repeated, interrupted, on real workflows."""
 
 import csv
-import json
 import shutil
 import signal
 import subprocess
@@ -9,6 +8,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from agents.baseline import known_baselines
@@ -16,14 +16,24 @@ from env.sim.check.validate import violations
 from env.sim.episode.episode_file import read_episode
 from env.sim.episode.replay import differences, replayed
 from evaluate import check, evaluate
-from evaluation.contest import Contest, Played, Task, all_metrics
+from evaluation.contest import Contest, Played, Task
+from evaluation.episode_metrics import all_metrics
 from evaluation.results import read_results
 from evaluation.statistics import Estimate
 from report.summary import spread
 from run.command import CONF, PROJECT, run
 from tests.commands import Command, InProcess
 from tests.env.worlds import TINY
-from tests.evaluate_command import BRIEF, EVALUATE, FILES, RULES, rows_in, run_in, without_speed
+from tests.evaluate_command import (
+    BRIEF,
+    EVALUATE,
+    FILES,
+    RULES,
+    results_in,
+    rows_in,
+    run_in,
+    told_in,
+)
 
 
 @pytest.fixture
@@ -84,7 +94,7 @@ def test_the_files(finished: tuple[Path, str]) -> None:
     means = [row["metrics"]["J"]["mean"]["value"] for row in rows]
     assert means == sorted(means)
     for row in rows:
-        assert list(row["metrics"]) == list(all_metrics())
+        assert list(row["metrics"]) == list(all_metrics((2, 5, 10, 20), 100))
     table = read_results(results)
     assert sorted(zip(table["policy"], table["seed"], table["episode"], strict=True)) == sorted(
         (policy, 0, episode) for policy in RULES for episode in range(3)
@@ -94,9 +104,10 @@ def test_the_files(finished: tuple[Path, str]) -> None:
 
 
 def test_what_was_run(finished: tuple[Path, str]) -> None:
-    run = json.loads((run_in(finished[0]) / "run.json").read_text())
+    run = told_in(finished[0])
     assert run["command"] == " ".join(["python evaluate.py", *BRIEF])
     assert (run["seeds"], run["episodes"]) == ([0], 3)
+    assert (run["scenarios"], run["samples"]) == ({"": {}}, {})
     assert run["config"]["baselines"] == RULES
     assert run["versions"]["numpy"] == np.__version__
 
@@ -127,7 +138,7 @@ def test_an_interrupted_evaluation_goes_on(
     # The first episode is not played again, and nothing is elsewhere.
     assert played == [(0, tuple(RULES)), 1, 2]
     assert run_in(tmp_path) == folder
-    assert without_speed(rows_in(tmp_path)) == without_speed(rows_in(finished[0]))
+    pd.testing.assert_frame_equal(results_in(tmp_path), results_in(finished[0]))
 
 
 def test_a_signal_stops_between_episodes(
@@ -157,7 +168,7 @@ def test_the_same_command_gives_the_same_numbers(
     finished: tuple[Path, str], command: Command, tmp_path: Path
 ) -> None:
     assert command(*BRIEF).code == 0
-    assert without_speed(rows_in(tmp_path)) == without_speed(rows_in(finished[0]))
+    pd.testing.assert_frame_equal(results_in(tmp_path), results_in(finished[0]))
 
 
 def test_what_was_assumed_is_printed_and_kept(command: Command, tmp_path: Path) -> None:
@@ -172,7 +183,7 @@ def test_what_was_assumed_is_printed_and_kept(command: Command, tmp_path: Path) 
         "1 edge added for a file that is read; 1 file size unknown, taken as 0"
     )
     assert f"assumed, {tmp_path}/w.dax: {text}\n" in done.out
-    kept = json.loads((run_in(tmp_path) / "run.json").read_text())["assumptions"]
+    kept = told_in(tmp_path)["assumptions"]
     assert kept[f"{tmp_path}/w.dax"]["text"] == kept["total"]["text"] == text
     assert kept["total"]["counts"]["memory drawn"] == 2
     assert text in (run_in(tmp_path) / "report.html").read_text()
@@ -182,7 +193,7 @@ def test_another_seed_gives_others(
     finished: tuple[Path, str], command: Command, tmp_path: Path
 ) -> None:
     assert command(*BRIEF, "seed=[1]").code == 0
-    assert without_speed(rows_in(tmp_path)) != without_speed(rows_in(finished[0]))
+    assert (results_in(tmp_path)["J"] != results_in(finished[0])["J"]).all()
 
 
 def test_recorded_episodes_replay(command: Command, tmp_path: Path) -> None:
@@ -216,8 +227,8 @@ def test_a_baseline_of_ones_own(command: Command, tmp_path: Path) -> None:
     Path("mine/thrifty.yaml").write_text(rule)
     done = command(*TINY, "baselines=[cheapest,mine/thrifty.yaml]", "episodes=2")
     assert done.code == 0, done.err
-    rows = {row["policy"]: row for row in without_speed(rows_in(tmp_path))}
-    assert rows["thrifty"] == rows["cheapest"] | {"policy": "thrifty"}
+    found = results_in(tmp_path).set_index("policy")
+    assert found.loc["thrifty", "J"].tolist() == found.loc["cheapest", "J"].tolist()
 
 
 REAL = [
@@ -237,14 +248,13 @@ def test_all_baselines_on_real_workflows(command: Command, tmp_path: Path, data_
         "episodes=2", "record=2",
     )  # fmt: skip
     assert done.code == 0, done.err
-    rows = rows_in(tmp_path)
+    found = results_in(tmp_path)
     known = set(known_baselines())
     references = {"rollout", "clairvoyant", "best_of", "best_of_latency", "best_of_cost"}
-    assert {row["policy"] for row in rows} == known - references
-    assert {row["kind"] for row in rows} == {"baseline"}
-    for row in rows:
-        # Neither is below what a schedule can reach; fetching data and cold starts come on top.
-        assert row["metrics"]["slowdown"]["mean"]["value"] > 1
-        assert row["metrics"]["cost_ratio"]["mean"]["value"] >= 1
+    assert set(found["policy"]) == known - references
+    assert set(found["kind"]) == {"baseline"}
+    # Neither is below what a schedule can reach; fetching data and cold starts come on top.
+    assert (found["slowdown"] > 1).all()
+    assert (found["cost_ratio"] >= 1).all()
     for file in tmp_path.glob("outputs/*/*/episodes/*_0_0000.json"):
         assert violations(read_episode(file)) == []

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 import torch
 
@@ -20,7 +21,7 @@ from evaluate import check, evaluate
 from run.settings import Network
 from tests.commands import Command, InProcess, refused
 from tests.env.worlds import LAYOUTS, TINY, world
-from tests.evaluate_command import BRIEF, rows_in, run_in, without_speed
+from tests.evaluate_command import BRIEF, results_in, results_of, run_in
 
 
 @pytest.fixture
@@ -94,7 +95,7 @@ def test_a_learned_policy_beside_baselines(
         "record=2",
     )
     assert done.code == 0, done.err
-    assert {row["policy"] for row in rows_in(tmp_path)} == {"learned", "random"}
+    assert set(results_in(tmp_path)["policy"]) == {"learned", "random"}
     (file,) = tmp_path.glob("outputs/*/*/episodes/learned_0_0000.json")
     assert violations(read_episode(file)) == []
 
@@ -127,14 +128,30 @@ def test_a_policy_that_sees_the_workflow_plays_in_its_window_alone(
 
 def test_a_learned_policy_alone_repeats(command: Command, tmp_path: Path) -> None:
     make_policy(tmp_path / "mine", "hierarchical")
-    found = []
     for folder in ("first", "second"):
         overrides = ["baselines=[]", "policy=mine", "episodes=2", f"hydra.run.dir={folder}"]
         assert command(*TINY, *overrides).code == 0
-        summary = json.loads((tmp_path / folder / "summary.json").read_text())
-        found.append(summary["policies"])
-    assert without_speed(found[0]) == without_speed(found[1])
-    assert found[0][0]["against"]["difference"] == {"value": 0, "ci_low": 0, "ci_high": 0}
+    first, second = (results_of(tmp_path / folder) for folder in ("first", "second"))
+    pd.testing.assert_frame_equal(first, second)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        ["keep_alive=lru", "workload.container_cold_start=2.5", "record=0"],
+        ["lease=always", "lease.charged=true", "record=0"],
+        ["dispatch=queued", "baselines=[fcfs]", "record=0"],
+        ["sweep={lease: [hourly,always]}"],
+    ],
+)
+def test_a_learned_policy_plays_in_worlds_it_was_not_trained_in(
+    told: list[str], command: Command, tmp_path: Path
+) -> None:
+    make_policy(tmp_path / "mine", "placer")
+    done = command(*TINY, "baselines=[random]", "policy=mine", "episodes=2", *told)
+    assert done.code == 0, done
+    found = results_in(tmp_path)
+    assert (found.loc[found["policy"] == "learned", "bound_gap"] >= 0).all()
 
 
 def edited(**changes: Callable[[Any], Any]) -> Callable[[Path], None]:
@@ -239,7 +256,7 @@ def test_the_shipped_policy_beats_the_tuned_rule_without_training(
 ) -> None:
     rule = "greedy_objective_tuned"
     assert command("policy=hetero_numa", f"baselines=[{rule}]", "episodes=25").code == 0
-    mean = {row["policy"]: row["metrics"]["J"]["mean"]["value"] for row in rows_in(tmp_path)}
+    mean = results_in(tmp_path).groupby("policy")["J"].mean()
     assert mean["learned"] < 0.95 * mean[rule]
 
 
@@ -263,7 +280,7 @@ def test_a_damaged_metrics_csv_beside_a_policy_is_said_and_left_out(
     assert (done.code, done.err) == (0, "")
     (line,) = [line for line in done.out.splitlines() if "metrics.csv" in line]
     assert line.startswith("note: no learning curve, ") and "'much'" in line
-    assert len(rows_in(tmp_path)) == 4
+    assert len(results_in(tmp_path)) == 4 * 3
     assert not (run_in(tmp_path) / "metrics.csv").exists()
 
 

@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from env.score.reward import Objective, cheapest_cost, cost_ratio, drawn_shares
+from env.score.reward import Objective, cheapest_cost, cost_ratio
 from env.sim.block import State
+from env.sim.state import drawn_shares
 
 
 def lower_bound(state: State, objective: Objective) -> float:

@@ -18,12 +18,12 @@ from env.score.reward import (
     Objective,
     cheapest_cost,
     cost_ratio,
-    drawn_shares,
     flow_times,
     slowdowns,
 )
 from env.sim.block import State
 from env.sim.power import Power
+from env.sim.state import drawn_shares
 
 
 @dataclass(frozen=True)

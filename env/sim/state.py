@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Real
+from numbers import Integral, Real
 
 import numpy as np
 
@@ -194,21 +194,31 @@ def _check_work(work: Sequence[int], templates: Sequence[WorkflowTemplate]) -> N
             raise InputError(
                 f"{template.label}: {template.function_count} functions, work is drawn of 1"
             )
-        if not 1 <= operations <= LARGEST_WORK:
+        if not (isinstance(operations, Integral) and 1 <= operations <= LARGEST_WORK):
             raise InputError(
-                f"workflow {wf_id}: work is {short(operations)} operations, at least 1 and at most "
-                f"{LARGEST_WORK:g} are possible"
+                f"workflow {wf_id}: work is {short(operations)} operations, a whole number from 1 "
+                f"to {LARGEST_WORK:g} is needed"
             )
+
+
+def drawn_shares(state: State) -> np.ndarray:
+    """(W,) what the work of every workflow is over what it declares: 1 where none is drawn."""
+    drawn = state.arrivals["computation"]
+    if not drawn.any():
+        return np.ones(len(drawn))
+    first = state.templates["first_function"][state.arrivals["template"]]
+    shares: np.ndarray = drawn / state.template_functions["computation"][first]
+    return shares
 
 
 def _check_size(state: State, templates: Sequence[WorkflowTemplate]) -> None:
     """Refuses what takes longer than times are exact, and more work than can be counted."""
-    cluster = state.cluster[0]
-    seconds = state.templates["critical_path"]
+    cluster, arriving, shares = state.cluster[0], state.arrivals["template"], drawn_shares(state)
+    seconds = state.templates["critical_path"][arriving] * shares
     longest = int(np.argmax(seconds))
     if seconds[longest] > LONGEST:
         raise InputError(
-            f"{templates[longest].label}: takes {seconds[longest]:g} s at full speed, "
+            f"{templates[arriving[longest]].label}: takes {seconds[longest]:g} s at full speed, "
             f"at most {LONGEST:g} s are possible"
         )
     widest = max(templates, key=lambda template: template.data_bytes.max(initial=0))
@@ -220,7 +230,7 @@ def _check_size(state: State, templates: Sequence[WorkflowTemplate]) -> None:
             f"{widest.edge_label(int(widest.data_bytes.argmax()))} take {transfer:g} s between "
             f"servers, at most {LONGEST:g} s are possible"
         )
-    work = state.templates["work"][state.arrivals["template"]].sum() * cluster["single_core_speed"]
+    work = (state.templates["work"][arriving] * shares).sum() * cluster["single_core_speed"]
     if work > LARGEST_WORK:
         raise InputError(
             f"workload: {work:g} operations in all, at most {LARGEST_WORK:g} are possible"

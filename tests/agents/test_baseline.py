@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 
 from agents import baseline
-from agents.baseline import QueueOrders, known_baselines, make_baselines, make_rules
+from agents.baseline import QueueOrders, known_baselines, make_baselines
 from agents.order.srf import Srf
 from env.base.errors import InputError
-from env.sim.keep_alive_policy import Lru
 
 PLACED = "order: {name: submission}\nmemory: {name: required}\nplacement: "
 GREEDY = PLACED + "{name: greedy_objective, weights: "
@@ -56,37 +55,29 @@ def test_an_order_is_put_before_a_rule() -> None:
     assert [composed.name, fitting.name] == ["srf+greedy_per_core", "sjf+best_fit"]
 
 
-def test_every_dispatch_rule_of_the_configuration_is_named_after_its_order() -> None:
+def test_every_order_of_the_configuration_is_named_after_it() -> None:
     names = known_baselines(queued=True)
     assert names == sorted(
         ["critical_path", "fcfs", "funcsched", "heft", "rr", "sjf", "srf", "srtf"]
     )
-    for name in names:
-        order = make_rules(name, Lru()).order
-        assert isinstance(order, QueueOrders)
-        assert order.name == name
+    for name, scheduler in zip(names, make_baselines(names, queued=True), strict=True):
+        assert isinstance(scheduler.order, QueueOrders)
+        assert (scheduler.order.name, scheduler.fit) == (name, "worst_fit")
 
 
-QUEUED = "order: {name: fcfs}\nplacement: {name: best_fit}\nmemory: {name: required}\n"
-
-
-@pytest.mark.parametrize(
-    ("found", "given", "says"),
-    [
-        ("fcfs", "submission", "order.name: 'submission' is not one of a central queue"),
-        ("best_fit", "cheapest", "'cheapest', allowed: first_fit, best_fit, worst_fit"),
-        ("{name: required}", "{name: stingy, ratio: 0.5}", "'stingy', allowed: required"),
-    ],
-)
-def test_parts_that_a_queue_does_not_know_are_refused(
-    found: str, given: str, says: str, tmp_path: Path
-) -> None:
-    file = tmp_path / "mine.yaml"
-    file.write_text(QUEUED)
-    assert make_rules(str(file), Lru()).placement == "best_fit"
-    file.write_text(QUEUED.replace(found, given))
-    with pytest.raises(InputError, match=says):
-        make_rules(str(file), Lru())
+def test_who_places_a_function_that_waits(tmp_path: Path) -> None:
+    """The engine, where it knows the rule and functions get the memory they need."""
+    parts = "order: {{name: fcfs}}\nplacement: {{name: {}}}\nmemory: {}\n"
+    required, stingy = "{name: required}", "{name: stingy, ratio: 0.5}"
+    for placement, memory, fit in (
+        ("best_fit", required, "best_fit"),
+        ("cheapest", required, "asked"),
+        ("best_fit", stingy, "asked"),
+    ):
+        file = tmp_path / "mine.yaml"
+        file.write_text(parts.format(placement, memory))
+        (scheduler,) = make_baselines([str(file)], queued=True)
+        assert scheduler.fit == fit
 
 
 def test_a_dispatch_rule_places_nothing_at_once() -> None:

@@ -1,54 +1,72 @@
 """Every scheduler meets the same episodes, whoever else plays and wherever it is played."""
 
 import math
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from multiprocessing import get_context
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
+import numpy as np
 import pytest
 
 from agents.baseline import make_baselines
-from env.base.schema import validated
 from env.score.metrics import METRICS
 from env.score.optimum import OptimumSettings
 from env.score.reward import Objective
 from env.sim.check.validate import violations
 from env.sim.cluster_file import cluster_from_config
 from env.sim.episode.replay import differences, replayed
-from env.workloads.generator import EpisodeWorkload, WorkloadConfig, WorkloadGenerator
-from env.workloads.templates import WorkflowConfig
-from evaluation.contest import Contest, Row, Task, all_metrics, play_all
+from env.sim.keep_alive_policy import Lru
+from env.sim.rules import DEFAULT_RULES, FIRST_COME, Lease, Rules
+from env.workloads.generator import EpisodeWorkload, WorkloadGenerator
+from env.workloads.source import workload_source
+from evaluation.contest import Contest, Row, Task, play_all
+from evaluation.episode_metrics import all_metrics
 from tests.env.worlds import TINY, world
 
 SMALL = OptimumSettings(functions=6, nodes=4, memory_tiers=(1.0,))
+TRACE = (
+    *("cluster=funcsched", "cluster.server_types.worker.server_count=1", "workload=azure_like"),
+    *("workload.source.functions=40", "workload.source.minutes=200", "workload.sampling.minutes=1"),
+    *("workload.sampling.start=100", "workload.sampling.compression=100"),
+    "workload.sampling.ratio=0.05",
+)
 
 
-def contest_of(*names: str, optimum: OptimumSettings | None = None) -> Contest:
-    """The named baselines in the tiny world."""
-    cluster = cluster_from_config(world(*TINY)["cluster"], "cluster")
+def contest_of(
+    *names: str,
+    seed: int = 0,
+    optimum: OptimumSettings | None = None,
+    rules: Rules = DEFAULT_RULES,
+    overrides: Sequence[str] = TINY,
+) -> Contest:
+    """The named baselines in a small world."""
+    config = world(*overrides)
+    cluster = cluster_from_config(config["cluster"], "cluster")
     objective = Objective(time_weight=1, cost_weight=1)
-    return Contest(make_baselines(names), cluster, objective, optimum)
+    source = workload_source(config["workflow"], config["workload"], cluster, seed)
+    players = make_baselines(names, queued=rules.order is not None)
+    return Contest(players, cluster, {seed: source}, objective, optimum, rules, (2.0, 5.0), 100.0)
 
 
-def tasks_of(contest: Contest, episodes: int, seed: int, record: bool = False) -> list[Task]:
-    config = world(*TINY)
-    generator = WorkloadGenerator(
-        validated(WorkflowConfig, config["workflow"], "workflow"),
-        validated(WorkloadConfig, {**config["workload"], "seed": seed}, "workload"),
-        contest.cluster.single_core_speed,
-    )
+def tasks_of(contest: Contest, episodes: int, record: bool = False) -> list[Task]:
+    (seed,) = contest.sources
     names = tuple(scheduler.name for scheduler in contest.schedulers)
-    return [
-        Task(seed, episode, names, generator.evaluation_episode(episode), record)
-        for episode in range(episodes)
-    ]
+    return [Task("", seed, episode, names, record) for episode in range(episodes)]
+
+
+def with_episode(contest: Contest, workload: EpisodeWorkload) -> Contest:
+    """The same contest, in which every episode is this one."""
+    source = SimpleNamespace(evaluation_episode=lambda episode: workload)
+    return replace(contest, sources=dict.fromkeys(contest.sources, cast(WorkloadGenerator, source)))
 
 
 def rows_of(contest: Contest, tasks: list[Task], workers: int = 1) -> dict[tuple[str, int], Row]:
     """Rows by policy and episode, without what a clock measured and what is not known (NaN)."""
     rows = {}
-    for played in play_all(contest, tasks, workers, None):
+    for played in play_all({"": contest}, tasks, workers, None):
         for row, _ in played:
             assert row.metrics["decisions_per_s"] > 0
             same = {k: v for k, v in row.metrics.items() if k in METRICS}
@@ -57,8 +75,10 @@ def rows_of(contest: Contest, tasks: list[Task], workers: int = 1) -> dict[tuple
 
 
 def test_recorded_episodes_are_valid_and_replay() -> None:
-    contest = contest_of("random", "worst_fit", "earliest_finish_stingy", "greedy_objective")
-    for task in tasks_of(contest, 2, 3, record=True):
+    contest = contest_of(
+        "random", "worst_fit", "earliest_finish_stingy", "greedy_objective", seed=3
+    )
+    for task in tasks_of(contest, 2, record=True):
         for row, episode in contest.play(task):
             assert episode is not None and episode.expected is not None
             assert violations(episode) == []
@@ -70,11 +90,12 @@ def test_recorded_episodes_are_valid_and_replay() -> None:
 
 
 def test_recorded_episodes_say_whose_a_workflow_is() -> None:
-    contest = contest_of("random")
-    (task,) = tasks_of(contest, 1, 3, record=True)
-    owners = tuple("ab"[index % 2] for index in range(len(task.workload.templates)))
-    shared = replace(task, workload=replace(task.workload, tenants=owners))
-    ((_, told),) = contest.play(shared)
+    contest = contest_of("random", seed=3)
+    (task,) = tasks_of(contest, 1, record=True)
+    workload = contest.sources[3].evaluation_episode(0)
+    owners = tuple("ab"[index % 2] for index in range(len(workload.templates)))
+    shared = with_episode(contest, replace(workload, tenants=owners))
+    ((_, told),) = shared.play(task)
     ((_, untold),) = contest.play(task)
     assert told is not None and untold is not None
     assert tuple(told.tenants) == owners
@@ -83,11 +104,12 @@ def test_recorded_episodes_say_whose_a_workflow_is() -> None:
 
 
 def test_the_schedulers_meet_the_same_episodes_in_any_company() -> None:
-    both, one = contest_of("random", "cheapest"), contest_of("random")
-    together = rows_of(both, tasks_of(both, 3, 1))
-    alone = rows_of(one, tasks_of(one, 2, 1))
+    both, one = contest_of("random", "cheapest", seed=1), contest_of("random", seed=1)
+    together = rows_of(both, tasks_of(both, 3))
+    alone = rows_of(one, tasks_of(one, 2))
     assert alone == {key: together[key] for key in alone}
-    other = rows_of(one, tasks_of(one, 2, 2))
+    third = contest_of("random", seed=2)
+    other = rows_of(third, tasks_of(third, 2))
     assert [row.metrics for row in other.values()] != [row.metrics for row in alone.values()]
     for episode in range(3):
         assert (
@@ -98,14 +120,19 @@ def test_the_schedulers_meet_the_same_episodes_in_any_company() -> None:
 
 def test_a_task_is_played_by_those_who_have_not() -> None:
     contest = contest_of("random", "cheapest")
-    (task,) = tasks_of(contest, 1, 0)
-    left = task.without({("random", 0, 0), ("cheapest", 1, 0), ("cheapest", 0, 1)})
+    (task,) = tasks_of(contest, 1)
+    left = task.without(
+        {
+            *(("random", "", 0, 0), ("cheapest", "", 1, 0), ("cheapest", "", 0, 1)),
+            ("cheapest", "lease=always", 0, 0),
+        }
+    )
     assert [row.policy for row, _ in contest.play(left)] == ["cheapest"]
 
 
 def played_by(workers: int) -> Any:
     contest = contest_of("random", "earliest_finish")
-    return rows_of(contest, tasks_of(contest, 3, 0, record=True), workers=workers)
+    return rows_of(contest, tasks_of(contest, 3, record=True), workers=workers)
 
 
 @pytest.mark.long
@@ -117,17 +144,66 @@ def test_two_processes_come_to_the_same_numbers() -> None:
 
 def test_the_gap_to_the_optimum_is_known_where_all_schedules_can_be_tried() -> None:
     contest = contest_of("random", "cheapest", optimum=SMALL)
-    (task,) = tasks_of(contest, 1, 0)
+    (task,) = tasks_of(contest, 1)
     assert all(math.isnan(row.metrics["optimum_gap"]) for row, _ in contest.play(task))
-    chain = next(t for t in task.workload.templates if t.function_count == 3)
-    small = replace(task, workload=EpisodeWorkload((0.0,), (chain,)))
-    gaps = {row.policy: row.metrics["optimum_gap"] for row, _ in contest.play(small)}
+    templates = contest.sources[0].evaluation_episode(0).templates
+    chain = next(t for t in templates if t.function_count == 3)
+    small = with_episode(contest, EpisodeWorkload((0.0,), (chain,)))
+    gaps = {row.policy: row.metrics["optimum_gap"] for row, _ in small.play(task)}
     # All on one small server at once: nothing is cheaper, and the large one starts later.
     assert gaps["cheapest"] == pytest.approx(0, abs=1e-12)
     assert gaps["random"] > 0.5  # pays a second server
 
 
 def test_every_metric_says_what_it_is() -> None:
-    for name, metric in all_metrics().items():
+    for name, metric in all_metrics((2.0, 5.0), 100.0).items():
         assert metric.name == name
         assert metric.formula
+
+
+FREE = Rules(FIRST_COME, "asked", lease=Lease(kind="always", charged=False), keep_alive=Lru())
+WORLDS = {
+    "tiny": (TINY, DEFAULT_RULES, ["random", "cheapest"]),
+    "always up": (TINY, Rules(lease=Lease(kind="always"), keep_alive=Lru()), ["random"]),
+    "queued": (TINY, FREE, ["fcfs", "sjf+cheapest"]),
+    "queued and paid": (TINY, Rules(FIRST_COME, "asked", keep_alive=Lru()), ["fcfs"]),
+    "trace": (TRACE, Rules(keep_alive=Lru()), ["random", "cheapest"]),
+    "trace, queued": (TRACE, FREE, ["fcfs", "funcsched", "sjf+cheapest"]),
+}
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_parts_of_the_time_and_shares_of_workflows(name: str) -> None:
+    """What is known of functions adds up; what is known of workflows is in order."""
+    overrides, rules, players = WORLDS[name]
+    contest = contest_of(*players, rules=rules, overrides=overrides)
+    for task in tasks_of(contest, 2):
+        for row, _ in contest.play(task):
+            found, times = row.metrics, row.flow_time_quantiles
+            assert times == sorted(times) and len(times) == 200
+            assert times[99] <= found["flow_time_median"] <= times[100]
+            assert found["slo_2"] <= found["slo_5"]
+            assert found["late"] == pytest.approx(np.mean(np.array(times) > 100), abs=0.01)
+            assert (found["queueing"] > 0) <= (rules.order is not None)
+            assert (found["server_start"] > 0) <= (rules.lease.kind == "hourly")
+            parts = ("queueing", "server_start", "container_start", "transfer", "execution")
+            if rules == DEFAULT_RULES:  # there functions have no images
+                assert all(math.isnan(found[part]) for part in parts[1:])
+            elif "trace" in name and rules.order is not None:
+                # A function of its own is all that a workflow has to wait for.
+                assert sum(found[part] for part in parts) == pytest.approx(found["flow_time"])
+
+
+def test_an_order_of_the_scheduler_is_played() -> None:
+    contest = contest_of("fcfs", "sjf", "sjf+best_fit", rules=FREE, overrides=TRACE)
+    crowded = replace(
+        contest,
+        cluster=replace(
+            contest.cluster,
+            server_types=(replace(contest.cluster.server_types[0], memory=1024),),
+        ),
+    )
+    (task,) = tasks_of(crowded, 1)
+    waits = {row.policy: row.metrics["queueing"] for row, _ in crowded.play(task)}
+    assert waits["sjf"] < waits["fcfs"]
+    assert waits["sjf+best_fit"] == waits["sjf"]  # there is one node only

@@ -1,36 +1,73 @@
 """An evaluation that is killed at any moment loses nothing that was played, and goes on."""
 
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
 from env.base.errors import InputError
+from env.sim.cluster_file import cluster_from_config
 from env.sim.workflow_template import WorkflowTemplate
-from env.workloads.generator import EpisodeWorkload
-from evaluation.contest import all_metrics
+from env.workloads.generator import EpisodeWorkload, WorkloadGenerator
+from env.workloads.source import workload_source
+from evaluation.contest import Row
+from evaluation.episode_metrics import SHARES, all_metrics
 from evaluation.fingerprint import fingerprint
 from evaluation.results import (
+    COLUMNS,
     ResultsWriter,
     check_resume,
-    episode_layout,
     first_difference,
     read_results,
     read_run,
 )
-from tests.report.evaluations import finished, row_of, run_of
+from tests.env.worlds import world
 
-KNOWN = {("a", 0, 0)}
+MADE = all_metrics((2.0,), 100.0)
+KNOWN = {("a", "", 0, 0)}
 """Keys of rows that a resumed evaluation can have."""
+
+
+def row_of(policy: str, episode: int, value: float, scenario: str = "") -> Row:
+    """A row whose metrics all have one value."""
+    metrics = dict.fromkeys(MADE, value)
+    return Row(policy, "baseline", scenario, 0, episode, [value] * len(SHARES), metrics)
+
+
+def run_of(**changes: Any) -> dict[str, Any]:
+    """What run.json holds, as far as it is read."""
+    config = {"workload": {"arrivals": {"mean_gap": 5}}, "sweep": None, "workers": 1}
+    run = {"format": 1, "commit": "c", "seeds": [0], "episodes": 3, "workload_sha256": "w"}
+    run |= {key: value for key, value in changes.items() if key in run}
+    return {**run, "config": config | {k: v for k, v in changes.items() if k in config}}
+
+
+def keys(*policies: str, episodes: int = 3) -> list[tuple[str, str, int, int]]:
+    """Of the rows of an evaluation without a sweep."""
+    return [(policy, "", 0, episode) for episode in range(episodes) for policy in policies]
+
+
+def finished(folder: Path, values: Mapping[str, Sequence[float]]) -> pd.DataFrame:
+    """A finished evaluation: per policy the value of all its metrics in every episode."""
+    with ResultsWriter(folder, run_of(), keys(*values), MADE) as writer:
+        for policy, found in values.items():
+            writer.add([(row_of(policy, episode, one), None) for episode, one in enumerate(found)])
+        return writer.finish()
 
 
 def test_rows_and_their_units(tmp_path: Path) -> None:
     finished(tmp_path, {"b": [3, 5], "a": [1, 2]})
     table = pd.read_parquet(tmp_path / "results.parquet")
-    assert list(table.columns) == ["policy", "kind", "seed", "episode", *all_metrics()]
+    assert list(table.columns) == [*COLUMNS, *MADE]
     rows = list(zip(table["policy"], table["seed"], table["episode"], table["J"], strict=True))
-    assert rows == [("b", 0, 0, 3.0), ("b", 0, 1, 5.0), ("a", 0, 0, 1.0), ("a", 0, 1, 2.0)]
+    # In the order in which they were asked for, whoever came first.
+    assert rows == [("b", 0, 0, 3.0), ("a", 0, 0, 1.0), ("b", 0, 1, 5.0), ("a", 0, 1, 2.0)]
+    assert table["flow_time_quantiles"].map(list).tolist()[0] == [3.0] * len(SHARES)
     rent = pq.read_schema(tmp_path / "results.parquet").field("rent").metadata
     assert (rent[b"unit"], rent[b"better"]) == (b"USD", b"lower")
     assert not (tmp_path / "unfinished.jsonl").exists()
@@ -40,18 +77,18 @@ def test_rows_and_their_units(tmp_path: Path) -> None:
 def test_links_in_a_folder_to_go_on_with_are_refused(tmp_path: Path, name: str) -> None:
     folder = tmp_path / "run"
     folder.mkdir()
-    with ResultsWriter(folder, run_of(), ["a"], episode_layout()) as writer:
+    with ResultsWriter(folder, run_of(), keys("a"), MADE) as writer:
         writer.add([(row_of("a", 0, 3.0), None)])
-    check_resume(folder, run_of(), episode_layout(), KNOWN)
+    check_resume(folder, run_of(), MADE, KNOWN)
     if (folder / name).exists():
         (folder / name).rename(tmp_path / "elsewhere")
     (folder / name).symlink_to(tmp_path / "elsewhere")
     with pytest.raises(InputError, match=f"{name}' is a link, files and folders of the run are"):
-        check_resume(folder, run_of(), episode_layout(), KNOWN)
+        check_resume(folder, run_of(), MADE, KNOWN)
 
 
 def test_a_killed_evaluation_keeps_what_was_played(tmp_path: Path) -> None:
-    with ResultsWriter(tmp_path, run_of(), ["a", "b"], episode_layout()) as writer:
+    with ResultsWriter(tmp_path, run_of(), keys("a", "b"), MADE) as writer:
         writer.add([(row_of("b", 0, 2.0), None)])
         writer.add([(row_of("a", 0, float("nan")), None)])
     # The kill came in the middle of a line.
@@ -59,60 +96,87 @@ def test_a_killed_evaluation_keeps_what_was_played(tmp_path: Path) -> None:
     file.write_bytes(file.read_bytes() + b'{"policy": "a", "ki')
     with pytest.raises(InputError, match="has not finished: go on with resume="):
         read_results(tmp_path)
-    with ResultsWriter(tmp_path, run_of(), ["a", "b"], episode_layout()) as writer:
-        assert set(writer.done) == {("b", 0, 0), ("a", 0, 0)}
+    with ResultsWriter(tmp_path, run_of(), keys("a", "b"), MADE) as writer:
+        assert set(writer.done) == {("b", "", 0, 0), ("a", "", 0, 0)}
         writer.add([(row_of("a", 1, 1.0), None)])
         writer.add([(row_of("b", 1, 4.0), None)])
         table = writer.finish()
-    assert list(table["policy"]) == ["a", "a", "b", "b"]
-    assert list(table["J"])[1:] == [1.0, 2.0, 4.0]
+    assert list(table["policy"]) == ["a", "b", "a", "b"]
+    assert list(table["J"])[1:] == [2.0, 1.0, 4.0]
 
 
 def test_a_finished_evaluation_has_nothing_left_to_play(tmp_path: Path) -> None:
     before = finished(tmp_path, {"a": [1, 2]})
-    with ResultsWriter(tmp_path, run_of(), ["a"], episode_layout()) as writer:
-        assert set(writer.done) == {("a", 0, 0), ("a", 0, 1)}
+    with ResultsWriter(tmp_path, run_of(), keys("a"), MADE) as writer:
+        assert set(writer.done) == {("a", "", 0, 0), ("a", "", 0, 1)}
         pd.testing.assert_frame_equal(writer.finish(), before)
 
 
 def test_resuming_with_something_else_is_refused(tmp_path: Path) -> None:
     finished(tmp_path, {"a": [1]})
-    check_resume(tmp_path, run_of(workers=7), episode_layout(), KNOWN)
-    with pytest.raises(InputError, match=r"has a row of \('a', 0, 0\), which is no part of it"):
-        check_resume(tmp_path, run_of(), episode_layout(), {("b", 0, 0)})
+    check_resume(tmp_path, run_of(workers=7), MADE, KNOWN)
+    with pytest.raises(InputError, match=r"has a row of \('a', '', 0, 0\), which is no part of it"):
+        check_resume(tmp_path, run_of(), MADE, {("b", "", 0, 0)})
     other = {"arrivals": {"mean_gap": 6}}
     with pytest.raises(InputError, match=r"workload\.arrivals\.mean_gap is 6.* with 5: give"):
-        check_resume(tmp_path, run_of(workload=other), episode_layout(), KNOWN)
+        check_resume(tmp_path, run_of(workload=other), MADE, KNOWN)
+    swept = {"lease.step": [60, 120]}
+    with pytest.raises(InputError, match=r"resume: sweep is .* was made with None: give the same"):
+        check_resume(tmp_path, run_of(sweep=swept), MADE, KNOWN)
     with pytest.raises(InputError, match="commit is d, .* was made with c"):
-        check_resume(tmp_path, run_of(commit="d"), episode_layout(), KNOWN)
+        check_resume(tmp_path, run_of(commit="d"), MADE, KNOWN)
     with pytest.raises(InputError, match="workload_sha256"):
-        check_resume(tmp_path, run_of(workload_sha256="other files"), episode_layout(), KNOWN)
+        check_resume(tmp_path, run_of(workload_sha256="other files"), MADE, KNOWN)
     with pytest.raises(InputError, match=r"resume: no run\.json in"):
-        check_resume(tmp_path / "nowhere", run_of(), episode_layout(), KNOWN)
+        check_resume(tmp_path / "nowhere", run_of(), MADE, KNOWN)
 
 
 @pytest.mark.parametrize(
-    ("line", "says"),
+    ("changed", "says"),
     [
-        ("{", "not valid JSON"),
-        ("[]", "a mapping is needed"),
-        ('{"metrics": {}, "policy": 1}', "policy"),
-        ('{"policy": "a", "kind": "baseline", "seed": 0, "episode": 0, "metrics": {}}', "'J'"),
+        ({"policy": 1}, "policy: .*found 1"),
+        ({"scenario": None}, "scenario: "),
+        ({"flow_time_quantiles": [1.0]}, "flow_time_quantiles: at least 200 entries are needed"),
+        ({"metrics": {}}, "metrics: 'J' is missing, required"),
+        ({"kind": "best"}, "kind: 'best' is unknown"),
+        ({"episode": 0.5}, "episode: "),
     ],
 )
-def test_damaged_rows_are_refused(line: str, says: str, tmp_path: Path) -> None:
-    with ResultsWriter(tmp_path, run_of(), ["a"], episode_layout()) as writer:
+def test_damaged_rows_are_refused(changed: dict[str, Any], says: str, tmp_path: Path) -> None:
+    with ResultsWriter(tmp_path, run_of(), keys("a"), MADE) as writer:
+        writer.add([(row_of("a", 0, 2.0), None)])
+    file = tmp_path / "unfinished.jsonl"
+    row = json.loads(file.read_text())
+    file.write_text(file.read_text() + json.dumps({**row, **changed}) + "\n")
+    with pytest.raises(InputError, match=rf"unfinished\.jsonl: line 2: .*{says}"):
+        check_resume(tmp_path, run_of(), MADE, KNOWN)
+
+
+@pytest.mark.parametrize(("line", "says"), [("{", "not valid JSON"), ("[]", "a mapping is needed")])
+def test_lines_that_are_no_rows_are_refused(line: str, says: str, tmp_path: Path) -> None:
+    with ResultsWriter(tmp_path, run_of(), keys("a"), MADE) as writer:
         writer.add([(row_of("a", 0, 2.0), None)])
     with (tmp_path / "unfinished.jsonl").open("a") as file:
         file.write(f"{line}\n")
     with pytest.raises(InputError, match=rf"unfinished\.jsonl: line 2: .*{says}"):
-        check_resume(tmp_path, run_of(), episode_layout(), KNOWN)
+        check_resume(tmp_path, run_of(), MADE, KNOWN)
+
+
+def test_rows_of_scenarios_stand_apart(tmp_path: Path) -> None:
+    known = [("a", scenario, 0, 0) for scenario in ("x=1", "x=2")]
+    with ResultsWriter(tmp_path, run_of(), known, MADE) as writer:
+        writer.add([(row_of("a", 0, 2.0, "x=2"), None)])
+    with ResultsWriter(tmp_path, run_of(), known, MADE) as writer:
+        assert list(writer.done) == [("a", "x=2", 0, 0)]
+        writer.add([(row_of("a", 0, 1.0, "x=1"), None)])
+        table = writer.finish()
+    assert list(zip(table["scenario"], table["J"], strict=True)) == [("x=1", 1.0), ("x=2", 2.0)]
 
 
 def test_a_table_without_its_columns_is_not_resumed(tmp_path: Path) -> None:
     finished(tmp_path, {"a": [1]}).drop(columns="seed").to_parquet(tmp_path / "results.parquet")
     with pytest.raises(InputError, match=r"results\.parquet: column 'seed' is missing"):
-        check_resume(tmp_path, run_of(), episode_layout(), KNOWN)
+        check_resume(tmp_path, run_of(), MADE, KNOWN)
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"format": 2}'])
@@ -142,8 +206,28 @@ def test_a_fingerprint_sees_every_number_that_arrives() -> None:
         template = WorkflowTemplate("w", [9, 9], [memory, 1], [1, 1], [(0, 1)], [data])
         return EpisodeWorkload((time,), (template,), tenants)
 
-    base = fingerprint([workload()])
-    assert base == fingerprint([workload()])
+    def hashed(*episodes: EpisodeWorkload) -> str:
+        source = SimpleNamespace(evaluation_episode=episodes.__getitem__)
+        return fingerprint([(cast(WorkloadGenerator, source), len(episodes))])
+
+    base = hashed(workload())
+    assert base == hashed(workload())
     others = [[workload(1.0)], [workload(memory=2)], [workload(data=6)], [workload()] * 2]
     others += [[workload(tenants=("a",))], [workload(tenants=("b",))]]
-    assert len({base, *map(fingerprint, others)}) == 7
+    assert len({base, *(hashed(*other) for other in others)}) == 7
+
+
+def test_a_fingerprint_of_a_trace_is_of_its_functions_and_requests() -> None:
+    def hashed(*overrides: str, seed: int = 0, episodes: int = 1) -> str:
+        told = world("workload=azure_like", "workload.source.functions=30", *overrides)
+        cluster = cluster_from_config(told["cluster"], "cluster")
+        source = workload_source({}, told["workload"], cluster, seed)
+        return fingerprint([(source, episodes)])
+
+    base = hashed()
+    assert base == hashed()
+    others = [
+        *(hashed(seed=1), hashed(episodes=2), hashed("workload.source.seed=2")),
+        *(hashed("workload.sampling.functions=10"), hashed("workload/annotation=reserved")),
+    ]
+    assert len({base, *others}) == 6

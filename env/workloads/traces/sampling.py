@@ -19,7 +19,7 @@ QUARTILES = 4
 
 
 class Sampling(Strict):
-    """Config group `trace`, key `sampling`.
+    """Config group `workload/sampling`.
 
     Attributes:
         kind: `representative`, equal parts from the four quartiles of invocation frequency;

@@ -144,30 +144,29 @@ class TraceGenerator:
         """What arrives in the held-out episode number `index`.
 
         Number 0 has the seed of the configuration, all others a seed that is drawn with it.
+
+        Raises:
+            InputError: nothing arrives.
         """
         seed = self._config.seed
         if index > 0:
             seed = int(np.random.SeedSequence(seed, spawn_key=(index,)).generate_state(1)[0])
-        return sample_recording(self.recording, self._config.model_copy(update={"seed": seed}))
+        config = self._config.model_copy(update={"seed": seed})
+        found = sample_recording(self.recording, config)
+        if next(found.window.requests(), None) is None:
+            raise InputError(
+                f"workload.sampling: nothing arrives at ratio {config.sampling.ratio:g} in episode "
+                f"{index} of seed {self._config.seed}, a higher ratio is needed"
+            )
+        return found
 
     def evaluation_templates(self, index: int) -> tuple[WorkflowTemplate, ...]:
         """All functions that can be asked for in the held-out episode number `index`."""
         return self.sample(index).window.profiles.templates(self._core_speed)
 
     def evaluation_episode(self, index: int) -> EpisodeWorkload:
-        """Held-out episode number `index`: always the same for the config's seed.
-
-        Raises:
-            InputError: nothing arrives.
-        """
-        found = self.sample(index).episode(self._core_speed)
-        if not found.templates:
-            sampling = self._config.sampling
-            raise InputError(
-                f"workload.sampling: nothing arrives at ratio {sampling.ratio:g} in episode "
-                f"{index} of seed {self._config.seed}, a higher ratio is needed"
-            )
-        return found
+        """Held-out episode number `index`: always the same for the config's seed."""
+        return self.sample(index).episode(self._core_speed)
 
 
 @lru_cache(maxsize=8)

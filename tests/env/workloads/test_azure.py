@@ -222,7 +222,7 @@ def test_functions_of_one_name_in_two_applications_are_two(day: Path) -> None:
 def test_a_day_without_a_memory_file(day: Path) -> None:
     (day / "memory.csv").unlink()
     refused(
-        source(day), f"{day / 'memory.csv'}: no such file; trace.source.memory=null draws memory"
+        source(day), f"{day / 'memory.csv'}: no such file; workload.source.memory=null draws memory"
     )
     recording = source(day).model_copy(update={"memory": None}).read(MIN_DURATION)
     assert np.isnan(recording.memory).all()

@@ -1,4 +1,4 @@
-"""The config group `trace`, from its files to samples that can be played."""
+"""The config group `workload` of a trace, from its files to samples that can be played."""
 
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,8 @@ from tests.env.workloads.conftest import Composed
 @pytest.fixture
 def sample(composed: Composed) -> Any:
     def of(*overrides: str) -> TraceSample:
-        config = composed(*overrides)["trace"]
-        return sample_trace(validated(TraceConfig, config, "trace"))
+        config = composed(*overrides)["workload"]
+        return sample_trace(validated(TraceConfig, config, "workload"))
 
     return of
 
@@ -27,11 +27,13 @@ def requests(trace: Trace) -> np.ndarray:
 
 
 def small_2019(fixtures: Path) -> list[str]:
-    return ["+trace=azure2019", f"trace.source.path={fixtures / 'azure2019'}"]
+    return ["+workload=azure2019", f"workload.source.path={fixtures / 'azure2019'}"]
 
 
 def test_a_folder_of_2019(sample: Any, fixtures: Path) -> None:
-    found = sample(*small_2019(fixtures), "trace.sampling.start=6", "trace.sampling.history=3")
+    found = sample(
+        *small_2019(fixtures), "workload.sampling.start=6", "workload.sampling.history=3"
+    )
     profiles = found.window.profiles
     assert found.history.profiles is profiles
     window, history = requests(found.window), requests(found.history)
@@ -49,7 +51,9 @@ def test_a_folder_of_2019(sample: Any, fixtures: Path) -> None:
 
 
 def test_the_report_is_one_line(sample: Any, fixtures: Path) -> None:
-    found = sample(*small_2019(fixtures), "trace.sampling.start=6", "trace.sampling.ratio=0.5")
+    found = sample(
+        *small_2019(fixtures), "workload.sampling.start=6", "workload.sampling.ratio=0.5"
+    )
     report = found.report
     assert (report.functions, report.usable_functions, report.requests) == (8, 8, 44)
     assert report.cores == pytest.approx(0.5 * requests_work(found) / 300)
@@ -70,10 +74,10 @@ def requests_work(found: TraceSample) -> float:
 
 def test_a_file_of_2021(sample: Any, fixtures: Path) -> None:
     found = sample(
-        "+trace=azure2021",
-        f"trace.source.path={fixtures / 'azure2021.csv'}",
-        "trace.sampling.start=1",
-        "trace.sampling.minutes=2",
+        "+workload=azure2021",
+        f"workload.source.path={fixtures / 'azure2021.csv'}",
+        "workload.sampling.start=1",
+        "workload.sampling.minutes=2",
     )
     assert requests(found.window)["time"].tolist() == [0.5, 60.0]
     assert requests(found.history)["time"].tolist() == [-59.6, -59.5, -59.5]
@@ -81,9 +85,13 @@ def test_a_file_of_2021(sample: Any, fixtures: Path) -> None:
 
 
 def test_the_same_seed_gives_the_same_sample(sample: Any) -> None:
-    small = ["+trace=azure_like", "trace.source.functions=60", "trace.sampling.functions=20"]
+    small = [
+        "+workload=azure_like",
+        "workload.source.functions=60",
+        "workload.sampling.functions=20",
+    ]
     first, again = sample(*small), sample(*small)
-    other = sample(*small, "trace.seed=2")
+    other = sample(*small, "workload.seed=2")
     assert first.window.profiles.names == again.window.profiles.names
     assert requests(first.window).tolist() == requests(again.window).tolist()
     assert requests(first.window).tolist() == requests(first.window).tolist()
@@ -93,10 +101,10 @@ def test_the_same_seed_gives_the_same_sample(sample: Any) -> None:
 def test_a_made_up_day(sample: Any) -> None:
     """The day of 130 functions that it follows has 83,352 requests, 89% of them of a fifth."""
     found = sample(
-        "+trace=azure_like",
-        "trace.sampling.functions=500",
-        "trace.sampling.start=0",
-        "trace.sampling.minutes=1440",
+        "+workload=azure_like",
+        "workload.sampling.functions=500",
+        "workload.sampling.start=0",
+        "workload.sampling.minutes=1440",
     )
     counts = np.zeros(len(found.window.profiles.names), np.int64)
     last = 0.0
@@ -115,37 +123,59 @@ def test_a_made_up_day(sample: Any) -> None:
     ("override", "message"),
     [
         (
-            "trace.sampling.start=8",
-            "trace.sampling: with start 8, compression 1 and trace.sampling.minutes 5 the window "
-            "is minutes 8 to 13 of the trace, ",
+            "workload.sampling.start=8",
+            "workload.sampling: with start 8, compression 1 and workload.sampling.minutes "
+            "5 the window is minutes 8 to 13 of the trace, ",
         ),
-        ("trace.sampling.ratio=0", "trace: sampling.ratio: Input should be greater than 0, found"),
-        ("trace.sampling.ratio=1.5", "trace: sampling.ratio: Input should be less than or equal"),
-        ("trace.sampling.kind=rarest", "trace: sampling.kind: 'rarest' is unknown, did you mean"),
-        ("+trace.sampling.ration=1", "trace: sampling.ration: unknown key, did you mean 'ratio'?"),
-        ("trace.source.kind=azure2020", "trace: source.kind: 'azure2020' is unknown, did you mean"),
-        ("trace.annotation.cold_start_factor=[4,1]", "trace: annotation: cold_start_factor is [4"),
-        ("~trace.source.path", "trace: source.path: missing"),
+        (
+            "workload.sampling.ratio=0",
+            "workload: sampling.ratio: Input should be greater than 0, found",
+        ),
+        (
+            "workload.sampling.ratio=1.5",
+            "workload: sampling.ratio: Input should be less than or equal",
+        ),
+        (
+            "workload.sampling.kind=rarest",
+            "workload: sampling.kind: 'rarest' is unknown, did you mean",
+        ),
+        (
+            "+workload.sampling.ration=1",
+            "workload: sampling.ration: unknown key, did you mean 'ratio'?",
+        ),
+        (
+            "workload.source.kind=azure2020",
+            "workload: source.kind: 'azure2020' is unknown, did you mean",
+        ),
+        (
+            "workload.annotation.cold_start_factor=[4,1]",
+            "workload: annotation: cold_start_factor is [4",
+        ),
+        ("~workload.source.path", "workload: source.path: missing"),
     ],
 )
 def test_bad_settings(sample: Any, fixtures: Path, override: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
-        sample(*small_2019(fixtures), "trace.sampling.start=0", override)
+        sample(*small_2019(fixtures), "workload.sampling.start=0", override)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 def test_the_path_has_to_be_given(sample: Any) -> None:
-    with pytest.raises(InputError, match="trace: source.path: missing, the folder of its three"):
-        sample("+trace=azure2019")
+    with pytest.raises(InputError, match="workload: source.path: missing, the folder of its three"):
+        sample("+workload=azure2019")
 
 
 @pytest.mark.realdata
 @pytest.mark.parametrize("kind", ["representative", "rare", "random"])
 def test_samples_of_the_real_excerpt(sample: Any, data_dir: Path, kind: str) -> None:
     path = data_dir / "azure2019_500f_8h"
-    small = ["+trace=azure2019", f"trace.source.path={path}", f"trace.sampling.kind={kind}"]
-    found = sample(*small, "trace.sampling.functions=40")
+    small = [
+        "+workload=azure2019",
+        f"workload.source.path={path}",
+        f"workload.sampling.kind={kind}",
+    ]
+    found = sample(*small, "workload.sampling.functions=40")
     assert len(found.window.profiles.names) == 40
     assert len(requests(found.window)) == found.report.requests
     if kind == "rare":

@@ -1,0 +1,82 @@
+"""Unknown groups, options and keys among the arguments of a command."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from hydra import compose
+from hydra.core.config_loader import ConfigLoader
+from hydra.core.override_parser.types import Override
+from omegaconf import OmegaConf
+
+from env.base.errors import InputError
+from env.base.schema import nearest, short
+from run.config_file import check_composed  # Hydra reads files as that module says
+
+
+def check_names(loader: ConfigLoader, config_name: str, overrides: Sequence[Override]) -> None:
+    """Refuses unknown groups, options and keys, which Hydra reports over many lines.
+
+    And what a folder of configs says of Hydra itself.
+
+    Raises:
+        InputError: one is unknown; the nearest is named, or all.
+    """
+    hydras = [o for o in overrides if o.key_or_group.startswith(("hydra.", "hydra/"))]
+    paths = [str(override.input_line) for override in hydras]
+    groups = []
+    for override in overrides:
+        group = override.key_or_group
+        options = loader.get_group_options(group, config_name=config_name, overrides=paths)
+        if options and override not in hydras:
+            _check_option(override, options)
+            groups.append(override)
+    chosen = _composed(config_name, paths + [str(each.input_line) for each in groups])
+    typed = [str(o.input_line) for o in hydras if o.key_or_group != "hydra.searchpath"]
+    hydra_node = chosen.pop("hydra")
+    if len(typed) < len(paths):  # others' folders are searched
+        check_composed(hydra_node, _composed(config_name, typed)["hydra"])
+    known = list(_keys(chosen))
+    for override in overrides:
+        key = override.key_or_group
+        mine = override not in groups and override not in hydras
+        added = override.is_add() or override.is_force_add()
+        if mine and not added and key not in known:
+            parent = _deepest_known(key, known)
+            near = [name for name in known if name.startswith(parent)]
+            near = [name for name in near if "." not in name.removeprefix(parent)]
+            advice = nearest(key, near, parent) if near else f"{parent[:-1]} has none"
+            raise InputError(f"{key}: unknown key, {advice}")
+
+
+def _composed(config_name: str, overrides: list[str]) -> Any:
+    """A configuration in plain containers, with the node `hydra`."""
+    config = compose(config_name, overrides=overrides, return_hydra_config=True)
+    return OmegaConf.to_container(config, resolve=False)
+
+
+def _check_option(override: Override, options: list[str]) -> None:
+    chosen = override.value()
+    for option in chosen if isinstance(chosen, list) else [chosen]:
+        if str(option) not in options:
+            shown = short(option) if isinstance(option, Mapping) else option
+            raise InputError(
+                f"{override.key_or_group}={shown}: unknown option, {nearest(str(option), options)}"
+            )
+
+
+def _deepest_known(key: str, known: list[str]) -> str:
+    """The longest parent of a dotted key that exists, with its dot; "" for the root."""
+    parts = key.split(".")
+    for length in range(len(parts) - 1, 0, -1):
+        parent = ".".join(parts[:length])
+        if parent in known:
+            return f"{parent}."
+    return ""
+
+
+def _keys(tree: Any, prefix: str = "") -> Iterator[str]:
+    """Dotted names of everything in a configuration, branches included."""
+    if isinstance(tree, Mapping):
+        for name, value in tree.items():
+            yield f"{prefix}{name}"
+            yield from _keys(value, f"{prefix}{name}.")

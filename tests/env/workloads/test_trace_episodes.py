@@ -1,0 +1,163 @@
+"""A sample of a trace is an episode: as `simulate` plays it, and in every world."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from agents.baseline import make_baselines
+from agents.scheduler import Decision
+from env.base.errors import InputError
+from env.base.schema import validated
+from env.score.metrics import episode_metrics
+from env.score.reward import Objective
+from env.sim.check.validate_queued import queued_violations
+from env.sim.cluster_file import cluster_from_config
+from env.sim.hardware import ClusterConfig
+from env.sim.keep_alive_policy import FaasCache, Fixed, Lru, NoKeepAlive
+from env.sim.records import COMPLETED
+from env.sim.rules import KeepAlive, Lease, Rules
+from env.workloads.traces.simulate import stream
+from env.workloads.traces.trace_samples import TraceConfig, TraceGenerator
+from tests.env.policies import ten_second_bins
+from tests.env.workloads.conftest import Composed
+from tests.recount import assert_recounted
+
+# 100 minutes of some 30 functions in one, and as many before it.
+SMALL = (
+    "+workload=azure_like",
+    "+cluster=funcsched",
+    "cluster.server_types.worker.server_count=2",
+    "cluster.server_types.worker.memory_mb_per_numa_node=6144",
+    "workload.source.functions=40",
+    "workload.source.minutes=200",
+    "workload.sampling.start=100",
+    "workload.sampling.minutes=1",
+    "workload.sampling.compression=100",
+)
+KEEP_ALIVES: dict[str, KeepAlive] = {
+    "none": NoKeepAlive(),
+    "fixed": Fixed(keep=5.0),
+    "lru": Lru(),
+    "faascache": FaasCache(),
+    "hybrid_histogram": ten_second_bins(24, 0.1),
+}
+
+
+def small(composed: Composed, *overrides: str) -> tuple[TraceGenerator, ClusterConfig]:
+    told = composed(*SMALL, *overrides)
+    cluster = cluster_from_config(told["cluster"], "cluster")
+    config = validated(TraceConfig, told["workload"], "workload")
+    return TraceGenerator(config, cluster.single_core_speed), cluster
+
+
+@pytest.mark.parametrize(
+    ("order", "keep_alive"),
+    [
+        *product(("fcfs", "funcsched"), KEEP_ALIVES),
+        *product(("sjf", "srf", "rr", "srtf"), ("lru", "hybrid_histogram")),
+    ],
+)
+def test_an_episode_has_the_runs_of_its_trace(
+    order: str, keep_alive: str, composed: Composed
+) -> None:
+    generator, cluster = small(composed, "workload.sampling.ratio=0.3")
+    (scheduler,) = make_baselines([order], queued=True)
+    assert scheduler.order is not None and scheduler.fit == "worst_fit"
+    rules = Rules.always_up(scheduler.order, KEEP_ALIVES[keep_alive])
+    env = generator.evaluation_episode(0).env(cluster, rules)
+    sample = generator.sample(0)
+    wanted = np.concatenate(list(stream(sample.window, cluster, rules, history=sample.history)))
+    assert env.done and len(wanted) >= len(env.workflow_templates) > 100
+    for field in set(wanted.dtype.names or ()) - {"declared"}:
+        assert env.runs[field].tolist() == wanted[field].tolist(), field
+    names = [env.workflow_templates[number].name for number in env.runs["wf_id"]]
+    assert names == [sample.window.profiles.names[index] for index in wanted["declared"]]
+
+
+def test_what_was_learned_from_the_history_counts(composed: Composed) -> None:
+    found = []
+    policy = ten_second_bins(60, 0.1).model_copy(update={"bin": 1.0, "fixed_keep": 1.0})
+    for history in ("null", "0"):
+        generator, cluster = small(composed, f"workload.sampling.history={history}")
+        (scheduler,) = make_baselines(["fcfs"], queued=True)
+        assert scheduler.order is not None
+        rules = Rules.always_up(scheduler.order, policy)
+        env = generator.evaluation_episode(0).env(cluster, rules)
+        found.append(env.runs.tolist())
+        env.reset()
+        assert env.runs.tolist() == found[-1]
+    assert found[0] != found[1]
+
+
+LEASES = {
+    "hourly": Lease(step=60.0),
+    "free": Lease(kind="always", charged=False),
+    "charged": Lease(kind="always", step=60.0),
+}
+PLAYERS = ("greedy_objective", "first_fit", "fcfs", "srtf+greedy_per_core", "sjf+best_fit")
+
+
+@pytest.mark.parametrize(("lease", "player"), product(LEASES, PLAYERS))
+@pytest.mark.parametrize("keep_alive", ["none", "lru", "hybrid_histogram"])
+def test_a_trace_plays_in_every_world(
+    lease: str, player: str, keep_alive: str, composed: Composed
+) -> None:
+    """Sums in the records are right on the way, and no schedule is faster than what is drawn."""
+    tight = "cluster.server_types.worker.memory_mb_per_numa_node=1024"
+    generator, cluster = small(composed, "workload.sampling.ratio=0.1", tight)
+    episode = generator.evaluation_episode(0)
+    queued = player == "fcfs" or "+" in player
+    (scheduler,) = make_baselines([player], queued, forks=False)
+    rules = Rules(lease=LEASES[lease], keep_alive=KEEP_ALIVES[keep_alive])
+    if queued:
+        rules = Rules(scheduler.order, scheduler.fit, 5.0, LEASES[lease], KEEP_ALIVES[keep_alive])
+    env = episode.env(cluster, rules)
+    objective = Objective(time_weight=1, cost_weight=1, completion_weight=1)
+    scheduler.reset(env, objective, np.random.SeedSequence(1))
+    decisions = 0
+    while not env.done:
+        if decisions % 20 == 0:
+            assert_recounted(env.state)
+        node, memory_alloc = scheduler.place(Decision(env, objective))
+        env.step(*env.place_of(node), memory_alloc)
+        decisions += 1
+    assert_recounted(env.state)
+    assert (decisions == 0) == (player in ("fcfs", "sjf+best_fit"))
+    runs = env.runs
+    ends = runs[runs["outcome"] == COMPLETED]
+    assert sorted(ends["wf_id"]) == list(range(len(episode.templates)))
+    speed = cluster.single_core_speed
+    for end in ends:
+        cores = min(8, int(episode.templates[end["wf_id"]].parallelism[0]))
+        least = episode.work[end["wf_id"]] / (speed * cores)
+        assert end["execution_time"] >= least * (1 - 1e-9)
+    if queued:
+        memory, ahead = env.state.nodes["memory"], keep_alive == "hybrid_histogram"
+        assert queued_violations(runs, memory, prewarmed=ahead) == []
+    metrics = episode_metrics(env.state, objective)
+    assert metrics["bound_gap"] >= 0
+    assert 0 < metrics["utilisation"] <= 1
+    assert (metrics["rent"] > 0) == (lease != "free")
+    assert (metrics["queueing"] > 0) == queued
+
+
+def test_nothing_arrives_is_told_before_anything_is_played(composed: Composed) -> None:
+    generator, _ = small(composed, "workload.sampling.ratio=1e-9", "workload.seed=7")
+    says = "workload.sampling: nothing arrives at ratio 1e-09 in episode 2 of seed 7, a higher rat"
+    with pytest.raises(InputError, match=says):
+        generator.evaluation_templates(2)
+    with pytest.raises(InputError, match=says):
+        generator.evaluation_episode(2)
+
+
+def test_episodes_of_a_trace_differ_and_repeat(composed: Composed) -> None:
+    first, again = (small(composed, "workload.sampling.ratio=0.1")[0] for _ in "ab")
+    other = small(composed, "workload.sampling.ratio=0.1", "workload.seed=2")[0]
+    arrivals = [made.evaluation_episode(index) for made in (first, other) for index in range(3)]
+    assert len({(one.arrival_times, one.work) for one in arrivals}) == 6
+    for index in range(3):
+        one, same = first.evaluation_episode(index), again.evaluation_episode(index)
+        assert (one.arrival_times, one.work) == (same.arrival_times, same.work)
+        names = {template.name for template in first.evaluation_templates(index)}
+        assert {template.name for template in one.templates} <= names

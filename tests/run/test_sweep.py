@@ -1,0 +1,213 @@
+"""The key `sweep`: which scenarios it comes to, and one line for what is none."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from omegaconf import DictConfig
+
+from run.arguments import as_text
+from run.command import plain
+from run.sweep import MOST_POINTS, Scenario, scenarios_of
+from tests.commands import Command, InProcess, refused
+from tests.env.worlds import TINY
+
+WEEK = "workload=azure_like_week"
+
+
+@pytest.fixture
+def scenarios() -> list[Scenario]:
+    """Those of the last command that ran."""
+    return []
+
+
+@pytest.fixture
+def command(in_process: InProcess, scenarios: list[Scenario]) -> Command:
+    def note(config: DictConfig) -> None:
+        scenarios[:] = scenarios_of(plain(config))
+
+    return in_process("evaluate", note, note)
+
+
+def points(scenarios: list[Scenario]) -> list[dict[str, Any]]:
+    return [dict(each.point) for each in scenarios]
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "sweep={lease.step: [60,120], keep_alive: [none,lru]}",
+        "sweep={lease: {step: [60,120]}, keep_alive: [none,lru]}",
+        "+sweep={keep_alive: [none,lru], lease.step: [60]}",
+    ],
+)
+def test_every_combination_is_a_scenario(
+    written: str, command: Command, scenarios: list[Scenario]
+) -> None:
+    """The last key varies fastest; dotted or nested keys are the same."""
+    assert command(*TINY, written).code == 0
+    found = points(scenarios)
+    if written.startswith("+"):
+        assert found == [{"keep_alive": kept, "lease.step": 60} for kept in ("none", "lru")]
+    else:
+        assert found == [
+            {"lease.step": step, "keep_alive": kept}
+            for step in (60, 120)
+            for kept in ("none", "lru")
+        ]
+    for each, point in zip(scenarios, found, strict=True):
+        assert each.config["lease"]["step"] == point["lease.step"]
+        assert each.config["keep_alive"]["policy"] == point["keep_alive"]
+        assert each.config["cluster"] == scenarios[0].config["cluster"]
+    assert scenarios[0].name == " ".join(f"{key}={value}" for key, value in found[0].items())
+    assert len({each.name for each in scenarios}) == len(scenarios)
+
+
+def test_nothing_swept_is_one_scenario_without_a_name(
+    command: Command, scenarios: list[Scenario]
+) -> None:
+    assert command(*TINY, "lease.step=60").code == 0
+    (only,) = scenarios
+    assert (only.name, only.point) == ("", {})
+    assert only.config["lease"]["step"] == 60
+    assert [override.key_or_group for override in only.overrides][-1] == "lease.step"
+
+
+def test_mappings_of_a_list_come_one_after_the_other(
+    command: Command, scenarios: list[Scenario]
+) -> None:
+    """Options of a group stand beside keys that they set themselves: keys have the last word."""
+    sampling, ratio = "workload/sampling", "workload.sampling.ratio"
+    one = f"{{{sampling}: [week_representative,week_random], {ratio}: [0.5]}}"
+    assert command(WEEK, f"sweep=[{one},{{{sampling}: [week_rare], {ratio}: [0.1,0.2]}}]").code == 0
+    assert points(scenarios) == [
+        {sampling: "week_representative", ratio: 0.5},
+        {sampling: "week_random", ratio: 0.5},
+        {sampling: "week_rare", ratio: 0.1},
+        {sampling: "week_rare", ratio: 0.2},
+    ]
+    found = [each.config["workload"]["sampling"] for each in scenarios]
+    kinds = ["representative", "random", "rare", "rare"]
+    assert [one["kind"] for one in found] == kinds
+    assert [one["ratio"] for one in found] == [0.5, 0.5, 0.1, 0.2]
+    assert found[0]["compression"] == 32  # of the option
+
+
+def test_what_is_typed_holds_in_every_scenario(command: Command, scenarios: list[Scenario]) -> None:
+    """In options that are swept, too."""
+    told = ("sweep={lease: [hourly,always]}", "lease.step=60", "seed=[3,4]")
+    assert command(*TINY, *told).code == 0
+    assert [each.config["lease"]["kind"] for each in scenarios] == ["hourly", "always"]
+    for each in scenarios:
+        assert each.config["lease"]["step"] == 60
+        assert each.config["seed"] == [3, 4]
+
+
+@pytest.mark.parametrize("text", ["é", 'a "b"', "a: [b], {c}", "${seed}", "\\", "null"])
+def test_a_text_that_is_swept_arrives_as_it_is(
+    text: str, command: Command, scenarios: list[Scenario]
+) -> None:
+    _, _, written = as_text("policy", text).partition("=")
+    done = command(f"sweep={{policy: [{written}]}}")
+    assert done.code == 0, done
+    assert [each.config["policy"] for each in scenarios] == [text]
+
+
+def test_options_of_ones_own_can_be_swept(
+    command: Command, scenarios: list[Scenario], tmp_path: Path
+) -> None:
+    (tmp_path / "mine" / "lease").mkdir(parents=True)
+    for step in (60, 90):
+        file = tmp_path / "mine" / "lease" / f"every_{step}.yaml"
+        file.write_text(f"kind: hourly\nstep: {step}.0\n")
+    own = ("--config-dir", str(tmp_path / "mine"))
+    done = command(*TINY, "sweep={lease: [every_60,every_90]}", *own)
+    assert done.code == 0, done
+    assert [each.config["lease"]["step"] for each in scenarios] == [60, 90]
+
+
+@pytest.mark.parametrize(
+    ("told", "says"),
+    [
+        # No sweep.
+        (["sweep=3"], "sweep: KEY: [VALUE, ...] is needed, or a list of such mappings, found 3"),
+        (["sweep=lease"], "or a list of such mappings, found 'lease'"),
+        (["sweep={}"], "or a list of such mappings, found a mapping"),
+        (["sweep=[]"], "or a list of such mappings, found a list of 0"),
+        (["sweep=[{lease: [hourly]},3]"], "or a list of such mappings, found a list of 2"),
+        (["sweep={lease: hourly}"], "sweep.lease: a list of values is needed, found 'hourly'"),
+        (["sweep={lease: {}}"], "sweep.lease: a list of values is needed, found a mapping"),
+        (["sweep={lease: []}"], "sweep.lease: a list of values is needed, found a list of 0"),
+        (["sweep={lease.step: [[60]]}"], "sweep.lease.step: a list of 1, single values are needed"),
+        (["sweep={lease: [{step: 60}]}"], "sweep.lease: a mapping, single values are needed"),
+        # Of what is not swept, or not known.
+        (["sweep={seed: [1,2]}"], "sweep.seed: only keys of cluster, workflow, workload, "),
+        (["sweep={baselines: [random]}"], "sweep.baselines: only keys of cluster, "),
+        (["sweep={leese: [hourly]}"], "sweep.leese: only keys of cluster, "),
+        (["sweep={+workload.tenants.a: [1]}"], "sweep.+workload.tenants.a: only keys of "),
+        (
+            ["sweep={lease.stepp: [1]}"],
+            "sweep: lease.stepp: unknown key, did you mean 'lease.step'",
+        ),
+        (
+            ["sweep={lease: [hourly,alwais]}"],
+            "sweep: lease=alwais: unknown option, did you mean 'always'?",
+        ),
+        (
+            [WEEK, "sweep={workload/sampling: [week_rear]}"],
+            "sweep: workload/sampling=week_rear: unknown option, did you mean 'week_rare'?",
+        ),
+        (["sweep={workload/sampling: [week_rare]}"], "sweep: Could not override 'workload/samp"),
+        (
+            [WEEK, "sweep={workload.arrivals.mean_gap: [1]}"],
+            "sweep: workload.arrivals.mean_gap: unknown key, allowed: workload.sampling, ",
+        ),
+        # Twice.
+        (["sweep={lease.step: [60,60]}"], "sweep: a point is given twice"),
+        (["sweep={lease.step: [60,60.0]}"], "sweep: a point is given twice"),
+        (["sweep=[{lease: [hourly,always]},{lease: [always]}]"], "sweep: a point is given twice"),
+        (
+            ["sweep={lease: {step: [60]}, lease.step: [90]}"],
+            "sweep: a key is given twice among lease.step, lease.step",
+        ),
+        (["sweep={lease: [hourly]}", "lease=always"], "sweep: lease is given as well: leave one"),
+        (["sweep={lease.step: [60]}", "++lease.step=7"], "sweep: lease.step is given as well"),
+        (
+            [WEEK, "sweep={workload.sampling.ratio: [0.5]}", "workload.sampling={ratio: 0.7}"],
+            "sweep: workload.sampling.ratio is given as well",
+        ),
+        (["sweep={lease.step: [60]}", "~lease.step"], "sweep: lease.step is given as well"),
+        # Others.
+        (
+            ["sweep=[{lease: [hourly]},{keep_alive: [lru]}]"],
+            "sweep: lease are the keys of its first mapping, others need the same",
+        ),
+        (
+            [f"sweep={{lease.step: {list(range(60, 561))}, keep_alive: [none,lru]}}"],
+            f"sweep: 1002 points, at most {MOST_POINTS} are allowed",
+        ),
+        (["sweep.lease.step=[60]"], "sweep.lease.step: unknown key, sweep has none"),
+    ],
+)
+def test_what_is_no_sweep_gets_one_line(told: list[str], says: str, command: Command) -> None:
+    refused(command(*TINY[:2], *told), says)
+
+
+@pytest.mark.parametrize(
+    ("told", "says"),
+    [
+        (["sweep={lease.step: [60,90]}", "lease=always"], "lease.step: without effect, lease.cha"),
+        (["sweep={lease: [hourly,always]}", "record=1"], "record: without effect, nothing is rec"),
+        ([WEEK, "sweep={workflow: [tiny,study]}"], "workflow: without effect, workload is a trace"),
+        (["sweep={agents: [placer,hierarchical]}"], "agents: without effect, policy is null"),
+    ],
+)
+def test_what_has_no_effect_in_any_scenario_is_refused(
+    told: list[str], says: str, command: Command
+) -> None:
+    refused(command("cluster=tiny", *told), says)
+
+
+def test_what_has_an_effect_in_one_scenario_passes(command: Command) -> None:
+    assert command(*TINY, "sweep={lease: [hourly,always]}", "lease.step=60").code == 0
+    assert command("cluster=tiny", "workflow=tiny", "sweep={workload: [tiny,azure_like]}").code == 0
