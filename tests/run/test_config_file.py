@@ -1,6 +1,7 @@
 """A folder of configs of somebody else executes nothing, and what is wrong in it gets one line."""
 
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ MAKES = "{_target_: os.mkdir, path: made}"
 CALLS = f"# @package _global_\nhydra: {{callbacks: {{x: {MAKES}}}}}\n"
 WRITES = "handlers: {x: {class: logging.FileHandler, filename: made, mode: w}}"
 ENVIRONMENT = "runtime_env: {env_vars: {A: b}}"
+TOO_MANY = "defaults: too many, twice as many at every level, or in a circle"
 HARMFUL = {
     "a callback": (CALLS, "hydra.callbacks.x._target_"),
     "a log": (
@@ -137,6 +139,43 @@ def test_defaults_in_a_circle(
     write("objective/two.yaml", "defaults: [cost, one]\n")
     for option, named in (("itself", ["itself"]), ("one", ["one", "two"])):
         told = refused(monkeypatch, capsys, f"objective={option}")
-        assert told in [
-            f"error: objective/{each}: defaults: they lead back to this file\n" for each in named
-        ]
+        files = [Path("theirs/objective", f"{each}.yaml").absolute() for each in named]
+        assert told in [f"error: {file}: {TOO_MANY}\n" for file in files]
+
+
+def test_defaults_that_double_at_every_level(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Hydra would come to the last file 2^40 times."""
+    files = [
+        write(f"objective/level{n}.yaml", f"defaults: [level{n + 1}, level{n + 1}]\n")
+        for n in range(40)
+    ]
+    write("objective/level40.yaml", "time_weight: 1.0\n")
+    begun = time.process_time()
+    told = refused(monkeypatch, capsys, "objective=level0")
+    assert time.process_time() - begun < 10.0
+    assert told in [f"error: {file}: {TOO_MANY}\n" for file in files]
+
+
+@pytest.mark.parametrize("entries", [700 * ["cost"], [{"/objective": 700 * ["cost"]}]])
+def test_defaults_of_far_too_many(
+    entries: list[object],
+    elsewhere: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = write("objective/many.yaml", f"defaults: {entries}\n")
+    assert refused(monkeypatch, capsys, "objective=many") == f"error: {file}: {TOO_MANY}\n"
+
+
+def test_many_defaults_are_taken(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of a hundred files once."""
+    for n in range(100):
+        write(f"objective/part{n}.yaml", f"time_weight: {n}.0\n")
+    parts = ", ".join(f"part{n}" for n in range(100))
+    write("objective/sum.yaml", f"defaults: [cost, {parts}]\n")
+    monkeypatch.setattr(sys, "argv", ["train.py", "--config-dir", "theirs", "objective=sum"])
+    seen: list[float] = []
+    run(lambda config: seen.append(config.objective.time_weight), "train", lambda config: None)
+    assert seen == [99.0]
