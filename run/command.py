@@ -308,7 +308,7 @@ def _compositions(
 def _check_names(loader: ConfigLoader, config_name: str, overrides: list[Override]) -> None:
     """Finds unknown groups, options and keys, which Hydra reports over many lines.
 
-    And what a folder of configs says of Hydra itself.
+    And what a folder of configs says of Hydra itself and of where Ray runs.
     """
     hydras = [o for o in overrides if o.key_or_group.startswith(("hydra.", "hydra/"))]
     paths = [str(override.input_line) for override in hydras]
@@ -321,9 +321,12 @@ def _check_names(loader: ConfigLoader, config_name: str, overrides: list[Overrid
             groups.append(override)
     chosen = _composed(config_name, paths + [str(each.input_line) for each in groups])
     typed = [str(o.input_line) for o in hydras if o.key_or_group != "hydra.searchpath"]
-    hydra_node = chosen.pop("hydra")
     if len(typed) < len(paths):  # others' folders are searched
-        check_composed(hydra_node, _composed(config_name, typed)["hydra"])
+        ours = loader.get_group_options("ray", config_name=config_name, overrides=typed)
+        rays = [each for each in groups if each.key_or_group == "ray"]
+        typed += [str(each.input_line) for each in rays if str(each.value()) in ours]
+        check_composed(chosen, _composed(config_name, typed))
+    del chosen["hydra"]
     known = list(_keys(chosen))
     for override in overrides:
         key = override.key_or_group

@@ -25,6 +25,8 @@ HEADER_CHARACTERS = 512
 MOST_LOOKS = 1000
 """At configs and at entries of their lists of defaults, in a composition. Hydra looks at each three
 times whenever it is named; what conf/ has comes to 250."""
+PROTECTED = ("hydra.", "ray.address", "ray.runtime_env")
+"""What says what runs here, and where."""
 FILLED_IN = ("hydra.overrides.", "hydra.runtime.", "hydra.searchpath", "hydra.job.override_dirname")
 """What Hydra itself writes into its node."""
 
@@ -40,19 +42,20 @@ def read_yaml(file: Path, where: str) -> Any:
     )
 
 
-def check_composed(hydra: Mapping[str, Any], own: Mapping[str, Any]) -> None:
-    """Refuses what a folder of configs has changed of the node `hydra`, in whatever way.
+def check_composed(found: Mapping[str, Any], own: Mapping[str, Any]) -> None:
+    """Refuses what a folder of configs has changed of `PROTECTED`, in whatever way.
 
     Args:
-        hydra: the node, composed with the folder.
+        found: the configuration, composed with the folder.
         own: composed of conf/ and what was typed alone.
 
     Raises:
         InputError: they differ.
     """
-    found, expected = dict(leaves("hydra", hydra)), dict(leaves("hydra", own))
-    for name in found | expected:
-        if found.get(name) != expected.get(name) and not name.startswith(FILLED_IN):
+    values, expected = dict(leaves("", found)), dict(leaves("", own))
+    changed = [name for name in values | expected if values.get(name) != expected.get(name)]
+    for name in changed:
+        if name.startswith(PROTECTED) and not name.startswith(FILLED_IN):
             raise InputError(f"{name}: {WHOSE}")
 
 
@@ -125,8 +128,8 @@ def _check_harmless(tree: Any, placed: Mapping[str, Any], file: Path) -> None:
         file: for errors.
 
     Raises:
-        InputError: it sets something of Hydra or of Ray's processes, names a Python object, or goes
-            on with a run, whose checkpoints are pickles.
+        InputError: it sets something of Hydra or of Ray's processes, joins a Ray cluster, names a
+            Python object, or goes on with a run, whose checkpoints are pickles.
     """
     placed = {**placed, "defaults": tree.get("defaults")}
     for name, value in leaves("", {**tree, **placed}):
@@ -139,6 +142,7 @@ def _check_harmless(tree: Any, placed: Mapping[str, Any], file: Path) -> None:
             or "_target_" in keys
             or ("runtime_env" in keys and value != {})
             or "runtime_env" in elsewhere
+            or (keys[-1] == "address" and isinstance(value, str))
             or (name == "resume" and value is not None)
         ):
             raise InputError(f"{file}: {name}: {WHOSE}")

@@ -32,6 +32,9 @@ HARMFUL = {
     "a Python object": (f"a: [{MAKES}]", "a.0._target_"),
     "an environment of Ray": (f"# @package ray\n{ENVIRONMENT}", "runtime_env.env_vars.A"),
     "an environment as a package": ("# @package ray.runtime_env\nenv_vars: {A: b}", "@package"),
+    "a Ray cluster": ("# @package _global_\nray: {address: 'theirs:6379'}", "ray.address"),
+    "a Ray cluster by a package": ("# @package ray\naddress: auto", "address"),
+    "a Ray cluster by name": ("# @package ray\naddress: ${x}\nx: auto", "address"),
     "a checkpoint": ("# @package _global_\nresume: theirs", "resume"),
 }
 
@@ -74,6 +77,47 @@ def test_nor_in_their_files_of_hydra(
     file = write("hydra/launcher/theirs.yaml", "path: made")
     told = refused(monkeypatch, capsys, "hydra/launcher=theirs")
     assert told.startswith(f"error: {file}: its folder: what runs here")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("experiment/theirs", "# @package _global_\ndefaults: [override /ray: cluster]", []),
+        ("ray/theirs", "defaults: [cluster]", []),
+        ("ray/theirs", "defaults: [cluster]", ["ray.num_env_runners=1"]),
+    ],
+)
+def test_nor_do_they_join_a_ray_cluster_by_our_files(
+    name: str,
+    content: str,
+    told: list[str],
+    elsewhere: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    write(f"{name}.yaml", content)
+    error = refused(monkeypatch, capsys, name.replace("/", "="), *told)
+    assert error.startswith("error: ray.address: what runs here is typed or stands in conf/")
+
+
+@pytest.mark.parametrize(
+    ("told", "address"),
+    [
+        (["ray=cluster"], "auto"),
+        (["ray=cluster", "ray.address=mine:6379"], "mine:6379"),
+        (["ray.address=mine:6379"], "mine:6379"),
+        (["ray=theirs", "ray.address=mine:6379"], "mine:6379"),
+        (["ray=theirs"], None),
+    ],
+)
+def test_a_ray_cluster_is_typed(
+    told: list[str], address: str | None, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write("ray/theirs.yaml", "defaults: [local]\nnum_env_runners: 3\naddress: null\n")
+    monkeypatch.setattr(sys, "argv", ["train.py", "--config-dir", "theirs", *told])
+    seen: list[str | None] = []
+    run(lambda config: seen.append(config.ray.address), "train", lambda config: None)
+    assert seen == [address]
 
 
 def test_help_reads_their_files_no_less_strictly(
