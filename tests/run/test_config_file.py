@@ -157,6 +157,8 @@ def test_what_is_typed_runs(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) ->
     [
         ("x: !!bool maybe", "tag 'tag:yaml.org,2002:bool', none is allowed"),
         (r'x: "\U00110000"', "not YAML, chr() arg not in range"),
+        (r'"\ud800": 1', r"'\ud800': half of a character"),
+        (r'defaults: ["\ud800"]', r"'\ud800': half of a character"),
         ("5", "a mapping is needed, found '5'"),
         ("- 5", "a mapping is needed, found a list of 1"),
         ("x: " + "1:" * 250 + "1.5", "not YAML, "),
