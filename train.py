@@ -3,12 +3,11 @@
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
-from agents.learned.run_files import check_resume, tell_assumed, write_policy
+from agents.learned.run_files import check_resume, check_teachers, tell_assumed, write_policy
 from env.base.schema import validated
 from run.command import StopOnSignals, plain, run, same_world
 from run.ray_session import check_address
@@ -17,6 +16,28 @@ from run.training_start import start_ray, world_of
 
 # Ray, RLlib and PyTorch take seconds to import: functions do so where they need them, so that a
 # slip in a command is answered at once.
+
+
+def check(config: DictConfig) -> None:
+    """Refuses what cannot be trained, before anything is started or written."""
+    settings = validated(TrainSettings, plain(config), "train")
+    if settings.resume is not None:
+        check_resume(settings, settings.resume)
+    from env.learn.environments import make_environment
+
+    world = world_of(settings)
+    make_environment(world).close()
+    check_address(settings.ray.address)
+    if not settings.learns_queue:
+        check_teachers(settings, world)
+
+
+def start(config: DictConfig) -> None:
+    """One run, or a search of many."""
+    if config.get("tune") is None:
+        train(config)
+    else:
+        search(config)
 
 
 def train(config: DictConfig) -> None:
@@ -39,6 +60,7 @@ def train(config: DictConfig) -> None:
     from agents.learned.fault_tolerance import RunnersLost
     from agents.learned.run_log import RunLog, count
     from env.learn.environments import make_environment, register_environments
+    from run.hparams import compared
 
     told = plain(config)
     settings = validated(TrainSettings, told, "train")
@@ -114,21 +136,6 @@ def train(config: DictConfig) -> None:
     print(f"evaluate: python evaluate.py {evaluated_by(settings)}policy={folder / 'policy'}")
 
 
-def evaluated_by(settings: TrainSettings) -> str:
-    """What evaluate.py has to be told besides a policy."""
-    if settings.learns_queue:
-        return "experiment=funcsched_orders "
-    return same_world()
-
-
-def compared(told: dict[str, Any]) -> dict[str, Any]:
-    """What runs side by side in TensorBoard are told apart by."""
-    options = HydraConfig.get().runtime.choices
-    names = {group: options[group] for group in ("cluster", "workflow", "workload")}
-    values = ("seed", "agents", "objective", "variation", "dispatch", "algo")
-    return names | {key: told[key] for key in values}
-
-
 def search(config: DictConfig) -> None:
     """Many runs with values of their own (`tune=...`); the policies of the best one are kept."""
     import ray
@@ -176,36 +183,11 @@ def search(config: DictConfig) -> None:
     print(f"evaluate: python evaluate.py {evaluated_by(settings)}policy={folder / 'policy'}")
 
 
-def start(config: DictConfig) -> None:
-    """One run, or a search of many."""
-    if config.get("tune") is None:
-        train(config)
-    else:
-        search(config)
-
-
-def check(config: DictConfig) -> None:
-    """Refuses what cannot be trained, before anything is started or written."""
-    settings = validated(TrainSettings, plain(config), "train")
-    if settings.resume is not None:
-        check_resume(settings, settings.resume)
-    from env.learn.environments import make_environment
-
-    world = world_of(settings)
-    make_environment(world).close()
-    check_address(settings.ray.address)
+def evaluated_by(settings: TrainSettings) -> str:
+    """What evaluate.py has to be told besides a policy."""
     if settings.learns_queue:
-        return
-    for key in ("teacher", "warm_start"):
-        searched = settings.tune.space.get(key) if settings.tune is not None else None
-        named = {f"algo.{key}": (getattr(settings.algo, key, None),)}
-        if searched is not None:
-            named[f"tune.space.{key}"] = searched.extremes
-        for where, teachers in named.items():
-            for teacher in filter(None, teachers):
-                from agents.learned.cloning import check_teacher
-
-                check_teacher(where, teacher, world)
+        return "experiment=funcsched_orders "
+    return same_world()
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from env.base.schema import Strict, nearest, validated
+from env.learn.actions import MOST_ENVIRONMENTS
 from env.learn.layouts import AgentsConfig
 from env.learn.variation import Variation
 from env.score.reward import Objective
@@ -164,7 +165,7 @@ class RaySettings(Strict):
     address: Address | None
     num_cpus: Annotated[int, Field(ge=1, le=10_000)] | None
     num_env_runners: Annotated[int, Field(ge=0, le=10_000)]
-    envs_per_runner: Annotated[int, Field(ge=1, le=10_000)]
+    envs_per_runner: Annotated[int, Field(ge=1, le=MOST_ENVIRONMENTS)]
     threads_per_runner: Annotated[int, Field(ge=1, le=1000)]
     num_learners: Annotated[int, Field(ge=0, le=1000)]
     threads_per_learner: Annotated[int, Field(ge=1, le=1000)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,6 +61,20 @@ def check_resume(settings: TrainSettings, path: str) -> None:
             f"resume: '{checkpoint}' has done {state.iteration} iterations in "
             f"{state.seconds / 60:.1f} minutes, which is all of budget: give a larger one"
         )
+
+
+def check_teachers(settings: TrainSettings, world: Mapping[str, Any]) -> None:
+    """Refuses teachers that cannot play in the world, those that a search chooses from too."""
+    for key in ("teacher", "warm_start"):
+        searched = settings.tune.space.get(key) if settings.tune is not None else None
+        named = {f"algo.{key}": (getattr(settings.algo, key, None),)}
+        if searched is not None:
+            named[f"tune.space.{key}"] = searched.extremes
+        for where, teachers in named.items():
+            for teacher in filter(None, teachers):
+                from agents.learned.cloning import check_teacher
+
+                check_teacher(where, teacher, world)
 
 
 def write_policy(

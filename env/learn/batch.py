@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from env.base.errors import InputError
-from env.learn.actions import TurnOrder
+from env.learn.actions import MOST_ENVIRONMENTS, TurnOrder, whole_number
 from env.learn.agent import Agent, Observation
 from env.learn.batch_turns import EPISODE, decide_all, place_all, see_all, start_decisions
 from env.learn.layouts import TURN_KINDS, WINDOW_PARTS, Layout
@@ -71,6 +71,9 @@ class Batch:
         worker: number of the process, so that no two play the same episodes.
         first: number of the first environment in the process.
 
+    Raises:
+        InputError: E is not a whole number from 1 to `MOST_ENVIRONMENTS`.
+
     Attributes:
         layout: the agents and their turns.
         ended: every episode that is over; whoever reads them clears them.
@@ -79,6 +82,7 @@ class Batch:
     def __init__(
         self, world: World, environments: int, seed: int, worker: int, first: int = 0
     ) -> None:
+        environments = whole_number("environments", environments, 1, MOST_ENVIRONMENTS)
         self.layout = Layout(world.agents, world.objective, world.largest_cluster, see_future=True)
         self.turns = self.layout.turns
         self.ended: list[Ended] = []

@@ -10,7 +10,16 @@ from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from ray.tune.registry import register_env
 
 from env.base.errors import InputError
-from env.learn.actions import Action, TurnOrder, next_episode, nothing_played, option, taken
+from env.learn.actions import (
+    MOST_ENVIRONMENTS,
+    Action,
+    TurnOrder,
+    next_episode,
+    nothing_played,
+    option,
+    taken,
+    whole_number,
+)
 from env.learn.agent import Agent, Observation
 from env.learn.batch import Ended
 from env.learn.layouts import NOBODY
@@ -173,6 +182,9 @@ class QueueBatch:
         worker: number of the process, so that no two play the same episodes.
         first: number of the first environment in the process.
 
+    Raises:
+        InputError: E is not a whole number from 1 to `MOST_ENVIRONMENTS`.
+
     Attributes:
         turns: of a decision.
         ended: every episode that is over; whoever reads them clears them.
@@ -181,6 +193,7 @@ class QueueBatch:
     def __init__(
         self, world: QueueWorld, environments: int, seed: int, worker: int, first: int = 0
     ) -> None:
+        environments = whole_number("environments", environments, 1, MOST_ENVIRONMENTS)
         self.ended: list[Ended] = []
         known = world.new_turns()
         self.turns = known.turns

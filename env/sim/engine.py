@@ -135,7 +135,8 @@ def fire(state):
 def fire_other(state):
     """Fires the next timer, which is no arrival; nothing happens if it is out of date."""
     queue = state.queue
-    time, kind, index = state.timers[0].time, state.timers[0].major, state.timers[0].index
+    time, kind = state.timers[0].time, state.timers[0].major
+    number, index = state.timers[0].minor, state.timers[0].index
     valid = up_to_date(state, 0)
     drop_timer(state)
     if not valid:
@@ -154,7 +155,7 @@ def fire_other(state):
         queue[0].patience_timer = INF
         queue[0].due = 1
     elif kind == LEASE_END:
-        end_lease(state, index)
+        end_lease(state, number)
 
 
 @compiled

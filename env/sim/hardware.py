@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from env.base.errors import InputError
-from env.base.schema import short
+from env.base.schema import names_file, short
 from env.sim.bounds import (
     LARGEST_BANDWIDTH,
     LARGEST_MEMORY,
@@ -26,10 +26,11 @@ from env.sim.power import Power
 MOST_NODES = 1_000_000
 """NUMA nodes of a cluster; more do not fit into memory with all that is known of them."""
 
+LONGEST_NAME = 50
+"""Characters: the weights of a type's policy are in a file of its name."""
 
 SAME_PRICE = 1e-9
 """Relative difference of prices that is only rounding."""
-
 
 TYPE_BOUNDS: Final = {
     "count": (0, MOST_SERVERS),
@@ -53,6 +54,9 @@ class ServerType:
         cpu: cores of one NUMA node.
         memory: MB of one NUMA node.
         single_core_speed: operations per second; None means the cluster's.
+
+    Raises:
+        InputError: a value is out of range, or no file could have the name.
     """
 
     name: str
@@ -65,6 +69,11 @@ class ServerType:
     single_core_speed: int | None = None
 
     def __post_init__(self) -> None:
+        if not 0 < len(self.name) <= LONGEST_NAME or not names_file(self.name):
+            raise InputError(
+                f"server type {short(self.name)}: a name of 1 to {LONGEST_NAME} printable "
+                "characters but / is needed"
+            )
         for field, (least, most) in TYPE_BOUNDS.items():
             _check(f"server type '{self.name}'", field, getattr(self, field), least, most)
         if self.hourly_rate:

@@ -50,7 +50,7 @@ SLICE_END: Final = 1  # of the run with this number, in the container `index`
 EXPIRY: Final = 2  # of the warm container `index`, if it still has this number
 PREWARMING: Final = 3  # of the image `index`, if it still has this number
 STARVATION: Final = 4  # the oldest waiting function may starve
-LEASE_END: Final = 5  # of the server `index`, if its lease has not been extended
+LEASE_END: Final = 5  # of the server `minor`, if its lease still has the number `index`
 PATIENCE: Final = 6  # the first waiting function may start a server
 
 FUNCTION = np.dtype(
@@ -171,6 +171,7 @@ SERVER = np.dtype(
         ("node_count", np.int64),
         ("ready_time", np.float64),  # since when it is up: when its last cold start ends
         ("expiration_time", np.float64),  # -inf before the first lease
+        ("lease_number", np.int64),  # another whenever the lease is extended or ends early
         ("container_count", np.int64),  # created and not completed
         ("source_bytes", np.float64),  # as in NUMA_NODE
     ]

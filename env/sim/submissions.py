@@ -19,6 +19,7 @@ from env.sim.records import (
     SUBMITTED,
 )
 from env.sim.requests import begin_request
+from env.sim.timers import drop_timer, set_timer
 
 
 @compiled
@@ -57,16 +58,8 @@ def reset_workload(state):
 def schedule_arrival(state, position):
     """Puts the arrival at a position of the list on the timers."""
     if position < len(state.arrivals):
-        wf_id = state.arrivals[position].wf_id
-        push(
-            state.timers,
-            state.cluster[0].timers_size,
-            state.arrivals[position].time,
-            ARRIVAL,
-            wf_id,
-            position,
-        )
-        state.cluster[0].timers_size += 1
+        time, wf_id = state.arrivals[position].time, state.arrivals[position].wf_id
+        set_timer(state, time, ARRIVAL, wf_id, position)
 
 
 @compiled_apart
@@ -134,8 +127,7 @@ def arrive(state, position):
 def arrive_next(state):
     """The arrival that is the next timer takes place; returns what `arrive` returns."""
     position = state.timers[0].index
-    drop_first(state.timers, state.cluster[0].timers_size)
-    state.cluster[0].timers_size -= 1
+    drop_timer(state)
     return arrive(state, position)
 
 

@@ -208,6 +208,15 @@ def test_agents_that_act_in_turn_are_asked_again() -> None:
     assert env._env.raw_env.decisions == copied._env.raw_env.decisions == 1
 
 
+@pytest.mark.parametrize("name", ["placer", "queue_placer"])
+def test_a_batch_of_no_number_of_environments_is_refused(name: str) -> None:
+    env = MAKERS[name]()
+    for wrong in (0, -1, 1.5, 2.0, True, None, "2", [2], 10_001, 10**30):
+        said = "environments: a whole number from 1 to 10000 is needed, found "
+        refused(lambda given: env.batch(given, 0, 0, 0), wrong, said)
+    assert len(env.batch(np.int64(2), 0, 0, 0)) == 2
+
+
 @pytest.mark.parametrize("name", MAKERS)
 def test_a_batch_refuses_what_is_not_allowed(name: str) -> None:
     env = MAKERS[name]()

@@ -319,6 +319,10 @@ SPRAWLING = {
             _set("server_types", "small", to=SPRAWLING),
             ["100000002 NUMA nodes, at most 1000000"],
         ),
+        (
+            _set("server_types", "a/b", to=SPRAWLING),
+            ["server type 'a/b': a name of 1 to 50 printable characters but / is needed"],
+        ),
         (_drop("single_core_speed_ops_per_s"), ["single_core_speed_ops_per_s", "missing"]),
         (_drop("power", "pue"), ["power.pue", "missing"]),
         (_set("power", "pue", to=0.9), ["power.pue", "0.9", "greater than or equal to 1"]),
