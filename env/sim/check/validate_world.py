@@ -36,7 +36,7 @@ def check_world_accounts(episode: WorldEpisode, results: RunResults) -> list[str
             found.append(f"{named(run.function)} is unknown, but runs")
         elif any((number is not None) != queued for number in (run.joined, run.dispatched)):
             found.append(
-                f"{named(run.function)}: joined {run.joined} and dispatched {run.dispatched} found, "
+                f"{named(run.function)}: joined {run.joined}, dispatched {run.dispatched}, "
                 "numbers are needed with a queue and only there"
             )
     for index, warm in enumerate(results.warm_containers):
