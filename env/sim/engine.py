@@ -104,6 +104,10 @@ def between_events(state):
     # All containers may be killed before the runs are taken: there is room for that.
     if queue[0].runs_size + len(state.containers) >= len(state.runs):
         return TAKE_RUNS
+    if queue[0].watched > 0:
+        queue[0].watched = 3 - queue[0].watched
+        if queue[0].watched == 2:
+            return TAKE_RUNS
     if state.cluster[0].arrivals_left == 0 and queue[0].more_arrivals == 1:
         return MORE_ARRIVALS
     return 0

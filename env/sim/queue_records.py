@@ -58,6 +58,7 @@ QUEUE = np.dtype(
         ("container_cold_starts", np.int64),
         ("queueing_time", np.float64),  # seconds, all that left it summed
         ("crowded", np.int64),  # 1: there were more warm containers than records for them
+        ("watched", np.int64),  # 1: the caller is to look after the next event, 2: it has looked
     ]
 )
 

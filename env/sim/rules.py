@@ -23,8 +23,8 @@ from env.sim.workflow_template import WorkflowTemplate
 
 Fit = Literal["first_fit", "best_fit", "worst_fit"]
 """Placement rules that the engine has, where functions wait centrally."""
-Placement = Fit | Literal["asked"]
-PLACEMENTS: tuple[Placement, ...] = (*get_args(Fit), "asked")
+Placement = Literal[Fit, "asked"]
+PLACEMENTS: tuple[Placement, ...] = get_args(Placement)
 """In the order of their numbers in env/sim/dispatch.py."""
 SLOTS = ("workflows", "functions", "submitted", "completed", "slot_of", "scratch", "requests")
 """Arrays with an entry for each slot of a trace, whose workflows have one function."""

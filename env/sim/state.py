@@ -99,6 +99,7 @@ def copy_into(copy, state):
     copy_records(copy.completed, state.completed, state.log[0].completed_count)
     copy_records(copy.log, state.log, 1)
     copy_records(copy.queue, state.queue, 1)
+    copy.queue[0].watched = 0  # who watches an episode does not watch its copies
     if len(state.images) > 0:
         copy_images(copy, state)
 

@@ -9,13 +9,14 @@ import numpy as np
 
 from env.base.errors import InputError
 from env.sim.central_queue import choose
-from env.sim.engine import play, step
+from env.sim.dispatch import be_patient
+from env.sim.engine import is_stuck, play, step
 from env.sim.go_on import cannot_go_on, go_on
 from env.sim.hardware import ClusterConfig
 from env.sim.idle_forecast import learn
 from env.sim.queue_records import RUN
 from env.sim.records import CHOOSE, DONE, NONE, PLACE, RECYCLED
-from env.sim.room import suits
+from env.sim.room import need_of, suits
 from env.sim.rules import DEFAULT_RULES, NOTHING_EARLIER, Images, Rules, with_rules
 from env.sim.server_state import OUT_OF_SERVICE
 from env.sim.state import copy_state, new_state, reset
@@ -70,6 +71,24 @@ class StepLog(NamedTuple):
     target_node_before: NodeBefore
 
 
+class WarmPeriod(NamedTuple):
+    """What an idle container stayed warm for.
+
+    Attributes:
+        node: index of the NUMA node.
+        image: index of its image.
+        memory: MB it held.
+        begin: seconds: when it became idle, or was started ahead of a request.
+        end: seconds: when it was used or removed; inf while it is warm.
+    """
+
+    node: int
+    image: int
+    memory: int
+    begin: float
+    end: float
+
+
 class RawEnv:
     """One episode: workflows arrive, functions become ready, the caller places each of them.
 
@@ -78,7 +97,8 @@ class RawEnv:
         workflow_templates: one a workflow.
         cluster_config: the hardware.
         seed: kept as `seed`; the simulation itself draws nothing at random.
-        record: keep every `StepLog` in `logs`.
+        record: keep every `StepLog` in `logs`, and how long containers were warm in
+            `warm_periods`.
         workflow_slots: workflows that can be active at once, None for all (see `new_state`).
         tenants: whose each workflow is; empty: nobody is told apart.
         rules: how the world works.
@@ -112,7 +132,6 @@ class RawEnv:
         self.cluster_config = cluster_config
         self.seed = seed
         self.record = record
-        self.logs: list[StepLog] = []
         known = {name: index for index, name in enumerate(dict.fromkeys(self.tenants))}
         state = new_state(
             arrival_times,
@@ -125,7 +144,7 @@ class RawEnv:
         distinct = list({id(template): template for template in workflow_templates}.values())
         self.state = with_rules(state, distinct, images, rules, cluster_config)
         self.rules = rules
-        self._earlier = NOTHING_EARLIER if images is None else images.earlier
+        self.earlier = NOTHING_EARLIER if images is None else images.earlier
         self.arrival_times = tuple(float(time) for time in arrival_times)
         self._places = [
             (kind.name, server_id, node_id)
@@ -143,8 +162,11 @@ class RawEnv:
     def reset(self) -> None:
         """Starts the same episode again."""
         reset(self.state)
-        learn(self.state, self._earlier)
-        self.logs = []
+        learn(self.state, self.earlier)
+        self.state.queue["watched"] = self.record and self.rules.keeps_warm
+        self.logs: list[StepLog] = []
+        self._warm: dict[int, WarmPeriod] = {}
+        self._idle: set[int] = set()
         self._taken: list[np.ndarray] = []
         self._play_on(play(self.state))
 
@@ -248,11 +270,11 @@ class RawEnv:
         return log
 
     def fork(self) -> RawEnv:
-        """An independent copy at this moment. The history in `logs` is not copied."""
+        """An independent copy at this moment. What is recorded is not copied."""
         other = object.__new__(RawEnv)
         other.__dict__.update(self.__dict__)
         other.state = copy_state(self.state)
-        other.logs = []
+        other.logs, other._warm, other._idle = [], {}, set()
         other._taken = list(self._taken)
         other.record = False
         return other
@@ -261,6 +283,11 @@ class RawEnv:
     def runs(self) -> np.ndarray:
         """RUN records of what has run, in the order of ends; none where there are no images."""
         return np.concatenate([np.zeros(0, RUN), *self._taken])
+
+    @property
+    def warm_periods(self) -> list[WarmPeriod]:
+        """All that is recorded of warm containers, in the order in which they became idle."""
+        return [self._warm[number] for number in sorted(self._warm)]
 
     @property
     def waiting(self) -> tuple[int, ...]:
@@ -272,22 +299,37 @@ class RawEnv:
             return ()
         return tuple(int(index) for index in np.flatnonzero(self.state.waiting["count"]))
 
-    def choose(self, declared: int) -> None:
+    def choose(self, declared: int | None, node: int | None = None) -> None:
         """Lets the first waiting request of a declared function go next, and plays on.
 
         It starts once a node has the memory for it; until then all others wait behind it.
 
         Args:
-            declared: one of `waiting`.
+            declared: one of `waiting`; None holds all back until something changes.
+            node: index of the NUMA node where it starts, which has the memory now; None leaves it
+                to the placement rule.
 
         Raises:
-            InputError: no request of it waits, or nothing is to be chosen.
+            InputError: no request of it waits, nothing is to be chosen, the node has no room, or
+                nothing would change any more.
         """
-        if declared not in self.waiting:
+        if declared is None and (not self.waiting or is_stuck(self.state)):
+            raise InputError("choose: nothing is to come that could be waited for")
+        if declared is not None and declared not in self.waiting:
             raise InputError(
                 f"choose: no request of declared function {declared} is to be chosen now"
             )
-        choose(self.state, declared, NONE)
+        if declared is not None and node is not None:
+            index = int(self.state.waiting[declared]["first"])
+            need = need_of(self.state, index)
+            be_patient(self.state, index)
+            if not suits(self.state, node, need):
+                name, server_id, node_id = self.place_of(node)
+                raise InputError(
+                    f"choose: NUMA node {node_id} of server {name} {server_id} has no {need} MB "
+                    "free or reclaimable now, or may not be started"
+                )
+        choose(self.state, *(NONE if one is None else one for one in (declared, node)))
         self._play_on(play(self.state))
 
     def node_index(self, server_name: str, server_id: int, numa_node_id: int) -> int:
@@ -339,13 +381,28 @@ class RawEnv:
         """On from what the engine stopped at, to the end or to what the caller has to decide."""
         chooser = self.rules.chooser
         if len(self.state.images):
-            kind = go_on(self.state, kind, self._taken.append, chooser)
+            kind = go_on(self.state, kind, self._take, chooser)
             while kind == CHOOSE and chooser is not None:
                 chooser.choose(self.state)
-                kind = go_on(self.state, chooser.play(self.state), self._taken.append, chooser)
+                kind = go_on(self.state, chooser.play(self.state), self._take, chooser)
         elif kind < 0:
             raise cannot_go_on(self.state, kind)
         self._kind = kind
+
+    def _take(self, runs: np.ndarray) -> None:
+        """Keeps runs that have ended, and notes which containers are warm if that is watched."""
+        if len(runs):
+            self._taken.append(runs)
+        if not self.state.queue[0]["watched"]:
+            return
+        time, idle = self.time, self.state.idle[: int(self.state.queue[0]["idle_used"])]
+        warm = {int(one["number"]): one for one in idle[idle["number"] != NONE]}
+        for number in self._idle - warm.keys():
+            self._warm[number] = self._warm[number]._replace(end=time)
+        for number in warm.keys() - self._idle:
+            node, image, memory = warm[number][["node", "image", "memory"]].item()
+            self._warm[number] = WarmPeriod(node, image, memory, time, np.inf)
+        self._idle = set(warm)
 
     def _no_room(self, node: int, memory_alloc: int) -> str:
         function = self.current_function

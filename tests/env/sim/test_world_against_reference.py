@@ -218,8 +218,8 @@ def play_reference(world: World) -> Played:
     )
 
 
-def play_engine(world: World) -> Played:
-    """Plays in the engine; forecasts are those of `mean`, who is asked is a `Chooser`."""
+def engine(world: World) -> RawEnv:
+    """The engine, having played the episode and recorded it; who is asked is a `Chooser`."""
     chooser = Chooser(world)
     rules = Rules(
         order=world.order if world.dispatch == "queued" else None,
@@ -228,19 +228,30 @@ def play_engine(world: World) -> Played:
         lease=Lease(kind=world.lease, step=world.step, charged=world.charged),
         keep_alive=world.keep_alive,
     )
+    env = RawEnv(
+        world.arrival_times,
+        world.templates,
+        world.cluster,
+        record=True,
+        rules=rules,
+        images=world.images,
+    )
+    while not env.done:
+        index = int(env.state.cluster[0]["deciding"])
+        own = int(env.state.functions[index]["memory_req"])
+        need = own if world.dispatch == "immediate" else need_of(env.state, index)
+        nodes = range(len(env.state.nodes))
+        candidates = [node for node in nodes if suits(env.state, node, need)]
+        node, memory = chooser(candidates, own)
+        env.step(*env.place_of(node), memory)
+    return env
+
+
+def play_engine(world: World) -> Played:
+    """Plays in the engine; forecasts are those of `mean`."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(idle_forecast, "next_idle_time", mean)
-        env = RawEnv(
-            world.arrival_times, world.templates, world.cluster, rules=rules, images=world.images
-        )
-        while not env.done:
-            index = int(env.state.cluster[0]["deciding"])
-            own = int(env.state.functions[index]["memory_req"])
-            need = own if world.dispatch == "immediate" else need_of(env.state, index)
-            nodes = range(len(env.state.nodes))
-            candidates = [node for node in nodes if suits(env.state, node, need)]
-            node, memory = chooser(candidates, own)
-            env.step(*env.place_of(node), memory)
+        env = engine(world)
     steps = env.state.ledger["lease_seconds"] / world.step
     return Played(
         runs=[
