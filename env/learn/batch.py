@@ -35,6 +35,7 @@ from env.sim.engine import play
 from env.sim.forecast import update_finish_bounds
 from env.sim.hardware import ClusterConfig
 from env.sim.records import ARRIVING, DONE
+from env.sim.resources import named_arrays
 from env.sim.rules import with_rules, write_lease
 from env.sim.state import allocate, catalogue, hardware, reset
 from env.workloads.generator import EpisodeWorkload
@@ -351,8 +352,11 @@ def _one_state(world: World) -> tuple[State, dict[int, dict[int, int]]]:
     one = allocate(world.largest_cluster, most, per_slot, most, [])
     shared = catalogue(entries, world.cluster.single_core_speed)
     names = ("templates", "template_functions", "predecessors", "successors")
-    one = one.replaced(**dict(zip(names, shared, strict=True)))
     templates = [template for template, _ in entries]
+    one = one.replaced(
+        **dict(zip(names, shared, strict=True)),
+        **named_arrays(templates, world.largest_cluster, len(one.nodes)),
+    )
     return with_rules(one, templates, world.images, world.rules, world.largest_cluster), index
 
 

@@ -12,10 +12,10 @@ import numpy as np
 
 from env.score.greedy_score import greedy_scores, leased_cores, server_cores, workflow_cost
 from env.score.reward import lease_value
+from env.sim.containers import declared
 from env.sim.forecast import forecast, parallel_cores
 from env.sim.jit import compiled, places
 from env.sim.records import HOUR, INF, NONE
-from env.sim.submissions import declared
 
 LIMIT: Final = 10.0
 # Of expected use, in servers: more, or fewer, says no more about one server.
@@ -71,7 +71,7 @@ NODE_FEATURES: Final = (
     "lease_left",  # hours
     "cold",  # 1: a cold start would be due
     "transfer",  # seconds to fetch the predecessors' data, log
-    "feasible",  # 1: it has the memory
+    "feasible",  # 1: it can be placed there
     "waits",  # 1: this function would wait for memory
     "arrival_use",  # core-hours that arrive in an hour, less cores of other leases / server's cores
     "known_use",  # the same of the work that has arrived and is not placed, as if done in an hour

@@ -55,7 +55,7 @@ QUEUE_ITEM: Final = (
     "wait",  # of the first of them, seconds
     "starving",  # whether that is too long
     "position",  # in the order, share of K
-    "fits",  # whether a node has the memory now
+    "fits",  # whether a node has room now
     "starts_warm",  # whether that node has a warm container of it
     "evicts",  # whether others have to be removed for it
     "running",  # functions of its image

@@ -44,7 +44,7 @@ from env.sim.hardware import ClusterConfig
 from env.sim.jit import compiled, places
 from env.sim.placing import transfer
 from env.sim.records import INF, NONE
-from env.sim.room import available_memory, free_memory
+from env.sim.room import available_memory, free_memory, short_of
 from env.sim.warm import newest_idle
 
 PLACE_CONTEXT: Final = (
@@ -73,7 +73,7 @@ PLACE_ITEM: Final = (
     "transfer",  # of its input, seconds
     "seconds",  # to its end at the load after it: cold start, transfer and execution
     "seconds_over_best",  # logarithm of that over the least
-    "allowed",  # whether it has the memory, and is not passed over for a warm one
+    "allowed",  # whether it has room, and is not passed over for a warm one
     "by_rule",  # whether it is what `worst_fit` gives
 )
 ITEM: Final = places(PLACE_ITEM)
@@ -114,14 +114,16 @@ def observe_places(state, declared, sight):
         available += own
         cores += nodes[node].cpu
         load += nodes[node].parallelism
-        if own >= need and newest_idle(state, node, image) != NONE:
+        fits = short_of(state, node, index, need, False) == NONE
+        if fits and newest_idle(state, node, image) != NONE:
             any_warm = True
     best = NONE
     least = INF
     for node in range(len(nodes)):
         own, free = available_memory(state, node), free_memory(state, node)
         warm = newest_idle(state, node, image) != NONE
-        allowed = own >= need and (warm or not any_warm)
+        fits = short_of(state, node, index, need, False) == NONE
+        allowed = fits and (warm or not any_warm)
         after = (nodes[node].parallelism + threads) / nodes[node].cpu
         moving, _ = transfer(state, index, node)
         cold = 0.0 if warm else images[image].cold_start

@@ -16,6 +16,7 @@ from env.sim.cluster_file import cluster_from_config
 from env.sim.hardware import ClusterConfig
 from env.sim.keep_alive_policy import HybridHistogram, KeepAliveConfig, KeepAlivePolicy
 from env.sim.records import INF
+from env.sim.resources import holders
 from env.sim.rules import FIRST_COME, Images, Lease, Rules
 from env.workloads.generator import (
     EpisodeWorkload,
@@ -72,9 +73,9 @@ class TrainingEpisodes:
         self.largest_cluster = (
             self.cluster if self._variation is None else self._variation.largest(self.cluster)
         )
-        self._memory_req = max(int(template.memory_req.max()) for template in self.templates)
+        self._held = np.unique(holders(self.templates, self.cluster), axis=0)
         if self._variation is not None:
-            self._variation.check(self.cluster, self._memory_req)
+            self._variation.check(self.cluster, self._held)
             self._prepared = self._variation.prepare(self.templates)
             every = (template for at in self._prepared.values() for template in at.values())
             self.templates = tuple(dict.fromkeys((*self.templates, *every)))
@@ -86,7 +87,7 @@ class TrainingEpisodes:
             return workload, self.cluster
         key = (*sequence.spawn_key, VARIATION_KEY)
         rng = np.random.default_rng(np.random.SeedSequence(sequence.entropy, spawn_key=key))
-        return self._variation.draw(workload, self.cluster, self._prepared, self._memory_req, rng)
+        return self._variation.draw(workload, self.cluster, self._prepared, self._held, rng)
 
 
 class World:

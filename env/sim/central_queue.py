@@ -223,7 +223,7 @@ def choose(state, declared, node):
 
     Args:
         declared: NONE holds back until something changes.
-        node: has the memory for it now; NONE leaves it to the placement rule.
+        node: has room for it now; NONE leaves it to the placement rule.
     """
     if declared != NONE:
         state.queue[0].chosen = declared

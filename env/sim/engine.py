@@ -28,7 +28,7 @@ from env.sim.records import (
     STARVATION,
     TAKE_RUNS,
 )
-from env.sim.server_state import any_in_service
+from env.sim.room import any_takes
 from env.sim.submissions import arrive_next
 from env.sim.timers import drop_timer, up_to_date
 from env.sim.tournament import earliest_node
@@ -38,7 +38,7 @@ from env.sim.tournament import earliest_node
 def play(state):
     """Plays events until the caller is needed: completions first, then timers, then decisions.
 
-    Nobody is asked to place a function while no server is in service: it waits for one.
+    Nobody is asked to place a function while no server in service takes it: it waits for one.
 
     Returns:
         PLACE (of the function `deciding`), DONE, CHOOSE, MORE_ARRIVALS, TAKE_RUNS, FORECAST, or a
@@ -55,7 +55,7 @@ def play(state):
         if completion == INF and not waits and cluster[0].arrivals_left == 0:
             return DONE
         timer = state.timers[0].time if cluster[0].timers_size > 0 else INF
-        places = cluster[0].queue_size > 0 and any_in_service(state)
+        places = cluster[0].queue_size > 0 and any_takes(state, state.submitted[0].index)
         decides = places or queue[0].due == 1 or is_stuck(state)
         decision = cluster[0].time if decides else INF
         if completion < INF and completion <= timer and completion <= decision:

@@ -105,7 +105,7 @@ CONTAINER = np.dtype(
         ("submission_time", np.float64),
         ("data_transfer_time", np.float64),
         ("creation_time", np.float64),
-        ("start_time", np.float64),  # nan while waiting for memory
+        ("start_time", np.float64),  # nan while waiting on its node
         ("completion_time", np.float64),  # projected; exact once completed
         ("forecast_completion", np.float64),  # waiting ones included (env/sim/forecast.py)
         ("demand", np.float64),  # operations left by each of its threads, had it all its memory
@@ -132,7 +132,7 @@ NUMA_NODE = np.dtype(
         ("first_running", np.int64),  # list in order of admission; future starts included
         ("last_running", np.int64),
         ("running_count", np.int64),
-        ("first_waiting", np.int64),  # queue for memory
+        ("first_waiting", np.int64),  # queue for memory and named resources
         ("last_waiting", np.int64),
         ("waiting_count", np.int64),
         ("allocated_memory", np.int64),  # sum over the running list
@@ -276,7 +276,7 @@ CANDIDATE = np.dtype(
     [
         ("twin", np.int64),  # an earlier node for which all of this is the same, or NONE
         ("feasible", np.int64),  # 1: it can be placed there (`suits` in env/sim/room.py)
-        ("waits", np.int64),  # 1: it would wait for memory
+        ("waits", np.int64),  # 1: it would wait there for memory or a named resource
         ("cold_start_time", np.float64),  # of the server
         ("container_cold_start", np.float64),
         ("data_transfer_time", np.float64),

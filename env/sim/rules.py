@@ -18,6 +18,7 @@ from env.sim.central_queue import BY_RANK
 from env.sim.hardware import ClusterConfig
 from env.sim.keep_alive_policy import NoKeepAlive
 from env.sim.records import INF, NONE
+from env.sim.resources import check_needs
 from env.sim.state import upward_ranks
 from env.sim.workflow_template import WorkflowTemplate
 
@@ -272,7 +273,8 @@ def with_rules(
         config: the hardware.
 
     Raises:
-        InputError: functions belong to no image, but wait centrally or leave warm containers.
+        InputError: functions belong to no image, but wait centrally or leave warm containers; or
+            the memory of an image and what else a function needs are on no NUMA node together.
     """
     state = state.replaced(options=rules.options())
     write_lease(state.servers, rules.lease)
@@ -288,6 +290,8 @@ def with_rules(
     if memory is None:
         memory = np.zeros(len(images.cold_start), np.int64)
         np.maximum.at(memory, image_of, state.template_functions["memory_req"])
+    if rules.order is not None:
+        check_needs(templates, config, memory[image_of])
     bins, remembered = rules.keep_alive.history
     leaves = 1 << max(1, int(np.ceil(np.log2(declared))))
     state = state.replaced(

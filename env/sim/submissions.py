@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from env.sim.containers import declared_left
+from env.sim.containers import declared, declared_left
 from env.sim.heap import drop_first, push
 from env.sim.jit import compiled, compiled_apart
 from env.sim.records import (
@@ -135,14 +135,6 @@ def arrive_next(state):
 def forget_arrivals(state):
     """No further workflow arrives."""
     state.cluster[0].arrivals_left = 0
-
-
-@compiled
-def declared(state, index):
-    """Index of a function in `template_functions`."""
-    slot = index // state.cluster[0].functions_per_slot
-    template = state.workflows[slot].template
-    return state.templates[template].first_function + state.functions[index].fn_id
 
 
 @compiled

@@ -16,7 +16,8 @@ from env.sim.hardware import ClusterConfig
 from env.sim.idle_forecast import learn
 from env.sim.queue_records import RUN
 from env.sim.records import CHOOSE, DONE, NONE, PLACE, RECYCLED
-from env.sim.room import need_of, suits
+from env.sim.resources import check_recordable, names_of
+from env.sim.room import NAMED, named_left, named_need, need_of, short_of, suits
 from env.sim.rules import DEFAULT_RULES, NOTHING_EARLIER, Images, Rules, with_rules
 from env.sim.server_state import OUT_OF_SERVICE
 from env.sim.state import copy_state, new_state, reset
@@ -107,7 +108,8 @@ class RawEnv:
         work: operations of each workflow's only function, as in `new_state`; none: as declared.
 
     Raises:
-        InputError: not one tenant a workflow, or see `new_state` and `with_rules`.
+        InputError: not one tenant a workflow, or see `new_state`, `with_rules` and, with `record`,
+            `check_recordable`.
     """
 
     def __init__(
@@ -142,6 +144,9 @@ class RawEnv:
             work,
         )
         distinct = list({id(template): template for template in workflow_templates}.values())
+        self._named = names_of(distinct)
+        if record:
+            check_recordable(distinct)
         self.state = with_rules(state, distinct, images, rules, cluster_config)
         self.rules = rules
         self.earlier = NOTHING_EARLIER if images is None else images.earlier
@@ -302,7 +307,7 @@ class RawEnv:
     def choose(self, declared: int | None, node: int | None = None) -> None:
         """Lets the first waiting request of a declared function go next, and plays on.
 
-        It starts once a node has the memory for it; until then all others wait behind it.
+        It starts once a node has room for it; until then all others wait behind it.
 
         Args:
             declared: one of `waiting`; None holds all back until something changes.
@@ -405,26 +410,36 @@ class RawEnv:
         self._idle = set(warm)
 
     def _no_room(self, node: int, memory_alloc: int) -> str:
-        function = self.current_function
-        assert function is not None
-        name, server_id, node_id = self.place_of(node)
+        who, where = self._told(node)
+        name, server_id, _ = self.place_of(node)
         state_name = self.cluster.servers[name][server_id].state_name
         if state_name in OUT_OF_SERVICE:
-            return (
-                f"function ({function.wf_id}, {function.fn_id}): server {name} {server_id} is "
-                f"{state_name}, it takes nothing new"
-            )
+            return f"{who}: server {name} {server_id} is {state_name}, it takes nothing new"
+        deciding = int(self.state.cluster[0]["deciding"])
+        for empty, has in ((True, "has"), (False, "now has")):
+            named = int(short_of(self.state, node, deciding, memory_alloc, empty)) - NAMED
+            if named >= 0:
+                needed = f"needs {named_need(self.state, deciding, named)} {self._named[named]}"
+                left = named_left(self.state, node, named, empty)
+                return f"{who} {needed}, {where} {has} {left}"
         return (
-            f"function ({function.wf_id}, {function.fn_id}): NUMA node {node_id} of server {name} "
-            f"{server_id} has no {memory_alloc} MB free or reclaimable now, or may not be started"
+            f"{who}: {where} has no {memory_alloc} MB free or reclaimable now, "
+            "or may not be started"
         )
 
     def _bad_memory(self, node: int, memory_alloc: float) -> str:
+        who, where = self._told(node)
+        return (
+            f"{who}: memory_alloc is {memory_alloc} MB, {where} takes whole numbers from 1 to "
+            f"{self._memory_of[node]}"
+        )
+
+    def _told(self, node: int) -> tuple[str, str]:
+        """What errors call the current function and a NUMA node."""
         function = self.current_function
         assert function is not None
         name, server_id, node_id = self.place_of(node)
         return (
-            f"function ({function.wf_id}, {function.fn_id}): memory_alloc is {memory_alloc} MB, "
-            f"NUMA node {node_id} of server {name} {server_id} takes whole numbers from 1 to "
-            f"{self._memory_of[node]}"
+            f"function ({function.wf_id}, {function.fn_id})",
+            f"NUMA node {node_id} of server {name} {server_id}",
         )

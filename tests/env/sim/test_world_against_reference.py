@@ -35,6 +35,7 @@ from tests.strategies import (
     of_one_speed,
     orders,
     scenarios,
+    with_named_resources,
     workflow_templates,
 )
 
@@ -133,6 +134,7 @@ def worlds(draw: st.DrawFn) -> World:
         )
         for template in made
     ]
+    cluster, made = draw(with_named_resources(cluster, made))
     templates = tuple(
         draw(st.lists(st.sampled_from(made), min_size=draw(st.integers(1, 5)), max_size=6))
     )
@@ -177,6 +179,7 @@ class CheckedWorld(ReferenceWorld):
             if (held or idle) and self.rules.lease == "hourly":
                 assert node.server.expiration >= self.now
             assert len(held) == len(node.jobs)
+            assert all(node.left(name) >= 0 for name in node.resources)
         return goes_on
 
 
