@@ -64,10 +64,13 @@ def check_world(episode: WorldEpisode, results: RunResults) -> list[str]:
             if run.dispatch_time != run.submission_time
         ]
         return found
-    found += _check_events(results)
+    if queue.placement != "asked":
+        found += _check_memory_of_images(episode, results)
+    misnumbered = _check_events(results)
+    found += misnumbered
     held = np.concatenate([records, _warm_records(episode, results)])
     found += memory_violations(held, np.array([memory for memory in _nodes(episode).values()]))
-    if queue.order == "by_rank":
+    if queue.order == "by_rank" and not misnumbered:
         functions = [function for workflow in episode.workflows for function in workflow.functions]
         found += order_violations(records, np.array([function.rank for function in functions]))
     return found
@@ -137,6 +140,17 @@ def _check_actions(episode: WorldEpisode, results: RunResults) -> list[str]:
     return found
 
 
+def _check_memory_of_images(episode: WorldEpisode, results: RunResults) -> list[str]:
+    """The placement rules of the engine give the memory of the image."""
+    found = []
+    for run in results.runs:
+        image = _container(episode, run)[1]
+        due = None if image is None else episode.images[image].memory_mb
+        if run.memory_allocated_mb != due:
+            found.append(f"{_shown(run)}: has {run.memory_allocated_mb} MB, its image has {due}")
+    return found
+
+
 def _check_events(results: RunResults) -> list[str]:
     """Events of the queue are counted from 0, and none comes before one with a smaller number."""
     events = [(run.joined, run.joined_time, run) for run in results.runs]
@@ -149,9 +163,11 @@ def _check_events(results: RunResults) -> list[str]:
         if time < last:
             found.append(f"{_shown(run)}: event {number} at {time} comes after one at {last}")
         last = time
-    dispatched = [run.dispatched or 0 for run in results.runs]
-    if dispatched != sorted(dispatched):
-        found.append("runs: not in the order of their dispatch")
+    for index, run in enumerate(results.runs):
+        if (run.joined or 0) > (run.dispatched or 0):
+            found.append(f"{_shown(run)}: dispatched before it joined the queue")
+        if index and (results.runs[index - 1].dispatched or 0) > (run.dispatched or 0):
+            found.append(f"{_shown(run)}: stands behind a run that was dispatched later")
     return found
 
 
@@ -177,8 +193,9 @@ def _check_warm(episode: WorldEpisode, results: RunResults) -> list[str]:
             found.append(f"{shown}: nothing stays warm with keep_alive 'none'")
         elif _end(warm) < warm.begin_time:
             found.append(f"{shown}: ends at {warm.end_time}, before it begins")
-        elif (
-            policy.policy != "hybrid_histogram" and left[where, warm.memory_mb, warm.begin_time] < 0
+        elif left[where, warm.memory_mb, warm.begin_time] < 0 and not (
+            policy.policy == "hybrid_histogram"
+            and warm.memory_mb == episode.images[warm.image].memory_mb
         ):
             found.append(
                 f"{shown}: no run of image {warm.image} with {warm.memory_mb} MB ends on "
