@@ -17,6 +17,7 @@ from env.sim import idle_forecast
 from env.sim.hardware import ClusterConfig
 from env.sim.keep_alive_policy import FaasCache, Lru, NoKeepAlive
 from env.sim.records import COMPLETED
+from env.sim.resources import names_of
 from env.sim.room import need_of, suits
 from env.sim.rules import Images, KeepAlive, Lease, Order, Rules
 from env.sim.view.raw_env import RawEnv
@@ -222,7 +223,7 @@ def play_reference(world: World) -> Played:
 
 
 def engine(world: World) -> RawEnv:
-    """The engine, having played the episode and recorded it; who is asked is a `Chooser`."""
+    """The engine, having played the episode, recorded if it can be; who is asked is a `Chooser`."""
     chooser = Chooser(world)
     rules = Rules(
         order=world.order if world.dispatch == "queued" else None,
@@ -235,7 +236,7 @@ def engine(world: World) -> RawEnv:
         world.arrival_times,
         world.templates,
         world.cluster,
-        record=True,
+        record=not names_of(world.templates),  # of which an episode file knows nothing
         rules=rules,
         images=world.images,
     )
