@@ -75,7 +75,7 @@ function addBars(bars, all, index, firstRow, place) {
     function: all.fn_id[index],
     place,
     submitted: submitted.toFixed(2),
-    cold_start: seconds["cold start"].toFixed(2),
+    cold_start: seconds["server cold start"].toFixed(2),
     transfer: seconds.transfer.toFixed(3),
     waiting: seconds.waiting.toFixed(2),
     running: seconds.running.toFixed(2),

@@ -143,7 +143,7 @@ def test_what_a_container_did_in_the_page() -> None:
     data = page.episode_data(read_timeline(MEMORY_WAITING), {})
     columns = {name: column[1] for name, column in data["containers"].items()}
     assert columns["submission_time"] == 1.0
-    assert columns["cold start"] == 1.0
+    assert columns["server cold start"] == 1.0
     assert columns["transfer"] == 0.0
     assert columns["waiting"] == 10.0
     assert columns["running"] == 8.0

@@ -95,7 +95,7 @@ def run_results_of(env: RawEnv) -> RunResults:
         raise InputError("episode: not over yet, every function must be placed and completed")
     if not env.record:
         raise InputError("episode: not recorded, RawEnv(..., record=True) is needed")
-    runs = runs_of(env)
+    runs = _records_of(env)
     count = sum(template.function_count for template in env.workflow_templates)
     if (runs["outcome"] == COMPLETED).sum() < count or (runs["outcome"] == KILLED).any():
         raise InputError(
@@ -104,7 +104,7 @@ def run_results_of(env: RawEnv) -> RunResults:
     ends = np.zeros(len(env.arrival_times))
     np.maximum.at(ends, runs["wf_id"], runs["end_time"])
     return RunResults(
-        runs=_run_models(env, runs),
+        runs=runs_of(env),
         warm_containers=tuple(
             WarmModel.model_validate(
                 _place(env, period.node)
@@ -124,7 +124,7 @@ def run_results_of(env: RawEnv) -> RunResults:
     )
 
 
-def runs_of(env: RawEnv) -> np.ndarray:
+def _records_of(env: RawEnv) -> np.ndarray:
     """RUN records of a finished `RawEnv(..., record=True)`, in the order of dispatch.
 
     Where functions belong to no image each has one run, of which its records and the steps tell.
@@ -145,9 +145,12 @@ def runs_of(env: RawEnv) -> np.ndarray:
     return runs
 
 
-def _run_models(env: RawEnv, runs: np.ndarray) -> tuple[RunModel, ...]:
-    """Of each run its own times; events of the queue counted from 0."""
-    queued = env.rules.order is not None
+def runs_of(env: RawEnv) -> tuple[RunModel, ...]:
+    """The runs of a finished `RawEnv(..., record=True)` in the order of dispatch.
+
+    Each with its own times; events of the queue are counted from 0.
+    """
+    runs, queued = _records_of(env), env.rules.order is not None
     numbers = np.unique(np.concatenate([runs["joined"], runs["dispatched"]]))
     so_far: dict[tuple[int, int], np.ndarray] = defaultdict(lambda: np.zeros(1, RUN)[0])
     models = []
