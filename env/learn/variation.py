@@ -101,18 +101,15 @@ class Variation(Strict):
         }
 
     def draw(
-        self,
-        workload: EpisodeWorkload,
-        cluster: ClusterConfig,
-        prepared: Prepared,
-        memory_req: int,
-        rng: np.random.Generator,
-    ) -> tuple[EpisodeWorkload, ClusterConfig]:
-        """An episode's own load and cluster, one with a NUMA node of at least `memory_req` MB."""
+        self, cluster: ClusterConfig, memory_req: int, rng: np.random.Generator
+    ) -> tuple[float, ClusterConfig] | None:
+        """The factor on the rate of arrivals and the cluster of an episode; None: as configured.
+
+        Some NUMA node of the cluster has at least `memory_req` MB.
+        """
         if rng.random() < self.unvaried:
-            return workload, cluster
-        rate = np.exp(rng.uniform(*np.log(self.arrival_rate)))
-        times = tuple(time / rate for time in workload.arrival_times)
+            return None
+        rate = float(np.exp(rng.uniform(*np.log(self.arrival_rate))))
         low, high = np.log(self.hourly_rate)
         prices = np.exp(rng.uniform(low, high, len(cluster.server_types)))
         cluster = _with_rates(cluster, prices)
@@ -129,7 +126,18 @@ class Variation(Strict):
             ]
             if max(memory, default=0) >= memory_req:
                 break
-        cluster = _with_counts(cluster, counts)
+        return rate, _with_counts(cluster, counts)
+
+    def vary(
+        self,
+        workload: EpisodeWorkload,
+        rate: float,
+        cluster: ClusterConfig,
+        prepared: Prepared,
+        rng: np.random.Generator,
+    ) -> EpisodeWorkload:
+        """The load of an episode, from what the configuration draws and what `draw` has drawn."""
+        times = tuple(time / rate for time in workload.arrival_times)
         at = prepared[self.computation[rng.integers(len(self.computation))]]
         templates = tuple(at[template] for template in workload.templates)
         tenants = workload.tenants
@@ -137,7 +145,9 @@ class Variation(Strict):
             times, templates, tenants = times[:1], templates[:1], tenants[:1]
         slower = max(1.0, _load(times, templates, cluster) / self.load)
         times = tuple(time * slower for time in times)
-        return EpisodeWorkload(times, templates, tenants), cluster
+        return dataclasses.replace(
+            workload, arrival_times=times, templates=templates, tenants=tenants
+        )
 
 
 def _load(

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from env.base.errors import InputError
+from env.base.schema import short
 from env.sim.central_queue import choose
 from env.sim.engine import play, step
 from env.sim.go_on import cannot_go_on, go_on
@@ -263,31 +264,36 @@ class RawEnv:
         return np.concatenate([np.zeros(0, RUN), *self._taken])
 
     @property
+    def choosing(self) -> bool:
+        """Whether the caller has to choose which of those that wait goes next."""
+        return self._kind == CHOOSE
+
+    @property
     def waiting(self) -> tuple[int, ...]:
         """Indices of the declared functions of which requests wait; `state.waiting` has more.
 
         Empty unless the caller has to choose one of them.
         """
-        if self._kind != CHOOSE:
+        if not self.choosing:
             return ()
         return tuple(int(index) for index in np.flatnonzero(self.state.waiting["count"]))
 
-    def choose(self, declared: int) -> None:
+    def choose(self, declared: int | None) -> None:
         """Lets the first waiting request of a declared function go next, and plays on.
 
         It starts once a node has the memory for it; until then all others wait behind it.
 
         Args:
-            declared: one of `waiting`.
+            declared: one of `waiting`; None holds back until something changes.
 
         Raises:
             InputError: no request of it waits, or nothing is to be chosen.
         """
-        if declared not in self.waiting:
+        if not self.choosing or (declared is not None and declared not in self.waiting):
             raise InputError(
-                f"choose: no request of declared function {declared} is to be chosen now"
+                f"choose: no request of declared function {short(declared)} is to be chosen now"
             )
-        choose(self.state, declared, NONE)
+        choose(self.state, NONE if declared is None else declared)
         self._play_on(play(self.state))
 
     def node_index(self, server_name: str, server_id: int, numa_node_id: int) -> int:
@@ -337,12 +343,8 @@ class RawEnv:
 
     def _play_on(self, kind: int) -> None:
         """On from what the engine stopped at, to the end or to what the caller has to decide."""
-        chooser = self.rules.chooser
         if len(self.state.images):
-            kind = go_on(self.state, kind, self._taken.append, chooser)
-            while kind == CHOOSE and chooser is not None:
-                chooser.choose(self.state)
-                kind = go_on(self.state, chooser.play(self.state), self._taken.append, chooser)
+            kind = go_on(self.state, kind, self._taken.append)
         elif kind < 0:
             raise cannot_go_on(self.state, kind)
         self._kind = kind
