@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 from hydra.core.hydra_config import HydraConfig
@@ -12,19 +12,18 @@ from omegaconf import DictConfig
 
 from env.base.files import read_bytes, written_whole
 from env.workloads.assumptions import printed
-from evaluation.evaluation_run import Evaluation, QueuedRun, evaluation_of
+from evaluation.evaluation_run import Evaluation
 from evaluation.results import ResultsWriter
 from run.command import StopOnSignals, run
 from run.ray_session import check_address
 
 if TYPE_CHECKING:  # takes time to import, and not every command prints
     from rich.console import Console
-    from rich.table import Table
 
 
 def check(config: DictConfig) -> None:
     """Refuses what cannot be evaluated, before anything is written."""
-    settings = evaluation_of(config).settings
+    settings = Evaluation(config).settings
     if settings.workers > 1:
         check_address(settings.ray.address)
 
@@ -33,13 +32,17 @@ def evaluate(config: DictConfig) -> None:
     """One evaluation, from its configuration to its results."""
     from rich.console import Console
 
+    from report.files import write_files
     from report.table import PLAIN_WIDTH
 
-    evaluation = evaluation_of(config)
+    evaluation = Evaluation(config)
     settings = evaluation.settings
-    if isinstance(evaluation, Evaluation) and evaluation.notice:
+    if evaluation.notice:
         print(evaluation.notice, flush=True)
-    for line in printed(evaluation.run.get("assumptions", {})):
+    for line in (
+        *printed(evaluation.run["assumptions"]),
+        *dict.fromkeys(evaluation.run["samples"].values()),
+    ):
         print(line, flush=True)
     folder = Path(settings.resume or HydraConfig.get().runtime.output_dir)
     # A file or pipe has no width of its own.
@@ -47,44 +50,12 @@ def evaluate(config: DictConfig) -> None:
     results = play_to_the_end(evaluation, folder, console)
     if settings.policy is not None:
         keep_training(settings.policy, folder)
-    if isinstance(evaluation, QueuedRun):
-        from report.queued.files import write_files as write_queued
-
-        table = write_queued(folder, evaluation.run, results)
-        for name, report in evaluation.run["samples"].items():
-            print(f"{name}: {report}")
-    else:
-        table = write_files(folder, evaluation, results, console.width)
-    console.print(table)
+    console.print(write_files(folder, evaluation.run, results, settings.statistics, console.width))
     print(f"report: {folder / 'report.html'}")
     print(f"results: {folder}")
 
 
-def write_files(folder: Path, evaluation: Evaluation, results: pd.DataFrame, width: int) -> Table:
-    """What is made of the results where functions are placed at once; returns what is printed."""
-    from report.figures import draw_figures
-    from report.page import write_report
-    from report.summary import means, summarise, write_summary
-    from report.table import summary_table
-    from report.tensorboard import write_events
-    from report.trace import write_traces
-    from run.hparams import flattened
-
-    summary = summarise(results, evaluation.settings.statistics)
-    write_summary(folder, summary)
-    pictures = draw_figures(summary, results, folder / "figures")
-    told = {
-        key: evaluation.run["config"][key] for key in ("policy", "episodes", "seed", "objective")
-    }
-    write_events(folder, means(summary), pictures, flattened(told))
-    write_traces(folder)
-    write_report(folder)
-    return summary_table(summary, width)
-
-
-def play_to_the_end(
-    evaluation: Evaluation | QueuedRun, folder: Path, console: Console
-) -> pd.DataFrame:
+def play_to_the_end(evaluation: Evaluation, folder: Path, console: Console) -> pd.DataFrame:
     """Plays what is not there yet and returns all results.
 
     Raises:
@@ -93,10 +64,8 @@ def play_to_the_end(
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
     columns = ("{task.description}", BarColumn(), MofNCompleteColumn())
-    writer: ResultsWriter[Any] = ResultsWriter(
-        folder, evaluation.run, evaluation.players, evaluation.layout
-    )
-    total = evaluation.total
+    writer = ResultsWriter(folder, evaluation.run, evaluation.known, evaluation.metrics)
+    total = len(evaluation.known)
     with (
         writer,
         Progress(
@@ -108,13 +77,13 @@ def play_to_the_end(
         ) as progress,
         StopOnSignals() as stop,
     ):
-        bar = progress.add_task(evaluation.units, total=total, completed=len(writer.done))
+        bar = progress.add_task("episodes", total=total, completed=len(writer.done))
         for played in evaluation.play(writer.done):
             writer.add(played)
             progress.update(bar, completed=len(writer.done))
             if stop.asked and len(writer.done) < total:
                 raise SystemExit(
-                    f"stopped, {len(writer.done)} of {total} {evaluation.units} are played; "
+                    f"stopped, {len(writer.done)} of {total} episodes are played; "
                     f"go on with the same command and resume={folder}"
                 )
         return writer.finish()

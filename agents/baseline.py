@@ -1,8 +1,4 @@
-"""Hand-written schedulers: an order, a placement rule and a memory rule, put together in YAML.
-
-`make_baselines` makes those who place, and say who goes next where functions wait; `make_rules`
-the dispatch rules of a central queue of which nothing is paid.
-"""
+"""Hand-written schedulers: an order, a placement rule and a memory rule, put together in YAML."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -39,7 +35,7 @@ from agents.scheduler import Decision, Kind, Placement, Scheduler
 from env.base.errors import InputError
 from env.base.schema import Strict, nearest, printable, short, validated
 from env.score.reward import Objective
-from env.sim.rules import Fit, KeepAlive, Order, Rules
+from env.sim.rules import Fit, Order
 from env.sim.rules import Placement as QueuePlacement
 from env.sim.view.raw_env import RawEnv
 from run.command import CONF
@@ -156,37 +152,6 @@ def _check_world(name: str, config: BaselineConfig, queued: bool, forks: bool) -
             f"baselines: '{name}' plays on in copies, which it can where dispatch is immediate, "
             "leases are hourly, lease.step is 3600, keep_alive is none and containers start at once"
         )
-
-
-def make_rules(name: str, keep_alive: KeepAlive) -> Rules:
-    """How a world works that dispatches as a named baseline does.
-
-    Args:
-        name: of a file of conf/baseline, or path of such a file.
-        keep_alive: how long containers stay warm.
-
-    Raises:
-        InputError: the name is unknown, the file is missing or does not validate, or it has an
-            order, a placement or a memory rule that queued dispatch does not know.
-    """
-    file = _files([name])[Path(name).stem]
-    config = _config(file)
-    order, memory = config.order, config.memory.name
-    placement = next((known for known in FITS if known == config.placement.name), None)
-    if isinstance(order, Submission):
-        raise InputError(f"{_shown(file)}: order.name: 'submission' is not one of a central queue")
-    if isinstance(order, Chosen):
-        raise InputError(
-            f"{_shown(file)}: order.name: 'chosen' is for scripts; a learned order comes with "
-            "policy=PATH"
-        )
-    if placement is None:
-        raise InputError(
-            f"{_shown(file)}: placement.name: '{config.placement.name}', allowed: {', '.join(FITS)}"
-        )
-    if memory != "required":
-        raise InputError(f"{_shown(file)}: memory.name: '{memory}', allowed: required")
-    return Rules.always_up(order, keep_alive, placement)
 
 
 def _files(names: Sequence[str]) -> dict[str, Path]:

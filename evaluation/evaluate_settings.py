@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated, Any
 
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field, field_validator
 
-from env.base.schema import Strict
+from env.base.schema import Strict, distinct
 from env.score.optimum import OptimumSettings
 from env.score.reward import Objective
 from env.sim.keep_alive_policy import KeepAlivePolicy
@@ -15,10 +15,11 @@ from env.sim.records import INF
 from env.sim.rules import FIRST_COME, Lease, Rules
 from evaluation.contest import EpisodeCount
 from evaluation.statistics import StatisticsSettings
-from run.dispatch_settings import Immediate, Queued
+from run.dispatch_settings import Dispatch, Queued
 from run.ray_session import Address
 
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
+Deadline = Annotated[float, Field(gt=0, le=1e9)]
 
 
 class RayAddress(Strict):
@@ -33,15 +34,18 @@ class ReportSettings(Strict):
     episodes_mb: Annotated[float, Field(ge=0, le=1000)]
 
 
-class Command(Strict):
-    """What `evaluate.py` is told whatever the dispatch; conf/evaluate.yaml explains each."""
+class EvaluateSettings(Strict):
+    """What `evaluate.py` is told; conf/evaluate.yaml explains each."""
 
     policy: str | None
     resume: str | None
     baselines: tuple[str, ...]
     episodes: EpisodeCount
     seed: Annotated[tuple[Seed, ...], Field(min_length=1)]
+    sweep: Any = None  # checked by `scenarios_of`
     record: Annotated[int, Field(ge=0)]
+    slo: Annotated[tuple[Deadline, ...], AfterValidator(distinct)]
+    late: Deadline
     workers: Annotated[int, Field(ge=1, le=10_000)]
     ray: RayAddress
     statistics: StatisticsSettings
@@ -52,6 +56,18 @@ class Command(Strict):
     cluster: dict[str, Any]
     workflow: dict[str, Any]
     workload: dict[str, Any]
+    dispatch: Dispatch
+    lease: Lease
+    keep_alive: KeepAlivePolicy
+
+    @property
+    def rules(self) -> Rules:
+        """How the world works; schedulers have orders of their own."""
+        rules = Rules(lease=self.lease, keep_alive=self.keep_alive)
+        if not isinstance(self.dispatch, Queued):
+            return rules
+        patience = INF if self.dispatch.patience is None else self.dispatch.patience
+        return replace(rules, order=FIRST_COME, placement="asked", patience=patience)
 
     @field_validator("seed", mode="before")
     @classmethod
@@ -68,30 +84,3 @@ class Command(Strict):
         if len(set(seeds)) < len(seeds):
             raise ValueError(f"a seed is given twice in {list(seeds)}")
         return seeds
-
-
-class EvaluateSettings(Command):
-    """Everything it is told where schedulers are compared on workflows."""
-
-    dispatch: Annotated[Immediate | Queued, Field(discriminator="kind")]
-    lease: Lease
-    keep_alive: KeepAlivePolicy
-    trace: None = None
-
-    @property
-    def rules(self) -> Rules:
-        """How the world works; schedulers have orders of their own."""
-        rules = Rules(lease=self.lease, keep_alive=self.keep_alive)
-        if isinstance(self.dispatch, Immediate):
-            return rules
-        patience = INF if self.dispatch.patience is None else self.dispatch.patience
-        return replace(rules, order=FIRST_COME, placement="asked", patience=patience)
-
-    @field_validator("trace", mode="before")
-    @classmethod
-    def _queued_alone(cls, trace: Any) -> None:
-        if trace is not None:
-            raise ValueError(
-                "requests of single functions need dispatch=queued lease=always, and lease.charged "
-                "false; else it is null"
-            )

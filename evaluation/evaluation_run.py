@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from agents.baseline import make_baselines
@@ -16,108 +19,118 @@ from env.learn.layouts import AgentsConfig
 from env.score.reward import Objective, check_world
 from env.sim.cluster_file import cluster_from_config
 from env.sim.hardware import ClusterConfig
-from env.workloads.generator import EpisodeWorkload, WorkloadConfig, WorkloadGenerator
-from env.workloads.templates import WorkflowConfig, assumed_of
-from evaluation.contest import Contest, Played, Task, play_all
-from evaluation.evaluate_settings import Command, EvaluateSettings
+from env.workloads.source import WorkloadSource, is_trace, workload_source
+from env.workloads.templates import assumed_of
+from env.workloads.traces.trace_samples import TraceGenerator
+from evaluation.contest import Contest, Key, Played, Task, play_all
+from evaluation.episode_metrics import all_metrics
+from evaluation.evaluate_settings import EvaluateSettings
 from evaluation.fingerprint import fingerprint
-from evaluation.queued_evaluation import CaseRow, QueuedEvaluation
-from evaluation.queued_evaluation import Task as QueuedTask
-from evaluation.queued_rows import queued_layout
-from evaluation.results import check_resume, describe, episode_layout
+from evaluation.results import check_resume, describe
 from run.command import plain
-from run.effect import by_case, plain_world
+from run.effect import plain_world
+from run.sweep import Scenario, scenarios_of
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A scenario, ready to be played.
+
+    Attributes:
+        settings: checked.
+        contest: who plays, where.
+        searched: whether it is a world in which copies can be played on.
+    """
+
+    settings: EvaluateSettings
+    contest: Contest
+    searched: bool
+
+    @classmethod
+    def of(cls, scenario: Scenario) -> Setting:
+        """Of a scenario.
+
+        Raises:
+            InputError: something in it cannot be evaluated.
+        """
+        told = scenario.config
+        settings = validated(EvaluateSettings, told, "evaluate")
+        cluster = cluster_from_config(settings.cluster, "cluster")
+        searched = plain_world(told) and not is_trace(settings.workload)
+        contest = Contest(
+            schedulers_of(settings, cluster, searched),
+            cluster,
+            sources_of(settings, cluster),
+            settings.objective,
+            settings.optimum if searched else None,
+            settings.rules,
+            settings.slo,
+            settings.late,
+        )
+        return cls(settings, contest, searched)
 
 
 class Evaluation:
-    """What a configuration comes to: the contest, its episodes, and what run.json says of it."""
+    """What a configuration comes to: the contests, their episodes, and what run.json says of it.
 
-    units = "episodes"
+    Attributes:
+        settings: of the first scenario; all have the same seeds and episodes.
+        players: names, in the order of the rows.
+        metrics: of every row, by name.
+        run: for run.json.
+
+    Raises:
+        InputError: something in it cannot be evaluated.
+    """
 
     def __init__(self, config: DictConfig) -> None:
         told = plain(config)
-        self.settings = settings = validated(EvaluateSettings, told, "evaluate")
-        cluster = cluster_from_config(settings.cluster, "cluster")
-        self.workloads = workloads_of(settings, cluster)
-        # Elsewhere nothing is recorded, tried out in copies, or searched for its best schedule.
-        in_copies = plain_world(told)
-        cold_start = validated(WorkloadConfig, settings.workload, "workload").container_cold_start
-        self.recorded = settings.record if in_copies else 0
-        schedulers = schedulers_of(settings, cluster, in_copies)
-        self.players = tuple(scheduler.name for scheduler in schedulers)
-        self.notice = other_objective(schedulers[0], settings.objective)
-        best = settings.optimum if in_copies else None
-        self.contest = Contest(
-            schedulers, cluster, settings.objective, best, settings.rules, cold_start
-        )
-        self.layout = episode_layout()
-        self.total = len(self.players) * len(self.workloads)
+        self._scenarios = scenarios_of(told, HydraConfig.get().overrides.task)
+        found = {each.name: Setting.of(each) for each in self._scenarios}
+        first = next(iter(found.values()))
+        self.settings = settings = first.settings
+        self.contests = {name: setting.contest for name, setting in found.items()}
+        # Where many scenarios are compared, single episodes are not looked at.
+        self._recorded = settings.record if len(found) == 1 else 0
+        self.notice = other_objective(first.contest.schedulers[0], settings.objective)
+        self.metrics = all_metrics(settings.slo, settings.late)
+        self._tasks = [
+            Task(name, seed, episode, _players(contest), episode < self._recorded)
+            for name, contest in self.contests.items()
+            for seed in settings.seed
+            for episode in range(settings.episodes)
+        ]
+        self.known = {
+            (policy, task.scenario, task.seed, task.episode): None
+            for task in self._tasks
+            for policy in task.policies
+        }
         self.run = describe(
             told,
             settings.seed,
             settings.episodes,
-            fingerprint(self.workloads.values()),
+            fingerprint(
+                (source, settings.episodes)
+                for contest in self.contests.values()
+                for source in contest.sources.values()
+            ),
             typed_command(),
             policy_hash(settings.policy),
         )
-        speed = cluster.single_core_speed
-        self.run["assumptions"] = assumed_of(settings.workflow, speed, "evaluation")
+        self.run["scenarios"] = {each.name: dict(each.point) for each in self._scenarios}
+        self.run["assumptions"] = _assumptions(found.values())
+        self.run["samples"] = _samples(self.contests)
         if settings.resume is not None:
-            known = {(name, *key) for name in self.players for key in self.workloads}
-            check_resume(Path(settings.resume), self.run, self.layout, known)
+            check_resume(Path(settings.resume), self.run, self.metrics, self.known)
 
-    def play(self, done: Container[tuple[str, int, int]]) -> Iterator[Played]:
+    def play(self, done: Container[Key]) -> Iterator[Played]:
         """Plays what has to be played still, in any order."""
-        tasks = [
-            Task(seed, episode, self.players, workload, record=episode < self.recorded)
-            for (seed, episode), workload in self.workloads.items()
-        ]
-        left = [task for task in (task.without(done) for task in tasks) if task.policies]
-        return play_all(self.contest, left, self.settings.workers, self.settings.ray.address)
+        left = [task for task in (task.without(done) for task in self._tasks) if task.policies]
+        return play_all(self.contests, left, self.settings.workers, self.settings.ray.address)
 
 
-class QueuedRun:
-    """The same where functions wait in a central queue."""
-
-    units = "cases"
-
-    def __init__(self, config: DictConfig) -> None:
-        told = plain(config)
-        # What these say is checked with all that depends on it.
-        rest = {
-            key: value
-            for key, value in told.items()
-            if key not in ("dispatch", "trace", "lease", "keep_alive")
-        }
-        self.settings = settings = validated(Command, rest, "evaluate")
-        if settings.policy is not None:
-            one_thread()
-        self.contest = contest = QueuedEvaluation(told)
-        self.players = contest.cases
-        self.layout = queued_layout(contest.metrics)
-        self.total = len(contest.tasks)
-        self.run = describe(
-            told,
-            contest.settings.seeds,
-            settings.episodes if contest.trace is None else 1,
-            contest.workload_sha256,
-            typed_command(),
-            policy_hash(settings.policy),
-        )
-        if contest.trace is None:
-            speed = contest.cluster.single_core_speed
-            self.run["assumptions"] = assumed_of(settings.workflow, speed, "evaluation")
-        self.run["samples"] = {name: str(report) for name, report in contest.reports.items()}
-        if settings.resume is not None:
-            known = set(contest.tasks)
-            check_resume(Path(settings.resume), self.run, self.layout, known)
-
-    def play(self, done: Container[QueuedTask]) -> Iterator[list[tuple[CaseRow, None]]]:
-        """Plays what has to be played still, in any order."""
-        settings = self.settings
-        left = [task for task in self.contest.tasks if task not in done]
-        for row in play_all(self.contest, left, settings.workers, settings.ray.address):
-            yield [(row, None)]
+def _players(contest: Contest) -> tuple[str, ...]:
+    return tuple(scheduler.name for scheduler in contest.schedulers)
 
 
 def typed_command() -> str:
@@ -126,21 +139,23 @@ def typed_command() -> str:
     return " ".join(["python evaluate.py", *typed])
 
 
-def workloads_of(
-    settings: EvaluateSettings, cluster: ClusterConfig
-) -> dict[tuple[int, int], EpisodeWorkload]:
-    """What arrives in every episode, by seed and number."""
-    workflow = validated(WorkflowConfig, settings.workflow, "workflow")
-    workload = validated(WorkloadConfig, settings.workload, "workload")
-    workloads = {}
+def sources_of(settings: EvaluateSettings, cluster: ClusterConfig) -> dict[int, WorkloadSource]:
+    """What arrives, by seed.
+
+    Raises:
+        InputError: it cannot be made, or the cluster cannot run it.
+    """
+    sources = {}
     for seed in settings.seed:
-        generator = WorkloadGenerator(
-            workflow, workload.model_copy(update={"seed": seed}), cluster.single_core_speed
-        )
-        check_world(generator.pools.evaluation.templates, cluster)
-        for episode in range(settings.episodes):
-            workloads[seed, episode] = generator.evaluation_episode(episode)
-    return workloads
+        source = workload_source(settings.workflow, settings.workload, cluster, seed)
+        for episode in range(settings.episodes if isinstance(source, TraceGenerator) else 1):
+            try:
+                check_world(source.evaluation_templates(episode), cluster)
+            except InputError as error:
+                where = f"workload, seed {seed}: " if isinstance(source, TraceGenerator) else ""
+                raise InputError(f"{where}{error}") from None
+        sources[seed] = source
+    return sources
 
 
 def schedulers_of(
@@ -187,15 +202,6 @@ def one_thread() -> None:
     torch.set_num_threads(1)
 
 
-def evaluation_of(config: DictConfig) -> Evaluation | QueuedRun:
-    """What a configuration comes to, whatever its dispatch.
-
-    Raises:
-        InputError: something in it cannot be evaluated.
-    """
-    return QueuedRun(config) if by_case(plain(config)) else Evaluation(config)
-
-
 def policy_hash(policy: str | None) -> str | None:
     """A hash of the files of a policy, if there is one."""
     if policy is None:
@@ -204,3 +210,24 @@ def policy_hash(policy: str | None) -> str | None:
     from agents.learned.policy_file import fingerprint_of
 
     return fingerprint_of(policy_folder(policy))
+
+
+def _assumptions(settings: Iterable[Setting]) -> dict[str, Any]:
+    """What had to be assumed of workflows, by the source; scenarios add to each other."""
+    found: dict[str, Any] = {}
+    for setting in settings:
+        own = setting.settings
+        if not is_trace(own.workload):
+            speed = setting.contest.cluster.single_core_speed
+            found |= assumed_of(own.workflow, speed, "evaluation")
+    return found
+
+
+def _samples(contests: Mapping[str, Contest]) -> dict[str, str]:
+    """A line on each sample of a trace, by the scenario that plays it."""
+    return {
+        name: str(source.sample(0).report)
+        for name, contest in contests.items()
+        for source in list(contest.sources.values())[:1]
+        if isinstance(source, TraceGenerator)
+    }

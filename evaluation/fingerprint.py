@@ -6,44 +6,54 @@ from collections.abc import Iterable
 import numpy as np
 
 from env.workloads.generator import EpisodeWorkload
-from env.workloads.traces.trace import FunctionProfiles
-from env.workloads.traces.trace_recording import Recording
+from env.workloads.source import WorkloadSource
+from env.workloads.traces.trace_samples import TraceGenerator
 
 
-def fingerprint(workloads: Iterable[EpisodeWorkload]) -> str:
-    """A hash of all that arrives: equal only for the same workflows, times and tenants."""
+def fingerprint(sources: Iterable[tuple[WorkloadSource, int]]) -> str:
+    """A hash of all that arrives in so many held-out episodes of each source."""
     digest = hashlib.sha256()
-    for workload in workloads:
-        digest.update(repr(workload.arrival_times).encode())
-        for template in workload.templates:
-            for array in (
-                template.computation,
-                template.memory_req,
-                template.parallelism,
-                template.edges,
-                template.data_bytes,
-            ):
-                digest.update(array.tobytes())
-        if workload.tenants:  # without any, the hash is that of older evaluations
-            digest.update(repr(workload.tenants).encode())
+    for source, episodes in sources:
+        if isinstance(source, TraceGenerator):
+            _add_samples(digest, source, episodes)
+        else:
+            for episode in range(episodes):
+                _add_episode(digest, source.evaluation_episode(episode))
     return digest.hexdigest()
 
 
-def fingerprint_of_samples(recording: Recording, profiles: Iterable[FunctionProfiles]) -> str:
-    """The same of samples of a trace: of the trace, and of the functions that each sample draws.
+def _add_episode(digest: "hashlib._Hash", workload: EpisodeWorkload) -> None:
+    """Workflows, times and tenants."""
+    digest.update(repr(workload.arrival_times).encode())
+    for template in workload.templates:
+        for array in (
+            template.computation,
+            template.memory_req,
+            template.parallelism,
+            template.edges,
+            template.data_bytes,
+        ):
+            digest.update(array.tobytes())
+    if workload.tenants:  # without any, the hash is that of older evaluations
+        digest.update(repr(workload.tenants).encode())
+
+
+def _add_samples(digest: "hashlib._Hash", source: TraceGenerator, episodes: int) -> None:
+    """The trace, and the functions that are drawn of it.
 
     Requests are drawn from these alone, by rules and seeds that the configuration has. Drawing all
     of them just for a hash would take longer than to play some of them.
-
-    Args:
-        recording: the trace.
-        profiles: of each sample with each seed.
     """
-    digest = hashlib.sha256(repr(recording.names).encode())
-    for numbers in vars(recording.invocations).values():
+    digest.update(repr(source.recording.names).encode())
+    for numbers in vars(source.recording.invocations).values():
         digest.update(np.asarray(numbers).tobytes())
-    for each in profiles:
-        digest.update(repr(each.names).encode())
-        for array in (each.execution, each.cold_start, each.memory, each.parallelism):
+    for episode in range(episodes):
+        profiles = source.sample(episode).window.profiles
+        digest.update(repr(profiles.names).encode())
+        for array in (
+            profiles.execution,
+            profiles.cold_start,
+            profiles.memory,
+            profiles.parallelism,
+        ):
             digest.update(array.tobytes())
-    return digest.hexdigest()

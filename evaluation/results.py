@@ -7,15 +7,16 @@ was played is lost, and become `results.parquet` when all are there. `episodes/`
 import json
 import platform
 import subprocess
-from collections.abc import Callable, Container, Hashable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Annotated, Any, Self
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pydantic import Field
 
 from agents.scheduler import Kind
 from env.base.errors import InputError
@@ -23,7 +24,8 @@ from env.base.files import parse_json, read_bytes, written_whole
 from env.base.schema import Recorded, one_line, printable, short, validated
 from env.score.metrics import Metric
 from env.sim.episode.episode_file import EpisodeFile, write_episode
-from evaluation.contest import Row, all_metrics
+from evaluation.contest import Key, Row
+from evaluation.episode_metrics import SHARES
 from run.command import PROJECT
 
 RUN, UNFINISHED, RESULTS, EPISODES = "run.json", "unfinished.jsonl", "results.parquet", "episodes"
@@ -39,74 +41,38 @@ LONGEST_NAME = 1_000
 """Characters of what results call a policy, an order or a sample."""
 HOW = ("resume", "workers", "ray", "statistics", "report")
 """Settings that change no row: a resumed evaluation may have others."""
-WHERE_ROWS_ARE: Mapping[str, pa.DataType] = {
+COLUMNS: Mapping[str, pa.DataType] = {
     "policy": pa.string(),
     "kind": pa.string(),
+    "scenario": pa.string(),
     "seed": pa.int64(),
     "episode": pa.int64(),
+    "flow_time_quantiles": pa.list_(pa.float64()),
 }
-"""First columns of results.parquet where functions are placed at once; metrics follow."""
-
-
-class AnyRow(Protocol):
-    """A row of results.parquet, a dataclass."""
-
-    @property
-    def metrics(self) -> dict[str, float]:
-        """By name."""
-
-    @property
-    def key(self) -> tuple[Any, ...]:
-        """What no other row has: who played, then what."""
-
-
-R = TypeVar("R", bound=AnyRow)
+"""First columns of results.parquet and their types; metrics follow."""
 
 
 class StoredRow(Recorded, allow_inf_nan=True):
-    """A row as `unfinished.jsonl` holds it; other columns are those of its `Layout`."""
-
-    metrics: dict[str, float]
-
-
-@dataclass(frozen=True)
-class Layout(Generic[R]):
-    """What the rows of an evaluation are.
-
-    Attributes:
-        row: their class.
-        stored: the same as `unfinished.jsonl` holds it.
-        columns: first columns of results.parquet and their types; metrics follow.
-        metrics: by name, of every row.
-    """
-
-    row: Callable[..., R]
-    stored: type[StoredRow]
-    columns: Mapping[str, pa.DataType]
-    metrics: Mapping[str, Metric[Any]]
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Of results.parquet."""
-        fields = [pa.field(name, kind) for name, kind in self.columns.items()]
-        for name, metric in self.metrics.items():
-            about = {"unit": metric.unit, "better": str(metric.better), "formula": metric.formula}
-            fields.append(pa.field(name, pa.float64(), metadata=about))
-        return pa.schema(fields)
-
-
-class StoredEpisode(StoredRow):
     """`Row` as `unfinished.jsonl` holds it."""
 
     policy: str
     kind: Kind
+    scenario: str
     seed: int
     episode: int
+    flow_time_quantiles: Annotated[
+        list[float], Field(min_length=len(SHARES), max_length=len(SHARES))
+    ]
+    metrics: dict[str, float]
 
 
-def episode_layout() -> Layout[Row]:
-    """Where functions are placed at once: a row a policy, seed and episode."""
-    return Layout(Row, StoredEpisode, WHERE_ROWS_ARE, all_metrics())
+def schema_of(metrics: Mapping[str, Metric[Any]]) -> pa.Schema:
+    """Of results.parquet; metrics are the last columns."""
+    fields = [pa.field(name, kind) for name, kind in COLUMNS.items()]
+    for name, metric in metrics.items():
+        about = {"unit": metric.unit, "better": str(metric.better), "formula": metric.formula}
+        fields.append(pa.field(name, pa.float64(), metadata=about))
+    return pa.schema(fields)
 
 
 class RunFile(Recorded):
@@ -155,14 +121,14 @@ def describe(
 
 
 def check_resume(
-    folder: Path, run: Mapping[str, Any], layout: Layout[Any], known: Container[Any]
+    folder: Path, run: Mapping[str, Any], metrics: Mapping[str, Metric[Any]], known: Container[Key]
 ) -> None:
     """Refuses to go on with an evaluation that was not told the same.
 
     Args:
         folder: of the evaluation.
         run: from `describe`.
-        layout: of the rows.
+        metrics: of the rows, by name.
         known: keys of all rows that it can have.
 
     Raises:
@@ -177,7 +143,7 @@ def check_resume(
     if differing is not None:
         key, old, new = differing
         raise InputError(f"resume: {key} is {new}, '{folder}' was made with {old}: give the same")
-    for row in read_rows(folder, layout):
+    for row in read_rows(folder, metrics):
         if row.key not in known:
             raise InputError(f"resume: '{folder}' has a row of {row.key}, which is no part of it")
 
@@ -251,7 +217,7 @@ def read_run(folder: Path, argument: str) -> dict[str, Any]:
 
 
 def read_results(folder: Path) -> pd.DataFrame:
-    """`results.parquet` of a finished evaluation: the rows that its `Layout` says.
+    """`results.parquet` of a finished evaluation: `COLUMNS`, then metrics.
 
     Raises:
         InputError: the evaluation has not finished, or the file is damaged.
@@ -332,7 +298,7 @@ def _with_names(table: pa.Table, columns: Sequence[str], path: Path) -> pa.Table
     return table
 
 
-class ResultsWriter(Generic[R]):
+class ResultsWriter:
     """Writes an evaluation into its folder as it goes; a context manager.
 
     What another evaluation has left there is kept: `done` has its rows.
@@ -340,21 +306,25 @@ class ResultsWriter(Generic[R]):
     Args:
         folder: of the evaluation.
         run: from `describe`.
-        players: first parts of the rows' keys, in the order in which rows shall be.
-        layout: of the rows.
+        known: keys of all rows that it will have, in their order.
+        metrics: of the rows, by name.
 
     Attributes:
         done: rows, by their keys.
     """
 
     def __init__(
-        self, folder: Path, run: Mapping[str, Any], players: Sequence[Hashable], layout: Layout[R]
+        self,
+        folder: Path,
+        run: Mapping[str, Any],
+        known: Iterable[Key],
+        metrics: Mapping[str, Metric[Any]],
     ) -> None:
         self._folder = folder
-        self._players = players
-        self._layout = layout
+        self._position = {key: position for position, key in enumerate(known)}
+        self._metrics = metrics
         self._rows_file = folder / UNFINISHED
-        self.done = {row.key: row for row in read_rows(folder, layout)}
+        self.done = {row.key: row for row in read_rows(folder, metrics)}
         with written_whole(folder / RUN) as temporary:
             temporary.write_text(json.dumps(run, indent=2) + "\n")
         # Without the line that a kill may have cut.
@@ -368,7 +338,7 @@ class ResultsWriter(Generic[R]):
     def __exit__(self, *exception: object) -> None:
         self._file.close()
 
-    def add(self, played: Sequence[tuple[R, EpisodeFile | None]]) -> None:
+    def add(self, played: Sequence[tuple[Row, EpisodeFile | None]]) -> None:
         """Writes rows, and recordings where there are: on disk when this returns."""
         for row, recording in played:
             if recording is not None:
@@ -381,56 +351,54 @@ class ResultsWriter(Generic[R]):
 
     def finish(self) -> pd.DataFrame:
         """Makes `results.parquet` of all rows and returns what is in it."""
-        position = {player: index for index, player in enumerate(self._players)}
-        rows = sorted(self.done.values(), key=lambda row: (position[row.key[0]], *row.key[1:]))
-        layout = self._layout
-        columns = {name: [getattr(row, name) for row in rows] for name in layout.columns}
-        columns |= {name: [row.metrics[name] for row in rows] for name in layout.metrics}
+        rows = sorted(self.done.values(), key=lambda row: self._position[row.key])
+        columns = {name: [getattr(row, name) for row in rows] for name in COLUMNS}
+        columns |= {name: [row.metrics[name] for row in rows] for name in self._metrics}
         with written_whole(self._folder / RESULTS) as temporary:
-            pq.write_table(pa.table(columns, schema=layout.schema), temporary)
+            pq.write_table(pa.table(columns, schema=schema_of(self._metrics)), temporary)
         self._rows_file.unlink()
         return read_results(self._folder)
 
 
-def read_rows(folder: Path, layout: Layout[R]) -> list[R]:
+def read_rows(folder: Path, metrics: Mapping[str, Metric[Any]]) -> list[Row]:
     """What has been played of an evaluation, finished or not.
 
     Raises:
         InputError: a file that holds it is damaged.
     """
-    return [*_finished_rows(folder, layout), *_unfinished_rows(folder / UNFINISHED, layout)]
+    return [*_finished_rows(folder, metrics), *_unfinished_rows(folder / UNFINISHED, metrics)]
 
 
-def _line(row: Any) -> bytes:
+def _line(row: Row) -> bytes:
     return (json.dumps(asdict(row)) + "\n").encode()
 
 
-def _unfinished_rows(file: Path, layout: Layout[R]) -> list[R]:
+def _unfinished_rows(file: Path, metrics: Mapping[str, Metric[Any]]) -> list[Row]:
     if not file.exists():
         return []
     # What follows the last line break was cut by a kill.
     whole = read_bytes(file, MOST_ROWS_BYTES, inside=file.parent).split(b"\n")[:-1]
-    return [_row(line, layout, f"{file}: line {number}") for number, line in enumerate(whole, 1)]
+    return [_row(line, metrics, f"{file}: line {number}") for number, line in enumerate(whole, 1)]
 
 
-def _row(line: bytes, layout: Layout[R], where: str) -> R:
-    stored = validated(layout.stored, parse_json(line, where), where)
-    for name in layout.metrics:
+def _row(line: bytes, metrics: Mapping[str, Metric[Any]], where: str) -> Row:
+    stored = validated(StoredRow, parse_json(line, where), where)
+    for name in metrics:
         if name not in stored.metrics:
             raise InputError(f"{where}: metrics: '{name}' is missing, required")
-    return layout.row(**stored.model_dump())
+    return Row(**stored.model_dump())
 
 
-def _finished_rows(folder: Path, layout: Layout[R]) -> list[R]:
+def _finished_rows(folder: Path, metrics: Mapping[str, Metric[Any]]) -> list[Row]:
     if not (folder / RESULTS).exists():
         return []
-    table = _read_checked(folder, layout.schema)
+    table = _read_checked(folder, schema_of(metrics))
     rows = []
     for number, found in enumerate(table.to_pylist(), 1):
-        told = {name: found[name] for name in layout.columns}
-        told["metrics"] = {name: found[name] for name in layout.metrics}
-        stored = validated(layout.stored, told, f"{folder / RESULTS}: row {number}")
-        rows.append(layout.row(**stored.model_dump()))
+        told = {name: found[name] for name in COLUMNS}
+        told["metrics"] = {name: found[name] for name in metrics}
+        stored = validated(StoredRow, told, f"{folder / RESULTS}: row {number}")
+        rows.append(Row(**stored.model_dump()))
     return rows
 
 

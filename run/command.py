@@ -36,6 +36,7 @@ from run.arguments import check_emptied, parsed
 from run.config_file import check_composed  # Hydra reads files as that module says
 from run.effect import check_effect
 from run.interpolation import check_named, copied
+from run.sweep import scenarios_of
 
 PROJECT = Path(__file__).resolve().parent.parent
 CONF = PROJECT / "conf"
@@ -65,11 +66,15 @@ def run(
             prints = any(getattr(arguments, name) for name in PRINTING)
             jobs = []
             for config, overrides in _compositions(arguments, config_name):
+                HydraConfig.instance().set_config(config)
+                with open_dict(config):
+                    del config["hydra"]
                 if not prints:
                     check(config)
                     used = copied(config)  # elsewhere, whatever the key itself does
-                    own = [each for each in overrides if each.key_or_group not in used]
-                    jobs.append((plain(config), own))
+                    for scenario in scenarios_of(plain(config), overrides):
+                        own = [o for o in scenario.overrides if o.key_or_group not in used]
+                        jobs.append((scenario.config, own))
             check_effect(config_name, jobs)
     except InputError as error:
         refuse(error)
@@ -275,10 +280,8 @@ def _raise_errors(parser: ArgumentParser) -> None:
     parser.error = error  # type: ignore[method-assign]
 
 
-def _compositions(
-    arguments: Namespace, config_name: str
-) -> Iterator[tuple[DictConfig, list[Override]]]:
-    """The configuration of every job of the command, and what was typed for it."""
+def _compositions(arguments: Namespace, config_name: str) -> Iterator[tuple[DictConfig, list[str]]]:
+    """The configuration of every job of the command, with the node `hydra`, and its overrides."""
     overrides = list(arguments.overrides)
     if arguments.config_dir is not None:
         folder = Path(os.path.realpath(arguments.config_dir))
@@ -300,9 +303,7 @@ def _compositions(
                 check_named(config)
                 check_emptied(of_job, config)
                 _check_folder("sweep" if arguments.multirun else "run", config)
-                with open_dict(config):
-                    del config["hydra"]
-                yield config, of_job
+                yield config, job
     except RecursionError as error:
         raise InputError(f"{_in_circle(error)}: defaults: they lead back to this file") from None
     except (HydraException, OmegaConfBaseException) as error:

@@ -34,11 +34,6 @@ def by_case(told: Told) -> bool:
     return queued(told) and not leased(told)
 
 
-def by_baseline(told: Told) -> bool:
-    """Whether functions wait, and servers are paid: baselines are compared."""
-    return queued(told) and not by_case(told)
-
-
 def leased(told: Told) -> bool:
     """Whether servers are paid."""
     return not (at(told, "lease.kind") == "always" and at(told, "lease.charged") is False)
@@ -48,12 +43,12 @@ def plain_world(told: Told) -> bool:
     """Whether functions are placed at once, leases are hourly and containers end with functions."""
     hourly = at(told, "lease.kind") == "hourly" and at(told, "lease.step") == 3600.0
     cold = at(told, "keep_alive.policy") != "none" or at(told, "workload.container_cold_start") != 0
-    return not queued(told) and hourly and not cold
+    return not queued(told) and hourly and not cold and not of_trace(told)
 
 
 def of_trace(told: Told) -> bool:
     """Whether requests of single functions arrive."""
-    return by_case(told) and at(told, "trace") is not None
+    return at(told, "workload.source") is not None
 
 
 def from_files(told: Told) -> bool:
@@ -113,39 +108,21 @@ class Silent:
 
 
 ALL: Final = "evaluate train search_baseline"
-FORGETFUL: Final = frozenset({"none", "fixed", "lru", "faascache"})
-"""Files of conf/keep_alive to which it does not matter what was asked for before."""
 SILENT: Final = (
     # What arrives.
     Silent(
         "evaluate train",
-        "trace gives what arrives",
+        "workload is a trace of single functions",
         of_trace,
-        "workflow workload cluster.same_node_bandwidth_bytes_per_s "
+        "workflow cluster.same_node_bandwidth_bytes_per_s "
         "cluster.between_nodes_of_one_server_bandwidth_bytes_per_s "
         "cluster.between_servers_bandwidth_bytes_per_s",
     ),
     Silent(
-        "evaluate", "a trace has no episodes, dispatch.seeds says how often", of_trace, "episodes"
-    ),
-    Silent(
         "evaluate train",
-        "dispatch.samples and dispatch.seeds say what is drawn from the trace",
-        of_trace,
-        "trace.seed trace.sampling.kind trace.sampling.start trace.sampling.ratio "
-        "trace.sampling.compression",
-    ),
-    Silent(
-        "evaluate train",
-        "no policy of dispatch.keep_alives learns from earlier requests",
-        lambda told: of_trace(told) and FORGETFUL.issuperset(at(told, "dispatch.keep_alives")),
-        "trace.sampling.history",
-    ),
-    Silent(
-        "evaluate",
-        "trace is null, workflows arrive",
-        lambda told: by_case(told) and not of_trace(told),
-        "dispatch.samples dispatch.slo",
+        "keep_alive does not learn from earlier requests",
+        lambda told: at(told, "keep_alive.policy") != "hybrid_histogram",
+        "workload.sampling.history",
     ),
     Silent(ALL, "workflow.path takes the place of the mix", from_files, "workflow.mix"),
     Silent(
@@ -186,8 +163,7 @@ SILENT: Final = (
         lambda told: stated(told, "memory") and stated(told, "parallelism"),
         "workflow.annotation.seed",
     ),
-    Silent("evaluate", "seed says it", lambda told: not by_case(told), "workload.seed"),
-    Silent("train search_baseline", "seed says it", lambda told: True, "workload.seed"),
+    Silent(ALL, "seed says it", lambda told: True, "workload.seed"),
     Silent(
         "train search_baseline",
         "training tells no tenants apart",
@@ -203,11 +179,10 @@ SILENT: Final = (
     ),
     # Where functions wait.
     Silent(
-        "evaluate train",
-        "dispatch=queued lease=always, and nothing is paid",
-        by_case,
-        "cluster.power cluster.server_types.*.hourly_rate "
-        "cluster.server_types.*.cold_start_latency",
+        ALL,
+        "nothing is paid",
+        lambda told: not leased(told),
+        "cluster.server_types.*.hourly_rate",
     ),
     Silent(
         ALL,
@@ -224,29 +199,16 @@ SILENT: Final = (
     ),
     Silent(
         "evaluate train",
-        "dispatch=queued lease=always has dispatch.keep_alives",
-        by_case,
-        "keep_alive",
-    ),
-    Silent(
-        "evaluate train",
         "dispatch=queued lease=always, no server is ever started",
         lambda told: queued(told) and at(told, "lease.kind") == "always",
         "dispatch.patience",
     ),
     Silent(
-        "evaluate train",
-        "servers are paid, baselines are compared and those of agents are trained",
-        by_baseline,
-        "dispatch.orders dispatch.keep_alives dispatch.seeds dispatch.samples dispatch.queue_agent "
-        "dispatch.slo dispatch.late dispatch.figure",
-    ),
-    Silent(
         "evaluate",
-        "episodes can be recorded, and tried out, where dispatch is immediate, lease=hourly, "
-        "keep_alive=none and workload.container_cold_start=0",
-        lambda told: not by_case(told) and not plain_world(told),
-        "record report optimum workload.tenants",
+        "schedules are tried out where dispatch is immediate, lease=hourly, keep_alive=none and "
+        "workload.container_cold_start=0",
+        lambda told: not plain_world(told),
+        "optimum",
     ),
     Silent(
         ALL,
@@ -262,27 +224,11 @@ SILENT: Final = (
     ),
     Silent("search_baseline", "J does not count carbon", lambda told: True, "cluster.power"),
     Silent(
-        "evaluate",
-        "dispatch=queued lease=always compares dispatch.orders",
-        by_case,
-        "baselines record optimum report objective",
-    ),
-    Silent("evaluate", "dispatch.seeds says it", by_case, "seed workload.seed"),
-    Silent("evaluate", "dispatch=queued lease=always has own intervals", by_case, "statistics"),
-    Silent("evaluate", "tenants are not told apart there", by_case, "workload.tenants"),
-    Silent("evaluate", "a policy plays as it was trained", by_case, "agents dispatch.queue_agent"),
-    Silent(
         "train",
         "dispatch=queued lease=always trains on a trace, for completion times",
         by_case,
         "objective variation agents.relative_reward agents.memory_tiers agents.workflow_window "
         "agents.score algo.message_rounds",
-    ),
-    Silent(
-        "train",
-        "evaluate.py alone looks at it",
-        by_case,
-        "dispatch.orders dispatch.seeds dispatch.slo dispatch.late dispatch.figure",
     ),
     Silent(
         "train",
@@ -292,7 +238,18 @@ SILENT: Final = (
     ),
     # Who decides.
     Silent("evaluate", "policy is null", lambda told: at(told, "policy") is None, "agents"),
-    Silent("evaluate", "record is 0", lambda told: at(told, "record") == 0, "report.episodes_mb"),
+    Silent(
+        "evaluate",
+        "nothing is recorded where something is swept",
+        lambda told: at(told, "sweep") is not None,
+        "record report.episodes_mb workload.tenants",
+    ),
+    Silent(
+        "evaluate",
+        "record is 0",
+        lambda told: at(told, "record") == 0,
+        "report.episodes_mb workload.tenants",
+    ),
     Silent("evaluate", "workers is 1", lambda told: at(told, "workers") == 1, "ray.address"),
     Silent(
         "train",

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from env.score.reward import Objective, cheapest_cost, cost_ratio
+from env.score.reward import Objective, cheapest_cost, cost_ratio, drawn_shares
 from env.sim.block import State
 
 
@@ -13,7 +13,8 @@ def lower_bound(state: State, objective: Objective) -> float:
     a server is up, so not before the first arrival a of the episode plus the shortest cold start c
     of the cluster. From then on the functions of a longest chain run one after another, none faster
     than on min(parallelism, cores of the largest node) free cores with all its memory; CP_w is that
-    chain at the cluster's core speed, and s the fastest core of the cluster / that speed.
+    chain, with the work that is drawn, at the cluster's core speed, and s the fastest core of the
+    cluster / that speed.
 
     Cost: rent is at least max(C, h). Containers run inside leases, and a leased server does at most
     cores * t of work in a time t, so all work costs C at the cheapest core-second or more. Leases
@@ -35,7 +36,8 @@ def lower_bound(state: State, objective: Objective) -> float:
     cold = 0.0 if options["always_up"] else state.servers["cold_start_latency"].min()
     first_start = arrivals.min() + cold
     fastest = state.nodes["single_core_speed"].max() / state.cluster[0]["single_core_speed"]
-    flow_times = np.maximum(first_start - arrivals, 0.0) + critical_path / fastest
+    drawn = critical_path * drawn_shares(state)
+    flow_times = np.maximum(first_start - arrivals, 0.0) + drawn / fastest
     cheapest = cheapest_cost(state)
     rent = 0.0
     if options["always_up"]:

@@ -14,7 +14,14 @@ from typing import Generic, Literal, TypeVar
 import numpy as np
 
 from env.score.lower_bound import lower_bound
-from env.score.reward import Objective, cheapest_cost, cost_ratio, flow_times, slowdowns
+from env.score.reward import (
+    Objective,
+    cheapest_cost,
+    cost_ratio,
+    drawn_shares,
+    flow_times,
+    slowdowns,
+)
 from env.sim.block import State
 from env.sim.power import Power
 
@@ -80,7 +87,8 @@ class FinishedEpisode:
         cores = np.bincount(state.nodes["server"], weights=state.nodes["cpu"])
         accounts = state.ledger["lease_seconds"].reshape(len(state.servers), -1)
         rented = float(((accounts.sum(axis=1) + self.unpaid_seconds) * cores).sum())
-        return float(state.templates["work"][state.arrivals["template"]].sum()) / rented
+        work = state.templates["work"][state.arrivals["template"]] * drawn_shares(state)
+        return float(work.sum()) / rented
 
     @property
     def queueing(self) -> float:

@@ -63,8 +63,18 @@ LEAST_HOURLY_RATE = 1e-6
 
 def cheapest_cost(state: State) -> float:
     """USD of all work of the episode at the cheapest core-second that is not free."""
-    work = state.templates["work"][state.arrivals["template"]].sum()
+    work = (state.templates["work"][state.arrivals["template"]] * drawn_shares(state)).sum()
     return float(work * state.cluster[0]["core_second_price"])
+
+
+def drawn_shares(state: State) -> np.ndarray:
+    """(W,) what the work of every workflow is over what it declares: 1 where none is drawn."""
+    drawn = state.arrivals["computation"]
+    if not drawn.any():
+        return np.ones(len(drawn))
+    first = state.templates["first_function"][state.arrivals["template"]]
+    shares: np.ndarray = drawn / state.template_functions["computation"][first]
+    return shares
 
 
 def check_world(templates: Sequence[WorkflowTemplate], cluster: ClusterConfig) -> None:

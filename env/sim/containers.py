@@ -19,6 +19,12 @@ def memory_tier(memory_req, ratio):
 
 
 @compiled
+def declared_left(functions, index):
+    """Operations that a function has left as far as anybody can know: its draw shows at its end."""
+    return max(1, functions[index].remaining_computation - functions[index].surplus)
+
+
+@compiled
 def take_container(state):
     """Index of an unused container record, NONE if there is none left."""
     cluster = state.cluster

@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from env.sim.block import State
-from env.sim.containers import memory_ratio
+from env.sim.containers import declared_left, memory_ratio
 from env.sim.jit import compiled, compiled_apart
 from env.sim.lease import cold_start_time, lease_steps
 from env.sim.placing import chain_after
@@ -294,7 +294,7 @@ def forecast(state, memory_alloc, candidates):
     containers[own].chain_after = chain_after(state, function)
     containers[own].memory_alloc = memory_alloc
     containers[own].memory_ratio = memory_ratio(memory_alloc, functions[function].memory_req)
-    containers[own].remaining_computation = functions[function].remaining_computation
+    containers[own].remaining_computation = declared_left(functions, function)
     containers[own].parallelism = functions[function].parallelism
     containers[own].demand = demand_of(containers[own])
     containers[own].next = NONE

@@ -69,6 +69,7 @@ FUNCTION = np.dtype(
         ("node", np.int64),  # index into nodes, NONE until placed
         ("unfinished_predecessors", np.int64),
         ("remaining_computation", np.int64),  # when it last began to wait
+        ("surplus", np.int64),  # operations drawn over those it declares; negative if below
         ("attempt", np.int64),  # containers of it that were killed
     ]
 )

@@ -50,8 +50,9 @@ def new_state(
             none: all are as declared.
 
     Raises:
-        InputError: the lengths differ, work is given of a workflow of several functions, an arrival time is not a number >= 0, a template is none,
-            or a function needs more memory than any NUMA node has.
+        InputError: the lengths differ, work is given of a workflow of several functions, an arrival
+            time is not a number >= 0, a template is none, or a function needs more memory than any
+            NUMA node has.
     """
     _check(arrival_times, templates, config)
     _check_work(work, templates)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from env.sim.containers import declared_left
 from env.sim.heap import drop_first, push
 from env.sim.jit import compiled, compiled_apart
 from env.sim.records import (
@@ -107,10 +108,11 @@ def arrive(state, position):
         index, declared = first + fn_id, known + fn_id
         functions[index].wf_id = wf_id
         functions[index].fn_id = fn_id
+        functions[index].computation = state.template_functions[declared].computation
+        functions[index].surplus = 0
         if drawn > 0:
+            functions[index].surplus = drawn - functions[index].computation
             functions[index].computation = drawn
-        else:
-            functions[index].computation = state.template_functions[declared].computation
         functions[index].remaining_computation = functions[index].computation
         functions[index].attempt = 0
         functions[index].memory_req = state.template_functions[declared].memory_req
@@ -178,7 +180,7 @@ def offer(state, index, time):
     state.cluster[0].queue_size += 1
     state.cluster[0].queue_threads += functions[index].parallelism
     state.workflows[slot].queue_threads += functions[index].parallelism
-    state.cluster[0].queue_computation += functions[index].remaining_computation
+    state.cluster[0].queue_computation += declared_left(functions, index)
 
 
 @compiled
@@ -190,7 +192,7 @@ def get(state):
     state.cluster[0].queue_threads -= state.functions[index].parallelism
     slot = index // state.cluster[0].functions_per_slot
     state.workflows[slot].queue_threads -= state.functions[index].parallelism
-    state.cluster[0].queue_computation -= state.functions[index].remaining_computation
+    state.cluster[0].queue_computation -= declared_left(state.functions, index)
     return index
 
 
@@ -238,7 +240,7 @@ def note_end(state, index, slot, time, outcome):
 def count_placed(state, index, sign):
     """Adds the work that a function has left to that which is placed, or takes it away again."""
     cluster = state.cluster
-    work = sign * state.functions[index].remaining_computation / cluster[0].single_core_speed
+    work = sign * declared_left(state.functions, index) / cluster[0].single_core_speed
     cluster[0].placed_work += work
     state.workflows[index // cluster[0].functions_per_slot].placed_work += work
 

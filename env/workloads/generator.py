@@ -133,6 +133,10 @@ class WorkloadGenerator:
         """An episode of the training pool, see `training_seed`."""
         return self._episode(self.pools.training, seed_sequence)
 
+    def evaluation_templates(self, index: int) -> tuple[WorkflowTemplate, ...]:
+        """All workflows that can arrive in held-out episodes."""
+        return self.pools.evaluation.templates
+
     def evaluation_episode(self, index: int) -> EpisodeWorkload:
         """Held-out episode number `index`: always the same for the config's seed."""
         return self._episode(self.pools.evaluation, evaluation_seed(self._config.seed, index))

@@ -181,7 +181,9 @@ class Azure2019(Strict):
             return {}
         table = self._table(self.memory)
         if not table.path.exists():
-            raise InputError(f"{table.path}: no such file; trace.source.memory=null draws memory")
+            raise InputError(
+                f"{table.path}: no such file; workload.source.memory=null draws memory"
+            )
         # The original has one row an application, some excerpts one a function.
         of_functions = "HashFunction" in table.columns
         columns = FUNCTION if of_functions else APPLICATION

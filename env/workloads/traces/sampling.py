@@ -66,7 +66,7 @@ class Sampling(Strict):
         if self.end > minutes:
             raise InputError(
                 f"{where}: with start {self.start}, compression {self.compression} and "
-                f"trace.sampling.minutes {self.minutes} the window is minutes {self.start} to "
+                f"workload.sampling.minutes {self.minutes} the window is minutes {self.start} to "
                 f"{self.end} of the trace, {source} has {minutes}"
             )
 

@@ -1,4 +1,4 @@
-"""Samples of traces: what the config group `trace` describes, ready to be played."""
+"""Samples of traces: what a group `workload` with a `source` describes, ready to be played."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -7,11 +7,12 @@ from functools import lru_cache, partial
 from typing import Annotated
 
 import numpy as np
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from env.base.errors import InputError
-from env.base.schema import Strict, distinct
+from env.base.schema import Strict
 from env.sim.hardware import ClusterConfig
+from env.sim.workflow_template import WorkflowTemplate
 from env.workloads.generator import EpisodeWorkload
 from env.workloads.traces.azure import Azure2019, Azure2021
 from env.workloads.traces.azure_like import AzureLike
@@ -21,7 +22,7 @@ from env.workloads.traces.profiles import (
     annotate_functions,
     largest_memory,
 )
-from env.workloads.traces.sampling import SampleKind, Sampling, choose_functions, play
+from env.workloads.traces.sampling import Sampling, choose_functions, play
 from env.workloads.traces.simulate import check_memory
 from env.workloads.traces.trace import REQUEST, Trace
 from env.workloads.traces.trace_recording import SECONDS_PER_MINUTE, Recording
@@ -35,7 +36,7 @@ SAMPLE_KEY, REQUESTS_KEY, ANNOTATION_KEY = 0, 1, 2
 
 
 class TraceConfig(Strict):
-    """Config group `trace`: single functions and the requests for them.
+    """Config group `workload` of a trace: single functions and the requests for them.
 
     Attributes:
         seed: of the sample, the arrivals and durations, and of what the trace leaves open.
@@ -48,34 +49,6 @@ class TraceConfig(Strict):
     source: Annotated[Azure2019 | Azure2021 | AzureLike, Field(discriminator="kind")]
     sampling: Sampling
     annotation: ProfileRules
-
-
-class SampleSettings(Strict):
-    """A sample of a trace and the ratios it is played at; see `Sampling`."""
-
-    kind: SampleKind
-    start: Annotated[int, Field(ge=0, le=10_000_000)]
-    compression: Annotated[int, Field(ge=1, le=10_000)]
-    ratios: Annotated[tuple[Annotated[float, Field(gt=0, le=1)], ...], Field(min_length=1)]
-
-    @field_validator("ratios")
-    @classmethod
-    def _distinct(cls, given: tuple[float, ...]) -> tuple[float, ...]:
-        return distinct(given)
-
-    def of(
-        self, trace: TraceConfig, ratio: float, seed: int, start: int | None = None
-    ) -> TraceConfig:
-        """The sample of a trace at one ratio with one seed; `start` takes the place of its own."""
-        sampling = trace.sampling.model_copy(
-            update={
-                "kind": self.kind,
-                "start": self.start if start is None else start,
-                "compression": self.compression,
-                "ratio": ratio,
-            }
-        )
-        return trace.model_copy(update={"seed": seed, "sampling": sampling})
 
 
 @dataclass(frozen=True)
@@ -246,6 +219,10 @@ class TraceGenerator:
             f"start {sampling.start}, a higher ratio is needed"
         )
 
+    def evaluation_templates(self, index: int) -> tuple[WorkflowTemplate, ...]:
+        """All functions that can be asked for in the held-out episode number `index`."""
+        return self.sample(index).window.profiles.templates(self._core_speed)
+
     def evaluation_episode(self, index: int) -> EpisodeWorkload:
         """Held-out episode number `index`: always the same for the config's seed.
 
@@ -274,7 +251,7 @@ def sample_trace(config: TraceConfig) -> TraceSample:
     Functions are those of the sample, whether or not they are invoked in the window.
 
     Args:
-        config: the group `trace`.
+        config: the group `workload`.
 
     Raises:
         InputError: the trace cannot be used, or the window is not in it.
@@ -283,13 +260,13 @@ def sample_trace(config: TraceConfig) -> TraceSample:
 
 
 def sample_recording(
-    recording: Recording, config: TraceConfig, where: str = "trace.sampling"
+    recording: Recording, config: TraceConfig, where: str = "workload.sampling"
 ) -> TraceSample:
     """`sample_trace` of a trace that is read already: for several samples of the same one.
 
     Args:
         recording: what `config.source` gives.
-        config: the group `trace`.
+        config: the group `workload`.
         where: key that the window stands under.
 
     Raises:

@@ -1,0 +1,39 @@
+"""Where episodes come from: workflows that arrive by a process, or requests of a trace."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from env.base.schema import validated
+from env.sim.hardware import ClusterConfig
+from env.workloads.generator import WorkloadConfig, WorkloadGenerator
+from env.workloads.templates import WorkflowConfig
+from env.workloads.traces.trace_samples import TraceConfig, TraceGenerator
+
+WorkloadSource = WorkloadGenerator | TraceGenerator
+
+
+def is_trace(workload: Mapping[str, Any]) -> bool:
+    """Whether a group `workload` describes a trace."""
+    return "source" in workload
+
+
+def workload_source(
+    workflow: Mapping[str, Any], workload: Mapping[str, Any], cluster: ClusterConfig, seed: int
+) -> WorkloadSource:
+    """What a configuration says arrives.
+
+    Args:
+        workflow: the group `workflow`; of no matter for a trace.
+        workload: the group `workload`.
+        cluster: where it arrives.
+        seed: takes the place of `workload.seed`.
+
+    Raises:
+        InputError: a group does not validate, or what it says cannot be made.
+    """
+    speed = cluster.single_core_speed
+    told = {**workload, "seed": seed}
+    if is_trace(workload):
+        return TraceGenerator(validated(TraceConfig, told, "workload"), speed)
+    workflows = validated(WorkflowConfig, workflow, "workflow")
+    return WorkloadGenerator(workflows, validated(WorkloadConfig, told, "workload"), speed)

@@ -1,0 +1,154 @@
+"""The metrics that only an evaluation has, beside those of env/score/metrics.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from env.score.metrics import METRICS, FinishedEpisode, Metric, by_name
+from env.score.reward import flow_times
+from env.sim.records import PREEMPTED
+from env.sim.state import upward_ranks
+from env.sim.view.raw_env import RawEnv
+
+SHARES = np.linspace(0.0, 1.0, 201)[1:]
+"""Of what arrives, at which the distribution of flow times is kept."""
+
+
+@dataclass(frozen=True)
+class PlayedEpisode(FinishedEpisode):
+    """A finished episode, and what only an evaluation knows of it.
+
+    Attributes:
+        env: the simulator at its end.
+        seconds: of wall time that playing it took.
+        best_J: of the optimum; NaN where the episode is too large to try every schedule.
+    """
+
+    env: RawEnv
+    seconds: float
+    best_J: float
+
+    @cached_property
+    def flow_times(self) -> np.ndarray:
+        """(W,) seconds from the arrival of every workflow to its last completion."""
+        return flow_times(self.state)
+
+    @cached_property
+    def alone(self) -> np.ndarray:
+        """(W,) seconds that every workflow takes alone, from containers that start cold."""
+        state, cold = self.state, np.zeros(len(self.state.template_functions))
+        if len(state.images):
+            cold = state.images["cold_start"][state.waiting["image"]]
+        if not cold.any():
+            return state.templates["critical_path"][state.arrivals["template"]]
+        distinct = {id(template): template for template in self.env.workflow_templates}.values()
+        seconds = np.empty(len(state.templates))
+        for index, template in enumerate(distinct):
+            first = int(state.templates[index]["first_function"])
+            own = slice(first, first + template.function_count)
+            times = state.template_functions["best_time"][own] + cold[own]
+            seconds[index] = upward_ranks(template, times).max()
+        return seconds[state.arrivals["template"]]
+
+    @property
+    def preemptions(self) -> float:
+        """Runs cut short over workflows."""
+        return float((self.env.runs["outcome"] == PREEMPTED).sum() / len(self.state.arrivals))
+
+    def part(self, field: str) -> float:
+        """Seconds, mean over functions; NaN where they belong to no image."""
+        state = self.state
+        if not len(state.images):
+            return np.nan
+        count = int(state.templates["function_count"][state.arrivals["template"]].sum())
+        return float(self._requests[field].sum() / count)
+
+    @cached_property
+    def _requests(self) -> np.ndarray:
+        """The records of the functions that there are; a slot has room for the largest workflow."""
+        per_slot = int(self.state.cluster[0]["functions_per_slot"])
+        counts = self.state.templates["function_count"][self.state.workflows["template"]]
+        used = np.arange(per_slot) < counts[:, None]
+        return self.state.requests[used.ravel()]
+
+
+def all_metrics(deadlines: Sequence[float], late: float) -> Mapping[str, Metric[Any]]:
+    """Every metric of an evaluation by name: `METRICS`, then its own.
+
+    Args:
+        deadlines: of workflows, in multiples of the time they take alone.
+        late: seconds; flow times beyond are counted.
+    """
+
+    def part(field: str) -> Callable[[PlayedEpisode], float]:
+        return lambda played: played.part(field)
+
+    def met(deadline: float) -> Callable[[PlayedEpisode], float]:
+        return lambda played: float((played.flow_times <= deadline * played.alone).mean())
+
+    parts = {
+        "server_start": ("server_start_time", "time in which servers start for them"),
+        "container_start": ("cold_start_time", "time in which their containers start"),
+        "transfer": ("data_transfer_time", "time in which their data arrive"),
+        "execution": ("execution_time", "time in containers at work"),
+    }
+    return {
+        **METRICS,
+        **by_name(
+            Metric(
+                "flow_time_median",
+                "s",
+                "lower",
+                "median over workflows of last completion - arrival",
+                lambda played: float(np.median(played.flow_times)),
+            ),
+            *(
+                Metric(name, "s", "lower", f"mean over functions of the {text}", part(field))
+                for name, (field, text) in parts.items()
+            ),
+            Metric(
+                "preemptions",
+                "",
+                "lower",
+                "runs cut short / workflows",
+                lambda played: played.preemptions,
+            ),
+            Metric(
+                "late",
+                "",
+                "lower",
+                f"share of workflows with a flow time beyond {late:g} s",
+                lambda played: float((played.flow_times > late).mean()),
+            ),
+            *(
+                Metric(
+                    f"slo_{deadline:g}",
+                    "",
+                    "higher",
+                    f"share of workflows complete within {deadline:g} times what they take alone, "
+                    "from containers that start cold",
+                    met(deadline),
+                )
+                for deadline in deadlines
+            ),
+            Metric(
+                "decisions_per_s",
+                "",
+                None,
+                "functions placed / seconds of wall time",
+                lambda played: played.total("decisions") / played.seconds,
+            ),
+            Metric(
+                "optimum_gap",
+                "",
+                "lower",
+                "J / J of the best of all schedules - 1, of episodes small enough to try them all",
+                lambda played: played.J / played.best_J - 1,
+            ),
+        ),
+    }

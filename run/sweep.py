@@ -1,0 +1,144 @@
+"""What the key `sweep` of evaluate.py comes to: a configuration for each of its points."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from typing import Any
+
+from hydra import compose
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from hydra.errors import HydraException
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from env.base.errors import InputError
+from env.base.schema import one_line, short
+from run.arguments import parsed
+
+Value = str | int | float | bool | None
+MOST_POINTS = 1_000
+"""Of a sweep."""
+SWEPT = (
+    *("cluster", "workflow", "workload", "objective", "dispatch", "lease", "keep_alive"),
+    *("agents", "policy"),
+)
+"""Groups and keys that can be swept: the world, and who was trained. Seeds are a list anyway."""
+FORM = "sweep: KEY: [VALUE, ...] is needed, or a list of such mappings"
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A point of what is swept.
+
+    Attributes:
+        name: what tables call it: `keep_alive=lru workload.sampling.ratio=0.5`; "" without a sweep.
+        point: values by the key, or the group, that they are of.
+        config: composed there, in plain containers.
+        overrides: what was typed, and the values of the point.
+    """
+
+    name: str
+    point: Mapping[str, Value]
+    config: dict[str, Any]
+    overrides: Sequence[Override]
+
+
+def scenarios_of(told: Mapping[str, Any], words: Sequence[str]) -> list[Scenario]:
+    """The points of a configuration's sweep, the last key varying fastest; one without a sweep.
+
+    Args:
+        told: the configuration in plain containers.
+        words: the overrides that it was composed with.
+
+    Raises:
+        InputError: the sweep is none, a key of it was typed too, or a point does not compose.
+    """
+    if told.get("sweep") is None:
+        return [Scenario("", {}, dict(told), parsed(OverridesParser.create(), words))]
+    typed = tuple(word for word in words if not _is_of_sweep(word))
+    return [
+        Scenario(
+            " ".join(f"{key}={_shown(value)}" for key, value in point.items()),
+            point,
+            {**config, "sweep": told["sweep"]},
+            overrides,
+        )
+        for point in _points(told["sweep"], typed)
+        for config, overrides in [_composed(typed, tuple(point.items()))]
+    ]
+
+
+def _is_of_sweep(word: str) -> bool:
+    return word.lstrip("+~").partition("=")[0].partition(".")[0] == "sweep"
+
+
+def _points(sweep: Any, typed: Sequence[str]) -> Iterator[dict[str, Value]]:
+    given = sweep if isinstance(sweep, list) else [sweep]
+    if not given or not all(isinstance(each, Mapping) and each for each in given):
+        raise InputError(f"{FORM}, found {short(sweep)}")
+    grids = [_grid(each) for each in given]
+    if any(grid.keys() != grids[0].keys() for grid in grids):
+        raise InputError(
+            f"sweep: {', '.join(grids[0])} are the keys of its first mapping, others need the same"
+        )
+    for word in typed:
+        key = word.lstrip("+~").partition("=")[0]
+        if key in grids[0]:
+            raise InputError(f"sweep: {key} is given as well: leave one of them out")
+    points = [
+        dict(zip(grid, values, strict=True)) for grid in grids for values in product(*grid.values())
+    ]
+    if len(points) > MOST_POINTS:
+        raise InputError(f"sweep: {len(points)} points, at most {MOST_POINTS} are allowed")
+    names = [json.dumps(point) for point in points]
+    if len(set(names)) < len(names):
+        raise InputError("sweep: a point is given twice")
+    yield from points
+
+
+def _grid(given: Mapping[str, Any]) -> dict[str, list[Value]]:
+    """Values by dotted key; keys may be written as mappings in mappings, too."""
+    grid = dict(_swept("", given))
+    for key, values in grid.items():
+        if re.split("[./]", key)[0] not in SWEPT:
+            raise InputError(f"sweep.{key}: only keys of {', '.join(SWEPT)} are swept")
+        if not isinstance(values, list) or not values:
+            raise InputError(f"sweep.{key}: a list of values is needed, found {short(values)}")
+        for value in values:
+            if not isinstance(value, Value):
+                raise InputError(f"sweep.{key}: {short(value)}, single values are needed")
+    return grid
+
+
+def _swept(prefix: str, tree: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            yield from _swept(f"{prefix}{key}.", value)
+        else:
+            yield f"{prefix}{key}", value
+
+
+@lru_cache(maxsize=2 * MOST_POINTS)
+def _composed(
+    typed: tuple[str, ...], point: tuple[tuple[str, Value], ...]
+) -> tuple[dict[str, Any], list[Override]]:
+    """Composing takes a moment, and the check of a command has done it already."""
+    words = [*typed, *(f"{key}={json.dumps(value)}" for key, value in point), "sweep=null"]
+    try:
+        overrides = parsed(OverridesParser.create(), words)
+        found = OmegaConf.to_container(compose("evaluate", overrides=words), resolve=True)
+    except (HydraException, OmegaConfBaseException) as error:
+        named = ", ".join(f"{key}={_shown(value)}" for key, value in point)
+        raise InputError(f"sweep: {named}: {one_line(str(error))}") from None
+    assert isinstance(found, dict)
+    return {str(key): value for key, value in found.items()}, overrides[:-1]
+
+
+def _shown(value: Value) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
