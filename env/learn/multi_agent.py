@@ -191,4 +191,9 @@ class ServerlessEnv(MultiAgentEnv):
         return reward
 
 
-register_env(ENV_NAME, ServerlessEnv)
+def register() -> None:
+    """Tells RLlib, as importing this does: every Ray has a registry of its own."""
+    register_env(ENV_NAME, ServerlessEnv)
+
+
+register()

@@ -8,6 +8,7 @@ from typing import Final
 
 from env.sim.jit import compiled
 from env.sim.records import INF, NONE
+from env.sim.tracking import track, workflow_slot
 
 # How the priority of a declared function comes about.
 BY_RANK: Final = 0  # fixed: `rank`
@@ -38,6 +39,7 @@ def reset_queue(state):
     for declared in range(len(waiting)):
         waiting[declared].first = waiting[declared].last = NONE
         waiting[declared].count = 0
+        waiting[declared].arrivals = 0.0
     reset_matches(state.by_priority, len(waiting))
     reset_matches(state.by_age, len(waiting))
 
@@ -165,6 +167,7 @@ def join_queue(state, index, time):
     if following == NONE:
         waiting[declared].last = index
     waiting[declared].count += 1
+    waiting[declared].arrivals += state.workflows[workflow_slot(state, index)].arrival_time
     if previous == NONE:
         update_first(state, declared)
 
@@ -216,7 +219,12 @@ def leave_queue(state, declared):
     if waiting[declared].first == NONE:
         waiting[declared].last = NONE
     waiting[declared].count -= 1
+    waiting[declared].arrivals -= state.workflows[workflow_slot(state, index)].arrival_time
+    if waiting[declared].count == 0:
+        waiting[declared].arrivals = 0.0  # without what rounding has left
     state.queue[0].waiting -= 1
+    if waiting[declared].alone == 1:
+        track(state, workflow_slot(state, index))
     if state.queue[0].chosen == declared:
         state.queue[0].chosen = NONE
     update_first(state, declared)

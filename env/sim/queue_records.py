@@ -72,6 +72,8 @@ WAITING = np.dtype(
         ("first", np.int64),  # index into requests, as is the next
         ("last", np.int64),
         ("count", np.int64),
+        ("alone", np.int64),  # 1: its workflow has no other function, so
+        ("arrivals", np.float64),  # seconds, those of the workflows summed
     ]
 )
 

@@ -26,7 +26,8 @@ Fit = Literal["first_fit", "best_fit", "worst_fit"]
 Placement = Fit | Literal["asked"]
 PLACEMENTS: tuple[Placement, ...] = (*get_args(Fit), "asked")
 """In the order of their numbers in env/sim/dispatch.py."""
-SLOTS = ("workflows", "functions", "submitted", "completed", "slot_of", "scratch", "requests")
+SLOTS = ("workflows", "tracked", "slot_of", "scratch")
+SLOTS += ("functions", "submitted", "completed", "requests")
 """Arrays with an entry for each slot of a trace, whose workflows have one function."""
 
 LEAST_SHARE = 0.1
@@ -318,6 +319,8 @@ def with_rules(
     known = declared_functions(state, templates, image_of, state.images, config)
     state.waiting["image"] = image_of
     state.waiting["execution"] = known.execution
+    counts = state.templates["function_count"]
+    state.waiting["alone"] = np.repeat(counts == 1, counts)
     if rules.order is not None:
         state.waiting["rank"] = rules.order.rank(known)
     for index in reversed(range(declared)):
