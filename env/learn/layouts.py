@@ -261,6 +261,7 @@ class Layout:
                     else [0, NO_PLACE]
                 )
                 for name, agent in self.agents.items()
+                if agent.kind == "server"
             },
         }
         return [turns[turn] for turn in self.placing]

@@ -306,7 +306,10 @@ def test_training_never_plays_what_is_held_out(monkeypatch: pytest.MonkeyPatch) 
         (("keep_alive=hybrid_histogram",), "keep_alive: agents are trained with none"),
         (("workload.sampling.ratio=1e-9",), "nothing arrives at ratio"),
         (
-            ("workload.source.functions=1", "workload.source.daily_invocations={median:900,sigma:0}"),
+            (
+                "workload.source.functions=1",
+                "workload.source.daily_invocations={median:900,sigma:0}",
+            ),
             "of 100 episodes none has a choice",
         ),
     ],
