@@ -23,13 +23,12 @@ def check(config: DictConfig) -> None:
     settings = validated(TrainSettings, plain(config), "train")
     if settings.resume is not None:
         check_resume(settings, settings.resume)
-    from env.learn.environments import make_environment
+    from env.learn.multi_agent import ServerlessEnv
 
     world = world_of(settings)
-    make_environment(world).close()
+    ServerlessEnv(world).close()
     check_address(settings.ray.address)
-    if not settings.learns_queue:
-        check_teachers(settings, world)
+    check_teachers(settings, world)
 
 
 def start(config: DictConfig) -> None:
@@ -59,14 +58,14 @@ def train(config: DictConfig) -> None:
     )
     from agents.learned.fault_tolerance import RunnersLost
     from agents.learned.run_log import RunLog, count
-    from env.learn.environments import make_environment, register_environments
+    from env.learn.multi_agent import ServerlessEnv, register
     from run.hparams import compared
 
     told = plain(config)
     settings = validated(TrainSettings, told, "train")
     folder = Path(HydraConfig.get().runtime.output_dir)
     world = world_of(settings)
-    environment = make_environment(world)
+    environment = ServerlessEnv(world)
     spaces = policy_spaces(environment, settings.agents.share_type_policy)
 
     # A new run, or one that goes on where a checkpoint was made.
@@ -80,7 +79,7 @@ def train(config: DictConfig) -> None:
     start_ray(settings.ray)
     try:
         # Every Ray has a registry of its own, so in a sweep every run registers.
-        register_environments()
+        register()
         started = time.monotonic() - state.seconds
         algorithm = build(run_config(settings, world, spaces, state.iteration), checkpoint)
         if checkpoint is None:
@@ -133,7 +132,7 @@ def train(config: DictConfig) -> None:
     print(f"results:  {folder}")
     if lost is not None:
         raise SystemExit(f"error: {lost}; go on with resume={folder}")
-    print(f"evaluate: python evaluate.py {evaluated_by(settings)}policy={folder / 'policy'}")
+    print(f"evaluate: python evaluate.py {same_world()}policy={folder / 'policy'}")
 
 
 def search(config: DictConfig) -> None:
@@ -143,7 +142,7 @@ def search(config: DictConfig) -> None:
 
     from agents.learned.algorithms import build, policy_spaces, run_config
     from agents.learned.tuning import run_trials
-    from env.learn.environments import make_environment, register_environments
+    from env.learn.multi_agent import ServerlessEnv, register
     from report.table import PLAIN_WIDTH
     from report.trials import trials_table
 
@@ -152,7 +151,7 @@ def search(config: DictConfig) -> None:
     assert settings.tune is not None
     folder = Path(HydraConfig.get().runtime.output_dir)
     world = world_of(settings)
-    environment = make_environment(world)
+    environment = ServerlessEnv(world)
     spaces = policy_spaces(environment, settings.agents.share_type_policy)
 
     tell_assumed(world, folder)
@@ -160,7 +159,7 @@ def search(config: DictConfig) -> None:
     # A trial is a process of its own, beside its runners.
     start_ray(settings.ray, beside_runners=1)
     try:
-        register_environments()
+        register()
         outcomes = run_trials(settings, told, world, environment.metrics, spaces, folder)
         best = outcomes[0]
         if best.checkpoint is None:
@@ -180,14 +179,7 @@ def search(config: DictConfig) -> None:
     console = Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH)
     console.print(trials_table(outcomes, f"{len(outcomes)} trials, {settings.tune.scheduler}"))
     print(f"results:  {folder}")
-    print(f"evaluate: python evaluate.py {evaluated_by(settings)}policy={folder / 'policy'}")
-
-
-def evaluated_by(settings: TrainSettings) -> str:
-    """What evaluate.py has to be told besides a policy."""
-    if settings.learns_queue:
-        return "experiment=funcsched_orders "
-    return same_world()
+    print(f"evaluate: python evaluate.py {same_world()}policy={folder / 'policy'}")
 
 
 if __name__ == "__main__":

@@ -176,7 +176,13 @@ def schedulers_of(
         from agents.learned.learned_scheduler import LearnedScheduler
 
         one_thread()
-        learned = LearnedScheduler(settings.policy, cluster, settings.objective, settings.agents)
+        learned = LearnedScheduler(
+            settings.policy,
+            cluster,
+            settings.objective,
+            settings.agents,
+            settings.rules.order is not None,
+        )
         if learned.name in (scheduler.name for scheduler in schedulers):
             raise InputError(f"baselines: '{learned.name}' is what the policy is called")
         schedulers.insert(0, learned)

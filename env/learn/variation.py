@@ -106,26 +106,18 @@ class Variation(Strict):
         }
 
     def draw(
-        self,
-        workload: EpisodeWorkload,
-        cluster: ClusterConfig,
-        prepared: Prepared,
-        held: np.ndarray,
-        rng: np.random.Generator,
-    ) -> tuple[EpisodeWorkload, ClusterConfig]:
-        """An episode's own load and cluster, one that holds every function.
+        self, cluster: ClusterConfig, held: np.ndarray, rng: np.random.Generator
+    ) -> tuple[float, ClusterConfig] | None:
+        """The factor on the rate of arrivals and the cluster of an episode; None: as configured.
 
         Args:
-            workload: as configured, as is the next.
-            cluster: the hardware.
-            prepared: see `prepare`.
+            cluster: as configured; that of the episode holds every function.
             held: bool (K, types), by whom functions are held: rows of `holders`.
             rng: of the draws.
         """
         if rng.random() < self.unvaried:
-            return workload, cluster
-        rate = np.exp(rng.uniform(*np.log(self.arrival_rate)))
-        times = tuple(time / rate for time in workload.arrival_times)
+            return None
+        rate = float(np.exp(rng.uniform(*np.log(self.arrival_rate))))
         low, high = np.log(self.hourly_rate)
         prices = np.exp(rng.uniform(low, high, len(cluster.server_types)))
         cluster = _with_rates(cluster, prices)
@@ -137,7 +129,18 @@ class Variation(Strict):
             ]
             if held[:, np.array(counts) > 0].any(axis=1).all():
                 break
-        cluster = _with_counts(cluster, counts)
+        return rate, _with_counts(cluster, counts)
+
+    def vary(
+        self,
+        workload: EpisodeWorkload,
+        rate: float,
+        cluster: ClusterConfig,
+        prepared: Prepared,
+        rng: np.random.Generator,
+    ) -> EpisodeWorkload:
+        """The load of an episode, from what the configuration draws and what `draw` has drawn."""
+        times = tuple(time / rate for time in workload.arrival_times)
         at = prepared[self.computation[rng.integers(len(self.computation))]]
         templates = tuple(at[template] for template in workload.templates)
         tenants = workload.tenants
@@ -145,7 +148,9 @@ class Variation(Strict):
             times, templates, tenants = times[:1], templates[:1], tenants[:1]
         slower = max(1.0, _load(times, templates, cluster) / self.load)
         times = tuple(time * slower for time in times)
-        return EpisodeWorkload(times, templates, tenants), cluster
+        return dataclasses.replace(
+            workload, arrival_times=times, templates=templates, tenants=tenants
+        )
 
 
 def _load(

@@ -39,6 +39,7 @@ CHANGING: Final = {
     "timers": records.EVENT,  # heap: (time, kind, id)
     "tree": INTEGER,  # (2 * L,), tournament of nodes by next completion, winner at 1
     "free_slots": INTEGER,  # (slots,), ring
+    "tracked": INTEGER,  # (slots,), slots of workflows, see `tracked_count`
     "slot_of": INTEGER,  # (W,), slot of a workflow, or NONE, or RECYCLED
     "completed": records.EVENT,  # (slots * F,), (time, wf, fn) completed since the last placement
     "log": records.LOG,  # (1,)
@@ -92,6 +93,7 @@ class State(np.ndarray):
     timers: np.ndarray
     tree: np.ndarray
     free_slots: np.ndarray
+    tracked: np.ndarray
     slot_of: np.ndarray
     completed: np.ndarray
     log: np.ndarray

@@ -48,15 +48,12 @@ def dispatch(state):
             watch_starvation(state)
             return CHOOSE if any_fits(state) else 0
         index = state.waiting[declared].first
-        node = queue[0].chosen_node
-        if node == NONE:
-            be_patient(state, index)
-            node = choose_node(state, index)
+        node = node_for(state, index)
         if node == NONE:
             watch_starvation(state)
             return 0
         state.cluster[0].deciding = index
-        if state.options[0].placement == ASKED and queue[0].chosen_node == NONE:
+        if state.options[0].placement == ASKED:
             queue[0].due = 1  # others may start at this moment, too
             return PLACE
         error = place(state, node, need_of(state, index))
@@ -88,6 +85,13 @@ def be_patient(state, index):
     if waits and due < queue[0].patience_timer:
         queue[0].patience_timer = due
         set_timer(state, due, PATIENCE, 0, 0)
+
+
+@compiled
+def node_for(state, index):
+    """`choose_node` with the patience that the function has."""
+    be_patient(state, index)
+    return choose_node(state, index)
 
 
 @compiled
@@ -134,10 +138,8 @@ def any_fits(state):
             index = state.waiting[declared].first
             if need_of(state, index) <= most and has_room_now(state, index):
                 return True
-            if state.options[0].always_up == 0:
-                be_patient(state, index)
-                if choose_node(state, index) != NONE:
-                    return True
+            if state.options[0].always_up == 0 and node_for(state, index) != NONE:
+                return True
     return False
 
 

@@ -26,6 +26,7 @@ from env.sim.projection import container_speed, fits_at, speed_share
 from env.sim.records import CANDIDATE, INF, NONE
 from env.sim.requests import container_start
 from env.sim.room import hold_named, keep_named, restore_named, short_of, short_of_named, suits
+from env.sim.tracking import all_that_wait, parallel_cores
 
 
 @compiled
@@ -226,15 +227,6 @@ def later_end(state, index, completion):
 
 
 @compiled
-def parallel_cores(state, slot):
-    """Cores that a workflow can use at once: core-seconds not placed / seconds it still takes."""
-    template = state.templates[state.workflows[slot].template]
-    # What is left of a workflow that ends within a second counts as work for a second.
-    seconds = max(1.0, state.workflows[slot].finish_bound - state.cluster[0].time)
-    return (template.work - state.workflows[slot].placed_work) / seconds
-
-
-@compiled
 def take_finish_bounds(state, index):
     """Raises finish bounds by the containers of a list, `index` being its head."""
     containers, workflows = state.containers, state.workflows
@@ -260,12 +252,19 @@ def raise_by_rank(state, submitted):
 def update_finish_bounds(state):
     """Brings the finish bounds of all active workflows, and the sums over them, up to date."""
     cluster, workflows, nodes = state.cluster, state.workflows, state.nodes
-    for slot in range(len(workflows)):
-        workflows[slot].finish_bound = -INF
+    for position in range(cluster[0].tracked_count):
+        workflows[state.tracked[position]].finish_bound = -INF
     for position in range(cluster[0].queue_size):
         raise_by_rank(state, state.submitted[position].index)
+    slowdown = flow_times = cores = 0.0
     for waiting in range(len(state.waiting)):
         index = state.waiting[waiting].first
+        if index != NONE and state.waiting[waiting].alone == 1:
+            seconds, path, core = all_that_wait(state, waiting)
+            slowdown += seconds / path
+            flow_times += seconds
+            cores += core
+            continue
         while index != NONE:
             raise_by_rank(state, index)
             index = state.requests[index].next
@@ -275,14 +274,13 @@ def update_finish_bounds(state):
                 forecast_node(state, node)
             take_finish_bounds(state, nodes[node].first_running)
             take_finish_bounds(state, nodes[node].first_waiting)
-    slowdown = flow_times = cores = 0.0
-    for slot in range(len(workflows)):
-        if workflows[slot].finish_bound > -INF:
-            template = state.templates[workflows[slot].template]
-            flow_time = workflows[slot].finish_bound - workflows[slot].arrival_time
-            slowdown += flow_time / template.critical_path
-            flow_times += flow_time
-            cores += parallel_cores(state, slot)
+    for position in range(cluster[0].tracked_count):
+        slot = state.tracked[position]
+        template = state.templates[workflows[slot].template]
+        flow_time = workflows[slot].finish_bound - workflows[slot].arrival_time
+        slowdown += flow_time / template.critical_path
+        flow_times += flow_time
+        cores += parallel_cores(state, slot)
     cluster[0].active_slowdown = slowdown
     cluster[0].active_flow_time = flow_times
     cluster[0].parallel_cores = cores

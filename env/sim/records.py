@@ -206,9 +206,12 @@ CLUSTER = np.dtype(
         ("arrivals_left", np.int64),  # of those given
         ("arrived", np.int64),
         ("arrived_work", np.float64),  # core-seconds of all workflows that have arrived
+        ("declared_work", np.float64),  # the same of all that ever arrive
         ("placed_work", np.float64),  # core-seconds of them that are done, placed or will never be
         ("queue_threads", np.int64),  # of all submitted functions, as is the next
         ("queue_computation", np.int64),  # operations
+        # Active workflows, but for those of one function that waits centrally: `waiting` has these.
+        ("tracked_count", np.int64),
         ("finished_workflows", np.int64),
         ("finished_slowdown", np.float64),  # sum over finished workflows, as is the next
         ("finished_flow_time", np.float64),  # seconds

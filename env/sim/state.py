@@ -96,6 +96,7 @@ def copy_into(copy, state):
     copy_records(copy.timers, state.timers, cluster[0].timers_size)
     copy_records(copy.tree, state.tree, len(state.tree))
     copy_records(copy.free_slots, state.free_slots, len(state.free_slots))
+    copy_records(copy.tracked, state.tracked, cluster[0].tracked_count)
     copy_records(copy.slot_of, state.slot_of, len(state.slot_of))
     copy_records(copy.completed, state.completed, state.log[0].completed_count)
     copy_records(copy.log, state.log, 1)
@@ -250,7 +251,7 @@ def allocate(
     )
     sizes = {"tree": 2 * leaves, "log": 1, "queue": 1, "timers": records.TIMERS}
     sizes |= {"ledger": len(servers) * tenants, "containers": count + 1, "slot_of": workflow_count}
-    sizes |= dict.fromkeys(("workflows", "free_slots"), slots)
+    sizes |= dict.fromkeys(("workflows", "free_slots", "tracked"), slots)
     sizes |= dict.fromkeys(("functions", "submitted", "completed", "scratch"), count)
     known = {
         "cluster": cluster,

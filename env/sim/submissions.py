@@ -20,6 +20,7 @@ from env.sim.records import (
 )
 from env.sim.requests import begin_request
 from env.sim.timers import drop_timer, set_timer
+from env.sim.tracking import stop_tracking, track
 
 
 @compiled
@@ -34,14 +35,17 @@ def reset_workload(state):
     cluster[0].placed_work = 0.0
     cluster[0].queue_threads = 0
     cluster[0].queue_computation = 0
+    cluster[0].tracked_count = 0
     cluster[0].finished_workflows = 0
     cluster[0].finished_slowdown = 0.0
     cluster[0].finished_flow_time = 0.0
     cluster[0].arrived_path = 0.0
     cluster[0].declared_path = 0.0
+    cluster[0].declared_work = 0.0
     for position in range(len(state.arrivals)):
         template = state.arrivals[position].template
         cluster[0].declared_path += state.templates[template].critical_path
+        cluster[0].declared_work += state.templates[template].work
     cluster[0].first_free_slot = 0
     cluster[0].free_slots = len(workflows)
     for slot in range(len(workflows)):
@@ -91,6 +95,8 @@ def arrive(state, position):
     workflows[slot].placed_work = 0.0
     workflows[slot].queue_threads = 0
     workflows[slot].finish_bound = time + state.templates[template].critical_path
+    if state.options[0].queued == 0 or state.templates[template].function_count > 1:
+        track(state, slot)
     cluster[0].arrived += 1
     cluster[0].arrivals_left -= 1
     cluster[0].arrived_path += state.templates[template].critical_path
@@ -272,6 +278,7 @@ def end_workflow(state, slot, time):
     workflows[slot].completion_time = time
     flow_time = time - workflows[slot].arrival_time
     cluster[0].finished_workflows += 1
+    stop_tracking(state, slot)
     path = state.templates[workflows[slot].template].critical_path
     cluster[0].finished_slowdown += flow_time / path
     cluster[0].finished_flow_time += flow_time

@@ -13,19 +13,38 @@ CONF = Path(__file__).parents[2] / "conf"
 TINY = ("cluster=tiny", "workflow=tiny", "workload=tiny")
 STUDY = ("cluster=hetero_numa", "workflow=study", "workload=poisson")
 LAYOUTS = ("placer", "hierarchical", "server_types")
+TRACE = (
+    "experiment=queue_agent",
+    "workload.source.functions=40",
+    "workload.source.minutes=200",
+    "workload.sampling.start=100",
+    "workload.sampling.minutes=1",
+    "workload.sampling.compression=100",
+    "workload.sampling.ratio=1.0",
+    "cluster.server_types.worker.server_count=2",
+)
+"""100 minutes of 40 functions in one, on two servers: more than they can hold."""
 
 
 @cache
 def _composed(overrides: tuple[str, ...]) -> dict[str, Any]:
     with initialize_config_dir(str(CONF), version_base=None):
         config = compose("train", overrides=list(overrides))
-    groups = ("cluster", "workflow", "workload", "agents", "objective")
+    groups = ("cluster", "workflow", "workload", "agents", "objective", "variation")
+    groups += ("dispatch", "lease", "keep_alive")
     return {group: OmegaConf.to_container(config[group], resolve=True) for group in groups}
 
 
 def world(*overrides: str, seed: int = 0) -> dict[str, Any]:
     """What `ServerlessEnv` is built from."""
     return {**_composed(overrides), "seed": seed}
+
+
+def with_queue(layout: str) -> tuple[str, ...]:
+    """Overrides for the agent `queue`, alone or before those of a layout who place."""
+    if layout == "queue":
+        return ("agents=queue", "agents.queue.functions=4")
+    return (f"agents={layout}", "agents.queue={functions:4,starve_threshold:300}")
 
 
 def gym_mask(agent: Any, mask: np.ndarray) -> Any:

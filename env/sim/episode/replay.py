@@ -121,8 +121,7 @@ def _choose(env: RawEnv, action: ActionModel) -> None:
         first_of[int(first["wf_id"]), int(first["fn_id"])] = waiting
     declared = first_of.get(action.function)
     if declared is not None and action.dispatch_time == env.time:
-        asked = env.rules.placement == "asked"
-        env.choose(declared, None if asked else env.node_index(*action.place))
+        env.choose(declared)
         return
     if action.dispatch_time <= env.time:
         raise InputError(

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from env.base.errors import InputError
+from env.base.schema import short
 from env.sim.central_queue import choose
-from env.sim.dispatch import be_patient
 from env.sim.engine import is_stuck, play, step
 from env.sim.go_on import cannot_go_on, go_on
 from env.sim.hardware import ClusterConfig
@@ -17,7 +17,7 @@ from env.sim.idle_forecast import learn
 from env.sim.queue_records import RUN
 from env.sim.records import CHOOSE, DONE, NONE, PLACE, RECYCLED
 from env.sim.resources import check_recordable, names_of
-from env.sim.room import NAMED, named_left, named_need, need_of, short_of, suits
+from env.sim.room import NAMED, named_left, named_need, short_of, suits
 from env.sim.rules import DEFAULT_RULES, NOTHING_EARLIER, Images, Rules, with_rules
 from env.sim.server_state import OUT_OF_SERVICE
 from env.sim.state import copy_state, new_state, reset
@@ -295,46 +295,39 @@ class RawEnv:
         return [self._warm[number] for number in sorted(self._warm)]
 
     @property
+    def choosing(self) -> bool:
+        """Whether the caller has to choose which of those that wait goes next."""
+        return self._kind == CHOOSE
+
+    @property
     def waiting(self) -> tuple[int, ...]:
         """Indices of the declared functions of which requests wait; `state.waiting` has more.
 
         Empty unless the caller has to choose one of them.
         """
-        if self._kind != CHOOSE:
+        if not self.choosing:
             return ()
         return tuple(int(index) for index in np.flatnonzero(self.state.waiting["count"]))
 
-    def choose(self, declared: int | None, node: int | None = None) -> None:
+    def choose(self, declared: int | None) -> None:
         """Lets the first waiting request of a declared function go next, and plays on.
 
         It starts once a node has room for it; until then all others wait behind it.
 
         Args:
             declared: one of `waiting`; None holds all back until something changes.
-            node: index of the NUMA node where it starts, which has the memory now; None leaves it
-                to the placement rule.
 
         Raises:
-            InputError: no request of it waits, nothing is to be chosen, the node has no room, or
-                nothing would change any more.
+            InputError: no request of it waits, nothing is to be chosen, or nothing would change any
+                more.
         """
-        if declared is None and (not self.waiting or is_stuck(self.state)):
-            raise InputError("choose: nothing is to come that could be waited for")
-        if declared is not None and declared not in self.waiting:
+        if not self.choosing or (declared is not None and declared not in self.waiting):
             raise InputError(
-                f"choose: no request of declared function {declared} is to be chosen now"
+                f"choose: no request of declared function {short(declared)} is to be chosen now"
             )
-        if declared is not None and node is not None:
-            index = int(self.state.waiting[declared]["first"])
-            need = need_of(self.state, index)
-            be_patient(self.state, index)
-            if not suits(self.state, node, need):
-                name, server_id, node_id = self.place_of(node)
-                raise InputError(
-                    f"choose: NUMA node {node_id} of server {name} {server_id} has no {need} MB "
-                    "free or reclaimable now, or may not be started"
-                )
-        choose(self.state, *(NONE if one is None else one for one in (declared, node)))
+        if declared is None and is_stuck(self.state):
+            raise InputError("choose: nothing is to come that could be waited for")
+        choose(self.state, NONE if declared is None else declared)
         self._play_on(play(self.state))
 
     def node_index(self, server_name: str, server_id: int, numa_node_id: int) -> int:
@@ -384,12 +377,8 @@ class RawEnv:
 
     def _play_on(self, kind: int) -> None:
         """On from what the engine stopped at, to the end or to what the caller has to decide."""
-        chooser = self.rules.chooser
         if len(self.state.images):
-            kind = go_on(self.state, kind, self._take, chooser)
-            while kind == CHOOSE and chooser is not None:
-                chooser.choose(self.state)
-                kind = go_on(self.state, chooser.play(self.state), self._take, chooser)
+            kind = go_on(self.state, kind, self._take)
         elif kind < 0:
             raise cannot_go_on(self.state, kind)
         self._kind = kind
