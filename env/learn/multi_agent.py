@@ -152,10 +152,12 @@ class ServerlessEnv(MultiAgentEnv):
         if self.raw_env is None:
             raise nothing_played("render", ended=False)
         env = self.raw_env
-        function = env.current_function
+        following = str(env.current_function or "none, the episode is over")
+        if env.choosing:
+            following = f"one of {len(env.waiting)} functions that wait"
         lines = [
             f"time {env.time:.1f} s, rent {env.total_rent:.2f} USD, decisions {env.decisions}, "
-            f"next {function if function else 'none, the episode is over'}"
+            f"next {following}"
         ]
         for name, servers in env.cluster.servers.items():
             for server in servers:

@@ -62,7 +62,10 @@ class TrainingEpisodes:
     def __init__(self, config: Mapping[str, Any]) -> None:
         self.cluster = cluster_from_config(config["cluster"], "cluster")
         self.generator = workload_source(
-            config["workflow"], config["workload"], self.cluster, config["workload"].get("seed")
+            config.get("workflow", {}),
+            config["workload"],
+            self.cluster,
+            config["workload"].get("seed"),
         )
         self.templates: tuple[WorkflowTemplate, ...] = ()
         if isinstance(self.generator, TraceGenerator):

@@ -27,8 +27,10 @@ Fit = Literal["first_fit", "best_fit", "worst_fit"]
 Placement = Literal[Fit, "asked"]
 PLACEMENTS: tuple[Placement, ...] = get_args(Placement)
 """In the order of their numbers in env/sim/dispatch.py."""
-SLOTS = ("workflows", "tracked", "slot_of", "scratch")
-SLOTS += ("functions", "submitted", "completed", "requests")
+SLOTS = (
+    *("workflows", "tracked", "slot_of", "scratch"),
+    *("functions", "submitted", "completed", "requests"),
+)
 """Arrays with an entry for each slot of a trace, whose workflows have one function."""
 
 LEAST_SHARE = 0.1
