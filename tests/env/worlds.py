@@ -47,6 +47,23 @@ def with_queue(layout: str) -> tuple[str, ...]:
     return (f"agents={layout}", "agents.queue={functions:4,starve_threshold:300}")
 
 
+def with_gpu(config: dict[str, Any]) -> dict[str, Any]:
+    """The world with gpus on its second server type alone, and workflows whose first needs one."""
+    kinds = {
+        name: kind | {"resources_per_numa_node": {"gpu": int(index == 1)}}
+        for index, (name, kind) in enumerate(config["cluster"]["server_types"].items())
+    }
+    function = {"runtime": 2.0, "memory": 100, "parallelism": 1}
+    inline = {
+        "functions": {"a": function | {"resources": {"gpu": 1}}, "b": function},
+        "edges": [{"from": "a", "to": "b", "bytes": 1}],
+    }
+    return config | {
+        "cluster": config["cluster"] | {"server_types": kinds},
+        "workflow": config["workflow"] | {"mix": {"inline": inline}},
+    }
+
+
 def gym_mask(agent: Any, mask: np.ndarray) -> Any:
     """What `sample` of the agent's action space takes."""
     flags = mask.astype(np.int8)

@@ -14,7 +14,7 @@ from env.learn.layouts import NOBODY
 from env.learn.multi_agent import ServerlessEnv
 from env.learn.turns import NODE_TURN
 from env.learn.world import World
-from tests.env.worlds import LAYOUTS, STUDY, TINY, TRACE, with_queue, world
+from tests.env.worlds import LAYOUTS, STUDY, TINY, TRACE, with_gpu, with_queue, world
 
 AGENTS = [
     *((f"agents={layout}",) for layout in LAYOUTS),
@@ -112,6 +112,15 @@ def test_so_it_is_where_functions_wait_and_containers_stay_warm(
     if varied:
         config["variation"] = VARIATION
     check_batch(config | WORLDS[name])
+
+
+@pytest.mark.parametrize("name", ["by the minute", "waiting"])
+@pytest.mark.parametrize("varied", [False, True], ids=["fixed", "varied"])
+def test_so_it_is_where_functions_need_named_resources(name: str, varied: bool) -> None:
+    config = with_gpu(world(*TINY, "agents=placer")) | WORLDS[name]
+    if varied:
+        config["variation"] = VARIATION
+    check_batch(config)
 
 
 QUEUED: dict[str, dict[str, Any]] = {
@@ -278,6 +287,17 @@ def test_draws_that_leave_no_server_are_refused() -> None:
     config = world(*STUDY, "agents=placer")
     with pytest.raises(InputError, match=r"^variation.server_count: \[0, 0.01\] leaves no server"):
         World({**config, "variation": VARIATION | {"server_count": [0.0, 0.01]}})
+
+
+def test_a_server_with_what_a_function_needs_is_drawn() -> None:
+    """Of two types, the one with the gpu is there in every episode, the other not in all."""
+    config = with_gpu(world(*TINY, "agents=placer"))
+    given = World({**config, "variation": VARIATION | {"unvaried": 0.0}})
+    counts = [
+        [kind.count for kind in given.training_episode(0, 0, 0, episode)[1].server_types]
+        for episode in range(100)
+    ]
+    assert np.min(counts, axis=0).tolist() == [0, 1]
 
 
 def test_no_varied_episode_asks_for_more_than_the_load() -> None:

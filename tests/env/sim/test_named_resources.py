@@ -24,7 +24,7 @@ from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
 from env.workloads.inline import InlineEntry
 from env.workloads.templates import WorkflowConfig, template_pools
-from tests.env.worlds import TINY, world
+from tests.env.worlds import TINY, with_gpu, world
 
 PLAIN = ServerType("plain", 1, 0.6, 10.0, numa_nodes=1, cpu=4, memory=4096)
 GPU = replace(PLAIN, name="gpu", memory=2048, resources={"gpu": 1})
@@ -216,29 +216,8 @@ def test_a_cluster_file_keeps_them() -> None:
     assert ClusterModel.of(CLUSTER).cluster_config() == CLUSTER
 
 
-def in_need(**overrides: Any) -> dict[str, Any]:
-    """The tiny world, with the gpu on its second server type and a function in need of it."""
-    config = world(*TINY, "agents=placer")
-    kinds = {
-        name: kind | {"resources_per_numa_node": {"gpu": int(index == 1)}}
-        for index, (name, kind) in enumerate(config["cluster"]["server_types"].items())
-    }
-    assert len(kinds) > 1
-    inline = {
-        "functions": {
-            "a": {"runtime": 2.0, "memory": 100, "parallelism": 1, "resources": {"gpu": 1}},
-            "b": {"runtime": 2.0, "memory": 100, "parallelism": 1},
-        },
-        "edges": [{"from": "a", "to": "b", "bytes": 1}],
-    }
-    return config | {
-        "cluster": config["cluster"] | {"server_types": kinds},
-        "workflow": config["workflow"] | {"mix": {"inline": inline}},
-    }
-
-
 def test_inline_workflows_say_what_they_need() -> None:
-    config = WorkflowConfig.model_validate(in_need()["workflow"])
+    config = WorkflowConfig.model_validate(with_gpu(world(*TINY))["workflow"])
     assert isinstance(config.mix["inline"], InlineEntry)
     (template,) = template_pools(config, 1000).training.templates
     assert {name: units.tolist() for name, units in template.resources.items()} == {"gpu": [1, 0]}
@@ -247,7 +226,7 @@ def test_inline_workflows_say_what_they_need() -> None:
 @pytest.mark.parametrize("agents", ["placer", "hierarchical", "server_types"])
 def test_agents_may_not_place_where_there_is_none(agents: str) -> None:
     """Where a function needs the gpu, nodes of the first server type are masked."""
-    config = in_need() | {"agents": world(*TINY, f"agents={agents}")["agents"]}
+    config = with_gpu(world(*TINY, f"agents={agents}"))
     env = ServerlessEnv(config)
     env.reset(seed=3)
     raw = env.raw_env
