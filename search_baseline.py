@@ -76,8 +76,9 @@ def search(config: DictConfig) -> None:
     )
     print(f"J, mean and 95% interval, on {found.searched} further training episodes:")
     for weights, j in ((found.weights, found.j), (UNTUNED, found.untuned)):
-        print(f"  {j.mean:.3f} ± {j.half_width:.3f}  {shown(weights)}")
-    print(f"  {found.difference.mean:+.3f} ± {found.difference.half_width:.3f}  difference, paired")
+        print(f"  {j.value:.3f} ± {j.half_width:.3f}  {shown(weights)}")
+    paired = found.difference
+    print(f"  {paired.value:+.3f} ± {paired.half_width:.3f}  difference, paired")
     print(f"baseline: {file}")
     print(f"evaluate: python evaluate.py {same_world()}'baselines=[greedy_objective,{file}]'")
 
@@ -87,7 +88,7 @@ def baseline_file(found: Found, command: str) -> str:
     return (
         f"# Weights found by\n#   {command}\n"
         f"# {found.tried} weights were tried on up to {found.searched} training episodes.\n"
-        f"# On as many others J is {found.j.mean:.3f}, and {found.untuned.mean:.3f} untuned.\n"
+        f"# On as many others J is {found.j.value:.3f}, and {found.untuned.value:.3f} untuned.\n"
         "order: {name: submission}\n"
         f"placement: {{name: greedy_objective, weights: {{{shown(found.weights)}}}}}  # no unit\n"
         "memory: {name: required}\n"

@@ -1,9 +1,11 @@
-"""Statistics over paired episodes: averages, bootstrap intervals, tests, performance profiles.
+"""Statistics over paired episodes: averages, intervals, tests, performance profiles.
 
-All policies play the same episodes, so everything here resamples episodes, the same for all.
+All policies play the same episodes. Intervals are Student's t, of means and of means of paired
+differences. They are exact for few seeds whose numbers are normally distributed, right by the
+central limit theorem for many episodes, and draw nothing at random.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -15,20 +17,23 @@ from env.base.schema import Strict
 
 
 class StatisticsSettings(Strict):
-    """How intervals are made (conf/evaluate.yaml explains each)."""
+    """How intervals are made (conf/evaluate.yaml)."""
 
     confidence: Annotated[float, Field(gt=0, lt=1)]
-    resamples: Annotated[int, Field(ge=100, le=1_000_000)]
-    seed: Annotated[int, Field(ge=0, lt=2**32)]
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A statistic of a sample with its bootstrap interval."""
+    """A mean with its confidence interval."""
 
     value: float
     ci_low: float
     ci_high: float
+
+    @property
+    def half_width(self) -> float:
+        """What stands behind a ±."""
+        return (self.ci_high - self.ci_low) / 2
 
 
 @dataclass(frozen=True)
@@ -36,7 +41,7 @@ class Distribution:
     """What a metric of a policy is over episodes.
 
     Attributes:
-        mean: arithmetic.
+        mean: arithmetic, with its interval.
         median: half of the episodes are below.
         iqm: interquartile mean, of the middle half of the episodes (Agarwal et al., NeurIPS 2021).
         p95: 95th percentile.
@@ -44,8 +49,8 @@ class Distribution:
     """
 
     mean: Estimate
-    median: Estimate
-    iqm: Estimate
+    median: float
+    iqm: float
     p95: float
     p99: float
 
@@ -67,61 +72,36 @@ class Comparison:
     probability: Estimate
 
 
-Statistic = Callable[..., np.ndarray]
+def estimate(values: Sequence[float] | np.ndarray, confidence: float) -> Estimate:
+    """The mean of a sample and its interval, Student's t; that of a single value has no width."""
+    mean = float(np.mean(values))
+    if len(values) < 2:
+        return Estimate(mean, mean, mean)
+    half = float(stats.sem(values) * stats.t.ppf(0.5 + confidence / 2, len(values) - 1))
+    return Estimate(mean, mean - half, mean + half)
 
 
-def interquartile_mean(values: np.ndarray, axis: int = -1) -> np.ndarray:
-    """Mean without the lowest and the highest quarter."""
-    return np.asarray(stats.trim_mean(values, 0.25, axis=axis))
-
-
-def estimates(
-    values: np.ndarray, statistic: Statistic, settings: StatisticsSettings
-) -> list[Estimate]:
-    """A statistic of every policy with its percentile bootstrap interval (Efron 1979).
-
-    Args:
-        values: (P, N), N episodes of each of P policies.
-        statistic: of the last axis, which is its argument `axis`.
-        settings: of the interval; equal ones resample the same episodes.
-    """
-    found = statistic(values, axis=-1)
-    if values.shape[1] < 2:  # nothing to resample
-        return [Estimate(value, value, value) for value in map(float, found)]
-    made = stats.bootstrap(
-        (values,),
-        statistic,
-        axis=-1,
-        n_resamples=settings.resamples,
-        batch=max(1, MOST_RESAMPLED // values.size),
-        confidence_level=settings.confidence,
-        method="percentile",
-        rng=np.random.default_rng(settings.seed),
-    ).confidence_interval
-    return [Estimate(*map(float, each)) for each in zip(found, made.low, made.high, strict=True)]
-
-
-MOST_RESAMPLED = 4_000_000
-"""Numbers that are resampled at once: 32 MB."""
+def interquartile_mean(values: np.ndarray) -> np.ndarray:
+    """Mean over the last axis without the lowest and the highest quarter."""
+    return np.asarray(stats.trim_mean(values, 0.25, axis=-1))
 
 
 def distributions(values: np.ndarray, settings: StatisticsSettings) -> list[Distribution]:
     """Averages and tails of a metric of every policy.
 
     Args:
-        values: (P, N). Episodes that have no such number (NaN) are left out, for all policies.
+        values: (P, N), N episodes of each of P policies. Episodes that have no such number (NaN)
+            are left out, for all policies.
         settings: of the intervals.
     """
     known = values[:, np.isfinite(values).all(axis=0)]
     if known.shape[1] == 0:
         nothing = Estimate(np.nan, np.nan, np.nan)
-        return [Distribution(nothing, nothing, nothing, np.nan, np.nan)] * len(values)
+        return [Distribution(nothing, *[np.nan] * 4)] * len(values)
+    means = [estimate(each, settings.confidence) for each in known]
+    medians, iqms = np.median(known, axis=1).tolist(), interquartile_mean(known).tolist()
     tails = np.percentile(known, (95, 99), axis=1).tolist()
-    mean, median, iqm = (
-        estimates(known, statistic, settings)
-        for statistic in (np.mean, np.median, interquartile_mean)
-    )
-    return [Distribution(*each) for each in zip(mean, median, iqm, *tails, strict=True)]
+    return [Distribution(*each) for each in zip(means, medians, iqms, *tails, strict=True)]
 
 
 def comparisons(
@@ -144,15 +124,22 @@ def comparisons(
     corrected = np.ones(len(pairs))
     corrected[policies != others] = holm(p_values[policies != others])
     return [
-        Comparison(difference, float(p_value), float(p_holm), probability)
-        for difference, p_value, p_holm, probability in zip(
-            estimates(differences, np.mean, settings),
-            p_values,
-            corrected,
-            estimates(better, np.mean, settings),
-            strict=True,
+        Comparison(
+            estimate(difference, settings.confidence),
+            float(p_value),
+            float(p_holm),
+            _share(share, settings.confidence),
+        )
+        for difference, p_value, p_holm, share in zip(
+            differences, p_values, corrected, better, strict=True
         )
     ]
+
+
+def _share(counted: np.ndarray, confidence: float) -> Estimate:
+    """The mean of numbers from 0 to 1, as is its interval."""
+    found = estimate(counted, confidence)
+    return Estimate(found.value, max(0.0, found.ci_low), min(1.0, found.ci_high))
 
 
 def signed_rank(differences: np.ndarray) -> float:

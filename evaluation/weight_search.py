@@ -14,7 +14,7 @@ from env.score.greedy_score import MOST_ECONOMY, MOST_WEIGHT, Economy, ScoreWeig
 from env.score.reward import Objective, arrived_objective
 from env.sim.state import new_state
 from env.workloads.generator import training_seed
-from evaluation.interval import Interval, interval
+from evaluation.statistics import Estimate, estimate
 
 UNTUNED = ScoreWeights(finish=1.0, delay=1.0, rent=1.0)
 """Of the baseline `greedy_objective`: what a search has to improve on."""
@@ -22,6 +22,8 @@ FIRST_SPREAD = 0.7
 """Standard deviation of the logarithm of weights drawn near good ones (about a factor of 2)."""
 DIGITS = 3
 """Significant digits of weights."""
+CONFIDENCE = 0.95
+"""Of the intervals."""
 SEARCHED = (
     "finish",
     "rent",
@@ -122,9 +124,9 @@ class Found:
     tried: int
     searched: int
     played: int
-    j: Interval
-    untuned: Interval
-    difference: Interval
+    j: Estimate
+    untuned: Estimate
+    difference: Estimate
 
 
 class WeightSearch:
@@ -184,9 +186,9 @@ class WeightSearch:
             tried,
             episodes,
             self._played,
-            interval(js),
-            interval(untuned_js),
-            interval([j - other for j, other in zip(js, untuned_js, strict=True)]),
+            estimate(js, CONFIDENCE),
+            estimate(untuned_js, CONFIDENCE),
+            estimate([j - other for j, other in zip(js, untuned_js, strict=True)], CONFIDENCE),
         )
 
     def _anywhere(self) -> Candidate:

@@ -202,7 +202,7 @@ def markdown(summary: Summary) -> str:
             *(spread(each.metrics[metric.name].mean) for metric in summary.shown_metrics),
         ]
         lines.append(row_of(cells))
-    lines += ["", f"Mean over episodes [{share} bootstrap interval].", ""]
+    lines += ["", f"Mean over episodes [{share} interval, Student's t].", ""]
     return "\n".join([*lines, *explained(summary.shown_metrics)]) + "\n"
 
 

@@ -36,7 +36,7 @@ def _table(summary: Summary, shown: int) -> Table:
         title=summary.title,
         title_justify="left",
         caption=(
-            f"mean over episodes [{summary.confidence:.0%} bootstrap interval], p corrected for "
+            f"mean over episodes [{summary.confidence:.0%} interval], p corrected for "
             f"{comparisons}{hidden}"
         ),
         caption_justify="left",

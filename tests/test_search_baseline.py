@@ -43,7 +43,7 @@ def test_it_beats_the_untuned_weights_and_repeats() -> None:
     told: list[int] = []
     found = searched(0, told.append)
     assert found.difference.ci_high < 0
-    assert found.difference.mean == pytest.approx(found.j.mean - found.untuned.mean)
+    assert found.difference.value == pytest.approx(found.j.value - found.untuned.value)
     assert found.weights.delay == 1 and found.weights != UNTUNED
     # 16 weights, then 4 new ones near 4 of them, then 2 near 2.
     assert (found.tried, found.searched) == (22, 64)

@@ -14,7 +14,7 @@ from evaluation.results import ResultsWriter, episode_layout
 from evaluation.statistics import StatisticsSettings
 from report.compare import main as compare
 
-SETTINGS = StatisticsSettings(confidence=0.95, resamples=500, seed=0)
+SETTINGS = StatisticsSettings(confidence=0.95)
 
 
 def row_of(policy: str, episode: int, value: float, seed: int = 0, kind: Kind = "baseline") -> Row:

@@ -49,7 +49,7 @@ POLICIES: dict[str, Kind] = {
 MEMORY = 3072
 """MB of every function, so that two run at a time on a small server and others wait."""
 OBJECTIVE = Objective(time_weight=1.0, cost_weight=1.0)
-STATISTICS = StatisticsSettings(confidence=0.95, resamples=200, seed=0)
+STATISTICS = StatisticsSettings(confidence=0.95)
 
 
 def fork(functions: int) -> WorkflowTemplate:

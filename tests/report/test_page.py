@@ -43,7 +43,7 @@ def test_it_says_what_was_run(folder: Path) -> None:
         "python evaluate.py",
         "0123456789ab",
         f"numpy {np.__version__}",
-        "resamples: 200",
+        "confidence: 0.95",
     ):
         assert shown in text
     assert "<b>bold</b>" not in text
