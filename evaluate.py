@@ -19,7 +19,6 @@ from run.ray_session import check_address
 
 if TYPE_CHECKING:  # takes time to import, and not every command prints
     from rich.console import Console
-    from rich.table import Table
 
 
 def check(config: DictConfig) -> None:
@@ -33,6 +32,7 @@ def evaluate(config: DictConfig) -> None:
     """One evaluation, from its configuration to its results."""
     from rich.console import Console
 
+    from report.files import write_files
     from report.table import PLAIN_WIDTH
 
     evaluation = evaluation_of(config)
@@ -47,39 +47,17 @@ def evaluate(config: DictConfig) -> None:
     results = play_to_the_end(evaluation, folder, console)
     if settings.policy is not None:
         keep_training(settings.policy, folder)
-    if isinstance(evaluation, QueuedRun):
-        from report.queued.files import write_files as write_queued
-
-        table = write_queued(folder, evaluation.run, results)
-        for name, report in evaluation.run["samples"].items():
-            print(f"{name}: {report}")
-    else:
-        table = write_files(folder, evaluation, results, console.width)
+    table = write_files(
+        folder,
+        evaluation.run,
+        results,
+        evaluation.layout.metrics,
+        settings.statistics,
+        console.width,
+    )
     console.print(table)
     print(f"report: {folder / 'report.html'}")
     print(f"results: {folder}")
-
-
-def write_files(folder: Path, evaluation: Evaluation, results: pd.DataFrame, width: int) -> Table:
-    """What is made of the results where functions are placed at once; returns what is printed."""
-    from report.figures import draw_figures
-    from report.page import write_report
-    from report.summary import means, summarise, write_summary
-    from report.table import summary_table
-    from report.tensorboard import write_events
-    from report.trace import write_traces
-    from run.hparams import flattened
-
-    summary = summarise(results, evaluation.settings.statistics)
-    write_summary(folder, summary)
-    pictures = draw_figures(summary, results, folder / "figures")
-    told = {
-        key: evaluation.run["config"][key] for key in ("policy", "episodes", "seed", "objective")
-    }
-    write_events(folder, means(summary), pictures, flattened(told))
-    write_traces(folder)
-    write_report(folder)
-    return summary_table(summary, width)
 
 
 def play_to_the_end(

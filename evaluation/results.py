@@ -13,6 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Generic, Protocol, Self, TypeVar
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -37,6 +38,8 @@ MOST_VALUES = 50_000_000
 """Of results.parquet: rows times columns, lists by their length."""
 LONGEST_NAME = 1_000
 """Characters of what results call a policy, an order or a sample."""
+SHARES = np.linspace(0.0, 1.0, 201)[1:]
+"""Of what arrived, at which `flow_time_quantiles` has the flow times."""
 HOW = ("resume", "workers", "ray", "statistics", "report")
 """Settings that change no row: a resumed evaluation may have others."""
 WHERE_ROWS_ARE: Mapping[str, pa.DataType] = {
@@ -112,6 +115,7 @@ def episode_layout() -> Layout[Row]:
 class RunFile(Recorded):
     """What is read of `run.json`; `describe` writes it."""
 
+    scenarios: dict[str, dict[str, Any]]
     seeds: list[int]
     episodes: int
     commit: str | None

@@ -12,8 +12,14 @@ SERIES = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 PHASES = {"cold start": "#777777", "transfer": "#F0E442", "waiting": "#AAAAAA"}
 """Of what a container does before it runs; running has the colour of its workflow."""
 
-PARTS = {"queueing": "#E69F00", "cold_start": "#56B4E9", "execution": "#009E73"}
-"""Of a completion time under queued dispatch."""
+PARTS = {
+    "queueing": "#E69F00",
+    "server start": "#CC79A7",
+    "container start": "#56B4E9",
+    "transfer": "#F0E442",
+    "execution": "#009E73",
+}
+"""Of a function's time from its submission to its completion."""
 
 PHASE_HEIGHTS = {"cold start": 0.5, "transfer": 0.5, "waiting": 0.2, "running": 0.9}
 """Of bars in a Gantt chart, in rows: phases are told apart without any colour."""
