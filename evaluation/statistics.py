@@ -6,8 +6,8 @@ central limit theorem for many episodes, and draw nothing at random.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated
+from dataclasses import dataclass, replace
+from typing import Annotated, Self
 
 import numpy as np
 from pydantic import Field
@@ -70,6 +70,16 @@ class Comparison:
     p_value: float
     p_holm: float
     probability: Estimate
+
+    @property
+    def reversed(self) -> Self:
+        """The other policy against this one."""
+        one, share = self.difference, self.probability
+        return replace(
+            self,
+            difference=Estimate(0.0 - one.value, 0.0 - one.ci_high, 0.0 - one.ci_low),  # not -0.0
+            probability=Estimate(1.0 - share.value, 1.0 - share.ci_high, 1.0 - share.ci_low),
+        )
 
 
 def estimate(values: Sequence[float] | np.ndarray, confidence: float) -> Estimate:

@@ -21,8 +21,14 @@ PHASES = {
 WARM = "#E58B88"
 """Of a container that is warm and idle."""
 
-PARTS = {"queueing": "#E69F00", "cold_start": "#56B4E9", "execution": "#009E73"}
-"""Of a completion time under queued dispatch."""
+PARTS = {
+    "queueing": "#E69F00",
+    "server start": "#CC79A7",
+    "container start": "#56B4E9",
+    "transfer": "#F0E442",
+    "execution": "#009E73",
+}
+"""Of a function's time from its submission to its completion."""
 
 PHASE_HEIGHTS = {
     "central queue": 0.1,

@@ -78,8 +78,8 @@ def write_traces(folder: Path) -> None:
         InputError: one line with the episode file and what is wrong with it.
     """
     traces = folder / "traces"
-    traces.mkdir(exist_ok=True)
     for path in sorted((folder / "episodes").glob("*.json")):
+        traces.mkdir(exist_ok=True)
         write_trace(read_timeline(path), traces / path.name)
 
 
