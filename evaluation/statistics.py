@@ -152,6 +152,19 @@ def _share(counted: np.ndarray, confidence: float) -> Estimate:
     return Estimate(found.value, max(0.0, found.ci_low), min(1.0, found.ci_high))
 
 
+def speedups(times: np.ndarray, first: int, settings: StatisticsSettings) -> list[Estimate]:
+    """How much faster every policy is than one of them: the geometric mean of ratios of times.
+
+    Args:
+        times: (P, N) s, above 0.
+        first: position of the policy whose times are divided by those of each.
+        settings: of the intervals, which are those of the mean logarithm.
+    """
+    logarithms = np.log(times[first] / times)
+    found = [estimate(each, settings.confidence) for each in logarithms]
+    return [Estimate(*np.exp([each.value, each.ci_low, each.ci_high]).tolist()) for each in found]
+
+
 def signed_rank(differences: np.ndarray) -> float:
     """p-value of Wilcoxon's signed-rank test, two-sided, as Demsar 2006 advises for pairs."""
     if not differences.any():

@@ -25,6 +25,7 @@ from evaluation.statistics import (
     StatisticsSettings,
     comparisons,
     distributions,
+    speedups,
 )
 
 RANKED_BY = "J"
@@ -43,6 +44,7 @@ class PolicySummary:
         kind: what it is.
         metrics: by name.
         against: J compared with that of the measure.
+        speedup: flow time of the first policy over its own, the geometric mean over episodes.
     """
 
     scenario: str
@@ -50,6 +52,7 @@ class PolicySummary:
     kind: Kind
     metrics: dict[str, Distribution]
     against: Comparison
+    speedup: Estimate
 
     @property
     def label(self) -> str:
@@ -81,6 +84,7 @@ class Summary:
     Attributes:
         title: what was evaluated.
         measure: the policy that all are compared with.
+        first: the policy that speedups are over: the first that was given, but no learned one.
         ranked: names of all policies, lowest mean J over all scenarios first.
         metrics: those that have a number in any episode, by name, in the order of columns.
         policies: the rows.
@@ -90,6 +94,7 @@ class Summary:
 
     title: str
     measure: str
+    first: str
     ranked: tuple[str, ...]
     metrics: dict[str, Metric[Any]]
     policies: tuple[PolicySummary, ...]
@@ -136,6 +141,7 @@ def summarise(
     means = results.groupby("policy", sort=False)[RANKED_BY].mean()
     ranked = tuple(means.sort_values(kind="stable").index)
     measure = min(ranked, key=lambda name: (RANKS.index(kinds[name]), ranked.index(name)))
+    first = next((name for name, kind in kinds.items() if kind != "learned"), ranked[0])
     known = {name: metric for name, metric in metrics.items() if results[name].notna().any()}
     policies: list[PolicySummary] = []
     pairs: list[Pair] = []
@@ -147,6 +153,8 @@ def summarise(
             metric: distributions(values_of(own, metric).loc[names].to_numpy(), settings)
             for metric in known
         }
+        times = values_of(own, "flow_time").loc[names].to_numpy()
+        faster = speedups(times, names.index(first), settings)
         position = names.index(measure)
         against = comparisons(values, [(index, position) for index in range(len(names))], settings)
         policies += [
@@ -156,6 +164,7 @@ def summarise(
                 kinds[name],
                 {metric: each[index] for metric, each in found.items()},
                 against[index],
+                faster[index],
             )
             for index, name in enumerate(names)
         ]
@@ -167,7 +176,14 @@ def summarise(
             )
         ]
     return Summary(
-        _title(results), measure, ranked, known, tuple(policies), tuple(pairs), settings.confidence
+        _title(results),
+        measure,
+        first,
+        ranked,
+        known,
+        tuple(policies),
+        tuple(pairs),
+        settings.confidence,
     )
 
 
@@ -203,6 +219,7 @@ def write_summary(folder: Path, summary: Summary) -> None:
     tree = {
         "title": summary.title,
         "measure": summary.measure,
+        "first": summary.first,
         "ranked_by": RANKED_BY,
         "confidence": summary.confidence,
         "metrics": [
@@ -235,6 +252,7 @@ def markdown(summary: Summary) -> str:
         f"J - J of {as_text(summary.measure)}",
         "p (Holm)",
         "P(better)",
+        f"speedup over {as_text(summary.first)}",
         *(metric.heading for metric in summary.metrics.values()),
     ]
     lines = [f"# {summary.title}", "", row_of(headings), row_of(["---"] * len(headings))]
@@ -245,6 +263,7 @@ def markdown(summary: Summary) -> str:
             spread(each.against.difference, sign="+"),
             f"{each.against.p_holm:.2g}",
             spread(each.against.probability),
+            spread(each.speedup),
             *(spread(each.metrics[name].mean) for name in summary.metrics),
         ]
         lines.append(row_of(cells))
