@@ -182,7 +182,7 @@ SILENT: Final = (
         ALL,
         "nothing is paid",
         lambda told: not leased(told),
-        "cluster.server_types.*.hourly_rate",
+        "cluster.server_types.*.hourly_rate objective.cost_weight",
     ),
     Silent(
         ALL,

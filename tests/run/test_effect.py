@@ -1,5 +1,6 @@
 """Every key of every group, typed anew, changes what is run or is refused."""
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -7,17 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 from hydra import compose, initialize_config_dir
+from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf, open_dict
 
-import evaluate
 import train
 from env.base.errors import InputError
 from env.base.schema import validated
 from env.learn.multi_agent import ServerlessEnv
+from evaluation.evaluation_run import Evaluation
 from run.command import CONF, plain
 from run.effect import check_effect
 from run.settings import TrainSettings
+from run.sweep import scenarios_of
 from tests.commands import InProcess
 from tests.env.worlds import TRACE as SHORT_TRACE
 from tests.env.worlds import gym_mask, with_queue
@@ -29,15 +32,14 @@ SERVER = (
 )
 SMALLER = "cluster.server_types.worker.memory_mb_per_numa_node=2560"
 TRACE = (
-    "dispatch=queued",
-    "lease=always",
-    "trace=azure_like",
+    "workload=azure_like",
+    "workload/annotation=reserved",
     *SERVER,
-    "trace.source.functions=40",
-    "trace.source.minutes=300",
-    "trace.sampling.minutes=1",
-    "dispatch/samples=representative",
-    "dispatch.samples.representative={start:100,compression:100,ratios:[1.0]}",
+    "workload.source.functions=40",
+    "workload.source.minutes=300",
+    "workload.sampling.start=100",
+    "workload.sampling.minutes=1",
+    "workload.sampling.compression=100",
 )
 FREE = ("dispatch=queued", "lease=always")
 COLD = "workload.container_cold_start=2.5"
@@ -47,6 +49,7 @@ SCORE = (
     "agents.score={economy:1.0,demand:1.0,own_use:0.5,"
     "arrival_use:10.0,arrival_horizon:10.0,known_use:1000.0}"
 )
+BRIEF = ("episodes=2", "record=0")
 # Worlds of the same kind: where a limit is never met in one of them, it is in another.
 WORLDS = {
     "evaluate": (
@@ -59,14 +62,29 @@ WORLDS = {
             "baselines=[random]",
         ),
     ),
-    "evaluate trace": ((*TRACE, "dispatch.seeds=[1]"),),
+    "evaluate trace": (
+        (
+            *TRACE,
+            "keep_alive=fixed",
+            "lease.step=60",
+            "baselines=[random,greedy_objective]",
+            *BRIEF,
+        ),
+        (*TRACE, *FREE, "keep_alive=fixed", "baselines=[fcfs]", *BRIEF, "keep_alive.keep=5.0"),
+    ),
     "evaluate queue": (
-        (*TINY, *FREE, COLD, "episodes=4", "dispatch.seeds=[1]"),
-        (*TINY, *FREE, COLD, "episodes=4", "dispatch.seeds=[1]", *SERVER, SMALLER),
+        (*TINY, *FREE, COLD, "baselines=[fcfs,sjf+random]", "episodes=4", "record=0"),
+        (*TINY, *FREE, COLD, "baselines=[fcfs]", "episodes=4", "record=0", *SERVER, SMALLER),
     ),
     "evaluate waiting": (
-        (*TINY, "dispatch=queued", *WARM, "episodes=2", "baselines=[sjf+greedy_objective]"),
-        (*TINY, *WARM, "lease=always", "lease.charged=true", "episodes=2", "baselines=[random]"),
+        (*TINY, "dispatch=queued", *WARM, "baselines=[sjf+greedy_objective]", *BRIEF),
+        (*TINY, *WARM, "lease=always", "lease.charged=true", "baselines=[random]", *BRIEF),
+    ),
+    "evaluate sweep": (
+        (
+            *(*TINY, *WARM, "baselines=[greedy_objective]", "episodes=3"),
+            "sweep={dispatch: [immediate,queued], lease: [hourly,always]}",
+        ),
     ),
     "train": (
         TINY,
@@ -80,22 +98,32 @@ WORLDS = {
 # What these say is how to play or to learn, how long and what to show: their own tests see to it.
 ELSEWHERE = ("algo", "ray", "budget", "checkpoint", "resume", "policy", "workers", "statistics")
 ELSEWHERE += ("report", "tune", "experiment", "baselines", "optimum", "seed", "kind", "layout")
-ELSEWHERE += ("share_type_policy",)
-# Of files, of what they lack, and of long traces: these worlds have one file, and it is complete.
+ELSEWHERE += ("share_type_policy", "sweep", "late", "slo")
+# Of files, and of what they lack: these worlds have one file, and it is complete.
 OF_FILES = ("max_bytes", "without_runtimes", "missing_runtime", "missing_memory")
-OF_FILES += ("missing_parallelism", "min_memory", "max_memory", "history")
+OF_FILES += ("missing_parallelism", "min_memory", "max_memory")
+
+
+@pytest.fixture
+def hydra() -> Iterator[None]:
+    """Configurations can be composed, as within a command."""
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        yield
 
 
 def composed(command: str, overrides: tuple[str, ...]) -> DictConfig:
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        return compose(command, overrides=list(overrides))
+    """As a command composes them; it is the one that Hydra knows from here on."""
+    config = compose(command, overrides=list(overrides), return_hydra_config=True)
+    HydraConfig.instance().set_config(config)
+    with open_dict(config):
+        del config["hydra"]
+    return config
 
 
 def evaluated(config: DictConfig) -> str:
     """What an evaluation plays."""
-    evaluate.check(config)
     rows = []
-    for played in evaluate.evaluation_of(config).play(()):
+    for played in Evaluation(config).play(()):
         for row, recorded in played:
             values = {**vars(row), "metrics": {**row.metrics, "decisions_per_s": 0.0}}
             rows.append(repr((values, recorded)))
@@ -159,24 +187,35 @@ def others(value: Any) -> list[Any]:
     return [{"some": 1}]
 
 
-def effects(command: str, config: DictConfig) -> dict[str, bool]:
-    """Of every key that can be typed, whether some value changes what is run.
+def written(value: Any) -> str:
+    """A value as Hydra reads it."""
+    if isinstance(value, Mapping):
+        return "{" + ",".join(f"{name}:{written(inner)}" for name, inner in value.items()) + "}"
+    if isinstance(value, list):
+        return f"[{','.join(map(written, value))}]"
+    return json.dumps(value)
+
+
+def effects(command: str, world: tuple[str, ...]) -> dict[str, bool]:
+    """Of every key that can be typed in a world, whether some value changes what is run.
 
     What is refused is played all the same, and nothing may change.
     """
     play: Callable[[DictConfig], str] = evaluated if command == "evaluate" else trained
+    config = composed(command, world)
     before = play(config)
     found: dict[str, bool] = {}
     for key, value in leaves(OmegaConf.to_container(config)):
-        if {key.split(".")[0], key.split(".")[-1]} & {*ELSEWHERE, *OF_FILES}:
+        first, last = key.split(".")[0], key.split(".")[-1]
+        if {first, last} & {*ELSEWHERE} or (first == "workflow" and last in OF_FILES):
             continue
         typed = OverridesParser.create().parse_override(f"{key}=0")
         for other in (other for other in others(value) if other != value):
-            changed = config.copy()
-            OmegaConf.update(changed, key, other, force_add=True)
+            changed = composed(command, (*world, f"++{key}={written(other)}"))
             refused = False
             try:
-                check_effect(command, [(plain(changed), [typed])])
+                scenarios = scenarios_of(plain(changed))
+                check_effect(command, [(scenario.config, [typed]) for scenario in scenarios])
             except InputError:
                 refused = True
             try:
@@ -192,6 +231,7 @@ def effects(command: str, config: DictConfig) -> dict[str, bool]:
     return found
 
 
+@pytest.mark.usefixtures("hydra")
 def test_of_a_sweep_one_job_suffices() -> None:
     typed = [OverridesParser.create().parse_override("ray.threads_per_learner=1")]
     ppo, appo = (plain(composed("train", (*TINY, f"algo={algo}"))) for algo in ("ppo", "appo"))
@@ -213,6 +253,12 @@ def test_of_a_sweep_one_job_suffices() -> None:
             ["workflow=inline", "workflow.mix.album.functions.unpack.memory=null"],
             "workflow.annotation.missing_memory=[256,512]",
         ),
+        # Some policies learn from what was before.
+        (
+            "evaluate",
+            ["workload=azure_like", "keep_alive=hybrid_histogram"],
+            "workload.sampling.history=3",
+        ),
         # Some trials begin with a clone.
         (
             "train",
@@ -221,6 +267,7 @@ def test_of_a_sweep_one_job_suffices() -> None:
         ),
     ],
 )
+@pytest.mark.usefixtures("hydra")
 def test_what_has_an_effect_passes(command: str, world: list[str], typed: str) -> None:
     override = OverridesParser.create().parse_override(typed)
     check_effect(command, [(plain(composed(command, tuple(world))), [override])])
@@ -229,20 +276,28 @@ def test_what_has_an_effect_passes(command: str, world: list[str], typed: str) -
 def test_a_key_that_another_copies_passes(in_process: InProcess) -> None:
     played: list[int] = []
     command = in_process(
-        "evaluate", lambda config: played.extend(config.dispatch.seeds), lambda config: None
+        "evaluate", lambda config: played.append(config.episodes), lambda config: None
     )
-    done = command(*FREE, "dispatch.seeds=['${seed}']", "seed=3")
+    # Without effect of its own: nobody is recorded.
+    done = command("record=0", "report.episodes_mb=3", "episodes=${report.episodes_mb}")
     assert (done.code, played) == (0, [3]), done
+    assert command("record=0", "report.episodes_mb=3").code == 2
 
 
 @pytest.mark.parametrize(
     ("command", "told", "says"),
     [
-        ("evaluate", [*FREE, "baselines=[nonsense]"], "dispatch=queued lease=always compares"),
-        ("evaluate", [*FREE, "objective=cost"], "dispatch=queued lease=always compares"),
-        ("evaluate", [*FREE, "seed=3"], "dispatch.seeds says it"),
-        ("evaluate", ["dispatch=queued", "dispatch.seeds=[3]"], "servers are paid"),
-        ("evaluate", ["keep_alive=lru", "record=1"], "episodes can be recorded"),
+        ("evaluate", ["record=0", "report.episodes_mb=3"], "record is 0"),
+        ("evaluate", ["workload=azure_like", "workflow=tiny"], "workload is a trace of single"),
+        (
+            "evaluate",
+            ["workload=azure_like", "keep_alive=lru", "workload.sampling.history=10"],
+            "keep_alive does not learn from earlier requests",
+        ),
+        ("evaluate", ["workload=azure_like", "workload.seed=3"], "seed says it"),
+        ("evaluate", [*FREE, "lease.step=60"], "lease.charged is false"),
+        ("evaluate", [*FREE, "objective.cost_weight=3"], "nothing is paid"),
+        ("evaluate", ["keep_alive=lru", "optimum.functions=3"], "schedules are tried out where"),
         ("evaluate", ["+lease.charged=true"], "lease=hourly is paid"),
         ("train", ["lease=always", "lease.step=60"], "lease.charged is false"),
         ("evaluate", ["agents=placer"], "policy is null"),
@@ -257,9 +312,10 @@ def test_a_key_that_another_copies_passes(in_process: InProcess) -> None:
         ("search_baseline", ["+workload.tenants.a=1"], "training tells no tenants apart"),
     ],
 )
+@pytest.mark.usefixtures("hydra")
 def test_the_line_names_what_makes_it_so(command: str, told: list[str], says: str) -> None:
     overrides = [OverridesParser.create().parse_override(each) for each in told]
-    world = plain(composed(command, tuple(each for each in told if "nonsense" not in each)))
+    world = plain(composed(command, tuple(told)))
     key = overrides[-1].key_or_group
     with pytest.raises(InputError, match=f"{key}: without effect, {says}.*: leave it out"):
         check_effect(command, [(world, overrides)])
@@ -269,11 +325,12 @@ def test_the_line_names_what_makes_it_so(command: str, told: list[str], says: st
     "kind",
     [pytest.param(kind, marks=[pytest.mark.long] * (kind == "train trace")) for kind in WORLDS],
 )
+@pytest.mark.usefixtures("hydra")
 def test_every_key_has_an_effect_or_is_refused(kind: str) -> None:
     command = kind.split()[0]
     found: dict[str, bool] = {}
     for overrides in WORLDS[kind]:
-        for key, effect in effects(command, composed(command, overrides)).items():
+        for key, effect in effects(command, overrides).items():
             found[key] = found.get(key, False) or effect
     assert len(found) > 20
     silent = [key for key, effect in found.items() if not effect]
