@@ -94,7 +94,10 @@ def test_the_files(finished: tuple[Path, str]) -> None:
     means = [row["metrics"]["J"]["mean"]["value"] for row in rows]
     assert means == sorted(means)
     for row in rows:
-        assert list(row["metrics"]) == list(all_metrics((2, 5, 10, 20), 100))
+        # Parts of the time of functions are not known in the plain world.
+        unknown = {"server_start", "container_start", "transfer", "execution"}
+        known = [name for name in all_metrics((2, 5, 10, 20), 100) if name not in unknown]
+        assert list(row["metrics"]) == known
     table = read_results(results)
     assert sorted(zip(table["policy"], table["seed"], table["episode"], strict=True)) == sorted(
         (policy, 0, episode) for policy in RULES for episode in range(3)

@@ -42,7 +42,8 @@ def row_of(policy: str, episode: int, value: float, scenario: str = "") -> Row:
 def run_of(**changes: Any) -> dict[str, Any]:
     """What run.json holds, as far as it is read."""
     config = {"workload": {"arrivals": {"mean_gap": 5}}, "sweep": None, "workers": 1}
-    run = {"format": 1, "commit": "c", "seeds": [0], "episodes": 3, "workload_sha256": "w"}
+    run = {"format": 1, "commit": "c", "scenarios": {"": {}}, "seeds": [0], "episodes": 3}
+    run["workload_sha256"] = "w"
     run |= {key: value for key, value in changes.items() if key in run}
     return {**run, "config": config | {k: v for k, v in changes.items() if k in config}}
 
