@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from env.base.schema import Recorded, validated
 from env.score.metrics import METRICS, FinishedEpisode, Metric, by_name
 from env.score.reward import flow_times
 from env.sim.records import PREEMPTED
@@ -77,9 +78,25 @@ class PlayedEpisode(FinishedEpisode):
         return self.state.requests[used.ravel()]
 
 
-def metrics_of(run: Mapping[str, Any]) -> Mapping[str, Metric[Any]]:
-    """Every metric of an evaluation, of which run.json is given."""
-    return all_metrics(run["config"]["slo"], run["config"]["late"])
+class Counted(Recorded):
+    """What the configuration of an evaluation says of its metrics."""
+
+    slo: list[float]
+    late: float
+
+
+def metrics_of(run: Mapping[str, Any], where: str) -> Mapping[str, Metric[Any]]:
+    """Every metric of an evaluation.
+
+    Args:
+        run: what its run.json holds.
+        where: what to call that in an error.
+
+    Raises:
+        InputError: its configuration does not say what is counted.
+    """
+    counted = validated(Counted, run["config"], f"{where}: config")
+    return all_metrics(counted.slo, counted.late)
 
 
 def all_metrics(deadlines: Sequence[float], late: float) -> Mapping[str, Metric[Any]]:

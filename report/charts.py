@@ -139,8 +139,12 @@ def time_against(spent: str, rows: pd.DataFrame, titles: Mapping[str, str]) -> S
         alt.Chart(rows[rows["front"]])
         .mark_line(strokeDash=[4, 4], color=palette.KINDS["reference"])
         .encode(x, y),
-        points.mark_rule().encode(alt.X(f"{spent}_low:Q"), alt.X2(f"{spent}_high"), color=_KIND),
-        points.mark_rule().encode(alt.Y("slowdown_low:Q"), alt.Y2("slowdown_high"), color=_KIND),
+        points.mark_rule(opacity=0.4).encode(
+            alt.X(f"{spent}_low:Q"), alt.X2(f"{spent}_high"), color=_KIND
+        ),
+        points.mark_rule(opacity=0.4).encode(
+            alt.Y("slowdown_low:Q"), alt.Y2("slowdown_high"), color=_KIND
+        ),
         points.mark_point(filled=True, size=90, opacity=1).encode(
             color=_KIND, tooltip=numbers(["policy", "kind", "slowdown", spent])
         ),

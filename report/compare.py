@@ -35,7 +35,9 @@ from run.command import refuse
 WORLD = ("cluster", "workflow", "workload", "objective", "dispatch", "lease", "keep_alive")
 """Groups of the configuration in which evaluations have to be equal."""
 COUNTED = ("slo", "late")
-"""Keys of the configuration that say what metrics are."""
+"""Keys of the configuration likewise, for they say what metrics are."""
+PLAYED = ("scenarios", "seeds", "episodes", "workload_sha256")
+"""Keys of run.json likewise; the hash, which says least of what differs, comes last."""
 EPISODE = ["scenario", "seed", "episode"]
 """Columns that say what was played."""
 
@@ -55,13 +57,19 @@ def compare(folders: Sequence[Path]) -> Summary:
     """
     runs = [read_run(folder, "compare") for folder in folders]
     for folder, run in zip(folders, runs, strict=True):
-        for group in (*WORLD, "statistics"):
-            if group not in run["config"]:
-                raise InputError(f"{folder / RUN}: config.{group}: missing, required")
-            if not isinstance(run["config"][group], dict):
-                raise InputError(f"{folder / RUN}: config.{group}: a mapping is needed")
-    check_equal(folders, [_must_be_equal(run) for run in runs])
-    metrics = metrics_of(runs[0])
+        for key in (*WORLD, *COUNTED, "statistics"):
+            if key not in run["config"]:
+                raise InputError(f"{folder / RUN}: config.{key}: missing, required")
+            if key not in COUNTED and not isinstance(run["config"][key], dict):
+                raise InputError(f"{folder / RUN}: config.{key}: a mapping is needed")
+        metrics_of(run, str(folder / RUN))
+    equal = (*WORLD, *COUNTED)
+    played = [
+        {key: run["config"][key] for key in equal} | {key: run[key] for key in PLAYED}
+        for run in runs
+    ]
+    check_equal(folders, played)
+    metrics = metrics_of(runs[0], str(folders[0] / RUN))
     tables = [
         _checked(read_columns(folder, schema_of(metrics)), folder / RESULTS, run)
         for folder, run in zip(folders, runs, strict=True)
@@ -70,14 +78,6 @@ def compare(folders: Sequence[Path]) -> Summary:
     where = f"{folders[0] / RUN}: config.statistics"
     statistics = validated(StatisticsSettings, runs[0]["config"]["statistics"], where)
     return summarise(joined, metrics, statistics)
-
-
-def _must_be_equal(run: dict[str, Any]) -> dict[str, Any]:
-    return {
-        **{key: run[key] for key in ("scenarios", "seeds", "episodes")},
-        **{key: run["config"][key] for key in (*WORLD, *COUNTED)},
-        "workload_sha256": run["workload_sha256"],  # last, for it says least
-    }
 
 
 def _checked(table: pd.DataFrame, file: Path, run: dict[str, Any]) -> pd.DataFrame:

@@ -157,12 +157,7 @@ def draw_improvement(summary: Summary) -> Figure:
 
 
 def draw_profiles(summary: Summary, values: np.ndarray) -> Figure:
-    """Performance profiles: how often a policy is within a ratio of the episode's best.
-
-    Args:
-        summary: of the evaluation.
-        values: (P, N) J of its policies.
-    """
+    """How often a policy is within a ratio of the episode's best; `values` (P, N) are their J."""
     ratios = np.linspace(1.0, LARGEST_RATIO, 301)
     profiles = performance_profiles(values, ratios)
     figure, axes = plt.subplots(figsize=(8, 5), layout="constrained")

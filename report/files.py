@@ -29,7 +29,7 @@ def write_files(
     statistics: StatisticsSettings,
     width: int,
 ) -> Table:
-    """Writes summaries, figures, TensorBoard events, traces and the report.
+    """Writes summaries, figures, TensorBoard events, traces, the report; returns what is printed.
 
     Args:
         folder: of the evaluation.
@@ -38,9 +38,6 @@ def write_files(
         metrics: of its rows, by name.
         statistics: how intervals are made.
         width: characters of the terminal.
-
-    Returns:
-        What is printed.
     """
     summary = summarise(results, metrics, statistics)
     write_summary(folder, summary)

@@ -51,7 +51,7 @@ def deadlines(rows: pd.DataFrame, policies: Sequence[str]) -> Spec:
     """
     x = alt.X(
         "deadline:Q",
-        title="deadline / critical path",
+        title="deadline / time alone",
         scale=alt.Scale(type="log", nice=False, padding=16),
         axis=alt.Axis(values=sorted(set(rows["deadline"])), format="~g"),
     )

@@ -51,7 +51,7 @@ def draw_distribution(summary: Summary, results: pd.DataFrame, values: np.ndarra
             grid[2].bar(np.arange(len(met)) + index * width, shares, width, color=colour)
         middles = np.arange(len(met)) + (len(drawn) - 1) / 2 * width
         grid[2].set_xticks(middles, [name.removeprefix("slo_") for name in met])
-        grid[2].set_xlabel("deadline / critical path")
+        grid[2].set_xlabel("deadline / time alone")
         grid[2].set_ylabel("share of workflows in time")
     finish(grid)
     name_lines(figure, [(policy.label, colour) for policy, colour in drawn], summary)

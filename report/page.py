@@ -195,23 +195,21 @@ def _episodes(
 ) -> tuple[list[dict[str, Any]], int, pd.DataFrame | None]:
     """Of the recorded episodes: those that the page holds, how many there are, tenants' times."""
     most = 1_000_000 * run["config"]["report"]["episodes_mb"]
-    times: dict[str, list[np.ndarray]] = {}
-    served: dict[str, list[str]] = {}
+    workflows: list[pd.DataFrame] = []
     embedded: list[dict[str, Any]] = []
     size = recorded = 0
     for policy, episode, path in _recordings(folder, summary, results):
         recorded += 1
         timeline = read_timeline(path)
-        times.setdefault(policy, []).append(timeline.flow_times)
-        served.setdefault(policy, []).extend(timeline.tenants)
+        if label_of:
+            columns = {"tenant": timeline.tenants, "flow_time": timeline.flow_times}
+            workflows.append(pd.DataFrame(columns).assign(policy=policy))
         if size < most:
             data = _json(episode_data(timeline, label_of))
             size += len(data)
             embedded.append({"policy": policy, "episode": episode, "data": data})
-    if not (label_of and times):
-        return embedded, recorded, None
-    pooled = {policy: np.concatenate(own) for policy, own in times.items()}
-    return embedded, recorded, tenants.mean_flow_times(pooled, served, label_of)
+    times = tenants.mean_flow_times(pd.concat(workflows), label_of) if workflows else None
+    return embedded, recorded, times
 
 
 def _recordings(
@@ -245,7 +243,8 @@ def _charts(summary: Summary, results: pd.DataFrame) -> dict[str, Spec]:
         if spent in heading and (results[spent] > 0).all():
             drawn[place] = charts.time_against(spent, _time_and(summary, spent), heading)
     if len(names) > 1:
-        drawn["improvement"] = charts.improvement(_compared(summary))
+        rows = _estimated(summary, lambda row: row.against.probability)
+        drawn["improvement"] = charts.improvement(rows[rows["policy"] != summary.measure])
     if (results["cold_starts"] > 0).any():
         rows = _names(summary).merge(results[["policy", "cold_starts"]], on="policy")
         drawn["cold-starts"] = charts.cold_starts(rows, heading["cold_starts"])
@@ -298,12 +297,6 @@ def _ranked(summary: Summary) -> pd.DataFrame:
             rows = rows.sort_values("mean", ascending=metric.better == "lower", kind="stable")
         parts.append(rows.assign(metric=name, place=range(len(rows))))
     return pd.concat(parts)
-
-
-def _compared(summary: Summary) -> pd.DataFrame:
-    """Rows for `charts.improvement`."""
-    rows = _estimated(summary, lambda row: row.against.probability)
-    return rows[rows["policy"] != summary.measure]
 
 
 def _parts(summary: Summary) -> pd.DataFrame:

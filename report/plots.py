@@ -31,12 +31,9 @@ MOST_STEPS = 1000.0
 
 
 def save(figure: Figure, name: str, folder: Path) -> Path:
-    """Writes a figure as <name>.png and <name>.svg, closes it and returns the .png file.
+    """Writes <name>.png and <name>.svg into a folder, which is made if it is missing.
 
-    Args:
-        figure: as drawn.
-        name: of the files.
-        folder: made if it is missing.
+    The figure is closed; returns the .png file.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
 """Scenarios as places on charts: which swept key is an axis, and what panels are of."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -13,14 +13,13 @@ Scenarios = Mapping[str, Mapping[str, Any]]
 def axes_of(scenarios: Scenarios) -> list[str]:
     """The swept keys that can be an axis: those of numbers, or all where there are none."""
     swept = _swept(scenarios)
-    of_numbers = [key for key in swept if all(map(_is_number, _values(scenarios, key)))]
-    return of_numbers or swept
+    return [key for key in swept if _are_numbers(scenarios, key)] or swept
 
 
 def places(scenarios: Scenarios, axis: str) -> pd.DataFrame:
     """Where every scenario is: scenario, x (its value of `axis`), panel (those of other keys)."""
     others = [key for key in _swept(scenarios) if key != axis]
-    numbers = all(map(_is_number, _values(scenarios, axis)))
+    numbers = _are_numbers(scenarios, axis)
     return pd.DataFrame(
         {
             "scenario": name,
@@ -33,16 +32,13 @@ def places(scenarios: Scenarios, axis: str) -> pd.DataFrame:
 
 def _swept(scenarios: Scenarios) -> list[str]:
     """Keys with more than one value."""
-    keys = next(iter(scenarios.values()))
-    return [key for key in keys if len(set(map(_text, _values(scenarios, key)))) > 1]
+    points = list(scenarios.values())
+    return [key for key in points[0] if len({_text(point[key]) for point in points}) > 1]
 
 
-def _values(scenarios: Scenarios, key: str) -> Sequence[Any]:
-    return [point[key] for point in scenarios.values()]
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _are_numbers(scenarios: Scenarios, key: str) -> bool:
+    values = [point[key] for point in scenarios.values()]
+    return all(isinstance(each, int | float) and not isinstance(each, bool) for each in values)
 
 
 def _text(value: Any) -> str:

@@ -4,7 +4,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from report.summary import RANKED_BY, PolicySummary, Summary, number, spread
+from report.summary import RANKED_BY, Summary, number, spread
 
 PLAIN_WIDTH = 400
 """Characters in which all columns fit; what is printed into files and pipes has this width."""
@@ -58,17 +58,9 @@ def _table(summary: Summary, shown: int) -> Table:
             table.add_section()
             table.add_row(scenario.replace(" ", "\n"))  # a swept key a line, as names are long
         for policy in summary.of(scenario).policies:
+            difference = spread(policy.against.difference, sign="+")
+            p, better = policy.against.p_holm, policy.against.probability.value
+            comparison = [difference, f"{p:.2g}", f"{better:.2f}"] if shown else []
             means = [number(policy.metrics[metric.name].mean.value) for metric in others]
-            comparison = _comparison(policy) if shown else []
-            J = spread(policy.metrics[RANKED_BY].mean)
-            table.add_row(policy.label, J, *comparison, *means)
+            table.add_row(policy.label, spread(policy.metrics[RANKED_BY].mean), *comparison, *means)
     return table
-
-
-def _comparison(policy: PolicySummary) -> list[str]:
-    against = policy.against
-    return [
-        spread(against.difference, sign="+"),
-        f"{against.p_holm:.2g}",
-        f"{against.probability.value:.2f}",
-    ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
@@ -78,25 +78,16 @@ def _weight_over(times: np.ndarray, containers: np.ndarray) -> np.ndarray:
     return before("start_time") - before("completion_time")
 
 
-def mean_flow_times(
-    flow_times: Mapping[str, np.ndarray],
-    tenants: Mapping[str, Sequence[str]],
-    label_of: Mapping[str, str],
-) -> pd.DataFrame:
+def mean_flow_times(workflows: pd.DataFrame, label_of: Mapping[str, str]) -> pd.DataFrame:
     """How long the workflows of each tenant took.
 
     Args:
-        flow_times: seconds, of all workflows of the recorded episodes, by policy.
-        tenants: whose they are.
+        workflows: of the recorded episodes: policy, tenant, flow_time (s).
         label_of: from `labels`.
 
     Returns:
         A row a policy and label: policy, tenant, flow_time (its mean, s), workflows (their number).
     """
-    rows = pd.concat(
-        pd.DataFrame({"policy": policy, "tenant": tenants[policy], "flow_time": times})
-        for policy, times in flow_times.items()
-    )
-    rows["tenant"] = rows["tenant"].map(label_of)
+    rows = workflows.assign(tenant=workflows["tenant"].map(label_of))
     by_tenant = rows.groupby(["policy", "tenant"], sort=False)["flow_time"]
     return by_tenant.agg(flow_time="mean", workflows="size").reset_index()

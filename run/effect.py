@@ -29,11 +29,6 @@ def queued(told: Told) -> bool:
     return at(told, "dispatch.kind") == "queued"
 
 
-def by_case(told: Told) -> bool:
-    """Whether functions wait, and nothing is paid: orders and keep-alive policies are compared."""
-    return queued(told) and not leased(told)
-
-
 def leased(told: Told) -> bool:
     """Whether servers are paid."""
     return not (at(told, "lease.kind") == "always" and at(told, "lease.charged") is False)

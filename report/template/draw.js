@@ -58,7 +58,9 @@ function draw(id, change = (spec) => spec) {
     if (!found) return;
     const spec = change(withParameters(structuredClone(found), parameters()));
     const options = {actions: false, renderer: "canvas", config: theme(), tooltip: {theme: dark() ? "dark" : "light"}};
+    place.style.minHeight = `${place.offsetHeight}px`; // so that what is below does not jump
     views[id] = (await vegaEmbed(place, spec, options)).view;
+    place.style.minHeight = "";
   };
   drawing[id] = (drawing[id] ?? Promise.resolve()).then(next);
   return drawing[id];

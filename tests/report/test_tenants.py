@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from env.sim.hardware import ClusterConfig, ServerType
@@ -81,9 +82,14 @@ def test_the_six_largest_have_names_and_colours() -> None:
 
 
 def test_mean_flow_times_by_policy_and_tenant() -> None:
-    flow_times = {"p": np.array([1.0, 3.0, 10.0]), "q": np.array([4.0, 4.0])}
-    tenants = {"p": ["a", "a", "b"], "q": ["b", "c"]}
-    rows = mean_flow_times(flow_times, tenants, {"a": "a", "b": OTHERS, "c": OTHERS})
+    workflows = pd.DataFrame(
+        {
+            "policy": ["p", "p", "p", "q", "q"],
+            "tenant": ["a", "a", "b", "b", "c"],
+            "flow_time": [1.0, 3.0, 10.0, 4.0, 4.0],
+        }
+    )
+    rows = mean_flow_times(workflows, {"a": "a", "b": OTHERS, "c": OTHERS})
     assert [tuple(row) for row in rows.itertuples(index=False)] == [
         ("p", "a", 2.0, 2),
         ("p", OTHERS, 10.0, 1),
