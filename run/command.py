@@ -32,7 +32,7 @@ from run.arguments import check_emptied, parsed
 from run.effect import check_effect
 from run.interpolation import check_named, copied
 from run.names import check_names
-from run.sweep import scenarios_of
+from run.sweep import scenarios_of, typed_words
 
 PROJECT = Path(__file__).resolve().parent.parent
 CONF = PROJECT / "conf"
@@ -253,7 +253,7 @@ def same_world() -> str:
     ]
     told += [
         override
-        for override in here.overrides.task
+        for override in typed_words("task")
         if override.lstrip("+~").startswith(tuple(f"{group}." for group in world))
     ]
     return "".join(f"{shlex.quote(each)} " for each in told)

@@ -62,8 +62,7 @@ def scenarios_of(told: Mapping[str, Any]) -> list[Scenario]:
     Raises:
         InputError: the sweep is none, a key of it was typed too, or a point does not compose.
     """
-    given = HydraConfig.get().overrides
-    words = [*given.hydra, *given.task]
+    words = typed_words("hydra", "task")
     if told.get("sweep") is None:
         return [Scenario("", {}, dict(told), parsed(OverridesParser.create(), words))]
     typed = tuple(word for word in words if not _is_of_sweep(word))
@@ -77,6 +76,13 @@ def scenarios_of(told: Mapping[str, Any]) -> list[Scenario]:
         for point in _points(told["sweep"], typed)
         for config, overrides in [_composed(typed, tuple(point.items()))]
     ]
+
+
+def typed_words(*kinds: str) -> list[str]:
+    """The overrides of this command as they were typed: what `${...}` in them names comes later."""
+    given = OmegaConf.to_container(HydraConfig.get().overrides, resolve=False)
+    assert isinstance(given, dict)
+    return [word for kind in kinds for word in given[kind]]
 
 
 def _is_of_sweep(word: str) -> bool:
