@@ -50,7 +50,10 @@ def evaluate(config: DictConfig) -> None:
     results = play_to_the_end(evaluation, folder, console)
     if settings.policy is not None:
         keep_training(settings.policy, folder)
-    console.print(write_files(folder, evaluation.run, results, settings.statistics, console.width))
+    table = write_files(
+        folder, evaluation.run, results, evaluation.metrics, settings.statistics, console.width
+    )
+    console.print(table)
     print(f"report: {folder / 'report.html'}")
     print(f"results: {folder}")
 

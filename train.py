@@ -3,12 +3,11 @@
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
-from agents.learned.run_files import check_resume, tell_assumed, write_policy
+from agents.learned.run_files import check_resume, check_teachers, tell_assumed, write_policy
 from env.base.schema import validated
 from run.command import StopOnSignals, plain, run, same_world
 from run.ray_session import check_address
@@ -17,6 +16,27 @@ from run.training_start import start_ray, world_of
 
 # Ray, RLlib and PyTorch take seconds to import: functions do so where they need them, so that a
 # slip in a command is answered at once.
+
+
+def check(config: DictConfig) -> None:
+    """Refuses what cannot be trained, before anything is started or written."""
+    settings = validated(TrainSettings, plain(config), "train")
+    if settings.resume is not None:
+        check_resume(settings, settings.resume)
+    from env.learn.multi_agent import ServerlessEnv
+
+    world = world_of(settings)
+    ServerlessEnv(world).close()
+    check_address(settings.ray.address)
+    check_teachers(settings, world)
+
+
+def start(config: DictConfig) -> None:
+    """One run, or a search of many."""
+    if config.get("tune") is None:
+        train(config)
+    else:
+        search(config)
 
 
 def train(config: DictConfig) -> None:
@@ -38,13 +58,14 @@ def train(config: DictConfig) -> None:
     )
     from agents.learned.fault_tolerance import RunnersLost
     from agents.learned.run_log import RunLog, count
-    from env.learn.environments import make_environment, register_environments
+    from env.learn.multi_agent import ServerlessEnv, register
+    from run.hparams import compared
 
     told = plain(config)
     settings = validated(TrainSettings, told, "train")
     folder = Path(HydraConfig.get().runtime.output_dir)
     world = world_of(settings)
-    environment = make_environment(world)
+    environment = ServerlessEnv(world)
     spaces = policy_spaces(environment, settings.agents.share_type_policy)
 
     # A new run, or one that goes on where a checkpoint was made.
@@ -58,7 +79,7 @@ def train(config: DictConfig) -> None:
     start_ray(settings.ray)
     try:
         # Every Ray has a registry of its own, so in a sweep every run registers.
-        register_environments()
+        register()
         started = time.monotonic() - state.seconds
         algorithm = build(run_config(settings, world, spaces, state.iteration), checkpoint)
         if checkpoint is None:
@@ -111,22 +132,7 @@ def train(config: DictConfig) -> None:
     print(f"results:  {folder}")
     if lost is not None:
         raise SystemExit(f"error: {lost}; go on with resume={folder}")
-    print(f"evaluate: python evaluate.py {evaluated_by(settings)}policy={folder / 'policy'}")
-
-
-def evaluated_by(settings: TrainSettings) -> str:
-    """What evaluate.py has to be told besides a policy."""
-    if settings.learns_queue:
-        return "experiment=funcsched_orders "
-    return same_world()
-
-
-def compared(told: dict[str, Any]) -> dict[str, Any]:
-    """What runs side by side in TensorBoard are told apart by."""
-    options = HydraConfig.get().runtime.choices
-    names = {group: options[group] for group in ("cluster", "workflow", "workload")}
-    values = ("seed", "agents", "objective", "variation", "dispatch", "algo")
-    return names | {key: told[key] for key in values}
+    print(f"evaluate: python evaluate.py {same_world()}policy={folder / 'policy'}")
 
 
 def search(config: DictConfig) -> None:
@@ -136,7 +142,7 @@ def search(config: DictConfig) -> None:
 
     from agents.learned.algorithms import build, policy_spaces, run_config
     from agents.learned.tuning import run_trials
-    from env.learn.environments import make_environment, register_environments
+    from env.learn.multi_agent import ServerlessEnv, register
     from report.table import PLAIN_WIDTH
     from report.trials import trials_table
 
@@ -145,7 +151,7 @@ def search(config: DictConfig) -> None:
     assert settings.tune is not None
     folder = Path(HydraConfig.get().runtime.output_dir)
     world = world_of(settings)
-    environment = make_environment(world)
+    environment = ServerlessEnv(world)
     spaces = policy_spaces(environment, settings.agents.share_type_policy)
 
     tell_assumed(world, folder)
@@ -153,7 +159,7 @@ def search(config: DictConfig) -> None:
     # A trial is a process of its own, beside its runners.
     start_ray(settings.ray, beside_runners=1)
     try:
-        register_environments()
+        register()
         outcomes = run_trials(settings, told, world, environment.metrics, spaces, folder)
         best = outcomes[0]
         if best.checkpoint is None:
@@ -173,39 +179,7 @@ def search(config: DictConfig) -> None:
     console = Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH)
     console.print(trials_table(outcomes, f"{len(outcomes)} trials, {settings.tune.scheduler}"))
     print(f"results:  {folder}")
-    print(f"evaluate: python evaluate.py {evaluated_by(settings)}policy={folder / 'policy'}")
-
-
-def start(config: DictConfig) -> None:
-    """One run, or a search of many."""
-    if config.get("tune") is None:
-        train(config)
-    else:
-        search(config)
-
-
-def check(config: DictConfig) -> None:
-    """Refuses what cannot be trained, before anything is started or written."""
-    settings = validated(TrainSettings, plain(config), "train")
-    if settings.resume is not None:
-        check_resume(settings, settings.resume)
-    from env.learn.environments import make_environment
-
-    world = world_of(settings)
-    make_environment(world).close()
-    check_address(settings.ray.address)
-    if settings.learns_queue:
-        return
-    for key in ("teacher", "warm_start"):
-        searched = settings.tune.space.get(key) if settings.tune is not None else None
-        named = {f"algo.{key}": (getattr(settings.algo, key, None),)}
-        if searched is not None:
-            named[f"tune.space.{key}"] = searched.extremes
-        for where, teachers in named.items():
-            for teacher in filter(None, teachers):
-                from agents.learned.cloning import check_teacher
-
-                check_teacher(where, teacher, world)
+    print(f"evaluate: python evaluate.py {same_world()}policy={folder / 'policy'}")
 
 
 if __name__ == "__main__":

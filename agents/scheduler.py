@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 
+from env.base.errors import InputError
 from env.learn.layouts import Placement
 from env.score.reward import Objective
 from env.sim.forecast import forecast_placements
@@ -19,7 +20,9 @@ Kind = Literal["learned", "baseline", "reference"]
 
 
 class Decision:
-    """What a scheduler may look at: the current function and the whole cluster at this moment.
+    """What a scheduler may look at: what is to be decided, and the whole cluster at this moment.
+
+    Either the current function is to be placed, or one of `env.waiting` is to be chosen.
 
     Attributes:
         env: the simulator; to be read only.
@@ -67,11 +70,30 @@ class Scheduler(Protocol):
         """NUMA node and MB for the current function."""
 
 
+@runtime_checkable
+class Chooser(Scheduler, Protocol):
+    """A scheduler whose order is `chosen`: it says who goes next as well."""
+
+    def choose(self, decision: Decision) -> int | None:
+        """Which of `env.waiting` goes next; None holds back until something changes."""
+
+
 def play(
     env: RawEnv, scheduler: Scheduler, objective: Objective, seed: np.random.SeedSequence
 ) -> None:
-    """Lets a scheduler place every function of an episode."""
+    """Lets a scheduler decide on every function of an episode.
+
+    Raises:
+        InputError: somebody has to choose who goes next, which this scheduler does not.
+    """
     scheduler.reset(env, objective, seed)
+    chooser = scheduler if isinstance(scheduler, Chooser) else None
     while not env.done:
-        node, memory_alloc = scheduler.place(Decision(env, objective))
-        env.step(*env.place_of(node), memory_alloc)
+        decision = Decision(env, objective)
+        if not env.choosing:
+            node, memory_alloc = scheduler.place(decision)
+            env.step(*env.place_of(node), memory_alloc)
+        elif chooser is not None:
+            env.choose(chooser.choose(decision))
+        else:
+            raise InputError(f"{scheduler.name}: order is 'chosen', but it does not choose")

@@ -19,7 +19,7 @@ from typing import Any
 import psutil
 
 from benchmarks.figures import print_figures
-from report.page import write_report
+from tests.report.evaluations import write_page
 from tests.report.recorded import POLICIES, finished_evaluation
 
 HOVERS = 20
@@ -34,7 +34,7 @@ WIDTH, HEIGHT = 1440, 900
 
 UNITS = {
     "containers": "of the episode",
-    "write_s": "seconds to make the report, replaying both recordings",
+    "write_s": "seconds to make the report from the results, replaying both recordings",
     "size_mb": "of the file",
     "open_s": "seconds from asking for the page to all charts drawn",
     "open_cpu_s": "the same, processor time",
@@ -85,7 +85,7 @@ def measure(containers: int) -> dict[str, float]:
             gap=GAP,
         )
         begin = time.perf_counter()
-        report = write_report(folder)
+        report = write_page(folder)
         figures = {
             "containers": containers,
             "write_s": time.perf_counter() - begin,

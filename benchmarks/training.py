@@ -30,7 +30,6 @@ import numpy as np
 import ray
 from hydra import compose, initialize_config_dir
 from ray.rllib.algorithms.ppo.torch.ppo_torch_learner import PPOTorchLearner
-from ray.tune.registry import register_env
 from rich.console import Console
 from rich.table import Table
 
@@ -39,8 +38,7 @@ from agents.learned.run_log import env_steps_of
 from benchmarks.simulator import next_number
 from env.base.schema import validated
 from env.learn.batch import Batch
-from env.learn.environments import make_environment
-from env.learn.multi_agent import ENV_NAME, ServerlessEnv
+from env.learn.multi_agent import ServerlessEnv, register
 from env.sim.jit import compiled
 from run.command import CONF, plain
 from run.settings import PPOSettings, TrainSettings
@@ -178,7 +176,7 @@ class Pipeline:
 
     def __init__(self, settings: TrainSettings) -> None:
         world = world_of(settings)
-        environment = make_environment(world)
+        environment = ServerlessEnv(world)
         spaces = policy_spaces(environment, settings.agents.share_type_policy)
         config = run_config(settings, world, spaces, 0)
         if ppo_of(settings).sampler == "rllib":
@@ -317,7 +315,7 @@ def measure(overrides: list[str], repeats: int, scaling: bool) -> Figures:
         The figures of `UNITS`; under the name of each layout those of `LAYOUT_UNITS`; and as
         `scaling` a list of rows as in `SCALING_UNITS`. Rates and ratios also with `_cpu`.
     """
-    register_env(ENV_NAME, ServerlessEnv)
+    register()
     settings = settings_of("hierarchical", overrides)
     layouts = {}
     for layout in LAYOUTS:

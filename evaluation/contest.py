@@ -121,7 +121,8 @@ class Contest:
             env = workload.env(self.cluster, self._rules(scheduler), task.seed, task.record)
             # Numbered by episode, so they do not depend on who plays what before, or where.
             draws = np.random.SeedSequence(task.seed, spawn_key=(SCHEDULER_KEY, task.episode))
-            started = time.perf_counter()
+            # Where the engine takes all decisions, the episode is over before any is asked for.
+            started = math.nan if env.done else time.perf_counter()
             play(env, scheduler, self.objective, draws)
             seconds = time.perf_counter() - started
             power = env.cluster_config.power

@@ -77,6 +77,11 @@ class PlayedEpisode(FinishedEpisode):
         return self.state.requests[used.ravel()]
 
 
+def metrics_of(run: Mapping[str, Any]) -> Mapping[str, Metric[Any]]:
+    """Every metric of an evaluation, of which run.json is given."""
+    return all_metrics(run["config"]["slo"], run["config"]["late"])
+
+
 def all_metrics(deadlines: Sequence[float], late: float) -> Mapping[str, Metric[Any]]:
     """Every metric of an evaluation by name: `METRICS`, then its own.
 

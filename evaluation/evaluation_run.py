@@ -18,6 +18,7 @@ from env.learn.layouts import AgentsConfig
 from env.score.reward import Objective, check_world
 from env.sim.cluster_file import cluster_from_config
 from env.sim.hardware import ClusterConfig
+from env.sim.resources import check_recordable
 from env.workloads.source import WorkloadSource, is_trace, workload_source
 from env.workloads.templates import assumed_of
 from env.workloads.traces.trace_samples import TraceGenerator
@@ -91,6 +92,9 @@ class Evaluation:
         self.contests = {name: setting.contest for name, setting in found.items()}
         # Where many scenarios are compared, single episodes are not looked at.
         self._recorded = settings.record if len(found) == 1 else 0
+        if self._recorded:
+            for source in first.contest.sources.values():
+                check_recordable(source.evaluation_templates(0))
         self.notice = other_objective(first.contest.schedulers[0], settings.objective)
         self.metrics = all_metrics(settings.slo, settings.late)
         self._tasks = [
@@ -172,7 +176,13 @@ def schedulers_of(
         from agents.learned.learned_scheduler import LearnedScheduler
 
         one_thread()
-        learned = LearnedScheduler(settings.policy, cluster, settings.objective, settings.agents)
+        learned = LearnedScheduler(
+            settings.policy,
+            cluster,
+            settings.objective,
+            settings.agents,
+            settings.rules.order is not None,
+        )
         if learned.name in (scheduler.name for scheduler in schedulers):
             raise InputError(f"baselines: '{learned.name}' is what the policy is called")
         schedulers.insert(0, learned)

@@ -34,6 +34,8 @@ def _add_episode(digest: "hashlib._Hash", workload: EpisodeWorkload) -> None:
             template.data_bytes,
         ):
             digest.update(array.tobytes())
+        for name, units in sorted(template.resources.items()):
+            digest.update(repr(name).encode() + units.tobytes())
     if workload.tenants:  # without any, the hash is that of older evaluations
         digest.update(repr(workload.tenants).encode())
 

@@ -78,6 +78,7 @@ def schema_of(metrics: Mapping[str, Metric[Any]]) -> pa.Schema:
 class RunFile(Recorded):
     """What is read of `run.json`; `describe` writes it."""
 
+    scenarios: dict[str, dict[str, Any]]
     seeds: list[int]
     episodes: int
     commit: str | None

@@ -6,8 +6,8 @@ central limit theorem for many episodes, and draw nothing at random.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated
+from dataclasses import dataclass, replace
+from typing import Annotated, Self
 
 import numpy as np
 from pydantic import Field
@@ -70,6 +70,16 @@ class Comparison:
     p_value: float
     p_holm: float
     probability: Estimate
+
+    @property
+    def reversed(self) -> Self:
+        """The other policy against this one."""
+        one, share = self.difference, self.probability
+        return replace(
+            self,
+            difference=Estimate(0.0 - one.value, 0.0 - one.ci_high, 0.0 - one.ci_low),  # not -0.0
+            probability=Estimate(1.0 - share.value, 1.0 - share.ci_high, 1.0 - share.ci_low),
+        )
 
 
 def estimate(values: Sequence[float] | np.ndarray, confidence: float) -> Estimate:
@@ -140,6 +150,19 @@ def _share(counted: np.ndarray, confidence: float) -> Estimate:
     """The mean of numbers from 0 to 1, as is its interval."""
     found = estimate(counted, confidence)
     return Estimate(found.value, max(0.0, found.ci_low), min(1.0, found.ci_high))
+
+
+def speedups(times: np.ndarray, first: int, settings: StatisticsSettings) -> list[Estimate]:
+    """How much faster every policy is than one of them: the geometric mean of ratios of times.
+
+    Args:
+        times: (P, N) s, above 0.
+        first: position of the policy whose times are divided by those of each.
+        settings: of the intervals, which are those of the mean logarithm.
+    """
+    logarithms = np.log(times[first] / times)
+    found = [estimate(each, settings.confidence) for each in logarithms]
+    return [Estimate(*np.exp([each.value, each.ci_low, each.ci_high]).tolist()) for each in found]
 
 
 def signed_rank(differences: np.ndarray) -> float:

@@ -21,13 +21,12 @@ LABEL = np.array([0.3, 0.12])
 """Of the width and height of a chart: the room that a policy's name takes on a phone."""
 ROW = 32
 """Pixels of a policy in charts with a row each: two lines of text."""
-CDF_STEPS = 400
-"""A distribution function of more values is drawn by this many of them."""
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
 """Of the lines of policies, for every round through the colours."""
 
 SHOWN = "shown"
 """Parameter of charts with a line a policy: names of the policies to draw."""
+ONLY_SHOWN = f"indexof({SHOWN}, datum.policy) >= 0"
 METRIC = "metric"
 """Parameter of the ranking: name of the metric to rank by."""
 
@@ -44,6 +43,7 @@ POLICY_LABELS = alt.Axis(
         "value": "middle",
     },
     labelLimit=0,
+    labelPadding=8,  # room for a point at the end of the axis
     title=None,
 )
 
@@ -74,18 +74,43 @@ def ranking(rows: pd.DataFrame) -> Spec:
     """Mean and interval of every policy, best on top.
 
     Args:
-        rows: policy, label, kind, metric, mean, ci_low, ci_high, place.
+        rows: policy, label, kind, metric, mean, ci_low, ci_high, low (where the interval is drawn
+            from), place.
     """
-    metric = alt.param(METRIC, value="J")
+    x = alt.X("mean:Q", title=None, scale=alt.Scale(zero=False, nice=True))
     y = alt.Y("label:N", sort=alt.EncodingSortField("place", "min"), axis=POLICY_LABELS)
-    tooltip = ["policy", "kind", "mean", "ci_low", "ci_high"]
-    base = alt.Chart(rows).transform_filter(f"datum.metric === {METRIC}").encode(y=y, color=_KIND)
-    x = alt.X("mean:Q", title=None, scale=alt.Scale(zero=False, nice=True, padding=8))
-    intervals = base.mark_rule(strokeWidth=2).encode(
-        alt.X("ci_low:Q", title=None), alt.X2("ci_high")
+    chart = alt.Chart(rows).transform_filter(f"datum.metric === {METRIC}")
+    layers = _estimates(chart, x, y).add_params(alt.param(METRIC, value="J"))
+    return spec_of(layers, ROW * rows["policy"].nunique())
+
+
+def improvement(rows: pd.DataFrame) -> Spec:
+    """How often every policy has a lower J than the measure, best policy on top.
+
+    Args:
+        rows: policy, label, kind, mean, ci_low, ci_high, low; without the measure.
+    """
+    x = alt.X(
+        "mean:Q",
+        title="share of episodes with a lower J",
+        scale=alt.Scale(domain=[0, 1]),
+        axis=alt.Axis(format="%", values=[0, 0.25, 0.5, 0.75, 1]),
     )
-    means = base.mark_point(filled=True, size=80, opacity=1).encode(x, tooltip=numbers(tooltip))
-    return spec_of((intervals + means).add_params(metric), ROW * rows["policy"].nunique())
+    y = alt.Y("label:N", sort=None, axis=POLICY_LABELS)
+    even = alt.Chart(pd.DataFrame({"even": [0.5]})).mark_rule(strokeDash=[4, 4]).encode(x="even:Q")
+    return spec_of(alt.layer(even, _estimates(alt.Chart(rows), x, y)), ROW * len(rows))
+
+
+def _estimates(chart: alt.Chart, x: alt.X, y: alt.Y) -> alt.LayerChart:
+    """Points at `x` in their intervals, a row a policy."""
+    base = chart.encode(y=y, color=_KIND)
+    low = x.copy(deep=False)
+    low.shorthand = "low:Q"
+    intervals = base.mark_rule(strokeWidth=2).encode(low, alt.X2("ci_high"))
+    points = base.mark_point(filled=True, size=80, opacity=1).encode(
+        x, tooltip=numbers(["policy", "kind", "mean", "ci_low", "ci_high"])
+    )
+    return intervals + points
 
 
 def time_against(spent: str, rows: pd.DataFrame, titles: Mapping[str, str]) -> Spec:
@@ -99,6 +124,8 @@ def time_against(spent: str, rows: pd.DataFrame, titles: Mapping[str, str]) -> S
     """
     points_at = rows[[spent, "slowdown"]].to_numpy()
     rows = rows.assign(front=pareto(points_at))
+    for name in (spent, "slowdown"):
+        rows[f"{name}_low"] = on_axis(rows[f"{name}_low"], rows[name])
     right = rows[spent] > np.sqrt(rows[spent].min() * rows[spent].max())
     named = _with_room(np.log(points_at), (rows["front"] | (rows["kind"] == "learned")).to_numpy())
     x, y = (
@@ -130,68 +157,22 @@ def time_against(spent: str, rows: pd.DataFrame, titles: Mapping[str, str]) -> S
     return spec_of(alt.layer(*layers), HEIGHT)
 
 
-def flow_time_cdf(flow_times: Mapping[str, np.ndarray], policies: Sequence[str]) -> Spec:
-    """Share of workflows that took no longer than a time, a line a policy.
-
-    Args:
-        flow_times: seconds, of all workflows of the recorded episodes, by policy.
-        policies: all of them in rank order, whether or not they have been recorded.
-    """
-    parts = []
-    for policy, times in flow_times.items():
-        share = np.linspace(0.0, 1.0, min(len(times), CDF_STEPS) + 1)
-        at = np.quantile(times, share, method="inverted_cdf")
-        parts.append(pd.DataFrame({"policy": policy, "flow_time": at, "share": share}))
-    rows = pd.concat(parts)
-    x = alt.X(
-        "flow_time:Q",
-        title="flow time (s)",
-        scale=scale_of(rows["flow_time"]),
-        axis=axis_of(rows["flow_time"]),
-    )
-    return _lines(rows, x, "share of workflows", policies)
-
-
-def profiles(shares: Mapping[str, np.ndarray], ratios: np.ndarray) -> Spec:
+def profiles(shares: Mapping[str, np.ndarray], ratios: np.ndarray, policies: Sequence[str]) -> Spec:
     """Share of episodes in which a policy is within a ratio of the best one, a line a policy.
 
     Args:
-        shares: (R,) by policy in rank order.
+        shares: (R,) by policy.
         ratios: (R,).
+        policies: all of them, see `line_channels`.
     """
-    rows = pd.concat(
-        pd.DataFrame({"policy": policy, "ratio": ratios, "share": share})
-        for policy, share in shares.items()
-    )
     x = alt.X(
         "ratio:Q",
         title="J / lowest J of the episode",
         scale=alt.Scale(domain=[1.0, float(ratios[-1])], nice=False),
         axis=alt.Axis(tickCount=6),
     )
-    return _lines(rows, x, "share of episodes", list(shares))
-
-
-def improvement(rows: pd.DataFrame) -> Spec:
-    """How often every policy has a lower J than the measure, best policy on top.
-
-    Args:
-        rows: policy, label, kind, probability, ci_low, ci_high; without the measure.
-    """
-    title = "share of episodes with a lower J"
-    scale = alt.Scale(domain=[0, 1])
-    axis = alt.Axis(format="%")
-    x = alt.X("probability:Q", title=title, scale=scale, axis=axis)
-    y = alt.Y("label:N", sort=None, axis=POLICY_LABELS)
-    base = alt.Chart(rows).encode(y=y, color=_KIND)
-    even = alt.Chart(pd.DataFrame({"even": [0.5]})).mark_rule(strokeDash=[4, 4]).encode(x="even:Q")
-    intervals = base.mark_rule(strokeWidth=2).encode(
-        alt.X("ci_low:Q", title=title, scale=scale, axis=axis), alt.X2("ci_high")
-    )
-    points = base.mark_point(filled=True, size=80, opacity=1).encode(
-        x, tooltip=numbers(["policy", "kind", "probability", "ci_low", "ci_high"])
-    )
-    return spec_of(alt.layer(even, intervals, points), ROW * len(rows))
+    points = {policy: (ratios, share) for policy, share in shares.items()}
+    return curves(points, x, "share of episodes", policies)
 
 
 def cold_starts(rows: pd.DataFrame, title: str) -> Spec:
@@ -291,46 +272,58 @@ def _with_room(points: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     return named
 
 
-def _lines(rows: pd.DataFrame, x: alt.X, title: str, policies: Sequence[str]) -> Spec:
-    """A line a policy over `x`, of those in `SHOWN`.
+def curves(
+    points: Mapping[str, tuple[np.ndarray, np.ndarray]],
+    x: alt.X,
+    title: str,
+    policies: Sequence[str],
+) -> Spec:
+    """A curve of shares a policy over `x`, of those in `SHOWN`.
 
     Args:
-        rows: policy, share and the field of `x`.
+        points: (values of x, shares) by policy.
         x: its axis.
         title: of the shares.
-        policies: in rank order, which gives each its colour and dashes.
+        policies: all of them, see `line_channels`.
     """
-    line = styles(policies)
     field = x.shorthand.removesuffix(":Q")
+    colour, dash = line_channels(policies)
+    rows = pd.DataFrame(
+        {"policy": policy, field: at.round(4).tolist(), "share": share.round(4).tolist()}
+        for policy, (at, share) in points.items()
+    )
     chart = (
         alt.Chart(rows)
-        .transform_filter(f"indexof({SHOWN}, datum.policy) >= 0")
+        .transform_filter(ONLY_SHOWN)
+        .transform_flatten([field, "share"])
         .mark_line(interpolate="step-after", strokeWidth=2)
         .encode(
             x,
             alt.Y("share:Q", title=title, axis=alt.Axis(format="%")),
-            alt.Color(
-                "policy:N",
-                legend=None,
-                scale=alt.Scale(domain=policies, range=[style["colour"] for style in line]),
-            ),
-            alt.StrokeDash(
-                "policy:N",
-                legend=None,
-                scale=alt.Scale(domain=policies, range=[style["dash"] for style in line]),
-            ),
+            colour,
+            dash,
             tooltip=numbers(["policy", field, "share"]),
         )
-        .add_params(alt.param(SHOWN, value=policies))
+        .add_params(alt.param(SHOWN, value=list(policies)))
     )
     return spec_of(chart, HEIGHT)
 
 
-def scale_of(values: pd.Series) -> alt.Scale:
-    """Logarithmic where values lie far apart."""
+def line_channels(policies: Sequence[str]) -> tuple[alt.Color, alt.StrokeDash]:
+    """Colour and dashes of the lines of policies, given in the order that says which has which."""
+    lines = styles(policies)
+    colours, dashes = ([line[key] for line in lines] for key in ("colour", "dash"))
+    return (
+        alt.Color("policy:N", legend=None, scale=alt.Scale(domain=policies, range=colours)),
+        alt.StrokeDash("policy:N", legend=None, scale=alt.Scale(domain=policies, range=dashes)),
+    )
+
+
+def scale_of(values: pd.Series, padding: int = 16) -> alt.Scale:
+    """Logarithmic where values lie far apart; else with pixels of `padding` around them."""
     if _wide(values):
         return alt.Scale(type="log", nice=False, padding=24)
-    return alt.Scale(zero=False, nice=True, padding=16)
+    return alt.Scale(zero=False, nice=True, padding=padding)
 
 
 def axis_of(values: pd.Series) -> alt.Axis:
@@ -338,6 +331,11 @@ def axis_of(values: pd.Series) -> alt.Axis:
     return (
         alt.Axis(tickCount=5, labelOverlap=True, labelBound=True) if _wide(values) else alt.Axis()
     )
+
+
+def on_axis(low: pd.Series, values: pd.Series) -> pd.Series:
+    """Where intervals are drawn from: a logarithmic axis of `values` has no 0."""
+    return low.clip(lower=values.min() / 2) if _wide(values) else low
 
 
 def _wide(values: pd.Series) -> bool:

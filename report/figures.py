@@ -1,36 +1,28 @@
-"""The figures of an evaluation, each as .png and .svg: ranking, metrics, distributions."""
+"""The figures of an evaluation, each as .png and .svg."""
 
+import re
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
-
-import matplotlib
-
-matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 from matplotlib.transforms import Bbox
 
-from env.base.errors import InputError
 from evaluation.statistics import LARGEST_RATIO, Estimate, performance_profiles
 from report import palette
+from report.flow_figures import draw_distribution, draw_parts, draw_sweep
+from report.plots import LINES, finish, height, name_lines, name_rows, reach, save, scale
 from report.summary import RANKED_BY, Summary, values_of
+from report.sweep import Scenarios
 
-# A name with two dollar signs is no formula.
-matplotlib.rcParams["text.parse_math"] = False
-
-FORMATS = ("png", "svg")
-LINES = (*palette.SERIES, "black", palette.KINDS["reference"])
-"""Of curves, of which there are at most so many: the policies with the lowest J."""
+MOST_LETTERS = 100
+"""Of the name of a scenario, in that of its folder."""
 MARKER = 6.0
 """Diameter of a point, in points (1/72 inch)."""
-LOG_FROM = 5.0
-"""Axes are logarithmic where the largest value is this many times the smallest."""
 DISTANCES = range(6, 150, 6)
 """Of a name from its point, in points; the nearest free one is taken."""
 SIDES = {
@@ -46,17 +38,33 @@ SIDES = {
 """Where a name can be: (right, up) of its point, and how it is aligned there."""
 
 
-def draw_figures(summary: Summary, results: pd.DataFrame, folder: Path) -> list[Path]:
-    """Draws all figures.
+def draw_figures(
+    summary: Summary, results: pd.DataFrame, scenarios: Scenarios, folder: Path
+) -> list[Path]:
+    """Draws all figures: of several scenarios each has a folder of its own, beside the sweep.
 
     Args:
         summary: of the results.
         results: from `evaluation.results.read_results`.
+        scenarios: of run.json.
         folder: made if it is missing.
 
     Returns:
         The .png files.
     """
+    pictures = []
+    if summary.several:
+        pictures.append(save(draw_sweep(summary, scenarios), "sweep", folder))
+    for number, (scenario, own) in enumerate(results.groupby("scenario", sort=False), 1):
+        where = folder / _file_name(number, scenario) if summary.several else folder
+        for name, figure in _draw_scenario(summary.of(scenario), own).items():
+            figure.suptitle(f"{scenario}\n{summary.title}".strip(), fontsize=11)
+            pictures.append(save(figure, name, where))
+    return pictures
+
+
+def _draw_scenario(summary: Summary, results: pd.DataFrame) -> dict[str, Figure]:
+    """By name; a figure is closed when it is saved."""
     names = [policy.policy for policy in summary.policies]
     values = values_of(results, RANKED_BY).loc[names].to_numpy()
     figures = {
@@ -64,59 +72,53 @@ def draw_figures(summary: Summary, results: pd.DataFrame, folder: Path) -> list[
         "metrics": draw_metrics(summary),
         "improvement": draw_improvement(summary),
         "profiles": draw_profiles(summary, values),
-        "distribution": draw_distribution(summary, values),
+        "distribution": draw_distribution(summary, results, values),
     }
-    for figure in figures.values():
-        figure.suptitle(summary.title, fontsize=11)
-    return [save(figure, name, folder) for name, figure in figures.items()]
+    if "execution" in summary.metrics:
+        figures["parts"] = draw_parts(summary)
+    return figures
 
 
-def save(figure: Figure, name: str, folder: Path) -> Path:
-    """Writes a figure as <name>.png and <name>.svg, closes it and returns the .png file.
-
-    Args:
-        figure: as drawn.
-        name: of the files.
-        folder: made if it is missing.
-    """
-    try:
-        folder.mkdir(exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be written: {error.strerror}") from None
-    # The same numbers give the same file: no date, no random ids.
-    with plt.rc_context({"svg.hashsalt": name}):
-        for ending in FORMATS:
-            about = {"Date": None} if ending == "svg" else None
-            figure.savefig(folder / f"{name}.{ending}", dpi=130, metadata=about)
-    plt.close(figure)
-    return folder / f"{name}.png"
+def _file_name(number: int, scenario: str) -> str:
+    """Of the folder of a scenario, readable and not too long."""
+    return f"{number:02}_{re.sub(r'[^A-Za-z0-9_.=+-]+', '_', scenario)[:MOST_LETTERS]}"
 
 
 def draw_comparison(summary: Summary) -> Figure:
-    """J of every policy, and time against cost."""
+    """J of every policy and, where anything is paid, time against cost."""
     names = [policy.label for policy in summary.policies]
-    colours = _colours(summary)
-    figure, (left, right) = plt.subplots(1, 2, figsize=(13, _height(summary)), layout="constrained")
-    _draw_bars(left, names, _means(summary, RANKED_BY), colours)
+    paid = "cost_ratio" in summary.metrics
+    cost = [each.value for each in _means(summary, "cost_ratio")] if paid else [0.0]
+    panels = 2 if min(cost) > 0 else 1
+    figure, grid = plt.subplots(
+        1, panels, figsize=(6.5 * panels, height(summary)), layout="constrained", squeeze=False
+    )
+    left = grid[0][0]
+    _draw_bars(left, names, _means(summary, RANKED_BY), _colours(summary))
     left.set_xlabel(f"{RANKED_BY} (lower is better), mean and {summary.confidence:.0%} interval")
-    slowdown = [each.value for each in _means(summary, "slowdown")]
-    cost = [each.value for each in _means(summary, "cost_ratio")]
-    right.scatter(cost, slowdown, s=MARKER**2, c=colours)
-    right.set_xlabel("cost ratio (rent / cheapest possible)")
-    right.set_ylabel("mean slowdown")
-    _scale(right, "x", cost)
-    _scale(right, "y", slowdown)
-    right.margins(0.2, 0.12)
-    for axes in (left, right):
-        axes.spines[["top", "right"]].set_visible(False)
-    figure.canvas.draw()  # settles the layout, which labels are placed by
-    _label_points(right, names, np.column_stack([cost, slowdown]))
+    finish(grid.flat)
+    if panels == 2:
+        _draw_time_against_cost(grid[0][1], summary, names, cost)
     return figure
 
 
+def _draw_time_against_cost(
+    axes: Axes, summary: Summary, names: Sequence[str], cost: Sequence[float]
+) -> None:
+    slowdown = [each.value for each in _means(summary, "slowdown")]
+    axes.scatter(cost, slowdown, s=MARKER**2, c=_colours(summary))
+    axes.set_xlabel("cost ratio (rent / cheapest possible)")
+    axes.set_ylabel("mean slowdown")
+    scale(axes, "x", cost)
+    scale(axes, "y", slowdown)
+    axes.margins(0.2, 0.12)
+    axes.figure.canvas.draw()  # settles the layout, which labels are placed by
+    _label_points(axes, names, np.column_stack([cost, slowdown]))
+
+
 def draw_metrics(summary: Summary) -> Figure:
-    """Every metric of every policy, a panel a metric; those without any number are left out."""
-    shown = summary.shown_metrics
+    """Every metric of every policy, a panel a metric."""
+    shown = list(summary.metrics.values())
     names = [policy.label for policy in summary.policies]
     columns = 3
     rows = -(-len(shown) // columns)
@@ -133,7 +135,7 @@ def draw_metrics(summary: Summary) -> Figure:
         better = "" if metric.better is None else f", {metric.better} is better"
         axes.set_xlabel(f"{metric.heading}{better}", fontsize=8)
         axes.tick_params(labelsize=7)
-        axes.spines[["top", "right"]].set_visible(False)
+    finish(grid.flat)
     for axes in grid.flat[len(shown) :]:
         axes.set_visible(False)
     return figure
@@ -142,17 +144,15 @@ def draw_metrics(summary: Summary) -> Figure:
 def draw_improvement(summary: Summary) -> Figure:
     """How often every policy is better than the measure."""
     others = [policy for policy in summary.policies if policy.policy != summary.measure]
-    figure, axes = plt.subplots(figsize=(8, _height(summary)), layout="constrained")
-    _draw_points(
-        axes,
-        [policy.label for policy in others],
-        [policy.against.probability for policy in others],
-        [palette.KINDS[policy.kind] for policy in others],
-    )
+    figure, axes = plt.subplots(figsize=(8, height(summary)), layout="constrained")
+    found = [policy.against.probability for policy in others]
+    colours = [palette.KINDS[policy.kind] for policy in others]
+    axes.scatter([each.value for each in found], range(len(found)), s=MARKER**2, c=colours)
+    _draw_intervals(axes, [policy.label for policy in others], found)
     axes.axvline(0.5, color="grey", linewidth=0.8, linestyle="--")
     axes.set_xlim(-0.02, 1.02)
     axes.set_xlabel(f"share of episodes with a lower {RANKED_BY} than {summary.measure}")
-    axes.spines[["top", "right"]].set_visible(False)
+    finish([axes])
     return figure
 
 
@@ -166,33 +166,16 @@ def draw_profiles(summary: Summary, values: np.ndarray) -> Figure:
     ratios = np.linspace(1.0, LARGEST_RATIO, 301)
     profiles = performance_profiles(values, ratios)
     figure, axes = plt.subplots(figsize=(8, 5), layout="constrained")
-    for policy, profile, colour in zip(summary.policies, profiles, LINES, strict=False):
-        axes.plot(ratios, profile, color=colour, label=policy.label)
+    lines = [(each.label, colour) for each, colour in zip(summary.policies, LINES, strict=False)]
+    for (_, colour), profile in zip(lines, profiles, strict=False):
+        axes.plot(ratios, profile, color=colour)
     axes.set_xlim(1.0, LARGEST_RATIO)
     axes.set_ylim(0.0, 1.02)
     axes.set_xlabel(f"ratio to the lowest {RANKED_BY} of the episode")
     axes.set_ylabel("share of episodes within it")
-    _finish_curves(axes, summary)
+    finish([axes])
+    name_lines(figure, lines, summary)
     return figure
-
-
-def draw_distribution(summary: Summary, values: np.ndarray) -> Figure:
-    """Share of episodes in which J is at most so much; arguments as of `draw_profiles`."""
-    figure, axes = plt.subplots(figsize=(8, 5), layout="constrained")
-    for policy, js, colour in zip(summary.policies, values, LINES, strict=False):
-        axes.ecdf(js, color=colour, label=policy.label)
-    _scale(axes, "x", values[: len(LINES)].ravel().tolist())
-    axes.set_xlabel(f"{RANKED_BY} of an episode")
-    axes.set_ylabel("share of episodes at or below it")
-    _finish_curves(axes, summary)
-    return figure
-
-
-def _finish_curves(axes: Axes, summary: Summary) -> None:
-    left = len(summary.policies) - len(LINES)
-    title = f"the best {len(LINES)} policies" if left > 0 else None
-    axes.legend(loc="lower right", fontsize=8, frameon=False, title=title, title_fontsize=8)
-    axes.spines[["top", "right"]].set_visible(False)
 
 
 def _means(summary: Summary, metric: str) -> list[Estimate]:
@@ -203,52 +186,21 @@ def _colours(summary: Summary) -> list[str]:
     return [palette.KINDS[policy.kind] for policy in summary.policies]
 
 
-def _height(summary: Summary) -> float:
-    """Inches for a row a policy."""
-    return max(4.0, 1.2 + 0.36 * len(summary.policies))
-
-
 def _draw_bars(
     axes: Axes, names: Sequence[str], found: Sequence[Estimate], colours: Sequence[str]
 ) -> None:
     rows = range(len(names))
     axes.barh(rows, [each.value for each in found], color=colours, height=0.7)
     _draw_intervals(axes, names, found)
-
-
-def _draw_points(
-    axes: Axes, names: Sequence[str], found: Sequence[Estimate], colours: Sequence[str]
-) -> None:
-    axes.scatter([each.value for each in found], range(len(names)), s=MARKER**2, c=colours)
-    _draw_intervals(axes, names, found)
+    if not any(each.value for each in found):
+        axes.set_xlim(0, 1)
 
 
 def _draw_intervals(axes: Axes, names: Sequence[str], found: Sequence[Estimate]) -> None:
-    rows = range(len(names))
     values = [each.value for each in found]
-    around = [
-        [each.value - each.ci_low for each in found],
-        [each.ci_high - each.value for each in found],
-    ]
+    rows, around = range(len(names)), reach(found)
     axes.errorbar(values, rows, xerr=around, fmt="none", ecolor="black", capsize=2, linewidth=1)
-    axes.set_yticks(list(rows), names)
-    # The best on top; there is room for one where there is nobody to compare with.
-    axes.set_ylim(max(len(names), 1) - 0.5, -0.5)
-
-
-def _scale(axes: Axes, which: str, values: Sequence[float]) -> None:
-    if max(values) < LOG_FROM * min(values):
-        return
-    log_scale(axes, which)
-
-
-def log_scale(axes: Axes, which: str) -> None:
-    """Makes the x or y axis logarithmic, with plain numbers at 1, 2, 5, 10 and so on."""
-    axis = axes.xaxis if which == "x" else axes.yaxis
-    axes.set(**{f"{which}scale": "log"})
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    axis.set_minor_formatter(NullFormatter())
+    name_rows(axes, names)
 
 
 def _label_points(axes: Axes, names: Sequence[str], points: np.ndarray) -> None:

@@ -1,10 +1,52 @@
+"""Everything that is made of the results of an evaluation."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
 from rich.table import Table
 
+from env.score.metrics import Metric
+from evaluation.statistics import StatisticsSettings
+from report.figures import draw_figures
+from report.page import write_report
+from report.summary import means, summarise, write_summary
+from report.table import summary_table
+from report.tensorboard import write_events
+from report.trace import write_traces
+from run.hparams import flattened
 
-def write_files(folder, run, results, statistics, width):
-    t = Table()
-    for c in ("scenario", "policy", "J", "flow_time"):
-        t.add_column(c)
-    for (s, p), g in results.groupby(["scenario", "policy"], sort=False):
-        t.add_row(s, p, f"{g.J.mean():.3f}", f"{g.flow_time.mean():.3f}")
-    return t
+TOLD = ("policy", "episodes", "seed", "objective")
+"""Keys of the configuration by which TensorBoard tells evaluations apart."""
+
+
+def write_files(
+    folder: Path,
+    run: Mapping[str, Any],
+    results: pd.DataFrame,
+    metrics: Mapping[str, Metric[Any]],
+    statistics: StatisticsSettings,
+    width: int,
+) -> Table:
+    """Writes summaries, figures, TensorBoard events, traces and the report.
+
+    Args:
+        folder: of the evaluation.
+        run: run.json.
+        results: from `evaluation.results.read_results`.
+        metrics: of its rows, by name.
+        statistics: how intervals are made.
+        width: characters of the terminal.
+
+    Returns:
+        What is printed.
+    """
+    summary = summarise(results, metrics, statistics)
+    write_summary(folder, summary)
+    pictures = draw_figures(summary, results, run["scenarios"], folder / "figures")
+    told = flattened({key: run["config"][key] for key in TOLD})
+    write_events(folder, means(summary), pictures, told)
+    write_traces(folder)
+    write_report(folder, run, summary, results)
+    return summary_table(summary, width)

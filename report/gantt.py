@@ -42,6 +42,14 @@ def draw_gantt(timeline: Timeline, path: Path) -> None:
     middle = first[containers["node"]] + containers["lane"] + 0.5
     for phase in PHASES:
         _draw_phase(axes, containers, middle, phase)
+    warm = timeline.warm
+    _draw_bars(
+        axes,
+        (warm["begin"], warm["end"]),
+        first[warm["node"]] + warm["lane"] + 0.5,
+        palette.WARM_HEIGHT,
+        palette.WARM,
+    )
     for index, node in enumerate(timeline.nodes):
         starts_server = node.node_id == 0
         axes.axhline(
@@ -61,6 +69,7 @@ def draw_gantt(timeline: Timeline, path: Path) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     keys = [Patch(color=colour, label=name) for name, colour in palette.PHASES.items()]
     keys.append(Patch(color=palette.SERIES[0], label="running (colour of the workflow)"))
+    keys.append(Patch(color=palette.WARM, label="warm and idle"))
     figure.legend(handles=keys, loc="outside lower center", ncols=len(keys), frameon=False)
     try:
         with written_whole(path) as temporary:
@@ -84,14 +93,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _draw_phase(axes: Axes, containers: np.ndarray, middle: np.ndarray, phase: Phase) -> None:
     """Bars of the containers that spend any time in a phase; `middle` (C,) is where they stand."""
     shown = containers[phase.end] > containers[phase.begin]
-    left, right = containers[phase.begin][shown], containers[phase.end][shown]
-    half = palette.PHASE_HEIGHTS[phase.name] / 2
-    low, high = middle[shown] - half, middle[shown] + half
-    corners = [(left, low), (right, low), (right, high), (left, high)]
-    bars = np.stack([np.stack(corner, axis=1) for corner in corners], axis=1)  # (C, 4, 2)
     colours = palette.PHASES.get(phase.name) or [
         palette.workflow_colour(int(wf_id)) for wf_id in containers["wf_id"][shown]
     ]
+    times = containers[phase.begin][shown], containers[phase.end][shown]
+    _draw_bars(axes, times, middle[shown], palette.PHASE_HEIGHTS[phase.name], colours)
+
+
+def _draw_bars(
+    axes: Axes,
+    times: tuple[np.ndarray, np.ndarray],
+    middle: np.ndarray,
+    height: float,
+    colours: str | list[str],
+) -> None:
+    """Bars from a time to another, (C,) each; `middle` (C,) is where they stand."""
+    left, right = times
+    low, high = middle - height / 2, middle + height / 2
+    corners = [(left, low), (right, low), (right, high), (left, high)]
+    bars = np.stack([np.stack(corner, axis=1) for corner in corners], axis=1)  # (C, 4, 2)
     axes.add_collection(PolyCollection(list(bars), facecolors=colours))
 
 

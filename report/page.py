@@ -1,14 +1,13 @@
 """report.html: everything an evaluation found on one page that opens without a network.
 
-Reads nothing but the files of a finished evaluation; charts.py says what is drawn, template/ holds
-the page around it.
+charts.py, flow_charts.py and episode_charts.py say what is drawn; template/ holds the page around
+it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +19,23 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from omegaconf import OmegaConf
 
-from env.base.files import parse_json, read_bytes, written_whole
-from env.score.metrics import Metric
-from evaluation.contest import all_metrics, recording_name
-from evaluation.results import EPISODES, read_results, read_run
-from evaluation.statistics import LARGEST_RATIO, Estimate, performance_profiles
-from report import charts, episode_charts, palette, tenants
-from report.summary import RANKED_BY, number, spread, values_of
+from env.base.files import written_whole
+from evaluation.contest import recording_name
+from evaluation.episode_metrics import SHARES
+from evaluation.results import EPISODES
+from evaluation.statistics import LARGEST_RATIO, Comparison, Estimate, performance_profiles
+from report import charts, episode_charts, flow_charts, palette, tenants
+from report.summary import (
+    RANKED_BY,
+    PolicySummary,
+    Summary,
+    flow_times,
+    low_of,
+    number,
+    spread,
+    values_of,
+)
+from report.sweep import axes_of, places
 from report.timeline import PHASES, Timeline, mean_over, read_timeline
 from report.training_curve import TRAINING, read_training
 from report.vega import Spec
@@ -38,144 +47,72 @@ PROFILE_RATIOS = np.linspace(1.0, LARGEST_RATIO, 121)
 """At which performance profiles are drawn."""
 
 
-@dataclass(frozen=True)
-class Evaluation:
-    """A finished evaluation, read from its folder.
-
-    Attributes:
-        run: run.json.
-        policies: a row a policy of summary.json, lowest J first: policy, kind, metrics, against.
-        measure: the policy that all are compared with.
-        pairs: all pairs of policies: policy, other, against; the better policy first.
-        results: a row a policy, seed and episode.
-    """
-
-    run: dict[str, Any]
-    policies: list[dict[str, Any]]
-    measure: str
-    pairs: list[dict[str, Any]]
-    results: pd.DataFrame
-
-    @property
-    def kinds(self) -> dict[str, str]:
-        """What each policy is, best policy first."""
-        return {row["policy"]: row["kind"] for row in self.policies}
-
-    @property
-    def metrics(self) -> list[Metric[Any]]:
-        """Those that have a number in the summary."""
-        known = self.policies[0]["metrics"]
-        return [
-            metric
-            for metric in all_metrics().values()
-            if metric.name in known and known[metric.name]["mean"]["value"] is not None
-        ]
-
-    def rows(self, *metrics: str) -> pd.DataFrame:
-        """A row a policy: policy, label, kind; of each metric `J`, `J_low` and `J_high`."""
-        return pd.DataFrame(
-            {
-                "policy": row["policy"],
-                "label": charts.wrapped(row["policy"]),
-                "kind": row["kind"],
-                **{
-                    f"{metric}{end}": row["metrics"][metric]["mean"][part]
-                    for metric in metrics
-                    for end, part in (("", "value"), ("_low", "ci_low"), ("_high", "ci_high"))
-                },
-            }
-            for row in self.policies
-        )
-
-
-def write_report(folder: Path) -> Path:
+def write_report(
+    folder: Path, run: Mapping[str, Any], summary: Summary, results: pd.DataFrame
+) -> Path:
     """Makes `report.html` of a finished evaluation.
 
     Args:
-        folder: with run.json, summary.json and results.parquet, and, where they are, recorded
-            episodes in episodes/ and metrics.csv of the learned policy's training.
+        folder: of the evaluation, with recorded episodes in episodes/ and metrics.csv of the
+            learned policy's training, where they are.
+        run: run.json.
+        summary: of the results.
+        results: from `evaluation.results.read_results`.
 
     Raises:
-        InputError: one line with the file and what is wrong with it.
+        InputError: one line with a recorded episode and what is wrong with it.
     """
-    evaluation = _read(folder)
-    most = 1_000_000 * evaluation.run["config"]["report"]["episodes_mb"]
-    label_of = tenants.labels(evaluation.run["config"]["workload"].get("tenants", {}))
-    flow_times: dict[str, list[np.ndarray]] = {policy: [] for policy in evaluation.kinds}
-    served: dict[str, list[str]] = {policy: [] for policy in evaluation.kinds}
-    embedded: list[dict[str, Any]] = []
-    size = recorded = 0
-    for policy, episode, path in _recordings(folder, evaluation):
-        recorded += 1
-        timeline = read_timeline(path)
-        flow_times[policy].append(timeline.flow_times)
-        served[policy] += timeline.tenants
-        if size < most:
-            data = _json(episode_data(timeline, label_of))
-            size += len(data)
-            embedded.append({"policy": policy, "episode": episode, "data": data})
-    pooled = {policy: np.concatenate(times) for policy, times in flow_times.items() if times}
-    drawn = _charts(evaluation, pooled, bool(embedded))
+    of_scenario = {
+        scenario: _charts(summary.of(scenario), own)
+        for scenario, own in results.groupby("scenario", sort=False)
+    }
+    label_of = tenants.labels(run["config"]["workload"].get("tenants", {}))
     colours = tenants.colours(label_of)
-    if label_of and pooled:
-        means = tenants.mean_flow_times(pooled, served, label_of)
-        rows = evaluation.rows().merge(means, on="policy")
-        drawn["tenant-flow-time"] = charts.tenant_flow_time(rows, colours)
-    if label_of and embedded:
-        drawn["tenants-upper"] = drawn["tenants-lower"] = episode_charts.tenants(colours)
-    return render(
-        folder,
-        "page.html",
-        evaluation.run,
-        drawn,
-        {"heights": palette.PHASE_HEIGHTS, "colours": len(palette.SERIES)},
-        kinds=evaluation.kinds,
-        policies=evaluation.policies,
-        measure=evaluation.measure,
-        duels=duels(evaluation.pairs, 1 - evaluation.run["config"]["statistics"]["confidence"]),
-        metrics=evaluation.metrics,
-        shown=lambda estimate: spread(Estimate(**estimate)),
-        lines=charts.styles(list(evaluation.kinds)),
-        phases=palette.PHASES,
-        episodes=embedded,
-        left_out=recorded - len(embedded),
-        kind_colours=palette.KINDS,
-        tenant_colours=colours,
-        panel_colours=palette.SERIES[:2],
-    )
-
-
-def render(
-    folder: Path,
-    template: str,
-    run: Mapping[str, Any],
-    specs: Mapping[str, Spec],
-    settings: Mapping[str, Any],
-    **shown: Any,
-) -> Path:
-    """Writes `report.html`, with the learning curve where the folder has metrics.csv of a training.
-
-    Args:
-        folder: of the evaluation.
-        template: of the page, in template/.
-        run: run.json.
-        specs: of the charts, by the ids of their places on the page.
-        settings: what else the page's script needs.
-        shown: what else the template needs.
-    """
+    episodes, recorded, tenant_times = _episodes(folder, run, summary, results, label_of)
+    specs: dict[str, Spec] = {}
+    if episodes:
+        specs["gantt"] = episode_charts.gantt()
+        specs["use-upper"] = specs["use-lower"] = episode_charts.utilisation()
+        specs["queue"] = episode_charts.queue_length()
+        if label_of:
+            specs["tenants-upper"] = specs["tenants-lower"] = episode_charts.tenants(colours)
+    if tenant_times is not None:
+        rows = _names(summary).merge(tenant_times, on="policy")
+        specs["tenant-flow-time"] = charts.tenant_flow_time(rows, colours)
+    training = read_training(folder / TRAINING)
+    if training is not None and len(training):
+        specs["learning"] = charts.learning_curve(training)
+    sweeps = _sweeps(summary, run["scenarios"]) if summary.several else {}
+    settings = {
+        "specs": specs,
+        "scenarios": of_scenario,
+        "sweeps": sweeps,
+        "heights": palette.PHASE_HEIGHTS,
+        "colours": len(palette.SERIES),
+    }
     environment = Environment(
         loader=FileSystemLoader(TEMPLATE), autoescape=True, undefined=StrictUndefined
     )
-    training = read_training(folder / TRAINING)
-    if training is not None and len(training):
-        specs = {**specs, "learning": charts.learning_curve(training)}
-    text = environment.get_template(template).render(
+    text = environment.get_template("page.html").render(
         run=run,
         config=OmegaConf.to_yaml(OmegaConf.create(run["config"])),
-        charts=specs,
-        settings=_json({"specs": specs, **settings}),
+        summary=summary,
+        kinds={row.policy: row.kind for row in summary.policies},
+        charts={*specs, *(name for own in of_scenario.values() for name in own)},
+        sweeps=sweeps,
+        versus=versus,
+        number=number,
+        spread=spread,
+        lines=charts.styles(summary.ranked),
+        phases=palette.PHASES,
+        parts=palette.PARTS,
+        episodes=episodes,
+        left_out=recorded - len(episodes),
+        kind_colours=palette.KINDS,
+        tenant_colours=colours,
+        panel_colours=palette.SERIES[:2],
+        settings=_json(settings),
         library=Markup(_library()),
-        **shown,
     )
     path = folder / "report.html"
     with written_whole(path) as temporary:
@@ -183,43 +120,12 @@ def render(
     return path
 
 
-@dataclass(frozen=True)
-class Duel:
-    """A policy against another one, as the page shows it.
-
-    Attributes:
-        difference: mean paired difference of J.
-        numbers: the same with its interval, p and P(better).
-        clear: whether chance is ruled out.
-    """
-
-    difference: str
-    numbers: str
-    clear: bool
-
-
-def duels(pairs: Iterable[Mapping[str, Any]], level: float) -> dict[tuple[str, str], Duel]:
-    """Every policy against every other one, from summary.json, where each pair is there once.
-
-    Args:
-        pairs: of summary.json.
-        level: corrected p-values below it rule out chance.
-    """
+def versus(summary: Summary) -> dict[tuple[str, str], Comparison]:
+    """Every policy of a scenario against every other one; the summary has each pair once."""
     found = {}
-    for pair in pairs:
-        policy, other, against = pair["policy"], pair["other"], pair["against"]
-        one = Estimate(**against["difference"])
-        two = Estimate(0.0 - one.value, 0.0 - one.ci_high, 0.0 - one.ci_low)  # not -0.0
-        share, p = against["probability"]["value"], against["p_holm"]
-        for key, estimate, better in (
-            ((policy, other), one, share),
-            ((other, policy), two, 1 - share),
-        ):
-            found[key] = Duel(
-                number(estimate.value, "+"),
-                f"{spread(estimate, '+')}, p {p:.2g}, P(better) {better:.2f}",
-                p < level,
-            )
+    for pair in summary.pairs:
+        found[pair.policy, pair.other] = pair.against
+        found[pair.other, pair.policy] = pair.against.reversed
     return found
 
 
@@ -280,87 +186,152 @@ def percent_over(times: np.ndarray, values: np.ndarray, edges: np.ndarray) -> li
     return (100 * mean_over(times, values, edges)).round().astype(int).tolist()
 
 
-def _read(folder: Path) -> Evaluation:
-    file = folder / "summary.json"
-    summary = parse_json(read_bytes(file, inside=folder), str(file))
-    return Evaluation(
-        run=read_run(folder, "report"),
-        policies=summary["policies"],
-        measure=summary["measure"],
-        pairs=summary["pairs"],
-        results=read_results(folder),
-    )
+def _episodes(
+    folder: Path,
+    run: Mapping[str, Any],
+    summary: Summary,
+    results: pd.DataFrame,
+    label_of: Mapping[str, str],
+) -> tuple[list[dict[str, Any]], int, pd.DataFrame | None]:
+    """Of the recorded episodes: those that the page holds, how many there are, tenants' times."""
+    most = 1_000_000 * run["config"]["report"]["episodes_mb"]
+    times: dict[str, list[np.ndarray]] = {}
+    served: dict[str, list[str]] = {}
+    embedded: list[dict[str, Any]] = []
+    size = recorded = 0
+    for policy, episode, path in _recordings(folder, summary, results):
+        recorded += 1
+        timeline = read_timeline(path)
+        times.setdefault(policy, []).append(timeline.flow_times)
+        served.setdefault(policy, []).extend(timeline.tenants)
+        if size < most:
+            data = _json(episode_data(timeline, label_of))
+            size += len(data)
+            embedded.append({"policy": policy, "episode": episode, "data": data})
+    if not (label_of and times):
+        return embedded, recorded, None
+    pooled = {policy: np.concatenate(own) for policy, own in times.items()}
+    return embedded, recorded, tenants.mean_flow_times(pooled, served, label_of)
 
 
-def _recordings(folder: Path, evaluation: Evaluation) -> Iterator[tuple[str, str, Path]]:
+def _recordings(
+    folder: Path, summary: Summary, results: pd.DataFrame
+) -> Iterator[tuple[str, str, Path]]:
     """(policy, what the page calls the episode, file): by episode, best policy first."""
-    played = (
-        evaluation.results[["seed", "episode"]].drop_duplicates().sort_values(["seed", "episode"])
-    )
+    played = results[["seed", "episode"]].drop_duplicates().sort_values(["seed", "episode"])
     for seed, episode in played.itertuples(index=False):
-        for policy in evaluation.kinds:
+        for policy in summary.ranked:
             path = folder / EPISODES / f"{recording_name(policy, seed, episode)}.json"
             if path.is_file():
                 yield policy, f"{episode} of seed {seed}", path
 
 
-def _charts(
-    evaluation: Evaluation, flow_times: Mapping[str, np.ndarray], episodes: bool
-) -> dict[str, Spec]:
-    """All charts, by the id of their place on the page."""
-    heading = {metric.name: metric.heading for metric in evaluation.metrics}
-    cold_starts = evaluation.results[["policy", "cold_starts"]]
+def _charts(summary: Summary, results: pd.DataFrame) -> dict[str, Spec]:
+    """All charts of one scenario, by the id of their place on the page."""
+    heading = {name: metric.heading for name, metric in summary.metrics.items()}
+    names = [row.policy for row in summary.policies]
+    times = {name: flow_times(results[results["policy"] == name]).round(4) for name in names}
+    profiles = performance_profiles(
+        values_of(results, RANKED_BY).loc[names].to_numpy(), PROFILE_RATIOS
+    )
     drawn = {
-        "ranking": charts.ranking(_ranked(evaluation)),
-        "time-against-cost": charts.time_against(
-            "cost_ratio", evaluation.rows("slowdown", "cost_ratio"), heading
+        "ranking": charts.ranking(_ranked(summary)),
+        "profiles": charts.profiles(
+            dict(zip(names, profiles, strict=True)), PROFILE_RATIOS, summary.ranked
         ),
-        "cold-starts": charts.cold_starts(
-            evaluation.rows().merge(cold_starts, on="policy"), heading["cold_starts"]
-        ),
-        "profiles": charts.profiles(_profiles(evaluation), PROFILE_RATIOS),
+        "flow-time": flow_charts.flow_time(times, SHARES, summary.ranked),
     }
-    if "carbon" in heading:
-        emitted = evaluation.rows("slowdown", "carbon")
-        if (emitted["carbon"] > 0).all():
-            drawn["time-against-carbon"] = charts.time_against("carbon", emitted, heading)
-    if len(evaluation.policies) > 1:
-        drawn["improvement"] = charts.improvement(_compared(evaluation))
-    if flow_times:
-        drawn["flow-time"] = charts.flow_time_cdf(flow_times, list(evaluation.kinds))
-    if episodes:
-        drawn["gantt"] = episode_charts.gantt()
-        drawn["use-upper"] = drawn["use-lower"] = episode_charts.utilisation()
-        drawn["queue"] = episode_charts.queue_length()
+    for place, spent in (("time-against-cost", "cost_ratio"), ("time-against-carbon", "carbon")):
+        if spent in heading and (results[spent] > 0).all():
+            drawn[place] = charts.time_against(spent, _time_and(summary, spent), heading)
+    if len(names) > 1:
+        drawn["improvement"] = charts.improvement(_compared(summary))
+    if (results["cold_starts"] > 0).any():
+        rows = _names(summary).merge(results[["policy", "cold_starts"]], on="policy")
+        drawn["cold-starts"] = charts.cold_starts(rows, heading["cold_starts"])
+    met = [name for name in heading if name.startswith("slo_")]
+    if met:
+        rows = pd.concat(
+            _metric(summary, name).assign(deadline=float(name.removeprefix("slo_"))) for name in met
+        )
+        drawn["deadlines"] = flow_charts.deadlines(rows, summary.ranked)
+    if "execution" in heading:
+        drawn["parts"] = flow_charts.parts(_parts(summary))
     return drawn
 
 
-def _ranked(evaluation: Evaluation) -> pd.DataFrame:
+def _names(summary: Summary) -> pd.DataFrame:
+    """A row a policy: policy, label, kind."""
+    return pd.DataFrame(
+        {"policy": row.policy, "label": charts.wrapped(row.policy), "kind": row.kind}
+        for row in summary.policies
+    )
+
+
+def _estimated(summary: Summary, of: Callable[[PolicySummary], Estimate]) -> pd.DataFrame:
+    """`_names` with mean, ci_low, ci_high and low of an estimate, where there is a number."""
+    found = [of(row) for row in summary.policies]
+    columns = ("mean", "ci_low", "ci_high", "low")
+    numbers = [(each.value, each.ci_low, each.ci_high, low_of(each)) for each in found]
+    return _names(summary).join(pd.DataFrame(numbers, columns=columns)).dropna(subset="mean")
+
+
+def _metric(summary: Summary, metric: str) -> pd.DataFrame:
+    return _estimated(summary, lambda row: row.metrics[metric].mean)
+
+
+def _time_and(summary: Summary, spent: str) -> pd.DataFrame:
+    """Rows for `charts.time_against`."""
+    rows = _names(summary)
+    for name in ("slowdown", spent):
+        found = _metric(summary, name)
+        rows[[name, f"{name}_low", f"{name}_high"]] = found[["mean", "low", "ci_high"]]
+    return rows
+
+
+def _ranked(summary: Summary) -> pd.DataFrame:
     """Rows for `charts.ranking`; a metric that has no better direction keeps the order of J."""
     parts = []
-    for metric in evaluation.metrics:
-        rows = evaluation.rows(metric.name)
-        rows.columns = ["policy", "label", "kind", "mean", "ci_low", "ci_high"]
+    for name, metric in summary.metrics.items():
+        rows = _metric(summary, name)
         if metric.better is not None:
             rows = rows.sort_values("mean", ascending=metric.better == "lower", kind="stable")
-        parts.append(rows.assign(metric=metric.name, place=range(len(rows))))
+        parts.append(rows.assign(metric=name, place=range(len(rows))))
     return pd.concat(parts)
 
 
-def _compared(evaluation: Evaluation) -> pd.DataFrame:
+def _compared(summary: Summary) -> pd.DataFrame:
     """Rows for `charts.improvement`."""
-    probabilities = pd.DataFrame(
-        {"policy": row["policy"], **row["against"]["probability"]} for row in evaluation.policies
-    ).rename(columns={"value": "probability"})
-    rows = evaluation.rows().merge(probabilities, on="policy")
-    return rows[rows["policy"] != evaluation.measure]
+    rows = _estimated(summary, lambda row: row.against.probability)
+    return rows[rows["policy"] != summary.measure]
 
 
-def _profiles(evaluation: Evaluation) -> dict[str, np.ndarray]:
-    """Performance profiles of J by policy, lowest mean J first."""
-    names = list(evaluation.kinds)
-    values = values_of(evaluation.results, RANKED_BY).loc[names].to_numpy()
-    return dict(zip(names, performance_profiles(values, PROFILE_RATIOS), strict=True))
+def _parts(summary: Summary) -> pd.DataFrame:
+    """Rows for `flow_charts.parts`."""
+    found = []
+    for place, part in enumerate(palette.PARTS):
+        if (name := part.replace(" ", "_")) in summary.metrics:
+            rows = _metric(summary, name).rename(columns={"mean": "seconds"})
+            found.append(rows.assign(part=part, number=place))
+    return pd.concat(found)[["policy", "label", "part", "number", "seconds"]]
+
+
+def _sweeps(summary: Summary, scenarios: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """By the swept key that is the axis: its panels, and the chart of every metric."""
+    alone = {scenario: summary.of(scenario) for scenario in summary.scenarios}
+    found = {}
+    for axis in axes_of(scenarios):
+        placed = places(scenarios, axis)
+        specs = {}
+        for name in summary.metrics:
+            rows = pd.concat(
+                _metric(alone[scenario], name).assign(x=x, panel=panel)
+                for scenario, x, panel in placed.itertuples(index=False)
+            )
+            rows = rows.drop(columns=["label", "kind"])
+            specs[name] = flow_charts.sweep(rows, axis, summary.ranked)
+        found[axis] = {"panels": list(dict.fromkeys(placed["panel"])), "specs": specs}
+    return found
 
 
 def _json(data: Any) -> Markup:

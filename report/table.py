@@ -13,13 +13,15 @@ PLAIN_WIDTH = 400
 def summary_table(summary: Summary, width: int = PLAIN_WIDTH) -> Table:
     """A row a policy: J and the comparison with their intervals, the means of all other metrics.
 
+    Of several scenarios each has a block of rows below its name.
+
     Args:
         summary: of an evaluation.
         width: characters of the terminal; metrics are left out, last ones first, until the table
             fits.
     """
     ruler = Console(width=10_000)  # so wide that nothing is cut when measured
-    for shown in range(len(summary.shown_metrics), -1, -1):
+    for shown in range(len(summary.metrics), -1, -1):
         table = _table(summary, shown)
         if ruler.measure(table).maximum <= width:
             break
@@ -28,9 +30,11 @@ def summary_table(summary: Summary, width: int = PLAIN_WIDTH) -> Table:
 
 def _table(summary: Summary, shown: int) -> Table:
     """The first `shown` metrics; J is there with its comparison if there is any."""
-    others = [metric for metric in summary.shown_metrics[:shown] if metric.name != RANKED_BY]
-    hidden = "" if shown == len(summary.shown_metrics) else "; more columns in summary.md"
-    compared_with = len(summary.policies) - 1
+    others = [
+        metric for metric in list(summary.metrics.values())[:shown] if metric.name != RANKED_BY
+    ]
+    hidden = "" if shown == len(summary.metrics) else "; more columns in summary.md"
+    compared_with = len(summary.ranked) - 1
     comparisons = f"{compared_with} comparison{'' if compared_with == 1 else 's'}"
     table = Table(
         title=summary.title,
@@ -49,11 +53,15 @@ def _table(summary: Summary, shown: int) -> Table:
     compared = against if shown else []
     for heading in (RANKED_BY, *compared, *("\n".join(m.heading.split()) for m in others)):
         table.add_column(heading, justify="right", no_wrap=True)
-    for policy in summary.policies:
-        means = [number(policy.metrics[metric.name].mean.value) for metric in others]
-        comparison = _comparison(policy) if shown else []
-        J = spread(policy.metrics[RANKED_BY].mean)
-        table.add_row(policy.label, J, *comparison, *means)
+    for scenario in summary.scenarios:
+        if summary.several:
+            table.add_section()
+            table.add_row(scenario.replace(" ", "\n"))  # a swept key a line, as names are long
+        for policy in summary.of(scenario).policies:
+            means = [number(policy.metrics[metric.name].mean.value) for metric in others]
+            comparison = _comparison(policy) if shown else []
+            J = spread(policy.metrics[RANKED_BY].mean)
+            table.add_row(policy.label, J, *comparison, *means)
     return table
 
 

@@ -15,7 +15,7 @@ def write_events(
     Args:
         folder: of the evaluation; TensorBoard calls the run by its path.
         means: by what they are called.
-        pictures: .png files.
+        pictures: .png files in its folder figures/.
         told: what was evaluated, for the page HPARAMS.
     """
     # PyTorch takes seconds to import.
@@ -30,5 +30,5 @@ def write_events(
         for name, value in means.items():
             writer.add_scalar(f"evaluation/{name}", value, global_step=0)
         for picture in pictures:
-            image = plt.imread(picture)
-            writer.add_image(f"evaluation/{picture.stem}", image, dataformats="HWC")
+            name = picture.relative_to(folder / "figures").with_suffix("").as_posix()
+            writer.add_image(f"evaluation/{name}", plt.imread(picture), dataformats="HWC")

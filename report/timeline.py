@@ -1,6 +1,6 @@
 """What every container and NUMA node of an episode did over time, replayed from its file.
 
-The one source of the page, the Gantt picture and the trace.
+The one source of the page, the Gantt picture and the trace, whatever the world of the episode.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import numpy as np
 from env.base.errors import located
 from env.sim.episode.episode_file import read_episode
 from env.sim.episode.replay import played
-from env.sim.records import FUNCTION
+from env.sim.episode.world_recording import runs_of
+from env.sim.view.numa_node import NumaNode
 from env.sim.view.raw_env import RawEnv
 
 CONTAINER = np.dtype(
@@ -28,17 +29,24 @@ CONTAINER = np.dtype(
         ("memory_req", np.int64),  # MB
         ("memory_alloc", np.int64),  # MB
         ("parallelism", np.int64),
-        ("submission_time", np.float64),  # s, as all that follow
+        ("submission_time", np.float64),  # s, as all that follow; or when it was preempted before
+        ("dispatch_time", np.float64),  # it leaves the central queue
         ("ready_time", np.float64),  # its server is up
+        ("container_time", np.float64),  # its container has started
         ("creation_time", np.float64),  # its data is there
         ("start_time", np.float64),  # its memory is free
         ("completion_time", np.float64),
     ]
 )
 
-
-_OF_FUNCTIONS = sorted(set(CONTAINER.fields or ()) & set(FUNCTION.fields or ()))
-"""Columns that are fields of a function's record."""
+WARM = np.dtype(
+    [
+        ("node", np.int64),  # as in CONTAINER, as is the next
+        ("lane", np.int64),
+        ("begin", np.float64),  # s
+        ("end", np.float64),
+    ]
+)
 
 
 class Phase(NamedTuple):
@@ -50,8 +58,10 @@ class Phase(NamedTuple):
 
 
 PHASES = (
-    Phase("cold start", "submission_time", "ready_time"),
-    Phase("transfer", "ready_time", "creation_time"),
+    Phase("central queue", "submission_time", "dispatch_time"),
+    Phase("server cold start", "dispatch_time", "ready_time"),
+    Phase("container cold start", "ready_time", "container_time"),
+    Phase("transfer", "container_time", "creation_time"),
     Phase("waiting", "creation_time", "start_time"),
     Phase("running", "start_time", "completion_time"),
 )
@@ -95,7 +105,8 @@ class Timeline:
 
     Attributes:
         name: of the episode file.
-        containers: CONTAINER (C,), in the order of the decisions.
+        containers: CONTAINER (C,), in the order of their dispatch; one a run of a function.
+        warm: WARM (I,), idle containers.
         nodes: every NUMA node of the cluster.
         flow_times: (W,) seconds from arrival to completion of every workflow.
         tenants: whose each workflow is; empty where nobody is told apart.
@@ -103,6 +114,7 @@ class Timeline:
 
     name: str
     containers: np.ndarray
+    warm: np.ndarray
     nodes: tuple[NodeUse, ...]
     flow_times: np.ndarray
     tenants: tuple[str, ...]
@@ -114,7 +126,11 @@ class Timeline:
 
     def queue(self) -> tuple[np.ndarray, np.ndarray]:
         """(times, containers that wait for memory in the whole cluster)."""
-        return _queue(self.containers)
+        return _waiting(self.containers, "creation_time", "start_time")
+
+    def central_queue(self) -> tuple[np.ndarray, np.ndarray]:
+        """(times, functions that wait centrally)."""
+        return _waiting(self.containers, "submission_time", "dispatch_time")
 
 
 def read_timeline(path: str | os.PathLike[str]) -> Timeline:
@@ -136,6 +152,7 @@ def timeline_of(env: RawEnv, name: str) -> Timeline:
         name: of the episode.
     """
     containers = _containers(env)
+    warm = _warm(env, float(containers["completion_time"].max()))
     nodes = []
     views = [
         (server.name, server.server_id, node)
@@ -144,11 +161,14 @@ def timeline_of(env: RawEnv, name: str) -> Timeline:
         for node in server.numa_nodes
     ]
     for index, (server_name, server_id, node) in enumerate(views):
-        mine = containers["node"] == index
-        lanes, count = _lanes(containers[mine])
-        containers["lane"][mine] = lanes
-        records = node.utilisation_records()
-        queue_times, queue = _queue(containers[mine])
+        mine, idle = containers["node"] == index, warm["node"] == index
+        lanes, count = _lanes(
+            np.concatenate([containers["submission_time"][mine], warm["begin"][idle]]),
+            np.concatenate([containers["completion_time"][mine], warm["end"][idle]]),
+        )
+        containers["lane"][mine], warm["lane"][idle] = np.split(lanes, [int(mine.sum())])
+        times, cpu, memory = _use(node, containers[mine])
+        queue_times, queue = _waiting(containers[mine], "creation_time", "start_time")
         nodes.append(
             NodeUse(
                 server_name,
@@ -156,9 +176,9 @@ def timeline_of(env: RawEnv, name: str) -> Timeline:
                 node.node_id,
                 count,
                 node.computing_capacity,
-                times=np.array([record.timestamp for record in records]),
-                cpu=np.array([record.status.cpu for record in records]),
-                memory=np.array([record.status.memory for record in records]),
+                times=times,
+                cpu=cpu,
+                memory=memory,
                 queue_times=queue_times,
                 queue=queue,
             )
@@ -166,7 +186,7 @@ def timeline_of(env: RawEnv, name: str) -> Timeline:
     ends = np.zeros(len(env.arrival_times))
     np.maximum.at(ends, containers["wf_id"], containers["completion_time"])
     flow_times = ends - np.array(env.arrival_times)
-    return Timeline(name, containers, tuple(nodes), flow_times, env.tenants)
+    return Timeline(name, containers, warm, tuple(nodes), flow_times, env.tenants)
 
 
 def mean_over(times: np.ndarray, values: np.ndarray, edges: np.ndarray) -> np.ndarray:
@@ -183,41 +203,74 @@ def mean_over(times: np.ndarray, values: np.ndarray, edges: np.ndarray) -> np.nd
 
 
 def _containers(env: RawEnv) -> np.ndarray:
-    containers = np.zeros(len(env.logs), CONTAINER)
+    runs = runs_of(env)
+    containers = np.zeros(len(runs), CONTAINER)
     up: dict[tuple[str, int], float] = {}
-    for row, log in zip(containers, env.logs, strict=True):
-        server = (log.server_name, log.server_id)
-        if log.cold_start_time > 0:
-            up[server] = log.submission_time + log.cold_start_time
-        function = env.state.functions[env.function_index(log.wf_id, log.fn_id)]
-        for field in _OF_FUNCTIONS:
+    for row, run in zip(containers, runs, strict=True):
+        server = run.place[:2]
+        if run.server_start_time > 0:
+            up[server] = run.dispatch_time + run.server_start_time
+        function = env.state.functions[env.function_index(*run.function)]
+        for field in ("wf_id", "fn_id", "computation", "memory_req", "parallelism"):
             row[field] = function[field]
+        row["node"] = env.node_index(*run.place)
+        row["memory_alloc"] = run.memory_allocated_mb
+        row["submission_time"] = run.joined_time
+        row["dispatch_time"] = run.dispatch_time
         # Whoever comes while a server starts waits for it too, without paying for it.
-        row["ready_time"] = max(log.submission_time, up.get(server, 0.0))
+        row["ready_time"] = max(run.dispatch_time, up.get(server, 0.0))
+        row["start_time"], row["completion_time"] = run.start_time, run.end_time
+        # Added up, these moments may come after the start by a rounding.
+        started = row["ready_time"] + run.container_cold_start_time
+        row["container_time"] = min(started, run.start_time)
+        row["creation_time"] = min(started + run.data_transfer_time, run.start_time)
     return containers
 
 
-def _lanes(containers: np.ndarray) -> tuple[np.ndarray, int]:
-    """The lowest free row for each container, from its submission to its completion; the rows."""
-    lanes = np.zeros(len(containers), np.int64)
+def _warm(env: RawEnv, end: float) -> np.ndarray:
+    """Idle containers up to the end of the episode."""
+    found = [
+        (period.node, 0, period.begin, min(period.end, end))
+        for period in env.warm_periods
+        if period.begin < min(period.end, end)
+    ]
+    return np.array(found, WARM)
+
+
+def _use(node: NumaNode, containers: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(times, CPU, memory) of a node over time: see `NodeUse`."""
+    starts, ends = containers["start_time"], containers["completion_time"]
+    times = np.unique(np.concatenate([[0.0], starts, ends]))
+    active = (starts <= times[:, None]) & (times[:, None] < ends)  # (K, C)
+    threads = active @ containers["parallelism"]
+    share = node.single_core_speed * node.cpu // np.maximum(node.cpu, threads)
+    ratio = np.minimum(1.0, containers["memory_alloc"] / containers["memory_req"])
+    speeds = np.maximum(1, (ratio * share[:, None] * containers["parallelism"]).astype(np.int64))
+    cpu = (active * speeds).sum(axis=1) / node.computing_capacity
+    return times, cpu, active @ containers["memory_alloc"] / node.memory
+
+
+def _lanes(begins: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, int]:
+    """The lowest free row for whatever lasts from a begin to an end; and how many rows."""
+    lanes = np.zeros(len(begins), np.int64)
     busy: list[tuple[float, int]] = []  # (until, lane)
     free: list[int] = []
     count = 0
-    for index, container in enumerate(containers):
-        while busy and busy[0][0] <= container["submission_time"]:
+    for index in np.argsort(begins, kind="stable"):
+        while busy and busy[0][0] <= begins[index]:
             heapq.heappush(free, heapq.heappop(busy)[1])
         if not free:
             free.append(count)
             count += 1
         lanes[index] = heapq.heappop(free)
-        heapq.heappush(busy, (float(container["completion_time"]), int(lanes[index])))
+        heapq.heappush(busy, (float(ends[index]), int(lanes[index])))
     return lanes, count
 
 
-def _queue(containers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(times, containers that wait for memory from then on), from 0."""
-    waiting = containers[containers["creation_time"] < containers["start_time"]]
-    changes = np.concatenate([[0.0], waiting["creation_time"], waiting["start_time"]])
+def _waiting(containers: np.ndarray, begin: str, end: str) -> tuple[np.ndarray, np.ndarray]:
+    """(times, containers that are between two of their moments from then on), from 0."""
+    waiting = containers[containers[begin] < containers[end]]
+    changes = np.concatenate([[0.0], waiting[begin], waiting[end]])
     steps = np.repeat([0, 1, -1], [1, len(waiting), len(waiting)])
     times, which = np.unique(changes, return_inverse=True)
     return times, np.bincount(which, weights=steps).cumsum().astype(np.int64)

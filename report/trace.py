@@ -26,7 +26,8 @@ def trace_of(timeline: Timeline) -> dict[str, Any]:
 
     Slices of one thread have to lie within each other, so containers that run at the same time on
     a NUMA node are on threads of their own: `NUMA node 0`, `NUMA node 0 (2)`, ... A container is a
-    slice from its submission to its completion with its phases inside.
+    slice from its submission to its completion with its phases inside; where it is preempted, one
+    for each run. Idle containers are slices of their own.
 
     Returns:
         An object of the Trace Event Format (Google, "Trace Event Format"); times are whole
@@ -41,13 +42,22 @@ def trace_of(timeline: Timeline) -> dict[str, Any]:
             events.append(_named(process, 0, "process_name", node.server))
             events.append(_sorted(process, 0, "process_sort_index", process))
         containers = timeline.containers[timeline.containers["node"] == index]
+        warm = timeline.warm[timeline.warm["node"] == index]
         for lane in range(max(1, node.lanes)):
             thread += 1  # numbers are unique over all processes, as those of an operating system
             events.append(_named(process, thread, "thread_name", _thread_name(node, lane)))
             events.append(_sorted(process, thread, "thread_sort_index", thread))
             for container in containers[containers["lane"] == lane]:
                 events += _slices(process, thread, container, timeline.tenants)
+            for idle in warm[warm["lane"] == lane]:
+                events.append(_slice(process, thread, "warm and idle", idle["begin"], idle["end"]))
         events += _counters(process, node)
+    waiting = timeline.central_queue()
+    if len(waiting[0]) > 1:
+        process = len(servers) + 1
+        events.append(_named(process, 0, "process_name", "central queue"))
+        events.append(_sorted(process, 0, "process_sort_index", process))
+        events += _counter(process, "central queue", "functions", *waiting)
     return {
         "traceEvents": events,
         "displayTimeUnit": "ms",
@@ -68,8 +78,8 @@ def write_traces(folder: Path) -> None:
         InputError: one line with the episode file and what is wrong with it.
     """
     traces = folder / "traces"
-    traces.mkdir(exist_ok=True)
     for path in sorted((folder / "episodes").glob("*.json")):
+        traces.mkdir(exist_ok=True)
         write_trace(read_timeline(path), traces / path.name)
 
 
@@ -96,16 +106,7 @@ def _slices(
     """The container, then its phases."""
     whole = ("container", PHASES[0].begin, PHASES[-1].end)
     for name, begin, end in (whole, *PHASES):
-        start, stop = _microseconds(container[begin]), _microseconds(container[end])
-        event: Event = {
-            "name": name,
-            "cat": name,
-            "ph": "X",
-            "pid": process,
-            "tid": thread,
-            "ts": start,
-            "dur": stop - start,
-        }
+        event = _slice(process, thread, name, container[begin], container[end])
         if name == "container":
             event["name"] = f"workflow {container['wf_id']} function {container['fn_id']}"
             event["args"] = {
@@ -117,8 +118,21 @@ def _slices(
             if tenants:
                 event["args"]["tenant"] = tenants[container["wf_id"]]
             yield event
-        elif stop > start:
+        elif event["dur"] > 0:
             yield event
+
+
+def _slice(process: int, thread: int, name: str, begin: float, end: float) -> Event:
+    start = _microseconds(begin)
+    return {
+        "name": name,
+        "cat": name,
+        "ph": "X",
+        "pid": process,
+        "tid": thread,
+        "ts": start,
+        "dur": _microseconds(end) - start,
+    }
 
 
 def _counters(process: int, node: NodeUse) -> Iterator[Event]:
@@ -128,15 +142,21 @@ def _counters(process: int, node: NodeUse) -> Iterator[Event]:
         ("queue", node.queue_times, node.queue),
     )
     for name, times, values in series:
-        for time, value in zip(times, values, strict=True):
-            yield {
-                "name": f"NUMA node {node.node_id} {name}",
-                "ph": "C",
-                "pid": process,
-                "tid": 0,
-                "ts": _microseconds(time),
-                "args": {name: round(float(value), 3)},
-            }
+        yield from _counter(process, f"NUMA node {node.node_id} {name}", name, times, values)
+
+
+def _counter(
+    process: int, name: str, key: str, times: np.ndarray, values: np.ndarray
+) -> Iterator[Event]:
+    for time, value in zip(times, values, strict=True):
+        yield {
+            "name": name,
+            "ph": "C",
+            "pid": process,
+            "tid": 0,
+            "ts": _microseconds(time),
+            "args": {key: round(float(value), 3)},
+        }
 
 
 def _named(process: int, thread: int, kind: str, name: str) -> Event:

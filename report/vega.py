@@ -18,7 +18,7 @@ HEIGHT = 320
 
 def numbers(fields: Sequence[str]) -> list[alt.Tooltip]:
     """Tooltips: text as it is, numbers to four digits."""
-    words = ("policy", "kind", "tenant")
+    words = ("policy", "kind", "tenant", "part")
     return [
         alt.Tooltip(f"{field}:N")
         if field in words

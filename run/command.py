@@ -8,12 +8,10 @@ import signal
 import sys
 import threading
 from argparse import ArgumentParser, Namespace
-from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import wraps
 from pathlib import Path
 from tempfile import TemporaryFile
-from traceback import walk_tb
 from types import FrameType
 from typing import Any, NoReturn, Self
 
@@ -302,19 +300,8 @@ def _compositions(arguments: Namespace, config_name: str) -> Iterator[DictConfig
                 check_emptied(of_job, config)
                 _check_folder("sweep" if arguments.multirun else "run", config)
                 yield config
-    except RecursionError as error:
-        raise InputError(f"{_in_circle(error)}: defaults: they lead back to this file") from None
     except (HydraException, OmegaConfBaseException) as error:
         raise InputError(_one_line(error)) from None
-
-
-def _in_circle(error: RecursionError) -> str:
-    """The config that Hydra came by again and again on its way through lists of defaults."""
-    frames = (frame.f_locals for frame, _ in walk_tb(error.__traceback__))
-    passed = Counter(
-        str(known["path"]) for known in frames if {"path", "defaults_list"} <= {*known}
-    )
-    return passed.most_common(1)[0][0]
 
 
 def _check_folder(kind: str, config: DictConfig) -> None:

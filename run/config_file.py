@@ -1,12 +1,16 @@
 """YAML of others: baselines, and the files of the folders that Hydra is told to search."""
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
+from hydra._internal import config_loader_impl
+from hydra._internal.config_repository import CachingConfigRepository, IConfigRepository
 from hydra._internal.core_plugins import file_config_source
 from hydra._internal.sources_registry import SourcesRegistry
+from hydra.core.default_element import GroupDefault
 from hydra.plugins.config_source import ConfigResult
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
@@ -18,6 +22,11 @@ from run.interpolation import check_written, leaves
 WHOSE = "what runs here is typed or stands in conf/, a folder of configs may not say it"
 HEADER_CHARACTERS = 512
 """Within which Hydra looks for `# @package`."""
+MOST_LOOKS = 1000
+"""At configs and at entries of their lists of defaults, in a composition. Hydra looks at each three
+times whenever it is named; what conf/ has comes to 250."""
+PROTECTED = ("hydra.", "ray.address", "ray.runtime_env")
+"""What says what runs here, and where."""
 FILLED_IN = ("hydra.overrides.", "hydra.runtime.", "hydra.searchpath", "hydra.job.override_dirname")
 """What Hydra itself writes into its node."""
 
@@ -33,19 +42,20 @@ def read_yaml(file: Path, where: str) -> Any:
     )
 
 
-def check_composed(hydra: Mapping[str, Any], own: Mapping[str, Any]) -> None:
-    """Refuses what a folder of configs has changed of the node `hydra`, in whatever way.
+def check_composed(found: Mapping[str, Any], own: Mapping[str, Any]) -> None:
+    """Refuses what a folder of configs has changed of `PROTECTED`, in whatever way.
 
     Args:
-        hydra: the node, composed with the folder.
+        found: the configuration, composed with the folder.
         own: composed of conf/ and what was typed alone.
 
     Raises:
         InputError: they differ.
     """
-    found, expected = dict(leaves("hydra", hydra)), dict(leaves("hydra", own))
-    for name in found | expected:
-        if found.get(name) != expected.get(name) and not name.startswith(FILLED_IN):
+    values, expected = dict(leaves("", found)), dict(leaves("", own))
+    changed = [name for name in values | expected if values.get(name) != expected.get(name)]
+    for name in changed:
+        if name.startswith(PROTECTED) and not name.startswith(FILLED_IN):
             raise InputError(f"{name}: {WHOSE}")
 
 
@@ -69,7 +79,34 @@ class FileConfigSource(file_config_source.FileConfigSource):
         if self.provider != "main":  # as Hydra calls conf/
             placed = {"its folder": Path(config_path).parent, "@package": header["package"]}
             _check_harmless(OmegaConf.to_container(config), placed, file)
-        return ConfigResult(self.provider, self.full_path(), config, header)
+        return ConfigResult(self.provider, str(file), config, header)
+
+
+class BoundedRepository(CachingConfigRepository):
+    """Where Hydra gets the configs of a composition, each as often as it looks at it."""
+
+    def __init__(self, delegate: IConfigRepository) -> None:
+        super().__init__(delegate)
+        self._looks: Counter[str] = Counter()
+
+    def load_config(self, config_path: str) -> ConfigResult | None:
+        """Takes one config.
+
+        Raises:
+            InputError: lists of defaults name too many.
+        """
+        config = super().load_config(config_path)
+        if config is not None:
+            entries = config.defaults_list or ()
+            groups = [each for each in entries if isinstance(each, GroupDefault)]
+            options = sum(len(each.get_options()) for each in groups if each.is_options())
+            self._looks[config.path] += 1 + len(entries) + options
+            if self._looks.total() > MOST_LOOKS:
+                file = self._looks.most_common(1)[0][0]
+                raise InputError(
+                    f"{file}: defaults: too many, twice as many at every level, or in a circle"
+                )
+        return config
 
 
 def _parsed(text: str, where: str) -> DictConfig | ListConfig:
@@ -91,8 +128,8 @@ def _check_harmless(tree: Any, placed: Mapping[str, Any], file: Path) -> None:
         file: for errors.
 
     Raises:
-        InputError: it sets something of Hydra or of Ray's processes, names a Python object, or goes
-            on with a run, whose checkpoints are pickles.
+        InputError: it sets something of Hydra or of Ray's processes, joins a Ray cluster, names a
+            Python object, or goes on with a run, whose checkpoints are pickles.
     """
     placed = {**placed, "defaults": tree.get("defaults")}
     for name, value in leaves("", {**tree, **placed}):
@@ -105,9 +142,11 @@ def _check_harmless(tree: Any, placed: Mapping[str, Any], file: Path) -> None:
             or "_target_" in keys
             or ("runtime_env" in keys and value != {})
             or "runtime_env" in elsewhere
+            or (keys[-1] == "address" and isinstance(value, str))
             or (name == "resume" and value is not None)
         ):
             raise InputError(f"{file}: {name}: {WHOSE}")
 
 
 SourcesRegistry.instance().types[FileConfigSource.scheme()] = FileConfigSource
+config_loader_impl.CachingConfigRepository = BoundedRepository  # type: ignore[misc]

@@ -225,19 +225,19 @@ SILENT: Final = (
     Silent("search_baseline", "J does not count carbon", lambda told: True, "cluster.power"),
     Silent(
         "train",
-        "dispatch=queued lease=always trains on a trace, for completion times",
-        by_case,
-        "objective variation agents.relative_reward agents.memory_tiers agents.workflow_window "
-        "agents.score algo.message_rounds",
-    ),
-    Silent(
-        "train",
-        "dispatch.queue_agent.placement is a rule",
-        lambda told: by_case(told) and at(told, "dispatch.queue_agent.placement") != "learned",
-        "agents",
+        "of a trace the rate of arrivals varies, and the servers",
+        of_trace,
+        "variation.computation variation.single variation.load",
     ),
     # Who decides.
     Silent("evaluate", "policy is null", lambda told: at(told, "policy") is None, "agents"),
+    Silent(
+        "train",
+        "agents.layout is queue, a rule of the engine places",
+        lambda told: at(told, "agents.layout") == "queue",
+        "agents.memory_tiers agents.score agents.workflow_window agents.share_type_policy "
+        "algo.message_rounds",
+    ),
     Silent(
         "evaluate",
         "nothing is recorded where something is swept",

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from hydra.core.hydra_config import HydraConfig
 from tensorboard.plugins.hparams.summary_v2 import hparams_pb
 from torch.utils.tensorboard import SummaryWriter
 
@@ -28,6 +29,14 @@ def write_hparams(writer: SummaryWriter, values: Mapping[str, Any], folder: Path
     assert writer.file_writer is not None, "closed"
     writer.file_writer.add_summary(hparams_pb(named, trial_id=name))
     writer.flush()
+
+
+def compared(told: Mapping[str, Any]) -> dict[str, Any]:
+    """What runs side by side in TensorBoard are told apart by."""
+    options = HydraConfig.get().runtime.choices
+    names = {group: options[group] for group in ("cluster", "workflow", "workload")}
+    values = ("seed", "agents", "objective", "variation", "dispatch", "algo")
+    return names | {key: told[key] for key in values}
 
 
 def flattened(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

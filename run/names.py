@@ -16,7 +16,7 @@ from run.config_file import check_composed  # Hydra reads files as that module s
 def check_names(loader: ConfigLoader, config_name: str, overrides: Sequence[Override]) -> None:
     """Refuses unknown groups, options and keys, which Hydra reports over many lines.
 
-    And what a folder of configs says of Hydra itself.
+    And what a folder of configs says of Hydra itself and of where Ray runs.
 
     Raises:
         InputError: one is unknown; the nearest is named, or all.
@@ -32,9 +32,12 @@ def check_names(loader: ConfigLoader, config_name: str, overrides: Sequence[Over
             groups.append(override)
     chosen = _composed(config_name, paths + [str(each.input_line) for each in groups])
     typed = [str(o.input_line) for o in hydras if o.key_or_group != "hydra.searchpath"]
-    hydra_node = chosen.pop("hydra")
     if len(typed) < len(paths):  # others' folders are searched
-        check_composed(hydra_node, _composed(config_name, typed)["hydra"])
+        ours = loader.get_group_options("ray", config_name=config_name, overrides=typed)
+        rays = [each for each in groups if each.key_or_group == "ray"]
+        typed += [str(each.input_line) for each in rays if str(each.value()) in ours]
+        check_composed(chosen, _composed(config_name, typed))
+    del chosen["hydra"]
     known = list(_keys(chosen))
     for override in overrides:
         key = override.key_or_group

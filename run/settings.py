@@ -9,13 +9,13 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from env.base.schema import Strict, nearest, validated
+from env.learn.actions import MOST_ENVIRONMENTS
 from env.learn.layouts import AgentsConfig
 from env.learn.variation import Variation
 from env.score.reward import Objective
 from env.sim.keep_alive_policy import KeepAlivePolicy
 from env.sim.rules import Lease
-from env.workloads.traces.trace_samples import TraceConfig
-from run.dispatch_settings import Immediate, Queued
+from run.dispatch_settings import Dispatch
 from run.ray_session import Address
 
 Positive = Annotated[float, Field(gt=0)]
@@ -164,7 +164,7 @@ class RaySettings(Strict):
     address: Address | None
     num_cpus: Annotated[int, Field(ge=1, le=10_000)] | None
     num_env_runners: Annotated[int, Field(ge=0, le=10_000)]
-    envs_per_runner: Annotated[int, Field(ge=1, le=10_000)]
+    envs_per_runner: Annotated[int, Field(ge=1, le=MOST_ENVIRONMENTS)]
     threads_per_runner: Annotated[int, Field(ge=1, le=1000)]
     num_learners: Annotated[int, Field(ge=0, le=1000)]
     threads_per_learner: Annotated[int, Field(ge=1, le=1000)]
@@ -320,47 +320,17 @@ class TrainSettings(Strict):
     workflow: dict[str, Any]
     workload: dict[str, Any]
     variation: Variation
-    dispatch: Annotated[Immediate | Queued, Field(discriminator="kind")]
+    dispatch: Dispatch
     lease: Lease
     keep_alive: KeepAlivePolicy
-    trace: TraceConfig | None = None
     tune: TuneSettings | None = None
-
-    @property
-    def layout(self) -> str:
-        """Of the agents: `agents.layout`; under queued dispatch `queue`, or `queue_` and that."""
-        if not (self.learns_queue and isinstance(self.dispatch, Queued)):
-            return self.agents.layout
-        return self.dispatch.queue_agent.layout_with(self.agents.layout)
-
-    @property
-    def learns_queue(self) -> bool:
-        """Whether the agent `queue` learns: on a trace, under queued dispatch."""
-        return self.trace is not None
-
-    @model_validator(mode="after")
-    def _queue(self) -> Self:
-        free = self.lease.kind == "always" and not self.lease.charged
-        queued = isinstance(self.dispatch, Queued) and free
-        if queued != self.learns_queue:
-            raise ValueError(
-                "dispatch=queued lease=always trains the agent `queue` on a trace, all else "
-                "trains the others on workflows: give both dispatch=queued lease=always and a "
-                "trace, such as trace=azure_like_week, or no trace"
-            )
-        teacher = getattr(self.algo, "warm_start", getattr(self.algo, "teacher", None))
-        if self.learns_queue and teacher not in (None, "funcsched"):
-            raise ValueError(
-                f"under queued dispatch agents can be taught by funcsched alone, not by '{teacher}'"
-            )
-        return self
 
     @model_validator(mode="after")
     def _actions(self) -> Self:
-        if self.algo.name == "dqn" and self.layout.endswith("server_types"):
+        if self.algo.name == "dqn" and self.agents.layout == "server_types":
             raise ValueError(
                 "algo=dqn chooses among single actions, the agents of layout server_types choose a "
-                "bid and a place at once; its layouts are placer and hierarchical"
+                "bid and a place at once; its layouts are placer, hierarchical and queue"
             )
         return self
 

@@ -6,39 +6,29 @@ from typing import Any
 
 from env.base.errors import InputError
 from env.base.schema import validated
-from run.dispatch_settings import Queued, make_keep_alive
 from run.ray_session import connect
 from run.settings import RaySettings, TrainSettings
 
 
 def world_of(settings: TrainSettings) -> dict[str, Any]:
     """What the environment is built from, in plain containers: they travel to Ray's workers."""
-    if isinstance(settings.dispatch, Queued) and settings.trace is not None:
-        return queue_world_of(settings, settings.dispatch)
+    from env.workloads.source import is_trace
     from env.workloads.templates import WorkflowConfig
 
     told = settings.model_dump(mode="json")
-    workflow = validated(WorkflowConfig, told["workflow"], "workflow").with_absolute_paths()
+    workload, workflow = told["workload"], told["workflow"]
+    if not is_trace(workload):
+        told["workflow"] = (
+            validated(WorkflowConfig, workflow, "workflow")
+            .with_absolute_paths()
+            .model_dump(mode="json", by_alias=True)
+        )
     return {
-        **{
-            key: told[key]
-            for key in (
-                *("cluster", "workload", "agents", "objective", "variation", "lease"),
-                *("keep_alive", "seed"),
-            )
-        },
-        "dispatch": {key: told["dispatch"].get(key) for key in ("kind", "patience")},
-        "workflow": workflow.model_dump(mode="json", by_alias=True),
-    }
-
-
-def queue_world_of(settings: TrainSettings, dispatch: Queued) -> dict[str, Any]:
-    """The same under queued dispatch; see `QueueWorld`."""
-    told = settings.model_dump(mode="json")
-    return {
-        **{key: told[key] for key in ("cluster", "trace", "agents", "seed")},
-        **{key: told["dispatch"][key] for key in ("queue_agent", "samples")},
-        "keep_alives": [make_keep_alive(name).model_dump() for name in dispatch.keep_alives],
+        key: told[key]
+        for key in (
+            *("cluster", "workflow", "workload", "agents", "objective", "variation", "dispatch"),
+            *("lease", "keep_alive", "seed"),
+        )
     }
 
 

@@ -88,6 +88,7 @@ def _assert_nodes(state: State) -> set[int]:
         memory = state.containers["memory_alloc"]
         assert node["allocated_memory"] == memory[running].sum()
         assert node["waiting_memory"] == memory[waiting].sum()
+        _assert_named_resources(state, index, running)
         assert node["parallelism"] == state.containers["parallelism"][every].sum()
         assert (node["next_completion"] < np.inf) == bool(running)
         assert not running or node["next_container"] in running
@@ -105,6 +106,21 @@ def _assert_nodes(state: State) -> set[int]:
     assert state.nodes[state.tree[1]]["next_completion"] == state.nodes["next_completion"].min()
     assert len(set(functions)) == len(functions)
     return set(functions)
+
+
+def _assert_named_resources(state: State, node: int, running: list[int]) -> None:
+    """Admitted containers hold what their functions need, and no more than there is."""
+    count = len(state.named_kept)
+    held = state.named_held[node * count : (node + 1) * count]
+    wanted = np.zeros(count, np.int64)
+    for function in state.containers["function"][running]:
+        workflow = state.workflows[function // state.cluster[0]["functions_per_slot"]]
+        first = state.templates[workflow["template"]]["first_function"]
+        declared = int(first + state.functions[function]["fn_id"])
+        wanted += state.named_needs[declared * count : (declared + 1) * count]
+    kind = int(state.servers[state.nodes[node]["server"]]["type"])
+    assert (held == wanted).all()
+    assert (held <= state.named_capacity[kind * count : (kind + 1) * count]).all()
 
 
 def _assert_servers(state: State) -> None:

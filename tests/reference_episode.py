@@ -1,27 +1,26 @@
 """Episode files as the reference model computes them."""
 
 from env.sim.cluster_file import ClusterModel
-from env.sim.episode.episode_file import (
-    ActionModel,
+from env.sim.episode.episode_parts import ActionModel, WorkflowModel
+from env.sim.episode.plain_episode import (
     DecisionModel,
-    EpisodeFile,
     FunctionTimesModel,
     NodeStatusModel,
+    PlainEpisode,
     Results,
     ServerUseModel,
-    WorkflowModel,
 )
 from tests.reference_simulator import ReferenceSimulator, Status, Step
 from tests.strategies import Scenario
 
 
-def reference_episode(scenario: Scenario) -> EpisodeFile:
+def reference_episode(scenario: Scenario) -> PlainEpisode:
     """Runs `scenario` on the reference model; servers that were never rented are left out."""
     simulator = ReferenceSimulator(scenario.arrival_times, scenario.templates, scenario.cluster)
     steps = []
     while simulator.current is not None:
         steps.append(simulator.step(*scenario.placements[simulator.current]))
-    return EpisodeFile(
+    return PlainEpisode(
         name="reference",
         cluster=ClusterModel.of(scenario.cluster),
         workflows=tuple(

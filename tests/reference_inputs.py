@@ -67,7 +67,12 @@ def jobs_of(
         ):
             image, execution, rank = next(declared)
             functions[template, fn_id] = Function(
-                made[image], float(execution), int(threads), int(memory), float(rank)
+                made[image],
+                float(execution),
+                int(threads),
+                int(memory),
+                float(rank),
+                {name: int(units[fn_id]) for name, units in template.resources.items()},
             )
     jobs = []
     for wf_id, (time, template) in enumerate(zip(times, templates, strict=True)):

@@ -4,6 +4,7 @@ A node's containers are those of the reference simulator.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -64,6 +65,7 @@ class Function:
     parallelism: int
     memory: int
     rank: float = 0.0
+    resources: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(eq=False)
@@ -145,12 +147,19 @@ class Node(ReferenceNode):
     """`jobs` are those whose containers run or wait on it; `idle` the oldest first."""
 
     def __init__(self, server: Server, number: int, single_core_speed: int) -> None:
-        super().__init__(server.kind.cpu, server.kind.memory, single_core_speed)
+        kind = server.kind
+        super().__init__(kind.cpu, kind.memory, single_core_speed, kind.resources)
         self.server = server
         self.number = number
         self.jobs: list[Job] = []
         self.idle: list[Idle] = []
         self.cache_clock = 0.0
+
+    def holds(self, function: Function, memory: int) -> bool:
+        """Whether the empty node could hold a container of the function."""
+        named = function.resources.items()
+        enough = all(units <= self.resources.get(name, 0) for name, units in named)
+        return self.memory >= memory and enough
 
     @property
     def available(self) -> int:

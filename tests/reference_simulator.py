@@ -6,13 +6,14 @@ simulator; inputs are the plain declarations `ClusterConfig` and `WorkflowTempla
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.workflow_template import WorkflowTemplate
 
 SECONDS_PER_HOUR = 3600
+NO_RESOURCES: Mapping[str, int] = {}
 
 
 @dataclass
@@ -29,6 +30,7 @@ class ReferenceContainer:
     start_time: float = math.nan
     completion_time: float = math.nan
     remaining: int = 0
+    resources: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.remaining = self.computation
@@ -58,12 +60,19 @@ class Status:
 
 
 class ReferenceNode:
-    """A NUMA node: `admitted` containers have a start time, `waiting` ones lack the memory."""
+    """A NUMA node: `admitted` containers have a start time, `waiting` ones lack something."""
 
-    def __init__(self, cpu: int, memory: int, single_core_speed: int) -> None:
+    def __init__(
+        self,
+        cpu: int,
+        memory: int,
+        single_core_speed: int,
+        resources: Mapping[str, int] = NO_RESOURCES,
+    ) -> None:
         self.cpu = cpu
         self.memory = memory
         self.single_core_speed = single_core_speed
+        self.resources = resources
         self.clock = 0.0
         self.admitted: list[ReferenceContainer] = []
         self.waiting: list[ReferenceContainer] = []
@@ -123,6 +132,15 @@ class ReferenceNode:
         running = self.moment_at(time).running
         return self.memory - sum(self.admitted[position].memory_alloc for position in running)
 
+    def left(self, name: str) -> int:
+        """Units of a named resource that no admitted container holds, whether it has started."""
+        held = sum(container.resources.get(name, 0) for container in self.admitted)
+        return self.resources.get(name, 0) - held
+
+    def has_left(self, resources: Mapping[str, int]) -> bool:
+        """Whether all of these named resources are there now."""
+        return all(units <= self.left(name) for name, units in resources.items())
+
     def completion_times(self) -> list[float]:
         """Projected completion time of every admitted container, in order of admission."""
         return self.project()[1]
@@ -168,6 +186,7 @@ class ReferenceNode:
 
     def _try_to_admit(self, container: ReferenceContainer, time: float) -> bool:
         fits = self.free_memory_at(time) >= container.memory_alloc
+        fits = fits and self.has_left(container.resources)
         if fits:
             container.start_time = time
             self.admitted.append(container)

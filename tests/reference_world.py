@@ -188,15 +188,16 @@ class ReferenceWorld:
 
     def candidates(self, job: Job) -> list[int]:
         if self.rules.dispatch == "immediate":
-            return [node.number for node in self.nodes if node.memory >= job.function.memory]
-        need = job.function.image.memory
-        large = [node for node in self.nodes if node.memory >= need]
+            memory = job.function.memory
+            return [node.number for node in self.nodes if node.holds(job.function, memory)]
+        need, named = job.function.image.memory, job.function.resources
+        large = [node for node in self.nodes if node.holds(job.function, need)]
         leased = [node for node in large if self.leased(node)]
         may_start = self.now >= job.joined + self.rules.patience or not leased
         return [
             node.number
             for node in large
-            if (node.available >= need if node in leased else may_start)
+            if ((node.available >= need and node.has_left(named)) if node in leased else may_start)
         ]
 
     def preference(self, job: Job, node: Node) -> tuple[int, int, int]:
@@ -213,7 +214,7 @@ class ReferenceWorld:
     def watch(self, job: Job) -> None:
         """Time alone may help: the oldest may starve and go first, the first may start a server."""
         need, patience_ends = job.function.image.memory, job.joined + self.rules.patience
-        off = any(node.memory >= need and not self.leased(node) for node in self.nodes)
+        off = any(node.holds(job.function, need) and not self.leased(node) for node in self.nodes)
         if off and self.now < patience_ends < math.inf:
             self.set_timer(patience_ends, PATIENCE, 0, self.look)
         starves = self.oldest().submission + self.rules.starve_threshold
@@ -247,6 +248,7 @@ class ReferenceWorld:
             function.memory,
             memory,
             creation_time=max(node.clock, self.now) + cold + transfer,
+            resources=function.resources,
         )
         job.container.remaining = job.remaining
         job.node, job.dispatched, job.warm = node, self.now, bool(matching)

@@ -140,6 +140,41 @@ def workflow_templates(draw: st.DrawFn, name: str, cluster: ClusterConfig) -> Wo
 
 
 @st.composite
+def with_named_resources(
+    draw: st.DrawFn, cluster: ClusterConfig, templates: Sequence[WorkflowTemplate]
+) -> tuple[ClusterConfig, list[WorkflowTemplate]]:
+    """Up to two named resources, few of each, and functions that need some, none or all of it.
+
+    The server type with the most memory has as much of each as any function needs.
+    """
+    names = draw(st.sampled_from([(), ("gpu",), ("gpu", "license")]))
+    most = {name: draw(st.integers(1, 2)) for name in names}
+    largest = max(cluster.server_types, key=lambda kind: kind.memory)
+    kinds = tuple(
+        replace(
+            kind,
+            resources=most
+            if kind is largest
+            else {name: draw(st.integers(0, units)) for name, units in most.items()},
+        )
+        for kind in cluster.server_types
+    )
+    given = [
+        replace(
+            template,
+            resources={
+                name: np.array(
+                    [draw(st.integers(0, units)) for _ in range(template.function_count)]
+                )
+                for name, units in most.items()
+            },
+        )
+        for template in templates
+    ]
+    return replace(cluster, server_types=kinds), given
+
+
+@st.composite
 def scenarios(draw: st.DrawFn) -> Scenario:
     """An episode of one to four workflows in which few nodes get all the functions."""
     cluster = draw(clusters())

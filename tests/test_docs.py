@@ -36,7 +36,7 @@ from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
 from report import charts
 from run.command import CONF, PROJECT, plain, run
-from tests.agents.learned.test_queue_order import save_untrained
+from tests.agents.learned.test_queue_policy import save_untrained
 from tests.commands import NoWeights
 from tests.env.worlds import TINY, world
 from tests.report.recorded import finished_evaluation

@@ -24,7 +24,7 @@ from env.score.greedy_score import ScoreWeights
 from run.command import CONF, PROJECT, plain
 from run.settings import TrainSettings
 from tests.commands import Command, InProcess, NoWeights, refused
-from tests.env.worlds import world
+from tests.env.worlds import TRACE, world
 from train import check, check_resume, start, tell_assumed
 
 TRAIN = [sys.executable, str(PROJECT / "train.py")]
@@ -38,14 +38,11 @@ MOMENT = [
     "checkpoint.best_over=2",
 ]
 BRIEF = [*MOMENT, "algo.batch_size=256", "algo.minibatch_size=64"]
-QUEUE_MOMENT = [
-    *MOMENT[3:],
-    "trace.source.functions=40",
-    "trace.source.minutes=300",
-    "trace.sampling.minutes=1",
-    "dispatch.samples.representative={kind:representative,start:200,compression:100,ratios:[1.0]}",
-    "cluster.server_types.worker.server_count=2",
-]
+QUEUE_MOMENT = [*MOMENT[3:], *TRACE[1:]]
+KIND = (
+    "{server_count: 1, hourly_rate: 1.0, cold_start_latency: 1.0, numa_nodes_per_server: 1, "
+    "cores_per_numa_node: 4, memory_mb_per_numa_node: 4096}"
+)
 CURVES = {
     "J",
     "slowdown",
@@ -259,6 +256,10 @@ def test_an_interrupted_run_is_saved(tmp_path: Path) -> None:
     [
         (["resume=nowhere"], "neither a checkpoint nor a run folder"),
         (["cluster.between_servers_bandwidth_bytes_per_s=-1"], "between_servers_bandwidth"),
+        (
+            [f"+cluster.server_types={{a/b: {KIND}}}"],
+            "cluster: server type 'a/b': a name",
+        ),
         (["workflow=files", "workflow.path=nowhere.json"], "nowhere.json"),
         (["workload.arrivals.mean_gap=nan"], "arrivals.mean_gap: Input should be a finite number"),
         # Nobody listens at the first port of all.

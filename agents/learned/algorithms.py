@@ -35,7 +35,7 @@ from agents.learned.learner import PROGRESS_STEPS, BudgetPPOLearner
 from agents.learned.q_network import SetQNetwork
 from agents.learned.set_policy import SetPolicy
 from agents.learned.target_policy import TargetSetPolicy
-from env.learn.environments import env_name
+from env.learn.multi_agent import ENV_NAME
 from run.settings import (
     AlgoSettings,
     APPOSettings,
@@ -105,7 +105,7 @@ def run_config(
     return algorithm_config(
         settings.algo,
         settings.ray,
-        environment=env_name(world),
+        environment=ENV_NAME,
         world=world,
         spaces=spaces,
         share_type_policy=settings.agents.share_type_policy,

@@ -28,7 +28,6 @@ from agents.learned.env_runner import reseeded
 from agents.learned.sampler import Sampler
 from env.learn.batch import Ended
 from env.learn.multi_agent import ServerlessEnv
-from env.learn.queue_env import QueueEnv
 
 BATCH = "batch"
 """The part of the runner's state that makes sampling go on exactly."""
@@ -58,7 +57,7 @@ class BatchEnvRunner(MultiAgentEnvRunner):
     A step of an environment is a turn. Environments are shared out among threads; as those of a
     thread are in step, what is sampled is a whole number of decisions of all of them. Compiled
     calls of different threads run side by side, most networks among them (`CompiledPolicy`); what
-    Python and torch do does not, and under queued dispatch that is most.
+    Python and torch do does not.
 
     Attributes:
         samplers: of each thread.
@@ -80,7 +79,7 @@ class BatchEnvRunner(MultiAgentEnvRunner):
         self._start_samplers()
 
     def _start_samplers(self) -> None:
-        environment: ServerlessEnv | QueueEnv = self.env.envs[0].unwrapped
+        environment: ServerlessEnv = self.env.envs[0].unwrapped
         worker = self._worker()
         threads = min(self.config.threads_per_runner, self.num_envs)
         parts = np.array_split(np.arange(self.num_envs), threads)

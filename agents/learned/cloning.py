@@ -27,13 +27,17 @@ from torch.nn.functional import cross_entropy
 from agents.baseline import make_baselines
 from agents.learned.fault_tolerance import FaultTolerant
 from agents.learned.set_policy import SetPolicy
-from agents.scheduler import Decision
+from agents.order.fcfs import Fcfs
+from agents.order.funcsched import FuncSched
+from agents.scheduler import Decision, Scheduler
 from env.base.errors import InputError
-from env.learn.actions import NO_PLACE
+from env.learn.actions import NO_PLACE, Action
 from env.learn.agent import Observation
-from env.learn.environments import make_environment
-from env.learn.queue_env import QueueEnv
-from env.learn.queue_places import choice_by_rule
+from env.learn.layouts import Layout
+from env.learn.multi_agent import ServerlessEnv
+from env.learn.queue_agent import QueueAgent
+from env.sim.rules import Order
+from env.sim.view.raw_env import RawEnv
 from run.settings import CloningSettings
 
 Columnar = dict[str, Any]
@@ -79,66 +83,65 @@ def demonstrate(
         By policy.
 
     Raises:
-        InputError: the teacher gives a function memory that is none of the agents' tiers.
+        InputError: the teacher gives a function memory that is none of the agents' tiers, or has
+            an order that nobody could repeat.
     """
-    environment = make_environment(world)
-    if isinstance(environment, QueueEnv):
-        return _demonstrate_order(environment, decisions, every, policy_of, seed)
-    (scheduler,) = make_baselines([teacher])
-    seen: dict[str, list[tuple[dict[str, np.ndarray], Any]]] = {
+    environment = ServerlessEnv(world)
+    order = environment.world.rules.order
+    (scheduler,) = make_baselines([teacher], queued=order is not None)
+    _check_order(teacher, scheduler, order)
+    seen: dict[str, list[tuple[Observation, Any]]] = {
         policy_of(agent): [] for agent in environment.possible_agents
     }
     observations, _ = environment.reset(seed=seed)
-    episode = 0
-    for number in range(every * decisions):
+    begun: RawEnv | None = None
+    number = episode = 0
+    while number < every * decisions:
         env = environment.raw_env
         assert env is not None
-        if env.decisions == 0:
-            draws = np.random.SeedSequence(seed, spawn_key=(episode,))
+        if env is not begun:
+            begun, draws = env, np.random.SeedSequence(seed, spawn_key=(episode,))
             scheduler.reset(env, environment.objective, draws)
             episode += 1
-        placement = scheduler.place(Decision(env, environment.objective))
         try:
-            turns = environment.layout.actions_of(placement)
+            decision = Decision(env, environment.objective)
+            turns = _turns(environment.layout, scheduler, decision, observations)
         except InputError as error:
             raise InputError(f"'{teacher}' cannot be cloned: {error}") from None
         for actions in turns:
             if number % every == 0:
                 for agent, action in actions.items():
                     seen[policy_of(agent)].append((observations[agent], action))
-            observations = environment.step(actions)[0]
+            observations, rewards, *_ = environment.step(actions)
+        number += len(rewards) > 0
         if env.done:
             observations, _ = environment.reset()
     environment.close()
     return {policy: _columns(steps) for policy, steps in seen.items() if steps}
 
 
-def _demonstrate_order(
-    environment: QueueEnv,
-    decisions: int,
-    every: int,
-    policy_of: Callable[[str], str],
-    seed: int,
-) -> dict[str, Columnar]:
-    """What `funcsched` chooses where the agent `queue` is asked, and where its rule places it."""
-    seen: dict[str, list[tuple[Observation, Any]]] = {
-        policy_of(agent): [] for agent in environment.possible_agents
-    }
-    observations, _ = environment.reset(seed=seed)
-    number = 0
-    while number < every * decisions:
-        actions = {
-            name: choice_by_rule(environment.members[name], own)
-            for name, own in observations.items()
-        }
-        if number % every == 0:
-            for name, action in actions.items():
-                seen[policy_of(name)].append((observations[name], action))
-        observations, rewards, terminateds, *_ = environment.step(actions)
-        number += 1 if rewards else 0
-        if terminateds["__all__"]:
-            observations, _ = environment.reset()
-    return {policy: _columns(steps) for policy, steps in seen.items() if steps}
+def _check_order(teacher: str, scheduler: Scheduler, order: Order | None) -> None:
+    """Refuses a teacher that lets others go next than agents could, or than the world lets go."""
+    if isinstance(order, QueueAgent):
+        if not isinstance(scheduler.order, FuncSched):
+            raise InputError(
+                f"'{teacher}' cannot be cloned: the agent `queue` repeats the order funcsched alone"
+            )
+    elif not isinstance(scheduler.order, Fcfs | None):
+        raise InputError(
+            f"'{teacher}' cannot be cloned: without an agent `queue` functions go first come, "
+            "first served"
+        )
+
+
+def _turns(
+    layout: Layout, scheduler: Scheduler, decision: Decision, seen: Mapping[str, Observation]
+) -> list[dict[str, Action]]:
+    """What a teacher does, turn by turn; by the order funcsched all wait for the first function."""
+    if not decision.env.choosing:
+        return layout.actions_of(scheduler.place(decision))
+    mask = seen["queue"]["mask"]
+    return [{"queue": 0 if mask[0] > 0.0 else int(np.flatnonzero(mask)[-1])}]
 
 
 def _columns(steps: list[tuple[dict[str, np.ndarray], Any]]) -> Columnar:

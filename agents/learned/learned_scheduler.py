@@ -14,7 +14,8 @@ from agents.learned.policy_file import (
 from agents.scheduler import Decision, Kind
 from env.base.errors import InputError
 from env.base.schema import validated
-from env.learn.layouts import AgentsConfig, Layout, Placement
+from env.learn.agent import Observation
+from env.learn.layouts import AgentsConfig, Choice, Layout, Placement
 from env.score.reward import Objective
 from env.sim.hardware import ClusterConfig
 from env.sim.rules import Order
@@ -33,13 +34,14 @@ class LearnedScheduler:
         cluster: to schedule; need not be the one that it was trained on.
         objective: to schedule for.
         agents: group `agents`; None means what the policy was trained with.
+        queued: whether functions wait in a central queue.
 
     Attributes:
         trained_for: weights of J in training, by name.
 
     Raises:
-        InputError: the folder is missing or damaged, or layout, memory tiers, bid levels or
-            features do not fit.
+        InputError: the folder is missing or damaged, layout, memory tiers, bid levels or features
+            do not fit, or the policy chooses who goes next where nobody waits.
     """
 
     def __init__(
@@ -48,20 +50,19 @@ class LearnedScheduler:
         cluster: ClusterConfig,
         objective: Objective,
         agents: dict[str, Any] | None,
+        queued: bool,
     ) -> None:
         folder = policy_folder(path)
         policy = load_policy(folder)
-        if policy.description.layout.startswith("queue"):
-            raise InputError(
-                f"policy: {folder} is of the agent `queue`, it needs dispatch=queued lease=always"
-            )
         given = policy.description.config.get("agents", {}) if agents is None else agents
         where = f"{folder / DESCRIPTION}: config.agents" if agents is None else "agents"
         config = validated(AgentsConfig, given, where)
+        if config.queue is not None and not queued:
+            raise InputError(f"policy: {folder} has an agent `queue`, it needs dispatch=queued")
         self.name = "learned"
         self.kind: Kind = "learned"
-        self.order: Order | None = None
-        self.fit: Fit = "asked"
+        self.order: Order | None = config.queue
+        self.fit: Fit = config.placement
         self.trained_for = {"completion_weight": 0.0, **policy.description.objective}
         self._layout = Layout(config, objective, cluster, see_future=False)
         self._policy = policy.fitted(
@@ -77,16 +78,25 @@ class LearnedScheduler:
         """Turns to a new episode; acting draws nothing at random."""
         self._layout.reset(env)
 
+    def choose(self, decision: Decision) -> int | None:
+        """Asks the agent `queue`, where there is a choice."""
+        choice = self._layout.forced(decision.env) or self._decide()
+        assert isinstance(choice, Choice)
+        return choice.declared
+
     def place(self, decision: Decision) -> Placement:
+        """Asks the agents who place."""
+        placement = self._decide()
+        assert isinstance(placement, Placement)
+        return placement
+
+    def _decide(self) -> Choice | Placement:
         """Asks the agents turn by turn."""
-        observations = self._layout.start()
-        while True:
-            turn = self._layout.act(
-                {name: self._policy.act(name, seen) for name, seen in observations.items()}
-            )
-            if isinstance(turn, Placement):
-                return turn
-            observations = turn
+        turn: dict[str, Observation] | Choice | Placement = self._layout.start()
+        while isinstance(turn, dict):
+            actions = {name: self._policy.act(name, seen) for name, seen in turn.items()}
+            turn = self._layout.act(actions)
+        return turn
 
 
 def policy_folder(path: str | Path) -> Path:

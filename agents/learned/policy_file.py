@@ -21,7 +21,7 @@ from safetensors.numpy import load, save
 from agents.learned.network import PolicySizes, SetPolicyNetwork
 from env.base.errors import InputError
 from env.base.files import MOST_BYTES, folder_written_whole, parse_json, read_bytes
-from env.base.schema import Strict, listed, short, validated
+from env.base.schema import Strict, listed, names_file, short, validated
 from env.learn.agent import Agent
 from env.learn.workflow_window import FUNCTION_FEATURES
 from run.settings import MOST_ROUNDS, Hidden, Network
@@ -322,7 +322,7 @@ def _read(folder: Path) -> tuple[PolicyDescription, dict[str, bytes]]:
 def _description_of(content: bytes, path: Path) -> PolicyDescription:
     description = validated(PolicyDescription, parse_json(content, str(path)), str(path))
     for name, shape in description.networks.items():
-        if name != Path(name).name or not name.isprintable():  # a file has it
+        if not names_file(name):
             raise InputError(
                 f"{path}: networks: {short(name)} is no name of a policy, allowed: printable "
                 "characters but /"

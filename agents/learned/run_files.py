@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from env.base.errors import InputError
 from run.settings import TrainSettings
-from run.training_start import world_of
 
 if TYPE_CHECKING:  # they take seconds to import
     from ray.rllib.algorithms.algorithm import Algorithm
 
     from env.learn.multi_agent import ServerlessEnv
-    from env.learn.queue_env import QueueEnv
 
 
 def check_resume(settings: TrainSettings, path: str) -> None:
     """Refuses a checkpoint whose networks are not those of this configuration."""
     from agents.learned.checkpoint import environment_of, find_checkpoint, load_checkpoint
-    from env.learn.environments import env_name
+    from env.learn.multi_agent import ENV_NAME
 
     checkpoint = find_checkpoint(path)
     state, before = load_checkpoint(checkpoint)
@@ -28,7 +27,7 @@ def check_resume(settings: TrainSettings, path: str) -> None:
     # Older runs know one kind of dispatch.
     before = {"dispatch": {"kind": "immediate"}, **before}
     for group, keys in (
-        ("dispatch", tuple({"kind", "queue_agent"} & told["dispatch"].keys())),
+        ("dispatch", ("kind",)),
         ("agents", tuple(told["agents"])),
         ("algo", ("name", "hidden", "network", "message_rounds")),
     ):
@@ -41,11 +40,11 @@ def check_resume(settings: TrainSettings, path: str) -> None:
                     f"resume: {group}.{key} is {told[group][key]}, '{checkpoint}' was made with "
                     f"{had[key]}: give the same"
                 )
-    trained_in, here = environment_of(checkpoint), env_name(world_of(settings))
-    if trained_in != here:
+    trained_in = environment_of(checkpoint)
+    if trained_in != ENV_NAME:
         raise InputError(
-            f"resume: '{checkpoint}' was made in the environment {trained_in}, this is {here}, in "
-            "which agents may see or earn something else: train anew; its policies can still be "
+            f"resume: '{checkpoint}' was made in the environment {trained_in}, this is {ENV_NAME}, "
+            "in which agents may see or earn something else: train anew; its policies can still be "
             "evaluated"
         )
     if not settings.agents.share_type_policy:
@@ -62,10 +61,24 @@ def check_resume(settings: TrainSettings, path: str) -> None:
         )
 
 
+def check_teachers(settings: TrainSettings, world: Mapping[str, Any]) -> None:
+    """Refuses teachers that cannot play in the world, those that a search chooses from too."""
+    for key in ("teacher", "warm_start"):
+        searched = settings.tune.space.get(key) if settings.tune is not None else None
+        named = {f"algo.{key}": (getattr(settings.algo, key, None),)}
+        if searched is not None:
+            named[f"tune.space.{key}"] = searched.extremes
+        for where, teachers in named.items():
+            for teacher in filter(None, teachers):
+                from agents.learned.cloning import check_teacher
+
+                check_teacher(where, teacher, world)
+
+
 def write_policy(
     folder: Path,
     algorithm: Algorithm,
-    environment: ServerlessEnv | QueueEnv,
+    environment: ServerlessEnv,
     settings: TrainSettings,
     config: dict[str, Any],
 ) -> None:
@@ -88,7 +101,7 @@ def write_policy(
             for name, pair in spaces.items()
         },
         features=features_of(environment.members),
-        layout=settings.layout,
+        layout=settings.agents.layout,
         memory_tiers=settings.agents.memory_tiers,
         objective=settings.objective.model_dump(),
         config=config,
@@ -100,9 +113,10 @@ def tell_assumed(world: dict[str, Any], folder: Path) -> None:
     from env.base.files import written_whole
     from env.sim.cluster_file import cluster_from_config
     from env.workloads.assumptions import printed
+    from env.workloads.source import is_trace
     from env.workloads.templates import assumed_of
 
-    if "workflow" not in world:  # requests of a trace are drawn instead
+    if is_trace(world["workload"]):
         return
     speed = cluster_from_config(world["cluster"], "cluster").single_core_speed
     assumptions = assumed_of(world["workflow"], speed, "training")

@@ -16,7 +16,6 @@ from agents.learned.recorder import Recorder
 from env.learn.agent import Observation
 from env.learn.batch import Batch, Ended
 from env.learn.layouts import NOBODY, TURN_KINDS
-from env.learn.queue_env import QueueBatch
 from env.learn.turns import BID_TURN
 from env.sim.jit import compiled
 
@@ -93,7 +92,7 @@ class Sampler:
 
     def __init__(
         self,
-        batch: Batch | QueueBatch,
+        batch: Batch,
         policy_of: Callable[[str], str],
         random: np.random.Generator,
         torch_lock: Lock,

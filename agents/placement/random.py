@@ -1,4 +1,4 @@
-"""Placement `random`: any node that has the memory."""
+"""Placement `random`: any node that is feasible."""
 
 from typing import Literal
 

@@ -9,7 +9,7 @@ from env.base.schema import Strict
 
 
 class RoundRobin(Strict):
-    """Decision k goes to node k modulo N, or to the next one that has the memory."""
+    """Decision k goes to node k modulo N, or to the next one that is feasible."""
 
     name: Literal["round_robin"]
 

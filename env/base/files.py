@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import os
+import re
 import shutil
 import stat
 import zlib
@@ -34,6 +35,8 @@ MOST_YAML_DEPTH = 50
 """Mappings and lists within one another in a YAML file."""
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 """What a text begins with that spreadsheets compute."""
+SURROGATE = re.compile("[\ud800-\udfff]")
+"""What YAML may spell as `"\\ud800"`, and what no file and no terminal takes."""
 _YAML_INTEGER = "tag:yaml.org,2002:int"
 
 
@@ -172,8 +175,8 @@ def check_yaml(content: bytes, where: str) -> str:
     Nothing is constructed: the events of the parser are counted.
 
     Raises:
-        InputError: it is not YAML, too large or too deep, or has a whole number of too many digits
-            or a tag.
+        InputError: it is not YAML, too large or too deep, or has a whole number of too many digits,
+            a tag, or half of a character.
     """
     counts: dict[str, int] = {}  # of the nodes that an anchor names
     outer: list[tuple[str | None, int]] = []  # anchors of open collections, nodes before them
@@ -199,6 +202,10 @@ def check_yaml(content: bytes, where: str) -> str:
                 nodes += 1
                 if event.anchor is not None:
                     counts[event.anchor] = 1
+                if SURROGATE.search(event.value):
+                    raise InputError(
+                        f"{where}: {short(event.value)}: half of a character, which is not allowed"
+                    )
                 kind = integer(yaml.ScalarNode, event.value, event.implicit)
                 if kind == _YAML_INTEGER and len(event.value) > MOST_DIGITS:
                     raise InputError(

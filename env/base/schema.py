@@ -140,6 +140,11 @@ def printable(text: str) -> str:
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
+def names_file(name: str) -> bool:
+    """Whether a file can be called so, and a terminal show it."""
+    return name.isprintable() and "/" not in name
+
+
 def _let_pass(data: Any, made: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
     """Keys and faults of what pydantic takes: `???` as a text, true and false as numbers.
 

@@ -259,6 +259,22 @@ def option(options: Mapping[str, Any] | None, name: str, kind: type) -> Any:
     return given
 
 
+def whole_number(name: str, value: Any, least: int, most: int) -> int:
+    """A number that a caller gives.
+
+    Raises:
+        InputError: it is not whole or out of range.
+    """
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or not least <= value <= most:
+        raise InputError(
+            f"{name}: a whole number from {least} to {most} is needed, found {short(value)}"
+        )
+    return int(value)
+
+
+MOST_ENVIRONMENTS: Final = 10_000
+"""Of a batch."""
 LARGEST_SEED: Final = 2**64 - 1
 """Of an episode, as RLlib's runners draw them."""
 
@@ -275,12 +291,7 @@ def next_episode(seed: Any, otherwise: Drawn) -> Drawn:
     """
     if seed is None:
         return otherwise
-    whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
-    if not whole or not 0 <= seed <= LARGEST_SEED:
-        raise InputError(
-            f"seed: a whole number from 0 to {LARGEST_SEED} is needed, found {short(seed)}"
-        )
-    return int(seed), (0, 0), 0
+    return whole_number("seed", seed, 0, LARGEST_SEED), (0, 0), 0
 
 
 def nothing_played(method: str, ended: bool) -> InputError:

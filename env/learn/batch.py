@@ -3,7 +3,8 @@
 Decision by decision a `Batch` does what as many `ServerlessEnv` would, for every layout; it differs
 in what it costs: observations go straight into the caller's buffers, and nothing is done in Python
 but starting an episode and measuring one that has ended. E environments, and A agents that act in a
-turn, give E * A rows, those of one environment together.
+turn, give E * A rows, those of one environment together. A turn can be nobody's in some of them:
+that of `queue` where only one function waits, those of a placement where `queue` holds back.
 """
 
 from __future__ import annotations
@@ -14,16 +15,23 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from env.base.errors import InputError
-from env.learn.actions import TurnOrder
+from env.learn.actions import MOST_ENVIRONMENTS, Drawn, TurnOrder, whole_number
 from env.learn.agent import Agent, Observation
-from env.learn.batch_turns import EPISODE, decide_all, place_all, see_all, start_decisions
-from env.learn.layouts import TURN_KINDS, WINDOW_PARTS, Layout
+from env.learn.batch_turns import (
+    EPISODE,
+    choose_all,
+    decide_all,
+    place_all,
+    see_all,
+    start_decisions,
+)
+from env.learn.layouts import NOBODY, TURN_KINDS, WINDOW_PARTS, Layout
 from env.learn.turns import (
     BID_TURN,
     CHOICE,
     NODE_TURN,
+    QUEUE_TURN,
     Sight,
-    new_sight,
     turn_to_episode,
 )
 from env.learn.world import World
@@ -31,16 +39,21 @@ from env.score.greedy_play import trace_greedy
 from env.score.metrics import episode_metrics
 from env.score.reward import cheapest_cost, ideal
 from env.sim.block import State
-from env.sim.engine import play
+from env.sim.choosing import play_to_choice
 from env.sim.forecast import update_finish_bounds
 from env.sim.hardware import ClusterConfig
-from env.sim.records import ARRIVING, DONE
+from env.sim.records import ARRIVING, CHOOSE, DONE, NONE
+from env.sim.resources import named_arrays
 from env.sim.rules import with_rules, write_lease
 from env.sim.state import allocate, catalogue, hardware, reset
-from env.workloads.generator import EpisodeWorkload
+from env.workloads.generator import EpisodeWorkload, WorkloadGenerator
 
 # Most episodes have the same cluster, or one of a few; what it gives is only copied from.
 hardware_of = lru_cache(maxsize=64)(hardware)
+
+
+ATTEMPTS = 100
+"""Episodes without a choice that are passed over before the world is refused."""
 
 
 class Ended(NamedTuple):
@@ -62,7 +75,8 @@ class Ended(NamedTuple):
 class Batch:
     """E environments of one world, restarted when they end.
 
-    A decision is: `observe` and `act` for each of `turns`, then `step`.
+    A decision is: `observe` and `act` for each of `turns`, then `step`. Rows of NOBODY are blank,
+    and what they do does not matter.
 
     Args:
         world: where episodes come from.
@@ -70,6 +84,9 @@ class Batch:
         seed: of the episodes.
         worker: number of the process, so that no two play the same episodes.
         first: number of the first environment in the process.
+
+    Raises:
+        InputError: E is not a whole number from 1 to `MOST_ENVIRONMENTS`.
 
     Attributes:
         layout: the agents and their turns.
@@ -79,6 +96,7 @@ class Batch:
     def __init__(
         self, world: World, environments: int, seed: int, worker: int, first: int = 0
     ) -> None:
+        environments = whole_number("environments", environments, 1, MOST_ENVIRONMENTS)
         self.layout = Layout(world.agents, world.objective, world.largest_cluster, see_future=True)
         self.turns = self.layout.turns
         self.ended: list[Ended] = []
@@ -89,21 +107,14 @@ class Batch:
         one, self._first_template = _one_state(world)
         self._states, self._handles = one.copies(environments)
         self._arrivals = np.zeros((environments, len(one.slot_of)), ARRIVING)
-        types, nodes = len(world.cluster.server_types), self.layout.node_count
-        functions = len(one.functions)
-        sight = new_sight(
-            self.layout.tiers,
-            self.layout.score_weights,
-            types,
-            nodes,
-            functions,
-            world.agents.workflow_window,
-        )
+        self._drawn: list[Drawn] = [(seed, (worker, first), 0)] * environments
+        sight = self.layout.new_sight(len(one.functions))
         self._sights = Sight._make((*_stacked(sight[:-2], environments), *sight[-2:]))
         self._episodes = np.zeros(environments, EPISODE)
         self._choices = np.zeros(environments, CHOICE)
         self._rewards = np.zeros(environments)
         self._unasked = np.zeros(environments, np.int64)
+        self._first_of_placing = self.layout.placing[0] if self.layout.placing else NONE
         self._order = TurnOrder(self)
         self.restart()
 
@@ -137,17 +148,22 @@ class Batch:
         self._begin()
 
     def agents_of(self, turn: int) -> list[Agent]:
-        """Who can act at a turn; all of them do at once, but for NODE_TURN, where one does."""
+        """Who can act at a turn; all of them do at once, but for NODE_TURN, where one does.
+
+        At a turn that is nobody's in an environment none of them does there.
+        """
         kind = TURN_KINDS[turn]
         return [agent for agent in self.layout.agents.values() if agent.kind == kind]
 
     def acting(self, turn: int) -> np.ndarray:
-        """(E * A,) which of `agents_of(turn)` each row is of."""
+        """(E * A,) which of `agents_of(turn)` each row is of, or NOBODY."""
+        acting = np.zeros((len(self), 1), np.int64)
         if turn == NODE_TURN:
-            return self._choices["type"].copy()
-        if turn == BID_TURN:
-            return np.tile(np.arange(len(self.layout.agents)), len(self))
-        return np.zeros(len(self), np.int64)
+            acting[:, 0] = self._choices["type"]
+        elif turn == BID_TURN:
+            acting = np.tile(np.arange(len(self.agents_of(turn))), (len(self), 1))
+        acting[(self._episodes["kind"] == CHOOSE) != (turn == QUEUE_TURN)] = NOBODY
+        return acting.ravel()
 
     def observe(self, turn: int, out: Observation) -> None:
         """Writes what the agents of a turn see.
@@ -166,6 +182,7 @@ class Batch:
             self._sights,
             self._episodes,
             self._choices,
+            self.agents_of(turn)[0].bids,
             out["context"],
             out["items"],
             out["mask"],
@@ -183,13 +200,23 @@ class Batch:
             InputError: the turn is not due or has not been observed, or an action is not allowed.
                 Then nothing has changed, and the turn can be answered again.
         """
-        bids, actions = self._unasked, self._order.take(turn, actions)
+        asked = np.flatnonzero(self.acting(turn) != NOBODY)
+        bids, actions = self._unasked, self._order.take(turn, actions, asked)
         if actions.ndim == 2:
             bids, actions = np.ascontiguousarray(actions.T)
-        decide_all(turn, self._sights, self._choices, actions, bids)
+        decide_all(turn, self._sights, self._episodes, self._choices, actions, bids)
+        if turn == QUEUE_TURN:
+            choose_all(
+                self._first_of_placing,
+                self._handles,
+                self._sights,
+                self._episodes,
+                self._choices,
+                self._weights,
+            )
 
     def step(self) -> tuple[np.ndarray, np.ndarray]:
-        """Places, plays on to the next decision, and restarts the environments that end.
+        """Places, plays on to the next choices, and restarts the environments that end.
 
         Returns:
             rewards, float64 (E,), and whether the episodes have ended, bool (E,).
@@ -199,7 +226,7 @@ class Batch:
         """
         self._order.finish()
         place_all(
-            self.turns[0],
+            self._first_of_placing,
             self._handles,
             self._sights,
             self._episodes,
@@ -229,10 +256,10 @@ class Batch:
         return self._states[env]
 
     def get_state(self) -> dict[str, Any]:
-        """Everything that changes, to go on exactly from here: arrays, by name."""
+        """Everything that changes, to go on exactly from here, by name."""
         return {
-            "blocks": np.stack([state.block for state in self._states]),
-            "arrivals": self._arrivals.copy(),
+            "blocks": [state.block.copy() for state in self._states],
+            "drawn": list(self._drawn),
             "episodes": self._episodes.copy(),
             "trace": self._sights.trace.copy(),
             "weights": self._weights.copy(),
@@ -240,14 +267,14 @@ class Batch:
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Goes on from `get_state` of a batch of the same world and size."""
-        self._arrivals[:] = state["arrivals"]
         self._episodes[:] = state["episodes"]
-        for own, block in zip(self._states, state["blocks"], strict=True):
-            own.block[:] = block
-        self._sights.trace[:] = state["trace"]
+        self._drawn[:] = state["drawn"]
+        for env, block in enumerate(state["blocks"]):
+            self._load(env)
+            self.state(env).block[:] = block
+        self._sights = self._sights._replace(trace=state["trace"].copy())
         self._weights[:] = state["weights"]
         for env in range(len(self)):
-            self._use(env)
             turn_to_episode(self.state(env), self._sight(env))
         self._begin()
 
@@ -259,7 +286,7 @@ class Batch:
     def _start_decisions(self, environments: np.ndarray) -> None:
         """Of those that have just come to one."""
         start_decisions(
-            self.turns[0],
+            self._first_of_placing,
             self._handles,
             self._sights,
             self._episodes,
@@ -268,15 +295,21 @@ class Batch:
         )
 
     def _start_episode(self, env: int) -> None:
-        """The next episode of the environment's stream."""
+        """The next episode of the environment's stream in which agents have a choice."""
         episode = self._episodes[env]
-        seed, worker = self._stream
-        workload, cluster = self._world.training_episode(
-            seed, worker, self._first + env, int(episode["number"])
-        )
-        episode["number"] += 1
-        self._load(env, workload, cluster)
-        state, sight = self.state(env), self._sight(env)
+        for _ in range(ATTEMPTS):
+            seed, worker = self._stream
+            self._drawn[env] = seed, (worker, self._first + env), int(episode["number"])
+            episode["number"] += 1
+            self._load(env)
+            self._begin_episode(env)
+            if episode["kind"] != DONE:
+                return
+        raise no_choice()
+
+    def _begin_episode(self, env: int) -> None:
+        """Has the reference play an episode, then plays it up to the first choice."""
+        episode, state, sight = self._episodes[env], self.state(env), self._sight(env)
         episode["cheapest"] = cheapest = cheapest_cost(state)
         nodes = episode["nodes"]
         self._weights[env] = self._world.objective.weights
@@ -291,13 +324,29 @@ class Batch:
             sight.trace,
         )
         reset(state)
-        episode["kind"] = play(state)
+        episode["kind"] = play_to_choice(state, sight.queue)
         episode["potential"] = ideal(self._weights[env])
         update_finish_bounds(state)
         turn_to_episode(state, sight)
 
-    def _load(self, env: int, workload: EpisodeWorkload, cluster: ClusterConfig) -> None:
-        """Writes the hardware and the arrivals of an episode into its records."""
+    def _load(self, env: int) -> None:
+        """Gives an environment the records of the episode that is drawn for it."""
+        seed, stream, number = self._drawn[env]
+        workload, cluster = self._world.training_episode(seed, *stream, number)
+        if self._world.templates:
+            self._write(env, workload, cluster)
+            return
+        self._states[env] = state = workload.env(cluster, self._world.rules).state
+        self._handles[env] = state[0]
+        self._episodes[env]["nodes"] = len(state.nodes)
+        trace = self._sights.trace
+        missing = len(state.functions) + 1 - trace.shape[1]
+        if missing > 0:
+            trace = np.pad(trace, ((0, 0), (0, missing), (0, 0)), mode="edge")
+            self._sights = self._sights._replace(trace=trace)
+
+    def _write(self, env: int, workload: EpisodeWorkload, cluster: ClusterConfig) -> None:
+        """Writes the hardware and the arrivals of an episode into the records that are there."""
         state, episode = self._states[env], self._episodes[env]
         head, servers, nodes = hardware_of(cluster)
         episode["servers"], episode["nodes"] = len(servers), len(nodes)
@@ -329,27 +378,45 @@ class Batch:
         return Sight._make((*own, *self._sights[-2:]))
 
 
+def no_choice() -> InputError:
+    """What a world gets in which agents are never asked."""
+    return InputError(
+        f"agents.queue: of {ATTEMPTS} episodes none has a choice, in which two functions wait: let "
+        "more arrive, or give fewer servers"
+    )
+
+
 def _one_state(world: World) -> tuple[State, dict[int, dict[int, int]]]:
     """A state with room for every episode of a world, and where to find templates in it.
+
+    Where functions are drawn anew in every episode, each brings a state of its own.
 
     Templates are stored once for all environments of a batch. As best times and ranks depend on
     the largest NUMA node, they are stored for every size that it can have; the index is by those
     cores and the template's id.
     """
+    if not world.templates:
+        return allocate(world.largest_cluster, 1, 1, 1, []), {}
     cores = sorted({kind.cpu for kind in world.largest_cluster.server_types})
     pool = world.templates
     entries = [(template, cpu) for cpu in cores for template in pool]
     index: dict[int, dict[int, int]] = {cpu: {} for cpu in cores}
     for position, (template, cpu) in enumerate(entries):
         index[cpu][id(template)] = position
+    assert isinstance(world.generator, WorkloadGenerator)
     most = world.generator.most_workflows
     per_slot = max(template.function_count for template in pool)
     one = allocate(world.largest_cluster, most, per_slot, most, [])
     shared = catalogue(entries, world.cluster.single_core_speed)
     names = ("templates", "template_functions", "predecessors", "successors")
-    one = one.replaced(**dict(zip(names, shared, strict=True)))
     templates = [template for template, _ in entries]
-    return with_rules(one, templates, world.images, world.rules, world.largest_cluster), index
+    one = one.replaced(
+        **dict(zip(names, shared, strict=True)),
+        **named_arrays(templates, world.largest_cluster, len(one.nodes)),
+    )
+    known = EpisodeWorkload((), pool, cold_start=world.generator.container_cold_start)
+    images = known.images(world.rules)
+    return with_rules(one, templates, images, world.rules, world.largest_cluster), index
 
 
 def _stacked(arrays: tuple[np.ndarray, ...], count: int) -> list[np.ndarray]:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from env.learn.turns import Sight, decide, see, start_decision, tier_memory
+from env.learn.turns import QUEUE_TURN, Sight, decide, see, start_decision, tier_memory
 from env.score.reward import potential
-from env.sim.engine import play
+from env.sim.central_queue import choose
+from env.sim.choosing import forced_choice, play_to_choice
 from env.sim.forecast import update_finish_bounds
 from env.sim.jit import compiled
 from env.sim.placing import place
-from env.sim.records import DONE
+from env.sim.records import CHOOSE, DONE, NONE, PLACE
 
 # What the episode of an environment is: the sizes of its arrays, and what its reward needs.
 EPISODE = np.dtype(
@@ -24,7 +25,7 @@ EPISODE = np.dtype(
         ("number", np.int64),  # of the episode in the environment's stream
         ("cheapest", np.float64),  # USD, see `cheapest_cost`
         ("potential", np.float64),  # at the last decision
-        ("kind", np.int64),  # what `play` returned
+        ("kind", np.int64),  # what `play` returned; PLACE once it has been chosen who goes next
     ]
 )
 
@@ -45,28 +46,52 @@ def sight_of(sights, env):
         sights.window[env],
         sights.functions[env],
         sights.edges[env],
+        sights.queue[env],
         sights.tiers,
         sights.weights,
     )
 
 
 @compiled
-def start_decisions(turn, states, sights, episodes, weights, environments):
-    """`start_decision` of some environments."""
-    for env in environments:
-        state, sight = states[env : env + 1], sight_of(sights, env)
-        start_decision(turn, state, sight, weights[env], episodes[env].cheapest, True)
+def is_due(turn, episode):
+    """Whether a turn is one of the agents of an environment, or nobody's."""
+    return (turn == QUEUE_TURN) == (episode.kind == CHOOSE)
 
 
 @compiled
-def see_all(turn, states, sights, episodes, choices, context, items, mask, critic):
-    """`see` of all agents that act at a turn, a row each."""
+def start_decisions(turn, states, sights, episodes, weights, environments):
+    """`start_decision` of some environments; `turn` is the first one of a placement."""
+    for env in environments:
+        state, sight = states[env : env + 1], sight_of(sights, env)
+        first = turn
+        if episodes[env].kind == CHOOSE:
+            forced_choice(state, sight.queue)  # fills it
+            first = QUEUE_TURN
+        start_decision(first, state, sight, weights[env], episodes[env].cheapest, True)
+
+
+@compiled
+def see_nothing(context, items, mask, critic, bids):
+    """The row of nobody, as `Agent.blank_observation`."""
+    context[:] = 0.0
+    items[:] = 0.0
+    mask[:] = 0.0
+    critic[:] = 0.0
+    mask[0] = mask[bids] = 1.0
+
+
+@compiled
+def see_all(turn, states, sights, episodes, choices, bids, context, items, mask, critic):
+    """`see` of all agents that act at a turn, a row each; `bids` is B of each agent."""
     acting = len(context) // len(episodes)
     for env in range(len(episodes)):
         state, sight = states[env : env + 1], sight_of(sights, env)
         choice = choices[env : env + 1]
         for agent in range(acting):
             row = env * acting + agent
+            if not is_due(turn, episodes[env]):
+                see_nothing(context[row], items[row], mask[row], critic[row], bids)
+                continue
             see(
                 turn,
                 agent,
@@ -81,14 +106,34 @@ def see_all(turn, states, sights, episodes, choices, context, items, mask, criti
 
 
 @compiled
-def decide_all(turn, sights, choices, actions, bids):
+def decide_all(turn, sights, episodes, choices, actions, bids):
     """`decide` of all agents that act at a turn, a row each."""
     acting = len(actions) // len(choices)
     for env in range(len(choices)):
         sight = sight_of(sights, env)
-        for agent in range(acting):
-            row = env * acting + agent
-            decide(turn, agent, sight, choices[env : env + 1], actions[row], bids[row])
+        if is_due(turn, episodes[env]):
+            for agent in range(acting):
+                row = env * acting + agent
+                decide(turn, agent, sight, choices[env : env + 1], actions[row], bids[row])
+
+
+@compiled
+def choose_all(turn, states, sights, episodes, choices, weights):
+    """Chooses who goes next; where agents place, their decision starts.
+
+    Args:
+        turn: the first one of a placement; NONE where the engine places.
+        weights: as for `place_all`.
+    """
+    for env in range(len(episodes)):
+        declared = choices[env].declared
+        if episodes[env].kind != CHOOSE or declared == NONE:
+            continue
+        state, sight = states[env : env + 1], sight_of(sights, env)
+        choose(state, declared)
+        if turn != NONE:
+            episodes[env].kind = play_to_choice(state, sight.queue)
+            start_decision(turn, state, sight, weights[env], episodes[env].cheapest, True)
 
 
 @compiled
@@ -96,15 +141,17 @@ def place_all(turn, states, sights, episodes, choices, weights, rewards):
     """Places what was decided, plays on, and starts the next decision unless an episode is over.
 
     Args:
-        turn: the first one of a decision.
+        turn: the first one of a placement.
         weights: float64 (E, 3), those of the objective as rewards count them.
         rewards: out, float64 (E,), the fall of each potential.
     """
     for env in range(len(episodes)):
         state, sight = states[env : env + 1], sight_of(sights, env)
-        kind = place(state, choices[env].node, tier_memory(state, sight, choices[env].tier))
+        kind = 0
+        if episodes[env].kind == PLACE:
+            kind = place(state, choices[env].node, tier_memory(state, sight, choices[env].tier))
         if kind == 0:
-            kind = play(state)
+            kind = play_to_choice(state, sight.queue)
         episodes[env].kind = kind
         if kind < 0:
             continue
@@ -113,4 +160,5 @@ def place_all(turn, states, sights, episodes, choices, weights, rewards):
         rewards[env] = episodes[env].potential - now
         episodes[env].potential = now
         if kind != DONE:
-            start_decision(turn, state, sight, weights[env], episodes[env].cheapest, True)
+            first = QUEUE_TURN if kind == CHOOSE else turn
+            start_decision(first, state, sight, weights[env], episodes[env].cheapest, True)

@@ -1,8 +1,9 @@
-"""Who decides what: the three agent layouts, from observations to the placement of one function.
+"""Who decides what: the agent layouts, from observations to what becomes of one function.
 
 A layout asks its agents in turns. `start` gives the observations of the first turn of a decision,
-`act` takes the actions of a turn and gives either the observations of the next turn or the
-placement. The environment and the learned scheduler both decide through it.
+`act` takes the actions of a turn and gives either the observations of the next turn or what was
+decided: who goes next, or where the current function goes. The environment and the learned
+scheduler both decide through it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from env.learn.observation import (
     TIER_FEATURES,
     TYPE_FEATURES,
 )
+from env.learn.queue_agent import QUEUE_CONTEXT, QUEUE_ITEM, QueueAgent
 from env.learn.turns import (
     BID_TURN,
     CHOICE,
@@ -30,6 +32,7 @@ from env.learn.turns import (
     QUEUE_TURN,
     TIER_TURN,
     TYPE_TURN,
+    Sight,
     decide,
     new_sight,
     see,
@@ -40,8 +43,11 @@ from env.learn.turns import (
 from env.score.greedy_play import Buffers, trace_greedy
 from env.score.greedy_score import ScoreWeights
 from env.score.reward import Objective, cheapest_cost
+from env.sim.choosing import FIRST, UNDECIDED, forced_choice
 from env.sim.forecast import update_finish_bounds
 from env.sim.hardware import ClusterConfig
+from env.sim.records import NONE
+from env.sim.rules import Placement as PlacementRule
 from env.sim.state import copy_state
 from env.sim.view.raw_env import RawEnv
 
@@ -53,7 +59,8 @@ class AgentsConfig(Strict):
     """Config group `agents`: who decides what.
 
     Attributes:
-        layout: `placer`, `hierarchical` or `server_types`.
+        layout: who places: `placer`, `hierarchical` or `server_types`; `queue`: none of the agents.
+        queue: of the agent that chooses who goes next in the central queue; None: there is none.
         memory_tiers: ratios of a function's memory_req that can be given, ascending.
         bid_levels: how many bids a server type can choose from; layout server_types alone.
         share_type_policy: one policy for all server types, or one each.
@@ -63,7 +70,8 @@ class AgentsConfig(Strict):
             episode, see `trace_greedy`.
     """
 
-    layout: Literal["placer", "hierarchical", "server_types"]
+    layout: Literal["placer", "hierarchical", "server_types", "queue"]
+    queue: QueueAgent | None = None
     memory_tiers: Annotated[tuple[Annotated[float, Field(gt=0)], ...], Field(min_length=1)]
     bid_levels: Annotated[int, Field(ge=2, le=1000)] | None = None
     share_type_policy: bool = True
@@ -86,6 +94,31 @@ class AgentsConfig(Strict):
             raise ValueError(f"bid_levels is for layout server_types, layout is {self.layout}")
         return self
 
+    @model_validator(mode="after")
+    def _queue(self) -> Self:
+        alone, placement = self.layout == "queue", self.queue and self.queue.placement
+        if alone and self.queue is None:
+            raise ValueError("layout queue needs queue")
+        if alone and placement is None:
+            raise ValueError("layout queue needs queue.placement, as no agent places")
+        if not alone and placement is not None:
+            raise ValueError(
+                f"queue.placement is {placement}, but the agents of layout {self.layout} place: "
+                "null is needed"
+            )
+        return self
+
+    @property
+    def placement(self) -> PlacementRule:
+        """Who names the node where functions wait centrally."""
+        return "asked" if self.queue is None else self.queue.placement or "asked"
+
+
+class Choice(NamedTuple):
+    """A decision: the declared function that goes next, an index into `State.waiting`, or None."""
+
+    declared: int | None
+
 
 class Placement(NamedTuple):
     """A decision: NUMA node (index into the records) and MB."""
@@ -99,7 +132,9 @@ class Layout:
 
     Attributes:
         agents: by name, in the order in which they act.
-        turns: of a decision, as env/learn/turns.py numbers them.
+        placing: turns of a placement.
+        turns: that there can be in a decision, as env/learn/turns.py numbers them: first that of
+            `queue`, if functions are to be chosen, then those of a placement.
         type_names: of the server types.
         weights: float64 (3,), those of the objective as the rewards of the episode count them.
     """
@@ -110,33 +145,24 @@ class Layout:
         self.config = config
         self.objective = objective
         self.tiers = config.memory_tiers
-        self.turns = _turns(config)
+        self.placing = _placing(config)
+        self.turns = (QUEUE_TURN,) * (config.queue is not None) + self.placing
         self.type_names = tuple(kind.name for kind in cluster.server_types)
         counts = [kind.count * kind.numa_nodes for kind in cluster.server_types]
         self.node_count = sum(counts)
-        self.agents = {
-            agent.name: agent._replace(window=config.workflow_window)
-            for agent in _agents(config, self.type_names, counts)
-        }
+        self.agents = {agent.name: agent for agent in _agents(config, self.type_names, counts)}
         self.score_weights = config.score.by_objective(objective)
         self._blank = {name: agent.blank_observation() for name, agent in self.agents.items()}
         self._see_future = see_future
         self.weights = objective.weights
         self._choice = np.zeros(1, CHOICE)
+        self._first = np.zeros(0 if config.queue is None else config.queue.functions, FIRST)
 
     def reset(self, env: RawEnv) -> None:
         """Turns to a new episode."""
-        self._state = env.state
+        self._env, self._state = env, env.state
         self._cheapest = cheapest_cost(env.state)
-        functions = len(env.state.functions)
-        self._sight = new_sight(
-            self.tiers,
-            self.score_weights,
-            len(self.type_names),
-            self.node_count,
-            functions,
-            self.config.workflow_window,
-        )
+        self._sight = self.new_sight(len(env.state.functions))
         if self._see_future:
             buffers = Buffers.of(env.state)
             self.weights[:] = self.objective.weights
@@ -151,12 +177,36 @@ class Layout:
             )
         turn_to_episode(self._state, self._sight)
 
+    def new_sight(self, functions: int) -> Sight:
+        """Buffers for episodes of so many functions at most."""
+        return new_sight(
+            self.tiers,
+            self.score_weights,
+            len(self.type_names),
+            self.node_count,
+            functions,
+            self.config.workflow_window,
+            len(self._first),
+        )
+
+    def forced(self, env: RawEnv) -> Choice | None:
+        """What is chosen where agents would have no choice; None where they have one, or place."""
+        if not env.choosing:
+            return None
+        declared = int(forced_choice(env.state, self._first))
+        if declared == UNDECIDED:
+            return None
+        return Choice(None if declared == NONE else declared)
+
     def start(self) -> dict[str, Observation]:
         """Observations of the first turn of a decision."""
         update_finish_bounds(self._state)
-        self._turn = 0
+        self._due = list(self.placing)
+        if self._env.choosing:
+            self._due = [QUEUE_TURN]
+            forced_choice(self._state, self._sight.queue)  # fills it
         start_decision(
-            self.turns[0],
+            self._due[0],
             self._state,
             self._sight,
             self.weights,
@@ -165,22 +215,24 @@ class Layout:
         )
         return self._observe()
 
-    def act(self, actions: dict[str, Action]) -> dict[str, Observation] | Placement:
-        """Takes the actions of a turn; returns the next turn's observations or the placement.
+    def act(self, actions: dict[str, Action]) -> dict[str, Observation] | Choice | Placement:
+        """Takes the actions of a turn; returns the next turn's observations or what was decided.
 
         Raises:
             InputError: agents are missing or not due, or an action is not allowed. The turn can be
                 answered again.
         """
-        turn, acting = self.turns[self._turn], [self.agents[name] for name in self._masks]
+        turn, acting = self._due[0], [self.agents[name] for name in self._masks]
         found = taken(acting, list(self._masks.values()), actions).tolist()
         for index, action in enumerate(found):
             bid, place = action if turn == BID_TURN else (0, action)
             decide(turn, index, self._sight, self._choice, place, bid)
-        self._turn += 1
-        if self._turn < len(self.turns):
+        del self._due[0]
+        if self._due:
             return self._observe()
-        node, tier = (int(self._choice[0][key]) for key in ("node", "tier"))
+        node, tier, declared = (int(self._choice[0][key]) for key in ("node", "tier", "declared"))
+        if turn == QUEUE_TURN:
+            return Choice(None if declared == NONE else declared)
         return Placement(node, int(tier_memory(self._state, self._sight, tier)))
 
     def actions_of(self, placement: Placement) -> list[dict[str, Action]]:
@@ -209,9 +261,10 @@ class Layout:
                     else [0, NO_PLACE]
                 )
                 for name, agent in self.agents.items()
+                if agent.kind == "server"
             },
         }
-        return [turns[turn] for turn in self.turns]
+        return [turns[turn] for turn in self.placing]
 
     def _tier_of(self, memory_alloc: int) -> int:
         """The highest tier with that memory; small functions can have several."""
@@ -227,7 +280,7 @@ class Layout:
 
     def _acting(self) -> list[str]:
         """Who acts at this turn."""
-        turn = self.turns[self._turn]
+        turn = self._due[0]
         if turn == NODE_TURN:
             return [f"server_{self.type_names[self._choice[0]['type']]}"]
         kind = TURN_KINDS[turn]
@@ -238,7 +291,7 @@ class Layout:
         for index, name in enumerate(self._acting()):
             seen = {part: np.empty_like(blank) for part, blank in self._blank[name].items()}
             see(
-                self.turns[self._turn],
+                self._due[0],
                 index,
                 self._state,
                 self._sight,
@@ -269,8 +322,10 @@ TURN_KINDS = {
 """The kind of the agents that act at a turn."""
 
 
-def _turns(config: AgentsConfig) -> tuple[int, ...]:
-    """The turns of a decision; nobody is asked for the memory tier where there is but one."""
+def _placing(config: AgentsConfig) -> tuple[int, ...]:
+    """The turns of a placement; nobody is asked for the memory tier where there is but one."""
+    if config.layout == "queue":
+        return ()
     if config.layout == "placer":
         return (PLACE_TURN,)
     if config.layout == "server_types":
@@ -281,18 +336,23 @@ def _turns(config: AgentsConfig) -> tuple[int, ...]:
 def _agents(
     config: AgentsConfig, type_names: Sequence[str], node_counts: Sequence[int]
 ) -> list[Agent]:
-    tiers, most_nodes = len(config.memory_tiers), max(node_counts)
+    tiers, most_nodes, bids = len(config.memory_tiers), max(node_counts), config.bid_levels or 0
+    agents: list[Agent] = []
     if config.layout == "placer":
-        return [Agent("placer", "placer", NODE_FEATURES, sum(node_counts), tiers)]
-    if config.layout == "hierarchical":
+        agents = [Agent("placer", "placer", NODE_FEATURES, sum(node_counts), tiers)]
+    elif config.layout == "hierarchical":
         agents = [
             Agent("memory", "memory", TIER_FEATURES + NODE_FEATURES, tiers),
             Agent("placer", "placer", TYPE_FEATURES + NODE_FEATURES, len(type_names)),
             *(Agent(f"server_{name}", "server", NODE_FEATURES, most_nodes) for name in type_names),
+        ][tiers == 1 :]
+    elif config.layout == "server_types":
+        agents = [
+            Agent(f"server_{name}", "server", NODE_FEATURES, most_nodes, tiers, bids)
+            for name in type_names
         ]
-        return [agent for agent in agents if agent.kind != "memory" or tiers > 1]
-    assert config.bid_levels is not None
-    return [
-        Agent(f"server_{name}", "server", NODE_FEATURES, most_nodes, tiers, config.bid_levels)
-        for name in type_names
-    ]
+    agents = [agent._replace(window=config.workflow_window) for agent in agents]
+    if config.queue is not None:
+        rows = config.queue.functions + 1  # the last one is that of holding back
+        agents.insert(0, Agent("queue", "queue", QUEUE_ITEM, rows, context_features=QUEUE_CONTEXT))
+    return agents

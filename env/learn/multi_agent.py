@@ -1,4 +1,4 @@
-"""The RLlib `MultiAgentEnv`: workflows arrive, agents place their functions and earn less J."""
+"""The RLlib `MultiAgentEnv`: workflows arrive, agents decide on their functions and earn less J."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from typing import Any, ClassVar
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from ray.tune.registry import register_env
 
+from env.base.errors import InputError
 from env.learn.actions import Action, next_episode, nothing_played, option
 from env.learn.agent import Observation
-from env.learn.batch import Batch
-from env.learn.layouts import Layout, Placement
+from env.learn.batch import ATTEMPTS, Batch, no_choice
+from env.learn.layouts import Choice, Layout, Placement
 from env.learn.world import World
 from env.score.metrics import METRICS, episode_metrics
 from env.score.reward import cheapest_cost, ideal, potential
 from env.sim.forecast import update_finish_bounds
+from env.sim.hardware import ClusterConfig
 from env.sim.view.raw_env import RawEnv
 from env.workloads.generator import EpisodeWorkload
 
@@ -26,10 +28,10 @@ ENV_NAME = "serverless-v5"
 class ServerlessEnv(MultiAgentEnv):
     """One cluster under a stream of workflows.
 
-    Every step is one turn: the agents that got an observation act. When a turn completes a
-    placement, the simulator plays on to the next function, and every agent earns the fall of the
-    potential (see env/score/reward.py): the return of each over an episode is -(J - ideal),
-    with `agents.relative_reward` divided by the J of the greedy rule in the same episode.
+    Every step is one turn: the agents that got an observation act. When the turns have decided what
+    becomes of a function, the simulator plays on to the next choice, and every agent earns the fall
+    of the potential (see env/score/reward.py): the return of each over an episode is -(J - ideal),
+    with `agents.relative_reward` divided by the J of the reference in the same episode.
     Spaces are those of the members, see `Agent`.
 
     Args:
@@ -67,24 +69,28 @@ class ServerlessEnv(MultiAgentEnv):
         `options={"workload": EpisodeWorkload}` plays that workload instead of drawing one.
 
         Raises:
-            InputError: the seed is none, there are other options, or the workload cannot be played.
-                Then nothing has changed.
+            InputError: the seed is none, there are other options, the workload cannot be played, or
+                leaves the agents no choice. Then nothing has changed.
         """
-        workload, cluster = option(options, "workload", EpisodeWorkload), self.world.cluster
+        workload = option(options, "workload", EpisodeWorkload)
         seed, stream, number = next_episode(seed, (self._seed, self._stream, self._episode))
-        if workload is None:
-            workload, cluster = self.world.training_episode(seed, *stream, number)
-        self.raw_env = RawEnv(
-            workload.arrival_times,
-            workload.templates,
-            cluster,
-            tenants=workload.tenants,
-            rules=self.world.rules,
-            images=self.world.images,
-        )
+        if workload is not None:
+            raw_env = self._begun(workload, self.world.cluster)
+            if raw_env.done:
+                raise InputError("options: workload: leaves the agents no choice")
+        else:
+            for skipped in range(ATTEMPTS):
+                drawn = self.world.training_episode(seed, *stream, number + skipped)
+                raw_env = self._begun(*drawn)
+                if not raw_env.done:
+                    break
+            else:
+                raise no_choice()
+            number += skipped
+        self.raw_env = raw_env
         self._seed, self._stream, self._episode = seed, stream, number + 1
-        self._cheapest = cheapest_cost(self.raw_env.state)
-        self.layout.reset(self.raw_env)
+        self._cheapest = cheapest_cost(raw_env.state)
+        self.layout.reset(raw_env)
         self._potential = float(ideal(self.layout.weights))
         self.agents = list(self.possible_agents)
         return self.layout.start(), {}
@@ -98,8 +104,9 @@ class ServerlessEnv(MultiAgentEnv):
             action_dict: an action of every agent that got an observation.
 
         Returns:
-            observations of the agents that act next; rewards of all agents when a function was
-            placed; terminated and truncated flags; infos, which hold `episode_metrics` at the end.
+            observations of the agents that act next; rewards of all agents when it was decided what
+            becomes of a function, or that all wait; terminated and truncated flags; infos, which
+            hold `episode_metrics` at the end.
 
         Raises:
             InputError: nothing is being played, agents are missing or not due, or an action is not
@@ -108,9 +115,15 @@ class ServerlessEnv(MultiAgentEnv):
         if self.raw_env is None or self.raw_env.done:
             raise nothing_played("step", self.raw_env is not None)
         turn = self.layout.act(action_dict)
-        if not isinstance(turn, Placement):
+        if isinstance(turn, Choice):
+            self.raw_env.choose(turn.declared)
+            if turn.declared is not None and self.raw_env.current_function is not None:
+                turn = self.layout.start()  # what was chosen is to be placed
+        if isinstance(turn, Placement):
+            self.raw_env.step(*self.raw_env.place_of(turn.node), turn.memory_alloc)
+        if isinstance(turn, dict):
             return turn, {}, {"__all__": False}, {"__all__": False}, {}
-        self.raw_env.step(*self.raw_env.place_of(turn.node), turn.memory_alloc)
+        self._play_on(self.raw_env)
         reward = self._earn()
         rewards = dict.fromkeys(self.possible_agents, reward)
         if not self.raw_env.done:
@@ -139,10 +152,12 @@ class ServerlessEnv(MultiAgentEnv):
         if self.raw_env is None:
             raise nothing_played("render", ended=False)
         env = self.raw_env
-        function = env.current_function
+        following = str(env.current_function or "none, the episode is over")
+        if env.choosing:
+            following = f"one of {len(env.waiting)} functions that wait"
         lines = [
             f"time {env.time:.1f} s, rent {env.total_rent:.2f} USD, decisions {env.decisions}, "
-            f"next {function if function else 'none, the episode is over'}"
+            f"next {following}"
         ]
         for name, servers in env.cluster.servers.items():
             for server in servers:
@@ -157,6 +172,17 @@ class ServerlessEnv(MultiAgentEnv):
                     )
         return "\n".join(lines)
 
+    def _begun(self, workload: EpisodeWorkload, cluster: ClusterConfig) -> RawEnv:
+        """An episode at the first choice that agents have, or over."""
+        raw_env = workload.env(cluster, self.world.rules)
+        self._play_on(raw_env)
+        return raw_env
+
+    def _play_on(self, raw_env: RawEnv) -> None:
+        """Up to where agents have a choice."""
+        while (choice := self.layout.forced(raw_env)) is not None:
+            raw_env.choose(choice.declared)
+
     def _earn(self) -> float:
         assert self.raw_env is not None
         state = self.raw_env.state
@@ -167,4 +193,9 @@ class ServerlessEnv(MultiAgentEnv):
         return reward
 
 
-register_env(ENV_NAME, ServerlessEnv)
+def register() -> None:
+    """Tells RLlib, as importing this does: every Ray has a registry of its own."""
+    register_env(ENV_NAME, ServerlessEnv)
+
+
+register()

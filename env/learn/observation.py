@@ -12,10 +12,11 @@ import numpy as np
 
 from env.score.greedy_score import greedy_scores, leased_cores, server_cores, workflow_cost
 from env.score.reward import lease_value
-from env.sim.forecast import forecast, parallel_cores
+from env.sim.containers import declared
+from env.sim.forecast import forecast
 from env.sim.jit import compiled, places
 from env.sim.records import HOUR, INF, NONE
-from env.sim.submissions import declared
+from env.sim.tracking import parallel_cores
 
 LIMIT: Final = 10.0
 # Of expected use, in servers: more, or fewer, says no more about one server.
@@ -71,7 +72,7 @@ NODE_FEATURES: Final = (
     "lease_left",  # hours
     "cold",  # 1: a cold start would be due
     "transfer",  # seconds to fetch the predecessors' data, log
-    "feasible",  # 1: it has the memory
+    "feasible",  # 1: it can be placed there
     "waits",  # 1: this function would wait for memory
     "arrival_use",  # core-hours that arrive in an hour, less cores of other leases / server's cores
     "known_use",  # the same of the work that has arrived and is not placed, as if done in an hour
@@ -287,17 +288,11 @@ def write_critic(state, cheapest, reached, reference_reached, reference, out):
     """
     cluster = state.cluster[0]
     count = len(state.arrivals)
-    work = 0.0
-    to_come = 0.0
-    for position in range(count):
-        own = state.templates[state.arrivals[position].template].work
-        work += own
-        if position >= cluster.arrived:
-            to_come += own
+    work = cluster.declared_work
     slowdown = cluster.finished_slowdown + cluster.active_slowdown + (count - cluster.arrived)
     out[CRITIC.workflows] = clip(log_of(count))
     out[CRITIC.workflows_to_come] = (count - cluster.arrived) / count
-    out[CRITIC.work_to_come] = to_come / work
+    out[CRITIC.work_to_come] = (work - cluster.arrived_work) / work
     out[CRITIC.work] = clip(
         log_seconds(work * cluster.single_core_speed / cluster.computing_capacity)
     )

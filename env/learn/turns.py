@@ -2,7 +2,7 @@
 
 One simulator is looked at through a `Sight`; N of them have the same arrays with one more dimension
 (env/learn/batch.py). T server types, K memory tiers, M rows of `items`, F functions in the window
-of the workflow.
+of the workflow, Q waiting functions that `queue` chooses among.
 """
 
 from __future__ import annotations
@@ -26,11 +26,13 @@ from env.learn.observation import (
     write_context,
     write_critic,
 )
+from env.learn.queue_agent import see_queue
 from env.learn.workflow_window import FUNCTION_FEATURES, write_window
 from env.score.reward import potential
+from env.sim.choosing import FIRST
 from env.sim.containers import memory_tier
 from env.sim.jit import compiled
-from env.sim.records import CANDIDATE
+from env.sim.records import CANDIDATE, NONE
 from env.sim.room import suits
 
 # Turns.
@@ -39,13 +41,13 @@ TIER_TURN: Final = 1  # `memory`: memory tier
 TYPE_TURN: Final = 2  # `placer` of the hierarchy: server type
 NODE_TURN: Final = 3  # agent of the chosen server type: NUMA node
 BID_TURN: Final = 4  # every server type: bid, NUMA node and memory tier
-QUEUE_TURN: Final = 5  # `queue`: who goes next, under queued dispatch alone (queue_agent.py)
+QUEUE_TURN: Final = 5  # `queue`: which of the waiting functions goes next
 
 OF_TIER: Final = len(TIER_FEATURES)
 OF_TYPE: Final = len(TYPE_FEATURES)
 
-# What has been decided of a placement.
-CHOICE = np.dtype([("tier", np.int64), ("type", np.int64), ("node", np.int64), ("bid", np.int64)])
+# What has been decided: of a placement, and which declared function goes next, NONE to hold back.
+CHOICE = np.dtype([(name, np.int64) for name in ("tier", "type", "node", "bid", "declared")])
 
 
 class Sight(NamedTuple):
@@ -63,6 +65,7 @@ class Sight(NamedTuple):
     window: np.ndarray  # int64 (F,), scratch of the next two
     functions: np.ndarray  # float32 (F, G), FUNCTION_FEATURES
     edges: np.ndarray  # float32 (F, F), see env/learn/workflow_window.py
+    queue: np.ndarray  # FIRST (Q,), what `queue` chooses among; see env/sim/choosing.py
     tiers: np.ndarray  # float64 (K,), ratios of memory_req
     weights: np.ndarray  # float64 (10,), of the greedy score
 
@@ -74,7 +77,7 @@ def new_sight(
     nodes: int,
     functions: int,
     window: int,
-    node_features: int = len(NODE_FEATURES),
+    queue: int,
 ) -> Sight:
     """Empty buffers.
 
@@ -85,14 +88,14 @@ def new_sight(
         nodes: NUMA nodes, at most.
         functions: of an episode, at most.
         window: F, 0 for none.
-        node_features: I.
+        queue: Q, 0 where nobody chooses.
     """
     count = len(tiers)
     return Sight(
         np.zeros(types + 1, np.int64),
         np.zeros((count, nodes), CANDIDATE),
         np.zeros((count, nodes)),
-        np.zeros((count, nodes, node_features), np.float32),
+        np.zeros((count, nodes, len(NODE_FEATURES)), np.float32),
         np.zeros(len(CONTEXT_FEATURES), np.float32),
         np.zeros(len(CRITIC_FEATURES), np.float32),
         np.zeros(types, np.int64),
@@ -101,6 +104,7 @@ def new_sight(
         np.zeros(window, np.int64),
         np.zeros((window, len(FUNCTION_FEATURES)), np.float32),
         np.zeros((window, window), np.float32),
+        np.zeros(queue, FIRST),
         np.array(tiers),
         np.array(weights),
     )
@@ -146,16 +150,13 @@ def start_decision(turn, state, sight, weights, cheapest, see_future):
     date (`update_finish_bounds`).
 
     Args:
-        turn: the first one of the decision.
+        turn: the first one of the decision; at QUEUE_TURN `queue` has to be there.
         state: the simulator.
         sight: its own.
         weights: float64 (3,), those of the objective as rewards count them.
         cheapest: USD, see `cheapest_cost`.
         see_future: whether `critic` is filled; the trace of the reference has to be there.
     """
-    write_context(state, sight.context)
-    if len(sight.window) > 0:
-        write_window(state, sight.window, sight.functions, sight.edges)
     if see_future:
         trace, cursor = sight.trace, sight.cursor
         while trace[cursor[0] + 1, 0] <= state.cluster[0].time:
@@ -163,6 +164,11 @@ def start_decision(turn, state, sight, weights, cheapest, see_future):
         reached = potential(state, weights, cheapest)
         reference = trace[len(trace) - 1, 1]
         write_critic(state, cheapest, reached, trace[cursor[0], 1], reference, sight.critic)
+    if turn == QUEUE_TURN:
+        return
+    write_context(state, sight.context)
+    if len(sight.window) > 0:
+        write_window(state, sight.window, sight.functions, sight.edges)
     top = len(sight.tiers) - 1
     for tier in range(0 if turn == TIER_TURN else top, top + 1):
         observe_tier(state, sight, tier)
@@ -190,9 +196,12 @@ def see(turn, agent, state, sight, choice, context, items, mask, critic):
         choice: CHOICE (1,), what the turns before have decided.
         context, items, mask, critic: out, float32 (C,), (M, I), (A,), (V,).
     """
-    copy(sight.context, context)
     copy(sight.critic, critic)
     mask[:] = 0.0
+    if turn == QUEUE_TURN:
+        see_queue(state, sight.queue, context, items, mask)
+        return
+    copy(sight.context, context)
     if turn == PLACE_TURN:
         see_places(state, sight, 0, len(state.nodes), items, mask)
     elif turn == TIER_TURN:
@@ -202,22 +211,17 @@ def see(turn, agent, state, sight, choice, context, items, mask, critic):
         see_types(sight, choice[0].tier, items, mask)
     elif turn == NODE_TURN:
         context[CONTEXT.memory_ratio] = sight.tiers[choice[0].tier]
-        see_nodes_of_type(sight, choice[0].tier, choice[0].type, items, mask)
+        see_nodes(sight, choice[0].tier, choice[0].type, items, mask)
     else:
         places = len(items) * len(sight.tiers)
         bids = len(mask) - places
         begin, end = sight.first_node[agent], sight.first_node[agent + 1]
-        sight.able[agent] = see_places(state, sight, begin, end, items, mask[bids:])
-        allow_bids(mask, bids, sight.able[agent])
-
-
-@compiled
-def allow_bids(mask, bids, able):
-    """The bids of a server type: all, or 0 alone if it has no room (`able` is 0)."""
-    mask[:bids] = able
-    mask[0] = 1.0
-    if able == 0:
-        mask[bids] = 1.0  # it bids 0 and is not asked for a place
+        able = see_places(state, sight, begin, end, items, mask[bids:])
+        sight.able[agent] = able
+        mask[:bids] = able
+        mask[0] = 1.0
+        if able == 0:
+            mask[bids] = 1.0  # it bids 0 and is not asked for a place
 
 
 @compiled
@@ -280,14 +284,9 @@ def see_types(sight, tier, items, mask):
 
 
 @compiled
-def see_nodes_of_type(sight, tier, kind, items, mask):
+def see_nodes(sight, tier, kind, items, mask):
     """A row for each NUMA node of a server type."""
-    see_nodes(sight, tier, sight.first_node[kind], sight.first_node[kind + 1], items, mask)
-
-
-@compiled
-def see_nodes(sight, tier, begin, end, items, mask):
-    """A row for each of the NUMA nodes `begin` to `end`."""
+    begin, end = sight.first_node[kind], sight.first_node[kind + 1]
     items[:] = 0.0
     for node in range(begin, end):
         copy(sight.nodes[tier, node], items[node - begin])
@@ -304,7 +303,10 @@ def decide(turn, agent, sight, choice, action, bid):
         bid: of a server type; BID_TURN alone. The first of the highest bids wins.
     """
     count = len(sight.tiers)
-    if turn == TIER_TURN:
+    if turn == QUEUE_TURN:
+        held = action == len(sight.queue)
+        choice[0].declared = NONE if held else sight.queue[action].declared
+    elif turn == TIER_TURN:
         choice[0].tier = action
     elif turn == TYPE_TURN:
         choice[0].type = action

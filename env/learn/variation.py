@@ -68,22 +68,27 @@ class Variation(Strict):
             raise ValueError(f"found {list(factors)}, a rate has to be at least {LEAST_RATE:g}")
         return factors
 
-    def check(self, cluster: ClusterConfig, memory_req: int) -> None:
-        """Refuses counts that hardly ever leave a NUMA node of `memory_req` MB.
+    def check(self, cluster: ClusterConfig, held: np.ndarray) -> None:
+        """Refuses counts that hardly ever leave a server for each function.
+
+        Args:
+            cluster: as configured.
+            held: as for `draw`.
 
         Raises:
-            InputError: less than `LEAST_CHANCE` of the draws do.
+            InputError: for one of them less than `LEAST_CHANCE` of the draws do.
         """
         low, high = self.server_count
-        none = 1.0
-        for kind in cluster.server_types:
-            if kind.memory >= memory_req and kind.count:
-                # A factor above 0.5 / count leaves one.
-                none *= float(np.interp(0.5 / kind.count, (low, high), (0.0, 1.0)))
+        # A factor above 0.5 / count leaves one.
+        gone = [
+            float(np.interp(0.5 / kind.count, (low, high), (0.0, 1.0))) if kind.count else 1.0
+            for kind in cluster.server_types
+        ]
+        none = np.where(held, gone, 1.0).prod(axis=1).max()
         if self.unvaried < 1 and 1 - none < LEAST_CHANCE:
             raise InputError(
-                f"variation.server_count: [{low:g}, {high:g}] leaves no server with a NUMA node of "
-                f"{memory_req} MB, which a function needs, in {none:.1%} of the draws: allow more"
+                f"variation.server_count: [{low:g}, {high:g}] leaves no server that holds some "
+                f"function in {none:.1%} of the draws: allow more"
             )
 
     def largest(self, cluster: ClusterConfig) -> ClusterConfig:
@@ -101,18 +106,18 @@ class Variation(Strict):
         }
 
     def draw(
-        self,
-        workload: EpisodeWorkload,
-        cluster: ClusterConfig,
-        prepared: Prepared,
-        memory_req: int,
-        rng: np.random.Generator,
-    ) -> tuple[EpisodeWorkload, ClusterConfig]:
-        """An episode's own load and cluster, one with a NUMA node of at least `memory_req` MB."""
+        self, cluster: ClusterConfig, held: np.ndarray, rng: np.random.Generator
+    ) -> tuple[float, ClusterConfig] | None:
+        """The factor on the rate of arrivals and the cluster of an episode; None: as configured.
+
+        Args:
+            cluster: as configured; that of the episode holds every function.
+            held: bool (K, types), by whom functions are held: rows of `holders`.
+            rng: of the draws.
+        """
         if rng.random() < self.unvaried:
-            return workload, cluster
-        rate = np.exp(rng.uniform(*np.log(self.arrival_rate)))
-        times = tuple(time / rate for time in workload.arrival_times)
+            return None
+        rate = float(np.exp(rng.uniform(*np.log(self.arrival_rate))))
         low, high = np.log(self.hourly_rate)
         prices = np.exp(rng.uniform(low, high, len(cluster.server_types)))
         cluster = _with_rates(cluster, prices)
@@ -122,14 +127,20 @@ class Variation(Strict):
                 round(factor * kind.count)
                 for factor, kind in zip(factors, cluster.server_types, strict=True)
             ]
-            memory = [
-                kind.memory
-                for kind, count in zip(cluster.server_types, counts, strict=True)
-                if count
-            ]
-            if max(memory, default=0) >= memory_req:
+            if held[:, np.array(counts) > 0].any(axis=1).all():
                 break
-        cluster = _with_counts(cluster, counts)
+        return rate, _with_counts(cluster, counts)
+
+    def vary(
+        self,
+        workload: EpisodeWorkload,
+        rate: float,
+        cluster: ClusterConfig,
+        prepared: Prepared,
+        rng: np.random.Generator,
+    ) -> EpisodeWorkload:
+        """The load of an episode, from what the configuration draws and what `draw` has drawn."""
+        times = tuple(time / rate for time in workload.arrival_times)
         at = prepared[self.computation[rng.integers(len(self.computation))]]
         templates = tuple(at[template] for template in workload.templates)
         tenants = workload.tenants
@@ -137,7 +148,9 @@ class Variation(Strict):
             times, templates, tenants = times[:1], templates[:1], tenants[:1]
         slower = max(1.0, _load(times, templates, cluster) / self.load)
         times = tuple(time * slower for time in times)
-        return EpisodeWorkload(times, templates, tenants), cluster
+        return dataclasses.replace(
+            workload, arrival_times=times, templates=templates, tenants=tenants
+        )
 
 
 def _load(

@@ -12,9 +12,9 @@ from __future__ import annotations
 from typing import Final
 
 from env.learn.observation import clip, log_of, log_seconds
+from env.sim.containers import declared
 from env.sim.jit import compiled, places
 from env.sim.records import FINISHED, NONE, RUNNING, SUBMITTED
-from env.sim.submissions import declared
 
 FUNCTION_FEATURES: Final = (
     "best_time",  # seconds at full speed, log

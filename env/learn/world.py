@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,19 +12,17 @@ from env.base.errors import InputError
 from env.base.schema import validated
 from env.learn.layouts import AgentsConfig
 from env.learn.variation import Variation
-from env.score.reward import Objective, check_world
+from env.score.reward import Objective, check_rates, check_world
 from env.sim.cluster_file import cluster_from_config
 from env.sim.hardware import ClusterConfig
 from env.sim.keep_alive_policy import HybridHistogram, KeepAliveConfig, KeepAlivePolicy
 from env.sim.records import INF
-from env.sim.rules import FIRST_COME, Images, Lease, Rules
-from env.workloads.generator import (
-    EpisodeWorkload,
-    WorkloadConfig,
-    WorkloadGenerator,
-    training_seed,
-)
-from env.workloads.templates import WorkflowConfig
+from env.sim.resources import holders
+from env.sim.rules import FIRST_COME, Lease, Rules
+from env.sim.workflow_template import WorkflowTemplate
+from env.workloads.generator import EpisodeWorkload, training_seed
+from env.workloads.source import workload_source
+from env.workloads.traces.trace_samples import TraceGenerator
 
 VARIATION_KEY = 0
 """Last word of the spawn key of what varies an episode: its workload is drawn without."""
@@ -51,42 +50,57 @@ class TrainingEpisodes:
 
     Attributes:
         cluster: as configured.
-        templates: the workflows that can arrive, at every factor on their computation.
+        generator: of episodes as they are configured.
+        templates: the workflows that can arrive, at every factor on their computation; none of a
+            trace, whose functions every episode draws anew.
         largest_cluster: with as many servers of every type as an episode can have.
 
     Raises:
-        InputError: a group does not validate, or a workflow fits no server.
+        InputError: a group does not validate, or what may arrive fits no server.
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         self.cluster = cluster_from_config(config["cluster"], "cluster")
-        self.generator = WorkloadGenerator(
-            validated(WorkflowConfig, config["workflow"], "workflow"),
-            validated(WorkloadConfig, config["workload"], "workload"),
-            self.cluster.single_core_speed,
+        self.generator = workload_source(
+            config.get("workflow", {}),
+            config["workload"],
+            self.cluster,
+            config["workload"].get("seed"),
         )
-        self.templates = self.generator.pools.training.templates
-        check_world(self.templates, self.cluster)
+        self.templates: tuple[WorkflowTemplate, ...] = ()
+        if isinstance(self.generator, TraceGenerator):
+            most = self.generator.check_training(self.cluster)
+            self._held = np.array([[kind.memory >= most for kind in self.cluster.server_types]])
+            check_rates(self.cluster)
+        else:
+            self.templates = self.generator.pools.training.templates
+            check_world(self.templates, self.cluster)
+            self._held = np.unique(holders(self.templates, self.cluster), axis=0)
         given = config.get("variation")
         self._variation = None if given is None else validated(Variation, given, "variation")
         self.largest_cluster = (
             self.cluster if self._variation is None else self._variation.largest(self.cluster)
         )
-        self._memory_req = max(int(template.memory_req.max()) for template in self.templates)
         if self._variation is not None:
-            self._variation.check(self.cluster, self._memory_req)
+            self._variation.check(self.cluster, self._held)
             self._prepared = self._variation.prepare(self.templates)
             every = (template for at in self._prepared.values() for template in at.values())
             self.templates = tuple(dict.fromkeys((*self.templates, *every)))
 
     def draw(self, sequence: np.random.SeedSequence) -> tuple[EpisodeWorkload, ClusterConfig]:
         """What arrives in a training episode, and the cluster it runs on."""
+        varied = None
+        if self._variation is not None:
+            key = (*sequence.spawn_key, VARIATION_KEY)
+            rng = np.random.default_rng(np.random.SeedSequence(sequence.entropy, spawn_key=key))
+            varied = self._variation.draw(self.cluster, self._held, rng)
+        rate, cluster = varied or (1.0, self.cluster)
+        if isinstance(self.generator, TraceGenerator):
+            return self.generator.training_episode(sequence, rate), cluster
         workload = self.generator.training_episode(sequence)
-        if self._variation is None:
-            return workload, self.cluster
-        key = (*sequence.spawn_key, VARIATION_KEY)
-        rng = np.random.default_rng(np.random.SeedSequence(sequence.entropy, spawn_key=key))
-        return self._variation.draw(workload, self.cluster, self._prepared, self._memory_req, rng)
+        if self._variation is not None and varied is not None:
+            workload = self._variation.vary(workload, rate, cluster, self._prepared, rng)
+        return replace(workload, known=self.templates), cluster
 
 
 class World:
@@ -101,11 +115,12 @@ class World:
     Attributes:
         cluster: as configured.
         largest_cluster: with as many servers of every type as an episode can have.
-        rules: how it works; functions that wait centrally go first come, first served.
-        images: of all functions; None where they belong to none.
+        templates: as in `TrainingEpisodes`.
+        rules: how it works; without an agent `queue`, functions that wait centrally go first come,
+            first served.
 
     Raises:
-        InputError: a group does not validate.
+        InputError: a group does not validate, or there is an agent `queue` but no central queue.
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
@@ -119,17 +134,18 @@ class World:
         dispatch = config.get("dispatch", {})
         queued = dispatch.get("kind") == "queued"
         patience = dispatch.get("patience")
+        if self.agents.queue is not None and not queued:
+            raise InputError(
+                "agents.queue: dispatch=immediate has no central queue, allowed: null, or "
+                "dispatch=queued"
+            )
         self.rules = Rules(
-            order=FIRST_COME if queued else None,
-            placement="asked",
+            order=(self.agents.queue or FIRST_COME) if queued else None,
+            placement=self.agents.placement,
             patience=INF if patience is None else float(patience),
             lease=validated(Lease, config.get("lease", {}), "lease"),
             keep_alive=kept_warm(config),
         )
-        cold_start = self.generator.container_cold_start
-        self.images = None
-        if queued or self.rules.keeps_warm or cold_start > 0.0:
-            self.images = Images.by_name(self.templates, cold_start)
         self.seed = int(config["seed"])
 
     def training_episode(

@@ -16,11 +16,13 @@ from env.base.errors import InputError
 from env.score.greedy_score import ScoreWeights, greedy_node, greedy_scores
 from env.score.reward import Objective, arrived_objective, potential
 from env.sim.block import State
+from env.sim.choosing import choose_first
+from env.sim.dispatch import ASKED
 from env.sim.engine import play
 from env.sim.forecast import are_twins, forecast, update_finish_bounds
 from env.sim.jit import compiled
 from env.sim.placing import place
-from env.sim.records import CANDIDATE, DONE, INF, NONE, PLACE
+from env.sim.records import CANDIDATE, CHOOSE, DONE, INF, NONE, PLACE, TAKE_RUNS
 from env.sim.room import suits
 from env.sim.state import copy_into, reset
 from env.sim.submissions import forget_arrivals
@@ -79,7 +81,8 @@ def trace_greedy(state, weights, objective, cheapest, relative, candidates, scor
     """Plays an episode as `play_greedy_episode` and notes how its potential rises.
 
     What the greedy rule comes to in an episode tells a critic how hard the episode is; it is the
-    reference among CRITIC_FEATURES.
+    reference among CRITIC_FEATURES. Where the order is `chosen` it chooses as `funcsched`, and it
+    leaves to the engine what the engine places.
 
     Args:
         state, weights, candidates, scores: as for `play_greedy`.
@@ -89,8 +92,8 @@ def trace_greedy(state, weights, objective, cheapest, relative, candidates, scor
         relative: whether the potential of this episode, and with it rewards, count in that J.
             Where J differs by orders of magnitude from one episode to the next, a few would
             otherwise be all that is learned from.
-        trace: out, float64 (D, 2), time and potential at every decision, in this order, then at
-            time inf J; D is above the number of functions.
+        trace: out, float64 (D, 2), time and potential whenever a function is to start, in this
+            order, then at time inf J; D is above the number of functions.
 
     Returns:
         DONE, or a negative error code.
@@ -98,15 +101,24 @@ def trace_greedy(state, weights, objective, cheapest, relative, candidates, scor
     reset(state)
     kind = play(state)
     row = 0
-    while kind == PLACE:
-        memory_req = state.functions[state.cluster[0].deciding].memory_req
-        update_finish_bounds(state)
-        trace[row, 0] = state.cluster[0].time
-        trace[row, 1] = potential(state, objective, cheapest)
-        row += 1
-        forecast(state, memory_req, candidates)
-        greedy_scores(state, candidates, weights, scores)
-        kind = place(state, greedy_node(candidates, scores), memory_req)
+    while kind in (PLACE, CHOOSE, TAKE_RUNS):
+        starts = kind == PLACE
+        if kind == CHOOSE:
+            starts = choose_first(state) and state.options[0].placement != ASKED
+        elif kind == TAKE_RUNS:
+            state.queue[0].runs_size = 0  # nobody looks at them
+        if starts:
+            update_finish_bounds(state)
+            trace[row, 0] = state.cluster[0].time
+            trace[row, 1] = potential(state, objective, cheapest)
+            row += 1
+        if kind == PLACE:
+            memory_req = state.functions[state.cluster[0].deciding].memory_req
+            forecast(state, memory_req, candidates)
+            greedy_scores(state, candidates, weights, scores)
+            kind = place(state, greedy_node(candidates, scores), memory_req)
+        else:
+            kind = 0
         if kind == 0:
             kind = play(state)
     update_finish_bounds(state)

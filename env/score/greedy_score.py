@@ -13,9 +13,9 @@ from pydantic import Field
 
 from env.base.schema import Strict
 from env.score.reward import Objective, cost_ratio
+from env.sim.containers import declared
 from env.sim.jit import compiled, places
 from env.sim.records import HOUR, INF, NONE
-from env.sim.submissions import declared
 
 MOST_WEIGHT = 1e6
 # Servers differ in size by at most 1e9 (1,000 nodes of 1e6 cores); its power stays below 1e180.

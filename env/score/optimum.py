@@ -12,6 +12,7 @@ from env.score.metrics import FinishedEpisode
 from env.score.reward import Objective, cheapest_cost, cost_ratio
 from env.sim.containers import memory_tier
 from env.sim.records import NONE
+from env.sim.room import suits
 from env.sim.view.raw_env import RawEnv
 
 Placements = tuple[tuple[int, int], ...]
@@ -58,7 +59,6 @@ def optimum(env: RawEnv, objective: Objective, memory_tiers: Sequence[float]) ->
     """
     best = Optimum(np.inf, ())
     tiers = sorted(memory_tiers, reverse=True)
-    node_memory = env.state.nodes["memory"]
     branches: list[tuple[float, RawEnv, Placements]] = [(0.0, env, ())]
     while branches:
         bound, at, placements = branches.pop()
@@ -71,7 +71,9 @@ def optimum(env: RawEnv, objective: Objective, memory_tiers: Sequence[float]) ->
             continue
         forks = []
         for memory_alloc in dict.fromkeys(memory_tier(function.memory_req, tier) for tier in tiers):
-            for node in map(int, np.flatnonzero(node_memory >= memory_alloc)):
+            for node in range(len(at.state.nodes)):
+                if not suits(at.state, node, memory_alloc):
+                    continue
                 fork = at.fork()
                 fork.step(*fork.place_of(node), memory_alloc)
                 forks.append((_bound(fork, objective), fork, (*placements, (node, memory_alloc))))

@@ -71,10 +71,18 @@ def check_world(templates: Sequence[WorkflowTemplate], cluster: ClusterConfig) -
     """Refuses workflows that a cluster cannot run, whether or not an episode draws them.
 
     Raises:
-        InputError: a function needs more memory than any NUMA node has, or a core costs next to
-            nothing, so that rent has nothing to be compared to.
+        InputError: a function needs more memory than any NUMA node has, or see `check_rates`.
     """
     new_state([0.0] * len(templates), templates, cluster, workflow_slots=1)
+    check_rates(cluster)
+
+
+def check_rates(cluster: ClusterConfig) -> None:
+    """Refuses servers that cost next to nothing, as rent would have nothing to be compared to.
+
+    Raises:
+        InputError: one does.
+    """
     for kind in cluster.server_types:
         if kind.hourly_rate < LEAST_HOURLY_RATE:
             raise InputError(

@@ -25,7 +25,8 @@ FLOAT: Final = np.dtype(np.float64)
 # `slots` is the number of workflows that can be active at once, F the largest number of functions
 # of a template, S of servers, N of NUMA nodes, W of workflows, K of tenants. Of the central queue
 # and of images (queue_records.py): D is the number of declared functions, J of images; these arrays
-# are empty where nobody waits centrally and containers neither start cold nor stay warm.
+# are empty where nobody waits centrally and containers neither start cold nor stay warm. X is the
+# number of named resources (resources.py) that functions need, mostly none.
 CHANGING: Final = {
     "cluster": records.CLUSTER,  # (1,)
     "servers": records.SERVER,  # (S,)
@@ -38,6 +39,7 @@ CHANGING: Final = {
     "timers": records.EVENT,  # heap: (time, kind, id)
     "tree": INTEGER,  # (2 * L,), tournament of nodes by next completion, winner at 1
     "free_slots": INTEGER,  # (slots,), ring
+    "tracked": INTEGER,  # (slots,), slots of workflows, see `tracked_count`
     "slot_of": INTEGER,  # (W,), slot of a workflow, or NONE, or RECYCLED
     "completed": records.EVENT,  # (slots * F,), (time, wf, fn) completed since the last placement
     "log": records.LOG,  # (1,)
@@ -52,6 +54,8 @@ CHANGING: Final = {
     "histograms": INTEGER,  # (J, B), idle times by bin
     "idle_times": FLOAT,  # (J, H), ring of the last idle times, seconds
     "runs": queue_records.RUN,  # those that have ended since they were last taken
+    "named_held": INTEGER,  # (N * X,), of resource x by admitted containers of node n at n * X + x
+    "named_kept": INTEGER,  # (X,), those of a node while the forecast plays it
     "scratch": records.PROJECTED,  # (slots * F,), without meaning between calls
 }
 FIXED: Final = {
@@ -60,6 +64,8 @@ FIXED: Final = {
     "template_functions": records.TEMPLATE_FUNCTION,
     "predecessors": records.EDGE,  # per function in ascending id
     "successors": records.EDGE,
+    "named_capacity": INTEGER,  # of resource x on a node of server type t at t * X + x
+    "named_needs": INTEGER,  # of resource x by declared function d at d * X + x
     "arrivals": records.ARRIVING,  # (W,), by (time, wf_id)
 }
 FIELDS: Final = {**CHANGING, **FIXED}
@@ -87,6 +93,7 @@ class State(np.ndarray):
     timers: np.ndarray
     tree: np.ndarray
     free_slots: np.ndarray
+    tracked: np.ndarray
     slot_of: np.ndarray
     completed: np.ndarray
     log: np.ndarray
@@ -101,12 +108,16 @@ class State(np.ndarray):
     histograms: np.ndarray
     idle_times: np.ndarray
     runs: np.ndarray
+    named_held: np.ndarray
+    named_kept: np.ndarray
     scratch: np.ndarray
     options: np.ndarray
     templates: np.ndarray
     template_functions: np.ndarray
     predecessors: np.ndarray
     successors: np.ndarray
+    named_capacity: np.ndarray
+    named_needs: np.ndarray
     arrivals: np.ndarray
 
     words: np.ndarray

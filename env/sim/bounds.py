@@ -21,5 +21,7 @@ LARGEST_WORK: Final = 2**62
 LARGEST_MEMORY: Final = 10**12
 # Threads of a function, and cores of a NUMA node.
 MOST_CORES: Final = 1_000_000
+# Of a named resource, that a NUMA node has or a function needs.
+MOST_UNITS: Final = 1_000_000
 MOST_SERVERS: Final = 100_000
 MOST_NODES_OF_A_SERVER: Final = 1_000

@@ -8,12 +8,13 @@ from typing import Final
 
 from env.sim.jit import compiled
 from env.sim.records import INF, NONE
+from env.sim.tracking import track, workflow_slot
 
 # How the priority of a declared function comes about.
 BY_RANK: Final = 0  # fixed: `rank`
 SHORTEST_REMAINING: Final = 1
 FUNCSCHED: Final = 2
-CHOSEN: Final = 3  # the caller chooses
+CHOSEN: Final = 3  # the caller chooses; kept in the order of `funcsched`
 
 
 @compiled
@@ -22,11 +23,12 @@ def reset_queue(state):
     queue, waiting = state.queue, state.waiting
     queue[0].waiting = 0
     queue[0].due = 0
-    queue[0].chosen = queue[0].chosen_node = NONE
+    queue[0].chosen = NONE
     queue[0].next_number = 0
     queue[0].starvation_timer = queue[0].patience_timer = INF
     queue[0].may_start = 0
     queue[0].crowded = 0
+    queue[0].watched = 0
     queue[0].runs_size = 0
     queue[0].ended_node = NONE
     queue[0].first_number = NONE
@@ -38,6 +40,7 @@ def reset_queue(state):
     for declared in range(len(waiting)):
         waiting[declared].first = waiting[declared].last = NONE
         waiting[declared].count = 0
+        waiting[declared].arrivals = 0.0
     reset_matches(state.by_priority, len(waiting))
     reset_matches(state.by_age, len(waiting))
 
@@ -60,7 +63,7 @@ def priority(state, declared):
     if order == SHORTEST_REMAINING:
         served = state.requests[waiting[declared].first].served_time
         return max(0.0, waiting[declared].execution - served)
-    if order == FUNCSCHED:
+    if order in (FUNCSCHED, CHOSEN):
         return time_and_memory(state, declared)
     return waiting[declared].rank
 
@@ -119,8 +122,8 @@ def update_first(state, declared):
 
 @compiled
 def update_image(state, image):
-    """W of an image has changed: only `funcsched` looks at it."""
-    if state.options[0].order == FUNCSCHED:
+    """W of an image has changed: only the order of `funcsched` looks at it."""
+    if state.options[0].order in (FUNCSCHED, CHOSEN):
         declared = state.images[image].first_declared
         while declared != NONE:
             if state.waiting[declared].count > 0:
@@ -165,6 +168,7 @@ def join_queue(state, index, time):
     if following == NONE:
         waiting[declared].last = index
     waiting[declared].count += 1
+    waiting[declared].arrivals += state.workflows[workflow_slot(state, index)].arrival_time
     if previous == NONE:
         update_first(state, declared)
 
@@ -194,9 +198,16 @@ def first_in_order(state):
     if order == CHOSEN:
         return state.queue[0].chosen
     if order == FUNCSCHED:
-        declared = oldest(state)
-        if starving(state, state.waiting[declared].first):
-            return declared
+        return first_by_funcsched(state)
+    return state.by_priority[1]
+
+
+@compiled
+def first_by_funcsched(state):
+    """The declared function that goes next by the order of `funcsched`; somebody waits."""
+    declared = oldest(state)
+    if starving(state, state.waiting[declared].first):
+        return declared
     return state.by_priority[1]
 
 
@@ -209,22 +220,24 @@ def leave_queue(state, declared):
     if waiting[declared].first == NONE:
         waiting[declared].last = NONE
     waiting[declared].count -= 1
+    waiting[declared].arrivals -= state.workflows[workflow_slot(state, index)].arrival_time
+    if waiting[declared].count == 0:
+        waiting[declared].arrivals = 0.0  # without what rounding has left
     state.queue[0].waiting -= 1
+    if waiting[declared].alone == 1:
+        track(state, workflow_slot(state, index))
     if state.queue[0].chosen == declared:
-        state.queue[0].chosen = state.queue[0].chosen_node = NONE
+        state.queue[0].chosen = NONE
     update_first(state, declared)
     return index
 
 
 @compiled
-def choose(state, declared, node):
+def choose(state, declared):
     """Lets the first waiting request of a declared function go next, where the order is `chosen`.
 
-    Args:
-        declared: NONE holds back until something changes.
-        node: has the memory for it now; NONE leaves it to the placement rule.
+    NONE holds back until something changes.
     """
     if declared != NONE:
         state.queue[0].chosen = declared
-        state.queue[0].chosen_node = node
         state.queue[0].due = 1

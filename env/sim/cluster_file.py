@@ -24,6 +24,7 @@ from env.sim.bounds import (
 )
 from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.power import Power
+from env.sim.resources import NamedResources
 
 Name = Annotated[str, Field(min_length=1)]
 Whole = Annotated[int, Field(strict=True, ge=0, le=LARGEST_WHOLE)]
@@ -57,6 +58,7 @@ class ServerTypeModel(Strict):
     cores_per_numa_node: Cores
     memory_mb_per_numa_node: Memory
     single_core_speed_ops_per_s: Positive | None = None
+    resources_per_numa_node: NamedResources | None = None
 
     def server_type(self, name: str) -> ServerType:
         """The same as the simulator takes it."""
@@ -69,6 +71,7 @@ class ServerTypeModel(Strict):
             cpu=self.cores_per_numa_node,
             memory=self.memory_mb_per_numa_node,
             single_core_speed=self.single_core_speed_ops_per_s,
+            resources=self.resources_per_numa_node or {},
         )
 
 
@@ -131,6 +134,7 @@ class ClusterModel(_Hardware):
                     cores_per_numa_node=declared.cpu,
                     memory_mb_per_numa_node=declared.memory,
                     single_core_speed_ops_per_s=declared.single_core_speed,
+                    resources_per_numa_node=dict(declared.resources) or None,
                 )
                 for declared in config.server_types
             ),

@@ -1,8 +1,9 @@
-"""Queued dispatch: who of those that wait centrally starts where, once a node has the memory.
+"""Queued dispatch: who of those that wait centrally starts where, once a node has room.
 
-A container takes its memory from dispatch on, its cores only while it executes; there it has the
-speed that the node's rules give it (`projection.py`). The sources that compare dispatch orders
-count memory alone: a node with as many cores as its containers have threads is their model.
+A container takes its memory and named resources from dispatch on, its cores only while it
+executes; there it has the speed that the node's rules give it (`projection.py`). The sources that
+compare dispatch orders count memory alone: a node with as many cores as its containers have threads
+is their model.
 """
 
 from typing import Final
@@ -20,7 +21,7 @@ from env.sim.records import (
     SLICE_END,
     STARVATION,
 )
-from env.sim.room import available_memory, free_memory, need_of, suits
+from env.sim.room import available_memory, can_go_to, free_memory, need_of, short_of
 from env.sim.server_state import is_leased, may_be_started
 from env.sim.timers import set_timer
 from env.sim.warm import newest_idle
@@ -47,15 +48,12 @@ def dispatch(state):
             watch_starvation(state)
             return CHOOSE if any_fits(state) else 0
         index = state.waiting[declared].first
-        node = queue[0].chosen_node
-        if node == NONE:
-            be_patient(state, index)
-            node = choose_node(state, index)
+        node = node_for(state, index)
         if node == NONE:
             watch_starvation(state)
             return 0
         state.cluster[0].deciding = index
-        if state.options[0].placement == ASKED and queue[0].chosen_node == NONE:
+        if state.options[0].placement == ASKED:
             queue[0].due = 1  # others may start at this moment, too
             return PLACE
         error = place(state, node, need_of(state, index))
@@ -78,7 +76,7 @@ def be_patient(state, index):
         return
     could_start = False
     for node in range(len(nodes)):
-        if memory <= nodes[node].memory:
+        if short_of(state, node, index, memory, True) == NONE:
             if is_leased(state, nodes[node].server):
                 queue[0].may_start = 0
             elif may_be_started(state, nodes[node].server):
@@ -87,6 +85,13 @@ def be_patient(state, index):
     if waits and due < queue[0].patience_timer:
         queue[0].patience_timer = due
         set_timer(state, due, PATIENCE, 0, 0)
+
+
+@compiled
+def node_for(state, index):
+    """`choose_node` with the patience that the function has."""
+    be_patient(state, index)
+    return choose_node(state, index)
 
 
 @compiled
@@ -101,7 +106,7 @@ def choose_node(state, index):
     placement = state.options[0].placement
     best, best_tier, best_key = NONE, 4, 0
     for node in range(len(state.nodes)):
-        if not suits(state, node, memory):
+        if not can_go_to(state, node, index, memory):
             continue
         available = available_memory(state, node)
         tier = 2
@@ -131,12 +136,21 @@ def any_fits(state):
     for declared in range(len(state.waiting)):
         if state.waiting[declared].count > 0:
             index = state.waiting[declared].first
-            if need_of(state, index) <= most:
+            if need_of(state, index) <= most and has_room_now(state, index):
                 return True
-            if state.options[0].always_up == 0:
-                be_patient(state, index)
-                if choose_node(state, index) != NONE:
-                    return True
+            if state.options[0].always_up == 0 and node_for(state, index) != NONE:
+                return True
+    return False
+
+
+@compiled
+def has_room_now(state, index):
+    """Whether a leased server has room for a waiting function."""
+    memory = need_of(state, index)
+    for node in range(len(state.nodes)):
+        leased = is_leased(state, state.nodes[node].server)
+        if leased and short_of(state, node, index, memory, False) == NONE:
+            return True
     return False
 
 

@@ -33,6 +33,7 @@ from env.sim.records import (
 from env.sim.requests import end_run
 from env.sim.submissions import count_placed, end_function, get, offer
 from env.sim.tournament import earliest_node
+from env.sim.tracking import stop_tracking
 from env.sim.warm import gone_cold
 
 
@@ -74,6 +75,10 @@ def leave_container(state, index, outcome):
             functions[function].remaining_computation = functions[function].computation
             functions[function].attempt += 1
         count_placed(state, function, -1)
+        if state.options[0].queued == 1:
+            only = state.waiting[state.requests[function].declared].alone
+            if only == 1:
+                stop_tracking(state, slot)
         offer(state, function, cluster[0].time)
     give_back_container(state, index)
     if state.options[0].queued == 1:

@@ -28,7 +28,7 @@ from env.sim.records import (
     STARVATION,
     TAKE_RUNS,
 )
-from env.sim.server_state import any_in_service
+from env.sim.room import any_takes
 from env.sim.submissions import arrive_next
 from env.sim.timers import drop_timer, up_to_date
 from env.sim.tournament import earliest_node
@@ -38,7 +38,7 @@ from env.sim.tournament import earliest_node
 def play(state):
     """Plays events until the caller is needed: completions first, then timers, then decisions.
 
-    Nobody is asked to place a function while no server is in service: it waits for one.
+    Nobody is asked to place a function while no server in service takes it: it waits for one.
 
     Returns:
         PLACE (of the function `deciding`), DONE, CHOOSE, MORE_ARRIVALS, TAKE_RUNS, FORECAST, or a
@@ -55,7 +55,7 @@ def play(state):
         if completion == INF and not waits and cluster[0].arrivals_left == 0:
             return DONE
         timer = state.timers[0].time if cluster[0].timers_size > 0 else INF
-        places = cluster[0].queue_size > 0 and any_in_service(state)
+        places = cluster[0].queue_size > 0 and any_takes(state, state.submitted[0].index)
         decides = places or queue[0].due == 1 or is_stuck(state)
         decision = cluster[0].time if decides else INF
         if completion < INF and completion <= timer and completion <= decision:
@@ -104,6 +104,10 @@ def between_events(state):
     # All containers may be killed before the runs are taken: there is room for that.
     if queue[0].runs_size + len(state.containers) >= len(state.runs):
         return TAKE_RUNS
+    if queue[0].watched > 0:
+        queue[0].watched = 3 - queue[0].watched
+        if queue[0].watched == 2:
+            return TAKE_RUNS
     if state.cluster[0].arrivals_left == 0 and queue[0].more_arrivals == 1:
         return MORE_ARRIVALS
     return 0
@@ -135,7 +139,8 @@ def fire(state):
 def fire_other(state):
     """Fires the next timer, which is no arrival; nothing happens if it is out of date."""
     queue = state.queue
-    time, kind, index = state.timers[0].time, state.timers[0].major, state.timers[0].index
+    time, kind = state.timers[0].time, state.timers[0].major
+    number, index = state.timers[0].minor, state.timers[0].index
     valid = up_to_date(state, 0)
     drop_timer(state)
     if not valid:
@@ -154,7 +159,7 @@ def fire_other(state):
         queue[0].patience_timer = INF
         queue[0].due = 1
     elif kind == LEASE_END:
-        end_lease(state, index)
+        end_lease(state, number)
 
 
 @compiled

@@ -18,15 +18,15 @@ from __future__ import annotations
 import numpy as np
 
 from env.sim.block import State
-from env.sim.containers import declared_left, memory_ratio
+from env.sim.containers import declared, declared_left, memory_ratio
 from env.sim.jit import compiled, compiled_apart
 from env.sim.lease import cold_start_time, lease_steps
 from env.sim.placing import chain_after
 from env.sim.projection import container_speed, fits_at, speed_share
 from env.sim.records import CANDIDATE, INF, NONE
 from env.sim.requests import container_start
-from env.sim.room import suits
-from env.sim.submissions import declared
+from env.sim.room import hold_named, keep_named, restore_named, short_of, short_of_named, suits
+from env.sim.tracking import all_that_wait, parallel_cores
 
 
 @compiled
@@ -101,7 +101,7 @@ def play_forward(state, node, candidate, start):
     """Plays a node from its clock until all its containers have completed.
 
     Without a candidate (NONE) it writes `forecast_completion` of them all. With one, which starts
-    at `start` or, if that is inf, heads for the end of the queue for memory, it writes that of the
+    at `start` or, if that is inf, heads for the end of the node's queue, it writes that of the
     candidate, collects the workflows whose finish bounds rise, and sums `later_end` of the others.
 
     Returns:
@@ -116,7 +116,9 @@ def play_forward(state, node, candidate, start):
     joined = NONE  # started since the clock, by the mark at which they end
     late = NONE  # known to start later, beside the upcoming ones
     waiting, last_in_queue = nodes[node].first_waiting, NONE
+    keep_named(state, node)
     if start < INF:
+        hold_named(state, node, containers[candidate].function, 1)
         late = insert_joined(containers, late, candidate, start)
     else:
         last_in_queue = candidate
@@ -148,6 +150,7 @@ def play_forward(state, node, candidate, start):
             used += containers[index].memory_alloc
             continue
         if mark == INF:
+            restore_named(state, node)
             return now, raised, later, tight
         if joined_ends:
             index, joined = joined, containers[joined].next_joined
@@ -157,6 +160,7 @@ def play_forward(state, node, candidate, start):
         drained = mark
         parallelism -= containers[index].parallelism
         used -= containers[index].memory_alloc
+        hold_named(state, node, containers[index].function, -1)
         if candidate == NONE or index == candidate:
             containers[index].forecast_completion = now
         if candidate != NONE:
@@ -165,8 +169,13 @@ def play_forward(state, node, candidate, start):
                 more, more_tight = later_end(state, index, now)
                 later += more
                 tight += more_tight
-        while waiting != NONE and used + containers[waiting].memory_alloc <= nodes[node].memory:
+        while (
+            waiting != NONE
+            and used + containers[waiting].memory_alloc <= nodes[node].memory
+            and short_of_named(state, node, containers[waiting].function, False) == NONE
+        ):
             index = waiting
+            hold_named(state, node, containers[index].function, 1)
             waiting = containers[index].next
             if waiting == NONE and index != last_in_queue:
                 waiting = last_in_queue
@@ -218,15 +227,6 @@ def later_end(state, index, completion):
 
 
 @compiled
-def parallel_cores(state, slot):
-    """Cores that a workflow can use at once: core-seconds not placed / seconds it still takes."""
-    template = state.templates[state.workflows[slot].template]
-    # What is left of a workflow that ends within a second counts as work for a second.
-    seconds = max(1.0, state.workflows[slot].finish_bound - state.cluster[0].time)
-    return (template.work - state.workflows[slot].placed_work) / seconds
-
-
-@compiled
 def take_finish_bounds(state, index):
     """Raises finish bounds by the containers of a list, `index` being its head."""
     containers, workflows = state.containers, state.workflows
@@ -252,12 +252,19 @@ def raise_by_rank(state, submitted):
 def update_finish_bounds(state):
     """Brings the finish bounds of all active workflows, and the sums over them, up to date."""
     cluster, workflows, nodes = state.cluster, state.workflows, state.nodes
-    for slot in range(len(workflows)):
-        workflows[slot].finish_bound = -INF
+    for position in range(cluster[0].tracked_count):
+        workflows[state.tracked[position]].finish_bound = -INF
     for position in range(cluster[0].queue_size):
         raise_by_rank(state, state.submitted[position].index)
+    slowdown = flow_times = cores = 0.0
     for waiting in range(len(state.waiting)):
         index = state.waiting[waiting].first
+        if index != NONE and state.waiting[waiting].alone == 1:
+            seconds, path, core = all_that_wait(state, waiting)
+            slowdown += seconds / path
+            flow_times += seconds
+            cores += core
+            continue
         while index != NONE:
             raise_by_rank(state, index)
             index = state.requests[index].next
@@ -267,14 +274,13 @@ def update_finish_bounds(state):
                 forecast_node(state, node)
             take_finish_bounds(state, nodes[node].first_running)
             take_finish_bounds(state, nodes[node].first_waiting)
-    slowdown = flow_times = cores = 0.0
-    for slot in range(len(workflows)):
-        if workflows[slot].finish_bound > -INF:
-            template = state.templates[workflows[slot].template]
-            flow_time = workflows[slot].finish_bound - workflows[slot].arrival_time
-            slowdown += flow_time / template.critical_path
-            flow_times += flow_time
-            cores += parallel_cores(state, slot)
+    for position in range(cluster[0].tracked_count):
+        slot = state.tracked[position]
+        template = state.templates[workflows[slot].template]
+        flow_time = workflows[slot].finish_bound - workflows[slot].arrival_time
+        slowdown += flow_time / template.critical_path
+        flow_times += flow_time
+        cores += parallel_cores(state, slot)
     cluster[0].active_slowdown = slowdown
     cluster[0].active_flow_time = flow_times
     cluster[0].parallel_cores = cores
@@ -290,6 +296,7 @@ def forecast(state, memory_alloc, candidates):
     sum_sources(state, function)
     containers, functions = state.containers, state.functions
     own = len(containers) - 1
+    containers[own].function = function
     containers[own].slot = function // state.cluster[0].functions_per_slot
     containers[own].chain_after = chain_after(state, function)
     containers[own].memory_alloc = memory_alloc
@@ -352,7 +359,7 @@ def sum_sources(state, function):
 def forecast_candidate(state, own, node, candidate):
     """What placing the container `own`, that of the current function, on `node` would do."""
     nodes, containers, cluster = state.nodes, state.containers, state.cluster
-    time = cluster[0].time
+    time, function = cluster[0].time, cluster[0].deciding
     server = nodes[node].server
     memory_alloc = containers[own].memory_alloc
     end = state.servers[server].expiration_time
@@ -364,7 +371,7 @@ def forecast_candidate(state, own, node, candidate):
         + (cluster[0].source_bytes - around) / cluster[0].network_bandwidth
     )
     clock = time + cold if cold > 0.0 else nodes[node].clock
-    container_cold_start = container_start(state, cluster[0].deciding, node)
+    container_cold_start = container_start(state, function, node)
     creation = max(clock, time) + container_cold_start + transfer
     busy = nodes[node].running_count > 0
     last_before = nodes[node].forecast_last if busy else time
@@ -389,8 +396,9 @@ def forecast_candidate(state, own, node, candidate):
         candidate.lease_left_after = candidate.lease_left
         return
     cpu, parallelism = nodes[node].cpu, containers[own].parallelism
-    fits = candidate.allocated_memory + memory_alloc <= nodes[node].memory
-    if fits and (nodes[node].parallelism + parallelism <= cpu or not busy):
+    fits = short_of(state, node, function, memory_alloc, False) == NONE
+    alone = fits and nodes[node].waiting_count == 0
+    if alone and (nodes[node].parallelism + parallelism <= cpu or not busy):
         # Nobody shares a core and nobody waits: the others do not notice.
         share = speed_share(parallelism, cpu, nodes[node].single_core_speed)
         speed = container_speed(containers[own].memory_ratio, share, parallelism)
@@ -399,7 +407,7 @@ def forecast_candidate(state, own, node, candidate):
         raised = raise_bound(state, own, finish, NONE)
     else:
         containers[own].creation_time = creation
-        if not fits_at(state, node, memory_alloc, creation):
+        if not fits_at(state, node, function, memory_alloc, creation):
             candidate.waits = 1
         start = INF if candidate.waits == 1 else creation
         last, raised, later, tight = play_forward(state, node, own, start)

@@ -11,22 +11,16 @@ from env.sim.block import State
 from env.sim.engine import play
 from env.sim.idle_forecast import answer_forecasts
 from env.sim.records import FORECAST, NO_SERVER, NO_WARM_SLOT, TAKE_RUNS
-from env.sim.rules import LEAST_SHARE, Chooser
+from env.sim.rules import LEAST_SHARE
 
 
-def go_on(
-    state: State,
-    kind: int,
-    take: Callable[[np.ndarray], None],
-    chooser: Chooser | None = None,
-) -> int:
+def go_on(state: State, kind: int, take: Callable[[np.ndarray], None]) -> int:
     """Plays on until the episode ends or waits for its caller.
 
     Args:
         state: of an episode in which functions belong to images.
         kind: what `play` returned.
         take: is given the RUN records that have ended, in the order of their ends.
-        chooser: of its `Rules`; says when there is something to choose.
 
     Returns:
         DONE, PLACE, CHOOSE or MORE_ARRIVALS.
@@ -44,7 +38,7 @@ def go_on(
                 raise cannot_go_on(state, kind)
             if kind != TAKE_RUNS:
                 return int(kind)
-        kind = (play if chooser is None else chooser.play)(state)
+        kind = play(state)
 
 
 def cannot_go_on(state: State, kind: int) -> InputError:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from env.base.errors import InputError
-from env.base.schema import short
+from env.base.schema import names_file, short
 from env.sim.bounds import (
     LARGEST_BANDWIDTH,
     LARGEST_MEMORY,
@@ -20,16 +21,18 @@ from env.sim.bounds import (
     MOST_CORES,
     MOST_NODES_OF_A_SERVER,
     MOST_SERVERS,
+    MOST_UNITS,
 )
 from env.sim.power import Power
 
 MOST_NODES = 1_000_000
 """NUMA nodes of a cluster; more do not fit into memory with all that is known of them."""
 
+LONGEST_NAME = 50
+"""Characters: the weights of a type's policy are in a file of its name."""
 
 SAME_PRICE = 1e-9
 """Relative difference of prices that is only rounding."""
-
 
 TYPE_BOUNDS: Final = {
     "count": (0, MOST_SERVERS),
@@ -53,6 +56,10 @@ class ServerType:
         cpu: cores of one NUMA node.
         memory: MB of one NUMA node.
         single_core_speed: operations per second; None means the cluster's.
+        resources: units of each named resource (env/sim/resources.py) of one NUMA node.
+
+    Raises:
+        InputError: a value is out of range, or no file could have the name.
     """
 
     name: str
@@ -63,13 +70,21 @@ class ServerType:
     cpu: int
     memory: int
     single_core_speed: int | None = None
+    resources: Mapping[str, int] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        for field, (least, most) in TYPE_BOUNDS.items():
-            _check(f"server type '{self.name}'", field, getattr(self, field), least, most)
+        if not 0 < len(self.name) <= LONGEST_NAME or not names_file(self.name):
+            raise InputError(
+                f"server type {short(self.name)}: a name of 1 to {LONGEST_NAME} printable "
+                "characters but / is needed"
+            )
+        where = f"server type '{self.name}'"
+        for key, (least, most) in TYPE_BOUNDS.items():
+            _check(where, key, getattr(self, key), least, most)
+        for name, units in self.resources.items():
+            _check(where, f"resources[{short(name)}]", units, 0, MOST_UNITS)
         if self.hourly_rate:
-            rate = self.hourly_rate
-            _check(f"server type '{self.name}'", "hourly_rate", rate, LEAST_RATE, LARGEST_RATE)
+            _check(where, "hourly_rate", self.hourly_rate, LEAST_RATE, LARGEST_RATE)
 
     @property
     def cores(self) -> int:
@@ -102,8 +117,8 @@ class ClusterConfig:
 
     def __post_init__(self) -> None:
         _check("cluster", "single_core_speed", self.single_core_speed, 1, LARGEST_WHOLE)
-        for field in ("memory_bandwidth", "numa_bandwidth", "network_bandwidth"):
-            _check("cluster", field, getattr(self, field), LEAST_BANDWIDTH, LARGEST_BANDWIDTH)
+        for key in ("memory_bandwidth", "numa_bandwidth", "network_bandwidth"):
+            _check("cluster", key, getattr(self, key), LEAST_BANDWIDTH, LARGEST_BANDWIDTH)
         if not self.present_types:
             raise InputError("cluster: no servers, at least 1 is needed")
         nodes = sum(kind.count * kind.numa_nodes for kind in self.server_types)
@@ -169,9 +184,9 @@ class ClusterConfig:
         return max(kind.memory for kind in self.present_types)
 
 
-def _check(where: str, field: str, value: float | None, least: float, most: float) -> None:
+def _check(where: str, key: str, value: float | None, least: float, most: float) -> None:
     """Refuses a number out of its bounds; None is one that is not given."""
     if value is not None and not least <= value <= most:
         raise InputError(
-            f"{where}: {field} is {short(value)}, at least {least} and at most {most} is needed"
+            f"{where}: {key} is {short(value)}, at least {least} and at most {most} is needed"
         )

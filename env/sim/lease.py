@@ -65,6 +65,7 @@ def extend_lease(state, server, tenant, time, steps):
     seconds = steps * servers[server].lease_step
     rent = steps * servers[server].step_price
     servers[server].expiration_time = max(time, servers[server].expiration_time) + seconds
+    servers[server].lease_number += 1
     if tenant == NONE:
         charge_all(state, server, seconds, rent)
     else:
@@ -72,7 +73,8 @@ def extend_lease(state, server, tenant, time, steps):
     state.cluster[0].total_rent += rent
     state.log[0].rent += rent
     if state.options[0].watch_leases == 1:
-        set_timer(state, servers[server].expiration_time, LEASE_END, server, server)
+        number = servers[server].lease_number
+        set_timer(state, servers[server].expiration_time, LEASE_END, server, number)
 
 
 @compiled
@@ -152,6 +154,7 @@ def reset_server(state, server):
     state.servers[server].condition = IN_SERVICE
     state.servers[server].ready_time = -np.inf
     state.servers[server].expiration_time = -np.inf
+    state.servers[server].lease_number = 0
     state.servers[server].container_count = 0
     for account in range(account_of(state, server, 0), account_of(state, server + 1, 0)):
         state.ledger[account].lease_seconds = 0.0
@@ -185,3 +188,4 @@ def cut_lease(state, server, time):
         seconds = time - state.servers[server].ready_time
         charge_all(state, server, seconds, 0.0)
     state.servers[server].expiration_time = min(state.servers[server].expiration_time, time)
+    state.servers[server].lease_number += 1

@@ -5,6 +5,7 @@ import numpy as np
 from env.sim.jit import compiled, compiled_apart
 from env.sim.keep_alive import make_room
 from env.sim.records import INF, NONE
+from env.sim.room import NAMED, hold_named, short_of
 from env.sim.tournament import update_tree
 
 
@@ -185,10 +186,14 @@ def used_memory_at(state, node, time):
 
 
 @compiled
-def fits_at(state, node, memory, time):
-    """Whether `memory` MB are free at `time`, according to the projection (rule 5)."""
-    if state.nodes[node].allocated_memory + memory <= state.nodes[node].memory:
-        return True
+def fits_at(state, node, function, memory, time):
+    """Whether a function that is given `memory` MB can start at `time` (rule 5).
+
+    Memory is free then according to the projection; named resources are free now.
+    """
+    short = short_of(state, node, function, memory, False)
+    if short == NONE or short >= NAMED:
+        return short == NONE
     return used_memory_at(state, node, time) + memory <= state.nodes[node].memory
 
 
@@ -205,6 +210,7 @@ def admit(state, node, index, start_time):
     nodes[node].last_running = index
     nodes[node].running_count += 1
     nodes[node].allocated_memory += containers[index].memory_alloc
+    hold_named(state, node, containers[index].function, 1)
     nodes[node].projected = 0
     nodes[node].forecast = 0
     if nodes[node].first_idle != NONE:
@@ -229,11 +235,12 @@ def node_on_server_startup(state, node, time):
 
 @compiled
 def node_on_container_creation(state, node, index):
-    """A container starts at its creation time if its memory is free then; else it waits."""
+    """A container starts at its creation time if its node has room then; else it waits."""
     nodes, containers = state.nodes, state.containers
     nodes[node].parallelism += containers[index].parallelism
     creation = containers[index].creation_time
-    if fits_at(state, node, containers[index].memory_alloc, creation):
+    function, memory = containers[index].function, containers[index].memory_alloc
+    if fits_at(state, node, function, memory, creation):
         admit(state, node, index, creation)
         if nodes[node].projected == 0:
             project(state, node, False)
@@ -266,6 +273,7 @@ def leave(state, node, previous, index, time):
     nodes[node].forecast = 0
     nodes[node].running_count -= 1
     nodes[node].allocated_memory -= containers[index].memory_alloc
+    hold_named(state, node, containers[index].function, -1)
     nodes[node].parallelism -= containers[index].parallelism
 
 
@@ -294,7 +302,7 @@ def node_on_container_removal(state, node, removed, time):
 
 @compiled
 def node_on_waiting_removal(state, node, removed):
-    """Takes a container out of a node's queue for memory; its record belongs to the caller."""
+    """Takes a container out of a node's queue; its record belongs to the caller."""
     nodes, containers = state.nodes, state.containers
     previous, index = NONE, nodes[node].first_waiting
     while index != removed:
@@ -318,7 +326,8 @@ def admit_waiting(state, node, time):
     while nodes[node].first_waiting != NONE:
         head = nodes[node].first_waiting
         start = max(time, containers[head].creation_time)
-        if not fits_at(state, node, containers[head].memory_alloc, start):
+        function, memory = containers[head].function, containers[head].memory_alloc
+        if not fits_at(state, node, function, memory, start):
             break
         nodes[node].first_waiting = containers[head].next
         if containers[head].next == NONE:

@@ -41,7 +41,6 @@ QUEUE = np.dtype(
         ("waiting", np.int64),  # functions in it
         ("due", np.int64),  # 1: something has changed at this moment, so one may start
         ("chosen", np.int64),  # entry of `waiting` that goes next, for the order `chosen`
-        ("chosen_node", np.int64),  # where it starts, or NONE: by the placement rule
         ("next_number", np.int64),  # of whoever joins, runs or becomes idle next
         ("starvation_timer", np.float64),  # time of the timer set, inf for none
         ("patience_timer", np.float64),  # as in the line above
@@ -58,6 +57,7 @@ QUEUE = np.dtype(
         ("container_cold_starts", np.int64),
         ("queueing_time", np.float64),  # seconds, all that left it summed
         ("crowded", np.int64),  # 1: there were more warm containers than records for them
+        ("watched", np.int64),  # 1: the caller is to look after the next event, 2: it has looked
     ]
 )
 
@@ -73,6 +73,8 @@ WAITING = np.dtype(
         ("first", np.int64),  # index into requests, as is the next
         ("last", np.int64),
         ("count", np.int64),
+        ("alone", np.int64),  # 1: its workflow has no other function, so
+        ("arrivals", np.float64),  # seconds, those of the workflows summed
     ]
 )
 

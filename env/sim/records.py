@@ -37,7 +37,7 @@ DONE: Final = 0
 PLACE: Final = 1  # the function `deciding`
 CHOOSE: Final = 2  # which waiting function goes next
 MORE_ARRIVALS: Final = 3  # those given have all arrived
-TAKE_RUNS: Final = 4  # the log of runs is full
+TAKE_RUNS: Final = 4  # the log of runs is full, or each event is watched
 FORECAST: Final = 5  # next idle times of images (env/sim/idle_forecast.py)
 NO_WORKFLOW_SLOT: Final = -1
 NO_CONTAINER_SLOT: Final = -2
@@ -50,7 +50,7 @@ SLICE_END: Final = 1  # of the run with this number, in the container `index`
 EXPIRY: Final = 2  # of the warm container `index`, if it still has this number
 PREWARMING: Final = 3  # of the image `index`, if it still has this number
 STARVATION: Final = 4  # the oldest waiting function may starve
-LEASE_END: Final = 5  # of the server `index`, if its lease has not been extended
+LEASE_END: Final = 5  # of the server `minor`, if its lease still has the number `index`
 PATIENCE: Final = 6  # the first waiting function may start a server
 
 FUNCTION = np.dtype(
@@ -105,7 +105,7 @@ CONTAINER = np.dtype(
         ("submission_time", np.float64),
         ("data_transfer_time", np.float64),
         ("creation_time", np.float64),
-        ("start_time", np.float64),  # nan while waiting for memory
+        ("start_time", np.float64),  # nan while waiting on its node
         ("completion_time", np.float64),  # projected; exact once completed
         ("forecast_completion", np.float64),  # waiting ones included (env/sim/forecast.py)
         ("demand", np.float64),  # operations left by each of its threads, had it all its memory
@@ -132,7 +132,7 @@ NUMA_NODE = np.dtype(
         ("first_running", np.int64),  # list in order of admission; future starts included
         ("last_running", np.int64),
         ("running_count", np.int64),
-        ("first_waiting", np.int64),  # queue for memory
+        ("first_waiting", np.int64),  # queue for memory and named resources
         ("last_waiting", np.int64),
         ("waiting_count", np.int64),
         ("allocated_memory", np.int64),  # sum over the running list
@@ -171,6 +171,7 @@ SERVER = np.dtype(
         ("node_count", np.int64),
         ("ready_time", np.float64),  # since when it is up: when its last cold start ends
         ("expiration_time", np.float64),  # -inf before the first lease
+        ("lease_number", np.int64),  # another whenever the lease is extended or ends early
         ("container_count", np.int64),  # created and not completed
         ("source_bytes", np.float64),  # as in NUMA_NODE
     ]
@@ -205,9 +206,12 @@ CLUSTER = np.dtype(
         ("arrivals_left", np.int64),  # of those given
         ("arrived", np.int64),
         ("arrived_work", np.float64),  # core-seconds of all workflows that have arrived
+        ("declared_work", np.float64),  # the same of all that ever arrive
         ("placed_work", np.float64),  # core-seconds of them that are done, placed or will never be
         ("queue_threads", np.int64),  # of all submitted functions, as is the next
         ("queue_computation", np.int64),  # operations
+        # Active workflows, but for those of one function that waits centrally: `waiting` has these.
+        ("tracked_count", np.int64),
         ("finished_workflows", np.int64),
         ("finished_slowdown", np.float64),  # sum over finished workflows, as is the next
         ("finished_flow_time", np.float64),  # seconds
@@ -275,7 +279,7 @@ CANDIDATE = np.dtype(
     [
         ("twin", np.int64),  # an earlier node for which all of this is the same, or NONE
         ("feasible", np.int64),  # 1: it can be placed there (`suits` in env/sim/room.py)
-        ("waits", np.int64),  # 1: it would wait for memory
+        ("waits", np.int64),  # 1: it would wait there for memory or a named resource
         ("cold_start_time", np.float64),  # of the server
         ("container_cold_start", np.float64),
         ("data_transfer_time", np.float64),

@@ -14,19 +14,23 @@ from env.base.schema import Strict
 from env.sim import queue_records, records
 from env.sim.block import State
 from env.sim.bounds import LONGEST
-from env.sim.central_queue import BY_RANK
+from env.sim.central_queue import BY_RANK, CHOSEN
 from env.sim.hardware import ClusterConfig
 from env.sim.keep_alive_policy import NoKeepAlive
 from env.sim.records import INF, NONE
+from env.sim.resources import check_needs
 from env.sim.state import upward_ranks
 from env.sim.workflow_template import WorkflowTemplate
 
 Fit = Literal["first_fit", "best_fit", "worst_fit"]
 """Placement rules that the engine has, where functions wait centrally."""
-Placement = Fit | Literal["asked"]
-PLACEMENTS: tuple[Placement, ...] = (*get_args(Fit), "asked")
+Placement = Literal[Fit, "asked"]
+PLACEMENTS: tuple[Placement, ...] = get_args(Placement)
 """In the order of their numbers in env/sim/dispatch.py."""
-SLOTS = ("workflows", "functions", "submitted", "completed", "slot_of", "scratch", "requests")
+SLOTS = (
+    *("workflows", "tracked", "slot_of", "scratch"),
+    *("functions", "submitted", "completed", "requests"),
+)
 """Arrays with an entry for each slot of a trace, whose workflows have one function."""
 
 LEAST_SHARE = 0.1
@@ -81,6 +85,27 @@ class FirstCome:
 FIRST_COME = FirstCome()
 
 
+class ByChoice(Strict):
+    """Whoever plays chooses, whenever a waiting function could start.
+
+    Attributes:
+        starve_threshold: seconds of waiting from which on the oldest stands first in the order of
+            `funcsched`, in which the waiting functions are shown; None: nobody starves.
+    """
+
+    starve_threshold: Annotated[float, Field(ge=0, le=1e9)] | None = None
+
+    def write(self, options: np.void) -> None:
+        """Fills in the options of the engine."""
+        options["order"] = CHOSEN
+        if self.starve_threshold is not None:
+            options["starve_threshold"] = self.starve_threshold
+
+    def rank(self, functions: DeclaredFunctions) -> np.ndarray:
+        """(D,) see `Order`."""
+        return np.zeros(len(functions.execution))
+
+
 class KeepAlive(Protocol):
     """How long containers stay warm; `env/sim/keep_alive_policy.py` has the policies."""
 
@@ -90,16 +115,6 @@ class KeepAlive(Protocol):
 
     def write(self, options: np.void) -> None:
         """Fills in `keep_alive` and the fields that go with it."""
-
-
-class Chooser(Protocol):
-    """Who chooses which waiting function goes next, where the order is `chosen`."""
-
-    def play(self, state: State) -> int:
-        """As `env.sim.engine.play`; gives CHOOSE where it wants to be asked."""
-
-    def choose(self, state: State) -> None:
-        """Chooses a function in `state.queue`, or none to wait for the next event."""
 
 
 class Lease(Strict):
@@ -134,7 +149,6 @@ class Rules:
         patience: seconds of waiting after which a server may be started for a function.
         lease: when servers are up, and how they are paid.
         keep_alive: how long containers stay warm.
-        chooser: for the order `chosen`; None leaves choices to whoever plays.
 
     Raises:
         InputError: `placement` is unknown, or `patience` is not a number from 0.
@@ -145,7 +159,6 @@ class Rules:
     patience: float = 0.0
     lease: Lease = HOURLY
     keep_alive: KeepAlive = NO_KEEP_ALIVE
-    chooser: Chooser | None = None
 
     @classmethod
     def always_up(
@@ -153,11 +166,10 @@ class Rules:
         order: Order,
         keep_alive: KeepAlive,
         placement: Placement = "worst_fit",
-        chooser: Chooser | None = None,
     ) -> Rules:
         """Functions wait centrally, all servers are up from the start, and nothing is paid."""
         lease = Lease(kind="always", charged=False)
-        return cls(order, placement, lease=lease, keep_alive=keep_alive, chooser=chooser)
+        return cls(order, placement, lease=lease, keep_alive=keep_alive)
 
     def __post_init__(self) -> None:
         if self.placement not in PLACEMENTS:
@@ -272,7 +284,8 @@ def with_rules(
         config: the hardware.
 
     Raises:
-        InputError: functions belong to no image, but wait centrally or leave warm containers.
+        InputError: functions belong to no image, but wait centrally or leave warm containers; or
+            the memory of an image and what else a function needs are on no NUMA node together.
     """
     state = state.replaced(options=rules.options())
     write_lease(state.servers, rules.lease)
@@ -288,6 +301,8 @@ def with_rules(
     if memory is None:
         memory = np.zeros(len(images.cold_start), np.int64)
         np.maximum.at(memory, image_of, state.template_functions["memory_req"])
+    if rules.order is not None:
+        check_needs(templates, config, memory[image_of])
     bins, remembered = rules.keep_alive.history
     leaves = 1 << max(1, int(np.ceil(np.log2(declared))))
     state = state.replaced(
@@ -310,6 +325,8 @@ def with_rules(
     known = declared_functions(state, templates, image_of, state.images, config)
     state.waiting["image"] = image_of
     state.waiting["execution"] = known.execution
+    counts = state.templates["function_count"]
+    state.waiting["alone"] = np.repeat(counts == 1, counts)
     if rules.order is not None:
         state.waiting["rank"] = rules.order.rank(known)
     for index in reversed(range(declared)):

@@ -29,15 +29,6 @@ def may_be_started(state, server):
 
 
 @compiled
-def any_in_service(state):
-    """Whether any server takes new containers, now or once it has started."""
-    for server in range(len(state.servers)):
-        if state.servers[server].condition == IN_SERVICE:
-            return True
-    return False
-
-
-@compiled
 def server_state(state, server):
     """Index into STATES."""
     servers = state.servers

@@ -19,6 +19,7 @@ from env.sim.jit import compiled, compiled_apart
 from env.sim.keep_alive import reset_keep_alive
 from env.sim.lease import lease_from_start, reset_server
 from env.sim.projection import reset_node
+from env.sim.resources import check_needs, named_arrays
 from env.sim.submissions import reset_workload
 from env.sim.tournament import reset_tree
 from env.sim.warm import reset_warm
@@ -51,12 +52,12 @@ def new_state(
 
     Raises:
         InputError: the lengths differ, work is given of a workflow of several functions, an arrival
-            time is not a number >= 0, a template is none, or a function needs more memory than any
-            NUMA node has.
+            time is not a number >= 0, a template is none, or a function fits no NUMA node.
     """
-    _check(arrival_times, templates, config)
-    _check_work(work, templates)
+    _check(arrival_times, templates)
     distinct = list({id(template): template for template in templates}.values())
+    check_needs(distinct, config)
+    _check_work(work, templates)
     position = {id(template): index for index, template in enumerate(distinct)}
     slots = min(workflow_slots or len(templates), max(1, len(templates)))
     per_slot = max((template.function_count for template in distinct), default=1)
@@ -95,10 +96,13 @@ def copy_into(copy, state):
     copy_records(copy.timers, state.timers, cluster[0].timers_size)
     copy_records(copy.tree, state.tree, len(state.tree))
     copy_records(copy.free_slots, state.free_slots, len(state.free_slots))
+    copy_records(copy.tracked, state.tracked, cluster[0].tracked_count)
     copy_records(copy.slot_of, state.slot_of, len(state.slot_of))
     copy_records(copy.completed, state.completed, state.log[0].completed_count)
     copy_records(copy.log, state.log, 1)
     copy_records(copy.queue, state.queue, 1)
+    copy.queue[0].watched = 0  # who watches an episode does not watch its copies
+    copy_records(copy.named_held, state.named_held, len(state.named_held))
     if len(state.images) > 0:
         copy_images(copy, state)
 
@@ -143,6 +147,7 @@ def reset(state):
         reset_server(state, server)
     for node in range(len(state.nodes)):
         reset_node(state, node)
+    state.named_held[:] = 0
     for slot in range(len(state.workflows)):
         state.workflows[slot].raised_bound = -np.inf
     reset_containers(state)
@@ -154,9 +159,7 @@ def reset(state):
     lease_from_start(state)
 
 
-def _check(
-    arrival_times: Sequence[float], templates: Sequence[WorkflowTemplate], config: ClusterConfig
-) -> None:
+def _check(arrival_times: Sequence[float], templates: Sequence[WorkflowTemplate]) -> None:
     if len(arrival_times) != len(templates):
         raise InputError(
             f"{len(arrival_times)} arrival times but {len(templates)} workflow templates"
@@ -173,14 +176,6 @@ def _check(
         if not isinstance(template, WorkflowTemplate):
             raise InputError(
                 f"workflow {wf_id}: a WorkflowTemplate is needed, found {short(template)}"
-            )
-    largest = config.largest_node_memory
-    for template in {id(template): template for template in templates}.values():
-        fn_id = int(np.argmax(template.memory_req))
-        if template.memory_req[fn_id] > largest:
-            raise InputError(
-                f"{template.label}: function {fn_id} needs "
-                f"{template.memory_req[fn_id]} MB, the largest NUMA node has {largest}"
             )
 
 
@@ -256,7 +251,7 @@ def allocate(
     )
     sizes = {"tree": 2 * leaves, "log": 1, "queue": 1, "timers": records.TIMERS}
     sizes |= {"ledger": len(servers) * tenants, "containers": count + 1, "slot_of": workflow_count}
-    sizes |= dict.fromkeys(("workflows", "free_slots"), slots)
+    sizes |= dict.fromkeys(("workflows", "free_slots", "tracked"), slots)
     sizes |= dict.fromkeys(("functions", "submitted", "completed", "scratch"), count)
     known = {
         "cluster": cluster,
@@ -268,6 +263,7 @@ def allocate(
         "predecessors": predecessors,
         "successors": successors,
         "arrivals": np.zeros(workflow_count, records.ARRIVING),
+        **named_arrays(templates, config, len(nodes)),
     }
     for name in CHANGING.keys() - known.keys():
         shape = (0, 0) if name in TABLES else sizes.get(name, 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from env.sim.containers import declared_left
+from env.sim.containers import declared, declared_left
 from env.sim.heap import drop_first, push
 from env.sim.jit import compiled, compiled_apart
 from env.sim.records import (
@@ -19,6 +19,8 @@ from env.sim.records import (
     SUBMITTED,
 )
 from env.sim.requests import begin_request
+from env.sim.timers import drop_timer, set_timer
+from env.sim.tracking import stop_tracking, track
 
 
 @compiled
@@ -33,14 +35,17 @@ def reset_workload(state):
     cluster[0].placed_work = 0.0
     cluster[0].queue_threads = 0
     cluster[0].queue_computation = 0
+    cluster[0].tracked_count = 0
     cluster[0].finished_workflows = 0
     cluster[0].finished_slowdown = 0.0
     cluster[0].finished_flow_time = 0.0
     cluster[0].arrived_path = 0.0
     cluster[0].declared_path = 0.0
+    cluster[0].declared_work = 0.0
     for position in range(len(state.arrivals)):
         template = state.arrivals[position].template
         cluster[0].declared_path += state.templates[template].critical_path
+        cluster[0].declared_work += state.templates[template].work
     cluster[0].first_free_slot = 0
     cluster[0].free_slots = len(workflows)
     for slot in range(len(workflows)):
@@ -57,16 +62,8 @@ def reset_workload(state):
 def schedule_arrival(state, position):
     """Puts the arrival at a position of the list on the timers."""
     if position < len(state.arrivals):
-        wf_id = state.arrivals[position].wf_id
-        push(
-            state.timers,
-            state.cluster[0].timers_size,
-            state.arrivals[position].time,
-            ARRIVAL,
-            wf_id,
-            position,
-        )
-        state.cluster[0].timers_size += 1
+        time, wf_id = state.arrivals[position].time, state.arrivals[position].wf_id
+        set_timer(state, time, ARRIVAL, wf_id, position)
 
 
 @compiled_apart
@@ -98,6 +95,8 @@ def arrive(state, position):
     workflows[slot].placed_work = 0.0
     workflows[slot].queue_threads = 0
     workflows[slot].finish_bound = time + state.templates[template].critical_path
+    if state.options[0].queued == 0 or state.templates[template].function_count > 1:
+        track(state, slot)
     cluster[0].arrived += 1
     cluster[0].arrivals_left -= 1
     cluster[0].arrived_path += state.templates[template].critical_path
@@ -134,8 +133,7 @@ def arrive(state, position):
 def arrive_next(state):
     """The arrival that is the next timer takes place; returns what `arrive` returns."""
     position = state.timers[0].index
-    drop_first(state.timers, state.cluster[0].timers_size)
-    state.cluster[0].timers_size -= 1
+    drop_timer(state)
     return arrive(state, position)
 
 
@@ -143,14 +141,6 @@ def arrive_next(state):
 def forget_arrivals(state):
     """No further workflow arrives."""
     state.cluster[0].arrivals_left = 0
-
-
-@compiled
-def declared(state, index):
-    """Index of a function in `template_functions`."""
-    slot = index // state.cluster[0].functions_per_slot
-    template = state.workflows[slot].template
-    return state.templates[template].first_function + state.functions[index].fn_id
 
 
 @compiled
@@ -288,6 +278,7 @@ def end_workflow(state, slot, time):
     workflows[slot].completion_time = time
     flow_time = time - workflows[slot].arrival_time
     cluster[0].finished_workflows += 1
+    stop_tracking(state, slot)
     path = state.templates[workflows[slot].template].critical_path
     cluster[0].finished_slowdown += flow_time / path
     cluster[0].finished_flow_time += flow_time

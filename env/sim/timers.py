@@ -20,7 +20,7 @@ def up_to_date(state, position):
     if kind == PREWARMING:
         return state.images[index].number == number
     if kind == LEASE_END:
-        return state.servers[index].expiration_time == state.timers[position].time
+        return state.servers[number].lease_number == index
     if kind == PATIENCE:
         return state.queue[0].patience_timer == state.timers[position].time
     return True

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 import numpy as np
 
 from env.base.errors import InputError
 from env.base.schema import short
-from env.sim.bounds import LARGEST_MEMORY, LARGEST_WHOLE, LARGEST_WORK, MOST_CORES
+from env.sim.bounds import LARGEST_MEMORY, LARGEST_WHOLE, LARGEST_WORK, MOST_CORES, MOST_UNITS
 
 FUNCTION_BOUNDS: Final = {
     "computation": LARGEST_WORK,
@@ -31,6 +32,7 @@ class WorkflowTemplate:
         data_bytes: int64 (E,), bytes moved from source to target, at least 0.
         function_names: for reading; empty, or one name a function.
         where: the file or the config key it came from, for errors; empty where it has none.
+        resources: int64 (F,) each, units of named resources (env/sim/resources.py) by name.
 
     Raises:
         InputError: an entry is out of range, an edge leads nowhere, or the graph has a cycle.
@@ -44,15 +46,19 @@ class WorkflowTemplate:
     data_bytes: np.ndarray
     function_names: tuple[str, ...] = ()
     where: str = ""
+    resources: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for field, most in FUNCTION_BOUNDS.items():
-            values = self._whole_numbers(field, 1, most)
-            if len(values) != len(self.computation):
-                raise InputError(
-                    f"{self.label}: {field} has {len(values)} entries, "
-                    f"computation has {len(self.computation)}"
-                )
+        for key, most in FUNCTION_BOUNDS.items():
+            values = self._whole_numbers(key, getattr(self, key), 1, most)
+            object.__setattr__(self, key, values)
+            self._check_length(key, values)
+        resources = {}
+        for name, given in self.resources.items():
+            key = f"resources[{short(name)}]"
+            resources[name] = self._whole_numbers(key, given, 0, MOST_UNITS)
+            self._check_length(key, resources[name])
+        object.__setattr__(self, "resources", resources)
         work = sum(self.computation.tolist())
         if work > LARGEST_WORK:
             raise InputError(
@@ -60,7 +66,7 @@ class WorkflowTemplate:
             )
         if len(self.computation) == 0:
             raise InputError(f"{self.label}: no functions, at least 1 is needed")
-        self._check_edges(self._whole_numbers("data_bytes", 0, LARGEST_WHOLE))
+        self._check_edges(self._whole_numbers("data_bytes", self.data_bytes, 0, LARGEST_WHOLE))
         self._check_acyclic()
 
     @property
@@ -90,25 +96,30 @@ class WorkflowTemplate:
                     order.append(int(target))
         return order
 
-    def _whole_numbers(self, field: str, least: int, most: int) -> np.ndarray:
-        given = np.asarray(getattr(self, field))
+    def _check_length(self, key: str, values: np.ndarray) -> None:
+        if len(values) != len(self.computation):
+            raise InputError(
+                f"{self.label}: {key} has {len(values)} entries, "
+                f"computation has {len(self.computation)}"
+            )
+
+    def _whole_numbers(self, key: str, values: Any, least: int, most: int) -> np.ndarray:
+        given = np.asarray(values)
         if given.size and not np.issubdtype(given.dtype, np.integer):
             whole = given == np.floor(given)
             if not whole.all():
                 bad = int(np.flatnonzero(~whole)[0])
                 raise InputError(
-                    f"{self.label}: {field}[{bad}] is {given[bad]}, a whole number is needed"
+                    f"{self.label}: {key}[{bad}] is {given[bad]}, a whole number is needed"
                 )
         outside = (given < least) | (given > most)
         if outside.any():
             bad = int(np.flatnonzero(outside)[0])
             raise InputError(
-                f"{self.label}: {field}[{bad}] is {given.reshape(-1)[bad]}, "
+                f"{self.label}: {key}[{bad}] is {given.reshape(-1)[bad]}, "
                 f"at least {least} and at most {most} is needed"
             )
-        values = np.ascontiguousarray(given, dtype=np.int64).reshape(-1)
-        object.__setattr__(self, field, values)
-        return values
+        return np.ascontiguousarray(given, dtype=np.int64).reshape(-1)
 
     def _check_edges(self, data_bytes: np.ndarray) -> None:
         edges = np.asarray(self.edges, dtype=np.int64).reshape(-1, 2)

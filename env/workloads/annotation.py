@@ -103,6 +103,7 @@ def annotate(
     if max(largest, sum(data_bytes)) >= LARGEST:
         raise InputError(f"{graph.where}: a computation, memory or data amount is 2^62 or more")
     computation, memory, parallelism = np.array(functions, dtype=np.int64).T
+    resources = {name for task in graph.tasks for name in task.resources}
     template = WorkflowTemplate(
         name=graph.name,
         computation=computation,
@@ -112,6 +113,10 @@ def annotate(
         data_bytes=np.array(data_bytes, dtype=np.int64),
         function_names=tuple(task.name for task in graph.tasks),
         where=graph.where,
+        resources={
+            name: np.array([task.resources.get(name, 0) for task in graph.tasks])
+            for name in resources
+        },
     )
     return template, +counts
 

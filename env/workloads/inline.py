@@ -7,6 +7,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from env.base.errors import InputError
 from env.base.schema import Strict, Weight
+from env.sim.resources import NamedResources
 from env.workloads.task_graph import Task, TaskGraph, positions
 
 
@@ -19,6 +20,7 @@ class InlineFunction(Strict):
         memory: MB; left out, the annotation rules draw it.
         parallelism: cores; left out, the annotation rules draw it.
         category: functions of one category are drawn alike; left out, each is a category.
+        resources: units of named resources, as gpu.
     """
 
     runtime: float | None = Field(default=None, gt=0)
@@ -26,6 +28,7 @@ class InlineFunction(Strict):
     memory: int | None = Field(default=None, ge=1)
     parallelism: int | None = Field(default=None, ge=1, le=1_000_000)
     category: str | None = None
+    resources: NamedResources = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _one_amount_of_work(self) -> Self:
@@ -83,6 +86,7 @@ def inline_graph(entry: InlineEntry, name: str, where: str) -> TaskGraph:
             computation=function.computation,
             memory=function.memory,
             cores=function.parallelism,
+            resources=function.resources,
         )
         for function_name, function in entry.functions.items()
     )

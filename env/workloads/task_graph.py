@@ -56,6 +56,7 @@ class Task:
         computation: operations; takes the place of `runtime`.
         memory: MB; None or 0 where it was not measured.
         cores: cores it kept busy; None or 0 where it was not measured.
+        resources: units of named resources (env/sim/resources.py).
         reads: files it reads.
         writes: files it writes.
     """
@@ -66,6 +67,7 @@ class Task:
     computation: int | None = None
     memory: float | None = None
     cores: float | None = None
+    resources: Mapping[str, int] = field(default_factory=dict)
     reads: Files = field(default_factory=dict)
     writes: Files = field(default_factory=dict)
 

@@ -1,9 +1,8 @@
 "use strict";
-// What all pages share: draws charts from their specifications, in light or dark.
+// Draws charts from their specifications, in light or dark.
 
 const byId = (id) => document.getElementById(id);
 const settings = JSON.parse(byId("settings").textContent);
-const {specs} = settings; // of the charts, by id
 const views = {};
 const drawing = {}; // by chart: the last drawing asked for, so that drawings follow one another
 const dark = () => document.documentElement.classList.contains("dark");
@@ -29,35 +28,44 @@ function theme() {
   };
 }
 
+// Charts are those of the chosen scenario, those of the sweep's axis and metric, or there once.
+function specOf(id) {
+  if (id === "sweep") return settings.sweeps[byId("axis").value].specs[byId("swept-metric").value];
+  return settings.specs[id] ?? settings.scenarios[byId("scenario").value][id];
+}
+
+// What the reader has chosen, by the names that parameters have in specifications.
+const parameters = () => ({
+  metric: byId("metric").value,
+  panel: byId("panel")?.value,
+  shown: [...document.querySelectorAll("#policies input:checked")].map((box) => box.value),
+});
+
+function withParameters(spec, values) {
+  for (const parameter of spec.params ?? []) {
+    if (parameter.name in values) parameter.value = values[parameter.name];
+  }
+  return spec;
+}
+
 function draw(id, change = (spec) => spec) {
-  if (!byId(id) || !specs[id]) return Promise.resolve();
+  const place = byId(id);
+  if (!place) return Promise.resolve();
   const next = async () => {
     views[id]?.finalize();
-    const spec = change(structuredClone(specs[id]));
+    const found = specOf(id);
+    place.parentElement.hidden = !found; // scenarios need not have the same charts
+    if (!found) return;
+    const spec = change(withParameters(structuredClone(found), parameters()));
     const options = {actions: false, renderer: "canvas", config: theme(), tooltip: {theme: dark() ? "dark" : "light"}};
-    views[id] = (await vegaEmbed(byId(id), spec, options)).view;
+    views[id] = (await vegaEmbed(place, spec, options)).view;
   };
   drawing[id] = (drawing[id] ?? Promise.resolve()).then(next);
   return drawing[id];
 }
 
-function set(id, signal, value) {
-  return views[id]?.signal(signal, value).runAsync();
-}
-
 function options(select, values, selected) {
   select.replaceChildren(...values.map((value) => new Option(value, value, false, value === selected)));
-}
-
-// The boxes of lines that are checked.
-function chosenLines() {
-  return [...document.querySelectorAll("#policies input:checked")].map((box) => box.value);
-}
-
-function showFormula() {
-  const metric = byId("metric").value;
-  for (const text of document.querySelectorAll(".formula")) text.hidden = text.dataset.metric !== metric;
-  return metric;
 }
 
 // Draws everything as the system wants it, and again whenever that or the button changes it.

@@ -1,5 +1,5 @@
 "use strict";
-// Draws an evaluation in which functions are placed at once, and answers the page's controls.
+// Draws an evaluation, and answers the page's controls.
 
 const ROW_PIXELS = 14; // of the Gantt chart
 const GANTT_PIXELS = 1400; // all rows together: they are thinner where there are many
@@ -7,13 +7,6 @@ const BAND_PIXELS = 15; // least height of a NUMA node: a line of text
 
 const {heights, colours} = settings; // of the phases' bars in rows, number of those of workflows
 const PHASES = Object.keys(heights);
-
-function withParameters(spec, values) {
-  for (const parameter of spec.params) {
-    if (parameter.name in values) parameter.value = values[parameter.name];
-  }
-  return spec;
-}
 
 // -------------------------------------------------------------------------------- one episode
 
@@ -75,7 +68,7 @@ function addBars(bars, all, index, firstRow, place) {
     function: all.fn_id[index],
     place,
     submitted: submitted.toFixed(2),
-    cold_start: seconds["cold start"].toFixed(2),
+    cold_start: seconds["server cold start"].toFixed(2),
     transfer: seconds.transfer.toFixed(3),
     waiting: seconds.waiting.toFixed(2),
     running: seconds.running.toFixed(2),
@@ -166,24 +159,38 @@ function choosePolicies() {
   options(byId("lower"), policies, keep("lower", policies[Math.min(1, policies.length - 1)]));
 }
 
-async function drawAll() {
-  const ids = ["ranking", "time-against-cost", "time-against-carbon", "improvement", "profiles", "flow-time", "cold-starts", "tenant-flow-time", "learning"];
-  await Promise.all(ids.map((id) => draw(id)));
-  chooseMetric();
-  chooseLines();
-  await drawEpisode();
+function drawScenario() {
+  const chosen = byId("scenario").value;
+  for (const element of document.querySelectorAll("[data-scenario]")) element.hidden = element.dataset.scenario !== chosen;
+  return Promise.all([...document.querySelectorAll(".of-scenario")].map(({id}) => draw(id)));
 }
 
 function chooseMetric() {
-  return set("ranking", "metric", showFormula());
+  const metric = byId("metric").value;
+  for (const text of document.querySelectorAll(".formula")) text.hidden = text.dataset.metric !== metric;
+  return draw("ranking");
 }
 
-function chooseLines() {
-  return Promise.all(["profiles", "flow-time"].map((id) => set(id, "shown", chosenLines())));
+function choosePanels() {
+  options(byId("panel"), settings.sweeps[byId("axis").value].panels);
+  for (const id of ["axis", "panel"]) byId(id).parentElement.hidden = byId(id).options.length < 2;
 }
 
+const drawLines = () => Promise.all(["profiles", "flow-time", "deadlines", "sweep"].map((id) => draw(id)));
+
+function drawAll() {
+  const once = ["sweep", "tenant-flow-time", "learning"].map((id) => draw(id));
+  return Promise.all([drawScenario(), ...once, drawEpisode()]);
+}
+
+byId("scenario").addEventListener("change", drawScenario);
 byId("metric").addEventListener("change", chooseMetric);
-byId("policies").addEventListener("change", chooseLines);
+byId("policies").addEventListener("change", drawLines);
+if (byId("sweep")) {
+  choosePanels();
+  byId("axis").addEventListener("change", () => { choosePanels(); draw("sweep"); });
+  for (const id of ["panel", "swept-metric"]) byId(id).addEventListener("change", () => draw("sweep"));
+}
 if (stored.length) {
   options(byId("episode"), [...new Set(stored.map((one) => one.dataset.episode))]);
   choosePolicies();

@@ -13,19 +13,55 @@ CONF = Path(__file__).parents[2] / "conf"
 TINY = ("cluster=tiny", "workflow=tiny", "workload=tiny")
 STUDY = ("cluster=hetero_numa", "workflow=study", "workload=poisson")
 LAYOUTS = ("placer", "hierarchical", "server_types")
+TRACE = (
+    "experiment=queue_agent",
+    "workload.source.functions=40",
+    "workload.source.minutes=200",
+    "workload.sampling.start=100",
+    "workload.sampling.minutes=1",
+    "workload.sampling.compression=100",
+    "workload.sampling.ratio=1.0",
+    "cluster.server_types.worker.server_count=2",
+)
+"""100 minutes of 40 functions in one, on two servers: more than they can hold."""
 
 
 @cache
 def _composed(overrides: tuple[str, ...]) -> dict[str, Any]:
     with initialize_config_dir(str(CONF), version_base=None):
         config = compose("train", overrides=list(overrides))
-    groups = ("cluster", "workflow", "workload", "agents", "objective")
+    groups = ("cluster", "workflow", "workload", "agents", "objective", "variation")
+    groups += ("dispatch", "lease", "keep_alive")
     return {group: OmegaConf.to_container(config[group], resolve=True) for group in groups}
 
 
 def world(*overrides: str, seed: int = 0) -> dict[str, Any]:
     """What `ServerlessEnv` is built from."""
     return {**_composed(overrides), "seed": seed}
+
+
+def with_queue(layout: str) -> tuple[str, ...]:
+    """Overrides for the agent `queue`, alone or before those of a layout who place."""
+    if layout == "queue":
+        return ("agents=queue", "agents.queue.functions=4")
+    return (f"agents={layout}", "agents.queue={functions:4,starve_threshold:300}")
+
+
+def with_gpu(config: dict[str, Any]) -> dict[str, Any]:
+    """The world with gpus on its second server type alone, and workflows whose first needs one."""
+    kinds = {
+        name: kind | {"resources_per_numa_node": {"gpu": int(index == 1)}}
+        for index, (name, kind) in enumerate(config["cluster"]["server_types"].items())
+    }
+    function = {"runtime": 2.0, "memory": 100, "parallelism": 1}
+    inline = {
+        "functions": {"a": function | {"resources": {"gpu": 1}}, "b": function},
+        "edges": [{"from": "a", "to": "b", "bytes": 1}],
+    }
+    return config | {
+        "cluster": config["cluster"] | {"server_types": kinds},
+        "workflow": config["workflow"] | {"mix": {"inline": inline}},
+    }
 
 
 def gym_mask(agent: Any, mask: np.ndarray) -> Any:

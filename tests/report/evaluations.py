@@ -1,30 +1,77 @@
 """Evaluations with numbers of our choice, for tests of what is made of them."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from agents.scheduler import Kind
-from evaluation.contest import Row, all_metrics
-from evaluation.results import ResultsWriter, episode_layout
+from env.score.metrics import Metric
+from evaluation.episode_metrics import SHARES, all_metrics
 from evaluation.statistics import StatisticsSettings
 from report.compare import main as compare
+from report.page import write_report
+from report.summary import summarise
 
 SETTINGS = StatisticsSettings(confidence=0.95)
 
+DEADLINES, LATE = (2.0, 5.0), 100.0
+PARTS = ("queueing", "server_start", "container_start", "transfer", "execution")
 
-def row_of(policy: str, episode: int, value: float, seed: int = 0, kind: Kind = "baseline") -> Row:
-    """A row whose metrics all have one value."""
-    return Row(policy, kind, seed, episode, dict.fromkeys(all_metrics(), value))
+
+def metrics_of_rows() -> Mapping[str, Metric[Any]]:
+    """What is known of an evaluation's episodes, by name."""
+    return all_metrics(DEADLINES, LATE)
+
+
+def result(
+    policy: str,
+    episode: int,
+    value: float,
+    seed: int = 0,
+    kind: Kind = "baseline",
+    scenario: str = "",
+    **others: float,
+) -> dict[str, Any]:
+    """A row of results.parquet: all metrics have one value, but for the `others`.
+
+    Half of the workflows take half the flow time, the others half as much again.
+    """
+    metrics = {**dict.fromkeys(metrics_of_rows(), value), **others}
+    where = {"policy": policy, "kind": kind, "scenario": scenario, "seed": seed, "episode": episode}
+    times = metrics["flow_time"] * np.where(SHARES <= 0.5, 0.5, 1.5)
+    return {**where, **metrics, "flow_time_quantiles": times.tolist()}
+
+
+def write_results(
+    folder: Path, run: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]
+) -> pd.DataFrame:
+    """run.json and results.parquet of a finished evaluation; returns its rows."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "run.json").write_text(json.dumps(run))
+    table = pd.DataFrame(rows)
+    table.to_parquet(folder / "results.parquet")
+    return table
+
+
+def write_page(folder: Path) -> Path:
+    """report.html of the evaluation in a folder."""
+    run = json.loads((folder / "run.json").read_text())
+    results = pd.read_parquet(folder / "results.parquet")
+    known = {name: each for name, each in metrics_of_rows().items() if name in results}
+    return write_report(folder, run, summarise(results, known, SETTINGS), results)
 
 
 def run_of(**changes: Any) -> dict[str, Any]:
     """What run.json holds, as far as it is read."""
-    config = {
+    config: dict[str, Any] = {
+        "policy": None,
+        "episodes": 3,
+        "seed": 0,
         "cluster": {"single_core_speed_ops_per_s": 1},
         "workflow": {"mix": {}},
         "workload": {"arrivals": {"mean_gap": 5}},
@@ -35,11 +82,22 @@ def run_of(**changes: Any) -> dict[str, Any]:
         "statistics": SETTINGS.model_dump(),
         "report": {"episodes_mb": 12.0},
         "workers": 1,
+        "slo": list(DEADLINES),
+        "late": LATE,
     }
-    plain = {"format": 1, "commit": "c", "seeds": [0], "episodes": 3, "workload_sha256": "w"}
+    plain = {
+        "format": 1,
+        "command": "python evaluate.py",
+        "commit": "c",
+        "versions": {"numpy": np.__version__},
+        "scenarios": {"": {}},
+        "seeds": [0],
+        "episodes": 3,
+        "workload_sha256": "w",
+    }
     run: dict[str, Any] = json.loads(json.dumps({**plain, "config": config}))
     for key, value in changes.items():
-        where = run["config"] if key in config else run
+        where = run if key in plain or key not in config else run["config"]
         where[key] = value
     return run
 
@@ -83,12 +141,15 @@ def finished(
     kinds: Mapping[str, Kind] | None = None,
     run: Mapping[str, Any] | None = None,
 ) -> pd.DataFrame:
-    """A finished evaluation: per policy the value of all its metrics in every episode."""
-    folder.mkdir(parents=True, exist_ok=True)
-    kinds = kinds or {}
-    with ResultsWriter(folder, run or run_of(), list(values), episode_layout()) as writer:
-        for policy, found in values.items():
-            for episode, value in enumerate(found):
-                row = row_of(policy, episode, value, kind=kinds.get(policy, "baseline"))
-                writer.add([(row, None)])
-        return writer.finish()
+    """A finished evaluation: per policy the value of all its metrics in every episode.
+
+    Where `run` has several scenarios, values are multiplied by 1, 2, 3, ... in them.
+    """
+    run = run or run_of()
+    rows = [
+        result(policy, episode, factor * value, 0, (kinds or {}).get(policy, "baseline"), scenario)
+        for factor, scenario in enumerate(run["scenarios"], 1)
+        for policy, found in values.items()
+        for episode, value in enumerate(found)
+    ]
+    return write_results(folder, run, rows)

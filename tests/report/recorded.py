@@ -11,16 +11,15 @@ import pandas as pd
 
 from agents.scheduler import Kind
 from env.score.reward import Objective
+from env.sim.episode.episode_file import write_episode
 from env.sim.episode.recording import episode_of
 from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.power import Power
 from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
-from evaluation.contest import PlayedEpisode, Row, all_metrics, recording_name
-from evaluation.results import ResultsWriter, describe, episode_layout
-from evaluation.statistics import StatisticsSettings
-from report.compare import WORLD
-from report.summary import summarise, write_summary
+from evaluation.contest import recording_name
+from evaluation.episode_metrics import PlayedEpisode
+from tests.report.evaluations import metrics_of_rows, result, run_of, write_results
 
 CLUSTER = ClusterConfig(
     single_core_speed=1_000_000,
@@ -49,7 +48,6 @@ POLICIES: dict[str, Kind] = {
 MEMORY = 3072
 """MB of every function, so that two run at a time on a small server and others wait."""
 OBJECTIVE = Objective(time_weight=1.0, cost_weight=1.0)
-STATISTICS = StatisticsSettings(confidence=0.95)
 
 
 def fork(functions: int) -> WorkflowTemplate:
@@ -102,29 +100,18 @@ def finished_evaluation(
         gap: seconds between arrivals.
         tenants: their declared shares; see `played`.
     """
-    folder.mkdir()
-    config = {
-        "seed": 0,
-        "episodes": episodes,
-        "statistics": STATISTICS.model_dump(),
-        "report": {"episodes_mb": 12.0},
-        **{group: {} for group in WORLD},
-        "dispatch": {"kind": "immediate"},
-    }
-    if tenants:
-        config["workload"] = {"tenants": tenants}
-    run = describe(config, [0], episodes, "w", "python evaluate.py", None)
-    with ResultsWriter(folder, run, tuple(policies), episode_layout()) as writer:
-        for index, (policy, kind) in enumerate(policies.items()):
-            for episode in range(episodes):
-                env = played(index, episode, workflows, functions, gap, list(tenants or {}))
-                finished = PlayedEpisode(env.state, OBJECTIVE, CLUSTER.power, 1.0, best_J=math.nan)
-                metrics = {name: each.compute(finished) for name, each in all_metrics().items()}
-                row = Row(policy, kind, 0, episode, metrics)
-                recording = episode_of(env, recording_name(policy, 0, episode), "a test")
-                writer.add([(row, recording)])
-        results = writer.finish()
-    write_summary(folder, summarise(results, STATISTICS))
+    run = run_of(workload={"tenants": tenants or {}}, episodes=episodes)
+    rows = []
+    for index, (policy, kind) in enumerate(policies.items()):
+        for episode in range(episodes):
+            env = played(index, episode, workflows, functions, gap, list(tenants or {}))
+            finished = PlayedEpisode(env.state, OBJECTIVE, CLUSTER.power, env, 1.0, math.nan)
+            metrics = {name: each.compute(finished) for name, each in metrics_of_rows().items()}
+            rows.append(result(policy, episode, math.nan, 0, kind, "", **metrics))
+            name = recording_name(policy, 0, episode)
+            (folder / "episodes").mkdir(parents=True, exist_ok=True)
+            write_episode(folder / "episodes" / f"{name}.json", episode_of(env, name, "a test"))
+    write_results(folder, run, rows)
     return folder
 
 

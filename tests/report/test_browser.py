@@ -8,10 +8,7 @@ from typing import Any
 import matplotlib.image
 import pytest
 
-from evaluation.results import read_results
-from report.page import write_report
-from report.queued.files import write_files
-from tests.report.queued import finished_queued
+from tests.report.evaluations import finished, run_of, write_page
 from tests.report.recorded import POLICIES, finished_evaluation, write_training
 
 CHROMIUM = shutil.which("chromium")
@@ -31,15 +28,22 @@ pytestmark = [
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = finished_evaluation(tmp_path_factory.mktemp("browser") / "run", tenants=TENANTS)
     write_training(folder)
-    return write_report(folder)
+    return write_page(folder)
+
+
+SCENARIOS = {
+    f"keep_alive={name} ratio={ratio:g}": {"keep_alive": name, "ratio": ratio}
+    for name in ("none", "lru")
+    for ratio in (0.3, 0.7)
+}
 
 
 @pytest.fixture(scope="module")
-def queued(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("queued") / "run"
-    run = finished_queued(folder, {"fcfs": (40.0, 20.0), "sjf": (10.0, 10.0)})
-    write_files(folder, run, read_results(folder))
-    return folder / "report.html"
+def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """J is 1.5 times the number of the scenario under `sjf`, and twice as much under `fcfs`."""
+    folder = tmp_path_factory.mktemp("swept") / "run"
+    finished(folder, {"fcfs": [2.0, 4.0], "sjf": [1.0, 2.0]}, run=run_of(scenarios=SCENARIOS))
+    return write_page(folder)
 
 
 @pytest.fixture(scope="module")
@@ -167,7 +171,7 @@ def test_hovering_tells_what_a_tenant_uses(opened: Any) -> None:
 def test_nobody_is_told_apart(browser: Any, tmp_path: Path) -> None:
     page = browser.new_page(viewport={"width": 1440, "height": 900})
     complaints = watch(page)
-    open_report(page, write_report(finished_evaluation(tmp_path / "run", episodes=1)))
+    open_report(page, write_page(finished_evaluation(tmp_path / "run", episodes=1)))
     assert page.locator(".chart canvas").count() == page.locator(".chart").count() == 11
     assert page.locator("h3", has_text="enants").count() == 0
     page.close()
@@ -219,30 +223,44 @@ def test_zooming(opened: Any) -> None:
     assert opened.evaluate(first_row_on_top)
 
 
-def test_a_queued_evaluation(browser: Any, queued: Path) -> None:
+def test_choosing_a_scenario(browser: Any, swept: Path) -> None:
     page = browser.new_page(viewport={"width": 1440, "height": 900})
     complaints = watch(page)
-    open_report(page, queued)
-    assert page.locator(".chart canvas").count() == page.locator(".chart").count() == 5
+    open_report(page, swept)
+    assert page.locator(".chart canvas").count() == page.locator(".chart").count() == 10
+    page.locator("summary", has_text="All numbers").click()
     best = page.locator("#numbers tbody:visible tr").first
-    assert best.inner_text().split()[:2] == ["sjf", "2.828"]  # the geometric mean of 4 and 2
-    assert "10.00 [10.00, 10.00]" in best.inner_text()
-    # A tenth of the load: a tenth of the time.
-    page.select_option("#load", "representative, 0.1, lru")
-    page.wait_for_function("views.parts.signal('load') === 'representative, 0.1, lru'")
-    assert "1.000 [1.000, 1.000]" in page.locator("#numbers tbody:visible tr").first.inner_text()
-    page.select_option("#metric", "speedup")
-    page.wait_for_function("views['against-ratio'].signal('metric') === 'speedup'")
-    assert page.inner_text("#against") == "speedup"
-    assert "higher is better" in page.locator(".formula:visible").inner_text()
+    assert best.inner_text().split()[0] == "sjf" and "1.500 [" in best.inner_text()
+    page.select_option("#metric", "flow_time")
+    page.select_option("#scenario", "keep_alive=lru ratio=0.7")
+    page.wait_for_function("views.parts.data('data_0').some((row) => row.seconds === 6)")
+    assert "6.000 [" in best.inner_text()
+    # What was chosen before holds.
+    page.wait_for_function("views.ranking.signal('metric') === 'flow_time'")
+    page.close()
+    assert complaints == []
+
+
+def test_choosing_what_is_drawn_of_a_sweep(browser: Any, swept: Path) -> None:
+    page = browser.new_page(viewport={"width": 1440, "height": 900})
+    complaints = watch(page)
+    open_report(page, swept)
+    assert not page.locator("#axis").is_visible()  # there is one alone
+    drawn = "views.sweep.data('data_0').map((row) => row.mean).sort().join()"
+    page.wait_for_function(f"{drawn} === '1.5,3,3,6'")
+    page.select_option("#panel", "keep_alive=lru")
+    page.wait_for_function(f"{drawn} === '12,4.5,6,9'")
     page.locator("#policies label", has_text="fcfs").locator("input").uncheck()
-    for chart in ("completion-cdf", "deadlines", "against-ratio"):
+    page.wait_for_function(f"{drawn} === '4.5,6'")
+    page.select_option("#swept-metric", "late")
+    page.wait_for_function(f"{drawn} === '4.5,6'")
+    for chart in ("flow-time", "deadlines", "profiles"):
         page.wait_for_function(f"views['{chart}'].signal('shown').join() === 'sjf'")
     page.close()
     assert complaints == []
 
 
-@pytest.mark.parametrize("kind", ["report", "queued"])
+@pytest.mark.parametrize("kind", ["report", "swept"])
 @pytest.mark.parametrize("width", [1440, 390])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_fits_and_is_readable(

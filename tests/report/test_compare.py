@@ -34,20 +34,35 @@ def test_folders_of_the_same_name_are_told_apart(tmp_path: Path) -> None:
     assert [each.policy for each in summary.policies] == ["a (mon/noon)", "a (tue/noon)"]
 
 
-def test_an_evaluation_from_before_there_were_tenants(tmp_path: Path) -> None:
-    arrivals = {"arrivals": {"mean_gap": 5}}
-    finished(tmp_path / "older", {"a": RULE}, run=run_of(workload=arrivals))
-    finished(tmp_path / "one", {"a": RULE}, run=run_of(workload={**arrivals, "tenants": {}}))
-    assert len(compare([tmp_path / "older", tmp_path / "one"]).policies) == 1
+SWEPT = {f"lease.step={step}": {"lease.step": step} for step in (60, 3600)}
+
+
+def test_scenarios_are_compared_one_by_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = run_of(scenarios=SWEPT)
+    finished(tmp_path / "one", {"a": [1.0] * 3, "rule": RULE}, run=run)
+    finished(tmp_path / "two", {"a": [2.0] * 3, "rule": RULE}, run=run)
+    main([str(tmp_path / "one"), str(tmp_path / "two")])
+    words = [line.split() for line in capsys.readouterr().out.splitlines() if line.strip()]
+    shown = [" ".join(line[:2]).rstrip("0123456789. ") for line in words[3:]]
+    block = ["a (one)", "a (two)", "rule"]
+    assert [name for name in shown if name in block] == block * 2
+    found = {
+        (each.scenario, each.policy): each.metrics["J"].mean.value
+        for each in compare([tmp_path / "one", tmp_path / "two"]).policies
+    }
+    assert found["lease.step=3600", "a (two)"] == 4.0 and len(found) == 6
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "seeds": ({"seeds": [1]}, "seeds is [0]"),
+    "scenarios": ({"scenarios": {"x=1": {"x": 1}}}, "scenarios. is {} in"),
     "episodes": ({"episodes": 4}, "episodes is 3"),
     "arrivals": ({"workload": {"arrivals": {"mean_gap": 6}}}, "workload.arrivals.mean_gap is 5"),
     "tenants": (
         {"workload": {"arrivals": {"mean_gap": 5}, "tenants": {"a": 1.0}}},
-        "workload.tenants.a is None",
+        "workload.tenants is None",
     ),
     "lease": ({"lease": {"kind": "hourly", "step": 60.0}}, "lease.step is 3600.0"),
     "keep-alive": ({"keep_alive": {"policy": "lru"}}, "keep_alive.policy is none"),
@@ -93,6 +108,11 @@ DAMAGED: dict[str, tuple[Damage, str]] = {
     "no J": (with_rows(lambda rows: rows.drop(columns="J")), "column 'J' is missing"),
     "words": (with_rows(lambda rows: rows.assign(J="x")), "column 'J': double is needed"),
     "booleans": (with_rows(lambda rows: rows.assign(J=True)), "column 'J': double is needed"),
+    "another scenario": (
+        with_rows(lambda rows: rows.assign(scenario="x=1")),
+        "policy, scenario, seed and episode of run.json",
+    ),
+    "no scenarios": (without("scenarios"), "run.json: scenarios: missing"),
     "another seed": (with_rows(lambda rows: rows.assign(seed=7)), "seed and episode of run.json"),
     "a word for a seed": (
         with_rows(lambda rows: rows.assign(seed="x")),

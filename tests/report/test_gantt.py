@@ -7,8 +7,11 @@ import matplotlib.image
 import numpy as np
 import pytest
 
+from env.sim.episode.episode_file import write_episode
+from env.sim.episode.recording import episode_of
 from report import palette
 from report.gantt import main
+from tests.recorded_worlds import world
 
 GOLDEN = sorted((Path(__file__).parents[1] / "golden").glob("*.json"))
 MEMORY_WAITING = GOLDEN[3]
@@ -27,11 +30,22 @@ def test_every_phase_and_workflow_is_there(tmp_path: Path) -> None:
     legend = {name: pixels_of(picture[-60:], colour) for name, colour in palette.PHASES.items()}
     drawn = {name: pixels_of(picture[:-60], colour) for name, colour in palette.PHASES.items()}
     assert min(legend.values()) > 100
-    assert drawn["cold start"] > 500
+    assert drawn["server cold start"] > 500
     assert drawn["waiting"] > 500
     assert drawn["transfer"] == 0
     for wf_id in range(4):
         assert pixels_of(picture, palette.workflow_colour(wf_id)) > 1000
+
+
+def test_a_world_with_a_queue_and_warm_containers(tmp_path: Path) -> None:
+    episode, target = tmp_path / "episode.json", tmp_path / "gantt.png"
+    write_episode(episode, episode_of(world("rr", keep_alive="fixed"), "world", "a test"))
+    assert main([str(episode), "-o", str(target)]) == 0
+    picture = matplotlib.image.imread(target)
+    for colour in (palette.WARM, *palette.PHASES.values()):
+        assert pixels_of(picture[-60:], colour) > 100
+    for phase in ("server cold start", "container cold start"):
+        assert pixels_of(picture[:-60], palette.PHASES[phase]) > 100
 
 
 def test_a_bad_file_gets_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

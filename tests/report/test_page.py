@@ -1,22 +1,31 @@
 """The page holds what the evaluation found, and what was left out is said."""
 
 import json
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from env.base.errors import InputError
 from env.score.metrics import METRICS, Metric
-from evaluation.statistics import Estimate
 from report import page
 from report.charts import pareto, wrapped
-from report.summary import spread, summarise, write_summary
+from report.summary import spread, summarise
 from report.timeline import read_timeline
 from tests.report import recorded
-from tests.report.evaluations import SETTINGS, finished, run_of
+from tests.report.evaluations import (
+    SETTINGS,
+    finished,
+    metrics_of_rows,
+    result,
+    run_of,
+    write_page,
+    write_results,
+)
 from tests.report.recorded import POLICIES, finished_evaluation, write_training
 
 GOLDEN = sorted((Path(__file__).parents[1] / "golden").glob("*.json"))
@@ -26,6 +35,17 @@ MEMORY_WAITING = GOLDEN[3]
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return finished_evaluation(tmp_path_factory.mktemp("page") / "run", episodes=1)
+
+
+def specs_in(text: str, scenario: str = "") -> dict[str, Any]:
+    """The charts of a page: those of a scenario, and those that are there once."""
+    settings = json.loads(re.findall(r'id="settings">(.*?)</script>', text)[0])
+    return {**settings["specs"], **settings["scenarios"][scenario]}
+
+
+def rows_of(spec: dict[str, Any]) -> pd.DataFrame:
+    (rows,) = (rows for rows in spec["datasets"].values() if len(rows[0]) > 1)
+    return pd.DataFrame(rows)
 
 
 def embedded(text: str) -> list[tuple[str, str]]:
@@ -38,7 +58,7 @@ def test_it_says_what_was_run(folder: Path) -> None:
     run["config"]["note"] = "</script><b>bold</b>"
     run["commit"] = "0123456789ab"
     (folder / "run.json").write_text(json.dumps(run))
-    text = page.write_report(folder).read_text()
+    text = write_page(folder).read_text()
     for shown in (
         "python evaluate.py",
         "0123456789ab",
@@ -52,7 +72,7 @@ def test_it_says_what_was_run(folder: Path) -> None:
 def test_nothing_is_fetched_from_elsewhere(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The page around the library; test_browser.py sees what both ask the network for."""
     monkeypatch.setattr(page, "_library", lambda: "")
-    text = page.write_report(folder).read_text()
+    text = write_page(folder).read_text()
     assert not re.search(r"""<(script|link|img|iframe)[^>]+(src|href)=["'](?!data:)""", text)
     assert "http" not in text and "@import" not in text
 
@@ -62,12 +82,12 @@ def test_all_policies_metrics_and_recordings_are_there(
 ) -> None:
     made_up = Metric("made_up", "parsecs", "higher", "always 7", lambda episode: 7.0)
     monkeypatch.setitem(METRICS, "made_up", made_up)
-    text = page.write_report(finished_evaluation(tmp_path / "run", episodes=2)).read_text()
+    text = write_page(finished_evaluation(tmp_path / "run", episodes=2)).read_text()
     for heading in ("J", "rent (USD)", "made up (parsecs)"):
         assert f"<th>{heading}</th>" in text
     assert "always 7" in text
-    ranked = json.loads((tmp_path / "run" / "summary.json").read_text())["policies"]
-    best_first = [row["policy"] for row in ranked]
+    results = pd.read_parquet(tmp_path / "run" / "results.parquet")
+    best_first = list(results.groupby("policy")["J"].mean().sort_values().index)
     assert set(best_first) == set(POLICIES)
     assert embedded(text) == [
         (f"{episode} of seed 0", policy) for episode in range(2) for policy in best_first
@@ -77,21 +97,23 @@ def test_all_policies_metrics_and_recordings_are_there(
 def test_a_training_without_a_finished_episode_has_no_curve(tmp_path: Path) -> None:
     folder = finished_evaluation(tmp_path / "run", episodes=1)
     (folder / "metrics.csv").write_text("env_steps,J\n8192,\n")
-    assert 'id="learning"' not in page.write_report(folder).read_text()
+    assert 'id="learning"' not in write_page(folder).read_text()
     (folder / "metrics.csv").write_text("env_steps,J\n8192,\n16384,5.24\n")
-    assert 'id="learning"' in page.write_report(folder).read_text()
+    assert 'id="learning"' in write_page(folder).read_text()
 
 
 def test_every_policy_meets_every_other(folder: Path) -> None:
-    text = page.write_report(folder).read_text()
-    matrix = text[text.index('<table id="pairs">') :].partition("</table>")[0]
+    text = write_page(folder).read_text()
+    matrix = text[text.index('<table class="pairs">') :].partition("</table>")[0]
     assert len(re.findall("<td title=", matrix)) == len(POLICIES) * (len(POLICIES) - 1)
-    for pair in json.loads((folder / "summary.json").read_text())["pairs"]:
-        one, other = pair["policy"], pair["other"]
+    results = pd.read_parquet(folder / "results.parquet")
+    for pair in summarise(results, metrics_of_rows(), SETTINGS).pairs:
+        one, other = pair.policy, pair.other
         numbers = re.search(f'title="{one} - {other}: ([^"]+)"', matrix)
         mirrored = re.search(f'title="{other} - {one}: ([^"]+)"', matrix)
         assert numbers and mirrored
-        assert numbers[1].startswith(spread(Estimate(**pair["against"]["difference"]), "+"))
+        assert numbers[1].startswith(spread(pair.against.difference, "+"))
+        assert mirrored[1].startswith(spread(pair.against.reversed.difference, "+"))
         better = [float(found.rpartition(" ")[2]) for found in (numbers[1], mirrored[1])]
         assert sum(better) == pytest.approx(1, abs=0.011)
 
@@ -101,41 +123,33 @@ def test_recordings_beyond_the_size_are_counted(tmp_path: Path) -> None:
     run = json.loads((folder / "run.json").read_text())
     run["config"]["report"]["episodes_mb"] = 1e-6
     (folder / "run.json").write_text(json.dumps(run))
-    text = page.write_report(folder).read_text()
+    text = write_page(folder).read_text()
     assert len(embedded(text)) == 1
     assert f"{len(POLICIES) - 1} more recorded episodes" in text
 
 
 def test_sections_without_files_are_left_out(tmp_path: Path) -> None:
     folder = finished_evaluation(tmp_path / "run", episodes=1, tenants={"a": 1.0})
-    assert ">Flow time of tenants</h" in page.write_report(folder).read_text()
+    assert ">Flow time of tenants</h" in write_page(folder).read_text()
     for recording in (folder / "episodes").iterdir():
         recording.unlink()
-    text = page.write_report(folder).read_text()
+    text = write_page(folder).read_text()
     assert "<h2>Ranking</h2>" in text
-    for heading in ("Gantt chart", "Flow time", "Flow time of tenants", "Learning curve"):
+    for heading in ("Gantt chart", "Flow time of tenants", "Learning curve"):
         assert f">{heading}</h" not in text
     write_training(folder)
-    assert ">Learning curve</h2>" in page.write_report(folder).read_text()
+    assert ">Learning curve</h2>" in write_page(folder).read_text()
 
 
 def test_carbon_has_an_axis_where_it_is_known(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for shown in (">Time against carbon</h2>", "<th>carbon (gCO2e)</th>"):
-        assert shown in page.write_report(folder).read_text()
+        assert shown in write_page(folder).read_text()
     monkeypatch.setattr(recorded, "CLUSTER", replace(recorded.CLUSTER, power=None))
-    text = page.write_report(finished_evaluation(tmp_path / "run", episodes=1)).read_text()
+    text = write_page(finished_evaluation(tmp_path / "run", episodes=1)).read_text()
     assert ">Time against cost</h2>" in text
     assert "Time against carbon" not in text and "<th>carbon" not in text
-
-
-def test_an_unfinished_evaluation_has_no_report(tmp_path: Path) -> None:
-    folder = finished_evaluation(tmp_path / "run", episodes=1)
-    (folder / "results.parquet").unlink()
-    with pytest.raises(InputError, match="has not finished"):
-        page.write_report(folder)
-    assert not (folder / "report.html").exists()
 
 
 def test_what_a_container_did_in_the_page() -> None:
@@ -143,7 +157,7 @@ def test_what_a_container_did_in_the_page() -> None:
     data = page.episode_data(read_timeline(MEMORY_WAITING), {})
     columns = {name: column[1] for name, column in data["containers"].items()}
     assert columns["submission_time"] == 1.0
-    assert columns["cold start"] == 1.0
+    assert columns["server cold start"] == 1.0
     assert columns["transfer"] == 0.0
     assert columns["waiting"] == 10.0
     assert columns["running"] == 8.0
@@ -159,18 +173,94 @@ def test_utilisation_is_averaged_over_time() -> None:
 
 def test_policies_are_compared_episode_by_episode(tmp_path: Path) -> None:
     """`a` is the best in two of four episodes and 3, then 5 times the best in the others."""
-    values = {"a": [1.0, 1.0, 6.0, 10.0], "b": [2.0, 2.0, 2.0, 2.0]}
-    run = run_of(command="python evaluate.py", versions={})
-    results = finished(tmp_path / "run", values, run=run)
-    write_summary(tmp_path / "run", summarise(results, SETTINGS))
-    text = page.write_report(tmp_path / "run").read_text()
-    specs = json.loads(re.findall(r'id="settings">(.*?)</script>', text)[0])["specs"]
-    (compared,) = (rows for rows in specs["improvement"]["datasets"].values() if len(rows[0]) > 1)
-    assert [(row["policy"], row["probability"]) for row in compared] == [("a", 0.5)]
-    (lines,) = specs["profiles"]["datasets"].values()
-    shares = {row["ratio"]: row["share"] for row in lines if row["policy"] == "a"}
+    finished(tmp_path, {"a": [1.0, 1.0, 6.0, 10.0], "b": [2.0, 2.0, 2.0, 2.0]})
+    text = write_page(tmp_path).read_text()
+    specs = specs_in(text)
+    compared = rows_of(specs["improvement"])
+    assert compared[["policy", "mean"]].values.tolist() == [["a", 0.5]]
+    lines = rows_of(specs["profiles"]).set_index("policy")
+    shares = dict(zip(*lines.loc["a", ["ratio", "share"]], strict=True))
     assert (shares[1.0], shares[2.5], shares[4.0]) == (0.5, 0.5, 0.75)
     assert "<th>P(better)</th>" in text
+
+
+def test_flow_times_are_those_of_all_episodes(tmp_path: Path) -> None:
+    finished(tmp_path, {"a": [10.0, 20.0]})
+    times = rows_of(specs_in(write_page(tmp_path).read_text())["flow-time"]).iloc[0]
+    curve = pd.DataFrame({"time": times["flow_time"], "share": times["share"]})
+    # Quarters of the workflows: half of 10 and of 20 s, and one and a half times that.
+    shares = curve.groupby("time")["share"].max().to_dict()
+    assert shares == pytest.approx({5.0: 0.25, 10.0: 0.5, 15.0: 0.75, 30.0: 1.0})
+
+
+def test_parts_and_deadlines_where_they_are_known(tmp_path: Path) -> None:
+    known = {"queueing": 5.0, "container_start": 2.0, "execution": 3.0, "slo_2": 0.5, "slo_5": 1.0}
+    unknown = dict.fromkeys(("server_start", "transfer", "cost_ratio", "carbon"), math.nan)
+    rows = [result("a", episode, 0.0, J=4.0, **known, **unknown) for episode in range(2)]
+    write_results(tmp_path, run_of(), rows)
+    text = write_page(tmp_path).read_text()
+    specs = specs_in(text)
+    assert set(specs) == {"ranking", "profiles", "flow-time", "parts", "deadlines"}
+    parts = rows_of(specs["parts"])
+    assert dict(zip(parts["part"], parts["seconds"], strict=True)) == {
+        "queueing": 5.0,
+        "container start": 2.0,
+        "execution": 3.0,
+    }
+    met = rows_of(specs["deadlines"])
+    assert dict(zip(met["deadline"], met["mean"], strict=True)) == {2.0: 0.5, 5.0: 1.0}
+    for heading in ("Time against cost", "Cold starts of servers", "Against what was swept"):
+        assert f">{heading}</h" not in text
+
+
+def test_in_the_plain_world_nothing_is_known_of_parts(folder: Path) -> None:
+    specs = specs_in(write_page(folder).read_text())
+    assert not {"parts", "deadlines"} & set(specs)
+    assert {"time-against-cost", "cold-starts", "gantt"} <= set(specs)
+
+
+def test_what_was_drawn_of_a_trace_is_said(tmp_path: Path) -> None:
+    finished(tmp_path, {"a": [1.0]}, run=run_of(samples={"rare": "12 of 90 functions"}))
+    assert "<strong>rare</strong>: 12 of 90 functions" in write_page(tmp_path).read_text()
+
+
+SCENARIOS = {
+    f"keep_alive={name} ratio={ratio:g}": {"keep_alive": name, "ratio": ratio}
+    for name in ("none", "lru")
+    for ratio in (0.3, 0.7)
+}
+
+
+def sweeps_in(text: str) -> dict[str, Any]:
+    found = json.loads(re.findall(r'id="settings">(.*?)</script>', text)[0])["sweeps"]
+    return dict(found)
+
+
+def test_every_scenario_has_its_charts_and_tables(tmp_path: Path) -> None:
+    finished(tmp_path, {"a": [1.0, 2.0], "b": [4.0, 5.0]}, run=run_of(scenarios=SCENARIOS))
+    text = write_page(tmp_path).read_text()
+    for factor, scenario in enumerate(SCENARIOS, 1):
+        assert f"<option>{scenario}</option>" in text
+        ranked = rows_of(specs_in(text, scenario)["ranking"])
+        J = ranked[ranked["metric"] == "J"]
+        assert dict(zip(J["policy"], J["mean"], strict=True)) == {
+            "a": 1.5 * factor,
+            "b": 4.5 * factor,
+        }
+        (table,) = re.findall(f'<tbody data-scenario="{scenario}" hidden>(.*?)</tbody>', text, re.S)
+        assert f"<td>{1.5 * factor:.3f} [" in table and table.index(">a<") < table.index(">b<")
+
+
+def test_a_number_that_was_swept_is_an_axis(tmp_path: Path) -> None:
+    finished(tmp_path, {"a": [1.0, 2.0], "b": [4.0, 5.0]}, run=run_of(scenarios=SCENARIOS))
+    ((axis, sweep),) = sweeps_in(write_page(tmp_path).read_text()).items()
+    assert (axis, sweep["panels"]) == ("ratio", ["keep_alive=none", "keep_alive=lru"])
+    rows = rows_of(sweep["specs"]["J"])
+    own = rows[(rows["policy"] == "a") & (rows["panel"] == "keep_alive=lru")]
+    assert dict(zip(own["x"], own["mean"], strict=True)) == {0.3: 4.5, 0.7: 6.0}
+    # 4.5 less 12.7 * 1.5: Student's t of two values that are 3 apart.
+    assert own["ci_low"].iloc[0] == pytest.approx(4.5 - 12.706 * 1.5, abs=0.01)
+    assert own["low"].iloc[0] == 0.0
 
 
 def test_the_front_holds_whom_nobody_beats() -> None:

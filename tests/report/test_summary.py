@@ -18,10 +18,19 @@ from env.score import metrics
 from env.score.metrics import Metric
 from evaluation.statistics import Estimate
 from report.figures import draw_comparison, draw_figures
+from report.files import write_files
+from report.flow_figures import draw_sweep
 from report.summary import Summary, means, number, spread, summarise, write_summary
 from report.table import PLAIN_WIDTH, summary_table
 from report.tensorboard import write_events
-from tests.report.evaluations import SETTINGS, finished
+from tests.report.evaluations import (
+    SETTINGS,
+    finished,
+    metrics_of_rows,
+    result,
+    run_of,
+    write_results,
+)
 
 NAMES = ("greedy_objective_tuned", "earliest_finish_stingy", "earliest_finish", "random")
 
@@ -29,7 +38,15 @@ NAMES = ("greedy_objective_tuned", "earliest_finish_stingy", "earliest_finish", 
 def summary_of(folder: Path, *values: float) -> Summary:
     """A policy for each value, which all its metrics have in all of two episodes."""
     played = {name: [value] * 2 for name, value in zip(NAMES, values, strict=False)}
-    return summarise(finished(folder, played), SETTINGS)
+    return summary_in(finished(folder, played))
+
+
+def summary_in(results: pd.DataFrame) -> Summary:
+    return summarise(results, metrics_of_rows(), SETTINGS)
+
+
+ALONE = {"": {}}
+SWEEP = {f"lease.step={step}": {"lease.step": step} for step in (60, 3600)}
 
 
 def printed(summary: Summary, width: int) -> str:
@@ -42,7 +59,7 @@ def printed(summary: Summary, width: int) -> str:
 def test_policies_are_sorted_by_mean_j_and_compared_with_the_best_baseline(tmp_path: Path) -> None:
     played = {"worst": [6, 9, 9], "rule": [2, 4, 6], "learned": [1, 3, 2], "seer": [0, 0, 1]}
     kinds: dict[str, Kind] = {"learned": "learned", "seer": "reference"}
-    summary = summarise(finished(tmp_path, played, kinds), SETTINGS)
+    summary = summary_in(finished(tmp_path, played, kinds))
     assert [each.policy for each in summary.policies] == ["seer", "learned", "rule", "worst"]
     assert summary.measure == "rule"
     found = [each.against.difference.value for each in summary.policies]
@@ -51,9 +68,11 @@ def test_policies_are_sorted_by_mean_j_and_compared_with_the_best_baseline(tmp_p
 
 def test_the_title_counts_the_episodes_of_all_seeds(tmp_path: Path) -> None:
     one, other = (finished(tmp_path / name, {"a": [1, 2, 3]}) for name in "xy")
-    assert summarise(one, SETTINGS).title == "3 held-out episodes, seed 0"
+    assert summary_in(one).title == "3 held-out episodes, seed 0"
     both = pd.concat([one, other.assign(seed=4)])
-    assert summarise(both, SETTINGS).title == "6 held-out episodes, seeds 0, 4"
+    assert summary_in(both).title == "6 held-out episodes, seeds 0, 4"
+    swept = finished(tmp_path / "z", {"a": [1]}, run=run_of(scenarios=SWEEP))
+    assert summary_in(swept).title == "1 held-out episode in each of 2 scenarios, seed 0"
 
 
 @pytest.mark.parametrize(
@@ -68,12 +87,12 @@ def test_without_baselines_the_best_policy_is_the_measure(
 ) -> None:
     played = {"c": [3, 3], "a": [1, 1], "b": [2, 2]}
     results = finished(tmp_path, played, kinds)
-    assert summarise(results, SETTINGS).measure == measure
+    assert summary_in(results).measure == measure
 
 
 def test_all_pairs_are_compared_and_corrected_for_their_number(tmp_path: Path) -> None:
     played = {"b": [3, 5, 4, 9, 7, 8], "a": [1, 2, 3, 4, 5, 6], "c": [9, 9, 9, 9, 9, 9]}
-    summary = summarise(finished(tmp_path, played), SETTINGS)
+    summary = summary_in(finished(tmp_path, played))
     write_summary(tmp_path, summary)
     pairs = json.loads((tmp_path / "summary.json").read_text())["pairs"]
     assert [(pair["policy"], pair["other"]) for pair in pairs] == [
@@ -90,7 +109,7 @@ def test_all_pairs_are_compared_and_corrected_for_their_number(tmp_path: Path) -
 
 
 def test_the_files_say_the_same(tmp_path: Path) -> None:
-    summary = summarise(finished(tmp_path, {"b": [3, 5], "a": [1, 2]}), SETTINGS)
+    summary = summary_in(finished(tmp_path, {"b": [3, 5], "a": [1, 2]}))
     write_summary(tmp_path, summary)
     tree = json.loads((tmp_path / "summary.json").read_text())
     assert (tree["measure"], tree["ranked_by"]) == ("a", "J")
@@ -110,13 +129,111 @@ def test_the_files_say_the_same(tmp_path: Path) -> None:
         assert f"| {row['policy']} | {spread(Estimate(**difference), '+')} |" in text
 
 
-def test_a_number_that_nobody_has_is_null_and_not_shown(tmp_path: Path) -> None:
-    summary = summarise(finished(tmp_path, {"a": [math.nan, math.nan]}), SETTINGS)
+def test_a_number_that_nobody_has_is_nowhere(tmp_path: Path) -> None:
+    rows = [result("a", episode, 2.0, optimum_gap=math.nan) for episode in range(2)]
+    results = write_results(tmp_path, run_of(), rows)
+    table = printed(summary_in(results), PLAIN_WIDTH)
+    write_files(tmp_path, run_of(), results, metrics_of_rows(), SETTINGS, PLAIN_WIDTH)
+    assert "optimum" not in table and "decisions" in table
+    for name in ("summary.json", "summary.csv", "summary.md", "figures/metrics.svg"):
+        text = (tmp_path / name).read_text()
+        assert "optimum" not in text and "decisions" in text
+    assert "<th>optimum gap</th>" not in (tmp_path / "report.html").read_text()
+    assert not any(name.startswith("optimum_gap") for name in means(summary_in(results)))
+
+
+def test_a_number_that_one_policy_lacks_is_null(tmp_path: Path) -> None:
+    rows = [result("a", 0, 2.0), result("b", 0, 2.0, optimum_gap=math.nan)]
+    summary = summary_in(write_results(tmp_path, run_of(), rows))
     write_summary(tmp_path, summary)
-    (policy,) = json.loads((tmp_path / "summary.json").read_text())["policies"]
-    assert policy["metrics"]["optimum_gap"]["mean"] == dict.fromkeys(("value", "ci_low", "ci_high"))
-    assert "optimum" not in printed(summary, PLAIN_WIDTH)
-    assert not any(name.startswith("optimum_gap") for name in means(summary))
+    (one, _) = json.loads((tmp_path / "summary.json").read_text())["policies"]
+    assert one["metrics"]["optimum_gap"]["mean"] == dict.fromkeys(("value", "ci_low", "ci_high"))
+
+
+def swept(folder: Path) -> pd.DataFrame:
+    """The policy `even` has 1 less than `odd` in one scenario and 4 more in the other."""
+    rows = [
+        result(policy, episode, value + episode, scenario=scenario)
+        for scenario, values in zip(
+            SWEEP, ({"odd": 3, "even": 2}, {"odd": 6, "even": 10}), strict=True
+        )
+        for policy, value in values.items()
+        for episode in range(3)
+    ]
+    return write_results(folder, run_of(scenarios=SWEEP), rows)
+
+
+def test_policies_are_compared_scenario_by_scenario(tmp_path: Path) -> None:
+    summary = summary_in(swept(tmp_path))
+    short, long = SWEEP
+    assert [(row.scenario, row.policy) for row in summary.policies] == [
+        (short, "even"), (short, "odd"), (long, "odd"), (long, "even"),
+    ]  # fmt: skip
+    # Over both scenarios odd has the lower mean, 5.5 against 7, so all are compared with it.
+    assert (summary.measure, summary.ranked) == ("odd", ("odd", "even"))
+    found = {(row.scenario, row.policy): row.against.difference.value for row in summary.policies}
+    assert found == {(short, "even"): -1, (short, "odd"): 0, (long, "odd"): 0, (long, "even"): 4}
+    assert [(pair.scenario, pair.policy) for pair in summary.pairs] == [
+        (short, "even"), (long, "odd"),
+    ]  # fmt: skip
+
+
+def test_the_files_of_several_scenarios(tmp_path: Path) -> None:
+    short, long = SWEEP
+    run = run_of(scenarios=SWEEP)
+    table = write_files(tmp_path, run, swept(tmp_path), metrics_of_rows(), SETTINGS, PLAIN_WIDTH)
+    with (tmp_path / "summary.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["scenario"], row["policy"], row["J_mean"]) for row in rows] == [
+        (short, "even", "3.0"), (short, "odd", "4.0"), (long, "odd", "7.0"), (long, "even", "11.0"),
+    ]  # fmt: skip
+    tree = json.loads((tmp_path / "summary.json").read_text())
+    assert [row["scenario"] for row in tree["policies"]] == [short, short, long, long]
+    assert [pair["scenario"] for pair in tree["pairs"]] == [short, long]
+    assert f"| {short} | even | -1.000 [-1.000, -1.000] |" in (tmp_path / "summary.md").read_text()
+    events = EventAccumulator(str(tmp_path)).Reload()
+    assert events.Scalars(f"evaluation/J/{long}/even")[0].value == 11
+    pictures = {str(path.relative_to(tmp_path / "figures")) for path in tmp_path.rglob("*.png")}
+    names = ("comparison", "metrics", "improvement", "profiles", "distribution", "parts")
+    folders = ("01_lease.step=60", "02_lease.step=3600")
+    assert pictures == {"sweep.png"} | {f"{at}/{name}.png" for at in folders for name in names}
+    assert set(events.Tags()["images"]) == {
+        f"evaluation/{name.removesuffix('.png')}" for name in pictures
+    }
+    console = Console(width=PLAIN_WIDTH, file=io.StringIO())
+    console.print(table)
+    assert isinstance(console.file, io.StringIO)
+    words = [line.split() for line in console.file.getvalue().splitlines() if line.strip()]
+    first = [line[0] for line in words if line[0] in (short, long, "even", "odd")]
+    assert first == [short, "even", "odd", long, "odd", "even"]
+
+
+def test_one_scenario_has_no_column_of_it(tmp_path: Path) -> None:
+    write_summary(tmp_path, summary_of(tmp_path, 1.0, 2.0))
+    assert (tmp_path / "summary.csv").read_text().startswith("policy,kind,")
+    assert "scenario" not in (tmp_path / "summary.json").read_text()
+    assert "| policy |" in (tmp_path / "summary.md").read_text()
+
+
+def test_the_figure_of_a_sweep_has_a_panel_for_what_is_no_number(tmp_path: Path) -> None:
+    scenarios = {
+        f"keep_alive={name} step={step}": {"keep_alive": name, "step": step}
+        for name in ("lru", "none")
+        for step in (60, 600)
+    }
+    summary = summary_in(
+        finished(tmp_path, {"a": [1, 2], "b": [3, 4]}, run=run_of(scenarios=scenarios))
+    )
+    figure = draw_sweep(summary, scenarios)
+    try:
+        shown = [axes for axes in figure.axes if axes.get_title()]
+        assert [axes.get_title() for axes in shown] == ["keep_alive=lru", "keep_alive=none"]
+        # J of a: 1.5 times 1 to 4, in the order of the scenarios.
+        assert [axes.lines[0].get_xydata().tolist() for axes in shown] == [
+            [[60, 1.5], [600, 3.0]], [[60, 4.5], [600, 6.0]],
+        ]  # fmt: skip
+    finally:
+        plt.close(figure)
 
 
 def test_a_metric_declared_once_is_in_every_output(
@@ -125,9 +242,8 @@ def test_a_metric_declared_once_is_in_every_output(
     dummy = Metric("wait_of_cats", "h", "lower", "hours cats wait", lambda episode: 1.0)
     monkeypatch.setitem(metrics.METRICS, dummy.name, dummy)
     results = finished(tmp_path, {"a": [1.5, 2.5], "b": [3, 4]})
-    assert list(results[dummy.name]) == [1.5, 2.5, 3, 4]
-    summary = summarise(results, SETTINGS)
-    write_summary(tmp_path, summary)
+    told = run_of(policy="mine")
+    write_files(tmp_path, told, results, metrics_of_rows(), SETTINGS, PLAIN_WIDTH)
     tree = json.loads((tmp_path / "summary.json").read_text())
     assert {
         "name": dummy.name, "unit": "h", "better": "lower", "formula": dummy.formula,
@@ -136,27 +252,26 @@ def test_a_metric_declared_once_is_in_every_output(
     assert f"{dummy.name}_mean" in (tmp_path / "summary.csv").read_text()
     text = (tmp_path / "summary.md").read_text()
     assert "| wait of cats (h) |" in text and "hours cats wait; lower is better" in text
-    assert "cats" in printed(summary, PLAIN_WIDTH)
-    pictures = draw_figures(summary, results, tmp_path / "figures")
+    assert "cats" in printed(summary_in(results), PLAIN_WIDTH)
     # Text in these SVG files is drawn, with what it says in a comment.
     assert "wait of cats (h), lower is better" in (tmp_path / "figures/metrics.svg").read_text()
-    write_events(tmp_path, means(summary), pictures, {"policy": "mine", "episodes": 3})
+    assert "<th>wait of cats (h)</th>" in (tmp_path / "report.html").read_text()
     events = EventAccumulator(str(tmp_path)).Reload()
     assert events.Scalars(f"evaluation/{dummy.name}/a")[0].value == 2
     about = events.summary_metadata["_hparams_/session_start_info"].plugin_data.content
-    told = parse_session_start_info_plugin_data(about).hparams
-    assert (told["policy"].string_value, told["episodes"].number_value) == ("mine", 3)
+    named = parse_session_start_info_plugin_data(about).hparams
+    assert (named["policy"].string_value, named["episodes"].number_value) == ("mine", 3)
 
 
 def test_figures_and_their_images(tmp_path: Path) -> None:
     results = finished(tmp_path, {"a": [1, 2], "b": [3, 4]})
-    summary = summarise(results, SETTINGS)
-    pictures = draw_figures(summary, results, tmp_path / "figures")
-    names = {"comparison", "metrics", "improvement", "profiles", "distribution"}
+    summary = summary_in(results)
+    pictures = draw_figures(summary, results, ALONE, tmp_path / "figures")
+    names = {"comparison", "metrics", "improvement", "profiles", "distribution", "parts"}
     assert {picture.stem for picture in pictures} == names
     before = {file.name: file.read_bytes() for file in (tmp_path / "figures").iterdir()}
     assert set(before) == {f"{name}.{ending}" for name in names for ending in ("png", "svg")}
-    draw_figures(summary, results, tmp_path / "figures")
+    draw_figures(summary, results, ALONE, tmp_path / "figures")
     again = {file.name: file.read_bytes() for file in (tmp_path / "figures").iterdir()}
     assert again == before
     for _ in range(2):  # writing again replaces what was there
@@ -179,13 +294,13 @@ def test_nothing_is_cut(width: int, tmp_path: Path) -> None:
 
 def test_files_and_pipes_have_all_columns(tmp_path: Path) -> None:
     text = printed(summary_of(tmp_path, 1.0, 2.0), PLAIN_WIDTH)
-    for metric in summary_of(tmp_path, 1.0, 2.0).metrics:
+    for metric in summary_of(tmp_path, 1.0, 2.0).metrics.values():
         assert all(word in text for word in metric.heading.split())
 
 
 def test_a_reference_is_marked(tmp_path: Path) -> None:
     played = {"seer": [1, 1], "rule": [2, 2]}
-    text = printed(summarise(finished(tmp_path, played, {"seer": "reference"}), SETTINGS), 200)
+    text = printed(summary_in(finished(tmp_path, played, {"seer": "reference"})), 200)
     assert "seer (reference) " in text
     assert text.count("(reference)") == 1
 
@@ -205,7 +320,7 @@ def test_four_digits_are_shown(value: float, shown: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "values", [(3.0,), (2.0, 2.0, 2.0, 2.0), (1.0, 1.01, 30.0, 900.0), (0.0, 5.0)]
+    "values", [(3.0,), (2.0, 2.0, 2.0, 2.0), (1.0, 1.01, 30.0, 900.0), (0.1, 5.0)]
 )
 def test_the_names_of_the_points_cover_nothing(values: tuple[float, ...], tmp_path: Path) -> None:
     figure = draw_comparison(summary_of(tmp_path, *values))

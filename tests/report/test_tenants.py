@@ -10,9 +10,10 @@ import pytest
 from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
-from report import page, palette
+from report import palette
 from report.tenants import OTHERS, capacity_used, colours, labels, mean_flow_times
 from report.timeline import Timeline, mean_over, timeline_of
+from tests.report.evaluations import write_page
 from tests.report.recorded import finished_evaluation, played
 
 EDGES = np.array([0.0, 5.0, 10.0])
@@ -99,7 +100,7 @@ def specs_of(text: str) -> dict[str, dict]:
 
 def test_the_page_shows_tenants_where_there_are_some(tmp_path: Path) -> None:
     folder = finished_evaluation(tmp_path / "run", tenants={"retail": 1.0, "science": 2.0})
-    text = page.write_report(folder).read_text()
+    text = write_page(folder).read_text()
     assert ">Tenants</h3>" in text and ">Flow time of tenants</h3>" in text
     (rows,) = specs_of(text)["tenant-flow-time"]["datasets"].values()
     # Workflows 0 and 2 of both episodes are retail's, workflow 1 is science's.
@@ -107,7 +108,7 @@ def test_the_page_shows_tenants_where_there_are_some(tmp_path: Path) -> None:
 
 
 def test_the_page_does_not_speak_of_tenants_where_there_are_none(tmp_path: Path) -> None:
-    text = page.write_report(finished_evaluation(tmp_path / "run", episodes=1)).read_text()
+    text = write_page(finished_evaluation(tmp_path / "run", episodes=1)).read_text()
     assert not any("tenant" in chart for chart in specs_of(text))
     assert ">Tenants</h3>" not in text and ">Flow time of tenants</h3>" not in text
 
@@ -117,5 +118,5 @@ def test_recordings_beyond_the_size_have_flow_times_alone(tmp_path: Path) -> Non
     run = json.loads((folder / "run.json").read_text())
     run["config"]["report"]["episodes_mb"] = 0
     (folder / "run.json").write_text(json.dumps(run))
-    specs = specs_of(page.write_report(folder).read_text())
+    specs = specs_of(write_page(folder).read_text())
     assert "tenant-flow-time" in specs and "tenants-upper" not in specs

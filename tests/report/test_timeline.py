@@ -1,14 +1,23 @@
 """What a container went through, by hand and against the numbers of the golden episodes."""
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from env.base.errors import InputError
-from env.sim.episode.episode_file import read_episode
-from report.timeline import PHASES, read_timeline
+from env.sim.episode.episode_file import read_episode, write_episode
+from env.sim.episode.plain_episode import Results
+from env.sim.episode.recording import episode_of
+from env.sim.hardware import ClusterConfig, ServerType
+from env.sim.keep_alive_policy import Lru
+from env.sim.rules import FIRST_COME, Images, Rules
+from env.sim.view.raw_env import RawEnv
+from env.sim.workflow_template import WorkflowTemplate
+from report.timeline import PHASES, Timeline, read_timeline
+from tests.recorded_worlds import trace, world
 
 GOLDEN = sorted((Path(__file__).parents[1] / "golden").glob("*.json"))
 MEMORY_WAITING, RANDOM_GRAPH = GOLDEN[3], GOLDEN[5]
@@ -18,7 +27,7 @@ MEMORY_WAITING, RANDOM_GRAPH = GOLDEN[3], GOLDEN[5]
 def test_times_are_those_of_the_episode(path: Path) -> None:
     timeline = read_timeline(path)
     expected = read_episode(path).expected
-    assert expected is not None
+    assert isinstance(expected, Results)
     for row in expected.functions:
         containers = timeline.containers
         mine = (containers["wf_id"] == row.workflow_id) & (containers["fn_id"] == row.function_id)
@@ -26,7 +35,7 @@ def test_times_are_those_of_the_episode(path: Path) -> None:
         for field in ("submission_time", "creation_time", "start_time", "completion_time"):
             assert container[field] == pytest.approx(getattr(row, field), abs=1e-9)
     for container, decision in zip(timeline.containers, expected.decisions, strict=True):
-        transfer = container["creation_time"] - container["ready_time"]
+        transfer = container["creation_time"] - container["container_time"]
         assert transfer == pytest.approx(decision.data_transfer_time, abs=1e-9)
         if decision.cold_start_time:
             waited = container["ready_time"] - container["submission_time"]
@@ -39,6 +48,58 @@ def test_who_comes_while_a_server_starts_waits_for_it() -> None:
     """The server starts from 0 to 2 s; the second function comes after 1 s."""
     second = read_timeline(MEMORY_WAITING).containers[1]
     assert (second["submission_time"], second["ready_time"]) == (1.0, 2.0)
+
+
+def of_world(env: RawEnv, folder: Path) -> Timeline:
+    """Recorded, written and read again."""
+    write_episode(folder / "episode.json", episode_of(env, "a world", "a test"))
+    return read_timeline(folder / "episode.json")
+
+
+def test_every_phase_of_a_queued_world(tmp_path: Path) -> None:
+    """One server with one place, 20 s to start; a container takes 2 s, a function 10 s.
+
+    The second waits for the first; the third finds its container warm after a pause of 8 s.
+    """
+    cluster = ClusterConfig(1000, 1e9, 1e9, 1e9, (ServerType("s", 1, 1.0, 20.0, 1, 1, 1024),))
+    resize = WorkflowTemplate("resize", [10_000], [1024], [1], np.zeros((0, 2), np.int64), [])
+    rules = Rules(order=FIRST_COME, keep_alive=Lru())
+    images = Images.by_name([resize], 2.0)
+    env = RawEnv([0.0, 5.0, 50.0], [resize] * 3, cluster, record=True, rules=rules, images=images)
+    timeline = of_world(env, tmp_path)
+    moments = ("submission_time", *(phase.end for phase in PHASES))
+    assert timeline.containers[list(moments)].tolist() == [
+        (0.0, 0.0, 20.0, 22.0, 22.0, 22.0, 32.0),
+        (5.0, 32.0, 32.0, 32.0, 32.0, 32.0, 42.0),
+        (50.0, 50.0, 50.0, 50.0, 50.0, 50.0, 60.0),
+    ]
+    assert timeline.warm[["begin", "end"]].tolist() == [(42.0, 50.0)]
+    times, waiting = timeline.central_queue()
+    assert (times.tolist(), waiting.tolist()) == ([0.0, 5.0, 32.0], [0, 1, 0])
+    (node,) = timeline.nodes
+    assert (node.times.tolist(), node.cpu.tolist()) == (
+        [0.0, 22.0, 32.0, 42.0, 50.0, 60.0],
+        [0.0, 1.0, 1.0, 0.0, 1.0, 0.0],
+    )
+
+
+@pytest.mark.parametrize("order", ["immediate", "rr"])
+def test_times_of_any_world(tmp_path: Path, order: str) -> None:
+    """Each run is shown, its phases in order, and no row holds two containers at once."""
+    for env in (world(order, "hourly", "lru"), trace(order)):
+        timeline = of_world(env, tmp_path)
+        containers, warm = timeline.containers, timeline.warm
+        assert len(containers) == len(env.runs) and len(warm) > 0
+        for phase in PHASES:
+            assert (containers[phase.end] >= containers[phase.begin]).all()
+        for index, node in enumerate(timeline.nodes):
+            assert node.memory.max() <= 1 or order == "immediate"
+            for lane in range(node.lanes):
+                busy = containers[(containers["node"] == index) & (containers["lane"] == lane)]
+                idle = warm[(warm["node"] == index) & (warm["lane"] == lane)]
+                spans = busy[["submission_time", "completion_time"]].tolist()
+                spans = sorted([*spans, *idle[["begin", "end"]].tolist()])
+                assert all(later >= end for (_, end), (later, _) in pairwise(spans))
 
 
 def test_the_queue_for_memory() -> None:

@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
+from env.sim.episode.episode_file import write_episode
+from env.sim.episode.recording import episode_of
 from report.timeline import read_timeline
 from report.trace import main, trace_of, write_traces
+from tests.recorded_worlds import world
 
 GOLDEN = sorted((Path(__file__).parents[1] / "golden").glob("*.json"))
 CHAIN, MEMORY_WAITING, RANDOM_GRAPH = GOLDEN[1], GOLDEN[3], GOLDEN[5]
@@ -65,6 +68,30 @@ def test_the_format_is_kept(path: Path) -> None:
     check_format(json.loads(json.dumps(trace_of(read_timeline(path)), allow_nan=False)))
 
 
+def test_other_worlds_tell_queue_cold_starts_and_warm_containers_apart(tmp_path: Path) -> None:
+    path = tmp_path / "world.json"
+    write_episode(path, episode_of(world("rr", keep_alive="lru", patience=30.0), "world", ""))
+    trace = json.loads(json.dumps(trace_of(read_timeline(path)), allow_nan=False))
+    check_format(trace)
+    phases = {event["cat"] for event in trace["traceEvents"] if event["ph"] == "X"}
+    assert phases == {
+        "container",
+        "central queue",
+        "server cold start",
+        "container cold start",
+        "transfer",
+        "running",
+        "warm and idle",
+    }
+    assert ["central queue"] in named(trace, "process_name").values()
+    waiting = [
+        event["args"]["functions"]
+        for event in trace["traceEvents"]
+        if event["name"] == "central queue" and event["ph"] == "C"
+    ]
+    assert waiting[0] == waiting[-1] == 0 and max(waiting) > 1
+
+
 def test_processes_are_servers_and_threads_numa_nodes() -> None:
     trace = trace_of(read_timeline(CHAIN))
     assert list(named(trace, "process_name").values()) == [["small 0"], ["large 0"]]
@@ -90,7 +117,7 @@ def test_the_phases_of_a_container_in_microseconds() -> None:
         if event["ph"] == "X" and event["tid"] == whole["tid"] and event is not whole
     ]
     assert inside == [
-        ("cold start", 1_000_000, 1_000_000),
+        ("server cold start", 1_000_000, 1_000_000),
         ("waiting", 2_000_000, 10_000_000),
         ("running", 12_000_000, 8_000_000),
     ]

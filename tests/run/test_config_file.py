@@ -1,6 +1,7 @@
 """A folder of configs of somebody else executes nothing, and what is wrong in it gets one line."""
 
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ MAKES = "{_target_: os.mkdir, path: made}"
 CALLS = f"# @package _global_\nhydra: {{callbacks: {{x: {MAKES}}}}}\n"
 WRITES = "handlers: {x: {class: logging.FileHandler, filename: made, mode: w}}"
 ENVIRONMENT = "runtime_env: {env_vars: {A: b}}"
+TOO_MANY = "defaults: too many, twice as many at every level, or in a circle"
 HARMFUL = {
     "a callback": (CALLS, "hydra.callbacks.x._target_"),
     "a log": (
@@ -30,6 +32,9 @@ HARMFUL = {
     "a Python object": (f"a: [{MAKES}]", "a.0._target_"),
     "an environment of Ray": (f"# @package ray\n{ENVIRONMENT}", "runtime_env.env_vars.A"),
     "an environment as a package": ("# @package ray.runtime_env\nenv_vars: {A: b}", "@package"),
+    "a Ray cluster": ("# @package _global_\nray: {address: 'theirs:6379'}", "ray.address"),
+    "a Ray cluster by a package": ("# @package ray\naddress: auto", "address"),
+    "a Ray cluster by name": ("# @package ray\naddress: ${x}\nx: auto", "address"),
     "a checkpoint": ("# @package _global_\nresume: theirs", "resume"),
 }
 
@@ -74,6 +79,47 @@ def test_nor_in_their_files_of_hydra(
     assert told.startswith(f"error: {file}: its folder: what runs here")
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("experiment/theirs", "# @package _global_\ndefaults: [override /ray: cluster]", []),
+        ("ray/theirs", "defaults: [cluster]", []),
+        ("ray/theirs", "defaults: [cluster]", ["ray.num_env_runners=1"]),
+    ],
+)
+def test_nor_do_they_join_a_ray_cluster_by_our_files(
+    name: str,
+    content: str,
+    told: list[str],
+    elsewhere: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    write(f"{name}.yaml", content)
+    error = refused(monkeypatch, capsys, name.replace("/", "="), *told)
+    assert error.startswith("error: ray.address: what runs here is typed or stands in conf/")
+
+
+@pytest.mark.parametrize(
+    ("told", "address"),
+    [
+        (["ray=cluster"], "auto"),
+        (["ray=cluster", "ray.address=mine:6379"], "mine:6379"),
+        (["ray.address=mine:6379"], "mine:6379"),
+        (["ray=theirs", "ray.address=mine:6379"], "mine:6379"),
+        (["ray=theirs"], None),
+    ],
+)
+def test_a_ray_cluster_is_typed(
+    told: list[str], address: str | None, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write("ray/theirs.yaml", "defaults: [local]\nnum_env_runners: 3\naddress: null\n")
+    monkeypatch.setattr(sys, "argv", ["train.py", "--config-dir", "theirs", *told])
+    seen: list[str | None] = []
+    run(lambda config: seen.append(config.ray.address), "train", lambda config: None)
+    assert seen == [address]
+
+
 def test_help_reads_their_files_no_less_strictly(
     elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -111,6 +157,8 @@ def test_what_is_typed_runs(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) ->
     [
         ("x: !!bool maybe", "tag 'tag:yaml.org,2002:bool', none is allowed"),
         (r'x: "\U00110000"', "not YAML, chr() arg not in range"),
+        (r'"\ud800": 1', r"'\ud800': half of a character"),
+        (r'defaults: ["\ud800"]', r"'\ud800': half of a character"),
         ("5", "a mapping is needed, found '5'"),
         ("- 5", "a mapping is needed, found a list of 1"),
         ("x: " + "1:" * 250 + "1.5", "not YAML, "),
@@ -137,6 +185,43 @@ def test_defaults_in_a_circle(
     write("objective/two.yaml", "defaults: [cost, one]\n")
     for option, named in (("itself", ["itself"]), ("one", ["one", "two"])):
         told = refused(monkeypatch, capsys, f"objective={option}")
-        assert told in [
-            f"error: objective/{each}: defaults: they lead back to this file\n" for each in named
-        ]
+        files = [Path("theirs/objective", f"{each}.yaml").absolute() for each in named]
+        assert told in [f"error: {file}: {TOO_MANY}\n" for file in files]
+
+
+def test_defaults_that_double_at_every_level(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Hydra would come to the last file 2^40 times."""
+    files = [
+        write(f"objective/level{n}.yaml", f"defaults: [level{n + 1}, level{n + 1}]\n")
+        for n in range(40)
+    ]
+    write("objective/level40.yaml", "time_weight: 1.0\n")
+    begun = time.process_time()
+    told = refused(monkeypatch, capsys, "objective=level0")
+    assert time.process_time() - begun < 10.0
+    assert told in [f"error: {file}: {TOO_MANY}\n" for file in files]
+
+
+@pytest.mark.parametrize("entries", [700 * ["cost"], [{"/objective": 700 * ["cost"]}]])
+def test_defaults_of_far_too_many(
+    entries: list[object],
+    elsewhere: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = write("objective/many.yaml", f"defaults: {entries}\n")
+    assert refused(monkeypatch, capsys, "objective=many") == f"error: {file}: {TOO_MANY}\n"
+
+
+def test_many_defaults_are_taken(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of a hundred files once."""
+    for n in range(100):
+        write(f"objective/part{n}.yaml", f"time_weight: {n}.0\n")
+    parts = ", ".join(f"part{n}" for n in range(100))
+    write("objective/sum.yaml", f"defaults: [cost, {parts}]\n")
+    monkeypatch.setattr(sys, "argv", ["train.py", "--config-dir", "theirs", "objective=sum"])
+    seen: list[float] = []
+    run(lambda config: seen.append(config.objective.time_weight), "train", lambda config: None)
+    assert seen == [99.0]

@@ -15,14 +15,15 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 import train
 from env.base.errors import InputError
 from env.base.schema import validated
-from env.learn.environments import make_environment
+from env.learn.multi_agent import ServerlessEnv
 from evaluation.evaluation_run import Evaluation
 from run.command import CONF, plain
 from run.effect import check_effect
 from run.settings import TrainSettings
 from run.sweep import scenarios_of
 from tests.commands import InProcess
-from tests.env.worlds import gym_mask
+from tests.env.worlds import TRACE as SHORT_TRACE
+from tests.env.worlds import gym_mask, with_queue
 
 FILE = Path(__file__).parents[1] / "env" / "workloads" / "fixtures" / "photo.json"
 SERVER = (
@@ -89,7 +90,10 @@ WORLDS = {
         TINY,
         (*TINY, "agents=placer", "variation=wide", "variation.unvaried=0.5", SCORE),
     ),
-    "train trace": (TRACE, (*TRACE, "dispatch.queue_agent.placement=learned")),
+    "train trace": (
+        SHORT_TRACE,
+        (*SHORT_TRACE, *with_queue("placer"), "lease=hourly", SCORE, "variation.unvaried=0.5"),
+    ),
 }
 # What these say is how to play or to learn, how long and what to show: their own tests see to it.
 ELSEWHERE = ("algo", "ray", "budget", "checkpoint", "resume", "policy", "workers", "statistics")
@@ -130,7 +134,7 @@ def trained(config: DictConfig) -> str:
     """What agents meet: some episodes, in which they choose at random."""
     train.check(config)
     settings = validated(TrainSettings, plain(config), "train")
-    env = make_environment(train.world_of(settings))
+    env = ServerlessEnv(train.world_of(settings))
     rng = np.random.default_rng(0)
     found: list[str] = []
     for _ in range(4):
@@ -299,6 +303,12 @@ def test_a_key_that_another_copies_passes(in_process: InProcess) -> None:
         ("evaluate", ["agents=placer"], "policy is null"),
         ("train", ["tune=asha", "algo.entropy=0.1"], "tune.space.entropy says it"),
         ("train", ["variation={single: 0.5, load: 0.5}"], "variation.unvaried is 1"),
+        (
+            "train",
+            ["workload=azure_like", "variation.unvaried=0.5", "variation.load=0.5"],
+            "of a trace the rate of arrivals varies",
+        ),
+        ("train", ["agents=queue", "agents.score.rent=1"], "agents.layout is queue, a rule"),
         ("search_baseline", ["+workload.tenants.a=1"], "training tells no tenants apart"),
     ],
 )

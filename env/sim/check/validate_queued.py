@@ -1,7 +1,7 @@
-"""Checks a finished episode of queued dispatch by its RUN records, without the simulator.
+"""Checks what has run by its RUN records, without the simulator.
 
-That is all such an episode leaves: its decisions are the engine's own, so there are no actions
-to write into an episode file and play again. Uses nothing of the engine.
+`queued_violations` is for functions that wait centrally for servers that are always up; the other
+checks also for the runs of an episode file. Uses nothing of the engine.
 """
 
 import heapq
@@ -37,13 +37,17 @@ def queued_violations(
             None leaves unchecked that one that was killed begins anew.
     """
     return [
-        *_check_times(runs),
-        *_check_requests(runs),
-        *_check_execution(runs, least),
-        *_check_memory(runs, memory),
+        *run_violations(runs, least),
+        *_check_sums(runs),
+        *memory_violations(runs, memory),
         *([] if prewarmed else _check_warm_starts(runs)),
-        *([] if rank is None else _check_order(runs, rank)),
+        *([] if rank is None else order_violations(runs, rank)),
     ]
+
+
+def run_violations(runs: np.ndarray, least: np.ndarray | None = None) -> list[str]:
+    """What holds of runs in every world; arguments as of `queued_violations`."""
+    return [*_check_times(runs), *_check_requests(runs), *_check_execution(runs, least)]
 
 
 def _name(run: np.void) -> str:
@@ -82,17 +86,25 @@ def _check_requests(runs: np.ndarray) -> list[str]:
             if run["joined_time"] != since:
                 found.append(f"{name}: joins the queue at {run['joined_time']}, not at {since}")
             waited += run["dispatch_time"] - since
+            if abs(run["queueing_time"] - waited) > _tolerance(run):
+                found.append(f"{name}: queueing_time is {run['queueing_time']}, it waited {waited}")
+    return found
+
+
+def _check_sums(runs: np.ndarray) -> list[str]:
+    """On servers that are up a completion time has these parts; others wait for servers, too."""
+    found = []
+    for own in _of_functions(runs):
         last = own[-1]
         total = sum(
             last[key]
             for key in ("cold_start_time", "data_transfer_time", "execution_time", "queueing_time")
         )
         completion = last["end_time"] - last["submission_time"]
-        tolerance = _tolerance(last)
-        if abs(total - completion) > tolerance:
-            found.append(f"{name}: the parts of its completion time {completion} sum to {total}")
-        if abs(last["queueing_time"] - waited) > tolerance:
-            found.append(f"{name}: queueing_time is {last['queueing_time']}, it waited {waited}")
+        if abs(total - completion) > _tolerance(last):
+            found.append(
+                f"{_name(last)}: the parts of its completion time {completion} sum to {total}"
+            )
     return found
 
 
@@ -127,8 +139,13 @@ def _tolerance(run: np.void) -> float:
     return max(TOLERANCE, RELATIVE_TOLERANCE * float(run["end_time"]))
 
 
-def _check_memory(runs: np.ndarray, memory: np.ndarray) -> list[str]:
-    """Containers at work and starting up never hold more than a node has."""
+def memory_violations(runs: np.ndarray, memory: np.ndarray) -> list[str]:
+    """Containers at work and starting up never hold more than a node has.
+
+    Args:
+        runs: RUN records; of what is held from dispatch to end.
+        memory: (N,) MB of the NUMA nodes.
+    """
     found = []
     for node, size in enumerate(memory):
         own = runs[runs["node"] == node]
@@ -163,7 +180,7 @@ def _check_warm_starts(runs: np.ndarray) -> list[str]:
     return found
 
 
-def _check_order(runs: np.ndarray, rank: np.ndarray) -> list[str]:
+def order_violations(runs: np.ndarray, rank: np.ndarray) -> list[str]:
     """Whoever starts has the smallest rank of all that wait; of equal ones, joined first."""
     found = []
     events = [(int(run["joined"]), 0, run) for run in runs]

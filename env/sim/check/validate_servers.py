@@ -4,22 +4,21 @@ A part of `env.sim.check.validate`; uses nothing of the engine.
 """
 
 import bisect
-import itertools
 import math
 from collections import deque
 from dataclasses import dataclass, field
 
 from env.sim.cluster_file import ServerTypeModel
-from env.sim.episode.episode_file import NodeStatusModel
+from env.sim.episode.plain_episode import NodeStatusModel
 from env.sim.episode.recorded_schedule import (
+    SECONDS_PER_HOUR,
+    LeaseRecord,
     Run,
     Schedule,
     check_close,
     close,
     placed_at,
 )
-
-SECONDS_PER_HOUR = 3600
 
 
 @dataclass
@@ -29,10 +28,10 @@ class _Node:
     name: str
     declared: ServerTypeModel
     core_speed: int
+    work_left: dict[tuple[int, float], int] = field(default_factory=dict)
     clock: float = 0.0
     admitted: list[Run] = field(default_factory=list)
     waiting: deque[Run] = field(default_factory=deque)
-    work_left: dict[tuple[tuple[int, int], float], int] = field(default_factory=dict)
 
     def speed(self, run: Run, parallelism: int) -> int:
         """Operations/s of `run` while `parallelism` runs on the node."""
@@ -40,7 +39,7 @@ class _Node:
         share = self.core_speed
         if parallelism > cores:
             share = cores * self.core_speed // parallelism
-        ratio = min(1.0, run.action.memory_allocated_mb / run.declared.memory_required_mb)
+        ratio = min(1.0, run.memory_mb / run.declared.memory_required_mb)
         return max(1, int(ratio * share * run.declared.parallelism))
 
     def projected_ends(self) -> list[float]:
@@ -52,12 +51,12 @@ class _Node:
             active = [
                 position
                 for position, run in enumerate(self.admitted)
-                if run.times.start_time <= now and ends[position] == math.inf
+                if run.start_time <= now and ends[position] == math.inf
             ]
             parallelism = sum(self.admitted[position].declared.parallelism for position in active)
             speeds = [self.speed(self.admitted[position], parallelism) for position in active]
             next_start = min(
-                (run.times.start_time for run in self.admitted if run.times.start_time > now),
+                (run.start_time for run in self.admitted if run.start_time > now),
                 default=math.inf,
             )
             next_end, ending = min(
@@ -80,12 +79,12 @@ class _Node:
         return [
             run
             for run, end in zip(self.admitted, self.projected_ends(), strict=True)
-            if run.times.start_time <= time < end
+            if run.start_time <= time < end
         ]
 
     def free_memory_at(self, time: float) -> int:
         """MB projected to be free at `time`."""
-        used = sum(run.action.memory_allocated_mb for run in self.running_at(time))
+        used = sum(run.memory_mb for run in self.running_at(time))
         return self.declared.memory_mb_per_numa_node - used
 
     def status_at(self, time: float) -> NodeStatusModel:
@@ -94,7 +93,7 @@ class _Node:
         parallelism = sum(run.declared.parallelism for run in running)
         cores = self.declared.cores_per_numa_node
         memory = self.declared.memory_mb_per_numa_node
-        used = sum(run.action.memory_allocated_mb for run in running)
+        used = sum(run.memory_mb for run in running)
         ends = self.projected_ends()
         speed = sum(self.speed(run, parallelism) for run in running)
         return NodeStatusModel(
@@ -110,8 +109,8 @@ class _Node:
     def try_to_admit(self, run: Run, time: float) -> tuple[bool, list[str]]:
         """Admits `run` if its memory fits at `time`; says so if the record has another start."""
         free = self.free_memory_at(time)
-        given = run.action.memory_allocated_mb
-        start = run.times.start_time
+        given = run.memory_mb
+        start = run.start_time
         shown = f"{run}: starts at {start}, "
         if free >= given:
             self.admitted.append(run)
@@ -124,16 +123,17 @@ class _Node:
             return True, [f"{shown}where {free} MB are free, it was given {given} MB"]
         return False, []
 
-    def complete(self, run: Run) -> list[str]:
-        """Takes `run` out at its recorded completion and tries those waiting, in order."""
-        self.clock = run.times.completion_time
+    def remove(self, run: Run) -> list[str]:
+        """Takes `run` out at its recorded end and tries those waiting, in order."""
+        self.clock = run.end_time
         self.admitted.remove(run)
         for other in self.admitted:
-            other.left = self.work_left.get((other.function, self.clock), other.left)
+            other.left = self.work_left.get((other.index, self.clock), other.left)
         found = []
         while self.waiting:
             head = self.waiting[0]
-            admitted, lines = self.try_to_admit(head, max(self.clock, head.times.creation_time))
+            assert head.creation_time is not None
+            admitted, lines = self.try_to_admit(head, max(self.clock, head.creation_time))
             found += lines
             if not admitted:
                 break
@@ -143,86 +143,111 @@ class _Node:
 
 @dataclass
 class _Lease:
-    """What a server must have rented."""
+    """What a server must have leased."""
 
+    step: float
     end: float = 0.0
-    hours: int = 0
+    steps: int = 0
+
+    def extend(self, time: float, last_end: float) -> int:
+        """Adds the fewest whole steps that cover `last_end`; returns them."""
+        if last_end <= self.end:
+            return 0
+        start = max(time, self.end)
+        steps = math.ceil((last_end - start) / self.step)
+        self.end = start + steps * self.step
+        self.steps += steps
+        return steps
+
+    def renew_until(self, time: float, closed: bool) -> None:
+        """Adds a step at each end before `time`, or, if `closed`, also at `time`."""
+        while self.end < time or (closed and self.end == time):
+            self.end += self.step
+            self.steps += 1
+
+
+# What comes first at a moment: completions, then time slices that end, leases, and placements.
+_COMPLETION, _PREEMPTION, _PLACEMENT = 0, 1, 3
 
 
 def check_servers(schedule: Schedule) -> list[str]:
     """Work, memory, leases and rent, server by server."""
     rents = [0.0] * len(schedule.runs)
-    found = []
-    stated = {(row.server_type, row.server_index): row for row in schedule.results.servers}
-    used = {run.place[:2] for run in schedule.runs}
+    found, work_left = _check_work(schedule)
     for name, declared in schedule.types.items():
+        price = declared.hourly_rate * (schedule.lease.step / SECONDS_PER_HOUR)
         for server_id in range(declared.server_count):
-            row = stated.get((name, server_id))
-            lease = _Lease()
-            if (name, server_id) in used:
-                lines, lease = _replay_server(schedule, name, server_id, rents)
-                found += lines
             shown = f"server {name} {server_id}"
-            hours = row.hours_rented if row else 0
-            if hours != lease.hours:
-                found.append(f"{shown}: {hours} hours rented, {lease.hours} are due")
-            if row is None:
-                continue
-            found += check_close(f"{shown}: rent", row.rent, lease.hours * declared.hourly_rate)
-            if lease.hours:
-                found += check_close(
-                    f"{shown}: lease_expiration_time", row.lease_expiration_time, lease.end
+            row = schedule.leases.get((name, server_id), LeaseRecord(0.0, 0.0, 0.0))
+            lines, lease = _replay_server(schedule, (name, server_id), work_left, rents)
+            found += lines
+            seconds = lease.steps * lease.step
+            if not close(row.seconds, seconds):
+                found.append(
+                    f"{shown}: {row.seconds / SECONDS_PER_HOUR:g} hours rented, "
+                    f"{seconds / SECONDS_PER_HOUR:g} are due"
                 )
+            found += check_close(f"{shown}: rent", row.rent, lease.steps * price)
+            if lease.steps or schedule.lease.kind == "always":
+                found += check_close(f"{shown}: lease_expiration_time", row.end, lease.end)
                 found += [
-                    f"{run}: completes at {run.times.completion_time}, after the lease ends at "
-                    f"{row.lease_expiration_time}"
+                    f"{run}: ends at {run.end_time}, after the lease ends at {row.end}"
                     for run in schedule.runs
-                    if run.place[:2] == (name, server_id)
-                    and run.times.completion_time > row.lease_expiration_time
+                    if run.server == (name, server_id) and run.end_time > row.end
                 ]
     for run, rent in zip(schedule.runs, rents, strict=True):
-        found += check_close(f"decision {run.index}: rent", run.decision.rent, rent)
+        if run.rent is not None:
+            found += check_close(f"decision {run.index}: rent", run.rent, rent)
     return found
 
 
 def _replay_server(
-    schedule: Schedule, name: str, server_id: int, rents: list[float]
+    schedule: Schedule,
+    server: tuple[str, int],
+    work_left: dict[tuple[int, float], int],
+    rents: list[float],
 ) -> tuple[list[str], _Lease]:
     """Goes through the record of one server; adds to `rents` (USD) by decision."""
-    declared = schedule.types[name]
-    runs = [run for run in schedule.runs if run.place[:2] == (name, server_id)]
+    declared = schedule.types[server[0]]
+    runs = [run for run in schedule.runs if run.server == server]
     nodes = [
-        _Node(placed_at(name, server_id, node_id), declared, schedule.speed(name))
+        _Node(placed_at(*server, node_id), declared, schedule.speed(server[0]), work_left)
         for node_id in range(declared.numa_nodes_per_server)
     ]
-    found = []
-    for node_id, node in enumerate(nodes):
-        lines, node.work_left = _check_work(node, [run for run in runs if run.place[2] == node_id])
-        found += lines
-    lease = _Lease()
-    decided = [run.times.submission_time for run in schedule.runs]
+    always, charged = schedule.lease.kind == "always", schedule.lease.charged
+    lease = _Lease(schedule.lease.step, math.inf if always and not charged else 0.0)
+    renewed = always and charged
+    price = declared.hourly_rate * (lease.step / SECONDS_PER_HOUR)
+    decided = [run.dispatch_time for run in schedule.runs]
     last_end = [0.0] * len(nodes)
-    # A completion comes before a placement at the same time.
+    found = []
     events = sorted(
-        [(run.times.completion_time, 0, run.index) for run in runs]
-        + [(run.times.submission_time, 1, run.index) for run in runs]
+        [(run.end_time, _COMPLETION if run.completed else _PREEMPTION, run.index) for run in runs]
+        + [(run.dispatch_time, _PLACEMENT, run.index) for run in runs]
     )
     for time, kind, index in events:
         run = schedule.runs[index]
         node = nodes[run.place[2]]
-        if kind == 1:
+        if renewed:
+            lease.renew_until(time, closed=kind == _PLACEMENT)
+        if kind == _PLACEMENT:
             found += _place_run(schedule, run, nodes, lease)
         else:
             # Of equal completions the one admitted first.
-            ending = [one for one in node.admitted if one.times.completion_time == time]
+            ending = [
+                one
+                for one in node.admitted
+                if one is run or (one.completed and run.completed and one.end_time == time)
+            ]
             if not ending:
-                found.append(f"{run}: completes at {time}, while it still waits for memory")
+                found.append(f"{run}: ends at {time}, while it still waits for memory")
                 continue
             index = max(0, bisect.bisect_left(decided, time) - 1)
-            found += node.complete(ending[0])
+            found += node.remove(ending[0])
         last_end[run.place[2]] = max(node.projected_ends(), default=0.0)
-        hours = _renew(lease, time, max(last_end))
-        rents[index] += hours * declared.hourly_rate
+        rents[index] += lease.extend(time, max(last_end)) * price
+    if renewed:
+        lease.renew_until(max(run.end_time for run in schedule.runs), closed=False)
     found += [
         f"{run}: never starts, its memory never fits" for node in nodes for run in node.waiting
     ]
@@ -230,66 +255,100 @@ def _replay_server(
 
 
 def _place_run(schedule: Schedule, run: Run, nodes: list[_Node], lease: _Lease) -> list[str]:
-    """Cold start, transfer, creation and the start of one placement."""
-    node = nodes[run.place[2]]
-    submission = run.times.submission_time
-    found = _check_status(run, node.status_at(submission))
-    cold_start = 0.0
-    if lease.end <= submission:
-        cold_start = node.declared.cold_start_latency
+    """Cold starts, transfer, creation and the start of one placement."""
+    node, time = nodes[run.place[2]], run.dispatch_time
+    found = []
+    if run.node_before is not None:
+        found += _check_status(run, run.node_before, node.status_at(time))
+    server_start = 0.0
+    if lease.end <= time:
+        server_start = node.declared.cold_start_latency
         for one in nodes:
-            one.clock = submission + cold_start
-    found += check_close(f"{run}: cold_start_time", run.decision.cold_start_time, cold_start)
+            one.clock = time + server_start
+        if run.warm:
+            found.append(f"{run}: starts warm on a server that was off")
+    found += check_close(f"{run}: {schedule.server_start_key}", run.server_start, server_start)
+    if not run.warm:
+        found += check_close(
+            f"{run}: container_cold_start_time", run.cold_start, run.container_cold_start
+        )
+    elif run.cold_start > run.container_cold_start:
+        found.append(
+            f"{run}: container_cold_start_time is {run.cold_start} in a warm container, at most "
+            f"{run.container_cold_start} is possible"
+        )
     transfer = 0.0
     for before, data_bytes in schedule.predecessors(run):
         transfer += data_bytes / _bandwidth(schedule, before.place, run.place)
-    found += check_close(f"{run}: data_transfer_time", run.decision.data_transfer_time, transfer)
-    due = max(node.clock, submission) + transfer
-    found += check_close(f"{run}: creation_time", run.times.creation_time, due)
-    admitted, lines = node.try_to_admit(run, run.times.creation_time)
+    found += check_close(f"{run}: data_transfer_time", run.transfer, transfer)
+    due = max(node.clock, time) + run.cold_start + transfer
+    if run.creation_time is None:
+        run.creation_time = due
+    found += check_close(f"{run}: creation_time", run.creation_time, due)
+    admitted, lines = node.try_to_admit(run, run.creation_time)
     if not admitted:
         node.waiting.append(run)
     return found + lines
 
 
-def _check_work(
-    node: _Node, runs: list[Run]
-) -> tuple[list[str], dict[tuple[tuple[int, int], float], int]]:
-    """Every run executes its computation between its recorded start and completion.
+def _check_work(schedule: Schedule) -> tuple[list[str], dict[tuple[int, float], int]]:
+    """Every run that completes executes what is left of its function between start and end.
+
+    Where a function is preempted, the work that its next run begins with is set.
 
     Returns:
-        The violations, and what is left of each running function (operations) after each start
-        and completion on the node, by (function, time).
+        The violations, and what is left of each running function (operations) after each start and
+        end on its node, by (run, time).
     """
     found = []
-    work_left = {}
-    left = {run.function: run.declared.computation for run in runs}
+    work_left: dict[tuple[int, float], int] = {}
+    left = [run.left for run in schedule.runs]
+    next_run = {}
+    last_of: dict[tuple[int, int], Run] = {}
+    for run in schedule.runs:
+        if run.function in last_of:
+            next_run[last_of[run.function].index] = run
+        last_of[run.function] = run
+    nodes = {
+        run.place: _Node("", schedule.types[run.place[0]], schedule.speed(run.place[0]))
+        for run in schedule.runs
+    }
     events = sorted(
-        {time for run in runs for time in (run.times.start_time, run.times.completion_time)}
+        [(run.end_time, 0, run.index) for run in schedule.runs]
+        + [(run.start_time, 1, run.index) for run in schedule.runs]
     )
-    for run in runs:
-        alone = run.times.start_time + left[run.function] / node.speed(run, 0)
-        end = run.times.completion_time
-        if end < alone and not close(end, alone):
-            found.append(f"{run}: completes at {end}, at full speed it cannot before {alone}")
-    for now, event in itertools.pairwise(events):
-        active = [run for run in runs if run.times.start_time <= now < run.times.completion_time]
-        parallelism = sum(run.declared.parallelism for run in active)
-        for run in active:
-            speed = node.speed(run, parallelism)
-            due = now + left[run.function] / speed
-            if run.times.completion_time == event and not close(due, event):
+    for time, starts, index in events:
+        run = schedule.runs[index]
+        node = nodes[run.place]
+        if time > node.clock:
+            parallelism = sum(one.declared.parallelism for one in node.admitted)
+            for one in node.admitted:
+                speed = node.speed(one, parallelism)
+                due = node.clock + left[one.index] / speed
+                if one.completed and one.end_time == time and not close(due, time):
+                    found.append(
+                        f"{one}: completes at {time}, its {one.left} operations are done at {due}"
+                    )
+                left[one.index] = max(0, left[one.index] - int(speed * (time - node.clock)))
+                work_left[one.index, time] = left[one.index]
+            node.clock = time
+        if starts:
+            alone = time + run.left / node.speed(run, 0)
+            if run.completed and run.end_time < alone and not close(run.end_time, alone):
                 found.append(
-                    f"{run}: completes at {event}, its {run.declared.computation} operations are "
-                    f"done at {due}"
+                    f"{run}: completes at {run.end_time}, at full speed it cannot before {alone}"
                 )
-            left[run.function] = max(0, left[run.function] - int(speed * (event - now)))
-            work_left[run.function, event] = left[run.function]
+            if run.end_time > time:
+                node.admitted.append(run)
+        else:
+            if run in node.admitted:
+                node.admitted.remove(run)
+            if index in next_run:
+                next_run[index].left = left[next_run[index].index] = max(1, left[index])
     return found, work_left
 
 
-def _check_status(run: Run, due: NodeStatusModel) -> list[str]:
-    stated = run.decision.target_node_before
+def _check_status(run: Run, stated: NodeStatusModel, due: NodeStatusModel) -> list[str]:
     return [
         line
         for key in NodeStatusModel.model_fields
@@ -297,17 +356,6 @@ def _check_status(run: Run, due: NodeStatusModel) -> list[str]:
             f"{run}: target_node_before.{key}", getattr(stated, key), getattr(due, key)
         )
     ]
-
-
-def _renew(lease: _Lease, time: float, last_end: float) -> int:
-    """Extends `lease` by whole hours to cover `last_end`; returns the hours."""
-    if last_end <= lease.end:
-        return 0
-    start = max(time, lease.end)
-    hours = math.ceil((last_end - start) / SECONDS_PER_HOUR)
-    lease.end = start + hours * SECONDS_PER_HOUR
-    lease.hours += hours
-    return hours
 
 
 def _bandwidth(

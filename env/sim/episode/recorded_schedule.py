@@ -6,70 +6,113 @@ Uses nothing of the engine.
 import math
 from dataclasses import dataclass
 
-from env.sim.episode.episode_file import (
-    ActionModel,
-    DecisionModel,
-    EpisodeFile,
-    FunctionModel,
-    FunctionTimesModel,
-    Results,
-)
+from env.sim.episode.episode_parts import EpisodeFile, FunctionModel, named
+from env.sim.episode.plain_episode import NodeStatusModel, PlainEpisode, Results
+from env.sim.episode.world_episode import RunResults, WorldEpisode
+from env.sim.rules import HOURLY
 
 # The order of float64 additions is not part of the rules, and costs the last digits: of a number of
 # any size, and of a difference of times as many as the times have (seconds, USD).
 RELATIVE_TOLERANCE = 1e-12
 TOLERANCE = 1e-9
+SECONDS_PER_HOUR = 3600
 
 
-@dataclass
+@dataclass(eq=False)
 class Run:
-    """One function's run as recorded. `left` is the work left at its node's clock (operations)."""
+    """A function's time in one container, as recorded; moments and what they are made of in s.
+
+    Attributes:
+        index: in the order of dispatch.
+        function: (workflow, function).
+        place: (server type, server, NUMA node).
+        declared: what the function needs.
+        memory_mb: that it was given.
+        left: operations left at its node's clock.
+        cold_start: of its container; `container_cold_start` is that of its image.
+        completed: whether it was not preempted.
+        creation_time, rent, node_before: what format 1 says besides: USD up to the next decision,
+            and the node just before.
+    """
 
     index: int
+    function: tuple[int, int]
+    place: tuple[str, int, int]
     declared: FunctionModel
-    action: ActionModel
-    decision: DecisionModel
-    times: FunctionTimesModel
-    left: int = 0
-
-    def __post_init__(self) -> None:
-        self.left = self.declared.computation
+    memory_mb: int
+    left: int
+    submission_time: float
+    dispatch_time: float
+    start_time: float
+    end_time: float
+    server_start: float
+    transfer: float
+    cold_start: float = 0.0
+    container_cold_start: float = 0.0
+    warm: bool = False
+    completed: bool = True
+    creation_time: float | None = None
+    rent: float | None = None
+    node_before: NodeStatusModel | None = None
 
     @property
-    def function(self) -> tuple[int, int]:
-        """(workflow, function)."""
-        return self.action.workflow_id, self.action.function_id
-
-    @property
-    def place(self) -> tuple[str, int, int]:
-        """(server type, server, NUMA node)."""
-        return self.action.server_type, self.action.server_index, self.action.numa_node_index
+    def server(self) -> tuple[str, int]:
+        """(server type, server)."""
+        return self.place[:2]
 
     def __str__(self) -> str:
         return f"{named(self.function)} on {placed_at(*self.place)}"
 
 
-class Schedule:
-    """The claim, indexed. `runs` is in the order of the decisions."""
+@dataclass(frozen=True)
+class LeaseRecord:
+    """What is recorded of a server: seconds leased, end of the last lease (s), rent (USD)."""
 
-    def __init__(self, episode: EpisodeFile, results: Results) -> None:
-        self.results = results
+    seconds: float
+    end: float
+    rent: float
+
+
+class Schedule:
+    """The claim, indexed.
+
+    Attributes:
+        runs: in the order of dispatch.
+        run_of: the last run of each function.
+        queued: whether functions wait centrally.
+        lease: when servers are up, and how they are paid.
+        leases: of the servers that the record names.
+        server_start_key: what the file calls the start of a server.
+    """
+
+    def __init__(self, episode: EpisodeFile) -> None:
         self.cluster = episode.cluster
         self.workflows = episode.workflows
         self.types = {declared.name: declared for declared in episode.cluster.server_types}
-        times = {(row.workflow_id, row.function_id): row for row in results.functions}
-        self.runs = [
-            Run(
-                index=index,
-                declared=self.workflows[action.workflow_id].functions[action.function_id],
-                action=action,
-                decision=decision,
-                times=times[action.workflow_id, action.function_id],
-            )
-            for index, (action, decision) in enumerate(
-                zip(episode.actions, results.decisions, strict=True)
-            )
-        ]
+        self.lease = HOURLY
+        self.queued = False
+        self.server_start_key = "cold_start_time"
+        if isinstance(episode, WorldEpisode) and episode.expected is not None:
+            self.lease = episode.options.lease
+            self.queued = episode.options.queue is not None
+            self.server_start_key = "server_start_time"
+            self.runs = _runs_of_world(episode, episode.expected)
+            self.leases = {
+                (row.server_type, row.server_index): LeaseRecord(
+                    row.lease_seconds,
+                    math.inf if row.lease_expiration_time is None else row.lease_expiration_time,
+                    row.rent,
+                )
+                for row in episode.expected.servers
+            }
+        elif isinstance(episode, PlainEpisode) and episode.expected is not None:
+            self.runs = _runs_of_plain(episode, episode.expected)
+            self.leases = {
+                (row.server_type, row.server_index): LeaseRecord(
+                    row.hours_rented * SECONDS_PER_HOUR, row.lease_expiration_time, row.rent
+                )
+                for row in episode.expected.servers
+            }
         self.run_of = {run.function: run for run in self.runs}
 
     def speed(self, server_type: str) -> int:
@@ -88,6 +131,65 @@ class Schedule:
         return [(self.run_of[wf_id, source], data_bytes) for source, data_bytes in edges]
 
 
+def _runs_of_plain(episode: PlainEpisode, results: Results) -> list[Run]:
+    times = {(row.workflow_id, row.function_id): row for row in results.functions}
+    functions = episode.functions
+    runs = []
+    for index, (action, decision) in enumerate(
+        zip(episode.actions, results.decisions, strict=True)
+    ):
+        own, declared = times[action.function], functions[action.function]
+        runs.append(
+            Run(
+                index=index,
+                function=action.function,
+                place=action.place,
+                declared=declared,
+                memory_mb=action.memory_allocated_mb,
+                left=declared.computation,
+                submission_time=own.submission_time,
+                dispatch_time=own.submission_time,
+                start_time=own.start_time,
+                end_time=own.completion_time,
+                server_start=decision.cold_start_time,
+                transfer=decision.data_transfer_time,
+                creation_time=own.creation_time,
+                rent=decision.rent,
+                node_before=decision.target_node_before,
+            )
+        )
+    return runs
+
+
+def _runs_of_world(episode: WorldEpisode, results: RunResults) -> list[Run]:
+    runs = []
+    for index, row in enumerate(results.runs):
+        workflow = episode.workflows[row.workflow_id]
+        declared = workflow.functions[row.function_id]
+        image = None if declared.image is None else episode.images[declared.image]
+        runs.append(
+            Run(
+                index=index,
+                function=row.function,
+                place=row.place,
+                declared=declared,
+                memory_mb=row.memory_allocated_mb,
+                left=workflow.work or declared.computation,
+                submission_time=row.submission_time,
+                dispatch_time=row.dispatch_time,
+                start_time=row.start_time,
+                end_time=row.end_time,
+                server_start=row.server_start_time,
+                transfer=row.data_transfer_time,
+                cold_start=row.container_cold_start_time,
+                container_cold_start=image.container_cold_start if image else 0.0,
+                warm=row.warm,
+                completed=row.outcome == "completed",
+            )
+        )
+    return runs
+
+
 def close(first: float, second: float) -> bool:
     """Whether two sums of seconds or USD are the same but for rounding."""
     return math.isclose(first, second, rel_tol=RELATIVE_TOLERANCE, abs_tol=TOLERANCE)
@@ -96,11 +198,6 @@ def close(first: float, second: float) -> bool:
 def check_close(what: str, stated: float, due: float) -> list[str]:
     """A line if a number of the record is not the one that is due."""
     return [] if close(stated, due) else [f"{what} is {stated}, {due} is due"]
-
-
-def named(function: tuple[int, int]) -> str:
-    """What lines call a function."""
-    return f"workflow {function[0]} function {function[1]}"
 
 
 def placed_at(server_type: str, server_index: int, numa_node_index: int) -> str:

@@ -2,27 +2,31 @@
 
 from env.base.errors import InputError
 from env.sim.cluster_file import ClusterModel
-from env.sim.episode.episode_file import (
-    ActionModel,
+from env.sim.episode.episode_parts import ActionModel, EpisodeFile, WorkflowModel
+from env.sim.episode.plain_episode import (
     DecisionModel,
-    EpisodeFile,
     FunctionTimesModel,
     NodeStatusModel,
+    PlainEpisode,
     Results,
     ServerUseModel,
-    WorkflowModel,
 )
+from env.sim.episode.world_recording import is_plain, world_episode_of
 from env.sim.view.raw_env import RawEnv, StepLog
 
 
 def episode_of(env: RawEnv, name: str, description: str) -> EpisodeFile:
     """The finished run of a `RawEnv(..., record=True)` as an episode file, results included.
 
+    The plain world is recorded in format 1, every other one in format 2.
+
     Raises:
         InputError: the episode is not over, or its steps were not recorded.
     """
+    if not is_plain(env):
+        return world_episode_of(env, name, description)
     results = results_of(env)
-    return EpisodeFile(
+    return PlainEpisode(
         name=name,
         description=description,
         cluster=ClusterModel.of(env.cluster_config),
@@ -48,7 +52,7 @@ def episode_of(env: RawEnv, name: str, description: str) -> EpisodeFile:
 
 
 def results_of(env: RawEnv) -> Results:
-    """What a finished `RawEnv(..., record=True)` computed.
+    """What a finished `RawEnv(..., record=True)` of the plain world computed.
 
     Raises:
         InputError: the episode is not over, or its steps were not recorded.

@@ -9,13 +9,20 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from env.base.errors import InputError, located
-from env.base.schema import one_line
-from env.sim.episode.episode_file import EpisodeFile, Results, json_rows, read_episode
+from env.base.schema import Strict, one_line
+from env.sim.dispatch import be_patient
+from env.sim.episode.episode_file import json_rows, read_episode
+from env.sim.episode.episode_parts import ActionModel, EpisodeFile, named
+from env.sim.episode.plain_episode import Results
+from env.sim.episode.recorded_world import env_of
 from env.sim.episode.recording import results_of
+from env.sim.episode.world_episode import RunResults, WorldAction, WorldEpisode
+from env.sim.episode.world_recording import run_results_of
 from env.sim.view.raw_env import RawEnv
 
 # Another order of float64 additions moves a time by about 1e-13 s; a different rounding of work to
@@ -26,45 +33,36 @@ TOLERANCE = 1e-9
 def played(episode: EpisodeFile) -> RawEnv:
     """Runs the actions of `episode`; the simulator at the end, every step in its `logs`.
 
+    What the engine decides by its rules it decides again.
+
     Raises:
         InputError: the simulator cannot run it, or asks for another function than the file places.
     """
-    env = RawEnv(
-        episode.arrival_times,
-        episode.templates(),
-        episode.cluster_config(),
-        record=True,
-        tenants=episode.tenants,
-    )
-    env.reset()
-    for index, action in enumerate(episode.actions):
-        function = env.current_function
-        asked = None if function is None else (function.wf_id, function.fn_id)
-        if asked != (action.workflow_id, action.function_id):
-            raise InputError(
-                f"actions.{index}: places workflow {action.workflow_id} function "
-                f"{action.function_id}, but {_shown(asked)}"
-            )
-        env.step(
-            action.server_type,
-            action.server_index,
-            action.numa_node_index,
-            action.memory_allocated_mb,
-        )
+    env = env_of(episode)
+    while not env.done:
+        index = env.decisions
+        if index == len(episode.actions):
+            raise InputError(f"actions: {index} found, but functions wait at {env.time} s")
+        with located(f"actions.{index}"):
+            (_choose if env.waiting else _place)(env, episode.actions[index])
+    if env.decisions < len(episode.actions):
+        function = named(episode.actions[env.decisions].function)
+        raise InputError(f"actions.{env.decisions}: places {function}, but the episode is over")
     return env
 
 
-def replayed(episode: EpisodeFile) -> Results:
+def replayed(episode: EpisodeFile) -> Results | RunResults:
     """Runs the actions of `episode` and returns what came of them.
 
     Raises:
         InputError: as for `played`.
     """
-    return results_of(played(episode))
+    env = played(episode)
+    return run_results_of(env) if isinstance(episode, WorldEpisode) else results_of(env)
 
 
-def differences(computed: Results, expected: Results) -> list[str]:
-    """One line for each number that differs.
+def differences(computed: Strict, expected: Strict) -> list[str]:
+    """One line for each number that differs between results of one format.
 
     Times and rents may differ by `TOLERANCE`; ids, sets, counts and hours must be equal. Servers
     that were never rented may be left out of either.
@@ -103,27 +101,59 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if found else 0
 
 
-def _shown(asked: tuple[int, int] | None) -> str:
-    if asked is None:
-        return "the episode is over"
-    return f"the simulator asks for workflow {asked[0]} function {asked[1]}"
+def _place(env: RawEnv, action: ActionModel) -> None:
+    function = env.current_function
+    assert function is not None
+    asked = function.wf_id, function.fn_id
+    if asked != action.function:
+        raise InputError(
+            f"places {named(action.function)}, but the simulator asks for {named(asked)}"
+        )
+    env.step(*action.place, action.memory_allocated_mb)
 
 
-def _comparable(results: Results) -> dict[str, Any]:
+def _choose(env: RawEnv, action: ActionModel) -> None:
+    """Takes a choice at its recorded moment; until then all that wait are held back."""
+    assert isinstance(action, WorldAction) and action.dispatch_time is not None
+    first_of = {}
+    for waiting in env.waiting:
+        first = env.state.functions[env.state.waiting[waiting]["first"]]
+        first_of[int(first["wf_id"]), int(first["fn_id"])] = waiting
+    declared = first_of.get(action.function)
+    if declared is not None and action.dispatch_time == env.time:
+        env.choose(declared)
+        return
+    if action.dispatch_time <= env.time:
+        raise InputError(
+            f"{named(action.function)} cannot start at {action.dispatch_time} s, it is {env.time} s"
+        )
+    if declared is not None:
+        be_patient(env.state, env.state.waiting[declared]["first"])
+    env.choose(None)
+
+
+def _comparable(results: Strict) -> dict[str, Any]:
     """`results` with rows under the names of what they are about, for matching and reading."""
-    plain: dict[str, Any] = results.model_dump()
-    for key in ("decisions", "workflow_completion_times"):
-        plain[key] = {str(index): row for index, row in enumerate(plain[key])}
-    plain["functions"] = {
-        f"workflow {row.pop('workflow_id')} function {row.pop('function_id')}": row
-        for row in plain["functions"]
+    return {
+        key: dict(_named_rows(key, value)) if isinstance(value, tuple) else value
+        for key, value in results.model_dump().items()
     }
-    plain["servers"] = {
-        f"{row.pop('server_type')} {row.pop('server_index')}": row
-        for row in plain["servers"]
-        if row["hours_rented"] > 0
-    }
-    return plain
+
+
+def _named_rows(table: str, rows: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+    runs: Counter[str] = Counter()
+    for index, row in enumerate(rows):
+        name = str(index)
+        if table == "servers":
+            name = f"{row.pop('server_type')} {row.pop('server_index')}"
+            if not (row.get("hours_rented") or row.get("lease_seconds")):
+                continue
+        elif table in ("functions", "runs"):
+            name = named((row.pop("workflow_id"), row.pop("function_id")))
+            if table == "runs":
+                runs[name] += 1
+                name += f" run {runs[name] - 1}"
+        yield name, row
 
 
 def _differences(where: str, computed: Any, expected: Any) -> list[str]:

@@ -21,7 +21,7 @@ class Container:
         submission_time: seconds, when its function was submitted.
         data_transfer_time: seconds to fetch what the predecessors wrote.
         creation_time: seconds, when it can first start.
-        start_time: seconds; None while it waits for memory. May lie in the future.
+        start_time: seconds; None while it waits on its node. May lie in the future.
         completion_time: seconds; projected until it has completed; None while it waits.
     """
 

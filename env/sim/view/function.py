@@ -58,7 +58,7 @@ class Function:
 
     @property
     def start_time(self) -> float | None:
-        """Seconds; None while it waits for memory. May lie in the future."""
+        """Seconds; None while it waits on its node. May lie in the future."""
         started = self._placed and self._record["start_time"] >= 0
         return float(self._record["start_time"]) if started else None
 

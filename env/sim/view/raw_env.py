@@ -8,14 +8,16 @@ from typing import NamedTuple
 import numpy as np
 
 from env.base.errors import InputError
+from env.base.schema import short
 from env.sim.central_queue import choose
-from env.sim.engine import play, step
+from env.sim.engine import is_stuck, play, step
 from env.sim.go_on import cannot_go_on, go_on
 from env.sim.hardware import ClusterConfig
 from env.sim.idle_forecast import learn
 from env.sim.queue_records import RUN
 from env.sim.records import CHOOSE, DONE, NONE, PLACE, RECYCLED
-from env.sim.room import suits
+from env.sim.resources import check_recordable, names_of
+from env.sim.room import NAMED, named_left, named_need, short_of, suits
 from env.sim.rules import DEFAULT_RULES, NOTHING_EARLIER, Images, Rules, with_rules
 from env.sim.server_state import OUT_OF_SERVICE
 from env.sim.state import copy_state, new_state, reset
@@ -70,6 +72,24 @@ class StepLog(NamedTuple):
     target_node_before: NodeBefore
 
 
+class WarmPeriod(NamedTuple):
+    """What an idle container stayed warm for.
+
+    Attributes:
+        node: index of the NUMA node.
+        image: index of its image.
+        memory: MB it held.
+        begin: seconds: when it became idle, or was started ahead of a request.
+        end: seconds: when it was used or removed; inf while it is warm.
+    """
+
+    node: int
+    image: int
+    memory: int
+    begin: float
+    end: float
+
+
 class RawEnv:
     """One episode: workflows arrive, functions become ready, the caller places each of them.
 
@@ -78,7 +98,8 @@ class RawEnv:
         workflow_templates: one a workflow.
         cluster_config: the hardware.
         seed: kept as `seed`; the simulation itself draws nothing at random.
-        record: keep every `StepLog` in `logs`.
+        record: keep every `StepLog` in `logs`, and how long containers were warm in
+            `warm_periods`.
         workflow_slots: workflows that can be active at once, None for all (see `new_state`).
         tenants: whose each workflow is; empty: nobody is told apart.
         rules: how the world works.
@@ -87,7 +108,8 @@ class RawEnv:
         work: operations of each workflow's only function, as in `new_state`; none: as declared.
 
     Raises:
-        InputError: not one tenant a workflow, or see `new_state` and `with_rules`.
+        InputError: not one tenant a workflow, or see `new_state`, `with_rules` and, with `record`,
+            `check_recordable`.
     """
 
     def __init__(
@@ -112,7 +134,6 @@ class RawEnv:
         self.cluster_config = cluster_config
         self.seed = seed
         self.record = record
-        self.logs: list[StepLog] = []
         known = {name: index for index, name in enumerate(dict.fromkeys(self.tenants))}
         state = new_state(
             arrival_times,
@@ -123,9 +144,12 @@ class RawEnv:
             work,
         )
         distinct = list({id(template): template for template in workflow_templates}.values())
+        self._named = names_of(distinct)
+        if record:
+            check_recordable(distinct)
         self.state = with_rules(state, distinct, images, rules, cluster_config)
         self.rules = rules
-        self._earlier = NOTHING_EARLIER if images is None else images.earlier
+        self.earlier = NOTHING_EARLIER if images is None else images.earlier
         self.arrival_times = tuple(float(time) for time in arrival_times)
         self._places = [
             (kind.name, server_id, node_id)
@@ -143,8 +167,11 @@ class RawEnv:
     def reset(self) -> None:
         """Starts the same episode again."""
         reset(self.state)
-        learn(self.state, self._earlier)
-        self.logs = []
+        learn(self.state, self.earlier)
+        self.state.queue["watched"] = self.record and self.rules.keeps_warm
+        self.logs: list[StepLog] = []
+        self._warm: dict[int, WarmPeriod] = {}
+        self._idle: set[int] = set()
         self._taken: list[np.ndarray] = []
         self._play_on(play(self.state))
 
@@ -248,11 +275,11 @@ class RawEnv:
         return log
 
     def fork(self) -> RawEnv:
-        """An independent copy at this moment. The history in `logs` is not copied."""
+        """An independent copy at this moment. What is recorded is not copied."""
         other = object.__new__(RawEnv)
         other.__dict__.update(self.__dict__)
         other.state = copy_state(self.state)
-        other.logs = []
+        other.logs, other._warm, other._idle = [], {}, set()
         other._taken = list(self._taken)
         other.record = False
         return other
@@ -263,31 +290,44 @@ class RawEnv:
         return np.concatenate([np.zeros(0, RUN), *self._taken])
 
     @property
+    def warm_periods(self) -> list[WarmPeriod]:
+        """All that is recorded of warm containers, in the order in which they became idle."""
+        return [self._warm[number] for number in sorted(self._warm)]
+
+    @property
+    def choosing(self) -> bool:
+        """Whether the caller has to choose which of those that wait goes next."""
+        return self._kind == CHOOSE
+
+    @property
     def waiting(self) -> tuple[int, ...]:
         """Indices of the declared functions of which requests wait; `state.waiting` has more.
 
         Empty unless the caller has to choose one of them.
         """
-        if self._kind != CHOOSE:
+        if not self.choosing:
             return ()
         return tuple(int(index) for index in np.flatnonzero(self.state.waiting["count"]))
 
-    def choose(self, declared: int) -> None:
+    def choose(self, declared: int | None) -> None:
         """Lets the first waiting request of a declared function go next, and plays on.
 
-        It starts once a node has the memory for it; until then all others wait behind it.
+        It starts once a node has room for it; until then all others wait behind it.
 
         Args:
-            declared: one of `waiting`.
+            declared: one of `waiting`; None holds all back until something changes.
 
         Raises:
-            InputError: no request of it waits, or nothing is to be chosen.
+            InputError: no request of it waits, nothing is to be chosen, or nothing would change any
+                more.
         """
-        if declared not in self.waiting:
+        if not self.choosing or (declared is not None and declared not in self.waiting):
             raise InputError(
-                f"choose: no request of declared function {declared} is to be chosen now"
+                f"choose: no request of declared function {short(declared)} is to be chosen now"
             )
-        choose(self.state, declared, NONE)
+        if declared is None and is_stuck(self.state):
+            raise InputError("choose: nothing is to come that could be waited for")
+        choose(self.state, NONE if declared is None else declared)
         self._play_on(play(self.state))
 
     def node_index(self, server_name: str, server_id: int, numa_node_id: int) -> int:
@@ -337,37 +377,58 @@ class RawEnv:
 
     def _play_on(self, kind: int) -> None:
         """On from what the engine stopped at, to the end or to what the caller has to decide."""
-        chooser = self.rules.chooser
         if len(self.state.images):
-            kind = go_on(self.state, kind, self._taken.append, chooser)
-            while kind == CHOOSE and chooser is not None:
-                chooser.choose(self.state)
-                kind = go_on(self.state, chooser.play(self.state), self._taken.append, chooser)
+            kind = go_on(self.state, kind, self._take)
         elif kind < 0:
             raise cannot_go_on(self.state, kind)
         self._kind = kind
 
+    def _take(self, runs: np.ndarray) -> None:
+        """Keeps runs that have ended, and notes which containers are warm if that is watched."""
+        if len(runs):
+            self._taken.append(runs)
+        if not self.state.queue[0]["watched"]:
+            return
+        time, idle = self.time, self.state.idle[: int(self.state.queue[0]["idle_used"])]
+        warm = {int(one["number"]): one for one in idle[idle["number"] != NONE]}
+        for number in self._idle - warm.keys():
+            self._warm[number] = self._warm[number]._replace(end=time)
+        for number in warm.keys() - self._idle:
+            node, image, memory = warm[number][["node", "image", "memory"]].item()
+            self._warm[number] = WarmPeriod(node, image, memory, time, np.inf)
+        self._idle = set(warm)
+
     def _no_room(self, node: int, memory_alloc: int) -> str:
-        function = self.current_function
-        assert function is not None
-        name, server_id, node_id = self.place_of(node)
+        who, where = self._told(node)
+        name, server_id, _ = self.place_of(node)
         state_name = self.cluster.servers[name][server_id].state_name
         if state_name in OUT_OF_SERVICE:
-            return (
-                f"function ({function.wf_id}, {function.fn_id}): server {name} {server_id} is "
-                f"{state_name}, it takes nothing new"
-            )
+            return f"{who}: server {name} {server_id} is {state_name}, it takes nothing new"
+        deciding = int(self.state.cluster[0]["deciding"])
+        for empty, has in ((True, "has"), (False, "now has")):
+            named = int(short_of(self.state, node, deciding, memory_alloc, empty)) - NAMED
+            if named >= 0:
+                needed = f"needs {named_need(self.state, deciding, named)} {self._named[named]}"
+                left = named_left(self.state, node, named, empty)
+                return f"{who} {needed}, {where} {has} {left}"
         return (
-            f"function ({function.wf_id}, {function.fn_id}): NUMA node {node_id} of server {name} "
-            f"{server_id} has no {memory_alloc} MB free or reclaimable now, or may not be started"
+            f"{who}: {where} has no {memory_alloc} MB free or reclaimable now, "
+            "or may not be started"
         )
 
     def _bad_memory(self, node: int, memory_alloc: float) -> str:
+        who, where = self._told(node)
+        return (
+            f"{who}: memory_alloc is {memory_alloc} MB, {where} takes whole numbers from 1 to "
+            f"{self._memory_of[node]}"
+        )
+
+    def _told(self, node: int) -> tuple[str, str]:
+        """What errors call the current function and a NUMA node."""
         function = self.current_function
         assert function is not None
         name, server_id, node_id = self.place_of(node)
         return (
-            f"function ({function.wf_id}, {function.fn_id}): memory_alloc is {memory_alloc} MB, "
-            f"NUMA node {node_id} of server {name} {server_id} takes whole numbers from 1 to "
-            f"{self._memory_of[node]}"
+            f"function ({function.wf_id}, {function.fn_id})",
+            f"NUMA node {node_id} of server {name} {server_id}",
         )

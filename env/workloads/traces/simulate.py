@@ -14,13 +14,14 @@ import numpy as np
 from env.base.errors import InputError
 from env.base.schema import short
 from env.sim.bounds import LONGEST
+from env.sim.central_queue import CHOSEN
 from env.sim.engine import play
 from env.sim.go_on import go_on
 from env.sim.hardware import ClusterConfig
 from env.sim.idle_forecast import learn
 from env.sim.keep_alive import keep_warm
 from env.sim.queue_records import RUN
-from env.sim.records import ARRIVING, CHOOSE, COMPLETED
+from env.sim.records import ARRIVING, COMPLETED
 from env.sim.room import free_memory
 from env.sim.rules import Images, Rules, with_rules, with_slots
 from env.sim.state import allocate, reset
@@ -155,12 +156,7 @@ def stream(
         simulation.keep_warm(node, function)
     if history is not None:
         simulation.learn(history)
-    for runs in simulation.play(trace):
-        if simulation.choosing:
-            if rules.chooser is None:
-                raise InputError("rules: order is 'chosen', which needs a chooser")
-            rules.chooser.choose(simulation.state)
-        yield runs
+    yield from simulation.play(trace)
 
 
 def check_memory(names: Sequence[str], memory: np.ndarray, cluster: ClusterConfig) -> None:
@@ -190,13 +186,14 @@ class Simulation:
     Attributes:
         state: the records; replaced by larger ones when more requests are active than
             there are slots.
-        choosing: whether a function is to be chosen before it plays on.
     """
 
     def __init__(self, profiles: FunctionProfiles, cluster: ClusterConfig, rules: Rules) -> None:
-        if rules.order is None or rules.placement == "asked":
+        asks = rules.placement == "asked" or rules.options()[0]["order"] == CHOSEN
+        if rules.order is None or asks:
             raise InputError(
-                "rules: a trace is played with an order, and a placement other than 'asked'"
+                "rules: a trace is played with an order other than 'chosen', and a placement other "
+                "than 'asked'"
             )
         self._profiles = profiles
         self._speed = cluster.single_core_speed
@@ -211,8 +208,6 @@ class Simulation:
         self.state.queue["first_number"] = 0
         self.state.queue["more_arrivals"] = 1
         self._given = 0
-        self._chooser = rules.chooser
-        self.choosing = False
 
     @property
     def slots(self) -> int:
@@ -252,10 +247,7 @@ class Simulation:
             learn(self.state, earlier(chunk))
 
     def play(self, trace: Trace) -> Iterator[np.ndarray]:
-        """Plays all requests; yields RUN records, at least once for each chunk of the trace.
-
-        Where the order is `chosen`, the caller chooses before it goes on, whenever `choosing`.
-        """
+        """Plays all requests; yields RUN records, at least once for each chunk of the trace."""
         for chunk in self._checked(trace, 0.0):
             for first in range(0, len(chunk), CHUNK):
                 self._give(chunk[first : first + CHUNK])
@@ -265,16 +257,9 @@ class Simulation:
 
     def _play_on(self) -> Iterator[np.ndarray]:
         """Up to the end of what has been given."""
-        while True:
-            taken: list[np.ndarray] = []
-            play_on = play if self._chooser is None else self._chooser.play
-            kind = go_on(self.state, play_on(self.state), taken.append, self._chooser)
-            self.choosing = False
-            yield from taken[:-1]
-            self.choosing = kind == CHOOSE
-            yield taken[-1]
-            if not self.choosing:
-                return
+        taken: list[np.ndarray] = []
+        go_on(self.state, play(self.state), taken.append)
+        yield from taken
 
     def _give(self, chunk: np.ndarray) -> None:
         """The next arrivals, with a free slot for each of them."""

@@ -11,15 +11,26 @@ from pydantic import Field
 
 from env.base.errors import InputError
 from env.base.schema import Strict
+from env.sim.hardware import ClusterConfig
 from env.sim.workflow_template import WorkflowTemplate
 from env.workloads.generator import EpisodeWorkload
 from env.workloads.traces.azure import Azure2019, Azure2021
 from env.workloads.traces.azure_like import AzureLike
-from env.workloads.traces.profiles import MEMORY_DRAWN, ProfileRules, annotate_functions
+from env.workloads.traces.profiles import (
+    MEMORY_DRAWN,
+    ProfileRules,
+    annotate_functions,
+    largest_memory,
+)
 from env.workloads.traces.sampling import Sampling, choose_functions, play
+from env.workloads.traces.simulate import check_memory
 from env.workloads.traces.trace import REQUEST, Trace
 from env.workloads.traces.trace_recording import SECONDS_PER_MINUTE, Recording
 
+TRAINING_SEEDS = 2**32
+"""Seeds of training episodes start here; those of evaluations are below."""
+ATTEMPTS = 100
+"""Windows in which nothing arrives, before training is refused."""
 SAMPLE_KEY, REQUESTS_KEY, ANNOTATION_KEY = 0, 1, 2
 """First word of every spawn key: what keeps the draws from one seed apart."""
 
@@ -34,7 +45,7 @@ class TraceConfig(Strict):
         annotation: rules for what the trace does not state.
     """
 
-    seed: int = Field(ge=0)
+    seed: int = Field(ge=0, lt=2**32)
     source: Annotated[Azure2019 | Azure2021 | AzureLike, Field(discriminator="kind")]
     sampling: Sampling
     annotation: ProfileRules
@@ -159,6 +170,64 @@ class TraceGenerator:
                 f"{index} of seed {self._config.seed}, a higher ratio is needed"
             )
         return found
+
+    def check_training(self, cluster: ClusterConfig) -> int:
+        """Refuses what training episodes cannot be drawn from.
+
+        Every episode has a seed of its own, so what counts is the most memory that any seed gives.
+
+        Returns:
+            the most memory that a function may need, MB.
+
+        Raises:
+            InputError: a window is not over when the evaluated one begins, or a function may be
+                given more memory than any NUMA node has.
+        """
+        sampling, rules = self._config.sampling, self._config.annotation
+        length = sampling.minutes * sampling.compression
+        if sampling.start < length:
+            raise InputError(
+                f"workload.sampling: start is {sampling.start} min, training plays windows of "
+                f"{length} min before it: allowed: at least {length}"
+            )
+        memory = largest_memory(self.recording, rules)
+        try:
+            check_memory(self.recording.names, memory, cluster)
+        except InputError as error:
+            raise InputError(
+                f"workload.annotation: with memory_factor {rules.memory_factor[1]:g} and "
+                f"max_memory {rules.max_memory:g} {error}"
+            ) from None
+        return int(memory.max())
+
+    def training_episode(
+        self, seed_sequence: np.random.SeedSequence, rate: float = 1.0
+    ) -> EpisodeWorkload:
+        """An episode that no evaluation has: of a seed and a window of its own.
+
+        Args:
+            seed_sequence: see `training_seed`.
+            rate: factor on `sampling.ratio`, which comes to 1 at most.
+
+        Raises:
+            InputError: nothing arrives.
+        """
+        rng = np.random.default_rng(seed_sequence)
+        sampling = self._config.sampling
+        last = sampling.start - sampling.minutes * sampling.compression
+        ratio = min(1.0, rate * sampling.ratio)
+        for _ in range(ATTEMPTS):
+            start = int(rng.integers(last + 1))
+            seed = TRAINING_SEEDS + int(rng.integers(2**32))
+            own = sampling.model_copy(update={"start": start, "ratio": ratio})
+            config = self._config.model_copy(update={"seed": seed, "sampling": own})
+            found = sample_recording(self.recording, config).episode(self._core_speed)
+            if found.templates:
+                return found
+        raise InputError(
+            f"workload.sampling: nothing arrives at ratio {ratio:g} in {ATTEMPTS} windows before "
+            f"start {sampling.start}, a higher ratio is needed"
+        )
 
     def evaluation_templates(self, index: int) -> tuple[WorkflowTemplate, ...]:
         """All functions that can be asked for in the held-out episode number `index`."""

@@ -4,7 +4,7 @@ import pytest
 import ray
 from ray.tune.registry import register_env
 
-from env.learn.environments import register_environments
+from env.learn.multi_agent import register
 from run.settings import RaySettings
 from tests.agents.learned.toy_env import make
 from train import start_ray
@@ -15,7 +15,7 @@ TOY = "Toy-v0"
 @pytest.fixture(autouse=True)
 def registered() -> None:
     """What was registered with a Ray that another test has ended is gone with it."""
-    register_environments()
+    register()
     register_env(TOY, make)
 
 

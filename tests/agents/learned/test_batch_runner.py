@@ -54,9 +54,9 @@ def runner_of(layout: str, *overrides: str, worker: int = 0, **given: Any) -> Ba
 def arrival_times(runner: BatchEnvRunner) -> list[Any]:
     """Of the episodes that are played, by environment."""
     return [
-        own.tolist()
+        sampler.batch.state(env).arrivals["time"].tolist()
         for sampler in runner.samplers
-        for own in sampler.batch.get_state()["arrivals"]["time"]
+        for env in range(len(sampler.batch))
     ]
 
 

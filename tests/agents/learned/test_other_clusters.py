@@ -27,7 +27,9 @@ def test_a_policy_of_the_tiny_cluster_schedules_any_other(
         assert given.cluster.server_types != trained.server_types
         workload = given.generator.evaluation_episode(0)
         env = RawEnv(workload.arrival_times, workload.templates, given.cluster, record=True)
-        scheduler = LearnedScheduler(tmp_path, given.cluster, given.objective, agents=None)
+        scheduler = LearnedScheduler(
+            tmp_path, given.cluster, given.objective, agents=None, queued=False
+        )
         play(env, scheduler, given.objective, np.random.SeedSequence(0))
         assert env.decisions == sum(each.function_count for each in workload.templates)
         assert violations(episode_of(env, name, "a test")) == []

@@ -112,6 +112,8 @@ LAUGHS = "\n".join(
         ("! a", "tag '!', none is allowed"),
         (r'a: "\U00110000"', "not YAML, chr"),
         (r'a: "\UFFFFFFFF"', "not YAML, "),
+        (r'a: ["b\ud800"]', r"'b\\ud800': half of a character, which is not allowed"),
+        (r'"\uDFFF": 1', r"'\\udfff': half of a character, which is not allowed"),
     ],
 )
 def test_yaml_of_others(text: str, words: str) -> None:

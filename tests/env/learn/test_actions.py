@@ -14,28 +14,33 @@ from env.base.errors import InputError
 from env.learn.actions import NO_PLACE
 from env.learn.aec import ServerlessAEC
 from env.learn.multi_agent import ServerlessEnv
-from env.learn.queue_env import QueueEnv
 from env.workloads.generator import EpisodeWorkload
-from tests.env.learn.test_queue_places import with_layout
-from tests.env.worlds import LAYOUTS, STUDY, TINY, gym_mask, world
+from tests.env.worlds import LAYOUTS, STUDY, TINY, TRACE, gym_mask, with_queue, world
 
-Env = ServerlessEnv | QueueEnv
+SECOND_TYPE = (
+    "+cluster.server_types.small={server_count:2,hourly_rate:0.1,cold_start_latency:0.0,"
+    "numa_nodes_per_server:2,cores_per_numa_node:2,memory_mb_per_numa_node:12288}"
+)
 MAKERS = {
     **{name: partial(ServerlessEnv, world(*STUDY, f"agents={name}")) for name in LAYOUTS},
-    **{f"queue_{name}": lambda name=name: QueueEnv(with_layout(name)) for name in LAYOUTS},
+    **{
+        f"queue_{name}": partial(ServerlessEnv, world(*TRACE, *with_queue(name), SECOND_TYPE))
+        for name in LAYOUTS
+    },
+    "queue": partial(ServerlessEnv, world(*TRACE)),
 }
 STRANGE = [None, "1", True, 1.0, np.nan, [0], np.array([0]), -2, 10**6, 10**30, 10**5000, {}]
 STRANGE += [np.True_, np.array(True), torch.tensor(True)]
 
 
-def allowed(env: Env, seen: dict[str, Any]) -> dict[str, Any]:
+def allowed(env: ServerlessEnv, seen: dict[str, Any]) -> dict[str, Any]:
     return {
         name: env.action_spaces[name].sample(gym_mask(env.members[name], own["mask"]))
         for name, own in seen.items()
     }
 
 
-def unlike(env: Env, name: str, own: Any, action: Any) -> list[tuple[Any, str]]:
+def unlike(env: ServerlessEnv, name: str, own: Any, action: Any) -> list[tuple[Any, str]]:
     """Actions that are not allowed, and what is said of them."""
     space, agent, mask = str(env.action_spaces[name]), env.members[name], own["mask"]
     if not agent.bids:
@@ -89,15 +94,12 @@ def same(one: Any, other: Any) -> None:
 def test_what_is_refused_changes_nothing(name: str) -> None:
     """One environment meets all that is wrong, another one never: they go the same way."""
     tried, plain = MAKERS[name](), MAKERS[name]()
-    assert isinstance(tried, Env)
     refused(tried.step, {}, "no episode has begun, call reset() first")
-    near = "workload" if isinstance(tried, ServerlessEnv) else "episode"
-    wrong = {near[:-1]: 1}
-    refused(lambda given: tried.reset(options=given), wrong, f"did you mean '{near}'?")
-    refused(lambda given: tried.reset(options=given), {near: 1}, f"options: {near}: ")
+    refused(lambda given: tried.reset(options=given), {"workloa": 1}, "did you mean 'workload'?")
+    refused(lambda given: tried.reset(options=given), {"workload": 1}, "options: workload: ")
     seen, expected = tried.reset(seed=1)[0], plain.reset(seed=1)[0]
     masks = 0
-    for _ in range(12):
+    for _ in range(30):
         actions = allowed(tried, seen)
         first, *others = actions
         refused(tried.step, None, "a mapping from agents is needed")
@@ -206,6 +208,15 @@ def test_agents_that_act_in_turn_are_asked_again() -> None:
             each.step([1, 0])
     same(env.observe(first), copied.observe(first))
     assert env._env.raw_env.decisions == copied._env.raw_env.decisions == 1
+
+
+@pytest.mark.parametrize("name", ["placer", "queue_placer"])
+def test_a_batch_of_no_number_of_environments_is_refused(name: str) -> None:
+    env = MAKERS[name]()
+    for wrong in (0, -1, 1.5, 2.0, True, None, "2", [2], 10_001, 10**30):
+        said = "environments: a whole number from 1 to 10000 is needed, found "
+        refused(lambda given: env.batch(given, 0, 0, 0), wrong, said)
+    assert len(env.batch(np.int64(2), 0, 0, 0)) == 2
 
 
 @pytest.mark.parametrize("name", MAKERS)

@@ -1,5 +1,7 @@
 """The batch does decision by decision what single environments do."""
 
+import pickle
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -8,10 +10,11 @@ import pytest
 from env.base.errors import InputError
 from env.learn.agent import Observation
 from env.learn.batch import Batch
+from env.learn.layouts import NOBODY
 from env.learn.multi_agent import ServerlessEnv
 from env.learn.turns import NODE_TURN
 from env.learn.world import World
-from tests.env.worlds import LAYOUTS, STUDY, TINY, world
+from tests.env.worlds import LAYOUTS, STUDY, TINY, TRACE, with_gpu, with_queue, world
 
 AGENTS = [
     *((f"agents={layout}",) for layout in LAYOUTS),
@@ -111,13 +114,62 @@ def test_so_it_is_where_functions_wait_and_containers_stay_warm(
     check_batch(config | WORLDS[name])
 
 
-def check_batch(config: dict[str, Any]) -> None:
-    """Some episodes of a batch at random, beside as many single environments."""
+@pytest.mark.parametrize("name", ["by the minute", "waiting"])
+@pytest.mark.parametrize("varied", [False, True], ids=["fixed", "varied"])
+def test_so_it_is_where_functions_need_named_resources(name: str, varied: bool) -> None:
+    config = with_gpu(world(*TINY, "agents=placer")) | WORLDS[name]
+    if varied:
+        config["variation"] = VARIATION
+    check_batch(config)
+
+
+QUEUED: dict[str, dict[str, Any]] = {
+    "nothing paid": {"lease": {"kind": "always", "charged": False}},
+    "always paid": {"lease": {"kind": "always", "charged": True}},
+    "by the minute": {"lease": {"kind": "hourly", "step": 60.0}},
+    "patient": {"dispatch": {"kind": "queued", "patience": 20.0}, "keep_alive": {"policy": "lru"}},
+}
+
+
+@pytest.mark.parametrize("layout", [*LAYOUTS, "queue"])
+@pytest.mark.parametrize("varied", [False, True], ids=["fixed", "varied"])
+@pytest.mark.parametrize("name", QUEUED)
+def test_so_it_is_where_an_agent_says_who_goes_next(name: str, varied: bool, layout: str) -> None:
+    """On one small server, so that functions wait; varied there are up to two, of other prices."""
+    shared = (*TINY, *with_queue(layout), "workload.container_cold_start=5.0")
+    config = world(*shared, "dispatch=queued", "workload.arrivals.mean_gap=5")
+    config["cluster"]["server_types"]["small"]["server_count"] = 0
+    if varied:
+        config["variation"] = VARIATION | {"server_count": [1.0, 2.0], "single": 0.0}
+    check_batch(config | QUEUED[name], nobody=layout != "queue")
+
+
+@pytest.mark.parametrize("layout", [*LAYOUTS, "queue"])
+@pytest.mark.parametrize("dispatch", ["queued", "immediate"])
+def test_so_it_is_on_a_trace(dispatch: str, layout: str) -> None:
+    """Whose functions every episode draws anew; as it varies, there are one to three servers."""
+    choosing = dispatch == "queued"
+    if layout == "queue" and not choosing:
+        pytest.skip("nobody waits")
+    agents = with_queue(layout) if choosing else (f"agents={layout}",)
+    config = world(*TRACE, *agents, f"dispatch={dispatch}", "workload.sampling.ratio=0.3")
+    config["variation"] |= {"server_count": [0.5, 1.5], "arrival_rate": [0.3, 1.0]}
+    check_batch(config, nobody=choosing and layout != "queue")
+
+
+def check_batch(config: dict[str, Any], nobody: bool = False) -> None:
+    """Some episodes of a batch at random, beside as many single environments.
+
+    Args:
+        config: of the world.
+        nobody: whether there are turns at which some environments have nobody to act.
+    """
     rng = np.random.default_rng(0)
     batch = Batch(World(config), environments=3, seed=config["seed"], worker=7)
     followers = [Follower(config, environment) for environment in range(3)]
-    ended = 0
+    ended = idle = 0
     while ended < 6:
+        expected, over = np.zeros(3), np.zeros(3, bool)
         for turn in batch.turns:
             seen = buffers(batch, turn)
             batch.observe(turn, seen)
@@ -126,30 +178,34 @@ def check_batch(config: dict[str, Any]) -> None:
             acting = batch.acting(turn)
             batch.act(turn, actions)
             per_environment = len(actions) // 3
-            earned = []
             for environment, follower in enumerate(followers):
                 rows = range(environment * per_environment, (environment + 1) * per_environment)
-                earned.append(
-                    follower.check_and_act(
-                        [
-                            (
-                                asked[acting[row]].name,
-                                {part: column[row] for part, column in seen.items()},
-                                actions[row],
-                            )
-                            for row in rows
-                        ]
+                own = [
+                    (
+                        asked[acting[row]].name,
+                        {part: column[row] for part, column in seen.items()},
+                        actions[row],
                     )
-                )
+                    for row in rows
+                    if acting[row] != NOBODY
+                ]
+                if own:
+                    expected[environment], over[environment] = follower.check_and_act(own)
+                else:
+                    blank = asked[0].blank_observation()
+                    for part in blank:
+                        np.testing.assert_array_equal(seen[part][rows[0]], blank[part])
+                    idle += 1
         rewards, done = batch.step()
-        np.testing.assert_array_equal(rewards, [reward for reward, _ in earned])
-        np.testing.assert_array_equal(done, [over for _, over in earned])
+        np.testing.assert_array_equal(rewards, expected)
+        np.testing.assert_array_equal(done, over)
         for environment in np.flatnonzero(done):
-            over = batch.ended.pop(0)
-            assert over.metrics == followers[environment].metrics
+            episode = batch.ended.pop(0)
+            np.testing.assert_equal(episode.metrics, followers[environment].metrics)
             agents = len(batch.layout.agents)
-            assert over.earned == pytest.approx(agents * followers[environment].earned)
+            assert episode.earned == pytest.approx(agents * followers[environment].earned)
             ended += 1
+    assert (idle > 0) == nobody
 
 
 def play(batch: Batch, decisions: int, rng: np.random.Generator) -> list[np.ndarray]:
@@ -165,14 +221,24 @@ def play(batch: Batch, decisions: int, rng: np.random.Generator) -> list[np.ndar
     return record
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_batch_goes_on_exactly_from_its_state(layout: str) -> None:
+def placing(layout: str) -> dict[str, Any]:
     own = "agents.workflow_window=3", "agents.relative_reward=true"
-    given = world(*TINY, f"agents={layout}", *own)
-    config = {**given, "variation": VARIATION}
+    return world(*TINY, f"agents={layout}", *own) | {"variation": VARIATION}
+
+
+RESUMED = {
+    **{layout: partial(placing, layout) for layout in LAYOUTS},
+    "queue": partial(world, *TRACE, "workload.sampling.ratio=0.3"),
+    "queue and placer": partial(world, *TRACE, *with_queue("placer")),
+}
+
+
+@pytest.mark.parametrize("name", RESUMED)
+def test_a_batch_goes_on_exactly_from_its_state(name: str) -> None:
+    config = RESUMED[name]()
     one, other = (Batch(World(config), environments=4, seed=1, worker=0) for _ in range(2))
     play(one, 20, np.random.default_rng(1))
-    state = one.get_state()
+    state = pickle.loads(pickle.dumps(one.get_state()))
     wanted = play(one, 30, np.random.default_rng(2))
     other.set_state(state)
     found = play(other, 30, np.random.default_rng(2))
@@ -195,7 +261,8 @@ def test_varied_episodes_differ_in_load_work_and_servers() -> None:
         assert len(workload.arrival_times) == arrived
         rates.append(base.arrival_times[arrived - 1] / workload.arrival_times[-1])
         counts.append(tuple(kind.count for kind in cluster.server_types))
-        unvaried += cluster == given.cluster and workload == base
+        same = workload.arrival_times == base.arrival_times and workload.templates == base.templates
+        unvaried += cluster == given.cluster and same
         pairs = list(zip(workload.templates, base.templates[:arrived], strict=True))
         share = 0.2 if pairs[0][0] is not pairs[0][1] else 1.0
         for template, whole in pairs:
@@ -220,6 +287,17 @@ def test_draws_that_leave_no_server_are_refused() -> None:
     config = world(*STUDY, "agents=placer")
     with pytest.raises(InputError, match=r"^variation.server_count: \[0, 0.01\] leaves no server"):
         World({**config, "variation": VARIATION | {"server_count": [0.0, 0.01]}})
+
+
+def test_a_server_with_what_a_function_needs_is_drawn() -> None:
+    """Of two types, the one with the gpu is there in every episode, the other not in all."""
+    config = with_gpu(world(*TINY, "agents=placer"))
+    given = World({**config, "variation": VARIATION | {"unvaried": 0.0}})
+    counts = [
+        [kind.count for kind in given.training_episode(0, 0, 0, episode)[1].server_types]
+        for episode in range(100)
+    ]
+    assert np.min(counts, axis=0).tolist() == [0, 1]
 
 
 def test_no_varied_episode_asks_for_more_than_the_load() -> None:

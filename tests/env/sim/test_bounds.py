@@ -50,6 +50,18 @@ def test_server_types(field: str, value: Any) -> None:
     assert len(str(caught.value)) < 200
 
 
+@pytest.mark.parametrize("name", ["", "a/b", "a\x1b[2J", "a\nb", "\ud800", "a" * 51])
+def test_names_that_no_file_could_have(name: str) -> None:
+    with pytest.raises(InputError, match=r"1 to 50 printable characters but / is needed$") as error:
+        replace(KIND, name=name)
+    assert str(error.value).isprintable() and len(str(error.value)) < 200
+
+
+@pytest.mark.parametrize("name", ["2 MB", "m5.large", "gro\N{LATIN SMALL LETTER SHARP S}"])
+def test_names_as_people_give_them(name: str) -> None:
+    assert replace(KIND, name=name).name == name
+
+
 @pytest.mark.parametrize("field", ["memory_bandwidth", "numa_bandwidth", "network_bandwidth"])
 @pytest.mark.parametrize("value", [1e-320, 1e-250, 0.5, 1e300, float("inf"), float("nan")])
 def test_bandwidths(field: str, value: float) -> None:

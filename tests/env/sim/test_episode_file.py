@@ -156,7 +156,7 @@ TYPE = ("cluster", "server_types", 0)
     ("change", "words"),
     [
         (_set("nme", to="x"), ["nme", "unknown key", "'name'"]),
-        (_set("format", to=2), ["format", "1", "2"]),
+        (_set("format", to=3), ["format: 3 found, allowed are 1 and 2"]),
         (_set("options", to={"billing": "second"}), ["options.billing", "unknown key"]),
         (_drop("actions"), ["actions", "missing"]),
         (_set("actions", 0, "nod", to=1), ["actions.0.nod", "unknown key"]),
@@ -318,6 +318,10 @@ SPRAWLING = {
         (
             _set("server_types", "small", to=SPRAWLING),
             ["100000002 NUMA nodes, at most 1000000"],
+        ),
+        (
+            _set("server_types", "a/b", to=SPRAWLING),
+            ["server type 'a/b': a name of 1 to 50 printable characters but / is needed"],
         ),
         (_drop("single_core_speed_ops_per_s"), ["single_core_speed_ops_per_s", "missing"]),
         (_drop("power", "pue"), ["power.pue", "missing"]),

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from env.sim.episode.episode_file import EpisodeFile, Results, read_episode, write_episode
+from env.sim.episode.episode_file import read_episode, write_episode
+from env.sim.episode.plain_episode import PlainEpisode, Results
 from env.sim.episode.replay import differences, main, replayed
 
 GOLDEN = sorted((Path(__file__).parents[2] / "golden").glob("*.json"))
@@ -169,5 +170,5 @@ def test_recorded_graph_is_an_episode_file(tmp_path: Path) -> None:
     episode = read_episode(GRAPH)
     again = episode.model_copy(update={"expected": replayed(episode)})
     write_episode(tmp_path / "again.json", again)
-    assert isinstance(again, EpisodeFile)
+    assert isinstance(again, PlainEpisode)
     assert read_episode(tmp_path / "again.json") == again == episode

@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 
 from env.base.errors import InputError
 from env.sim.check.validate import main, violations
-from env.sim.episode.episode_file import EpisodeFile, read_episode, write_episode
+from env.sim.episode.episode_file import read_episode, write_episode
+from env.sim.episode.plain_episode import PlainEpisode
 from env.sim.episode.recording import episode_of
 from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.view.raw_env import RawEnv
@@ -47,7 +48,7 @@ def test_a_wait_of_an_instant_is_a_wait() -> None:
     assert violations(episode) == []
     document = episode.model_dump()
     document["expected"]["functions"][1]["start_time"] = 0.0
-    found = violations(EpisodeFile.model_validate(document))
+    found = violations(PlainEpisode.model_validate(document))
     assert any("function 1" in line and "0 MB are free" in line for line in found), found
 
 
@@ -66,14 +67,14 @@ def test_large_bills_are_compared_by_their_size() -> None:
     assert rent > 3.5e6
     changed = episode.model_dump()
     changed["expected"]["total_rent"] = rent * (1 + 1e-9)
-    found = violations(EpisodeFile.model_validate(changed))
+    found = violations(PlainEpisode.model_validate(changed))
     assert [line.split(" ")[0] for line in found] == ["total_rent"]
 
 
-def _changed(path: Path, change: Callable[[Any], None]) -> EpisodeFile:
+def _changed(path: Path, change: Callable[[Any], None]) -> PlainEpisode:
     document = read_episode(path).model_dump()
     change(document["expected"])
-    return EpisodeFile.model_validate(document)
+    return PlainEpisode.model_validate(document)
 
 
 def _shift(table: str, row: int, seconds: float, *keys: str) -> Callable[[Any], None]:
@@ -178,7 +179,7 @@ def test_no_number_can_be_changed_unseen(path: Path) -> None:
             holder = holder[key]
         value = holder[leaf[-1]]
         holder[leaf[-1]] = "other" if isinstance(value, str) else value + type(value)(1)
-        assert violations(EpisodeFile.model_validate(document)), leaf
+        assert violations(PlainEpisode.model_validate(document)), leaf
 
 
 def test_decision_order() -> None:
@@ -187,7 +188,7 @@ def test_decision_order() -> None:
     for rows in (document, document["expected"]):
         key = "actions" if "actions" in rows else "decisions"
         rows[key] = (rows[key][1], rows[key][0], *rows[key][2:])
-    found = violations(EpisodeFile.model_validate(document))
+    found = violations(PlainEpisode.model_validate(document))
     assert any("comes before" in line for line in found), found
 
 
@@ -195,7 +196,7 @@ def test_placements_that_cannot_be() -> None:
     document = read_episode(CHAIN).model_dump()
     document["actions"][0]["memory_allocated_mb"] = 10_000
     document["actions"][1]["server_index"] = 4
-    found = violations(EpisodeFile.model_validate(document))
+    found = violations(PlainEpisode.model_validate(document))
     assert any("10000 MB" in line and "8192" in line for line in found), found
     assert any("small 4 node 0, which does not exist" in line for line in found), found
 

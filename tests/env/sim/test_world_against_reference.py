@@ -17,6 +17,7 @@ from env.sim import idle_forecast
 from env.sim.hardware import ClusterConfig
 from env.sim.keep_alive_policy import FaasCache, Lru, NoKeepAlive
 from env.sim.records import COMPLETED
+from env.sim.resources import names_of
 from env.sim.room import need_of, suits
 from env.sim.rules import Images, KeepAlive, Lease, Order, Rules
 from env.sim.view.raw_env import RawEnv
@@ -35,6 +36,7 @@ from tests.strategies import (
     of_one_speed,
     orders,
     scenarios,
+    with_named_resources,
     workflow_templates,
 )
 
@@ -133,6 +135,7 @@ def worlds(draw: st.DrawFn) -> World:
         )
         for template in made
     ]
+    cluster, made = draw(with_named_resources(cluster, made))
     templates = tuple(
         draw(st.lists(st.sampled_from(made), min_size=draw(st.integers(1, 5)), max_size=6))
     )
@@ -177,6 +180,7 @@ class CheckedWorld(ReferenceWorld):
             if (held or idle) and self.rules.lease == "hourly":
                 assert node.server.expiration >= self.now
             assert len(held) == len(node.jobs)
+            assert all(node.left(name) >= 0 for name in node.resources)
         return goes_on
 
 
@@ -218,8 +222,8 @@ def play_reference(world: World) -> Played:
     )
 
 
-def play_engine(world: World) -> Played:
-    """Plays in the engine; forecasts are those of `mean`, who is asked is a `Chooser`."""
+def engine(world: World) -> RawEnv:
+    """The engine, having played the episode, recorded if it can be; who is asked is a `Chooser`."""
     chooser = Chooser(world)
     rules = Rules(
         order=world.order if world.dispatch == "queued" else None,
@@ -228,19 +232,30 @@ def play_engine(world: World) -> Played:
         lease=Lease(kind=world.lease, step=world.step, charged=world.charged),
         keep_alive=world.keep_alive,
     )
+    env = RawEnv(
+        world.arrival_times,
+        world.templates,
+        world.cluster,
+        record=not names_of(world.templates),  # of which an episode file knows nothing
+        rules=rules,
+        images=world.images,
+    )
+    while not env.done:
+        index = int(env.state.cluster[0]["deciding"])
+        own = int(env.state.functions[index]["memory_req"])
+        need = own if world.dispatch == "immediate" else need_of(env.state, index)
+        nodes = range(len(env.state.nodes))
+        candidates = [node for node in nodes if suits(env.state, node, need)]
+        node, memory = chooser(candidates, own)
+        env.step(*env.place_of(node), memory)
+    return env
+
+
+def play_engine(world: World) -> Played:
+    """Plays in the engine; forecasts are those of `mean`."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(idle_forecast, "next_idle_time", mean)
-        env = RawEnv(
-            world.arrival_times, world.templates, world.cluster, rules=rules, images=world.images
-        )
-        while not env.done:
-            index = int(env.state.cluster[0]["deciding"])
-            own = int(env.state.functions[index]["memory_req"])
-            need = own if world.dispatch == "immediate" else need_of(env.state, index)
-            nodes = range(len(env.state.nodes))
-            candidates = [node for node in nodes if suits(env.state, node, need)]
-            node, memory = chooser(candidates, own)
-            env.step(*env.place_of(node), memory)
+        env = engine(world)
     steps = env.state.ledger["lease_seconds"] / world.step
     return Played(
         runs=[

@@ -1,0 +1,95 @@
+"""The world of an episode file as the simulator takes it."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from env.sim.episode.episode_parts import EpisodeFile
+from env.sim.episode.world_episode import QueueModel, WorldEpisode
+from env.sim.episode.world_recording import ORDERS
+from env.sim.queue_records import EARLIER
+from env.sim.records import INF
+from env.sim.rules import Images, Rules
+from env.sim.view.raw_env import RawEnv
+from env.sim.workflow_template import WorkflowTemplate
+
+
+@dataclass(frozen=True)
+class RecordedOrder:
+    """The order of a file's queue; see `Order` in env/sim/rules.py.
+
+    Attributes:
+        queue: what the file says of it.
+        ranks: (D,) of the declared functions; zeros where the order does not go by them.
+    """
+
+    queue: QueueModel
+    ranks: np.ndarray
+
+    def write(self, options: np.void) -> None:
+        """Fills in the options of the engine."""
+        options["order"] = ORDERS.index(self.queue.order)
+        options["time_slice"] = _or_never(self.queue.time_slice)
+        options["starve_threshold"] = _or_never(self.queue.starve_threshold)
+
+    def rank(self, functions: object) -> np.ndarray:
+        """(D,) as recorded."""
+        return self.ranks
+
+
+def env_of(episode: EpisodeFile) -> RawEnv:
+    """The simulator of an episode, recording, at its first decision.
+
+    Raises:
+        InputError: the simulator cannot run it.
+    """
+    templates = episode.templates()
+    world = _world(episode, templates) if isinstance(episode, WorldEpisode) else {}
+    return RawEnv(
+        episode.arrival_times,
+        templates,
+        episode.cluster_config(),
+        record=True,
+        tenants=episode.tenants,
+        **world,
+    )
+
+
+def _world(episode: WorldEpisode, templates: list[WorkflowTemplate]) -> dict[str, Any]:
+    """What differs from the plain world: arguments of a `RawEnv`."""
+    options = episode.options
+    of_template = dict(zip(templates, episode.workflows, strict=True))
+    rules = Rules(lease=options.lease, keep_alive=options.keep_alive)
+    if options.queue is not None:
+        ranks = [
+            function.rank or 0.0
+            for workflow in of_template.values()
+            for function in workflow.functions
+        ]
+        rules = replace(
+            rules,
+            order=RecordedOrder(options.queue, np.array(ranks)),
+            placement=options.queue.placement,
+            patience=_or_never(options.queue.patience),
+        )
+    images = None
+    if episode.images:
+        images = Images(
+            np.array([image.container_cold_start for image in episode.images]),
+            {
+                template: np.array([function.image for function in workflow.functions])
+                for template, workflow in of_template.items()
+            },
+            np.array([image.memory_mb for image in episode.images]),
+            np.array([(row.image, row.begin, row.end) for row in episode.earlier], EARLIER),
+        )
+    return {
+        "rules": rules,
+        "images": images,
+        "work": [workflow.work for workflow in episode.workflows if workflow.work is not None],
+    }
+
+
+def _or_never(seconds: float | None) -> float:
+    return INF if seconds is None else seconds

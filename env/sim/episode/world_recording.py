@@ -1,0 +1,252 @@
+"""What a simulator of any world has done, as an episode file of format 2."""
+
+from collections import defaultdict
+from typing import Final, get_args
+
+import numpy as np
+
+from env.base.errors import InputError
+from env.sim.cluster_file import ClusterModel
+from env.sim.episode.episode_parts import ActionModel, WorkflowModel
+from env.sim.episode.world_episode import (
+    PARTS,
+    EarlierModel,
+    ImageModel,
+    OrderName,
+    QueueModel,
+    RunModel,
+    RunResults,
+    ServerLeaseModel,
+    WarmModel,
+    WorldAction,
+    WorldEpisode,
+    WorldFunction,
+    WorldOptions,
+    WorldWorkflow,
+)
+from env.sim.queue_records import RUN
+from env.sim.records import COMPLETED, INF, KILLED
+from env.sim.rules import HOURLY
+from env.sim.view.raw_env import RawEnv
+
+ORDERS: Final[tuple[OrderName, ...]] = get_args(OrderName)
+"""In the order of their numbers in env/sim/central_queue.py."""
+
+
+def is_plain(env: RawEnv) -> bool:
+    """Whether nothing differs from the world of format 1."""
+    rules, state = env.rules, env.state
+    started = state.images["cold_start"].any() or rules.keeps_warm
+    differs = rules.order is not None or rules.lease != HOURLY or started
+    return not differs and not state.arrivals["computation"].any()
+
+
+def world_episode_of(env: RawEnv, name: str, description: str) -> WorldEpisode:
+    """The finished run of a `RawEnv(..., record=True)` as an episode file of format 2.
+
+    Raises:
+        InputError: as for `run_results_of`.
+    """
+    results = run_results_of(env)
+    state, queue = env.state, _queue(env)
+    decided = queue is None or queue.order == "chosen" or queue.placement == "asked"
+    timed = queue is not None and queue.order == "chosen"
+    return WorldEpisode(
+        name=name,
+        description=description,
+        options=WorldOptions.model_validate(
+            {"queue": queue, "lease": env.rules.lease, "keep_alive": env.rules.keep_alive}
+        ),
+        cluster=ClusterModel.of(env.cluster_config),
+        images=tuple(
+            ImageModel(
+                image_id=index,
+                container_cold_start=float(image["cold_start"]),
+                memory_mb=int(image["memory"]),
+            )
+            for index, image in enumerate(state.images)
+        ),
+        earlier=tuple(
+            EarlierModel(image=image, begin=begin, end=end)
+            for image, begin, end in env.earlier.tolist()
+            if env.rules.keep_alive.history[1]
+        ),
+        workflows=_workflows(env, ranked=queue is not None and queue.order == "by_rank"),
+        actions=tuple(
+            WorldAction.model_validate(
+                run.model_dump(include=set(ActionModel.model_fields))
+                | {"dispatch_time": run.dispatch_time if timed else None}
+            )
+            for run in results.runs
+            if decided
+        ),
+        expected=results,
+    )
+
+
+def run_results_of(env: RawEnv) -> RunResults:
+    """What a finished `RawEnv(..., record=True)` computed.
+
+    Raises:
+        InputError: the episode is not over, its steps were not recorded, or somebody has killed,
+            skipped or failed functions.
+    """
+    if not env.done:
+        raise InputError("episode: not over yet, every function must be placed and completed")
+    if not env.record:
+        raise InputError("episode: not recorded, RawEnv(..., record=True) is needed")
+    runs = _records_of(env)
+    count = sum(template.function_count for template in env.workflow_templates)
+    if (runs["outcome"] == COMPLETED).sum() < count or (runs["outcome"] == KILLED).any():
+        raise InputError(
+            "episode: servers went down or functions were skipped, which no episode file can say"
+        )
+    ends = np.zeros(len(env.arrival_times))
+    np.maximum.at(ends, runs["wf_id"], runs["end_time"])
+    return RunResults(
+        runs=runs_of(env),
+        warm_containers=tuple(
+            WarmModel.model_validate(
+                _place(env, period.node)
+                | {
+                    "image": period.image,
+                    "memory_mb": period.memory,
+                    "begin_time": period.begin,
+                    "end_time": period.end if period.end < INF else None,
+                }
+            )
+            for period in env.warm_periods
+        ),
+        servers=_servers(env),
+        total_rent=env.total_rent,
+        last_completion_time=float(ends.max()),
+        workflow_completion_times=tuple(ends.tolist()),
+    )
+
+
+def _records_of(env: RawEnv) -> np.ndarray:
+    """RUN records of a finished `RawEnv(..., record=True)`, in the order of dispatch.
+
+    Where functions belong to no image each has one run, of which its records and the steps tell.
+    """
+    if len(env.state.images):
+        return np.sort(env.runs, order="dispatched")
+    runs = np.zeros(len(env.logs), RUN)
+    for index, (run, log) in enumerate(zip(runs, env.logs, strict=True)):
+        function = env.state.functions[env.function_index(log.wf_id, log.fn_id)]
+        for key in ("wf_id", "fn_id", "node", "memory_alloc", "submission_time", "start_time"):
+            run[key] = function[key]
+        run["dispatched"] = index
+        run["joined_time"] = run["dispatch_time"] = log.submission_time
+        run["end_time"] = function["completion_time"]
+        run["server_start_time"] = log.cold_start_time
+        run["data_transfer_time"] = log.data_transfer_time
+        run["execution_time"] = run["end_time"] - run["start_time"]
+    return runs
+
+
+def runs_of(env: RawEnv) -> tuple[RunModel, ...]:
+    """The runs of a finished `RawEnv(..., record=True)` in the order of dispatch.
+
+    Each with its own times; events of the queue are counted from 0.
+    """
+    runs, queued = _records_of(env), env.rules.order is not None
+    numbers = np.unique(np.concatenate([runs["joined"], runs["dispatched"]]))
+    so_far: dict[tuple[int, int], np.ndarray] = defaultdict(lambda: np.zeros(1, RUN)[0])
+    models = []
+    for run in runs:
+        function = int(run["wf_id"]), int(run["fn_id"])
+        times = {
+            key: float(run[key])
+            for key in ("submission_time", "joined_time", "dispatch_time", "start_time", "end_time")
+        }
+        # What remains of a sum of times may be less than nothing by a rounding.
+        parts = {
+            part: max(0.0, float(run[key] - so_far[function][key])) for part, key in PARTS.items()
+        }
+        events = {
+            key: int(np.searchsorted(numbers, run[key]))
+            for key in ("joined", "dispatched")
+            if queued
+        }
+        so_far[function] = run
+        models.append(
+            RunModel.model_validate(
+                {
+                    "workflow_id": function[0],
+                    "function_id": function[1],
+                    **_place(env, int(run["node"])),
+                    "memory_allocated_mb": int(run["memory_alloc"]),
+                    "warm": bool(run["warm"]),
+                    "outcome": "completed" if run["outcome"] == COMPLETED else "preempted",
+                    **times,
+                    **parts,
+                    **events,
+                }
+            )
+        )
+    return tuple(models)
+
+
+def _servers(env: RawEnv) -> tuple[ServerLeaseModel, ...]:
+    ledger = env.state.ledger.reshape(len(env.state.servers), -1)
+    names = [
+        (name, server.server_id)
+        for name, servers in env.cluster.servers.items()
+        for server in servers
+    ]
+    return tuple(
+        ServerLeaseModel(
+            server_type=name,
+            server_index=server_id,
+            lease_seconds=float(accounts["lease_seconds"].sum()),
+            lease_expiration_time=max(0.0, end) if end < INF else None,
+            rent=float(accounts["rent"].sum()),
+        )
+        for (name, server_id), accounts, end in zip(
+            names, ledger, env.state.servers["expiration_time"].tolist(), strict=True
+        )
+    )
+
+
+def _queue(env: RawEnv) -> QueueModel | None:
+    """The options of the central queue, as the engine has them."""
+    options = env.state.options[0]
+    if env.rules.order is None:
+        return None
+    seconds = {
+        key: float(options[key]) if options[key] < INF else None
+        for key in ("time_slice", "starve_threshold", "patience")
+    }
+    return QueueModel(order=ORDERS[options["order"]], placement=env.rules.placement, **seconds)
+
+
+def _workflows(env: RawEnv, ranked: bool) -> tuple[WorldWorkflow, ...]:
+    state = env.state
+    arrivals = np.sort(state.arrivals, order="wf_id")
+    workflows = []
+    for workflow, arrival in zip(env.workload.workflows, arrivals, strict=True):
+        plain = WorkflowModel.of(
+            workflow.wf_id, workflow.arrival_time, workflow.template, workflow.tenant
+        )
+        first = int(state.templates[arrival["template"]]["first_function"])
+        functions = []
+        for function in plain.functions:
+            image = rank = None
+            if len(state.images):
+                declared = state.waiting[first + function.function_id]
+                image = int(declared["image"])
+                rank = float(declared["rank"]) if ranked else None
+            functions.append(WorldFunction(**dict(function), image=image, rank=rank))
+        workflows.append(
+            WorldWorkflow(
+                **{**dict(plain), "functions": tuple(functions)},
+                work=int(arrival["computation"]) or None,
+            )
+        )
+    return tuple(workflows)
+
+
+def _place(env: RawEnv, node: int) -> dict[str, str | int]:
+    keys = ("server_type", "server_index", "numa_node_index")
+    return dict(zip(keys, env.place_of(node), strict=True))

@@ -1,0 +1,99 @@
+"""What all figures have in common."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+from env.base.errors import InputError
+from evaluation.statistics import Estimate
+from report import palette
+from report.summary import Summary, low_of
+
+# A name with two dollar signs is no formula.
+matplotlib.rcParams["text.parse_math"] = False
+
+FORMATS = ("png", "svg")
+LINES = (*palette.SERIES, "black", palette.KINDS["reference"])
+"""Of curves, of which there are at most so many: the policies with the lowest J."""
+LOG_FROM = 5.0
+"""Axes are logarithmic where the largest value is this many times the smallest."""
+MOST_STEPS = 1000.0
+"""Where it is more than this, ticks are at 1, 10, 100, ... alone."""
+
+
+def save(figure: Figure, name: str, folder: Path) -> Path:
+    """Writes a figure as <name>.png and <name>.svg, closes it and returns the .png file.
+
+    Args:
+        figure: as drawn.
+        name: of the files.
+        folder: made if it is missing.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be written: {error.strerror}") from None
+    # The same numbers give the same file: no date, no random ids.
+    with plt.rc_context({"svg.hashsalt": name}):
+        for ending in FORMATS:
+            about = {"Date": None} if ending == "svg" else None
+            figure.savefig(folder / f"{name}.{ending}", dpi=130, metadata=about)
+    plt.close(figure)
+    return folder / f"{name}.png"
+
+
+def height(summary: Summary) -> float:
+    """Inches for a row a policy."""
+    return max(4.0, 1.2 + 0.36 * len(summary.policies))
+
+
+def name_rows(axes: Axes, names: Sequence[str]) -> None:
+    """Names the rows of a figure, the best on top."""
+    axes.set_yticks(range(len(names)), names)
+    # There is room for one where there is nobody to compare with.
+    axes.set_ylim(max(len(names), 1) - 0.5, -0.5)
+
+
+def name_lines(figure: Figure, lines: Sequence[tuple[str, Any]], summary: Summary) -> None:
+    """A legend of (name, colour) beside the axes, which says so where there are more policies."""
+    handles = [plt.Line2D([], [], color=colour, label=name) for name, colour in lines]
+    left = len(summary.ranked) > len(lines)
+    title = f"the best {len(lines)} policies" if left else None
+    figure.legend(
+        handles=handles, loc="outside right upper", frameon=False, fontsize=8, title=title
+    )
+
+
+def reach(found: Sequence[Estimate]) -> list[list[float]]:
+    """How far intervals are drawn to the left (or down) and to the right (or up)."""
+    return [
+        [each.value - low_of(each) for each in found],
+        [each.ci_high - each.value for each in found],
+    ]
+
+
+def finish(grid: Iterable[Axes]) -> None:
+    """Leaves out the lines above and on the right, where there is no axis."""
+    for axes in grid:
+        axes.spines[["top", "right"]].set_visible(False)
+
+
+def scale(axes: Axes, which: str, values: Sequence[float]) -> None:
+    """Makes the x or y axis logarithmic where values lie far apart: ticks at 1, 2, 5, 10, ..."""
+    if not 0 < LOG_FROM * min(values) <= max(values):
+        return
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    axes.set(**{f"{which}scale": "log"})
+    decades = max(values) / min(values) > MOST_STEPS
+    axis.set_major_locator(LogLocator(subs=(1,) if decades else (1, 2, 5)))
+    axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axis.set_minor_formatter(NullFormatter())

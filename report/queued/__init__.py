@@ -1,1 +1,0 @@
-"""What an evaluation under queued dispatch leaves: rows, summaries, a figure, the report."""

@@ -1,0 +1,282 @@
+"""The agent `queue` between trainer and evaluation: sampled, cloned, saved, played, refused."""
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from agents.learned.algorithms import policy_of, policy_spaces, ppo_config
+from agents.learned.batch_runner import BatchEnvRunner
+from agents.learned.callbacks import EPISODE_METRICS
+from agents.learned.chunk import ENDED, OPEN
+from agents.learned.cloning import check_teacher, demonstrate
+from agents.learned.learned_scheduler import LearnedScheduler
+from agents.learned.network import SetPolicyNetwork
+from agents.learned.policy_file import features_of, save_policy
+from agents.learned.set_policy import policy_sizes
+from agents.scheduler import play
+from env.base.errors import InputError
+from env.learn.multi_agent import ENV_NAME, ServerlessEnv
+from run.settings import PPOSettings
+from tests.agents.learned.conftest import ray_settings
+from tests.agents.learned.test_training import PPO_SETTINGS
+from tests.env.worlds import LAYOUTS, TINY, TRACE, with_queue, world
+
+SECOND_TYPE = (
+    "+cluster.server_types.small={server_count:2,hourly_rate:0.1,cold_start_latency:0.0,"
+    "numa_nodes_per_server:2,cores_per_numa_node:2,memory_mb_per_numa_node:12288}"
+)
+PLACED_AT_ONCE = ("dispatch=immediate", "agents=placer")
+SEED = np.random.SeedSequence(0)
+
+
+def save_untrained(folder: Path, *overrides: str) -> None:
+    """A policy with random weights that prefers no row by much, as a run would leave it.
+
+    Args:
+        folder: to be written.
+        overrides: of the world, which is a trace.
+    """
+    told = world(*TRACE, *overrides)
+    environment = ServerlessEnv(told)
+    torch.manual_seed(0)
+    networks = {
+        name: SetPolicyNetwork(policy_sizes(*pair, (8, 8), "pooling", 2))
+        for name, pair in policy_spaces(environment, True).items()
+    }
+    save_policy(
+        folder,
+        weights={
+            name: {key: array.numpy() for key, array in network.state_dict().items()}
+            for name, network in networks.items()
+        },
+        sizes={name: network.sizes for name, network in networks.items()},
+        features=features_of(environment.members),
+        layout=environment.layout.config.layout,
+        memory_tiers=environment.layout.tiers,
+        objective={},
+        config={"agents": told["agents"]},
+    )
+
+
+def scheduler_of(folder: Path, environment: ServerlessEnv, queued: bool = True) -> LearnedScheduler:
+    cluster, objective = environment.world.cluster, environment.objective
+    return LearnedScheduler(folder, cluster, objective, None, queued)
+
+
+WORLDS = {
+    "trace": TRACE,
+    "paid": (*TRACE, "lease.charged=true"),
+    "hourly": (*TRACE, "lease=hourly"),
+    "workflows": ("dispatch=queued", "lease=always", *TINY),
+}
+
+
+@pytest.mark.parametrize("layout", [*LAYOUTS, "queue"])
+@pytest.mark.parametrize("name", WORLDS)
+def test_it_plays_as_its_agents_do_in_training(name: str, layout: str, tmp_path: Path) -> None:
+    """The likeliest actions, step by step in the environment, and by the scheduler's protocol."""
+    overrides = (*WORLDS[name], *with_queue(layout))
+    save_untrained(tmp_path, *with_queue(layout))
+    environment = ServerlessEnv(world(*overrides))
+    scheduler = scheduler_of(tmp_path, environment)
+    seen, _ = environment.reset(seed=1)
+    asked, raw = 0, environment.raw_env
+    assert raw is not None
+    while not raw.done:
+        asked += "queue" in seen
+        actions = {agent: scheduler._policy.act(agent, own) for agent, own in seen.items()}
+        seen, *_ = environment.step(actions)
+    assert asked > (0 if name == "workflows" else 20)
+
+    rules = environment.world.rules
+    assert (scheduler.order, scheduler.fit) == (rules.order, rules.placement)
+    workload, cluster = environment.world.training_episode(1, 0, 0, environment._episode - 1)
+    env = workload.env(cluster, rules)
+    play(env, scheduler, environment.objective, SEED)
+    assert env.runs.tolist() == raw.runs.tolist()
+    assert env.total_rent == raw.total_rent
+
+
+def test_it_keeps_what_it_was_trained_with_on_any_cluster(tmp_path: Path) -> None:
+    save_untrained(tmp_path, "agents.queue.functions=5", "agents.queue.placement=first_fit")
+    scheduler = scheduler_of(tmp_path, ServerlessEnv(world(*TRACE, SECOND_TYPE)))
+    order: Any = scheduler.order
+    assert (order.functions, order.starve_threshold, scheduler.fit) == (5, 300.0, "first_fit")
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_those_who_place_need_networks_of_their_own(layout: str, tmp_path: Path) -> None:
+    """Trained on one type of servers, played on two."""
+    save_untrained(tmp_path, *with_queue(layout))
+    environment = ServerlessEnv(world(*TRACE, *with_queue(layout), SECOND_TYPE))
+    scheduler = scheduler_of(tmp_path, environment)
+    workload, cluster = environment.world.training_episode(0, 0, 0, 0)
+    env = workload.env(cluster, environment.world.rules)
+    play(env, scheduler, environment.objective, SEED)
+    assert len(set(env.runs["node"].tolist())) > 2
+    described = json.loads((tmp_path / "policy.json").read_text())
+    described["networks"] = {"queue": described["networks"]["queue"]}
+    (tmp_path / "policy.json").write_text(json.dumps(described))
+    missing = r"networks: none for the agent (placer|memory)|agents.bid_levels None"
+    with pytest.raises(InputError, match=missing):
+        scheduler_of(tmp_path, environment)
+
+
+def test_what_does_not_fit_is_refused_in_one_line(tmp_path: Path) -> None:
+    environment = ServerlessEnv(world(*TRACE, *PLACED_AT_ONCE))
+    save_untrained(tmp_path / "queue")
+    save_untrained(tmp_path / "placer", *PLACED_AT_ONCE)
+    with_agent = world(*TRACE, *with_queue("placer"))["agents"]
+    without = world(*TRACE, *PLACED_AT_ONCE)["agents"]
+
+    def made(name: str, agents: dict[str, Any] | None, queued: bool) -> None:
+        cluster, objective = environment.world.cluster, environment.objective
+        LearnedScheduler(tmp_path / name, cluster, objective, agents, queued)
+
+    made("placer", None, True)
+    for given, says in (
+        (("queue", None, False), "has an agent `queue`, it needs dispatch=queued"),
+        (("queue", without, True), "trained with agents.layout queue"),
+        (("placer", with_agent, True), "networks: none for the agent queue"),
+    ):
+        with pytest.raises(InputError) as error:
+            made(*given)
+        assert says in str(error.value) and "\n" not in str(error.value)
+
+
+def test_features_that_are_gone_are_named(tmp_path: Path) -> None:
+    """As of policies whose placers had features of their own in the queue."""
+    save_untrained(tmp_path, *with_queue("placer"))
+    described = json.loads((tmp_path / "policy.json").read_text())
+    items = described["features"]["placer"]["items"]
+    items[items.index("load")] = "load_after"
+    (tmp_path / "policy.json").write_text(json.dumps(described))
+    with pytest.raises(InputError, match="agent placer needs the items features load_after, which"):
+        scheduler_of(tmp_path, ServerlessEnv(world(*TRACE, *with_queue("placer"))))
+
+
+def test_an_order_that_nobody_chooses_by_is_refused(tmp_path: Path) -> None:
+    environment = ServerlessEnv(world(*TRACE))
+    save_untrained(tmp_path, *PLACED_AT_ONCE)
+    workload, cluster = environment.world.training_episode(0, 0, 0, 0)
+    env = workload.env(cluster, environment.world.rules)
+
+    class Placing:
+        """Places, and does not choose."""
+
+        name, kind, order, fit = "own", "baseline", None, "asked"
+
+        def reset(self, *given: Any) -> None:
+            """Nothing to do."""
+
+        def place(self, decision: Any) -> Any:
+            """Never asked."""
+
+    with pytest.raises(InputError, match="own: order is 'chosen', but it does not choose"):
+        play(env, Placing(), environment.objective, SEED)
+
+
+def recorded_of(teacher: str, layout: str, decisions: int = 200) -> dict[str, Any]:
+    return demonstrate(
+        teacher,
+        decisions,
+        world(*TRACE, *with_queue(layout)),
+        every=5,
+        policy_of=partial(policy_of, share_type_policy=True),
+        seed=0,
+    )
+
+
+@pytest.mark.parametrize("layout", [*LAYOUTS, "queue"])
+def test_funcsched_is_recorded_as_the_agent_sees_it(layout: str) -> None:
+    recorded = recorded_of("funcsched", layout)
+    others = {"placer": ["placer"], "hierarchical": ["memory", "placer", "server"]}
+    others |= {"server_types": ["server"], "queue": []}
+    assert sorted(recorded) == sorted(["queue", *others[layout]])
+    obs, actions = recorded["queue"]["obs"], recorded["queue"]["actions"]
+    assert set(actions.tolist()) == {0, 4}  # the first, or none until it fits
+    for row, action in enumerate(actions):
+        assert obs["mask"][row, action] == 1
+        assert action == (0 if obs["mask"][row, 0] else 4)
+    for policy in others[layout]:
+        assert len(recorded[policy]["actions"]) > 10
+
+
+def test_those_who_place_learn_from_the_rule_beside_the_order() -> None:
+    given = [recorded_of(f"funcsched+{rule}", "placer") for rule in ("best_fit", "worst_fit")]
+    first, other = (each["placer"]["actions"].tolist() for each in given)
+    assert first != other
+
+
+@pytest.mark.parametrize(
+    ("teacher", "overrides", "says"),
+    [
+        ("sjf", (), "the agent `queue` repeats the order funcsched alone"),
+        ("best_fit", (), "the agent `queue` repeats the order funcsched alone"),
+        ("sjf", ("agents=placer",), "without an agent `queue` functions go first come, first"),
+    ],
+)
+def test_teachers_of_other_orders_are_refused(
+    teacher: str, overrides: tuple[str, ...], says: str
+) -> None:
+    with pytest.raises(InputError) as error:
+        check_teacher("algo.teacher", teacher, world(*TRACE, *overrides))
+    assert says in str(error.value) and "\n" not in str(error.value)
+
+
+def runner(*overrides: str) -> BatchEnvRunner:
+    told = world(*TRACE, *overrides)
+    config = ppo_config(
+        PPOSettings.model_validate(PPO_SETTINGS | {"sampler": "fast", "batch_size": 480}),
+        ray_settings(envs_per_runner=2),
+        environment=ENV_NAME,
+        world=told,
+        spaces=policy_spaces(ServerlessEnv(told), True),
+        share_type_policy=True,
+        seed=3,
+    )
+    return BatchEnvRunner(config=config, worker_index=0)
+
+
+@pytest.mark.parametrize("layout", [*LAYOUTS, "queue"])
+def test_sampled_rewards_of_whole_episodes_add_up_to_j(layout: str) -> None:
+    """Of all who act in the first decision; where others place, `queue` is not asked in it."""
+    sampling = runner(*with_queue(layout), "agents.relative_reward=false")
+    chunks = sampling.sample(num_episodes=2)
+    costs = list(sampling.get_metrics()[EPISODE_METRICS]["J"].peek())
+    assert len(costs) == 2
+    rows = {}
+    for policy in chunks[0].modules:
+        earned = np.zeros(2)
+        ended = np.zeros(2, bool)
+        for steps in (chunk.modules[policy] for chunk in chunks):
+            for row in range(len(steps)):
+                environment = steps.environment[row]
+                if not ended[environment] and steps.following[row] != OPEN:
+                    earned[environment] += steps.rewards[row]
+                    ended[environment] = steps.following[row] == ENDED
+                mask = steps.obs["mask"][row]
+                actions = np.atleast_1d(steps.actions[row])
+                begins = (0, 8) if len(actions) == 2 else (0,)  # of bids, if any, and places
+                for begin, chosen in zip(begins, actions, strict=True):
+                    assert mask[begin + chosen] == 1
+        if policy != "queue" or layout == "queue":
+            assert sorted(1 - earned) == pytest.approx(sorted(costs), rel=1e-6)
+        rows[policy] = sum(len(chunk.modules[policy]) for chunk in chunks)
+    assert rows["queue"] > 50
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_sampled_logits_are_those_of_the_policies(layout: str) -> None:
+    sampling = runner(*with_queue(layout))
+    for policy, steps in sampling.sample(num_timesteps=300)[0].modules.items():
+        seen = {part: torch.from_numpy(column) for part, column in steps.obs.items()}
+        with torch.no_grad():
+            wanted = sampling.module[policy].logits(seen).numpy()
+        assert len(steps)
+        assert steps.action_dist_inputs == pytest.approx(wanted, abs=1e-5)

@@ -1,0 +1,257 @@
+"""Named resources: two functions that need the only gpu run one after the other, wherever."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agents.order.fcfs import Fcfs
+from env.base.errors import InputError
+from env.learn.multi_agent import ServerlessEnv
+from env.score.optimum import optimum
+from env.score.reward import Objective
+from env.sim.cluster_file import ClusterModel, cluster_from_config
+from env.sim.endings import bring_back, take_down
+from env.sim.engine import play
+from env.sim.forecast import forecast_placements
+from env.sim.hardware import ClusterConfig, ServerType
+from env.sim.keep_alive_policy import Lru
+from env.sim.records import NO_SERVER, PLACE
+from env.sim.rules import Images, Rules
+from env.sim.view.raw_env import RawEnv
+from env.sim.workflow_template import WorkflowTemplate
+from env.workloads.inline import InlineEntry
+from env.workloads.templates import WorkflowConfig, template_pools
+from tests.env.worlds import TINY, with_gpu, world
+
+PLAIN = ServerType("plain", 1, 0.6, 10.0, numa_nodes=1, cpu=4, memory=4096)
+GPU = replace(PLAIN, name="gpu", memory=2048, resources={"gpu": 1})
+CLUSTER = ClusterConfig(1_000, 8e8, 1e8, 5e7, (PLAIN, GPU))
+QUEUED = Rules(order=Fcfs(), placement="asked")
+
+
+def functions(
+    seconds: Sequence[int], gpu: Sequence[int], memory: int = 512, **others: Any
+) -> WorkflowTemplate:
+    """Functions of one core that wait for nobody."""
+    count = len(seconds)
+    work = [1_000 * own for own in seconds]
+    resources = {"gpu": gpu} | others
+    return WorkflowTemplate("w", work, [memory] * count, [1] * count, [], [], resources=resources)
+
+
+def started(env: RawEnv, *nodes: int) -> list[tuple[float | None, float | None]]:
+    """Start and end of the functions of the first workflow, placed on these nodes in turn."""
+    for node in nodes:
+        env.step(*env.place_of(node), 512)
+    assert env.done
+    return [(own.start_time, own.completion_time) for own in env.workload.workflows[0].functions]
+
+
+@pytest.mark.parametrize("rules", [Rules(), QUEUED])
+def test_one_after_the_other(rules: Rules) -> None:
+    """Who needs none starts beside them; the server takes 10 s to start."""
+    template = functions([2, 3, 4], gpu=[1, 1, 0])
+    env = RawEnv([0.0], [template], CLUSTER, rules=rules, images=Images.by_name([template], 0.0))
+    ends = started(env, 1, 1, 1)
+    assert ends[:2] == [(10.0, 12.0), (12.0, 15.0)]
+    # The queue is left in order, so there the third one waits behind the second.
+    assert ends[2] == ((10.0, 14.0) if rules.order is None else (12.0, 16.0))
+
+
+def test_an_engine_rule_goes_where_there_is_one() -> None:
+    template = functions([2, 3], gpu=[1, 1])
+    rules = replace(QUEUED, placement="first_fit")
+    env = RawEnv([0.0], [template], CLUSTER, rules=rules, images=Images.by_name([template], 0.0))
+    assert env.runs["node"].tolist() == [1, 1]
+    assert env.runs["start_time"].tolist() == [10.0, 12.0]
+
+
+def test_held_from_admission() -> None:
+    """The first container takes 5 s more to start; the second does not slip in before it."""
+    template = replace(functions([2, 3], gpu=[1, 1]), function_names=("slow", "fast"))
+    images = Images.by_name([template], {"slow": 5.0, "fast": 0.0})
+    env = RawEnv([0.0], [template], CLUSTER, images=images)
+    assert started(env, 1, 1) == [(15.0, 17.0), (17.0, 20.0)]
+
+
+def test_a_warm_container_holds_none() -> None:
+    template = replace(functions([2, 3], gpu=[1, 1]), function_names=("one", "other"))
+    rules = Rules(keep_alive=Lru())
+    env = RawEnv([0.0], [template], CLUSTER, rules=rules, images=Images.by_name([template], 1.0))
+    assert started(env, 1, 1) == [(11.0, 13.0), (13.0, 16.0)]
+    assert env.state.nodes["idle_memory"].tolist() == [0, 1024]
+
+
+def test_what_is_held_elsewhere_is_no_matter() -> None:
+    """Each node of a server has its own."""
+    twice = replace(CLUSTER, server_types=(replace(GPU, numa_nodes=2),))
+    env = RawEnv([0.0], [functions([2, 3], gpu=[1, 1])], twice)
+    assert started(env, 0, 1) == [(10.0, 12.0), (10.0, 13.0)]
+
+
+def test_several_are_needed_together() -> None:
+    """Both licenses and the gpu: the one with one license goes first, and both others wait."""
+    kind = replace(GPU, resources={"gpu": 1, "license": 2})
+    template = functions([2, 3, 4], gpu=[0, 1, 1], license=[1, 2, 0])
+    env = RawEnv([0.0], [template], replace(CLUSTER, server_types=(kind,)))
+    # The third finds the gpu free; the second waits for both licenses and then for the gpu.
+    assert started(env, 0, 0, 0) == [(10.0, 12.0), (14.0, 17.0), (10.0, 14.0)]
+
+
+def test_who_can_take_it_is_foreseen() -> None:
+    env = RawEnv([0.0], [functions([2, 3], gpu=[1, 1])], CLUSTER)
+    env.step("gpu", 0, 0, 512)
+    plain, gpu = forecast_placements(env.state, 512)
+    assert (plain["feasible"], plain["finish_time"]) == (0, np.inf)
+    assert (gpu["feasible"], gpu["waits"], gpu["finish_time"]) == (1, 1, 15.0)
+
+
+def test_a_node_without_it_is_refused() -> None:
+    env = RawEnv([0.0], [functions([2], gpu=[1])], CLUSTER)
+    told = r"^function \(0, 0\) needs 1 gpu, NUMA node 0 of server plain 0 has 0$"
+    with pytest.raises(InputError, match=told):
+        env.step("plain", 0, 0, 512)
+    env.step("gpu", 0, 0, 512)
+    assert env.done
+
+
+def test_from_the_queue_a_node_that_has_none_left_is_refused() -> None:
+    both = replace(GPU, name="other", resources={"gpu": 2})
+    cluster = replace(CLUSTER, server_types=(GPU, both))
+    template = functions([2, 3], gpu=[1, 1])
+    images = Images.by_name([template], 0.0)
+    env = RawEnv([0.0], [template], cluster, rules=QUEUED, images=images)
+    env.step("gpu", 0, 0, 512)
+    told = r"^function \(0, 1\) needs 1 gpu, NUMA node 0 of server gpu 0 now has 0$"
+    with pytest.raises(InputError, match=told):
+        env.step("gpu", 0, 0, 512)
+    env.step("other", 0, 0, 512)
+    assert env.done
+
+
+@pytest.mark.parametrize(
+    ("template", "told"),
+    [
+        (functions([2, 3], gpu=[1, 2]), "function 1 needs 2 gpu, the largest NUMA node has 1"),
+        (
+            functions([2], gpu=[0], tpu=[1]),
+            "function 0 needs 1 tpu, the largest NUMA node has 0",
+        ),
+        (
+            functions([2], gpu=[1], memory=4096),
+            "function 0 needs 4096 MB, 1 gpu, no NUMA node has all of it",
+        ),
+    ],
+)
+def test_what_no_node_has_is_refused(template: WorkflowTemplate, told: str) -> None:
+    with pytest.raises(InputError, match=f"^workflow 'w': {told}$"):
+        RawEnv([0.0], [template], CLUSTER)
+
+
+def test_in_the_queue_the_memory_of_the_image_counts() -> None:
+    """Both functions are of one image, so the one that needs the gpu gets the other's memory."""
+    template = replace(functions([2, 3], gpu=[1, 0]), memory_req=[512, 4096])
+    images = Images(np.zeros(1), {template: np.zeros(2, int)})
+    RawEnv([0.0], [template], CLUSTER, images=images)
+    with pytest.raises(InputError, match="function 0 needs 4096 MB, 1 gpu, no NUMA node has all"):
+        RawEnv([0.0], [template], CLUSTER, rules=QUEUED, images=images)
+
+
+def test_none_is_needed() -> None:
+    """A cluster that has some, and functions that say they need 0: as without."""
+    env = RawEnv([0.0], [functions([2, 3], gpu=[0, 0])], CLUSTER, record=True)
+    assert env.state.named_held.size == 0
+    assert started(env, 0, 0) == [(10.0, 12.0), (10.0, 13.0)]
+
+
+def test_episodes_that_need_some_are_not_recorded() -> None:
+    with pytest.raises(InputError, match="^record: functions need gpu, for which an episode file"):
+        RawEnv([0.0], [functions([2], gpu=[1])], CLUSTER, record=True)
+
+
+def test_a_function_waits_for_the_server_that_has_it() -> None:
+    """Nobody is asked while no server in service has one."""
+    template = functions([2], gpu=[1])
+    env = RawEnv([0.0], [template], CLUSTER, images=Images.by_name([template], 0.0))
+    state = env.state
+    assert state.cluster[0]["deciding"] == 0
+    take_down(state, 1)
+    assert play(state) == NO_SERVER
+    bring_back(state, 1)
+    assert play(state) == PLACE
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"gpu": -1}, "found -1"),
+        ({"gpu": 1.5}, "found 1.5"),
+        ({"gpu": 10**7}, "found 10000000"),
+        ({"a gpu": 1}, "found 'a gpu'"),
+        ({"memory": 1}, "'memory' has a key of its own, another name is needed"),
+    ],
+)
+def test_files_are_checked(given: Mapping[str, Any], told: str) -> None:
+    config = world(*TINY)
+    (name, kind), *_ = config["cluster"]["server_types"].items()
+    kinds = {name: kind | {"resources_per_numa_node": given}}
+    with pytest.raises(InputError, match=f"^cluster: server_types.{name}.resources_per") as error:
+        cluster_from_config(config["cluster"] | {"server_types": kinds}, "cluster")
+    assert told in str(error.value) and "\n" not in str(error.value)
+
+
+def test_python_is_checked() -> None:
+    with pytest.raises(InputError, match=r"'plain': resources\['gpu'\] is -1, at least 0"):
+        replace(PLAIN, resources={"gpu": -1})
+    with pytest.raises(InputError, match=r"'w': resources\['gpu'\]\[1\] is -1, at least 0"):
+        functions([2, 3], gpu=[0, -1])
+    with pytest.raises(InputError, match=r"'w': resources\['gpu'\] has 1 entries, computation"):
+        functions([2, 3], gpu=[0])
+
+
+def test_a_cluster_file_keeps_them() -> None:
+    assert ClusterModel.of(CLUSTER).cluster_config() == CLUSTER
+
+
+def test_inline_workflows_say_what_they_need() -> None:
+    config = WorkflowConfig.model_validate(with_gpu(world(*TINY))["workflow"])
+    assert isinstance(config.mix["inline"], InlineEntry)
+    (template,) = template_pools(config, 1000).training.templates
+    assert {name: units.tolist() for name, units in template.resources.items()} == {"gpu": [1, 0]}
+
+
+@pytest.mark.parametrize("agents", ["placer", "hierarchical", "server_types"])
+def test_agents_may_not_place_where_there_is_none(agents: str) -> None:
+    """Where a function needs the gpu, nodes of the first server type are masked."""
+    config = with_gpu(world(*TINY, f"agents={agents}"))
+    env = ServerlessEnv(config)
+    env.reset(seed=3)
+    raw = env.raw_env
+    assert raw is not None
+    first = next(iter(config["cluster"]["server_types"]))
+    seen = {0: 0, 1: 0}
+    while not raw.done:
+        function = raw.current_function
+        assert function is not None
+        needed = 1 - function.fn_id
+        allowed = forecast_placements(raw.state, function.memory_req)["feasible"]
+        of_first = np.array([raw.place_of(node)[0] == first for node in range(len(allowed))])
+        assert (allowed == (of_first == 0 if needed else 1)).all()
+        seen[needed] += 1
+        if agents == "placer":
+            (observation,) = env.layout.start().values()
+            tiers = len(env.layout.tiers)
+            mask = observation["mask"].reshape(-1, tiers).any(axis=1)[: len(allowed)]
+            assert (mask == allowed).all()
+        node = int(np.flatnonzero(allowed)[-1])
+        raw.step(*raw.place_of(node), function.memory_req)
+    assert min(seen.values()) > 0
+
+
+def test_the_best_schedule_is_one_of_those_that_are_possible() -> None:
+    env = RawEnv([0.0], [functions([2, 3], gpu=[1, 1])], CLUSTER)
+    best = optimum(env, Objective(time_weight=1, cost_weight=1), (1.0,))
+    assert [node for node, _ in best.placements] == [1, 1]

@@ -1,0 +1,137 @@
+"""Finished episodes of every kind of world, recorded: for tests of files, validators and pictures.
+
+A small cluster on which functions wait for servers, containers, data and memory.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from agents.order.chosen import Chosen
+from agents.order.fcfs import Fcfs
+from agents.order.funcsched import FuncSched
+from agents.order.heft import Heft
+from agents.order.rr import RoundRobin
+from agents.order.srtf import Srtf
+from env.sim.hardware import ClusterConfig, ServerType
+from env.sim.keep_alive_policy import Fixed, Lru, NoKeepAlive
+from env.sim.rules import Images, Lease, Order, Rules
+from env.sim.view.raw_env import RawEnv
+from env.sim.workflow_template import WorkflowTemplate
+from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
+from env.workloads.traces.trace_samples import TraceReport, TraceSample
+from tests.env.policies import ten_second_bins
+
+SPEED = 1_000_000
+CLUSTER = ClusterConfig(
+    single_core_speed=SPEED,
+    memory_bandwidth=1e9,
+    numa_bandwidth=3e8,
+    network_bandwidth=1e8,
+    server_types=(
+        ServerType("small", 2, 0.5, 20.0, 1, 2, 2048),
+        ServerType("large", 1, 2.0, 30.0, 2, 4, 4096),
+    ),
+)
+DIAMOND = WorkflowTemplate(
+    "diamond",
+    computation=[10 * SPEED, 30 * SPEED, 20 * SPEED, 5 * SPEED],
+    memory_req=[1024, 2048, 1536, 512],
+    parallelism=[1, 2, 2, 1],
+    edges=[(0, 1), (0, 2), (1, 3), (2, 3)],
+    data_bytes=[10**8, 10**9, 0, 10**8],
+    function_names=("split", "work", "work", "join"),
+)
+ARRIVALS = [0.0, 1.0, 2.0, 3.0, 90.0, 200.0, 201.0, 4000.0]
+LEASES = {
+    "hourly": Lease(),
+    "hourly in steps of a minute": Lease(step=60.0),
+    "always charged": Lease(kind="always", step=600.0),
+    "always free": Lease(kind="always", charged=False),
+}
+KEPT = {
+    "none": NoKeepAlive(),
+    "fixed": Fixed(keep=40.0),
+    "lru": Lru(),
+    "hybrid histogram": ten_second_bins(30, 0.1),
+}
+ORDERS: dict[str, Order | None] = {
+    "immediate": None,
+    "fcfs": Fcfs(),
+    "heft": Heft(),
+    "rr": RoundRobin(time_slice=4.0),
+    "srtf": Srtf(check_interval=2.0),
+    "funcsched": FuncSched(starve_threshold=30.0),
+    "chosen": Chosen(),
+}
+
+
+def played(env: RawEnv) -> RawEnv:
+    """The same, played to its end: on the nodes in turn, with less memory now and then.
+
+    Who chooses takes the last that waits, now and then without one.
+    """
+    turn = 0
+    while not env.done:
+        turn += 1
+        if env.waiting:
+            busy = bool(env.state.nodes["running_count"].any())
+            env.choose(None if busy and turn % 3 == 0 else env.waiting[-1])
+            continue
+        function = env.current_function
+        assert function is not None
+        places = [env.place_of((turn + k) % len(env.state.nodes)) for k in range(4)]
+        possible = [place for place in places if _has_room(env, place, function.memory_req)]
+        env.step(*possible[0], function.memory_req - (turn % 5 == 0))
+    return env
+
+
+def _has_room(env: RawEnv, place: tuple[str, int, int], memory: int) -> bool:
+    fork = env.fork()
+    try:
+        fork.step(*place, memory)
+    except ValueError:
+        return False
+    return True
+
+
+def world(
+    order: str = "immediate",
+    lease: str = "hourly",
+    keep_alive: str = "none",
+    cold_start: float = 2.5,
+    **others: Any,
+) -> RawEnv:
+    """A finished episode of workflows, recorded; `others` are fields of `Rules`."""
+    rules = Rules(ORDERS[order], lease=LEASES[lease], keep_alive=KEPT[keep_alive], **others)
+    images = Images.by_name([DIAMOND], cold_start)
+    templates = [DIAMOND] * len(ARRIVALS)
+    tenants = ["a", "b"] * (len(ARRIVALS) // 2)
+    return played(
+        RawEnv(
+            ARRIVALS, templates, CLUSTER, None, True, tenants=tenants, rules=rules, images=images
+        )
+    )
+
+
+def trace(order: str = "rr", lease: str = "always free", **others: Any) -> RawEnv:
+    """A finished episode of a trace sample of which earlier requests are known, recorded."""
+    profiles = FunctionProfiles(
+        names=("often", "seldom", "never"),
+        execution=np.array([2.0, 8.0, 1.0]),
+        cold_start=np.array([1.0, 3.0, 1.0]),
+        memory=np.array([1024, 2048, 128]),
+        parallelism=np.array([1, 2, 1]),
+    )
+    often = [(20.0 * k, 0, 1.0 + 0.5 * (k % 3)) for k in range(20)]
+    seldom = [(25.0 + 70.0 * k, 1, 8.0 + k) for k in range(5)] + [(26.0, 1, 9.0), (27.0, 1, 7.0)]
+    window = np.array(sorted([*often, *seldom, *((100.0, 1, 6.0),) * 6]), REQUEST)
+    history = np.array([(-100.0 + 20.0 * k, 0, 1.0) for k in range(4)], REQUEST)
+    report = TraceReport("made up", 3, 3, len(window), 1.0, 400.0, 1.0, None, {}, {})
+    sample = TraceSample(
+        Trace(profiles, lambda: iter([window])), Trace(profiles, lambda: iter([history])), report
+    )
+    rules = Rules(ORDERS[order], lease=LEASES[lease], keep_alive=KEPT["hybrid histogram"], **others)
+    return played(sample.episode(SPEED).env(CLUSTER, rules, record=True))

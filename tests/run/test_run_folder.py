@@ -1,0 +1,144 @@
+"""The folder of a run: one run has it, and nothing is left of a run that wrote nothing."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+from omegaconf import DictConfig
+
+from env.base.errors import InputError
+from run.command import run
+from tests.run.test_command import settings_only
+
+
+def test_a_good_command_runs_in_its_folder(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["train.py", "-m", "seed=3,4", "objective=cost,latency"])
+    seen: list[tuple[int, float]] = []
+
+    def main(config: DictConfig) -> None:
+        seen.append((config.seed, config.objective.time_weight))
+
+    run(main, "train", settings_only)
+    assert seen == [(3, 0.1), (3, 1.0), (4, 0.1), (4, 1.0)]
+    assert len(list(elsewhere.glob("outputs/*/*/*/.hydra/config.yaml"))) == 4
+
+
+def test_what_is_refused_late_leaves_no_run(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def main(config: DictConfig) -> None:
+        raise InputError("ray: 1 core")
+
+    for _ in range(2):  # the same command again is not told that there is a run already
+        monkeypatch.setattr(sys, "argv", ["train.py", "hydra.run.dir=runs/mine"])
+        with pytest.raises(SystemExit) as caught:
+            run(main, "train", settings_only)
+        assert (caught.value.code, capsys.readouterr().err) == (2, "error: ray: 1 core\n")
+        assert list(elsewhere.glob("runs/*")) == []
+
+
+@pytest.mark.parametrize(
+    ("told", "key"), [(["-m", "seed=3,4"], "hydra.sweep.dir"), ([], "hydra.run.dir")]
+)
+def test_a_folder_takes_one_run(
+    told: list[str],
+    key: str,
+    elsewhere: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    seen: list[int] = []
+    for folder in ("here", "there"):
+        monkeypatch.setattr(sys, "argv", ["train.py", *told, f"{key}={folder}"])
+        run(lambda config: seen.append(config.seed), "train", settings_only)
+    runs = len(seen)
+    with pytest.raises(SystemExit) as caught:
+        run(lambda config: seen.append(config.seed), "train", settings_only)
+    assert caught.value.code == 2
+    place = elsewhere / "there"
+    says = f"error: {key}: '{place}' has a run already: name a new folder\n"
+    assert capsys.readouterr().err == says
+    assert len(seen) == runs > 0
+
+
+def test_jobs_of_a_sweep_in_one_folder_are_refused(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = ["-m", "seed=3,4", "hydra.sweep.dir=here", "hydra.sweep.subdir=same"]
+    monkeypatch.setattr(sys, "argv", ["train.py", *told])
+    seen: list[int] = []
+    with pytest.raises(SystemExit) as caught:
+        run(lambda config: seen.append(config.seed), "train", settings_only)
+    assert caught.value.code == 2
+    assert seen == [3]
+    assert "here/same' has a run already" in capsys.readouterr().err
+
+
+def test_of_runs_that_begin_in_one_folder_at_once_one_goes_on(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def check(config: DictConfig) -> None:
+        # Between this run's look at the folder and its start another one begins there.
+        (elsewhere / "here" / ".hydra").mkdir(parents=True)
+        (elsewhere / "here" / ".hydra" / "claimed").touch()
+
+    monkeypatch.setattr(sys, "argv", ["train.py", "hydra.run.dir=here"])
+    with pytest.raises(SystemExit) as caught:
+        run(lambda config: pytest.fail("it ran"), "train", check)
+    assert caught.value.code == 2
+    assert capsys.readouterr().err == (
+        f"error: '{elsewhere / 'here'}' has a run already: name a new folder\n"
+    )
+    assert (elsewhere / "here" / ".hydra" / "claimed").exists()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_run_that_is_stopped_before_it_began_leaves_nothing(
+    number: signal.Signals,
+    code: int,
+    elsewhere: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def main(config: DictConfig) -> None:
+        os.kill(os.getpid(), number)
+
+    monkeypatch.setattr(sys, "argv", ["train.py", "hydra.run.dir=runs/mine"])
+    with pytest.raises(SystemExit) as caught:
+        run(main, "train", settings_only)
+    assert (caught.value.code, capsys.readouterr().err) == (code, "stopped\n")
+    assert list(elsewhere.glob("runs/*")) == []
+
+
+def test_a_program_that_gives_up_says_why_alone(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def main(config: DictConfig) -> None:
+        raise SystemExit("error: nothing came to an end")
+
+    monkeypatch.setattr(sys, "argv", ["train.py", "hydra.run.dir=runs/mine"])
+    with pytest.raises(SystemExit) as caught:
+        run(main, "train", settings_only)
+    assert caught.value.code == "error: nothing came to an end"
+    assert capsys.readouterr().err == ""
+    assert list(elsewhere.glob("runs/*")) == []
+
+
+@pytest.mark.parametrize("left", ["results.parquet", "checkpoints"])
+def test_results_of_a_run_are_known_without_what_hydra_writes(
+    left: str,
+    elsewhere: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (elsewhere / "copy" / left).mkdir(parents=True)
+    monkeypatch.setattr(sys, "argv", ["train.py", "hydra.run.dir=copy"])
+    with pytest.raises(SystemExit) as caught:
+        run(lambda config: pytest.fail("it began"), "train", settings_only)
+    assert caught.value.code == 2
+    says = f"error: hydra.run.dir: '{elsewhere / 'copy'}' has a run already: name a new folder\n"
+    assert capsys.readouterr().err == says
