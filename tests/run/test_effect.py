@@ -22,8 +22,8 @@ from run.effect import check_effect
 from run.settings import TrainSettings
 from run.sweep import scenarios_of
 from tests.commands import InProcess
+from tests.env.worlds import SECOND_TYPE, gym_mask, with_queue
 from tests.env.worlds import TRACE as SHORT_TRACE
-from tests.env.worlds import gym_mask, with_queue
 
 FILE = Path(__file__).parents[1] / "env" / "workloads" / "fixtures" / "photo.json"
 SERVER = (
@@ -92,7 +92,13 @@ WORLDS = {
     ),
     "train trace": (
         SHORT_TRACE,
-        (*SHORT_TRACE, *with_queue("placer"), "lease=hourly", SCORE, "variation.unvaried=0.5"),
+        (
+            *SHORT_TRACE[:-2],
+            *with_queue("placer"),
+            *("lease=hourly", "objective=balanced", SECOND_TYPE, SCORE, "variation.unvaried=0.5"),
+            *("workload.sampling.ratio=0.05", "cluster.server_types.small.hourly_rate=1.0"),
+            "agents.score.demand=50.0",  # so much that small servers are not worth filling
+        ),
     ),
 }
 # What these say is how to play or to learn, how long and what to show: their own tests see to it.

@@ -24,12 +24,8 @@ from env.learn.multi_agent import ENV_NAME, ServerlessEnv
 from run.settings import PPOSettings
 from tests.agents.learned.conftest import ray_settings
 from tests.agents.learned.test_training import PPO_SETTINGS
-from tests.env.worlds import LAYOUTS, TINY, TRACE, with_queue, world
+from tests.env.worlds import LAYOUTS, SECOND_TYPE, TINY, TRACE, with_queue, world
 
-SECOND_TYPE = (
-    "+cluster.server_types.small={server_count:2,hourly_rate:0.1,cold_start_latency:0.0,"
-    "numa_nodes_per_server:2,cores_per_numa_node:2,memory_mb_per_numa_node:12288}"
-)
 PLACED_AT_ONCE = ("dispatch=immediate", "agents=placer")
 SEED = np.random.SeedSequence(0)
 

@@ -15,12 +15,17 @@ from env.learn.actions import NO_PLACE
 from env.learn.aec import ServerlessAEC
 from env.learn.multi_agent import ServerlessEnv
 from env.workloads.generator import EpisodeWorkload
-from tests.env.worlds import LAYOUTS, STUDY, TINY, TRACE, gym_mask, with_queue, world
-
-SECOND_TYPE = (
-    "+cluster.server_types.small={server_count:2,hourly_rate:0.1,cold_start_latency:0.0,"
-    "numa_nodes_per_server:2,cores_per_numa_node:2,memory_mb_per_numa_node:12288}"
+from tests.env.worlds import (
+    LAYOUTS,
+    SECOND_TYPE,
+    STUDY,
+    TINY,
+    TRACE,
+    gym_mask,
+    with_queue,
+    world,
 )
+
 MAKERS = {
     **{name: partial(ServerlessEnv, world(*STUDY, f"agents={name}")) for name in LAYOUTS},
     **{
