@@ -23,7 +23,10 @@ from env.learn.queue_env import QueueBatch, QueueEnv
 from env.learn.queue_places import choice_by_rule
 from env.learn.queue_world import HELD_OUT_SEEDS, QueueEpisode, QueueWorkload
 from env.learn.turns import QUEUE_TURN
+from env.sim.check.validate import violations
 from env.sim.check.validate_queued import queued_violations
+from env.sim.episode.recording import episode_of
+from env.sim.episode.replay import differences, replayed
 from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.keep_alive_policy import FaasCache, Fixed, Lru
 from env.sim.rules import Images, KeepAlive, Rules
@@ -106,6 +109,21 @@ def test_the_same_holds_for_workflows() -> None:
     assert len(expected) == 12
     turn = QueueTurns(settings, as_the_rule)
     assert runs(Rules.always_up(settings, Lru(), "worst_fit", turn)).tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("kind", [QueueTurns, QueueReference])
+def test_what_the_agent_chooses_is_recorded_and_played_again(kind: type[QueueTurns]) -> None:
+    template = diamond()
+    images = Images.by_name([template], {"split": 1.0, "work": 2.0, "join": 3.0})
+    settings = agent()
+    rules = Rules.always_up(settings, Lru(), "worst_fit", kind(settings, as_the_rule))
+    arrivals = [0.0, 0.5, 1.0]
+    env = RawEnv(arrivals, [template] * 3, cluster(2), record=True, rules=rules, images=images)
+    episode = episode_of(env, "learned", "a test")
+    assert len(episode.actions) == 12
+    assert episode.expected is not None
+    assert differences(replayed(episode), episode.expected) == []
+    assert violations(episode) == []
 
 
 def test_masks_allow_what_fits_now_and_nothing_else() -> None:
