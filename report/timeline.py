@@ -16,6 +16,7 @@ from env.base.errors import located
 from env.sim.episode.episode_file import read_episode
 from env.sim.episode.replay import played
 from env.sim.episode.world_recording import runs_of
+from env.sim.projection import speed_share
 from env.sim.view.numa_node import NumaNode
 from env.sim.view.raw_env import RawEnv
 
@@ -241,13 +242,16 @@ def _use(node: NumaNode, containers: np.ndarray) -> tuple[np.ndarray, np.ndarray
     """(times, CPU, memory) of a node over time: see `NodeUse`."""
     starts, ends = containers["start_time"], containers["completion_time"]
     times = np.unique(np.concatenate([[0.0], starts, ends]))
-    active = (starts <= times[:, None]) & (times[:, None] < ends)  # (K, C)
-    threads = active @ containers["parallelism"]
-    share = node.single_core_speed * node.cpu // np.maximum(node.cpu, threads)
-    ratio = np.minimum(1.0, containers["memory_alloc"] / containers["memory_req"])
-    speeds = np.maximum(1, (ratio * share[:, None] * containers["parallelism"]).astype(np.int64))
-    cpu = (active * speeds).sum(axis=1) / node.computing_capacity
-    return times, cpu, active @ containers["memory_alloc"] / node.memory
+    cpu, memory = np.zeros(len(times)), np.zeros(len(times))
+    for index, time in enumerate(times):
+        active = containers[(starts <= time) & (time < ends)]
+        threads = active["parallelism"]
+        share = speed_share(threads.sum(), node.cpu, node.single_core_speed)
+        ratio = np.minimum(1.0, active["memory_alloc"] / active["memory_req"])
+        speeds = np.maximum(1, (ratio * share * threads).astype(np.int64))
+        cpu[index] = speeds.sum() / node.computing_capacity
+        memory[index] = active["memory_alloc"].sum() / node.memory
+    return times, cpu, memory
 
 
 def _lanes(begins: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, int]:

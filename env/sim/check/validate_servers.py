@@ -108,8 +108,10 @@ class _Node:
 
     def try_to_admit(self, run: Run, time: float) -> tuple[bool, list[str]]:
         """Admits `run` if its memory fits at `time`; says so if the record has another start."""
-        free = self.free_memory_at(time)
         given = run.memory_mb
+        free = self.declared.memory_mb_per_numa_node - sum(one.memory_mb for one in self.admitted)
+        if free < given:  # what ends before `time` leaves more
+            free = self.free_memory_at(time)
         start = run.start_time
         shown = f"{run}: starts at {start}, "
         if free >= given:
@@ -244,8 +246,9 @@ def _replay_server(
                 continue
             index = max(0, bisect.bisect_left(decided, time) - 1)
             found += node.remove(ending[0])
-        last_end[run.place[2]] = max(node.projected_ends(), default=0.0)
-        rents[index] += lease.extend(time, max(last_end)) * price
+        if lease.end < math.inf:
+            last_end[run.place[2]] = max(node.projected_ends(), default=0.0)
+            rents[index] += lease.extend(time, max(last_end)) * price
     if renewed:
         lease.renew_until(max(run.end_time for run in schedule.runs), closed=False)
     found += [

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from env.sim.episode.episode_parts import EpisodeFile
-from env.sim.episode.world_episode import QueueModel, WorldEpisode
-from env.sim.episode.world_recording import ORDERS
+from env.sim.episode.world_episode import ORDERS, QueueModel, WorldEpisode
 from env.sim.queue_records import EARLIER
 from env.sim.records import INF
 from env.sim.rules import Images, Rules

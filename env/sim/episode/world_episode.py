@@ -4,7 +4,7 @@ All that happened is the list of runs: a function has several where it is preemp
 what others than the engine have decided.
 """
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, get_args
 
 from pydantic import Field
 
@@ -38,6 +38,8 @@ PARTS: Final = {
 """Of the time of a run: fields of a `RunModel` and of a RUN record, which sums up all runs."""
 
 OrderName = Literal["by_rank", "shortest_remaining", "funcsched", "chosen"]
+ORDERS: Final[tuple[OrderName, ...]] = get_args(OrderName)
+"""In the order of their numbers in env/sim/central_queue.py."""
 
 
 class QueueModel(Strict):

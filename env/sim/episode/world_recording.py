@@ -1,7 +1,6 @@
 """What a simulator of any world has done, as an episode file of format 2."""
 
 from collections import defaultdict
-from typing import Final, get_args
 
 import numpy as np
 
@@ -9,10 +8,10 @@ from env.base.errors import InputError
 from env.sim.cluster_file import ClusterModel
 from env.sim.episode.episode_parts import ActionModel, WorkflowModel
 from env.sim.episode.world_episode import (
+    ORDERS,
     PARTS,
     EarlierModel,
     ImageModel,
-    OrderName,
     QueueModel,
     RunModel,
     RunResults,
@@ -28,9 +27,6 @@ from env.sim.queue_records import RUN
 from env.sim.records import COMPLETED, INF, KILLED
 from env.sim.rules import HOURLY
 from env.sim.view.raw_env import RawEnv
-
-ORDERS: Final[tuple[OrderName, ...]] = get_args(OrderName)
-"""In the order of their numbers in env/sim/central_queue.py."""
 
 
 def is_plain(env: RawEnv) -> bool:
