@@ -93,12 +93,11 @@ def test_the_files(finished: tuple[Path, str]) -> None:
     assert sorted(row["policy"] for row in rows) == sorted(RULES)
     means = [row["metrics"]["J"]["mean"]["value"] for row in rows]
     assert means == sorted(means)
-    for row in rows:
-        # Parts of the time of functions are not known in the plain world.
-        unknown = {"server_start", "container_start", "transfer", "execution"}
-        known = [name for name in all_metrics((2, 5, 10, 20), 100) if name not in unknown]
-        assert list(row["metrics"]) == known
     table = read_results(results)
+    # Neither parts of the time of functions nor the optimum are known in this world.
+    known = [name for name in all_metrics((2, 5, 10, 20), 100) if table[name].notna().any()]
+    for row in rows:
+        assert list(row["metrics"]) == known
     assert sorted(zip(table["policy"], table["seed"], table["episode"], strict=True)) == sorted(
         (policy, 0, episode) for policy in RULES for episode in range(3)
     )
