@@ -407,7 +407,7 @@ def forecast_candidate(state, own, node, candidate):
         raised = raise_bound(state, own, finish, NONE)
     else:
         containers[own].creation_time = creation
-        if not fits_at(state, node, function, memory_alloc, creation):
+        if not fits and not fits_at(state, node, function, memory_alloc, creation):
             candidate.waits = 1
         start = INF if candidate.waits == 1 else creation
         last, raised, later, tight = play_forward(state, node, own, start)
