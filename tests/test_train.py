@@ -264,13 +264,17 @@ def test_an_interrupted_run_is_saved(tmp_path: Path) -> None:
         (["workload.arrivals.mean_gap=nan"], "arrivals.mean_gap: Input should be a finite number"),
         # Nobody listens at the first port of all.
         (["ray.address=127.0.0.1:1"], "ray.address: '127.0.0.1:1': Connection refused"),
-        (["experiment=queue_agent"], "needs 10240 MB, the largest NUMA node has 8192"),
     ],
 )
 def test_what_only_the_world_can_tell_is_refused_too(
     command: Command, overrides: list[str], says: str
 ) -> None:
     refused(command(*BRIEF, "budget.iterations=1", *overrides), says)
+
+
+def test_a_trace_that_may_draw_too_large_a_function_is_refused(command: Command) -> None:
+    says = "needs 10240 MB, the largest NUMA node has 8192"
+    refused(command("experiment=queue_agent", "cluster=tiny", "budget.iterations=1"), says)
     assert list(Path().iterdir()) == []
 
 

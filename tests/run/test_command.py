@@ -57,7 +57,7 @@ BAD = {
         ["algo.name=sac"],
         "algo.name: 'sac' is unknown, allowed: ppo, appo, impala, dqn, bc",
     ),
-    "DQN that bids": (["algo=dqn", "agents=server_types"], "layouts are placer and hierarchical"),
+    "DQN that bids": (["algo=dqn", "agents=server_types"], "are placer, hierarchical and queue"),
     "a warm start of DQN": (["algo=dqn", "algo.warm_start=random"], "algo.warm_start: unknown key"),
     "a list of teachers": (["algo.warm_start=[random]"], "algo.warm_start"),
     "a teacher without a name": (["algo.warm_start="], "algo.warm_start"),

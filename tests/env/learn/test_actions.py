@@ -123,7 +123,8 @@ def test_what_is_refused_changes_nothing(name: str) -> None:
         expected, *those = plain.step(actions)
         same(seen, expected)
         same(rest[:2], those[:2])
-    assert masks > 0 or name == "placer"
+    # Memory is seldom short for one of few nodes, and nobody is masked where functions wait there.
+    assert masks > 0 or name in ("placer", "queue_placer")
 
 
 @pytest.mark.parametrize("name", ["placer", "queue_placer"])

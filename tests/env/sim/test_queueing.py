@@ -313,8 +313,8 @@ def test_the_caller_chooses_and_may_try_in_a_fork() -> None:
     assert env.waiting == (0,)
 
 
-def test_the_caller_names_the_node_or_holds_all_back() -> None:
-    """Two places: the second `work` is held back until the container of the first is warm."""
+def test_the_caller_holds_all_back() -> None:
+    """The second `work` is held back until the first has ended, though there is room for it."""
     template = diamond()
     kind = ServerType("server", 2, 0.0, 0.0, 1, 1, 1)
     two = ClusterConfig(SPEED, 1e9, 1e9, 1e9, (kind,))
@@ -322,21 +322,14 @@ def test_the_caller_names_the_node_or_holds_all_back() -> None:
     env = RawEnv([0.0], [template], two, rules=rules, images=Images.by_name([template], 0.0))
     with pytest.raises(InputError, match="choose: nothing is to come"):
         env.choose(None)
-    env.choose(0, node=1)
-    env.choose(2, node=1)
-    with pytest.raises(InputError, match="NUMA node 0 of server server 1 has no 1 MB free"):
-        env.choose(1, node=1)
+    env.choose(0)
+    env.choose(2)
     env.choose(None)
     assert env.waiting == (1,)
     env.choose(1)
-    env.choose(3, node=0)
+    env.choose(3)
     assert env.done
-    assert env.runs[["fn_id", "node", "dispatch_time"]].tolist() == [
-        (0, 1, 0.0),
-        (2, 1, 1.0),
-        (1, 1, 7.0),
-        (3, 0, 9.0),
-    ]
+    assert env.runs[["fn_id", "dispatch_time"]].tolist() == [(0, 0.0), (2, 1.0), (1, 7.0), (3, 9.0)]
 
 
 def test_a_second_play_is_the_same() -> None:
