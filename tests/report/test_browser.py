@@ -115,7 +115,7 @@ def tooltip(page: Any) -> dict[str, str]:
 
 def test_every_chart_is_drawn(opened: Any) -> None:
     places = opened.locator(".chart").count()
-    assert places == 15
+    assert places == 16
     assert opened.locator(".chart canvas").count() == places
 
 
@@ -172,7 +172,7 @@ def test_nobody_is_told_apart(browser: Any, tmp_path: Path) -> None:
     page = browser.new_page(viewport={"width": 1440, "height": 900})
     complaints = watch(page)
     open_report(page, write_page(finished_evaluation(tmp_path / "run", episodes=1)))
-    assert page.locator(".chart canvas").count() == page.locator(".chart").count() == 11
+    assert page.locator(".chart canvas").count() == page.locator(".chart").count() == 12
     assert page.locator("h3", has_text="enants").count() == 0
     page.close()
     assert complaints == []
