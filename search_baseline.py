@@ -8,12 +8,14 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 from pydantic import Field
 
+from env.base.errors import InputError
 from env.base.files import written_whole
 from env.base.schema import Strict, validated
 from env.learn.world import TrainingEpisodes
 from env.score.greedy_score import ScoreWeights
 from env.score.reward import Objective
 from env.workloads.assumptions import printed
+from env.workloads.source import is_trace
 from env.workloads.templates import assumed_of
 from evaluation.weight_search import UNTUNED, Found, SearchSettings, WeightSearch
 from run.command import plain, run, same_world
@@ -34,7 +36,13 @@ class SearchCommand(Strict):
 
 
 def episodes_of(told: SearchCommand) -> TrainingEpisodes:
-    """The training episodes that are played."""
+    """The training episodes that are played.
+
+    Raises:
+        InputError: there are none, or they are requests of a trace, whose work is drawn.
+    """
+    if is_trace(told.workload):
+        raise InputError("workload: weights are searched on workflows, found a trace")
     groups = ("cluster", "workflow", "workload", "variation")
     return TrainingEpisodes({group: getattr(told, group) for group in groups})
 

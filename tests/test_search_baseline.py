@@ -115,3 +115,10 @@ def test_bad_input_gets_one_line(case: str, command: Command, tmp_path: Path) ->
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert says in err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_weights_are_not_searched_on_a_trace(command: Command, tmp_path: Path) -> None:
+    """Its requests have drawn work, which the search would not know of."""
+    code, out, err = command("workload=azure_like")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "workload: weights are searched on workflows" in err
