@@ -37,9 +37,8 @@ def evaluate(config: DictConfig) -> None:
 
     evaluation = Evaluation(config)
     settings = evaluation.settings
-    if evaluation.notice:
-        print(evaluation.notice, flush=True)
     for line in (
+        *evaluation.notices,
         *printed(evaluation.run["assumptions"]),
         *dict.fromkeys(evaluation.run["samples"].values()),
     ):

@@ -39,12 +39,10 @@ class Setting:
     Attributes:
         settings: checked.
         contest: who plays, where.
-        searched: whether it is a world in which copies can be played on.
     """
 
     settings: EvaluateSettings
     contest: Contest
-    searched: bool
 
     @classmethod
     def of(cls, scenario: Scenario) -> Setting:
@@ -56,18 +54,18 @@ class Setting:
         told = scenario.config
         settings = validated(EvaluateSettings, told, "evaluate")
         cluster = cluster_from_config(settings.cluster, "cluster")
-        searched = plain_world(told) and not is_trace(settings.workload)
+        in_copies = plain_world(told)  # there references play on in copies of the simulator
         contest = Contest(
-            schedulers_of(settings, cluster, searched),
+            schedulers_of(settings, cluster, in_copies),
             cluster,
             sources_of(settings, cluster),
             settings.objective,
-            settings.optimum if searched else None,
+            settings.optimum if in_copies else None,
             settings.rules,
             settings.slo,
             settings.late,
         )
-        return cls(settings, contest, searched)
+        return cls(settings, contest)
 
 
 class Evaluation:
@@ -75,7 +73,9 @@ class Evaluation:
 
     Attributes:
         settings: of the first scenario; all have the same seeds and episodes.
-        players: names, in the order of the rows.
+        contests: by the name of the scenario.
+        notices: lines to say if a policy was trained for other objectives.
+        known: keys of all rows, in their order.
         metrics: of every row, by name.
         run: for run.json.
 
@@ -90,12 +90,16 @@ class Evaluation:
         first = next(iter(found.values()))
         self.settings = settings = first.settings
         self.contests = {name: setting.contest for name, setting in found.items()}
-        # Where many scenarios are compared, single episodes are not looked at.
-        self._recorded = settings.record if len(found) == 1 else 0
+        # Where scenarios are compared, single episodes are not looked at.
+        self._recorded = settings.record if told["sweep"] is None else 0
         if self._recorded:
             for source in first.contest.sources.values():
                 check_recordable(source.evaluation_templates(0))
-        self.notice = other_objective(first.contest.schedulers[0], settings.objective)
+        told_apart = (
+            other_objective(contest.schedulers[0], contest.objective)
+            for contest in self.contests.values()
+        )
+        self.notices = [line for line in dict.fromkeys(told_apart) if line is not None]
         self.metrics = all_metrics(settings.slo, settings.late)
         self._tasks = [
             Task(name, seed, episode, _players(contest), episode < self._recorded)
@@ -149,15 +153,17 @@ def sources_of(settings: EvaluateSettings, cluster: ClusterConfig) -> dict[int, 
         InputError: it cannot be made, or the cluster cannot run it.
     """
     sources = {}
+    drawn = is_trace(settings.workload)  # then every episode has functions of its own
     for seed in settings.seed:
         source = workload_source(settings.workflow, settings.workload, cluster, seed)
-        for episode in range(settings.episodes if isinstance(source, TraceGenerator) else 1):
+        for episode in range(settings.episodes if drawn else 1):
             templates = source.evaluation_templates(episode)
             try:
                 check_world(templates, cluster)
             except InputError as error:
-                where = f"workload, seed {seed}: " if isinstance(source, TraceGenerator) else ""
-                raise InputError(f"{where}{error}") from None
+                raise InputError(
+                    f"workload, seed {seed}: {error}" if drawn else str(error)
+                ) from None
         sources[seed] = source
     return sources
 

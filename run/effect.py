@@ -10,6 +10,7 @@ from typing import Any, Final
 from hydra.core.override_parser.types import Override
 
 from env.base.errors import InputError
+from env.workloads.source import is_trace
 from run.interpolation import leaves
 
 Told = Mapping[str, Any]
@@ -43,7 +44,7 @@ def plain_world(told: Told) -> bool:
 
 def of_trace(told: Told) -> bool:
     """Whether requests of single functions arrive."""
-    return at(told, "workload.source") is not None
+    return is_trace(told["workload"])
 
 
 def from_files(told: Told) -> bool:

@@ -101,8 +101,8 @@ class WorkflowModel(Strict):
         )
 
 
-class ActionModel(Strict):
-    """Which function a decision is about, and where and with how much memory (MB) it runs."""
+class PlacedModel(Strict):
+    """A function, and where and with how much memory (MB) it runs."""
 
     workflow_id: Whole
     function_id: Whole
@@ -120,6 +120,10 @@ class ActionModel(Strict):
     def place(self) -> tuple[str, int, int]:
         """(server type, server, NUMA node)."""
         return self.server_type, self.server_index, self.numa_node_index
+
+
+class ActionModel(PlacedModel):
+    """What is decided of a function."""
 
 
 class EpisodeFile(Strict):

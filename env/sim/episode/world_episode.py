@@ -17,6 +17,7 @@ from env.sim.episode.episode_parts import (
     Amount,
     EpisodeFile,
     FunctionModel,
+    PlacedModel,
     Work,
     WorkflowModel,
     check_ids,
@@ -104,18 +105,12 @@ class WorldAction(ActionModel):
     dispatch_time: Seconds | None = None
 
 
-class RunModel(Strict):
+class RunModel(PlacedModel):
     """A function's time in one container: its moments and the parts of its time (s).
 
     `joined` and `dispatched` count events of the central queue: the smaller one came first.
     """
 
-    workflow_id: Whole
-    function_id: Whole
-    server_type: Name
-    server_index: Whole
-    numa_node_index: Whole
-    memory_allocated_mb: Memory
     warm: Annotated[bool, Field(strict=True)]
     outcome: Literal["completed", "preempted"]
     submission_time: Amount
@@ -130,16 +125,6 @@ class RunModel(Strict):
     execution_time: Amount
     joined: Whole | None = None
     dispatched: Whole | None = None
-
-    @property
-    def function(self) -> tuple[int, int]:
-        """(workflow, function)."""
-        return self.workflow_id, self.function_id
-
-    @property
-    def place(self) -> tuple[str, int, int]:
-        """(server type, server, NUMA node)."""
-        return self.server_type, self.server_index, self.numa_node_index
 
 
 class WarmModel(Strict):

@@ -1,6 +1,6 @@
 """A made-up trace with the marginals of Azure's, for machines that do not have the data.
 
-Rates, durations and the share of timers follow a sampled day of 2019; conf/trace/azure_like.yaml
+Rates, durations and the share of timers follow a sampled day of 2019; conf/workload/azure_like.yaml
 has the numbers and where they are from.
 """
 

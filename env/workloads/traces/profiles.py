@@ -1,6 +1,7 @@
 """Rules for what a trace does not state: from a `Recording` to `FunctionProfiles`.
 
-The rules are here, their numbers in conf/trace/annotation and in cold_start.csv beside this file.
+The rules are here, their numbers in conf/workload/annotation and in cold_start.csv beside this
+file.
 """
 
 import csv

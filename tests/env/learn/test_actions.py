@@ -104,7 +104,7 @@ def test_what_is_refused_changes_nothing(name: str) -> None:
     refused(lambda given: tried.reset(options=given), {"workload": 1}, "options: workload: ")
     seen, expected = tried.reset(seed=1)[0], plain.reset(seed=1)[0]
     masks = 0
-    for _ in range(30):
+    for _ in range(100):
         actions = allowed(tried, seen)
         first, *others = actions
         refused(tried.step, None, "a mapping from agents is needed")
@@ -123,8 +123,7 @@ def test_what_is_refused_changes_nothing(name: str) -> None:
         expected, *those = plain.step(actions)
         same(seen, expected)
         same(rest[:2], those[:2])
-    # Memory is seldom short for one of few nodes, and nobody is masked where functions wait there.
-    assert masks > 0 or name in ("placer", "queue_placer")
+    assert masks > 0 or name == "placer"  # where all nodes suit every function
 
 
 @pytest.mark.parametrize("name", ["placer", "queue_placer"])
