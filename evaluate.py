@@ -43,7 +43,7 @@ def evaluate(config: DictConfig) -> None:
         *dict.fromkeys(evaluation.run["samples"].values()),
     ):
         print(line, flush=True)
-    folder = Path(settings.resume or HydraConfig.get().runtime.output_dir)
+    folder = Path(HydraConfig.get().runtime.output_dir)
     # A file or pipe has no width of its own.
     console = Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH, markup=False)
     results = play_to_the_end(evaluation, folder, console)

@@ -18,7 +18,8 @@ from env.workloads.assumptions import printed
 from env.workloads.source import is_trace
 from env.workloads.templates import assumed_of
 from evaluation.weight_search import UNTUNED, Found, SearchSettings, WeightSearch
-from run.command import plain, run, same_world
+from run.command import plain, run
+from run.next_command import evaluate_command
 
 FILE = "greedy_objective_searched.yaml"
 
@@ -27,6 +28,7 @@ class SearchCommand(Strict):
     """Everything `search_baseline.py` is told; conf/search_baseline.yaml explains each."""
 
     seed: Annotated[int, Field(ge=0, lt=2**32)]
+    name: str | None  # checked by `check_run_name`
     search: SearchSettings
     objective: Objective
     cluster: dict[str, Any]
@@ -88,7 +90,7 @@ def search(config: DictConfig) -> None:
     paired = found.difference
     print(f"  {paired.value:+.3f} ± {paired.half_width:.3f}  difference, paired")
     print(f"baseline: {file}")
-    print(f"evaluate: python evaluate.py {same_world()}'baselines=[greedy_objective,{file}]'")
+    print(f"evaluate: {evaluate_command(plain(config), baselines=['greedy_objective', file])}")
 
 
 def baseline_file(found: Found, command: str) -> str:

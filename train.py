@@ -3,15 +3,18 @@
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
+from agents.baseline import make_baselines
 from agents.learned.run_files import check_resume, check_teachers, tell_assumed, write_policy
 from env.base.schema import validated
-from run.command import StopOnSignals, plain, run, same_world
+from run.command import StopOnSignals, plain, run
+from run.next_command import evaluate_command
 from run.ray_session import check_address
-from run.settings import TrainSettings, with_values
+from run.settings import TrainSettings, YardstickSettings, with_values
 from run.training_start import start_ray, world_of
 
 # Ray, RLlib and PyTorch take seconds to import: functions do so where they need them, so that a
@@ -29,6 +32,8 @@ def check(config: DictConfig) -> None:
     ServerlessEnv(world).close()
     check_address(settings.ray.address)
     check_teachers(settings, world)
+    if settings.yardstick is not None:
+        make_baselines(settings.yardstick.baselines, settings.dispatch.kind == "queued")
 
 
 def start(config: DictConfig) -> None:
@@ -75,6 +80,7 @@ def train(config: DictConfig) -> None:
         state, _ = load_checkpoint(checkpoint)
 
     tell_assumed(world, folder)
+    yardstick = measured(world, settings.yardstick)
     print(f"curves:   tensorboard --logdir {folder}", flush=True)
     start_ray(settings.ray)
     try:
@@ -93,7 +99,7 @@ def train(config: DictConfig) -> None:
         lost: RunnersLost | None = None
         runners = settings.ray.num_env_runners
         with (
-            RunLog(folder, environment.metrics, spaces, runners) as log,
+            RunLog(folder, environment.metrics, spaces, runners, state, yardstick) as log,
             StopOnSignals() as stop,
         ):
             log.write_settings(compared(told))
@@ -132,7 +138,22 @@ def train(config: DictConfig) -> None:
     print(f"results:  {folder}")
     if lost is not None:
         raise SystemExit(f"error: {lost}; go on with resume={folder}")
-    print(f"evaluate: python evaluate.py {same_world()}policy={folder / 'policy'}")
+    print(f"evaluate: {evaluate_command(told, policy=folder / 'policy')}")
+
+
+def measured(world: dict[str, Any], settings: YardstickSettings | None) -> float | None:
+    """J that the best hand-written scheduler comes to in the world, if any are to play; told."""
+    from evaluation.yardstick import best_rule
+
+    if settings is None:
+        return None
+    best = best_rule(world, settings)
+    print(
+        f"rule:     {best.name}, the best of {len(settings.baselines)}, comes to J {best.J:.3f} in "
+        f"{settings.episodes} training episodes; agents explore while they train",
+        flush=True,
+    )
+    return best.J
 
 
 def search(config: DictConfig) -> None:
@@ -155,6 +176,7 @@ def search(config: DictConfig) -> None:
     spaces = policy_spaces(environment, settings.agents.share_type_policy)
 
     tell_assumed(world, folder)
+    measured(world, settings.yardstick)
     print(f"curves:   tensorboard --logdir {folder}", flush=True)
     # A trial is a process of its own, beside its runners.
     start_ray(settings.ray, beside_runners=1)
@@ -179,7 +201,7 @@ def search(config: DictConfig) -> None:
     console = Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH)
     console.print(trials_table(outcomes, f"{len(outcomes)} trials, {settings.tune.scheduler}"))
     print(f"results:  {folder}")
-    print(f"evaluate: python evaluate.py {same_world()}policy={folder / 'policy'}")
+    print(f"evaluate: {evaluate_command(told, policy=folder / 'policy')}")
 
 
 if __name__ == "__main__":

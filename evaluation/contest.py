@@ -118,7 +118,8 @@ class Contest:
         for scheduler in self.schedulers:
             if scheduler.name not in task.policies:
                 continue
-            env = workload.env(self.cluster, self._rules(scheduler), task.seed, task.record)
+            rules = rules_of(self.rules, scheduler)
+            env = workload.env(self.cluster, rules, task.seed, task.record)
             # Numbered by episode, so they do not depend on who plays what before, or where.
             draws = np.random.SeedSequence(task.seed, spawn_key=(SCHEDULER_KEY, task.episode))
             # Where the engine takes all decisions, the episode is over before any is asked for.
@@ -143,12 +144,6 @@ class Contest:
             played.append((row, recording))
         return played
 
-    def _rules(self, player: Scheduler) -> Rules:
-        if self.rules.order is None:
-            return self.rules
-        order = player.order or self.rules.order
-        return replace(self.rules, order=order, placement=player.fit)
-
     def _best_J(self, workload: EpisodeWorkload) -> float:
         if self.optimum is None:
             return math.nan
@@ -156,6 +151,13 @@ class Contest:
         if not self.optimum.allows(env):
             return math.nan
         return optimum(env, self.objective, self.optimum.memory_tiers).J
+
+
+def rules_of(rules: Rules, player: Scheduler) -> Rules:
+    """Those of a world in which a scheduler plays: where functions wait, the order is its own."""
+    if rules.order is None:
+        return rules
+    return replace(rules, order=player.order or rules.order, placement=player.fit)
 
 
 def recording_name(policy: str, seed: int, episode: int) -> str:

@@ -38,6 +38,7 @@ class EvaluateSettings(Strict):
     """What `evaluate.py` is told; conf/evaluate.yaml explains each."""
 
     policy: str | None
+    name: str | None  # checked by `check_run_name`
     resume: str | None
     baselines: tuple[str, ...]
     episodes: EpisodeCount

@@ -39,7 +39,7 @@ MOST_VALUES = 50_000_000
 """Of results.parquet: rows times columns, lists by their length."""
 LONGEST_NAME = 1_000
 """Characters of what results call a policy, an order or a sample."""
-HOW = ("resume", "workers", "ray", "statistics", "report")
+HOW = ("name", "resume", "workers", "ray", "statistics", "report")
 """Settings that change no row: a resumed evaluation may have others."""
 COLUMNS: Mapping[str, pa.DataType] = {
     "policy": pa.string(),

@@ -19,6 +19,7 @@ from env.sim.episode.world_recording import runs_of
 from env.sim.projection import speed_share
 from env.sim.view.numa_node import NumaNode
 from env.sim.view.raw_env import RawEnv
+from env.sim.workflow_template import WorkflowTemplate
 
 CONTAINER = np.dtype(
     [
@@ -111,6 +112,7 @@ class Timeline:
         nodes: every NUMA node of the cluster.
         flow_times: (W,) seconds from arrival to completion of every workflow.
         tenants: whose each workflow is; empty where nobody is told apart.
+        templates: (W,) of every workflow.
     """
 
     name: str
@@ -119,6 +121,17 @@ class Timeline:
     nodes: tuple[NodeUse, ...]
     flow_times: np.ndarray
     tenants: tuple[str, ...]
+    templates: tuple[WorkflowTemplate, ...]
+
+    def function_label(self, wf_id: int, fn_id: int) -> str:
+        """What people call a function of a workflow: its number, and its name if it has one."""
+        names = self.templates[wf_id].function_names
+        return f"{fn_id} ({names[fn_id]})" if names else str(fn_id)
+
+    def workflow_label(self, wf_id: int) -> str:
+        """What people call a workflow: its number and its name."""
+        name = self.templates[wf_id].name
+        return str(wf_id) if name == f"workflow {wf_id}" else f"{wf_id} ({name})"
 
     @property
     def end(self) -> float:
@@ -184,10 +197,11 @@ def timeline_of(env: RawEnv, name: str) -> Timeline:
                 queue=queue,
             )
         )
+    templates = tuple(workflow.template for workflow in env.workload.workflows)
     ends = np.zeros(len(env.arrival_times))
     np.maximum.at(ends, containers["wf_id"], containers["completion_time"])
     flow_times = ends - np.array(env.arrival_times)
-    return Timeline(name, containers, warm, tuple(nodes), flow_times, env.tenants)
+    return Timeline(name, containers, warm, tuple(nodes), flow_times, env.tenants, templates)
 
 
 def mean_over(times: np.ndarray, values: np.ndarray, edges: np.ndarray) -> np.ndarray:

@@ -48,7 +48,7 @@ def trace_of(timeline: Timeline) -> dict[str, Any]:
             events.append(_named(process, thread, "thread_name", _thread_name(node, lane)))
             events.append(_sorted(process, thread, "thread_sort_index", thread))
             for container in containers[containers["lane"] == lane]:
-                events += _slices(process, thread, container, timeline.tenants)
+                events += _slices(process, thread, container, timeline)
             for idle in warm[warm["lane"] == lane]:
                 events.append(_slice(process, thread, "warm and idle", idle["begin"], idle["end"]))
         events += _counters(process, node)
@@ -100,23 +100,25 @@ def _thread_name(node: NodeUse, lane: int) -> str:
     return name if lane == 0 else f"{name} ({lane + 1})"
 
 
-def _slices(
-    process: int, thread: int, container: np.void, tenants: Sequence[str]
-) -> Iterator[Event]:
+def _slices(process: int, thread: int, container: np.void, timeline: Timeline) -> Iterator[Event]:
     """The container, then its phases."""
     whole = ("container", PHASES[0].begin, PHASES[-1].end)
     for name, begin, end in (whole, *PHASES):
         event = _slice(process, thread, name, container[begin], container[end])
         if name == "container":
-            event["name"] = f"workflow {container['wf_id']} function {container['fn_id']}"
+            wf_id, fn_id = int(container["wf_id"]), int(container["fn_id"])
+            event["name"] = (
+                f"workflow {timeline.workflow_label(wf_id)} "
+                f"function {timeline.function_label(wf_id, fn_id)}"
+            )
             event["args"] = {
                 "operations": int(container["computation"]),
                 "memory required (MB)": int(container["memory_req"]),
                 "memory given (MB)": int(container["memory_alloc"]),
                 "parallelism": int(container["parallelism"]),
             }
-            if tenants:
-                event["args"]["tenant"] = tenants[container["wf_id"]]
+            if timeline.tenants:
+                event["args"]["tenant"] = timeline.tenants[wf_id]
             yield event
         elif event["dur"] > 0:
             yield event

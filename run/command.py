@@ -2,7 +2,6 @@
 
 import errno
 import os
-import shlex
 import shutil
 import signal
 import sys
@@ -28,18 +27,22 @@ from omegaconf.errors import OmegaConfBaseException
 
 from env.base.errors import InputError
 from env.base.schema import as_line, one_line
+from env.sim.jit import before_compiling
 from run.arguments import check_emptied, parsed
 from run.effect import check_effect
 from run.interpolation import check_named, copied
 from run.names import check_names
-from run.sweep import scenarios_of, typed_words
+from run.next_command import PROJECT
+from run.run_folder import RUN_FILES, check_run_name
+from run.sweep import scenarios_of
 
-PROJECT = Path(__file__).resolve().parent.parent
 CONF = PROJECT / "conf"
 HYDRAS_BYTES = 100_000
 """What Hydra's own files of a run take at most."""
 PRINTING = ("help", "hydra_help", "cfg", "info")
 """Flags with which nothing runs: the configuration is composed and printed."""
+
+COMPILING = "compiling the simulator, once after it is installed or changed: takes a minute or two"
 
 
 def run(
@@ -56,6 +59,7 @@ def run(
         check: raises `InputError` for a configuration that `main` cannot run.
     """
     fix_hash_seed()
+    before_compiling(lambda: print(COMPILING, file=sys.stderr, flush=True))
     try:
         arguments = _arguments()
         if not arguments.shell_completion:
@@ -238,27 +242,6 @@ def plain(config: DictConfig) -> dict[str, Any]:
     return {str(key): value for key, value in found.items()}
 
 
-def same_world() -> str:
-    """What evaluate.py has to be told to evaluate in the world of this run; ends with a blank.
-
-    The options that are not the default, and the values that were overridden.
-    """
-    here = HydraConfig.get()
-    default = compose("evaluate", return_hydra_config=True).hydra.runtime.choices
-    world = ("cluster", "workflow", "workload", "objective", "dispatch", "lease", "keep_alive")
-    told = [
-        f"{group}={option}"
-        for group, option in here.runtime.choices.items()
-        if group.split("/")[0] in world and default.get(group) != option
-    ]
-    told += [
-        override
-        for override in typed_words("task")
-        if override.lstrip("+~").startswith(tuple(f"{group}." for group in world))
-    ]
-    return "".join(f"{shlex.quote(each)} " for each in told)
-
-
 def _arguments() -> Namespace:
     parser = get_args_parser()
     _raise_errors(parser)
@@ -309,6 +292,7 @@ def _check_folder(kind: str, config: DictConfig) -> None:
 
     Results of two runs in one folder would be taken for those of one.
     """
+    check_run_name(config.name)
     if not config.hydra[kind].dir:
         raise InputError(f"hydra.{kind}.dir: '' is no name of a folder")
     folder = Path(config.hydra[kind].dir).absolute()
@@ -323,10 +307,7 @@ def _check_folder(kind: str, config: DictConfig) -> None:
         raise InputError(
             f"hydra.{kind}.dir: '{folder}': '{there}' is no folder to write to: {error.strerror}"
         ) from None
-    # What Hydra writes first into the folder of a run, which a copy may lack, and what runs leave
-    # themselves; and what Hydra writes into that of a sweep.
-    run = (".hydra", "run.json", "results.parquet", "metrics.csv", "checkpoints", "policy")
-    left = {"run": run, "sweep": ("multirun.yaml",)}[kind]
+    left = {"run": RUN_FILES, "sweep": ("multirun.yaml",)}[kind]
     begun = any((folder / name).exists() for name in left)
     if begun and not _resumes(folder, config):
         raise InputError(f"hydra.{kind}.dir: '{folder}' has a run already: name a new folder")

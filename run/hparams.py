@@ -34,7 +34,8 @@ def write_hparams(writer: SummaryWriter, values: Mapping[str, Any], folder: Path
 def compared(told: Mapping[str, Any]) -> dict[str, Any]:
     """What runs side by side in TensorBoard are told apart by."""
     options = HydraConfig.get().runtime.choices
-    names = {group: options[group] for group in ("cluster", "workflow", "workload")}
+    groups = ("cluster", "workflow", "workload", "agents", "objective")
+    names = {group: options[group] for group in groups}
     values = ("seed", "agents", "objective", "variation", "dispatch", "algo")
     return names | {key: told[key] for key in values}
 

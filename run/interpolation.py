@@ -10,18 +10,13 @@ from omegaconf.errors import OmegaConfBaseException
 from env.base.errors import InputError
 from env.base.schema import short
 
-# The folder of a run: the one that is resumed, or a new one (conf/evaluate.yaml).
-OmegaConf.register_new_resolver(
-    "given_or", lambda given, new: new if given is None else given, replace=True
-)
-
 FOLDERS = ("hydra.run.dir", "hydra.sweep.dir", "hydra.sweep.subdir")
 """Where results go: only there may text stand around interpolations, and dates in them."""
 MOST_IN_A_FOLDER = 10
 _KEY = r"[^${}:\s]{1,200}\}"
 _WHOLE = re.compile(rf"\$\{{{_KEY}")
 # A backslash makes it text, two are one backslash.
-_OPENED = re.compile(rf"(?<!\\)(?:\\\\)*\$\{{({_KEY}|now:|given_or:)?")
+_OPENED = re.compile(rf"(?<!\\)(?:\\\\)*\$\{{({_KEY}|now:|run_folder:|job_folder:)?")
 
 
 def leaves(key: str, tree: Any) -> Iterator[tuple[str, Any]]:

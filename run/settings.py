@@ -305,13 +305,22 @@ class CheckpointSettings(Strict):
     best_over: Count
 
 
+class YardstickSettings(Strict):
+    """Which hand-written schedulers play how many training episodes first (conf/train.yaml)."""
+
+    baselines: Annotated[tuple[str, ...], Field(min_length=1)]
+    episodes: Annotated[int, Field(ge=1, le=10_000)]
+
+
 class TrainSettings(Strict):
     """Everything `train.py` is told. The groups of the world are checked where they are built."""
 
     seed: Annotated[int, Field(ge=0, lt=2**32)]
+    name: str | None  # checked by `check_run_name`
     resume: str | None
     budget: BudgetSettings
     checkpoint: CheckpointSettings
+    yardstick: YardstickSettings | None
     agents: AgentsConfig
     objective: Objective
     algo: AlgoSettings

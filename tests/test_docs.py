@@ -51,11 +51,11 @@ TRAINING, OF_QUEUE, EVALUATION, LATER = (
     f"outputs/2030-01-31/{hour}-00-00" for hour in (11, 12, 13, 14)
 )
 PLACEHOLDERS = {
-    "funcsched_orders 'policy=outputs/<date>/<time>": f"funcsched_orders 'policy={OF_QUEUE}",
-    "resume=outputs/<date>/<time>": f"resume={TRAINING}",
-    "policy=outputs/<date>/<time>": f"policy={TRAINING}",
+    "funcsched_orders 'policy=outputs/<date>/<run>": f"funcsched_orders 'policy={OF_QUEUE}",
+    "resume=outputs/<date>/<run>": f"resume={TRAINING}",
+    "policy=outputs/<date>/<run>": f"policy={TRAINING}",
     "policy=PATH": f"policy={TRAINING}",
-    "outputs/<date>/<time>": EVALUATION,
+    "outputs/<date>/<run>": EVALUATION,
     "outputs/<date>/<later>": LATER,
 }
 """What pages call the folder of a run, and which one that is here; the first that fits counts."""

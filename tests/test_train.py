@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -36,6 +37,7 @@ MOMENT = [
     "ray.envs_per_runner=2",
     "budget.minutes=null",
     "checkpoint.best_over=2",
+    "yardstick=null",
 ]
 BRIEF = [*MOMENT, "algo.batch_size=256", "algo.minibatch_size=64"]
 QUEUE_MOMENT = [*MOMENT[3:], *TRACE[1:]]
@@ -114,8 +116,16 @@ def test_a_run_leaves_what_it_says(first: Path) -> None:
     assert (first / ".hydra" / "config.yaml").is_file()
     events = EventAccumulator(str(first))
     events.Reload()
-    assert set(events.Tags()["scalars"]) >= CURVES
-    assert len(events.Scalars("J")) == 2
+    # A card of the page has few curves, with what matters in the first.
+    tags = events.Tags()["scalars"]
+    assert all("/" in tag for tag in tags)
+    assert {tag.partition("/")[2] for tag in tags} >= CURVES
+    assert {tag for tag in tags if tag.startswith("episodes/")} == {
+        "episodes/J",
+        "episodes/slowdown",
+        "episodes/cost_ratio",
+    }
+    assert len(events.Scalars("episodes/J")) == len(events.Scalars("final/J")) == 2
     # Its settings, for TensorBoard's page HPARAMS, and a name that is short where it matters.
     about = events.summary_metadata["_hparams_/session_start_info"].plugin_data.content
     session = parse_session_start_info_plugin_data(about)
@@ -133,17 +143,29 @@ def test_the_policy_of_a_run_can_be_loaded(first: Path, name: str) -> None:
 
 
 def test_a_run_resumes_with_two_remote_runners(first: Path, shadowed: Path) -> None:
+    resumed = first.with_name("another")
+    shutil.copytree(first, resumed)
+    # As if it had been killed after its last checkpoint: what it did since is done again.
+    with (resumed / "metrics.csv").open("a") as file:
+        file.write(",".join(["3", "999999"] + (len(rows_of(first)[0]) - 2) * ["7"]) + "\n")
     done = call(
         *BRIEF,
         "budget.iterations=3",
         "ray.num_env_runners=2",
-        f"resume={first.relative_to(shadowed)}",
+        f"resume={resumed.relative_to(shadowed)}",
         folder=shadowed,
     )
     assert done.returncode == 0, done.stderr
-    resumed = runs_in(shadowed)[-1]
-    assert [row["iteration"] for row in rows_of(resumed)] == ["3"]
-    assert int(rows_of(resumed)[0]["env_steps"]) > int(rows_of(first)[-1]["env_steps"])
+    assert runs_in(shadowed) == [first, resumed]
+    # The same curves go on.
+    before, after = rows_of(first), rows_of(resumed)
+    assert after[:2] == before
+    assert [row["iteration"] for row in after] == ["1", "2", "3"]
+    assert int(before[1]["env_steps"]) < int(after[2]["env_steps"]) < 999999
+    events = EventAccumulator(str(resumed))
+    events.Reload()
+    steps = [each.step for each in events.Scalars("episodes/J")]
+    assert steps == [int(row["env_steps"]) for row in after]
 
 
 @pytest.mark.long

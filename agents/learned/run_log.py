@@ -21,6 +21,8 @@ from torch.utils.tensorboard import SummaryWriter
 
 from agents.learned.callbacks import EPISODE_METRICS
 from agents.learned.checkpoint import RunState
+from env.base.errors import InputError
+from env.base.schema import short
 from run.hparams import flattened, write_hparams
 
 # Our names of what each policy's learner reports, and RLlib's, which differ between algorithms: the
@@ -38,12 +40,23 @@ LEARNER_METRICS = {
     "learning_rate/{}": ("default_optimizer_learning_rate",),
     "entropy_weight/{}": ("curr_entropy_coeff",),
 }
+# Cards of TensorBoard's page, and what each holds beside curves of their own card, as loss/placer.
+CARDS = {
+    "episodes": ("J", "slowdown", "cost_ratio"),
+    "rates": ("env_steps_per_s",),
+    "runners": ("runners", "runners_restarted", "runners_timed_out"),
+}
+OTHER = "episodes_more"
+"""The card of what else episodes report."""
+FINAL_J = "final/J"
+"""Mean J of the last training episodes of a run, for TensorBoard's page HPARAMS."""
 # Our names of what RLlib counts of remote runners.
 RUNNERS = {
     "runners": "num_healthy_workers",
     "runners_restarted": "num_remote_worker_restarts",
     "runners_timed_out": "num_env_runners_dropped_lifetime",
 }
+METRICS = "metrics.csv"
 # Seconds between lines where there is no terminal to redraw a line on.
 LINE_EVERY = 10.0
 
@@ -107,18 +120,26 @@ def count(
 
 
 class Curves:
-    """The TensorBoard events and metrics.csv of a run.
+    """The TensorBoard events and metrics.csv of a run; those of a resumed run go on.
 
     Args:
         folder: of the run.
         metrics: names of what episodes report.
         policies: their names.
+        state: of the run so far; what the folder has of later iterations is forgotten.
+
+    Raises:
+        InputError: metrics.csv of a resumed run is damaged.
     """
 
-    def __init__(self, folder: Path, metrics: Iterable[str], policies: Iterable[str]) -> None:
+    def __init__(
+        self, folder: Path, metrics: Iterable[str], policies: Iterable[str], state: RunState
+    ) -> None:
         self._folder = folder
-        self._writer = SummaryWriter(str(folder))
-        self._file = (folder / "metrics.csv").open("w", newline="")
+        kept = _rows_until(folder / METRICS, state.iteration)
+        later = state.env_steps + 1 if state.iteration else None
+        self._writer = SummaryWriter(str(folder), purge_step=later)
+        self._file = (folder / METRICS).open("w", newline="")
         learned = [name.format(policy) for policy in policies for name in LEARNER_METRICS]
         self._table = csv.DictWriter(
             self._file,
@@ -126,6 +147,9 @@ class Curves:
             extrasaction="ignore",
         )
         self._table.writeheader()
+        self._table.writerows(kept)
+        if kept:  # a run that is killed now keeps them
+            self._file.flush()
 
     def write(self, measures: Mapping[str, float], state: RunState) -> None:
         """Writes an iteration.
@@ -135,7 +159,9 @@ class Curves:
             state: of the run, this iteration included.
         """
         for name, value in measures.items():
-            self._writer.add_scalar(name, value, global_step=state.env_steps)
+            self._writer.add_scalar(_tag(name), value, global_step=state.env_steps)
+        if state.J is not None:
+            self._writer.add_scalar(FINAL_J, state.J, global_step=state.env_steps)
         self._writer.flush()
         row = {
             "iteration": state.iteration,
@@ -164,12 +190,21 @@ class RunLog:
         metrics: names of what episodes report.
         policies: their names.
         runners: remote ones, when none is lost.
+        state: of the run so far.
+        yardstick: what the best hand-written scheduler comes to in the same world.
     """
 
     def __init__(
-        self, folder: Path, metrics: Sequence[str], policies: Iterable[str], runners: int
+        self,
+        folder: Path,
+        metrics: Sequence[str],
+        policies: Iterable[str],
+        runners: int,
+        state: RunState,
+        yardstick: float | None = None,
     ) -> None:
-        self._curves = Curves(folder, metrics, policies)
+        self._curves = Curves(folder, metrics, policies, state)
+        self._rule = "" if yardstick is None else f"  (rule {yardstick:.3f})"
         self._console = Console()
         self._line = Live(console=self._console, transient=False, auto_refresh=False)
         self._last_line = -math.inf
@@ -205,7 +240,8 @@ class RunLog:
         self._show(
             f"iteration {state.iteration}  "
             f"{measures['env_steps_per_s']:,.0f} env steps/s  "
-            f"J {_number(state.J)}  best J {_number(state.best)}  left {_duration(left)}",
+            f"J {_number(state.J)}{self._rule}  best J {_number(state.best)}  "
+            f"left {_duration(left)}",
             state.seconds,
             last=progress >= 1,
         )
@@ -238,6 +274,26 @@ class RunLog:
         elif last or seconds - self._last_line >= LINE_EVERY:
             self._last_line = seconds
             self._print(line)
+
+
+def _tag(name: str) -> str:
+    """What TensorBoard calls a curve: `card/name`."""
+    if "/" in name:
+        return name
+    card = next((card for card, names in CARDS.items() if name in names), OTHER)
+    return f"{card}/{name}"
+
+
+def _rows_until(file: Path, iteration: int) -> list[dict[str, str]]:
+    """The rows of metrics.csv up to an iteration; none for a new run."""
+    if not iteration or not file.exists():
+        return []
+    try:
+        with file.open(newline="") as table:
+            rows = list(csv.DictReader(table, strict=True))
+        return [row for row in rows if int(row["iteration"]) <= iteration]
+    except (ValueError, KeyError, TypeError, csv.Error) as error:
+        raise InputError(f"resume: '{file}' is damaged: {short(str(error))}") from None
 
 
 def _number(value: float | None) -> str:

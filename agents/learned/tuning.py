@@ -154,7 +154,7 @@ class SearchLog(tune.Callback):
         if str(trial) not in self._curves:
             folder = self._folder / str(trial)
             folder.mkdir(parents=True, exist_ok=True)
-            self._curves[str(trial)] = Curves(folder, self._metrics, self._policies)
+            self._curves[str(trial)] = Curves(folder, self._metrics, self._policies, RunState())
         self._curves[str(trial)].write(result[MEASURES], RunState(**result[STATE]))
         if time.monotonic() - self._last_line >= LINE_EVERY:
             self._tell(trials)

@@ -4,12 +4,13 @@ import hashlib
 import os
 import tempfile
 from collections import namedtuple
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numba
 from numba import config
+from numba.core.event import Event, Listener, register
 
 # numba looks for changes only in the file of the function it caches, so a change in a function that
 # is called from another file would go unnoticed. A cache folder named after all sources cures that.
@@ -44,6 +45,26 @@ compiled = numba.njit(cache=True, error_model="numpy", nogil=True, forceinline=T
 
 # For what happens seldom: it is compiled once, not again in everything that calls it.
 compiled_apart = numba.njit(cache=True, error_model="numpy", nogil=True, _nrt=False)
+
+
+class _First(Listener):
+    """Calls a function at the first compilation that no cache spares."""
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        self._call: Callable[[], None] | None = call
+
+    def on_start(self, event: Event) -> None:
+        call, self._call = self._call, None
+        if call is not None:
+            call()
+
+    def on_end(self, event: Event) -> None:
+        pass
+
+
+def before_compiling(call: Callable[[], None]) -> None:
+    """Has a function called once, before the first compilation of this process."""
+    register("numba:compile", _First(call))
 
 
 def places(names: Sequence[str]) -> Any:

@@ -11,7 +11,7 @@ from omegaconf import DictConfig
 import train
 from env.base.errors import InputError
 from env.base.schema import validated
-from run.command import StopOnSignals, plain, refuse, run, same_world
+from run.command import StopOnSignals, plain, refuse, run
 from run.settings import TrainSettings
 
 BAD = {
@@ -291,23 +291,6 @@ def test_a_slip_in_an_own_config_gets_one_line(
     error = capsys.readouterr().err
     assert says in error
     assert error.startswith("error: ") and error.count("\n") == 1
-
-
-def test_a_run_says_how_its_world_is_evaluated(
-    elsewhere: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told = ["experiment=hetero_numa_latency", "cluster=tiny", "workload.arrivals.mean_gap=30"]
-    more = ["seed=4", "workflow/annotation=reserved", "++workload.arrivals.workflows=5"]
-    monkeypatch.setattr(sys, "argv", ["train.py", *told, *more])
-    said: list[str] = []
-    run(lambda config: said.append(same_world()), "train", lambda config: None)
-    assert set(said[0].split()) == {
-        "cluster=tiny",
-        "objective=latency",
-        "workflow/annotation=reserved",
-        "workload.arrivals.mean_gap=30",
-        "++workload.arrivals.workflows=5",
-    }
 
 
 def test_the_help_explains_every_group(

@@ -73,7 +73,7 @@ def full_in_policy(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def full_in_table(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "metrics.csv").symlink_to("/dev/full")
-    curves = Curves(folder, ["J"], ["placer"])
+    curves = Curves(folder, ["J"], ["placer"], RunState())
     try:
         curves.write({"J": 1.0}, RunState())
     finally:
@@ -81,7 +81,7 @@ def full_in_table(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def full_in_events(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    curves = Curves(folder, ["J"], ["placer"])
+    curves = Curves(folder, ["J"], ["placer"], RunState())
     monkeypatch.setattr(RecordWriter, "write", full)
     try:
         while True:  # a thread writes them

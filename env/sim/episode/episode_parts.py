@@ -21,9 +21,10 @@ Work = Annotated[int, Field(strict=True, ge=1, le=LARGEST_WORK)]
 
 
 class FunctionModel(Strict):
-    """A function: operations, MB, and the cores it can use."""
+    """A function: operations, MB, and the cores it can use; and its name, if it has one."""
 
     function_id: Whole
+    name: Name | None = None
     computation: Work
     memory_required_mb: Memory
     parallelism: Cores
@@ -38,9 +39,10 @@ class EdgeModel(Strict):
 
 
 class WorkflowModel(Strict):
-    """A workflow, when it arrives (s), and whose it is: all in a file have a tenant, or none."""
+    """A workflow, its name, when it arrives (s), and whose it is: all have a tenant, or none."""
 
     workflow_id: Whole
+    name: Name | None = None
     arrival_time: Seconds
     tenant: TenantName | None = None
     functions: Annotated[tuple[FunctionModel, ...], Field(min_length=1)]
@@ -55,19 +57,23 @@ class WorkflowModel(Strict):
         tenant: str | None = None,
     ) -> "WorkflowModel":
         """The file's form of `template`."""
+        names = template.function_names or template.function_count * ("",)
         return cls(
             workflow_id=workflow_id,
+            name=template.name if template.name not in ("", _unnamed(workflow_id)) else None,
             arrival_time=arrival_time,
             tenant=tenant,
             functions=tuple(
                 FunctionModel(
                     function_id=fn_id,
+                    name=name or None,
                     computation=int(computation),
                     memory_required_mb=int(memory),
                     parallelism=int(parallelism),
                 )
-                for fn_id, (computation, memory, parallelism) in enumerate(
+                for fn_id, (name, computation, memory, parallelism) in enumerate(
                     zip(
+                        names,
                         template.computation,
                         template.memory_req,
                         template.parallelism,
@@ -89,8 +95,12 @@ class WorkflowModel(Strict):
         Raises:
             InputError: an edge leads nowhere or is declared twice, or the graph has a cycle.
         """
+        names = [function.name for function in self.functions]
         return WorkflowTemplate(
-            name=f"workflow {self.workflow_id}",
+            name=self.name or _unnamed(self.workflow_id),
+            function_names=tuple(name or str(at) for at, name in enumerate(names))
+            if any(names)
+            else (),
             computation=np.array([function.computation for function in self.functions]),
             memory_req=np.array([function.memory_required_mb for function in self.functions]),
             parallelism=np.array([function.parallelism for function in self.functions]),
@@ -99,6 +109,11 @@ class WorkflowModel(Strict):
             ).reshape(-1, 2),
             data_bytes=np.array([edge.data_bytes for edge in self.edges], dtype=np.int64),
         )
+
+
+def _unnamed(workflow_id: int) -> str:
+    """What a workflow without a name is called."""
+    return f"workflow {workflow_id}"
 
 
 class PlacedModel(Strict):

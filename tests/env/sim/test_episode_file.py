@@ -4,6 +4,7 @@ import copy
 import gzip
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from env.sim.cluster_file import ClusterModel, cluster_from_config
 from env.sim.episode.episode_file import read_episode, write_episode
 from env.sim.episode.recording import episode_of
 from env.sim.episode.replay import played
+from env.sim.view.raw_env import RawEnv
+from report.timeline import read_timeline
 from tests.reference_episode import reference_episode
 from tests.strategies import Scenario, scenarios
 
@@ -70,6 +73,37 @@ def test_tenants_are_written_where_there_are_some(tmp_path: Path) -> None:
     assert again.tenants == ["a", "b", "a", "c"]
     assert violations(again) == []
     assert '{"workflow_id": 1, "arrival_time": 1.0, "tenant": "b",' in path.read_text()
+
+
+def test_names_go_from_the_templates_to_the_file_and_back(tmp_path: Path) -> None:
+    golden = read_episode(CHAIN)
+    (workflow,) = golden.workflows
+    names = tuple(f"step {fn_id} =1+1|<b>" for fn_id in range(len(workflow.functions)))
+    template = replace(workflow.template(), name="my pipeline", function_names=names)
+    config = golden.cluster_config()
+    env = RawEnv(
+        [0.0, 50.0],
+        [template, replace(template, name="workflow 1", function_names=())],
+        config,
+        record=True,
+    )
+    while not env.done:
+        function = env.current_function
+        env.step(*env.place_of(0), function.memory_req)
+    write_episode(tmp_path / "named.json", episode_of(env, "named", ""))
+    document = json.loads((tmp_path / "named.json").read_text())
+    first, second = document["workflows"]
+    assert first["name"] == "my pipeline" and "name" not in second
+    assert tuple(function["name"] for function in first["functions"]) == names
+    assert not any("name" in function for function in second["functions"])
+    assert violations(read_episode(tmp_path / "named.json")) == []
+    again = played(read_episode(tmp_path / "named.json"))
+    assert again.workload.workflows[0].template.function_names == names
+    assert episode_of(again, "named", "") == read_episode(tmp_path / "named.json")
+    timeline = read_timeline(tmp_path / "named.json")
+    assert timeline.workflow_label(0) == "0 (my pipeline)" and timeline.workflow_label(1) == "1"
+    assert timeline.function_label(0, 2) == f"2 ({names[2]})"
+    assert timeline.function_label(1, 2) == "2"
 
 
 def test_a_workflow_of_nobody_among_others_is_refused(tmp_path: Path) -> None:

@@ -1,0 +1,52 @@
+"""What hand-written schedulers come to in training episodes: what agents have to beat."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from agents.baseline import make_baselines
+from agents.scheduler import play
+from env.learn.world import World
+from env.score.metrics import FinishedEpisode
+from env.sim.rules import FIRST_COME
+from evaluation.contest import SCHEDULER_KEY, rules_of
+from run.settings import YardstickSettings
+
+NO_RUNNER = 2**32 - 1
+"""In place of a runner's number: no runner has these episodes."""
+
+
+class Yardstick(NamedTuple):
+    """The best of the schedulers, and its mean J."""
+
+    name: str
+    J: float
+
+
+def best_rule(config: Mapping[str, Any], settings: YardstickSettings) -> Yardstick:
+    """Has schedulers play the same training episodes.
+
+    Args:
+        config: of the world, as `World` takes it.
+        settings: who plays, and how many episodes.
+
+    Raises:
+        InputError: a scheduler is unknown or does not work in this world.
+    """
+    world = World(config)
+    queued = world.rules.order is not None
+    # Agents that choose have no part in this.
+    rules = replace(world.rules, order=FIRST_COME) if queued else world.rules
+    schedulers = make_baselines(settings.baselines, queued)
+    total = dict.fromkeys((scheduler.name for scheduler in schedulers), 0.0)
+    for number in range(settings.episodes):
+        workload, cluster = world.training_episode(world.seed, NO_RUNNER, 0, number)
+        for scheduler in schedulers:
+            env = workload.env(cluster, rules_of(rules, scheduler))
+            draws = np.random.SeedSequence(world.seed, spawn_key=(SCHEDULER_KEY, number))
+            play(env, scheduler, world.objective, draws)
+            total[scheduler.name] += FinishedEpisode(env.state, world.objective, cluster.power).J
+    best = min(total, key=total.__getitem__)
+    return Yardstick(best, total[best] / settings.episodes)

@@ -1,0 +1,113 @@
+"""The command that a finished run names as the next one, as it works where the user stands."""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from hydra import compose
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import OmegaConf
+
+from run.arguments import as_text
+
+PROJECT = Path(__file__).resolve().parent.parent
+WORLD = ("cluster", "workflow", "workload", "objective", "dispatch", "lease", "keep_alive")
+"""Groups that make the world in which schedulers are compared."""
+_PLAIN = re.compile(r"(?!(null|true|false|nan|inf)\Z)[a-z./_][\w./+-]*", re.ASCII | re.IGNORECASE)
+"""Text that Hydra reads as it is, without quotes."""
+
+
+def evaluate_command(told: Mapping[str, Any], **players: Any) -> str:
+    """The command that evaluates in the world of this run.
+
+    Args:
+        told: the configuration of this run, in plain containers.
+        players: values by key; paths in them are written from where the user stands.
+    """
+    given = ["--config-dir", _path(folder)] if (folder := _config_dir()) else []
+    words = [*same_world(told), *(_assigned(key, value) for key, value in players.items())]
+    command = [_python(), _path(PROJECT / "evaluate.py"), *given, *words]
+    return " ".join(map(shlex.quote, command))
+
+
+def same_world(told: Mapping[str, Any]) -> list[str]:
+    """What evaluate.py has to be told to have the world of this run.
+
+    The options that are not the default, and the values that differ from those of the options:
+    also those that an experiment set.
+    """
+    default = compose("evaluate", return_hydra_config=True).hydra.runtime.choices
+    chosen = [
+        f"{group}={option}"
+        for group, option in HydraConfig.get().runtime.choices.items()
+        if group.split("/")[0] in WORLD and default.get(group) != option
+    ]
+    base = OmegaConf.to_container(compose("evaluate", overrides=chosen), resolve=True)
+    assert isinstance(base, dict)
+    return chosen + [
+        word
+        for group in WORLD
+        if group in told
+        for word in _changes(group, base[group], told[group])
+    ]
+
+
+def _changes(key: str, before: Any, now: Any) -> Iterator[str]:
+    """Overrides that make one value of another; mappings are merged, so key by key."""
+    if not isinstance(before, Mapping) or not isinstance(now, Mapping):
+        if before != now:
+            yield _assigned(key, now)
+        return
+    for name in before:
+        if name not in now:
+            yield f"~{key}.{name}"
+    for name, value in now.items():
+        if name in before:
+            yield from _changes(f"{key}.{name}", before[name], value)
+        else:
+            yield f"+{_assigned(f'{key}.{name}', value)}"
+
+
+def _assigned(key: str, value: Any) -> str:
+    return f"{key}={_written(value)}"
+
+
+def _written(value: Any) -> str:
+    """As Hydra reads it, whose mappings have keys without quotes."""
+    if isinstance(value, Mapping):
+        inner = ",".join(f"{key}:{_written(each)}" for key, each in value.items())
+        return f"{{{inner}}}"
+    if isinstance(value, list):
+        return f"[{','.join(map(_written, value))}]"
+    if isinstance(value, Path):
+        value = _path(value)
+    if isinstance(value, str):
+        return value if _PLAIN.fullmatch(value) else as_text("", value)[1:]
+    return json.dumps(value)
+
+
+def _config_dir() -> Path | None:
+    """The folder given with `--config-dir`, whose options the world may be made of."""
+    sources = HydraConfig.get().runtime.config_sources
+    return next(
+        (Path(source.path) for source in sources if source.provider == "command-line"), None
+    )
+
+
+def _python() -> str:
+    """This Python, by the shortest name that means it here."""
+    found = shutil.which("python")
+    if found is not None and Path(found).absolute() == Path(sys.executable):
+        return "python"
+    return _path(Path(sys.executable))
+
+
+def _path(path: Path) -> str:
+    """From the working directory, where that is not the longer way."""
+    return min(os.path.relpath(path), str(path), key=len)
