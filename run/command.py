@@ -30,6 +30,7 @@ from env.base.schema import as_line, one_line
 from env.sim.jit import before_compiling
 from run.arguments import check_emptied, parsed
 from run.effect import check_effect
+from run.help import help_text
 from run.interpolation import check_named, copied
 from run.names import check_names
 from run.next_command import PROJECT
@@ -39,8 +40,8 @@ from run.sweep import scenarios_of
 CONF = PROJECT / "conf"
 HYDRAS_BYTES = 100_000
 """What Hydra's own files of a run take at most."""
-PRINTING = ("help", "hydra_help", "cfg", "info")
-"""Flags with which nothing runs: the configuration is composed and printed."""
+PRINTING = ("hydra_help", "cfg", "info")
+"""Flags with which nothing runs: Hydra composes the configuration and prints it."""
 
 COMPILING = "compiling the simulator, once after it is installed or changed: takes a minute or two"
 
@@ -66,6 +67,9 @@ def run(
             prints = any(getattr(arguments, name) for name in PRINTING)
             jobs = []
             for config in _compositions(arguments, config_name):
+                if arguments.help:
+                    print(help_text(config_name, config))
+                    raise SystemExit
                 HydraConfig.instance().set_config(config)
                 with open_dict(config):
                     del config["hydra"]

@@ -305,5 +305,13 @@ def test_the_help_explains_every_group(
     for group in groups:
         assert f"\n  {group} " in shown, group
     assert "hetero_numa" in shown
+    # Values with the comments of their files; nothing that the command would refuse.
+    assert "\n  same_node_bandwidth_bytes_per_s: 100000000000\n" in shown
+    assert "\n  # Bytes per second. Local memory reads of one node" in shown
+    assert "\n      hourly_rate: 0.17\n" in shown
+    assert "\n    busy_core_w: 3.5  # W of a core at work" in shown
+    experiments = next(line for line in shown.splitlines() if line.startswith("experiment: "))
+    assert "hetero_numa_placer" in experiments and "funcsched" not in experiments
+    assert "\nbaseline: " not in shown
     assert "Checkpoints are pickles" in shown
     assert list(elsewhere.iterdir()) == []
