@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import train
 from env.base.errors import InputError
 from env.base.schema import validated
 from run.command import StopOnSignals, plain, refuse, run
+from run.next_command import PROJECT
 from run.settings import TrainSettings
 
 BAD = {
@@ -315,3 +317,10 @@ def test_the_help_explains_every_group(
     assert "\nbaseline: " not in shown
     assert "Checkpoints are pickles" in shown
     assert list(elsewhere.iterdir()) == []
+
+
+def test_pip_is_told_that_the_clone_is_the_program() -> None:
+    install = [sys.executable, "-m", "pip", "install", "--dry-run", "--no-deps", str(PROJECT)]
+    done = subprocess.run(install, text=True, capture_output=True, check=False)
+    assert done.returncode != 0
+    assert "run `make .venv/installed` in it" in done.stderr
