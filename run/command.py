@@ -24,6 +24,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
+from rich.console import Console
 
 from env.base.errors import InputError
 from env.base.schema import as_line, one_line
@@ -62,24 +63,9 @@ def run(
     fix_hash_seed()
     before_compiling(lambda: print(COMPILING, file=sys.stderr, flush=True))
     try:
-        arguments = _arguments()
-        if not arguments.shell_completion:
-            prints = any(getattr(arguments, name) for name in PRINTING)
-            jobs = []
-            for config in _compositions(arguments, config_name):
-                if arguments.help:
-                    print(help_text(config_name, config))
-                    raise SystemExit
-                HydraConfig.instance().set_config(config)
-                with open_dict(config):
-                    del config["hydra"]
-                if not prints:
-                    check(config)
-                    used = copied(config)  # elsewhere, whatever the key itself does
-                    for scenario in scenarios_of(plain(config)):
-                        own = [o for o in scenario.overrides if o.key_or_group not in used]
-                        jobs.append((scenario.config, own))
-            check_effect(config_name, jobs)
+        # Something moves, on a terminal, while packages are imported and the world is made.
+        with Console(stderr=True).status("reading what was typed"):
+            _check(config_name, check)
     except InputError as error:
         refuse(error)
     except OSError as error:
@@ -124,6 +110,29 @@ def run(
             threading.excepthook = threading.__excepthook__
 
     hydra.main(version_base="1.3", config_path=str(CONF), config_name=config_name)(guarded)()
+
+
+def _check(config_name: str, check: Callable[[DictConfig], None]) -> None:
+    """Checks every job of the command; prints the help instead if that is asked for."""
+    arguments = _arguments()
+    if arguments.shell_completion:
+        return
+    prints = any(getattr(arguments, name) for name in PRINTING)
+    jobs = []
+    for config in _compositions(arguments, config_name):
+        if arguments.help:
+            print(help_text(config_name, config))
+            raise SystemExit
+        HydraConfig.instance().set_config(config)
+        with open_dict(config):
+            del config["hydra"]
+        if not prints:
+            check(config)
+            used = copied(config)  # elsewhere, whatever the key itself does
+            for scenario in scenarios_of(plain(config)):
+                own = [o for o in scenario.overrides if o.key_or_group not in used]
+                jobs.append((scenario.config, own))
+    check_effect(config_name, jobs)
 
 
 def _claim(folder: Path, config: DictConfig) -> None:

@@ -215,6 +215,7 @@ class RunLog:
     def __enter__(self) -> Self:
         if self._console.is_terminal:
             self._line.start()
+            self._line.update("sampling the first batch", refresh=True)
         return self
 
     def __exit__(
