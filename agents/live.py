@@ -87,9 +87,10 @@ class LiveCluster:
         most_active: int = 256,
         seed: int = 0,
     ) -> None:
-        self._templates = {template.name: row for row, template in enumerate(workflows)}
-        if len(self._templates) < len(workflows):
-            raise InputError("workflows: two have the same name, names of their own are needed")
+        self._templates: dict[str, int] = {}
+        for row, template in enumerate(workflows):
+            if self._templates.setdefault(template.name, row) != row:
+                raise InputError(f"workflows: two are called {short(template.name)}")
         if most_active < 1:
             raise InputError(f"most_active is {most_active}, at least 1 is needed")
         if scheduler.order is not None:
@@ -98,8 +99,8 @@ class LiveCluster:
             )
         if scheduler.kind == "reference":
             raise InputError(
-                f"scheduler {scheduler.name}: references play on in perfect copies, which a live "
-                "cluster has none of"
+                f"scheduler {scheduler.name}: references play on in copies, which only an "
+                "evaluation can"
             )
         check_rates(cluster)
         self.env = _LiveEnv(workflows, cluster, most_active)
@@ -126,7 +127,7 @@ class LiveCluster:
             InputError: the time is past, another active workflow has that name, the template is
                 unknown, or `most_active` workflows are active.
         """
-        self._check_time(time)
+        time = self._moment("arrived", time)
         if workflow in self._slots:
             raise InputError(f"arrived: workflow {short(workflow)} is active already")
         if template not in self._templates:
@@ -153,8 +154,8 @@ class LiveCluster:
             InputError: the time is past, or the scheduler chose what is not possible; the function
                 then waits on.
         """
-        self._check_time(time)
-        self._pass(time)
+        time = self._moment("next_assignment", time)
+        self._pass(time, all_told=True)
         env, state = self.env, self.env.state
         if not env.decides():
             return None
@@ -174,7 +175,7 @@ class LiveCluster:
             self._up[server] = False
         function = decision.function
         self._started[env.function_index(function.wf_id, function.fn_id)] = False
-        place(state, node, memory_alloc)
+        env.place(node, memory_alloc)
         return Assignment(
             self._names[function.wf_id],
             function.fn_id,
@@ -192,7 +193,7 @@ class LiveCluster:
             InputError: the time is past, the workflow is not active, the function is not placed or
                 has started, or its server is not up.
         """
-        self._check_time(time)
+        time = self._moment("started", time)
         index = self._running("started", workflow, function)
         if self._started[index]:
             raise InputError(f"started: {_told(workflow, function)} has started already")
@@ -213,7 +214,7 @@ class LiveCluster:
             InputError: the time is past, the workflow is not active, or the function has not
                 started.
         """
-        self._check_time(time)
+        time = self._moment("finished", time)
         index = self._running("finished", workflow, function)
         if not self._started[index]:
             raise InputError(f"finished: {_told(workflow, function)} has not started")
@@ -229,7 +230,7 @@ class LiveCluster:
         Raises:
             InputError: the time is past, there is no such server, or it is up or gone.
         """
-        self._check_time(time)
+        time = self._moment("server_up", time)
         server = self._server("server_up", server_name, server_id)
         if self._is_gone(server):
             raise InputError(
@@ -251,12 +252,12 @@ class LiveCluster:
         Raises:
             InputError: the time is past, there is no such server, or it is off or gone.
         """
-        self._check_time(time)
+        time = self._moment("server_gone", time)
         server = self._server("server_gone", server_name, server_id)
         if self._is_gone(server):
             raise InputError(f"server_gone: server {self._called(server)} is gone already")
         if not self._is_leased(server, time):
-            raise InputError(f"server_gone: server {self._called(server)} was not up")
+            raise InputError(f"server_gone: server {self._called(server)} is off")
         self._pass(time)
         take_down(self.env.state, server)
         self._up[server] = False
@@ -267,22 +268,24 @@ class LiveCluster:
         Raises:
             InputError: the time is past, there is no such server, or it is not gone.
         """
-        self._check_time(time)
+        time = self._moment("server_back", time)
         server = self._server("server_back", server_name, server_id)
         if not self._is_gone(server):
             raise InputError(f"server_back: server {self._called(server)} is not gone")
         self._pass(time)
         bring_back(self.env.state, server)
 
-    def _check_time(self, time: float) -> None:
+    def _moment(self, event: str, time: float) -> float:
+        """The time of an event, if it is one and not past."""
         now = self.env.time
         if not (isinstance(time, Real) and now <= time <= LONGEST):
             raise InputError(
-                f"time is {short(time)}, at least {now} and at most {LONGEST:g} is needed"
+                f"{event}: time is {short(time)}, at least {now} and at most {LONGEST:g} is needed"
             )
+        return float(time)
 
-    def _pass(self, time: float) -> None:
-        pass_time(self.env.state, time, self._up, self._started)
+    def _pass(self, time: float, all_told: bool = False) -> None:
+        pass_time(self.env.state, time, self._up, self._started, all_told)
 
     def _running(self, event: str, workflow: str, function: int) -> int:
         """Index of a function that is placed and has not finished."""
@@ -299,8 +302,7 @@ class LiveCluster:
         state = int(self.env.state.functions[index]["state"])
         if state != RUNNING:
             raise InputError(
-                f"{event}: {_told(workflow, function)} is {STATE_NAMES[state]}, only one that has "
-                "been placed can be"
+                f"{event}: {_told(workflow, function)} is {STATE_NAMES[state]}, RUNNING is needed"
             )
         return index
 
@@ -362,6 +364,11 @@ class _LiveEnv(RawEnv):
         if places:
             self.state.cluster["deciding"] = head
         return bool(places)
+
+    def place(self, node: int, memory_alloc: int) -> None:
+        """Places the current function."""
+        place(self.state, node, memory_alloc)
+        self._kind = MORE_ARRIVALS
 
 
 T = TypeVar("T")

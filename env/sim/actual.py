@@ -25,7 +25,7 @@ from env.sim.tournament import update_tree
 
 
 @compiled_apart
-def pass_time(state, time, up, started):
+def pass_time(state, time, up, started, all_told):
     """The present becomes `time`, and what was projected for earlier has not happened yet.
 
     Args:
@@ -33,6 +33,7 @@ def pass_time(state, time, up, started):
         time: seconds, not before the present.
         up: bool (S,), servers that are known to be up.
         started: bool (slots * F,), functions that are known to have started.
+        all_told: whether what has ended at `time` itself has been told, too.
     """
     state.cluster[0].time = time
     for server in range(len(state.servers)):
@@ -44,15 +45,15 @@ def pass_time(state, time, up, started):
             continue
         first = state.servers[server].first_node
         for node in range(first, first + state.servers[server].node_count):
-            if is_late(state, node, time, started):
+            if is_late(state, node, time, started, all_told):
                 hold_back(state, node, time, started)
 
 
 @compiled
-def is_late(state, node, time, started):
-    """Whether a start or a completion on a node was projected for before `time`."""
-    containers = state.containers
-    if state.nodes[node].next_completion < time:
+def is_late(state, node, time, started, all_told):
+    """Whether a start or a completion on a node should have come; arguments as for `pass_time`."""
+    containers, completion = state.containers, state.nodes[node].next_completion
+    if completion < time or (completion == time and all_told):
         return True
     index = state.nodes[node].first_running
     while index != NONE:
