@@ -18,6 +18,7 @@ from hydra import compose, initialize_config_dir
 from agents.learned.learned_scheduler import LearnedScheduler
 from agents.live import LiveCluster
 from benchmarks.figures import print_figures
+from env.base.pipes import until_reader_leaves
 from env.base.schema import validated
 from env.score.reward import Objective
 from env.sim.cluster_file import cluster_from_config
@@ -87,6 +88,7 @@ def measure(episodes: int) -> dict[str, float]:
     }
 
 
+@until_reader_leaves()
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measures and prints, as a table or as one JSON object."""
     parser = argparse.ArgumentParser(usage=argparse.SUPPRESS, description=__doc__)

@@ -27,6 +27,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
 from env.base.errors import InputError
+from env.base.pipes import until_reader_leaves
 from env.base.schema import as_line, one_line
 from run.arguments import check_emptied, parsed
 from run.effect import check_effect
@@ -42,6 +43,7 @@ PRINTING = ("help", "hydra_help", "cfg", "info")
 """Flags with which nothing runs: the configuration is composed and printed."""
 
 
+@until_reader_leaves()
 def run(
     main: Callable[[DictConfig], None], config_name: str, check: Callable[[DictConfig], None]
 ) -> None:
@@ -60,6 +62,8 @@ def run(
         arguments = _arguments()
         if not arguments.shell_completion:
             prints = any(getattr(arguments, name) for name in PRINTING)
+            if prints:  # Hydra would tell of a reader who has left as of an error
+                signal.signal(signal.SIGPIPE, signal.SIG_DFL)
             jobs = []
             for config in _compositions(arguments, config_name):
                 HydraConfig.instance().set_config(config)
@@ -90,7 +94,7 @@ def run(
         before = signal.signal(signal.SIGTERM, _leave)
         threading.excepthook = _tell_of_thread
         try:
-            main(config)
+            until_reader_leaves()(main)(config)
         except (KeyboardInterrupt, _Stopped) as error:
             if not _forget(folder):
                 raise

@@ -85,7 +85,7 @@ def _json_text(episode: EpisodeFile) -> str:
 
 def _workflow_text(workflow: WorkflowModel) -> str:
     plain = _plain(workflow)
-    first = ("workflow_id", "arrival_time", "tenant", "work")
+    first = ("workflow_id", "arrival_time", "tenant", "work", "name")
     head = {key: plain.pop(key) for key in first if key in plain}
     return f"  {json.dumps(head)[:-1]},\n{json_rows(plain, 3)}}}"
 

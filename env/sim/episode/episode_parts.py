@@ -21,9 +21,10 @@ Work = Annotated[int, Field(strict=True, ge=1, le=LARGEST_WORK)]
 
 
 class FunctionModel(Strict):
-    """A function: operations, MB, and the cores it can use."""
+    """A function: operations, MB, and the cores it can use; and its name, for reading."""
 
     function_id: Whole
+    name: Name | None = None
     computation: Work
     memory_required_mb: Memory
     parallelism: Cores
@@ -38,9 +39,13 @@ class EdgeModel(Strict):
 
 
 class WorkflowModel(Strict):
-    """A workflow, when it arrives (s), and whose it is: all in a file have a tenant, or none."""
+    """A workflow, when it arrives (s), and whose it is: all in a file have a tenant, or none.
+
+    Its name is that of what was declared, for reading: several may have the same.
+    """
 
     workflow_id: Whole
+    name: Name | None = None
     arrival_time: Seconds
     tenant: TenantName | None = None
     functions: Annotated[tuple[FunctionModel, ...], Field(min_length=1)]
@@ -55,19 +60,23 @@ class WorkflowModel(Strict):
         tenant: str | None = None,
     ) -> "WorkflowModel":
         """The file's form of `template`."""
+        names = template.function_names or ("",) * template.function_count
         return cls(
             workflow_id=workflow_id,
+            name=template.name or None,
             arrival_time=arrival_time,
             tenant=tenant,
             functions=tuple(
                 FunctionModel(
                     function_id=fn_id,
+                    name=name or None,
                     computation=int(computation),
                     memory_required_mb=int(memory),
                     parallelism=int(parallelism),
                 )
-                for fn_id, (computation, memory, parallelism) in enumerate(
+                for fn_id, (name, computation, memory, parallelism) in enumerate(
                     zip(
+                        names,
                         template.computation,
                         template.memory_req,
                         template.parallelism,
@@ -89,8 +98,9 @@ class WorkflowModel(Strict):
         Raises:
             InputError: an edge leads nowhere or is declared twice, or the graph has a cycle.
         """
+        names = tuple(function.name for function in self.functions if function.name is not None)
         return WorkflowTemplate(
-            name=f"workflow {self.workflow_id}",
+            name=self.name or f"workflow {self.workflow_id}",
             computation=np.array([function.computation for function in self.functions]),
             memory_req=np.array([function.memory_required_mb for function in self.functions]),
             parallelism=np.array([function.parallelism for function in self.functions]),
@@ -98,6 +108,7 @@ class WorkflowModel(Strict):
                 [(edge.source, edge.target) for edge in self.edges], dtype=np.int64
             ).reshape(-1, 2),
             data_bytes=np.array([edge.data_bytes for edge in self.edges], dtype=np.int64),
+            function_names=names if len(names) == len(self.functions) else (),
         )
 
 
