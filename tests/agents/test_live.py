@@ -172,3 +172,37 @@ def test_times_that_differ_from_the_projected(name: str, mean_gap: float, spread
             functions = sum(template.function_count for template in episode.templates)
             assert state.cluster[0]["decisions"] == functions + platform.killed
             assert state.functions["attempt"].sum() == platform.killed
+
+
+@pytest.mark.parametrize("name", ["hetero_numa", "random"])
+def test_the_same_calls_give_the_same_answers(name: str) -> None:
+    """Of a platform that keeps its calls in a log, after a restart."""
+    cluster, workloads = episodes(*TINY)
+    calls: list[tuple[str, tuple, object]] = []
+
+    def new() -> LiveCluster:
+        scheduler = learned(cluster) if name == "hetero_numa" else baseline(name)
+        return live_of(cluster, workloads[0], scheduler)
+
+    class Logged:
+        """A live cluster whose calls are kept."""
+
+        live = new()
+        env = live.env
+
+        def __getattr__(self, method: str) -> Callable[..., object]:
+            def call(*told: object) -> object:
+                answer = getattr(self.live, method)(*told)
+                calls.append((method, told, answer))
+                return answer
+
+            return call
+
+    first = Logged()
+    rng = np.random.default_rng(0)
+    Platform(first, cluster, workloads[0], rng, 4.0, 30.0, lambda: None).play()
+    again = new()
+    assert [getattr(again, method)(*told) for method, told, _ in calls] == [
+        answer for _, _, answer in calls
+    ]
+    assert again.env.state.cluster == first.env.state.cluster
