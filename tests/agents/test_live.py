@@ -118,14 +118,17 @@ def played(env: RawEnv, scheduler: Scheduler) -> list[StepLog]:
     return env.logs
 
 
-@pytest.mark.parametrize("name", ["hetero_numa", "greedy_per_core", "random", "best_fit"])
+POLICIES = ("hetero_numa", "hetero_numa_hierarchical")
+
+
+@pytest.mark.parametrize("name", [*POLICIES, "greedy_per_core", "random", "best_fit"])
 @pytest.mark.parametrize("overrides", [TINY, STUDY], ids=["tiny", "study"])
 def test_what_happens_as_projected_is_the_evaluation(name: str, overrides: tuple[str, ...]) -> None:
     """Every decision, all times, J, and the records of what was paid and waited for."""
     cluster, workloads = episodes(*overrides)
     for episode in workloads:
         schedulers = [
-            learned(cluster) if name == "hetero_numa" else baseline(name) for _ in range(2)
+            learned(cluster, name) if name in POLICIES else baseline(name) for _ in range(2)
         ]
         ordinary = episode.env(cluster, record=True)
         expected = played(ordinary, schedulers[0])
