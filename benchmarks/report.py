@@ -19,6 +19,7 @@ from typing import Any
 import psutil
 
 from benchmarks.figures import print_figures
+from env.base.pipes import until_reader_leaves
 from tests.report.evaluations import write_page
 from tests.report.recorded import POLICIES, finished_evaluation
 
@@ -139,6 +140,7 @@ def chromium_seconds() -> float:
     return sum(times.user + times.system for times in used)
 
 
+@until_reader_leaves()
 def main(arguments: list[str] | None = None) -> None:
     """Measures and prints, as a table or as one JSON object."""
     parser = argparse.ArgumentParser(usage=argparse.SUPPRESS, description=__doc__)

@@ -19,6 +19,7 @@ import numpy as np
 from agents.order.fcfs import Fcfs
 from agents.order.funcsched import FuncSched
 from benchmarks.figures import print_figures
+from env.base.pipes import until_reader_leaves
 from env.sim.central_queue import update_image
 from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.jit import compiled
@@ -262,6 +263,7 @@ def measure(requests: int) -> dict[str, float]:
     }
 
 
+@until_reader_leaves()
 def main(arguments: list[str] | None = None) -> None:
     """Measures and prints, as a table or as one JSON object."""
     parser = argparse.ArgumentParser(usage=argparse.SUPPRESS, description=__doc__)

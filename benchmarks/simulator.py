@@ -22,6 +22,7 @@ from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 
 from benchmarks.figures import print_figures
+from env.base.pipes import until_reader_leaves
 from env.base.schema import validated
 from env.learn.observation import observe_nodes, write_context
 from env.learn.turns import Sight, new_sight
@@ -279,6 +280,7 @@ def measure(episodes: int, compilation: bool) -> dict[str, float]:
     return figures
 
 
+@until_reader_leaves()
 def main(arguments: list[str] | None = None) -> None:
     """Measures and prints, as a table or as one JSON object."""
     parser = argparse.ArgumentParser(usage=argparse.SUPPRESS, description=__doc__)

@@ -36,6 +36,7 @@ from rich.table import Table
 from agents.learned.algorithms import build, policy_spaces, run_config
 from agents.learned.run_log import env_steps_of
 from benchmarks.simulator import next_number
+from env.base.pipes import until_reader_leaves
 from env.base.schema import validated
 from env.learn.batch import Batch
 from env.learn.multi_agent import ServerlessEnv, register
@@ -389,6 +390,7 @@ def show(figures: Figures) -> None:
         )
 
 
+@until_reader_leaves()
 def main(arguments: list[str] | None = None) -> None:
     """Measures and prints, as tables or as one JSON object."""
     parser = argparse.ArgumentParser(usage=argparse.SUPPRESS, description=__doc__)

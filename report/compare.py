@@ -16,6 +16,7 @@ import pandas as pd
 from rich.console import Console
 
 from env.base.errors import InputError
+from env.base.pipes import until_reader_leaves
 from env.base.schema import validated
 from evaluation.episode_metrics import metrics_of
 from evaluation.results import (
@@ -113,6 +114,7 @@ def _told_apart(tables: Sequence[pd.DataFrame], names: Sequence[str]) -> list[pd
     return told
 
 
+@until_reader_leaves()
 def main(arguments: Sequence[str] | None = None) -> None:
     """The command."""
     parser = argparse.ArgumentParser(

@@ -19,7 +19,7 @@ from matplotlib.patches import Patch
 from env.base.files import written_whole
 from report import palette
 from report.episode_command import convert_episode
-from report.timeline import PHASES, Phase, Timeline
+from report.timeline import PHASES, Phase, Timeline, read_timeline
 
 ROW = 0.16
 """Height of a row in inches, as long as the figure is not higher than `HIGHEST`."""
@@ -81,11 +81,12 @@ def draw_gantt(timeline: Timeline, path: Path) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
     return convert_episode(
+        read_timeline,
         draw_gantt,
         module="report.gantt",
         description="Draw the Gantt chart of an episode file as a PNG.",
         made="picture",
-        output="gantt.png",
+        output=Path("gantt.png"),
         arguments=arguments,
     )
 

@@ -27,6 +27,7 @@ from omegaconf.errors import OmegaConfBaseException
 from rich.console import Console
 
 from env.base.errors import InputError
+from env.base.pipes import until_reader_leaves
 from env.base.schema import as_line, one_line
 from env.sim.jit import before_compiling
 from run.arguments import check_emptied, parsed
@@ -47,6 +48,7 @@ PRINTING = ("hydra_help", "cfg", "info")
 COMPILING = "compiling the simulator, once after it is installed or changed: takes a minute or two"
 
 
+@until_reader_leaves()
 def run(
     main: Callable[[DictConfig], None], config_name: str, check: Callable[[DictConfig], None]
 ) -> None:
@@ -84,7 +86,7 @@ def run(
         before = signal.signal(signal.SIGTERM, _leave)
         threading.excepthook = _tell_of_thread
         try:
-            main(config)
+            until_reader_leaves()(main)(config)
         except (KeyboardInterrupt, _Stopped) as error:
             if not _forget(folder):
                 raise
@@ -118,6 +120,8 @@ def _check(config_name: str, check: Callable[[DictConfig], None]) -> None:
     if arguments.shell_completion:
         return
     prints = any(getattr(arguments, name) for name in PRINTING)
+    if prints:  # Hydra would tell of a reader who has left as of an error
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     jobs = []
     for config in _compositions(arguments, config_name):
         if arguments.help:

@@ -70,6 +70,7 @@ QUICK = (
     "env.sim.check.validate",
     "report.compare",
     "report.gantt",
+    "report.schedule",
     "report.trace",
 )
 """Modules whose commands run."""

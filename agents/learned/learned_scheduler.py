@@ -49,8 +49,8 @@ class LearnedScheduler:
         path: str | Path,
         cluster: ClusterConfig,
         objective: Objective,
-        agents: dict[str, Any] | None,
-        queued: bool,
+        agents: dict[str, Any] | None = None,
+        queued: bool = False,
     ) -> None:
         folder = policy_folder(path)
         policy = load_policy(folder)

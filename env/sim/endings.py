@@ -32,15 +32,19 @@ from env.sim.records import (
 )
 from env.sim.requests import end_run
 from env.sim.submissions import count_placed, end_function, get, offer
-from env.sim.tournament import earliest_node
 from env.sim.tracking import stop_tracking
 from env.sim.warm import gone_cold
 
 
 @compiled
-def complete_next(state):
-    """The container that ends first in the cluster, and its function, come to their end."""
-    index = server_on_container_completion(state, earliest_node(state))
+def complete_next(state, node):
+    """The container that ends first on a node, and its function, come to their end."""
+    end_completed(state, server_on_container_completion(state, node))
+
+
+@compiled
+def end_completed(state, index):
+    """A container that has left its node has done its work: its function has finished."""
     count = state.log[0].completed_count
     state.completed[count].time = state.containers[index].completion_time
     state.completed[count].major = state.containers[index].wf_id
@@ -128,13 +132,19 @@ def join_submitted(state):
 @compiled_apart
 def preempt(state, index):
     """Takes a running container off its node; waiting ones may start, its function waits again."""
+    take_off(state, index)
+    leave_container(state, index, PREEMPTED)
+
+
+@compiled_apart
+def take_off(state, index):
+    """A running container leaves its node now, before its projected end; waiting ones may start."""
     node, time = state.functions[state.containers[index].function].node, state.cluster[0].time
     server = state.nodes[node].server
     node_on_container_removal(state, node, index, time)
     state.servers[server].container_count -= 1
     # Work is rounded to whole operations at every change, so an end may move by one of them.
     renew_lease_at(state, server, node, time)
-    leave_container(state, index, PREEMPTED)
 
 
 @compiled_apart

@@ -60,7 +60,7 @@ def play(state):
         decision = cluster[0].time if decides else INF
         if completion < INF and completion <= timer and completion <= decision:
             cluster[0].time = completion
-            complete_next(state)
+            complete_next(state, earliest_node(state))
         elif cluster[0].timers_size > 0 and timer <= decision:
             error = fire(state)
             if error < 0:

@@ -98,7 +98,6 @@ def arrive(state, position):
     if state.options[0].queued == 0 or state.templates[template].function_count > 1:
         track(state, slot)
     cluster[0].arrived += 1
-    cluster[0].arrivals_left -= 1
     cluster[0].arrived_path += state.templates[template].critical_path
     cluster[0].arrived_work += state.templates[template].work
     first = slot * cluster[0].functions_per_slot
@@ -125,7 +124,6 @@ def arrive(state, position):
         functions[index].node = NONE
         if functions[index].unfinished_predecessors == 0:
             submit(state, index, time)
-    schedule_arrival(state, position + 1)
     return 0
 
 
@@ -134,7 +132,11 @@ def arrive_next(state):
     """The arrival that is the next timer takes place; returns what `arrive` returns."""
     position = state.timers[0].index
     drop_timer(state)
-    return arrive(state, position)
+    error = arrive(state, position)
+    if error == 0:
+        state.cluster[0].arrivals_left -= 1
+        schedule_arrival(state, position + 1)
+    return error
 
 
 @compiled

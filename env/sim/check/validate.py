@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from env.base.errors import InputError, located
+from env.base.pipes import until_reader_leaves
 from env.base.schema import one_line
 from env.sim.check.validate_plain import check_plain, check_plain_accounts
 from env.sim.check.validate_servers import check_servers
@@ -42,6 +43,7 @@ def violations(episode: EpisodeFile) -> list[str]:
     raise InputError("expected: missing, only a finished schedule can be checked")
 
 
+@until_reader_leaves()
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
     parser = argparse.ArgumentParser(

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from env.base.errors import InputError, located
+from env.base.pipes import until_reader_leaves
 from env.base.schema import Strict, one_line
 from env.sim.dispatch import be_patient
 from env.sim.episode.episode_file import json_rows, read_episode
@@ -70,6 +71,7 @@ def differences(computed: Strict, expected: Strict) -> list[str]:
     return _differences("", _comparable(computed), _comparable(expected))
 
 
+@until_reader_leaves()
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
     parser = argparse.ArgumentParser(

@@ -1,0 +1,383 @@
+"""A scheduler in production: a cluster that is told what really happens, and asked for placements.
+
+Its state is the simulator's, so that every scheduler works as it does in an evaluation. Events come
+with the times at which they happened. What has not happened yet is projected as in the simulator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Real
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+
+from agents.scheduler import Decision, Scheduler
+from env.base.errors import InputError, located
+from env.base.schema import short
+from env.score.reward import Objective, check_rates
+from env.sim.actual import (
+    finish_function,
+    pass_time,
+    server_is_up,
+    start_function,
+)
+from env.sim.bounds import LONGEST
+from env.sim.endings import bring_back, take_down
+from env.sim.hardware import ClusterConfig
+from env.sim.placing import place
+from env.sim.records import DOWN, MORE_ARRIVALS, PLACE, RUNNING, STATE_NAMES
+from env.sim.room import any_takes, suits
+from env.sim.state import reset
+from env.sim.submissions import arrive
+from env.sim.view.raw_env import RawEnv
+from env.sim.workflow_template import WorkflowTemplate
+
+
+class Assignment(NamedTuple):
+    """Where a function is to run.
+
+    Attributes:
+        workflow: as it was called when it arrived.
+        function: its number in the workflow.
+        server_name, server_id, numa_node_id: where.
+        memory_alloc: MB it is given.
+        starts_server: whether the server has to be started for it.
+    """
+
+    workflow: str
+    function: int
+    server_name: str
+    server_id: int
+    numa_node_id: int
+    memory_alloc: int
+    starts_server: bool
+
+
+class LiveCluster:
+    """A cluster as it really is, as far as it has been told, and a scheduler who is asked.
+
+    The world is the plain one of docs/model.md: functions are placed once they are ready, servers
+    are started by placements and leased by the hour. All times are seconds since some moment of the
+    caller's choice. Every method takes the time at which something happened, which must not be
+    before that of the last call. A call that raises `InputError` has changed nothing.
+
+    Args:
+        cluster: the servers there can be; all are off.
+        workflows: what can arrive, with names of their own.
+        scheduler: who places, learned or hand-written.
+        objective: what it places for.
+        most_active: workflows that can be active at once.
+        seed: of what the scheduler draws at random.
+
+    Attributes:
+        env: the state, with the views of docs/model.md; to be read only.
+
+    Raises:
+        InputError: two workflows have one name, a workflow does not fit the cluster, or the
+            scheduler needs a central queue or knows the future.
+    """
+
+    def __init__(
+        self,
+        cluster: ClusterConfig,
+        workflows: Sequence[WorkflowTemplate],
+        scheduler: Scheduler,
+        objective: Objective,
+        most_active: int = 256,
+        seed: int = 0,
+    ) -> None:
+        self._templates: dict[str, int] = {}
+        for row, template in enumerate(workflows):
+            if self._templates.setdefault(template.name, row) != row:
+                raise InputError(f"workflows: two are called {short(template.name)}")
+        if most_active < 1:
+            raise InputError(f"most_active is {most_active}, at least 1 is needed")
+        if scheduler.order is not None:
+            raise InputError(
+                f"scheduler {scheduler.name}: it orders a central queue, a live cluster has none"
+            )
+        if scheduler.kind == "reference":
+            raise InputError(
+                f"scheduler {scheduler.name}: references play on in copies, which only an "
+                "evaluation can"
+            )
+        check_rates(cluster)
+        self.env = _LiveEnv(workflows, cluster, most_active)
+        self._objective = objective
+        self._scheduler = scheduler
+        self._slots: dict[str, int] = {}
+        self._names: dict[int, str] = {}
+        self._started = np.zeros(len(self.env.state.functions), np.bool_)
+        self._up = np.zeros(len(self.env.state.servers), np.bool_)
+        scheduler.reset(self.env, objective, np.random.SeedSequence(seed))
+
+    def __repr__(self) -> str:
+        return f"LiveCluster(time={self.env.time}, active={len(self._slots)} workflows)"
+
+    def arrived(self, time: float, workflow: str, template: str) -> None:
+        """A workflow has arrived: its functions without predecessors can be placed.
+
+        Args:
+            time: seconds.
+            workflow: what it is called from now on, as long as it is active.
+            template: name of one of `workflows`.
+
+        Raises:
+            InputError: the time is past, another active workflow has that name, the template is
+                unknown, or `most_active` workflows are active.
+        """
+        time = self._moment("arrived", time)
+        if workflow in self._slots:
+            raise InputError(f"arrived: workflow {short(workflow)} is active already")
+        if template not in self._templates:
+            known = ", ".join(self._templates)
+            raise InputError(f"arrived: template {short(template)} is unknown, known are {known}")
+        state = self.env.state
+        if not state.cluster[0]["free_slots"]:
+            raise InputError(
+                f"arrived: {len(state.workflows)} workflows are active: a larger most_active is "
+                "needed"
+            )
+        self._pass(time)
+        slot = int(state.free_slots[state.cluster[0]["first_free_slot"]])
+        self.env.arrive(slot, time, self._templates[template])
+        self._slots[workflow], self._names[slot] = slot, workflow
+
+    def next_assignment(self, time: float) -> Assignment | None:
+        """Where the next function that is ready is to run; None if none is, or no server takes it.
+
+        It counts as placed from now on. To be asked until it says None after `arrived`, `finished`,
+        `server_gone` and `server_back`.
+
+        Raises:
+            InputError: the time is past, or the scheduler chose what is not possible; the function
+                then waits on.
+        """
+        time = self._moment("next_assignment", time)
+        self._pass(time, all_told=True)
+        env, state = self.env, self.env.state
+        if not env.decides():
+            return None
+        decision = Decision(env, self._objective)
+        node, memory_alloc = map(int, self._scheduler.place(decision))
+        name, server_id, numa_node_id = env.place_of(node)
+        if not 1 <= memory_alloc <= state.nodes[node]["memory"] or not suits(
+            state, node, memory_alloc
+        ):
+            raise InputError(
+                f"scheduler {self._scheduler.name}: {memory_alloc} MB on NUMA node {numa_node_id} "
+                f"of server {name} {server_id} are not possible"
+            )
+        server = int(state.nodes[node]["server"])
+        starts = not state.servers[server]["expiration_time"] > time
+        if starts:
+            self._up[server] = False
+        function = decision.function
+        self._started[env.function_index(function.wf_id, function.fn_id)] = False
+        env.place(node, memory_alloc)
+        return Assignment(
+            self._names[function.wf_id],
+            function.fn_id,
+            name,
+            server_id,
+            numa_node_id,
+            memory_alloc,
+            starts,
+        )
+
+    def started(self, time: float, workflow: str, function: int) -> None:
+        """A function that has been placed has begun to compute: its data is there.
+
+        Raises:
+            InputError: the time is past, the workflow is not active, the function is not placed or
+                has started, or its server is not up.
+        """
+        time = self._moment("started", time)
+        index = self._running("started", workflow, function)
+        if self._started[index]:
+            raise InputError(f"started: {_told(workflow, function)} has started already")
+        server = int(self.env.state.nodes[self.env.state.functions[index]["node"]]["server"])
+        if not self._up[server]:
+            raise InputError(
+                f"started: {_told(workflow, function)} is on server {self._called(server)}, which "
+                "is not up: server_up is needed before"
+            )
+        self._pass(time)
+        start_function(self.env.state, index, time)
+        self._started[index] = True
+
+    def finished(self, time: float, workflow: str, function: int) -> None:
+        """A function has finished: what waited for it alone can be placed.
+
+        Raises:
+            InputError: the time is past, the workflow is not active, or the function has not
+                started.
+        """
+        time = self._moment("finished", time)
+        index = self._running("finished", workflow, function)
+        if not self._started[index]:
+            raise InputError(f"finished: {_told(workflow, function)} has not started")
+        self._pass(time)
+        finish_function(self.env.state, index, time)
+        slot = self._slots[workflow]
+        if not np.isnan(self.env.state.workflows[slot]["completion_time"]):
+            del self._slots[workflow], self._names[slot]
+
+    def server_up(self, time: float, server_name: str, server_id: int) -> None:
+        """A server that was started is up. One that no placement started is leased from now on.
+
+        Raises:
+            InputError: the time is past, there is no such server, or it is up or gone.
+        """
+        time = self._moment("server_up", time)
+        server = self._server("server_up", server_name, server_id)
+        if self._is_gone(server):
+            raise InputError(
+                f"server_up: server {self._called(server)} is gone: server_back is needed before"
+            )
+        if self._is_up(server, time):
+            raise InputError(f"server_up: server {self._called(server)} is up already")
+        self._pass(time)
+        server_is_up(self.env.state, server, time)
+        self._up[server] = True
+
+    def server_gone(self, time: float, server_name: str, server_id: int) -> None:
+        """A server that was up or starting is gone, and no function is placed on it any more.
+
+        What was placed there and has not finished is killed: it is ready to be placed again, with
+        all of its work. What was paid for the server stays paid. A server on which nothing runs at
+        the end of its lease is off by itself; that is not to be told.
+
+        Raises:
+            InputError: the time is past, there is no such server, or it is off or gone.
+        """
+        time = self._moment("server_gone", time)
+        server = self._server("server_gone", server_name, server_id)
+        if self._is_gone(server):
+            raise InputError(f"server_gone: server {self._called(server)} is gone already")
+        if not self._is_leased(server, time):
+            raise InputError(f"server_gone: server {self._called(server)} is off")
+        self._pass(time)
+        take_down(self.env.state, server)
+        self._up[server] = False
+
+    def server_back(self, time: float, server_name: str, server_id: int) -> None:
+        """A server that was gone can be started again by placements.
+
+        Raises:
+            InputError: the time is past, there is no such server, or it is not gone.
+        """
+        time = self._moment("server_back", time)
+        server = self._server("server_back", server_name, server_id)
+        if not self._is_gone(server):
+            raise InputError(f"server_back: server {self._called(server)} is not gone")
+        self._pass(time)
+        bring_back(self.env.state, server)
+
+    def _moment(self, event: str, time: float) -> float:
+        """The time of an event, if it is one and not past."""
+        now = self.env.time
+        if not (isinstance(time, Real) and now <= time <= LONGEST):
+            raise InputError(
+                f"{event}: time is {short(time)}, at least {now} and at most {LONGEST:g} is needed"
+            )
+        return float(time)
+
+    def _pass(self, time: float, all_told: bool = False) -> None:
+        pass_time(self.env.state, time, self._up, self._started, all_told)
+
+    def _running(self, event: str, workflow: str, function: int) -> int:
+        """Index of a function that is placed and has not finished."""
+        if workflow not in self._slots:
+            raise InputError(f"{event}: no active workflow is called {short(workflow)}")
+        slot = self._slots[workflow]
+        count = self.env.workflow_templates[slot].function_count
+        if function not in range(count):
+            raise InputError(
+                f"{event}: workflow {short(workflow)} has functions 0 to {count - 1}, found "
+                f"{short(function)}"
+            )
+        index = self.env.function_index(slot, function)
+        state = int(self.env.state.functions[index]["state"])
+        if state != RUNNING:
+            raise InputError(
+                f"{event}: {_told(workflow, function)} is {STATE_NAMES[state]}, RUNNING is needed"
+            )
+        return index
+
+    def _server(self, event: str, server_name: str, server_id: int) -> int:
+        with located(event):
+            node = self.env.node_index(server_name, server_id, 0)
+        return int(self.env.state.nodes[node]["server"])
+
+    def _called(self, server: int) -> str:
+        name, server_id, _ = self.env.place_of(int(self.env.state.servers[server]["first_node"]))
+        return f"{name} {server_id}"
+
+    def _is_gone(self, server: int) -> bool:
+        return int(self.env.state.servers[server]["condition"]) == DOWN
+
+    def _is_leased(self, server: int, time: float) -> bool:
+        """Whether it is starting or up at `time`; what runs on it late keeps it up."""
+        record = self.env.state.servers[server]
+        return bool(record["expiration_time"] > time or record["container_count"] > 0)
+
+    def _is_up(self, server: int, time: float) -> bool:
+        return bool(self._up[server]) and self._is_leased(server, time)
+
+
+class _LiveEnv(RawEnv):
+    """The simulator with nothing in it, for `LiveCluster` to fill.
+
+    A workflow has the number of the slot that it is in.
+    """
+
+    def __init__(
+        self, workflows: Sequence[WorkflowTemplate], cluster: ClusterConfig, most_active: int
+    ) -> None:
+        # As if each of them arrived, so that all are checked and known to the records.
+        count = max(most_active, len(workflows))
+        each = [workflows[row % len(workflows)] for row in range(count)] if workflows else []
+        super().__init__([0.0] * len(each), each, cluster, workflow_slots=most_active)
+        self._known = tuple(workflows)
+
+    def reset(self) -> None:
+        """Nothing has arrived, and nothing is known of what will."""
+        reset(self.state)
+        self.state.cluster["arrivals_left"] = self.state.cluster["timers_size"] = 0
+        self.logs = []
+        self._kind = MORE_ARRIVALS
+
+    def arrive(self, slot: int, time: float, template: int) -> None:
+        """A workflow arrives in the next free slot."""
+        self.state.arrivals[slot] = (time, slot, template, 0, 0)
+        self.workflow_templates = _replaced(self.workflow_templates, slot, self._known[template])
+        self.arrival_times = _replaced(self.arrival_times, slot, float(time))
+        arrive(self.state, slot)
+
+    def decides(self) -> bool:
+        """Whether a function can be placed, which then is `current_function`."""
+        head = int(self.state.submitted[0]["index"])
+        places = self.state.cluster[0]["queue_size"] > 0 and any_takes(self.state, head)
+        self._kind = PLACE if places else MORE_ARRIVALS
+        if places:
+            self.state.cluster["deciding"] = head
+        return bool(places)
+
+    def place(self, node: int, memory_alloc: int) -> None:
+        """Places the current function."""
+        place(self.state, node, memory_alloc)
+        self._kind = MORE_ARRIVALS
+
+
+T = TypeVar("T")
+
+
+def _replaced(values: tuple[T, ...], position: int, value: T) -> tuple[T, ...]:
+    return (*values[:position], value, *values[position + 1 :])
+
+
+def _told(workflow: str, function: int) -> str:
+    """What errors call a function."""
+    return f"function {function} of workflow {short(workflow)}"

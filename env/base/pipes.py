@@ -1,0 +1,34 @@
+"""Commands end quietly when nobody reads any more what they print, as in `... | head`."""
+
+import os
+import select
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def until_reader_leaves() -> Iterator[None]:
+    """Around a command: when the reader of its output has gone, it exits as Unix tools do.
+
+    They are ended by SIGPIPE, for which shells have the code 141. That signal itself would also end
+    whoever writes to a closed connection, such as Ray.
+    """
+    try:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        if not _reader_has_left():
+            raise
+        # What is still to be written goes nowhere, or Python would complain of it when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(128 + signal.SIGPIPE) from None
+
+
+def _reader_has_left() -> bool:
+    poll = select.poll()
+    poll.register(sys.stdout.fileno(), select.POLLOUT)
+    return any(event & select.POLLERR for _, event in poll.poll(0))

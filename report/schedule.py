@@ -1,0 +1,129 @@
+"""The schedule of an episode as a table: `python -m report.schedule EPISODE [-o FILE]`.
+
+CSV, or Parquet if FILE ends in `.parquet`: a row a function, by workflow and function. Columns are
+called as in episode files (docs/episodes.md) and keep their units: s, MB, operations.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TextIO
+
+import pandas as pd
+
+from env.base.errors import InputError, located
+from env.base.files import table_row, written_whole
+from env.base.schema import short
+from env.sim.episode.episode_file import read_episode
+from env.sim.episode.replay import played
+from env.sim.episode.world_episode import RunModel
+from env.sim.episode.world_recording import runs_of
+from report.episode_command import STANDARD_OUTPUT, convert_episode
+
+PARTS = (
+    "queueing_time",
+    "server_start_time",
+    "container_cold_start_time",
+    "data_transfer_time",
+    "execution_time",
+)
+"""Seconds, summed over the runs of a function."""
+TEXTS = ("workflow_name", "tenant", "function_name")
+"""Columns that a file may leave empty."""
+ENDINGS = (".csv", ".parquet")
+
+
+def read_schedule(path: str) -> pd.DataFrame:
+    """The table of an episode file, which is played again.
+
+    A function that was preempted has several runs: it starts with its first one and completes with
+    its last one, of which the table has the place.
+
+    Raises:
+        InputError: one line with the file and what is wrong with it.
+    """
+    episode = read_episode(path)
+    with located(path):
+        runs = runs_of(played(episode))
+    of_function: dict[tuple[int, int], list[RunModel]] = {}
+    for run in runs:
+        of_function.setdefault(run.function, []).append(run)
+    rows = []
+    for workflow in episode.workflows:
+        for function in workflow.functions:
+            own = of_function[workflow.workflow_id, function.function_id]
+            first, last = own[0], own[-1]
+            rows.append(
+                {
+                    "workflow_id": workflow.workflow_id,
+                    "workflow_name": workflow.name,
+                    "tenant": workflow.tenant,
+                    "function_id": function.function_id,
+                    "function_name": function.name,
+                    "computation": function.computation,
+                    "parallelism": function.parallelism,
+                    "memory_required_mb": function.memory_required_mb,
+                    "memory_allocated_mb": last.memory_allocated_mb,
+                    "server_type": last.server_type,
+                    "server_index": last.server_index,
+                    "numa_node_index": last.numa_node_index,
+                    "arrival_time": workflow.arrival_time,
+                    "submission_time": first.submission_time,
+                    "dispatch_time": first.dispatch_time,
+                    "start_time": first.start_time,
+                    "completion_time": last.end_time,
+                    **{part: sum(getattr(run, part) for run in own) for part in PARTS},
+                    "runs": len(own),
+                }
+            )
+    return pd.DataFrame(rows).astype(dict.fromkeys(TEXTS, "string"))
+
+
+def write_schedule(table: pd.DataFrame, path: Path) -> None:
+    """Writes it as the ending of the file says, or as CSV to standard output.
+
+    Raises:
+        InputError: the ending is another, or the folder cannot be written to.
+    """
+    if path == STANDARD_OUTPUT:
+        _write_csv(table, sys.stdout)
+        return
+    if path.suffix not in ENDINGS:
+        raise InputError(
+            f"-o: {short(path.name)}: a name that ends in {' or '.join(ENDINGS)} is needed"
+        )
+    with written_whole(path) as temporary:
+        if path.suffix == ".parquet":
+            table.to_parquet(temporary, index=False)
+        else:
+            with temporary.open("w", newline="") as file:
+                _write_csv(table, file)
+
+
+def _write_csv(table: pd.DataFrame, file: TextIO) -> None:
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(table.columns)
+    # What is unknown, such as a name, is an empty cell.
+    known = table.astype(object).where(table.notna(), None)
+    writer.writerows(map(table_row, known.itertuples(index=False, name=None)))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; returns its exit code."""
+    return convert_episode(
+        read_schedule,
+        write_schedule,
+        module="report.schedule",
+        description="Print when and where every function of an episode file ran, as CSV; or write "
+        "it to a .csv or .parquet file.",
+        made="schedule",
+        output=STANDARD_OUTPUT,
+        arguments=arguments,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

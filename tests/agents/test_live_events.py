@@ -1,0 +1,337 @@
+"""One event after another told to a small cluster, with numbers worked out by hand."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from agents.baseline import make_baselines
+from agents.live import Assignment, LiveCluster
+from agents.scheduler import Decision
+from env.base.errors import InputError
+from env.learn.layouts import Placement
+from env.score.reward import Objective
+from env.sim.hardware import ClusterConfig, ServerType
+from env.sim.view.function import Function
+from env.sim.view.raw_env import RawEnv
+from env.sim.workflow_template import WorkflowTemplate
+from tests.recount import assert_recounted
+
+OBJECTIVE = Objective(time_weight=1.0, cost_weight=1.0)
+# Two servers with one NUMA node each: 2 cores of 1,000 operations/s, 4 MB, 10 s of cold start.
+CLUSTER = ClusterConfig(1_000, 1e12, 1e12, 100.0, (ServerType("s", 2, 0.36, 10.0, 1, 2, 4),))
+# 10 s, 8 s for the data to another server, 20 s.
+CHAIN = WorkflowTemplate("chain", [10_000, 20_000], [3, 3], [1, 1], [(0, 1)], [800])
+LONG = WorkflowTemplate("long", [3_500_000], [1], [1], [], [])
+
+
+class InTurn:
+    """Places on the NUMA nodes it is given, one after another, with the memory that is needed."""
+
+    name, kind, order, fit = "in turn", "baseline", None, "asked"
+
+    def __init__(self, *nodes: int) -> None:
+        self.nodes = list(nodes)
+        self.seen: list[np.ndarray] = []
+
+    def reset(self, env: RawEnv, objective: Objective, seed: np.random.SeedSequence) -> None:
+        pass
+
+    def place(self, decision: Decision) -> Placement:
+        memory = decision.function.memory_req
+        self.seen.append(decision.candidates(memory).copy())
+        return Placement(self.nodes.pop(0), memory)
+
+
+def live_with(*nodes: int, most_active: int = 8) -> LiveCluster:
+    return LiveCluster(CLUSTER, [CHAIN, LONG], InTurn(*nodes), OBJECTIVE, most_active)
+
+
+def function(live: LiveCluster, wf_id: int, fn_id: int) -> Function:
+    return live.env.workload.workflows[wf_id].functions[fn_id]
+
+
+def running(*nodes: int) -> LiveCluster:
+    """Function 0 of workflow `a` runs on server 0 since 10."""
+    live = live_with(0, *nodes)
+    live.arrived(0.0, "a", "chain")
+    assert live.next_assignment(0.0) == Assignment("a", 0, "s", 0, 0, 3, starts_server=True)
+    assert live.next_assignment(0.0) is None
+    live.server_up(10.0, "s", 0)
+    live.started(10.0, "a", 0)
+    return live
+
+
+def projected_end(live: LiveCluster, node: int = 0) -> float:
+    return float(live.env.state.nodes[node]["next_completion"])
+
+
+def test_a_server_and_its_data_come_late() -> None:
+    live = live_with(0)
+    live.arrived(5.0, "a", "chain")
+    live.next_assignment(5.0)
+    assert projected_end(live) == 25.0
+    live.arrived(18.0, "b", "chain")  # and the server is not up
+    assert projected_end(live) == 28.0
+    live.server_up(20.0, "s", 0)
+    assert projected_end(live) == 30.0
+    live.arrived(24.0, "c", "chain")  # and the function has not started
+    assert projected_end(live) == 34.0
+    live.started(26.0, "a", 0)
+    assert projected_end(live) == 36.0
+    assert function(live, 0, 0).start_time == 26.0
+    assert_recounted(live.env.state)
+
+
+def test_a_server_and_its_data_come_early() -> None:
+    live = live_with(0, 1)
+    live.arrived(0.0, "a", "chain")
+    live.next_assignment(0.0)
+    live.server_up(4.0, "s", 0)
+    assert projected_end(live) == 14.0
+    live.started(4.0, "a", 0)
+    live.finished(6.0, "a", 0)
+    assert live.next_assignment(6.0).starts_server
+    live.server_up(16.0, "s", 1)
+    assert function(live, 0, 1).start_time == 24.0  # 8 s for the data, the model says
+    live.started(17.0, "a", 1)
+    assert function(live, 0, 1).creation_time == 17.0
+    assert projected_end(live, 1) == 37.0
+    assert_recounted(live.env.state)
+
+
+def test_a_function_that_is_late_is_projected_to_end_at_any_moment() -> None:
+    live = running(1)
+    assert projected_end(live) == 20.0
+    live.arrived(27.0, "b", "chain")
+    live.next_assignment(27.0)
+    assert function(live, 0, 0).state == "RUNNING"
+    seen = live._scheduler.seen[-1]
+    assert seen["first_completion"].tolist() == [pytest.approx(0.001), 0.0]
+    # It has its memory until then, so another that needs 3 of 4 MB would wait.
+    assert seen["waits"].tolist() == [1, 0]
+    live.finished(30.0, "a", 0)
+    assert function(live, 0, 0).completion_time == 30.0
+    assert function(live, 0, 1).submission_time == 30.0
+    assert_recounted(live.env.state)
+
+
+def test_a_function_that_is_early_makes_room() -> None:
+    live = running(0)
+    live.arrived(12.0, "b", "chain")
+    live.next_assignment(12.0)
+    assert function(live, 1, 0).start_time is None
+    live.finished(13.0, "a", 0)
+    assert function(live, 1, 0).start_time == 13.0
+    assert projected_end(live) == 23.0
+    assert_recounted(live.env.state)
+
+
+def test_a_function_that_waits_in_the_model_may_start_in_reality() -> None:
+    live = running(0)
+    live.arrived(12.0, "b", "chain")
+    live.next_assignment(12.0)
+    live.started(15.0, "b", 0)
+    assert function(live, 1, 0).start_time == 15.0
+    assert live.env.overcommits == 1
+    live.finished(16.0, "b", 0)
+    live.finished(20.0, "a", 0)
+    assert_recounted(live.env.state)
+
+
+def test_a_lease_goes_on_where_it_ended_while_a_function_is_late() -> None:
+    live = live_with(0)
+    live.arrived(0.0, "a", "long")
+    live.next_assignment(0.0)
+    live.server_up(10.0, "s", 0)
+    live.started(10.0, "a", 0)  # projected to end at 3510
+    server = live.env.cluster.servers["s"][0]
+    assert server.expiration_time == 3600.0
+    live.arrived(4000.0, "b", "chain")
+    assert server.expiration_time == 7200.0
+    live.finished(11_000.0, "a", 0)
+    assert server.expiration_time == 14_400.0
+    assert live.env.total_rent == pytest.approx(4 * 0.36)
+    assert_recounted(live.env.state)
+
+
+def test_a_function_projected_to_end_with_the_lease_has_not_ended_unless_told() -> None:
+    live = live_with(0, 0)
+    live.arrived(90.0, "a", "long")
+    live.next_assignment(90.0)
+    live.server_up(190.0, "s", 0)
+    live.started(190.0, "a", 0)
+    assert projected_end(live) == live.env.cluster.servers["s"][0].expiration_time == 3690.0
+    live.arrived(3690.0, "b", "chain")
+    assert not live.next_assignment(3690.0).starts_server
+    live.finished(3690.5, "a", 0)
+    assert_recounted(live.env.state)
+
+
+def test_a_server_is_off_when_its_lease_ends_with_nothing_on_it() -> None:
+    live = running(0, 0)
+    live.finished(20.0, "a", 0)
+    assert not live.next_assignment(30.0).starts_server
+    live.started(30.0, "a", 1)
+    live.finished(50.0, "a", 1)
+    with pytest.raises(InputError, match=r"^server_gone: server s 0 is off$"):
+        live.server_gone(3600.0, "s", 0)
+    live.arrived(3600.0, "b", "chain")
+    assert live.next_assignment(3600.0).starts_server
+    live.server_up(3610.0, "s", 0)
+
+
+def test_what_runs_on_a_server_that_goes_is_placed_again() -> None:
+    live = running(0, 1)
+    live.server_gone(15.0, "s", 0)
+    assert function(live, 0, 0).state == "SUBMITTED"
+    assert live.env.total_rent == 0.36
+    assert live._scheduler.nodes == [0, 1]
+    with pytest.raises(InputError, match=r"^scheduler in turn: 3 MB on NUMA node 0 of server s 0 "):
+        live.next_assignment(15.0)
+    assert live.next_assignment(15.0) == Assignment("a", 0, "s", 1, 0, 3, starts_server=True)
+    live.server_up(25.0, "s", 1)
+    live.started(25.0, "a", 0)
+    assert projected_end(live, 1) == 35.0  # all of its work
+    assert_recounted(live.env.state)
+
+
+def test_nothing_is_placed_while_all_servers_are_gone() -> None:
+    live = running(0)
+    live.server_gone(15.0, "s", 0)
+    live.server_up(15.0, "s", 1)
+    live.server_gone(16.0, "s", 1)
+    assert live.next_assignment(17.0) is None
+    live.server_back(20.0, "s", 0)
+    assert live.next_assignment(20.0) == Assignment("a", 0, "s", 0, 0, 3, starts_server=True)
+
+
+def test_a_server_that_nobody_started_is_leased_from_when_it_is_up() -> None:
+    live = live_with(1)
+    live.server_up(100.0, "s", 1)
+    assert live.env.cluster.servers["s"][1].expiration_time == 3700.0
+    live.arrived(200.0, "a", "chain")
+    assert not live.next_assignment(200.0).starts_server
+    live.started(200.0, "a", 0)
+    assert projected_end(live, 1) == 210.0
+    assert (live.env.total_rent, live.env.cold_starts) == (0.36, 0)
+
+
+def test_workflows_come_without_end() -> None:
+    """Records of finished workflows serve others, and their names are free again."""
+    live = live_with(*[0] * 101, most_active=1)
+    live.server_up(0.0, "s", 0)
+    for round_ in range(100):
+        time = 20.0 * round_
+        live.arrived(time, "again", "long")
+        with pytest.raises(InputError, match="^arrived: 1 workflows are active: a larger most_act"):
+            live.arrived(time, "other", "chain")
+        assert live.next_assignment(time) is not None
+        live.started(time, "again", 0)
+        live.finished(time + 1.0, "again", 0)
+    assert live.env.state.cluster[0]["finished_workflows"] == 100
+    live.arrived(2000.0, "again", "chain")
+    assert live.env.workload.workflows[0].template is CHAIN
+
+
+WRONG: dict[str, tuple[Callable[[LiveCluster], object], str]] = {
+    "the past": (
+        lambda live: live.finished(9.0, "a", 0),
+        "finished: time is 9.0, at least 10.0 and",
+    ),
+    "no time": (
+        lambda live: live.next_assignment(np.nan),
+        "next_assignment: time is nan, at least 10.0",
+    ),
+    "since 1970": (lambda live: live.arrived(1.8e9, "b", "chain"), "at most 1e+09 is needed"),
+    "arrived twice": (
+        lambda live: live.arrived(11.0, "a", "long"),
+        "arrived: workflow 'a' is active already",
+    ),
+    "no such template": (
+        lambda live: live.arrived(11.0, "b", "chian"),
+        "arrived: template 'chian' is unknown, known are chain, long",
+    ),
+    "no such workflow": (
+        lambda live: live.started(11.0, "b", 0),
+        "started: no active workflow is called 'b'",
+    ),
+    "no such function": (
+        lambda live: live.finished(11.0, "a", 2),
+        "finished: workflow 'a' has functions 0 to 1, found 2",
+    ),
+    "started before it was placed": (
+        lambda live: live.started(11.0, "a", 1),
+        "started: function 1 of workflow 'a' is PENDING, RUNNING is needed",
+    ),
+    "started twice": (
+        lambda live: live.started(11.0, "a", 0),
+        "started: function 0 of workflow 'a' has started already",
+    ),
+    "finished, but never placed": (
+        lambda live: live.finished(11.0, "a", 1),
+        "finished: function 1 of workflow 'a' is PENDING, RUNNING is needed",
+    ),
+    "finished, but never started": (
+        lambda live: live.finished(11.0, "b", 0),
+        "finished: function 0 of workflow 'b' has not started",
+    ),
+    "started on a server that is not up": (
+        lambda live: live.started(11.0, "b", 0),
+        "started: function 0 of workflow 'b' is on server s 1, which is not up",
+    ),
+    "no such server type": (
+        lambda live: live.server_up(11.0, "t", 0),
+        "server_up: server type 't' is unknown, known are s",
+    ),
+    "no such server": (
+        lambda live: live.server_gone(11.0, "s", 2),
+        "server_gone: server type 's' has servers 0 to 1 with NUMA nodes 0 to 0, found server 2",
+    ),
+    "up twice": (lambda live: live.server_up(11.0, "s", 0), "server_up: server s 0 is up already"),
+    "gone, but never up": (lambda live: live.server_gone(11.0, "s", 1), "server_gone: server s 1"),
+    "back, but not gone": (
+        lambda live: live.server_back(11.0, "s", 0),
+        "server_back: server s 0 is not gone",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_cannot_be_is_refused_and_changes_nothing(name: str) -> None:
+    live = running(1)
+    tell, expected = WRONG[name]
+    if "finished: function 0 of workflow 'b'" in expected or "on server s 1" in expected:
+        live.arrived(10.0, "b", "chain")
+        live.next_assignment(10.0)
+    before = live.env.state.block.tobytes()
+    told = (live._slots.copy(), live._started.tolist(), live._up.tolist())
+    with pytest.raises(InputError) as error:
+        tell(live)
+    assert expected in str(error.value) and "\n" not in str(error.value)
+    assert live.env.state.block.tobytes() == before
+    assert (live._slots, live._started.tolist(), live._up.tolist()) == told
+
+
+def test_a_server_that_is_gone_is_not_told_so_again() -> None:
+    live = running()
+    live.server_gone(11.0, "s", 0)
+    with pytest.raises(InputError, match="^server_gone: server s 0 is gone already$"):
+        live.server_gone(12.0, "s", 0)
+    with pytest.raises(InputError, match="^server_up: server s 0 is gone: server_back is needed"):
+        live.server_up(12.0, "s", 0)
+
+
+def test_what_a_live_cluster_does_not_have_is_refused() -> None:
+    cases = {
+        "it orders a central queue": lambda: make_baselines(["fcfs"], queued=True)[0],
+        "references play on in copies": lambda: make_baselines(["rollout"])[0],
+    }
+    for expected, scheduler in cases.items():
+        with pytest.raises(InputError, match=expected):
+            LiveCluster(CLUSTER, [CHAIN], scheduler(), OBJECTIVE)
+    with pytest.raises(InputError, match="^workflows: two are called 'chain'"):
+        LiveCluster(CLUSTER, [CHAIN, LONG, CHAIN], InTurn(), OBJECTIVE)
+    big = WorkflowTemplate("big", [1], [5], [1], [], [])
+    with pytest.raises(InputError, match="^workflow 'big'"):
+        LiveCluster(CLUSTER, [CHAIN, big], InTurn(), OBJECTIVE)

@@ -1,0 +1,126 @@
+"""The schedule of an episode as a table: what the file says, function by function."""
+
+import csv
+import json
+from io import StringIO
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from env.sim.episode.episode_file import write_episode
+from env.sim.episode.recording import episode_of
+from env.sim.hardware import ClusterConfig, ServerType
+from env.sim.view.raw_env import RawEnv
+from env.sim.workflow_template import WorkflowTemplate
+from report.schedule import main
+from tests.recorded_worlds import world
+
+GOLDEN = sorted((Path(__file__).parents[1] / "golden").glob("*.json"))
+CLUSTER = ClusterConfig(1_000, 1e12, 1e12, 100.0, (ServerType("s", 2, 0.36, 10.0, 1, 2, 4),))
+
+
+def printed(path: Path, capsys: pytest.CaptureFixture[str]) -> list[dict[str, str]]:
+    assert main([str(path)]) == 0
+    return list(csv.DictReader(StringIO(capsys.readouterr().out)))
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
+def test_rows_are_those_of_the_file(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    document = json.loads(path.read_text())
+    rows = {
+        (int(row["workflow_id"]), int(row["function_id"])): row for row in printed(path, capsys)
+    }
+    times = document["expected"]["functions"]
+    assert len(rows) == len(times) == sum(len(one["functions"]) for one in document["workflows"])
+    for expected in times:
+        row = rows[expected["workflow_id"], expected["function_id"]]
+        for key in ("submission_time", "start_time", "completion_time"):
+            assert float(row[key]) == pytest.approx(expected[key], abs=1e-9)
+        assert row["workflow_name"] == row["tenant"] == ""
+    for action, decision in zip(
+        document["actions"], document["expected"]["decisions"], strict=True
+    ):
+        row = rows[action["workflow_id"], action["function_id"]]
+        for key in ("server_type", "server_index", "numa_node_index", "memory_allocated_mb"):
+            assert row[key] == str(action[key])
+        assert float(row["server_start_time"]) == decision["cold_start_time"]
+        assert float(row["data_transfer_time"]) == pytest.approx(decision["data_transfer_time"])
+
+
+def recorded(path: Path, name: str) -> None:
+    """Two functions, named, on two servers: 10 s, 8 s for the data, 20 s."""
+    chain = WorkflowTemplate(
+        name, [10_000, 20_000], [3, 2], [1, 1], [(0, 1)], [800], ("split", "join")
+    )
+    env = RawEnv([5.0], [chain], CLUSTER, record=True, tenants=["ann"])
+    env.step("s", 0, 0, 3)
+    env.step("s", 1, 0, 2)
+    write_episode(path, episode_of(env, "chain", ""))
+
+
+def test_names_and_times_of_a_chain(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    recorded(tmp_path / "chain.json.gz", "=etl, daily")
+    split, join = printed(tmp_path / "chain.json.gz", capsys)
+    assert (split["workflow_name"], split["function_name"]) == ("'=etl, daily", "split")
+    assert split["tenant"] == "ann"
+    assert join["function_name"] == "join"
+    assert [split[key] for key in ("arrival_time", "start_time", "completion_time")] == [
+        "5.0",
+        "15.0",
+        "25.0",
+    ]
+    # The other server starts for 10 s, then the data comes for 8 s.
+    assert [join[key] for key in ("submission_time", "server_start_time", "start_time")] == [
+        "25.0",
+        "10.0",
+        "43.0",
+    ]
+    assert (join["completion_time"], join["server_index"]) == ("63.0", "1")
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_files(ending: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    recorded(tmp_path / "chain.json", "etl")
+    out = tmp_path / f"schedule.{ending}"
+    assert main([str(tmp_path / "chain.json"), "-o", str(out)]) == 0
+    assert capsys.readouterr().out == f"schedule: {out}\n"
+    table = pd.read_csv(out) if ending == "csv" else pd.read_parquet(out)
+    assert table["function_name"].tolist() == ["split", "join"]
+    assert table["completion_time"].tolist() == [25.0, 63.0]
+    assert table["memory_allocated_mb"].dtype == "int64"
+
+
+def test_a_preempted_function_has_one_row(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "world.json"
+    write_episode(path, episode_of(world("rr", keep_alive="lru", patience=30.0), "world", ""))
+    document = json.loads(path.read_text())
+    runs = document["expected"]["runs"]
+    rows = printed(path, capsys)
+    assert len(rows) == sum(len(one["functions"]) for one in document["workflows"]) < len(runs)
+    for row in rows:
+        own = [
+            run
+            for run in runs
+            if (str(run["workflow_id"]), str(run["function_id"]))
+            == (row["workflow_id"], row["function_id"])
+        ]
+        assert int(row["runs"]) == len(own)
+        assert float(row["start_time"]) == min(run["start_time"] for run in own)
+        assert float(row["completion_time"]) == max(run["end_time"] for run in own)
+        seconds = sum(run["execution_time"] for run in own)
+        assert float(row["execution_time"]) == pytest.approx(seconds)
+
+
+def test_bad_input_gets_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "schedule.xlsx"
+    assert main([str(GOLDEN[0]), "-o", str(out)]) == 2
+    found = capsys.readouterr()
+    assert (
+        found.err == "error: -o: 'schedule.xlsx': a name that ends in .csv or .parquet is needed\n"
+    )
+    assert found.out == "" and not list(tmp_path.iterdir())
+    assert main([str(tmp_path / "none.json")]) == 2
+    assert "none.json" in capsys.readouterr().err
