@@ -95,8 +95,8 @@ def test_a_learned_policy_beside_baselines(
         "record=2",
     )
     assert done.code == 0, done.err
-    assert set(results_in(tmp_path)["policy"]) == {"learned", "random"}
-    (file,) = tmp_path.glob("outputs/*/*/episodes/learned_0_0000.json")
+    assert set(results_in(tmp_path)["policy"]) == {"run", "random"}
+    (file,) = tmp_path.glob("outputs/*/*/episodes/run_0_0000.json")
     assert violations(read_episode(file)) == []
 
 
@@ -112,7 +112,7 @@ def test_rows_of_another_policy_are_not_gone_on_with(command: Command, tmp_path:
     make_policy(tmp_path / "mine", "placer", network="attention")
     done = command(*told, f"resume={folder}")
     assert done.code == 2
-    assert "resume: policy_sha256 is " in done.err
+    assert "resume: players_sha256.mine is " in done.err
 
 
 def test_a_policy_that_sees_the_workflow_plays_in_its_window_alone(
@@ -151,7 +151,7 @@ def test_a_learned_policy_plays_in_worlds_it_was_not_trained_in(
     done = command(*TINY, "baselines=[random]", "policy=mine", "episodes=2", *told)
     assert done.code == 0, done
     found = results_in(tmp_path)
-    assert (found.loc[found["policy"] == "learned", "bound_gap"] >= 0).all()
+    assert (found.loc[found["policy"] == "mine", "bound_gap"] >= 0).all()
 
 
 def edited(**changes: Callable[[Any], Any]) -> Callable[[Path], None]:
@@ -257,7 +257,7 @@ def test_the_shipped_policy_beats_the_tuned_rule_without_training(
     rule = "greedy_objective_tuned"
     assert command("policy=hetero_numa", f"baselines=[{rule}]", "episodes=25").code == 0
     mean = results_in(tmp_path).groupby("policy")["J"].mean()
-    assert mean["learned"] < 0.95 * mean[rule]
+    assert mean["hetero_numa"] < 0.95 * mean[rule]
 
 
 def test_a_policy_trained_for_another_objective_is_said_to_be(command: Command) -> None:
@@ -266,7 +266,7 @@ def test_a_policy_trained_for_another_objective_is_said_to_be(command: Command) 
     assert same.code == other.code == 0
     assert "trained for" not in same.out
     assert other.out.startswith(
-        "note: the policy was trained for objective.time_weight=1.0 objective.cost_weight=1.0, "
+        "note: hetero_numa was trained for objective.time_weight=1.0 objective.cost_weight=1.0, "
         "here objective.time_weight=1.0 objective.cost_weight=0.1 counts\n"
     )
 
