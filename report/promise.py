@@ -23,6 +23,8 @@ from report.plots import finish, reach, scale
 from report.summary import low_of, spread, without_nan
 from report.vega import HEIGHT, Spec, spec_of
 
+MOST_NAMED = 5
+"""Of those that are as good, in a sentence."""
 WORDS: Mapping[Verdict, str] = {
     "kept": "kept",
     "unsure": "not sure",
@@ -46,9 +48,11 @@ def answer(judgement: Judgement) -> list[str]:
             f"Cheapest that surely keeps {promised}: {_named(judgement.best)}, with "
             f"{_numbers(judgement.best, judgement)}."
         )
-        alike = [row for row in kept if row.more.ci_low <= 0 < row.more.value]
+        alike = [row for row in kept if row is not judgement.best and row.more.ci_low <= 0]
         if alike:
-            told.append(f"Not surely dearer: {'; '.join(map(_named, alike))}.")
+            more = f"; and {len(alike) - MOST_NAMED} more" if len(alike) > MOST_NAMED else ""
+            named = "; ".join(map(_named, alike[:MOST_NAMED]))
+            told.append(f"Not surely dearer: {named}{more}.")
     elif any(row.kind != "reference" for row in kept):
         told.append(f"{promised} is kept, but {judgement.minimised} has no number here.")
     else:

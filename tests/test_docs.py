@@ -1,9 +1,9 @@
 """What the README and the pages of docs/ show works: every block of code and every command.
 
 Blocks of a page are taken from top to bottom, in a folder of their own. Python runs, and prints
-what the block of text below it says. YAML, and Python where it does so, is the file that its first line names. Of commands, what
-takes seconds runs; trainings, evaluations and searches are composed and checked as the program
-would before it starts.
+what the block of text below it says. YAML is the file that its first line names, as is Python that
+names one. Of commands, what takes seconds runs; trainings, evaluations and searches are composed
+and checked as the program would before it starts.
 """
 
 import gzip

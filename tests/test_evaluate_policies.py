@@ -287,3 +287,58 @@ def test_a_damaged_metrics_csv_beside_a_policy_is_said_and_left_out(
 def test_an_unknown_policy_is_told_the_shipped_ones(command: Command) -> None:
     done = command("policy=hetero_nuna")
     refused(done, "shipped with the project: hetero_numa")
+
+
+def test_several_policies_play_under_their_names(command: Command, tmp_path: Path) -> None:
+    for folder in ("one/run/policy", "two/run/policy", "mine"):
+        policy = make_policy(tmp_path / folder, "placer")
+        curve = "env_steps,J\n1,9\n2,8\n" if folder != "mine" else "env_steps,J\n"
+        (policy.parent / "metrics.csv").write_text(curve)
+    told = "policy=[mine,one/run,two/run/policy,hetero_numa]"
+    done = command(*TINY, "baselines=[random]", told, "episodes=1")
+    assert done.code == 0, done.err
+    names = ["mine", "one_run", "two_run", "hetero_numa"]
+    found = results_in(tmp_path)
+    assert list(found["policy"]) == [*names, "random"]
+    assert list(found["kind"]) == ["learned"] * 4 + ["baseline"]
+    run = run_in(tmp_path)
+    assert {path.stem for path in (run / "episodes").iterdir()} == {
+        f"{name}_0_0000" for name in (*names, "random")
+    }
+    assert list(json.loads((run / "run.json").read_text())["players_sha256"]) == names
+    curves = pd.read_csv(run / "metrics.csv")
+    assert curves.values.tolist() == [
+        [*row, name] for name in ("one_run", "two_run") for row in ([1.0, 9.0], [2.0, 8.0])
+    ]
+    page = (run / "report.html").read_text()
+    assert '"upper":"mine"' in page
+
+
+@pytest.mark.parametrize(
+    ("told", "says"),
+    [
+        ("policy=[mine,mine]", "policy: 'mine' is given twice"),
+        ("policy=[mine,./mine]", "is given twice"),
+        ("policy=[mine,nowhere]", "policy: no policy.json in 'nowhere'"),
+        ("policy=[mine,3]", "evaluate: policy.1: "),
+        ("policy=[mine,random]", "baselines: 'random' is what another one is called"),
+        ("policy=[mine,unfit]", "unfit: agent placer needs the context features humidity"),
+    ],
+)
+def test_a_list_of_policies_is_checked_one_by_one(
+    told: str, says: str, command: Command, tmp_path: Path
+) -> None:
+    for folder in ("mine", "random", "unfit"):
+        make_policy(tmp_path / folder, "placer")
+    edited(features=renamed)(tmp_path / "unfit")
+    refused(command(*TINY, "baselines=[random]", told, "episodes=1"), says)
+
+
+def test_swept_policies_have_one_name(command: Command, tmp_path: Path) -> None:
+    for folder in ("one", "two"):
+        make_policy(tmp_path / folder, "placer")
+    told = (*TINY, "baselines=[random]", "episodes=1")
+    assert command(*told, "sweep={policy: [one,two]}").code == 0
+    assert set(results_in(tmp_path)["policy"]) == {"learned", "random"}
+    done = command(*told, "sweep={policy: [one,null]}", "hydra.run.dir=other")
+    assert done.code == 2 and "sweep: policy: null leaves a player out" in done.err
