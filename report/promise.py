@@ -42,27 +42,28 @@ def answer(judgement: Judgement) -> list[str]:
     """What the promises come to, in sentences, the answer first."""
     promised = " and ".join(map(str, judgement.promises))
     kept, unsure, broken, unknown = (judgement.of(verdict) for verdict in VERDICTS)
+    # Rows are sorted, so the first of those that may is the cheapest of them.
+    may = next((row for row in unsure if row.kind != "reference"), None)
     told = []
-    if judgement.best is not None:
+    if (best := judgement.best) is not None:
         told.append(
-            f"Cheapest that surely keeps {promised}: {_named(judgement.best)}, with "
-            f"{_numbers(judgement.best, judgement)}."
+            f"Cheapest that surely keeps {promised}: {_named(best)}, with "
+            f"{_numbers(best, judgement)}."
         )
-        alike = [row for row in kept if row is not judgement.best and row.more.ci_low <= 0]
+        alike = [row for row in kept if row is not best and row.more.ci_low <= 0]
         if alike:
             more = f"; and {len(alike) - MOST_NAMED} more" if len(alike) > MOST_NAMED else ""
             named = "; ".join(map(_named, alike[:MOST_NAMED]))
             told.append(f"Not surely dearer: {named}{more}.")
-    elif any(row.kind != "reference" for row in kept):
-        told.append(f"{promised} is kept, but {judgement.minimised} has no number here.")
+        if may is not None and may.spent.value < best.spent.value:
+            told.append(_perhaps("Cheaper, and may keep it", may, judgement))
     else:
-        told.append(f"Nobody surely keeps {promised}.")
-        candidates = [row for row in unsure if row.kind != "reference"]
-        if candidates:
-            told.append(
-                f"The cheapest that may: {_named(candidates[0])}, with "
-                f"{_numbers(candidates[0], judgement)}. More episodes make it surer."
-            )
+        if any(row.kind != "reference" for row in kept):
+            told.append(f"{promised} is kept, but {judgement.minimised} has no number here.")
+        else:
+            told.append(f"Nobody surely keeps {promised}.")
+        if may is not None:
+            told.append(_perhaps("The cheapest that may", may, judgement))
     counts = [
         f"{len(rows)} {text}"
         for rows, text in (
@@ -80,6 +81,10 @@ def answer(judgement: Judgement) -> list[str]:
     )
     told.append(f"{whole}{', '.join(counts)} ({judgement.confidence:.0%} intervals).")
     return told
+
+
+def _perhaps(words: str, row: Judged, judgement: Judgement) -> str:
+    return f"{words}: {_named(row)}, with {_numbers(row, judgement)}. More episodes would tell."
 
 
 def promise_table(judgement: Judgement) -> Table:

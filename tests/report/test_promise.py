@@ -25,6 +25,7 @@ def test_the_answer_names_who_where_and_how_surely() -> None:
         f"Cheapest that surely keeps slowdown < 3: fair with {LARGE}, with rent (USD) 4.2" in told
     )
     assert f"Not surely dearer: slow with {LARGE}." in told
+    assert f"Cheaper, and may keep it: fair with {SMALL}, with rent (USD) 2.1" in told
     assert "Of 4 pairs of scenario and scheduler 2 surely keep it, 1 may, 1 surely do not" in told
 
 

@@ -104,7 +104,7 @@ WORLDS = {
 # What these say is how to play or to learn, how long and what to show: their own tests see to it.
 ELSEWHERE = ("algo", "ray", "budget", "checkpoint", "resume", "policy", "workers", "statistics")
 ELSEWHERE += ("report", "tune", "experiment", "baselines", "optimum", "seed", "kind", "layout")
-ELSEWHERE += ("share_type_policy", "sweep", "late", "slo")
+ELSEWHERE += ("share_type_policy", "sweep", "late", "slo", "keep", "minimise")
 # Of files, and of what they lack: these worlds have one file, and it is complete.
 OF_FILES = ("max_bytes", "without_runtimes", "missing_runtime", "missing_memory")
 OF_FILES += ("missing_parallelism", "min_memory", "max_memory")
