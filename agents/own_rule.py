@@ -109,8 +109,8 @@ class Source:
     @classmethod
     def of(cls, code: RuleCode) -> Self:
         """What the file of a class holds now."""
-        path = user_path(code.file).absolute()
-        return cls(str(path), read_bytes(path))
+        path = user_path(code.file)
+        return cls(str(path.absolute()), read_bytes(path))
 
 
 class OwnRule:

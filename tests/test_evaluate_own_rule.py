@@ -69,7 +69,7 @@ class LastFirst(MyRule):
     order = Chosen()
 
     def choose(self, decision):
-        return len(decision.env.waiting) - 1
+        return decision.env.waiting[-1]
 
 
 class Undecided(MyRule):
