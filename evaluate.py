@@ -10,9 +10,12 @@ import pandas as pd
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
-from env.base.files import read_bytes, written_whole
+from env.base.files import written_whole
 from env.workloads.assumptions import printed
+from evaluation.evaluate_settings import EvaluateSettings
 from evaluation.evaluation_run import Evaluation
+from evaluation.players import policy_folders
+from evaluation.promise import judge
 from evaluation.results import ResultsWriter
 from run.command import StopOnSignals, run
 from run.ray_session import check_address
@@ -33,6 +36,7 @@ def evaluate(config: DictConfig) -> None:
     from rich.console import Console
 
     from report.files import write_files
+    from report.promise import answer, promise_table
     from report.table import PLAIN_WIDTH
 
     evaluation = Evaluation(config)
@@ -47,12 +51,19 @@ def evaluate(config: DictConfig) -> None:
     # A file or pipe has no width of its own.
     console = Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH, markup=False)
     results = play_to_the_end(evaluation, folder, console)
-    if settings.policy is not None:
-        keep_training(settings.policy, folder)
+    if settings.policy:
+        keep_trainings(settings, folder)
+    metrics, statistics = evaluation.metrics, settings.statistics
+    judgement = None
+    if settings.keep:
+        judgement = judge(results, settings.keep, settings.minimise, metrics, statistics)
     table = write_files(
-        folder, evaluation.run, results, evaluation.metrics, settings.statistics, console.width
+        folder, evaluation.run, results, metrics, statistics, console.width, judgement
     )
     console.print(table)
+    if judgement is not None:
+        console.print(promise_table(judgement))
+        print(*answer(judgement), sep="\n")
     print(f"report: {folder / 'report.html'}")
     print(f"results: {folder}")
 
@@ -91,15 +102,18 @@ def play_to_the_end(evaluation: Evaluation, folder: Path, console: Console) -> p
         return writer.finish()
 
 
-def keep_training(policy: str, folder: Path) -> None:
-    """Copies the metrics.csv of the run that trained a policy, where it is, for the report."""
-    from agents.learned.learned_scheduler import policy_folder
+def keep_trainings(settings: EvaluateSettings, folder: Path) -> None:
+    """Keeps the curves of the runs that trained the policies, where they are, for the report."""
     from report.training_curve import TRAINING, read_training
 
-    training = policy_folder(policy).parent / TRAINING
-    if read_training(training) is not None:
+    found = {
+        name: read_training(policy.parent / TRAINING)
+        for name, policy in policy_folders(settings).items()
+    }
+    known = [rows.assign(policy=name) for name, rows in found.items() if rows is not None]
+    if known:
         with written_whole(folder / TRAINING) as temporary:
-            temporary.write_bytes(read_bytes(training, inside=training.parent))
+            pd.concat(known).to_csv(temporary, index=False)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import numpy as np
 from pydantic import Field
 
 from agents.scheduler import Kind, Scheduler, play
+from env.base.errors import InputError, located
 from env.score.optimum import OptimumSettings, optimum
 from env.score.reward import Objective
 from env.sim.episode.episode_file import EpisodeFile
@@ -124,7 +125,9 @@ class Contest:
             draws = np.random.SeedSequence(task.seed, spawn_key=(SCHEDULER_KEY, task.episode))
             # Where the engine takes all decisions, the episode is over before any is asked for.
             started = math.nan if env.done else time.perf_counter()
-            play(env, scheduler, self.objective, draws)
+            where = f"episode {task.episode} of seed {task.seed}"
+            with located(f"{scheduler.name}: {where}"):
+                play(env, scheduler, self.objective, draws)
             seconds = time.perf_counter() - started
             power = env.cluster_config.power
             finished = PlayedEpisode(env.state, self.objective, power, env, seconds, best_J)
@@ -138,7 +141,7 @@ class Contest:
                 quantiles.tolist(),
                 {name: metric.compute(finished) for name, metric in metrics.items()},
             )
-            told = f"held-out episode {row.episode} of seed {row.seed}, placed by {row.policy}"
+            told = f"held-out {where}, placed by {row.policy}"
             name = recording_name(row.policy, row.seed, row.episode)
             recording = episode_of(env, name, told) if task.record else None
             played.append((row, recording))
@@ -198,6 +201,10 @@ def play_all(
         shared = ray.put(pickle.dumps(contests))
         pool = ActorPool([player.remote(shared) for _ in range(workers)])
         yield from pool.map_unordered(lambda actor, task: actor.play.remote(task), tasks)
+    except ray.exceptions.RayTaskError as error:
+        if isinstance(error.cause, InputError):
+            raise InputError(str(error.cause)) from None  # that of Ray has many lines
+        raise
     finally:
         ray.shutdown()
 

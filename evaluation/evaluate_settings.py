@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, field_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator
 
+from agents.own_rule import RuleCode, code_in
 from env.base.schema import Strict, distinct, short
 from env.score.optimum import OptimumSettings
 from env.score.reward import Objective
@@ -14,12 +16,31 @@ from env.sim.keep_alive_policy import KeepAlivePolicy
 from env.sim.records import INF
 from env.sim.rules import FIRST_COME, Lease, Rules
 from evaluation.contest import EpisodeCount
+from evaluation.promise import Promise
 from evaluation.statistics import StatisticsSettings
 from run.dispatch_settings import Dispatch, Queued
 from run.ray_session import Address
 
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 Deadline = Annotated[float, Field(gt=0, le=1e9)]
+
+
+def _named(entry: Any) -> str | RuleCode:
+    """A baseline by its name, or a class of the user's own."""
+    code = code_in(entry)
+    if code is None:
+        assert isinstance(entry, str)
+        return entry
+    return code
+
+
+def _promises(keep: Any) -> tuple[Promise, ...]:
+    """What is to be kept, by metric."""
+    if keep is None:
+        return ()
+    if not isinstance(keep, Mapping):
+        raise ValueError(f"a mapping {{METRIC: '<BOUND'}} is needed, found {short(keep)}")
+    return tuple(Promise.of(metric, written) for metric, written in keep.items())
 
 
 class RayAddress(Strict):
@@ -37,10 +58,10 @@ class ReportSettings(Strict):
 class EvaluateSettings(Strict):
     """What `evaluate.py` is told; conf/evaluate.yaml explains each."""
 
-    policy: str | None
+    policy: tuple[str, ...]
     name: str | None  # checked by `check_run_name`
     resume: str | None
-    baselines: tuple[str, ...]
+    baselines: tuple[Annotated[str | RuleCode, BeforeValidator(_named)], ...]
     episodes: EpisodeCount
     seed: Annotated[tuple[Seed, ...], Field(min_length=1), AfterValidator(distinct)]
     sweep: Any = None  # checked by `scenarios_of`
@@ -49,6 +70,8 @@ class EvaluateSettings(Strict):
     late: Deadline
     workers: Annotated[int, Field(ge=1, le=10_000)]
     ray: RayAddress
+    keep: Annotated[tuple[Promise, ...], BeforeValidator(_promises)]
+    minimise: str
     statistics: StatisticsSettings
     report: ReportSettings
     optimum: OptimumSettings | None
@@ -62,6 +85,12 @@ class EvaluateSettings(Strict):
     keep_alive: KeepAlivePolicy
 
     @property
+    def sweeps_policy(self) -> bool:
+        """Whether scenarios differ in the policy."""
+        given = self.sweep if isinstance(self.sweep, list) else [self.sweep]
+        return any(isinstance(each, Mapping) and "policy" in each for each in given)
+
+    @property
     def rules(self) -> Rules:
         """How the world works; schedulers have orders of their own."""
         rules = Rules(lease=self.lease, keep_alive=self.keep_alive)
@@ -69,6 +98,17 @@ class EvaluateSettings(Strict):
             return rules
         patience = INF if self.dispatch.patience is None else self.dispatch.patience
         return replace(rules, order=FIRST_COME, placement="asked", patience=patience)
+
+    @field_validator("policy", mode="before")
+    @classmethod
+    def _policies(cls, policy: Any) -> Any:
+        if policy is None:
+            return []
+        if isinstance(policy, str):
+            return [policy]
+        if isinstance(policy, list | tuple):
+            return policy
+        raise ValueError(f"{short(policy)} is found, a folder, a name or a list of them is allowed")
 
     @field_validator("seed", mode="before")
     @classmethod

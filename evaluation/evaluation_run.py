@@ -10,12 +10,9 @@ from typing import Any
 
 from omegaconf import DictConfig
 
-from agents.baseline import make_baselines
-from agents.scheduler import Scheduler
 from env.base.errors import InputError
 from env.base.schema import validated
-from env.learn.layouts import AgentsConfig
-from env.score.reward import Objective, check_world
+from env.score.reward import check_world
 from env.sim.cluster_file import cluster_from_config
 from env.sim.hardware import ClusterConfig
 from env.sim.resources import check_recordable
@@ -26,6 +23,8 @@ from evaluation.contest import Contest, Key, Played, Task, play_all
 from evaluation.episode_metrics import all_metrics
 from evaluation.evaluate_settings import EvaluateSettings
 from evaluation.fingerprint import fingerprint
+from evaluation.players import hashes_of, other_objectives, players_of
+from evaluation.promise import check_promises
 from evaluation.results import check_resume, describe
 from run.command import plain
 from run.effect import plain_world
@@ -56,7 +55,7 @@ class Setting:
         cluster = cluster_from_config(settings.cluster, "cluster")
         in_copies = plain_world(told)  # there references play on in copies of the simulator
         contest = Contest(
-            schedulers_of(settings, cluster, in_copies),
+            players_of(settings, cluster, in_copies),
             cluster,
             sources_of(settings, cluster),
             settings.objective,
@@ -87,6 +86,8 @@ class Evaluation:
         told = plain(config)
         self._scenarios = scenarios_of(told)
         found = {each.name: Setting.of(each) for each in self._scenarios}
+        if len({frozenset(_players(each.contest)) for each in found.values()}) > 1:
+            raise InputError("sweep: policy: null leaves a player out, who has to play everywhere")
         first = next(iter(found.values()))
         self.settings = settings = first.settings
         self.contests = {name: setting.contest for name, setting in found.items()}
@@ -96,11 +97,15 @@ class Evaluation:
             for source in first.contest.sources.values():
                 check_recordable(source.evaluation_templates(0))
         told_apart = (
-            other_objective(contest.schedulers[0], contest.objective)
+            line
             for contest in self.contests.values()
+            for line in other_objectives(contest.schedulers, contest.objective)
         )
-        self.notices = [line for line in dict.fromkeys(told_apart) if line is not None]
+        self.notices = list(dict.fromkeys(told_apart))
         self.metrics = all_metrics(settings.slo, settings.late)
+        if settings.keep:
+            episodes = len(settings.seed) * settings.episodes
+            check_promises(settings.keep, settings.minimise, self.metrics, episodes)
         self._tasks = [
             Task(name, seed, episode, _players(contest), episode < self._recorded)
             for name, contest in self.contests.items()
@@ -122,7 +127,7 @@ class Evaluation:
                 for source in contest.sources.values()
             ),
             typed_command(),
-            policy_hash(settings.policy),
+            hashes_of(self.contests),
         )
         self.run["scenarios"] = {each.name: dict(each.point) for each in self._scenarios}
         self.run["assumptions"] = _assumptions(found.values())
@@ -166,66 +171,6 @@ def sources_of(settings: EvaluateSettings, cluster: ClusterConfig) -> dict[int, 
                 ) from None
         sources[seed] = source
     return sources
-
-
-def schedulers_of(
-    settings: EvaluateSettings, cluster: ClusterConfig, forks: bool
-) -> list[Scheduler]:
-    """The learned policy, if there is one, and the baselines."""
-    if settings.agents is not None:
-        validated(AgentsConfig, settings.agents, "agents")
-    schedulers: list[Scheduler] = make_baselines(
-        settings.baselines, settings.rules.order is not None, forks
-    )
-    if settings.policy is not None:
-        # PyTorch takes seconds to import; baselines alone do without.
-        from agents.learned.learned_scheduler import LearnedScheduler
-
-        one_thread()
-        learned = LearnedScheduler(
-            settings.policy,
-            cluster,
-            settings.objective,
-            settings.agents,
-            settings.rules.order is not None,
-        )
-        if learned.name in (scheduler.name for scheduler in schedulers):
-            raise InputError(f"baselines: '{learned.name}' is what the policy is called")
-        schedulers.insert(0, learned)
-    if not schedulers:
-        raise InputError("evaluate: neither a policy nor baselines, at least 1 is needed")
-    return schedulers
-
-
-def other_objective(scheduler: Scheduler, objective: Objective) -> str | None:
-    """One line to say if a policy was trained for another objective than it is compared by."""
-    compared = objective.model_dump()
-    trained = getattr(scheduler, "trained_for", compared)  # only policies have been
-    if trained == compared:
-        return None
-    return f"note: the policy was trained for {weights(trained)}, here {weights(compared)} counts"
-
-
-def weights(objective: Mapping[str, float]) -> str:
-    """As they are overridden: objective.time_weight=1.0 objective.cost_weight=0.1."""
-    return " ".join(f"objective.{name}={weight}" for name, weight in objective.items() if weight)
-
-
-def one_thread() -> None:
-    """Has PyTorch compute as in processes of Ray, so that sums come out the same."""
-    import torch
-
-    torch.set_num_threads(1)
-
-
-def policy_hash(policy: str | None) -> str | None:
-    """A hash of the files of a policy, if there is one."""
-    if policy is None:
-        return None
-    from agents.learned.learned_scheduler import policy_folder
-    from agents.learned.policy_file import fingerprint_of
-
-    return fingerprint_of(policy_folder(policy))
 
 
 def _assumptions(settings: Iterable[Setting]) -> dict[str, Any]:

@@ -39,7 +39,7 @@ MOST_VALUES = 50_000_000
 """Of results.parquet: rows times columns, lists by their length."""
 LONGEST_NAME = 1_000
 """Characters of what results call a policy, an order or a sample."""
-HOW = ("name", "resume", "workers", "ray", "statistics", "report")
+HOW = ("name", "resume", "workers", "ray", "statistics", "report", "keep", "minimise")
 """Settings that change no row: a resumed evaluation may have others."""
 COLUMNS: Mapping[str, pa.DataType] = {
     "policy": pa.string(),
@@ -83,7 +83,9 @@ class RunFile(Recorded):
     episodes: int
     commit: str | None
     workload_sha256: str
-    policy_sha256: str | None = None  # of evaluations before it was written, nothing is known
+    players_sha256: dict[str, str] | None = (
+        None  # of evaluations before it was written, nothing is known
+    )
     config: dict[str, Any]
 
 
@@ -93,7 +95,7 @@ def describe(
     episodes: int,
     workload_sha256: str,
     command: str,
-    policy_sha256: str | None,
+    players_sha256: Mapping[str, str],
 ) -> dict[str, Any]:
     """What `run.json` holds.
 
@@ -103,7 +105,7 @@ def describe(
         episodes: of every seed.
         workload_sha256: hash of what arrives.
         command: as it was typed.
-        policy_sha256: hash of the learned policy's files, if there is one.
+        players_sha256: hashes of files of learned policies and of the user's own rules, by name.
     """
     return {
         "format": FORMAT,
@@ -116,7 +118,7 @@ def describe(
         "seeds": list(seeds),
         "episodes": episodes,
         "workload_sha256": workload_sha256,
-        "policy_sha256": policy_sha256,
+        "players_sha256": dict(players_sha256),
         "config": dict(config),
     }
 
@@ -152,7 +154,10 @@ def check_resume(
 def _what_counts(run: Mapping[str, Any]) -> dict[str, Any]:
     """What has to be the same for rows to belong together."""
     told = {key: value for key, value in run["config"].items() if key not in HOW}
-    return {**told, **{key: run.get(key) for key in ("commit", "workload_sha256", "policy_sha256")}}
+    return {
+        **told,
+        **{key: run.get(key) for key in ("commit", "workload_sha256", "players_sha256")},
+    }
 
 
 def first_difference(

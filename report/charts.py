@@ -230,10 +230,10 @@ def tenant_flow_time(rows: pd.DataFrame, colours: Mapping[str, str]) -> Spec:
 
 
 def learning_curve(rows: pd.DataFrame) -> Spec:
-    """J of training episodes over the decisions that training has seen.
+    """J of training episodes over the decisions that training has seen, a line a policy.
 
     Args:
-        rows: an iteration each: env_steps, J.
+        rows: an iteration each: env_steps, J, and policy where it is said.
     """
     colour = palette.KINDS["learned"]
     # A line of one point is not drawn, and an axis around it has no room for numbers.
@@ -247,6 +247,10 @@ def learning_curve(rows: pd.DataFrame) -> Spec:
             tooltip=numbers(["env_steps", "J"]),
         )
     )
+    if "policy" in rows and rows["policy"].nunique() > 1:
+        several = alt.Color("policy:N", legend=alt.Legend(orient="top", title=None, labelLimit=0))
+        scale = alt.Scale(range=list(palette.SERIES))
+        chart = chart.encode(several.scale(scale), tooltip=numbers(["policy", "env_steps", "J"]))
     return spec_of(chart, HEIGHT)
 
 

@@ -6,7 +6,7 @@ one table of all policies; bad input gets one line, exit code 2.
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -46,8 +46,8 @@ EPISODE = ["scenario", "seed", "episode"]
 def compare(folders: Sequence[Path]) -> Summary:
     """The summary of all policies of several evaluations.
 
-    A policy that several of them have played with the same J in every episode is there once. Others
-    of the same name are told apart by the folder they are from.
+    A policy that several of them have played with the same files and the same J in every episode is
+    there once. Others of the same name are told apart by the folder they are from.
 
     Args:
         folders: of the evaluations, two or more.
@@ -75,7 +75,8 @@ def compare(folders: Sequence[Path]) -> Summary:
         _checked(read_columns(folder, schema_of(metrics)), folder / RESULTS, run)
         for folder, run in zip(folders, runs, strict=True)
     ]
-    joined = pd.concat(_told_apart(tables, short_names(folders)), ignore_index=True)
+    hashes = [run.get("players_sha256") or {} for run in runs]
+    joined = pd.concat(_told_apart(tables, hashes, short_names(folders)), ignore_index=True)
     where = f"{folders[0] / RUN}: config.statistics"
     statistics = validated(StatisticsSettings, runs[0]["config"]["statistics"], where)
     return summarise(joined, metrics, statistics)
@@ -101,13 +102,17 @@ def _checked(table: pd.DataFrame, file: Path, run: dict[str, Any]) -> pd.DataFra
     return table
 
 
-def _told_apart(tables: Sequence[pd.DataFrame], names: Sequence[str]) -> list[pd.DataFrame]:
+def _told_apart(
+    tables: Sequence[pd.DataFrame], hashes: Sequence[Mapping[str, str]], names: Sequence[str]
+) -> list[pd.DataFrame]:
     """The rows of every policy, once if all evaluations agree, else renamed by evaluation."""
     told: list[pd.DataFrame] = []
     for policy in dict.fromkeys(policy for table in tables for policy in table["policy"]):
         played = [table[table["policy"] == policy] for table in tables]
         found = {name: each for name, each in zip(names, played, strict=True) if len(each)}
-        if len({tuple(each.sort_values(EPISODE)[RANKED_BY]) for each in found.values()}) == 1:
+        files = {own.get(policy) for own, each in zip(hashes, played, strict=True) if len(each)}
+        played_alike = {tuple(each.sort_values(EPISODE)[RANKED_BY]) for each in found.values()}
+        if len(files) == len(played_alike) == 1:
             told.append(next(iter(found.values())))
         else:
             told += [each.assign(policy=f"{policy} ({name})") for name, each in found.items()]

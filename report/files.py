@@ -8,9 +8,12 @@ import pandas as pd
 from rich.table import Table
 
 from env.score.metrics import Metric
+from evaluation.promise import Judgement
 from evaluation.statistics import StatisticsSettings
 from report.figures import draw_figures
 from report.page import write_report
+from report.plots import save
+from report.promise import draw_promises, write_promises
 from report.summary import means, summarise, write_summary
 from report.table import summary_table
 from report.tensorboard import write_events
@@ -28,6 +31,7 @@ def write_files(
     metrics: Mapping[str, Metric[Any]],
     statistics: StatisticsSettings,
     width: int,
+    judgement: Judgement | None = None,
 ) -> Table:
     """Writes summaries, figures, TensorBoard events, traces, the report; returns what is printed.
 
@@ -38,12 +42,17 @@ def write_files(
         metrics: of its rows, by name.
         statistics: how intervals are made.
         width: characters of the terminal.
+        judgement: who keeps what was promised, where something is.
     """
     summary = summarise(results, metrics, statistics)
     write_summary(folder, summary)
     pictures = draw_figures(summary, results, run["scenarios"], folder / "figures")
+    if judgement is not None:
+        write_promises(folder, judgement)
+        picture = save(draw_promises(judgement), "promise", folder / "figures")
+        pictures.append(picture)
     told = flattened({key: run["config"][key] for key in TOLD})
     write_events(folder, means(summary), pictures, told)
     write_traces(folder)
-    write_report(folder, run, summary, results)
+    write_report(folder, run, summary, results, judgement)
     return summary_table(summary, width)

@@ -22,9 +22,10 @@ from omegaconf import OmegaConf
 from env.base.files import written_whole
 from evaluation.contest import recording_name
 from evaluation.episode_metrics import SHARES
+from evaluation.promise import Judgement
 from evaluation.results import EPISODES
 from evaluation.statistics import LARGEST_RATIO, Comparison, Estimate, performance_profiles
-from report import charts, episode_charts, flow_charts, palette, tenants
+from report import charts, episode_charts, flow_charts, palette, promise, tenants
 from report.summary import (
     RANKED_BY,
     PolicySummary,
@@ -48,7 +49,11 @@ PROFILE_RATIOS = np.linspace(1.0, LARGEST_RATIO, 121)
 
 
 def write_report(
-    folder: Path, run: Mapping[str, Any], summary: Summary, results: pd.DataFrame
+    folder: Path,
+    run: Mapping[str, Any],
+    summary: Summary,
+    results: pd.DataFrame,
+    judgement: Judgement | None = None,
 ) -> Path:
     """Makes `report.html` of a finished evaluation.
 
@@ -58,6 +63,7 @@ def write_report(
         run: run.json.
         summary: of the results.
         results: from `evaluation.results.read_results`.
+        judgement: who keeps what was promised, where something is.
 
     Raises:
         InputError: one line with a recorded episode and what is wrong with it.
@@ -82,11 +88,14 @@ def write_report(
     training = read_training(folder / TRAINING)
     if training is not None and len(training):
         specs["learning"] = charts.learning_curve(training)
+    if judgement is not None:
+        specs |= promise.promise_charts(judgement)
     sweeps = _sweeps(summary, run["scenarios"]) if summary.several else {}
     settings = {
         "specs": specs,
         "scenarios": of_scenario,
         "sweeps": sweeps,
+        "upper": _upper(summary, results),
         "heights": palette.PHASE_HEIGHTS,
         "colours": len(palette.SERIES),
     }
@@ -100,6 +109,8 @@ def write_report(
         kinds={row.policy: row.kind for row in summary.policies},
         charts={*specs, *(name for own in of_scenario.values() for name in own)},
         sweeps=sweeps,
+        judgement=judgement,
+        promise=promise,
         versus=versus,
         number=number,
         spread=spread,
@@ -118,6 +129,12 @@ def write_report(
     with written_whole(path) as temporary:
         temporary.write_text(text)
     return path
+
+
+def _upper(summary: Summary, results: pd.DataFrame) -> str:
+    """Whose episode is on top: the first policy that was given; of baselines alone the best."""
+    learned = results.loc[results["kind"] == "learned", "policy"]
+    return str(learned.iloc[0]) if len(learned) else summary.ranked[0]
 
 
 def versus(summary: Summary) -> dict[tuple[str, str], Comparison]:

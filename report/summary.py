@@ -229,7 +229,7 @@ def write_summary(folder: Path, summary: Summary) -> None:
         "policies": policies,
         "pairs": pairs,
     }
-    text = json.dumps(_without_nan(tree), indent=2, allow_nan=False)
+    text = json.dumps(without_nan(tree), indent=2, allow_nan=False)
     with written_whole(folder / "summary.json") as temporary:
         temporary.write_text(text + "\n")
     rows = [_flat(each) for each in policies]
@@ -334,10 +334,10 @@ def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return row
 
 
-def _without_nan(tree: Any) -> Any:
+def without_nan(tree: Any) -> Any:
     """The same with null for NaN, which JSON does not have."""
     if isinstance(tree, Mapping):
-        return {key: _without_nan(value) for key, value in tree.items()}
+        return {key: without_nan(value) for key, value in tree.items()}
     if isinstance(tree, list | tuple):
-        return [_without_nan(value) for value in tree]
+        return [without_nan(value) for value in tree]
     return None if isinstance(tree, float) and math.isnan(tree) else tree

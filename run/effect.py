@@ -226,7 +226,7 @@ SILENT: Final = (
         "variation.computation variation.single variation.load",
     ),
     # Who decides.
-    Silent("evaluate", "policy is null", lambda told: at(told, "policy") is None, "agents"),
+    Silent("evaluate", "policy is null", lambda told: not at(told, "policy"), "agents"),
     Silent(
         "train",
         "agents.layout is queue, a rule of the engine places",
@@ -246,6 +246,7 @@ SILENT: Final = (
         lambda told: at(told, "record") == 0,
         "report.episodes_mb workload.tenants",
     ),
+    Silent("evaluate", "nothing is to keep", lambda told: not at(told, "keep"), "minimise"),
     Silent("evaluate", "workers is 1", lambda told: at(told, "workers") == 1, "ray.address"),
     Silent(
         "train",

@@ -1,9 +1,9 @@
 """What the README and the pages of docs/ show works: every block of code and every command.
 
 Blocks of a page are taken from top to bottom, in a folder of their own. Python runs, and prints
-what the block of text below it says. YAML is the file that its first line names. Of commands, what
-takes seconds runs; trainings, evaluations and searches are composed and checked as the program
-would before it starts.
+what the block of text below it says. YAML is the file that its first line names, as is Python that
+names one. Of commands, what takes seconds runs; trainings, evaluations and searches are composed
+and checked as the program would before it starts.
 """
 
 import gzip
@@ -111,6 +111,7 @@ def folder(taken_for_granted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """A copy of it, in which commands run."""
     shutil.copytree(taken_for_granted, tmp_path, symlinks=True, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)  # scripts find files beside them
     monkeypatch.setattr("env.score.metrics.METRICS", dict(METRICS))  # a page adds one
     return tmp_path
 
@@ -124,6 +125,11 @@ def test_blocks_of_a_page(
     names: dict[str, Any] = {}
     printed = ""
     for language, block in BLOCK.findall(path.read_text()):
+        name = block.splitlines()[0].removeprefix("# ")
+        if language == "yaml" or name.endswith(".py"):
+            file = Path(name)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(block)
         if language == "python":
             # Not capsys: Hydra closes all log handlers, and one of RLlib's then closes what it
             # takes for a file, the stream that was standard error when it was imported.
@@ -132,11 +138,7 @@ def test_blocks_of_a_page(
             printed = output.getvalue()
         elif language == "text":
             assert printed == block
-        elif language == "yaml":
-            file = Path(block.splitlines()[0].removeprefix("# "))
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(block)
-        else:
+        elif language != "yaml":
             assert language == "bash"
             for command in commands(block):
                 try_out(command, monkeypatch)

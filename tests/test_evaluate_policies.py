@@ -95,8 +95,8 @@ def test_a_learned_policy_beside_baselines(
         "record=2",
     )
     assert done.code == 0, done.err
-    assert set(results_in(tmp_path)["policy"]) == {"learned", "random"}
-    (file,) = tmp_path.glob("outputs/*/*/episodes/learned_0_0000.json")
+    assert set(results_in(tmp_path)["policy"]) == {"run", "random"}
+    (file,) = tmp_path.glob("outputs/*/*/episodes/run_0_0000.json")
     assert violations(read_episode(file)) == []
 
 
@@ -112,7 +112,7 @@ def test_rows_of_another_policy_are_not_gone_on_with(command: Command, tmp_path:
     make_policy(tmp_path / "mine", "placer", network="attention")
     done = command(*told, f"resume={folder}")
     assert done.code == 2
-    assert "resume: policy_sha256 is " in done.err
+    assert "resume: players_sha256.mine is " in done.err
 
 
 def test_a_policy_that_sees_the_workflow_plays_in_its_window_alone(
@@ -151,7 +151,7 @@ def test_a_learned_policy_plays_in_worlds_it_was_not_trained_in(
     done = command(*TINY, "baselines=[random]", "policy=mine", "episodes=2", *told)
     assert done.code == 0, done
     found = results_in(tmp_path)
-    assert (found.loc[found["policy"] == "learned", "bound_gap"] >= 0).all()
+    assert (found.loc[found["policy"] == "mine", "bound_gap"] >= 0).all()
 
 
 def edited(**changes: Callable[[Any], Any]) -> Callable[[Path], None]:
@@ -257,7 +257,7 @@ def test_the_shipped_policy_beats_the_tuned_rule_without_training(
     rule = "greedy_objective_tuned"
     assert command("policy=hetero_numa", f"baselines=[{rule}]", "episodes=25").code == 0
     mean = results_in(tmp_path).groupby("policy")["J"].mean()
-    assert mean["learned"] < 0.95 * mean[rule]
+    assert mean["hetero_numa"] < 0.95 * mean[rule]
 
 
 def test_a_policy_trained_for_another_objective_is_said_to_be(command: Command) -> None:
@@ -266,7 +266,7 @@ def test_a_policy_trained_for_another_objective_is_said_to_be(command: Command) 
     assert same.code == other.code == 0
     assert "trained for" not in same.out
     assert other.out.startswith(
-        "note: the policy was trained for objective.time_weight=1.0 objective.cost_weight=1.0, "
+        "note: hetero_numa was trained for objective.time_weight=1.0 objective.cost_weight=1.0, "
         "here objective.time_weight=1.0 objective.cost_weight=0.1 counts\n"
     )
 
@@ -287,3 +287,58 @@ def test_a_damaged_metrics_csv_beside_a_policy_is_said_and_left_out(
 def test_an_unknown_policy_is_told_the_shipped_ones(command: Command) -> None:
     done = command("policy=hetero_nuna")
     refused(done, "shipped with the project: hetero_numa")
+
+
+def test_several_policies_play_under_their_names(command: Command, tmp_path: Path) -> None:
+    for folder in ("one/run/policy", "two/run/policy", "mine"):
+        policy = make_policy(tmp_path / folder, "placer")
+        curve = "env_steps,J\n1,9\n2,8\n" if folder != "mine" else "env_steps,J\n"
+        (policy.parent / "metrics.csv").write_text(curve)
+    told = "policy=[mine,one/run,two/run/policy,hetero_numa]"
+    done = command(*TINY, "baselines=[random]", told, "episodes=1")
+    assert done.code == 0, done.err
+    names = ["mine", "one_run", "two_run", "hetero_numa"]
+    found = results_in(tmp_path)
+    assert list(found["policy"]) == [*names, "random"]
+    assert list(found["kind"]) == ["learned"] * 4 + ["baseline"]
+    run = run_in(tmp_path)
+    assert {path.stem for path in (run / "episodes").iterdir()} == {
+        f"{name}_0_0000" for name in (*names, "random")
+    }
+    assert list(json.loads((run / "run.json").read_text())["players_sha256"]) == names
+    curves = pd.read_csv(run / "metrics.csv")
+    assert curves.values.tolist() == [
+        [*row, name] for name in ("one_run", "two_run") for row in ([1.0, 9.0], [2.0, 8.0])
+    ]
+    page = (run / "report.html").read_text()
+    assert '"upper":"mine"' in page
+
+
+@pytest.mark.parametrize(
+    ("told", "says"),
+    [
+        ("policy=[mine,mine]", "policy: 'mine' is given twice"),
+        ("policy=[mine,./mine]", "is given twice"),
+        ("policy=[mine,nowhere]", "policy: no policy.json in 'nowhere'"),
+        ("policy=[mine,3]", "evaluate: policy.1: "),
+        ("policy=[mine,random]", "baselines: 'random' is what another one is called"),
+        ("policy=[mine,unfit]", "unfit: agent placer needs the context features humidity"),
+    ],
+)
+def test_a_list_of_policies_is_checked_one_by_one(
+    told: str, says: str, command: Command, tmp_path: Path
+) -> None:
+    for folder in ("mine", "random", "unfit"):
+        make_policy(tmp_path / folder, "placer")
+    edited(features=renamed)(tmp_path / "unfit")
+    refused(command(*TINY, "baselines=[random]", told, "episodes=1"), says)
+
+
+def test_swept_policies_have_one_name(command: Command, tmp_path: Path) -> None:
+    for folder in ("one", "two"):
+        make_policy(tmp_path / folder, "placer")
+    told = (*TINY, "baselines=[random]", "episodes=1")
+    assert command(*told, "sweep={policy: [one,two]}").code == 0
+    assert set(results_in(tmp_path)["policy"]) == {"learned", "random"}
+    done = command(*told, "sweep={policy: [one,null]}", "hydra.run.dir=other")
+    assert done.code == 2 and "sweep: policy: null leaves a player out" in done.err

@@ -61,7 +61,7 @@ def test_every_scenario_is_played(finished: Path) -> None:
     assert ratios == dict(zip(scenarios, (0.1, 0.3), strict=True))
     for name, ratio in ratios.items():
         assert f"of which a share of {ratio:g} keeps" in run["samples"][name]
-    assert (run["seeds"], run["policy_sha256"], run["assumptions"]) == ([1, 2], None, {})
+    assert (run["seeds"], run["players_sha256"], run["assumptions"]) == ([1, 2], {}, {})
     # Nothing is recorded where something is swept.
     assert not (finished / "episodes").exists()
 

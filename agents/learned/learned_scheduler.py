@@ -9,6 +9,7 @@ from agents.learned.policy_file import (
     DESCRIPTION,
     check_networks,
     features_of,
+    fingerprint_of,
     load_policy,
 )
 from agents.scheduler import Decision, Kind
@@ -35,9 +36,11 @@ class LearnedScheduler:
         objective: to schedule for.
         agents: group `agents`; None means what the policy was trained with.
         queued: whether functions wait in a central queue.
+        name: what tables call it.
 
     Attributes:
         trained_for: weights of J in training, by name.
+        sha256: hash of its files.
 
     Raises:
         InputError: the folder is missing or damaged, layout, memory tiers, bid levels or features
@@ -51,6 +54,7 @@ class LearnedScheduler:
         objective: Objective,
         agents: dict[str, Any] | None = None,
         queued: bool = False,
+        name: str = "learned",
     ) -> None:
         folder = policy_folder(path)
         policy = load_policy(folder)
@@ -59,10 +63,11 @@ class LearnedScheduler:
         config = validated(AgentsConfig, given, where)
         if config.queue is not None and not queued:
             raise InputError(f"policy: {folder} has an agent `queue`, it needs dispatch=queued")
-        self.name = "learned"
+        self.name = name
         self.kind: Kind = "learned"
         self.order: Order | None = config.queue
         self.fit: Fit = config.placement
+        self.sha256 = fingerprint_of(folder)
         self.trained_for = {"completion_weight": 0.0, **policy.description.objective}
         self._layout = Layout(config, objective, cluster, see_future=False)
         self._policy = policy.fitted(

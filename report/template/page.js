@@ -155,8 +155,9 @@ function zoom(factor) {
 function choosePolicies() {
   const policies = stored.filter((one) => one.dataset.episode === byId("episode").value).map((one) => one.dataset.policy);
   const keep = (id, otherwise) => (policies.includes(byId(id).value) ? byId(id).value : otherwise);
-  options(byId("upper"), policies, keep("upper", policies[0]));
-  options(byId("lower"), policies, keep("lower", policies[Math.min(1, policies.length - 1)]));
+  const upper = policies.includes(settings.upper) ? settings.upper : policies[0];
+  options(byId("upper"), policies, keep("upper", upper));
+  options(byId("lower"), policies, keep("lower", policies.find((policy) => policy !== upper) ?? upper));
 }
 
 function drawScenario() {
@@ -179,7 +180,8 @@ function choosePanels() {
 const drawLines = () => Promise.all(["profiles", "flow-time", "deadlines", "sweep"].map((id) => draw(id)));
 
 function drawAll() {
-  const once = ["sweep", "tenant-flow-time", "learning"].map((id) => draw(id));
+  const promises = [...document.querySelectorAll(".promise")].map(({id}) => id);
+  const once = ["sweep", "tenant-flow-time", "learning", ...promises].map((id) => draw(id));
   return Promise.all([drawScenario(), ...once, drawEpisode()]);
 }
 

@@ -103,18 +103,9 @@ WORLDS = {
 }
 # What these say is how to play or to learn, how long and what to show: their own tests see to it.
 ELSEWHERE = ("algo", "ray", "budget", "checkpoint", "name", "resume", "policy", "workers")
-ELSEWHERE += (
-    "statistics",
-    "report",
-    "tune",
-    "experiment",
-    "baselines",
-    "optimum",
-    "seed",
-    "kind",
-    "layout",
-)
-ELSEWHERE += ("share_type_policy", "sweep", "late", "slo", "yardstick")
+ELSEWHERE += ("statistics", "report", "tune", "experiment", "baselines", "optimum", "seed")
+ELSEWHERE += ("kind", "layout", "share_type_policy", "sweep", "late", "slo", "keep", "minimise")
+ELSEWHERE += ("yardstick",)
 # Of files, and of what they lack: these worlds have one file, and it is complete.
 OF_FILES = ("max_bytes", "without_runtimes", "missing_runtime", "missing_memory")
 OF_FILES += ("missing_parallelism", "min_memory", "max_memory")

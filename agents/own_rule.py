@@ -1,0 +1,316 @@
+"""A scheduler of the user's own: a class in a Python file that the command line names.
+
+To load one executes its file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import sys
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from operator import index
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Self, get_args
+
+import numpy as np
+
+from agents.order.chosen import Chosen
+from agents.scheduler import Decision, Kind, Placement
+from env.base.errors import InputError, located
+from env.base.files import read_bytes, user_path
+from env.base.schema import listed, names_file, nearest, one_line, short
+from env.score.reward import Objective
+from env.sim.rules import PLACEMENTS, Order
+from env.sim.rules import Placement as Fit
+from env.sim.view.raw_env import RawEnv
+
+METHODS = ("reset", "place")
+"""What a class needs to be a scheduler."""
+LONGEST_NAME = 100
+"""Characters of what tables and files call a rule."""
+FORM = "FILE.py:CLASS is needed, or {class: FILE.py:CLASS, PARAMETER: VALUE}"
+
+
+@dataclass(frozen=True)
+class RuleCode:
+    """Which class of which file is meant, and what it is made with.
+
+    Attributes:
+        file: path, as it was typed.
+        name: of the class.
+        parameters: of its constructor.
+    """
+
+    file: str
+    name: str
+    parameters: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.name}"
+
+
+def code_in(entry: Any) -> RuleCode | None:
+    """The class that an entry of `baselines` names; None where it names a baseline.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    parameters: Mapping[str, Any] = {}
+    text = entry
+    if isinstance(entry, Mapping):
+        # No parameter can be called `class`.
+        text, parameters = entry.get("class"), {k: v for k, v in entry.items() if k != "class"}
+        if not isinstance(text, str):
+            raise ValueError(f"{FORM}, found a mapping without class")
+    if not isinstance(text, str):
+        raise ValueError(f"the name of a baseline or {FORM}, found {short(text)}")
+    file, _, name = text.rpartition(":")
+    if file.endswith(".py") and name.isidentifier():
+        return RuleCode(file, name, parameters)
+    if isinstance(entry, Mapping) or ".py" in (Path(text).suffix, Path(file).suffix):
+        raise ValueError(f"{FORM}, found {short(text)}")
+    return None
+
+
+def row_names(codes: Sequence[RuleCode]) -> list[str]:
+    """What tables call rules: by their classes, with the parameters that tell equal ones apart."""
+    names = []
+    for code in codes:
+        alike = [each.parameters for each in codes if each.name == code.name]
+        told = [
+            f"{key}={value if isinstance(value, str) else json.dumps(value)}"
+            for key, value in code.parameters.items()
+            if any(other.get(key) != value for other in alike)
+        ]
+        # Recorded episodes are files of this name.
+        names.append(code.name + (f"({','.join(told)})".replace("/", "_") if told else ""))
+    return names
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file of code, as it was read.
+
+    Attributes:
+        path: absolute, for tracebacks.
+        content: what is executed, so that other processes need no file.
+    """
+
+    path: str
+    content: bytes
+
+    @classmethod
+    def of(cls, code: RuleCode) -> Self:
+        """What the file of a class holds now."""
+        path = user_path(code.file)
+        return cls(str(path.absolute()), read_bytes(path))
+
+
+class OwnRule:
+    """A class of the user's own as a scheduler.
+
+    Whatever it raises while it plays is raised with its name, below its own traceback.
+
+    Args:
+        name: what tables call it.
+        code: which class.
+        source: its file.
+
+    Attributes:
+        sha256: hash of the file and, where there are some, of the parameters.
+
+    Raises:
+        InputError: there is no such class, it is no scheduler, or making it raised something.
+    """
+
+    def __init__(self, name: str, code: RuleCode, source: Source) -> None:
+        self.name = name
+        self._code = code
+        self._source = source
+        self._rule = _made(code, source)
+        self.kind: Kind = self._stated("kind", get_args(Kind), "baseline")
+        self.fit: Fit = self._stated("fit", PLACEMENTS, "asked")
+        self.order: Order | None = getattr(self._rule, "order", None)
+        if self.order is not None and not hasattr(self.order, "write"):
+            raise InputError(f"{code}: order: {short(self.order)}, one of agents/order is needed")
+        told = json.dumps(code.parameters, sort_keys=True).encode() if code.parameters else b""
+        self.sha256 = hashlib.sha256(source.content + told).hexdigest()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Another process has no module of this file, so it loads the class again.
+        return OwnRule, (self.name, self._code, self._source)
+
+    def _stated(self, name: str, allowed: Sequence[Any], default: Any) -> Any:
+        """What the class says of itself."""
+        found = getattr(self._rule, name, default)
+        if found not in allowed:
+            raise InputError(f"{self._code}: {name}: {short(found)}, allowed: {listed(allowed)}")
+        return found
+
+    def reset(self, env: RawEnv, objective: Objective, seed: np.random.SeedSequence) -> None:
+        """Turns to a new episode."""
+        with self._named("reset"):
+            self._rule.reset(env, objective, seed)
+
+    def place(self, decision: Decision) -> Placement:
+        """NUMA node and MB.
+
+        Raises:
+            InputError: it returned something else, or a node that there is not.
+        """
+        with self._named("place"):
+            placed = self._rule.place(decision)
+        try:
+            node, memory_alloc = map(index, placed)
+        except (TypeError, ValueError):
+            raise InputError(
+                f"place returned {short(placed)}, a Placement of NUMA node and MB is needed, "
+                "whole numbers"
+            ) from None
+        nodes = len(decision.env.state.nodes)
+        if not 0 <= node < nodes:
+            raise InputError(f"place returned NUMA node {node}, allowed: 0 to {nodes - 1}")
+        return Placement(node, memory_alloc)
+
+    @contextmanager
+    def _named(self, method: str) -> Iterator[None]:
+        try:
+            yield
+        # Bad input to what it calls is its own fault, and it may not end an evaluation silently.
+        except (Exception, SystemExit) as error:
+            told = f"{self._code}: {method} raised {type(error).__name__}: {error}"
+            raise RuntimeError(told) from error
+
+
+class OwnChooser(OwnRule):
+    """One that says who goes next as well."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return OwnChooser, (self.name, self._code, self._source)
+
+    def choose(self, decision: Decision) -> int | None:
+        """Which of `env.waiting` goes next."""
+        with self._named("choose"):
+            chosen: int | None = self._rule.choose(decision)
+        return chosen
+
+
+def own_rules(codes: Sequence[RuleCode], queued: bool) -> list[OwnRule]:
+    """The schedulers that classes of the user's own make.
+
+    Args:
+        codes: which classes.
+        queued: whether functions wait centrally.
+
+    Raises:
+        InputError: see `OwnRule`; or two cannot be told apart, or one does not fit this world.
+    """
+    rules: list[OwnRule] = []
+    for name, code in zip(row_names(codes), codes, strict=True):
+        if name in (rule.name for rule in rules):
+            raise InputError(f"baselines: '{name}' is given twice")
+        if not names_file(name) or len(name) > LONGEST_NAME:
+            raise InputError(f"baselines: {short(name)}: too long or odd to tell two rules apart")
+        with located("baselines"):
+            source = Source.of(code)
+            found = _class_of(code, source)
+            made = OwnChooser if hasattr(found, "choose") else OwnRule
+            rule = made(name, code, source)
+            _check_world(rule, code, queued)
+        rules.append(rule)
+    return rules
+
+
+def _check_world(rule: OwnRule, code: RuleCode, queued: bool) -> None:
+    chooses = isinstance(rule.order, Chosen)
+    if chooses != isinstance(rule, OwnChooser):
+        lacks = "no method choose" if chooses else "a method choose and another order"
+        raise InputError(f"{code} has {lacks}: choose and `order = Chosen()` go together")
+    if rule.order is not None and not queued:
+        raise InputError(
+            f"{code} has an order of a central queue, here functions are placed when they are "
+            "submitted: dispatch=queued is needed"
+        )
+
+
+def _made(code: RuleCode, source: Source) -> Any:
+    """An instance of the class."""
+    found = _class_of(code, source)
+    _check_parameters(code, found)
+    with _one_line(source.path, str(code)):
+        return found(**code.parameters)
+
+
+def _class_of(code: RuleCode, source: Source) -> type:
+    module = _module(source, code.file)
+    found = getattr(module, code.name, None)
+    if not isinstance(found, type):
+        own = [
+            name
+            for name, each in vars(module).items()
+            if isinstance(each, type) and each.__module__ == module.__name__
+        ]
+        advice = nearest(code.name, own) if own else "it has none"
+        raise InputError(f"{code.file}: no class '{code.name}', {advice}")
+    for method in METHODS:
+        if not callable(getattr(found, method, None)):
+            raise InputError(f"{code} has no method {method}, {listed(METHODS)} are needed")
+    return found
+
+
+def _check_parameters(code: RuleCode, found: type) -> None:
+    known = inspect.signature(found).parameters.values()
+    named = {
+        each.name: each
+        for each in known
+        if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)
+    }
+    for name in code.parameters:
+        if name not in named and not any(each.kind is each.VAR_KEYWORD for each in known):
+            advice = nearest(str(name), list(named)) if named else "it takes none"
+            raise InputError(f"{code}: parameter {short(name)} is unknown, {advice}")
+    for name, each in named.items():
+        if each.default is each.empty and name not in code.parameters:
+            raise InputError(
+                f"{code}: parameter '{name}' is missing: {{class: {code}, {name}: VALUE}}"
+            )
+
+
+@lru_cache(maxsize=64)
+def _module(source: Source, where: str) -> ModuleType:
+    """What executing a file makes, once in a process; `where` is what errors call it."""
+    # A name of its own: a file may be called as a module that there is.
+    digest = hashlib.sha256(source.content).hexdigest()
+    module = ModuleType(f"{Path(source.path).stem}_{digest[:12]}")
+    module.__file__ = source.path
+    sys.modules[module.__name__] = module  # where dataclasses look for it
+    with _one_line(source.path, where):
+        exec(compile(source.content, source.path, "exec"), vars(module))
+    return module
+
+
+@contextmanager
+def _one_line(path: str, where: str) -> Iterator[None]:
+    """Whatever the code of a file raises becomes one line, with that of the file.
+
+    Raises:
+        InputError: something was raised.
+    """
+    try:
+        yield
+    except (Exception, SystemExit) as error:
+        lines = [
+            at.lineno for at in traceback.extract_tb(error.__traceback__) if at.filename == path
+        ]
+        if isinstance(error, SyntaxError) and error.filename == path:
+            lines, error = [error.lineno], SyntaxError(error.msg)
+        at = f"line {lines[-1]}: " if lines else ""
+        told = one_line(str(error))
+        raise InputError(f"{where}: {at}{type(error).__name__}: {told}") from None

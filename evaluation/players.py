@@ -1,0 +1,157 @@
+"""Who plays an evaluation, each under its name: policies, baselines, rules of the user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+
+from agents.baseline import make_baselines
+from agents.own_rule import RuleCode, own_rules
+from agents.scheduler import Scheduler
+from env.base.errors import InputError
+from env.base.schema import names_file, short, validated
+from env.learn.layouts import AgentsConfig
+from env.score.reward import Objective
+from env.sim.hardware import ClusterConfig
+from evaluation.contest import Contests
+from evaluation.evaluate_settings import EvaluateSettings
+from run.arguments import parsed
+from run.interpolation import leaves
+from run.sweep import typed_words
+
+
+def players_of(settings: EvaluateSettings, cluster: ClusterConfig, forks: bool) -> list[Scheduler]:
+    """The learned policies, then the baselines, each in the order given.
+
+    Args:
+        settings: of the scenario.
+        cluster: to schedule.
+        forks: whether the world is one in which references can play on in copies.
+
+    Raises:
+        InputError: one of them cannot play here, two have one name, or there is nobody.
+    """
+    players = [*_policies(settings, cluster), *_baselines(settings, forks)]
+    names = [player.name for player in players]
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise InputError(f"baselines: '{name}' is what another one is called")
+    if not players:
+        raise InputError("evaluate: neither a policy nor baselines, at least 1 is needed")
+    return players
+
+
+def _baselines(settings: EvaluateSettings, forks: bool) -> list[Scheduler]:
+    codes = [entry for entry in settings.baselines if isinstance(entry, RuleCode)]
+    names = [entry for entry in settings.baselines if isinstance(entry, str)]
+    _check_typed(codes)
+    queued = settings.rules.order is not None
+    named = iter(make_baselines(names, queued, forks))
+    own = iter(own_rules(codes, queued))
+    return [
+        next(own) if isinstance(entry, RuleCode) else next(named) for entry in settings.baselines
+    ]
+
+
+def _check_typed(codes: Sequence[RuleCode]) -> None:
+    """Refuses code that is not named on the command line itself: others may not say what runs."""
+    given = [
+        value
+        for override in parsed(OverridesParser.create(), typed_words("task"))
+        if override.key_or_group == "baselines" and not override.is_delete()
+        for _, value in leaves("", override.value())
+    ]
+    for code in codes:
+        if str(code) not in given:
+            raise InputError(f"baselines: {code}: only the command line itself may name code")
+
+
+def _policies(settings: EvaluateSettings, cluster: ClusterConfig) -> list[Scheduler]:
+    if settings.agents is not None:
+        validated(AgentsConfig, settings.agents, "agents")
+    if not settings.policy:
+        return []
+    # PyTorch takes seconds to import; baselines alone do without.
+    import torch
+
+    from agents.learned.learned_scheduler import LearnedScheduler
+
+    torch.set_num_threads(1)  # as in processes of Ray, so that sums come out the same
+    return [
+        LearnedScheduler(
+            folder,
+            cluster,
+            settings.objective,
+            settings.agents,
+            settings.rules.order is not None,
+            name,
+        )
+        for name, folder in policy_folders(settings).items()
+    ]
+
+
+def policy_folders(settings: EvaluateSettings) -> dict[str, Path]:
+    """The folders of the learned policies, by what tables call them.
+
+    That is the name of the folder, with as many above it as it takes to tell them apart; of the
+    folder `policy` of a run the name of the run's. Where the policy is swept the scenario names it,
+    and all are called `learned`.
+
+    Raises:
+        InputError: one is not there, one is given twice, or a name is none of a file.
+    """
+    from agents.learned.learned_scheduler import policy_folder
+
+    folders = [policy_folder(path) for path in settings.policy]
+    if settings.sweeps_policy:
+        return dict(zip(["learned"], folders, strict=True))
+    paths = [folder.resolve() for folder in folders]
+    parts = [(path.parent if path.name == "policy" else path).parts for path in paths]
+    named: dict[str, Path] = {}
+    for place, (own, folder) in enumerate(zip(parts, folders, strict=True)):
+        others = parts[:place] + parts[place + 1 :]
+        if own in others:
+            raise InputError(f"policy: {short(settings.policy[place])} is given twice")
+        count = next(
+            count
+            for count in range(1, len(own) + 1)
+            if all(other[-count:] != own[-count:] for other in others)
+        )
+        # Recorded episodes are files of this name.
+        name = "_".join(own[-count:])
+        if not names_file(name) or name in named:
+            raise InputError(f"policy: {short(name)}: rename the folder, it names a row and files")
+        named[name] = folder
+    return named
+
+
+def hashes_of(contests: Contests) -> dict[str, str]:
+    """Hashes of the files of learned policies and of rules of the user's own, by their names.
+
+    Where policies of several scenarios have one name, it has the hash of each.
+    """
+    found: dict[str, list[str]] = {}
+    for contest in contests.values():
+        for player in contest.schedulers:
+            if isinstance(sha256 := getattr(player, "sha256", None), str):
+                found.setdefault(player.name, []).append(sha256)
+    return {name: " ".join(dict.fromkeys(hashes)) for name, hashes in found.items()}
+
+
+def other_objectives(players: Sequence[Scheduler], objective: Objective) -> Iterator[str]:
+    """A line to say for each policy that was trained for another objective than the one here."""
+    compared = objective.model_dump()
+    for player in players:
+        trained = getattr(player, "trained_for", compared)  # only policies have been
+        if trained != compared:
+            yield (
+                f"note: {player.name} was trained for {weights(trained)}, here "
+                f"{weights(compared)} counts"
+            )
+
+
+def weights(objective: Mapping[str, float]) -> str:
+    """As they are overridden: objective.time_weight=1.0 objective.cost_weight=0.1."""
+    return " ".join(f"objective.{name}={weight}" for name, weight in objective.items() if weight)

@@ -1,0 +1,216 @@
+"""Promises: who keeps them where, and what the cheapest way to keep them is.
+
+A promise is a bound of the mean of a metric over episodes. It is kept or broken surely where the
+whole interval of the mean is on one side of the bound.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self
+
+import numpy as np
+import pandas as pd
+
+from agents.scheduler import Kind
+from env.base.errors import InputError
+from env.base.schema import nearest, short
+from env.score.metrics import Metric
+from evaluation.statistics import Estimate, StatisticsSettings, estimate
+
+Verdict = Literal["kept", "unsure", "broken", "unknown"]
+VERDICTS: tuple[Verdict, ...] = ("kept", "unsure", "broken", "unknown")
+"""In the order of tables; unknown is a promise of what these episodes have no number of."""
+COMPARATORS: Mapping[str, Callable[[float, float], bool]] = {
+    "<=": operator.le,
+    "<": operator.lt,
+    ">=": operator.ge,
+    ">": operator.gt,
+}
+WRITTEN = re.compile(r"\s*(<=|<|>=|>)\s*(\S+)\s*")
+LEAST_EPISODES = 2
+"""Of which there is an interval."""
+NOTHING = Estimate(math.nan, math.nan, math.nan)
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What the mean of a metric over episodes has to be.
+
+    Attributes:
+        metric: its name.
+        comparator: of `COMPARATORS`.
+        bound: in its unit.
+    """
+
+    metric: str
+    comparator: str
+    bound: float
+
+    @classmethod
+    def of(cls, metric: str, written: Any) -> Self:
+        """A promise as it is written: `<3`.
+
+        Raises:
+            ValueError: it is none.
+        """
+        found = WRITTEN.fullmatch(str(written))
+        try:
+            bound = float(found[2]) if found else math.nan
+        except ValueError:
+            bound = math.nan
+        if found is None or not math.isfinite(bound):
+            raise ValueError(
+                f"{metric}: one of <, <=, >, >= and a number is needed, found {short(written)}"
+            )
+        return cls(metric, found[1], bound)
+
+    def __str__(self) -> str:
+        return f"{self.metric} {self.comparator} {self.bound:g}"
+
+    def verdict(self, mean: Estimate) -> Verdict:
+        """Whether a mean keeps it."""
+        if math.isnan(mean.value):
+            return "unknown"
+        within = [
+            COMPARATORS[self.comparator](end, self.bound) for end in (mean.ci_low, mean.ci_high)
+        ]
+        if all(within):
+            return "kept"
+        return "unsure" if any(within) else "broken"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One policy in one scenario.
+
+    Attributes:
+        scenario: where it played; "" where nothing is swept.
+        policy: its name.
+        kind: what it is.
+        means: of the promised metrics, in the order of the promises.
+        spent: mean of what is minimised.
+        more: that less what the cheapest spends, a mean of paired differences; NaN where nobody is.
+        verdict: the worst of those of the promises.
+    """
+
+    scenario: str
+    policy: str
+    kind: Kind
+    means: tuple[Estimate, ...]
+    spent: Estimate
+    more: Estimate
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Who keeps the promises where.
+
+    Attributes:
+        promises: as given.
+        minimised: name of a metric.
+        metrics: what is known of all these, by name.
+        rows: those that keep them first, the cheapest of them on top.
+        best: the cheapest that surely keeps them, references aside; None where there is none.
+        confidence: of the intervals.
+    """
+
+    promises: tuple[Promise, ...]
+    minimised: str
+    metrics: Mapping[str, Metric[Any]]
+    rows: tuple[Judged, ...]
+    best: Judged | None
+    confidence: float
+
+    def of(self, verdict: Verdict) -> tuple[Judged, ...]:
+        """The rows with a verdict."""
+        return tuple(row for row in self.rows if row.verdict == verdict)
+
+
+def check_promises(
+    promises: Sequence[Promise], minimised: str, metrics: Mapping[str, Metric[Any]], episodes: int
+) -> None:
+    """Refuses promises that cannot be judged.
+
+    Args:
+        promises: as given.
+        minimised: name of a metric.
+        metrics: of the results, by name.
+        episodes: of all seeds together.
+
+    Raises:
+        InputError: a metric is unknown or higher is better of what is minimised, or there are too
+            few episodes.
+    """
+    for key, name in (
+        *((f"keep.{each.metric}", each.metric) for each in promises),
+        ("minimise", minimised),
+    ):
+        if name not in metrics:
+            raise InputError(f"{key}: {short(name)} is no metric, {nearest(name, list(metrics))}")
+    if metrics[minimised].better == "higher":
+        raise InputError(f"minimise: {minimised} is better the higher it is")
+    if episodes < LEAST_EPISODES:
+        raise InputError(
+            f"keep: {LEAST_EPISODES} episodes or more have an interval, found {episodes}"
+        )
+
+
+def judge(
+    results: pd.DataFrame,
+    promises: Sequence[Promise],
+    minimised: str,
+    metrics: Mapping[str, Metric[Any]],
+    settings: StatisticsSettings,
+) -> Judgement:
+    """Judges every policy in every scenario.
+
+    Args:
+        results: rows of results.parquet; all have played the same episodes.
+        promises: one or more.
+        minimised: name of a metric.
+        metrics: of the rows, by name.
+        settings: of the intervals.
+    """
+    found = []
+    spent: dict[tuple[str, str], np.ndarray] = {}
+    for (scenario, policy), own in results.groupby(["scenario", "policy"], sort=False):
+        own = own.sort_values(["seed", "episode"])
+        means = tuple(_mean(own[each.metric].to_numpy(), settings) for each in promises)
+        verdicts = [each.verdict(mean) for each, mean in zip(promises, means, strict=True)]
+        worst = max(verdicts, key=_severity)
+        spent[scenario, policy] = own[minimised].to_numpy()
+        cost = _mean(spent[scenario, policy], settings)
+        found.append(Judged(scenario, policy, own["kind"].iloc[0], means, cost, NOTHING, worst))
+    found.sort(key=lambda row: (VERDICTS.index(row.verdict), _last(row.spent.value)))
+    kept = [row for row in found if row.verdict == "kept" and row.kind != "reference"]
+    best = kept[0] if kept and not math.isnan(kept[0].spent.value) else None
+    if best is not None:
+        least = spent[best.scenario, best.policy]
+        place = found.index(best)
+        found = [
+            replace(row, more=_mean(spent[row.scenario, row.policy] - least, settings))
+            for row in found
+        ]
+        best = found[place]
+    known = {name: metrics[name] for name in (*(each.metric for each in promises), minimised)}
+    return Judgement(tuple(promises), minimised, known, tuple(found), best, settings.confidence)
+
+
+def _severity(verdict: Verdict) -> int:
+    return ("kept", "unsure", "unknown", "broken").index(verdict)
+
+
+def _last(value: float) -> float:
+    return math.inf if math.isnan(value) else value
+
+
+def _mean(values: np.ndarray, settings: StatisticsSettings) -> Estimate:
+    """Over the episodes that have a number, if there are enough of them for an interval."""
+    known = values[np.isfinite(values)]
+    return NOTHING if len(known) < LEAST_EPISODES else estimate(known, settings.confidence)

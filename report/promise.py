@@ -1,0 +1,290 @@
+"""Who keeps what was promised: in words, as a table, as a picture and as promise.json."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.figure import Figure
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+
+from env.base.files import written_whole
+from evaluation.promise import VERDICTS, Judged, Judgement, Promise, Verdict
+from report.charts import axis_of, on_axis, scale_of
+from report.plots import finish, reach, scale
+from report.summary import low_of, spread, without_nan
+from report.vega import HEIGHT, Spec, spec_of
+
+MOST_NAMED = 5
+"""Of those that are as good, in a sentence."""
+WORDS: Mapping[Verdict, str] = {
+    "kept": "kept",
+    "unsure": "not sure",
+    "broken": "broken",
+    "unknown": "no number",
+}
+"""What readers are told."""
+COLOURS = {"kept": "#009E73", "not sure": "#E69F00", "broken": "#999999"}
+"""Okabe and Ito's, as in palette.py."""
+SHAPES = {"kept": ("circle", "o"), "not sure": ("diamond", "D"), "broken": ("cross", "X")}
+"""Of points, for those who see no colours: of Vega-Lite and of matplotlib."""
+
+
+def answer(judgement: Judgement) -> list[str]:
+    """What the promises come to, in sentences, the answer first."""
+    promised = " and ".join(map(str, judgement.promises))
+    kept, unsure, broken, unknown = (judgement.of(verdict) for verdict in VERDICTS)
+    # Rows are sorted, so the first of those that may is the cheapest of them.
+    may = next((row for row in unsure if row.kind != "reference"), None)
+    told = []
+    if (best := judgement.best) is not None:
+        told.append(
+            f"Cheapest that surely keeps {promised}: {_named(best)}, with "
+            f"{_numbers(best, judgement)}."
+        )
+        alike = [row for row in kept if row is not best and row.more.ci_low <= 0]
+        if alike:
+            more = f"; and {len(alike) - MOST_NAMED} more" if len(alike) > MOST_NAMED else ""
+            named = "; ".join(map(_named, alike[:MOST_NAMED]))
+            told.append(f"Not surely dearer: {named}{more}.")
+        if may is not None and may.spent.value < best.spent.value:
+            told.append(_perhaps("Cheaper, and may keep it", may, judgement))
+    else:
+        if any(row.kind != "reference" for row in kept):
+            told.append(f"{promised} is kept, but {judgement.minimised} has no number here.")
+        else:
+            told.append(f"Nobody surely keeps {promised}.")
+        if may is not None:
+            told.append(_perhaps("The cheapest that may", may, judgement))
+    counts = [
+        f"{len(rows)} {text}"
+        for rows, text in (
+            (kept, "surely keep it"),
+            (unsure, "may"),
+            (broken, "surely do not"),
+            (unknown, "have no number to tell"),
+        )
+        if rows
+    ]
+    whole = (
+        f"Of {len(judgement.rows)} pairs of scenario and scheduler "
+        if _several(judgement)
+        else (f"Of {len(judgement.rows)} schedulers ")
+    )
+    told.append(f"{whole}{', '.join(counts)} ({judgement.confidence:.0%} intervals).")
+    return told
+
+
+def _perhaps(words: str, row: Judged, judgement: Judgement) -> str:
+    return f"{words}: {_named(row)}, with {_numbers(row, judgement)}. More episodes would tell."
+
+
+def promise_table(judgement: Judgement) -> Table:
+    """A row a scheduler and scenario: verdict, means of what is promised, what it spends."""
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    for heading in headings(judgement):
+        table.add_column(heading, overflow="fold")
+    for row in judgement.rows:
+        table.add_row(*cells(row, judgement))
+    return table
+
+
+def headings(judgement: Judgement) -> list[str]:
+    """Of the columns of tables."""
+    return [
+        "promise",
+        *["scenario"] * _several(judgement),
+        "policy",
+        *map(str, judgement.promises),
+        judgement.metrics[judgement.minimised].heading,
+        *["more than the cheapest"] * (judgement.best is not None),
+    ]
+
+
+def cells(row: Judged, judgement: Judgement) -> list[str]:
+    """Of a row of tables."""
+    return [
+        WORDS[row.verdict],
+        *[row.scenario] * _several(judgement),
+        _label(row),
+        *(spread(mean) for mean in row.means),
+        spread(row.spent),
+        *[spread(row.more, sign="+")] * (judgement.best is not None),
+    ]
+
+
+def promise_charts(judgement: Judgement) -> dict[str, Spec]:
+    """What is spent against each promised metric, by the id of its place on the page."""
+    return {
+        f"promise-{place}": _chart(_points(judgement, place), promise, judgement)
+        for place, promise in enumerate(judgement.promises)
+    }
+
+
+def _chart(rows: pd.DataFrame, promise: Promise, judgement: Judgement) -> Spec:
+    """A point a scheduler and scenario, and the bound as a line.
+
+    Args:
+        rows: see `_points`.
+        promise: on the vertical axis.
+        judgement: says what is minimised, on the horizontal one.
+    """
+    for name in ("spent", "mean"):
+        rows = rows.assign(**{f"{name}_low": on_axis(rows[f"{name}_low"], rows[name])})
+    reached = pd.concat([rows["mean"], pd.Series([promise.bound])])
+    x = alt.X(
+        "spent:Q",
+        title=judgement.metrics[judgement.minimised].heading,
+        scale=scale_of(rows["spent"]),
+        axis=axis_of(rows["spent"]),
+    )
+    y = alt.Y(
+        "mean:Q",
+        title=judgement.metrics[promise.metric].heading,
+        scale=scale_of(reached),
+        axis=axis_of(reached),
+    )
+    verdicts = list(COLOURS)
+    colour = alt.Color(
+        "verdict:N", legend=None, scale=alt.Scale(domain=verdicts, range=list(COLOURS.values()))
+    )
+    shapes = alt.Scale(domain=verdicts, range=[vega for vega, _ in SHAPES.values()])
+    told = [alt.Tooltip(f"{name}:N") for name in ("verdict", "policy", "scenario")]
+    told += [
+        alt.Tooltip(f"{field}:N", title=judgement.metrics[name].heading)
+        for field, name in (
+            ("shown_mean", promise.metric),
+            ("shown_spent", judgement.minimised),
+        )
+    ]
+    base = alt.Chart(rows).encode(x, y, colour)
+    bound = pd.DataFrame({"mean": [promise.bound], "text": [str(promise)]})
+    best = alt.Chart(rows[rows["best"]]).encode(x, y)
+    layers = [
+        alt.Chart(bound).mark_rule(strokeDash=[4, 4]).encode(y),
+        alt.Chart(bound)
+        .mark_text(align="right", dy=-6, fontSize=11)
+        .encode(y, x=alt.value("width"), text="text:N"),
+        base.mark_rule(opacity=0.4).encode(alt.X("spent_low:Q"), alt.X2("spent_high")),
+        base.mark_rule(opacity=0.4).encode(alt.Y("mean_low:Q"), alt.Y2("mean_high")),
+        base.mark_point(filled=True, size=70, opacity=0.9).encode(
+            shape=alt.Shape("verdict:N", legend=None, scale=shapes), tooltip=told
+        ),
+    ]
+    if rows["best"].any():  # a layer without rows is complained of
+        layers.append(best.mark_point(size=220, strokeWidth=2, color=COLOURS["kept"]))
+    return spec_of(alt.layer(*layers), HEIGHT)
+
+
+def draw_promises(judgement: Judgement) -> Figure:
+    """The same as a figure, a panel a promise."""
+    count = len(judgement.promises)
+    figure, grid = plt.subplots(
+        1, count, figsize=(2 + 5 * count, 4.8), layout="constrained", squeeze=False
+    )
+    for place, (axes, promise) in enumerate(zip(grid.flat, judgement.promises, strict=True)):
+        for verdict, colour in COLOURS.items():
+            rows = [row for row in _known(judgement, place) if WORDS[row.verdict] == verdict]
+            spent, means = [row.spent for row in rows], [row.means[place] for row in rows]
+            axes.errorbar(
+                [each.value for each in spent],
+                [each.value for each in means],
+                xerr=reach(spent),
+                yerr=reach(means),
+                fmt=SHAPES[verdict][1],
+                color=colour,
+                ecolor=colour,
+                elinewidth=0.7,
+                label=verdict,
+            )
+        axes.axhline(promise.bound, color="black", linewidth=0.8, linestyle="--")
+        best = judgement.best
+        if best is not None:
+            point = (best.spent.value, best.means[place].value)
+            axes.scatter(*point, s=160, facecolors="none", edgecolors=COLOURS["kept"], linewidths=2)
+        everyone = _known(judgement, place)
+        scale(axes, "x", [row.spent.value for row in everyone])
+        scale(axes, "y", [promise.bound, *(row.means[place].value for row in everyone)])
+        axes.set_xlabel(judgement.metrics[judgement.minimised].heading)
+        axes.set_ylabel(f"{judgement.metrics[promise.metric].heading}, promised {promise}")
+    finish(grid.flat)
+    grid[0][-1].legend(frameon=False, fontsize=8)
+    if judgement.best is not None:
+        figure.suptitle(f"cheapest: {_named(judgement.best)}", fontsize=10)
+    return figure
+
+
+def write_promises(folder: Path, judgement: Judgement) -> None:
+    """Writes `promise.json`."""
+    rows = [asdict(row) for row in judgement.rows]
+    tree = {
+        "keep": {each.metric: f"{each.comparator}{each.bound:g}" for each in judgement.promises},
+        "minimise": judgement.minimised,
+        "confidence": judgement.confidence,
+        "best": None if judgement.best is None else asdict(judgement.best),
+        "rows": rows,
+    }
+    with written_whole(folder / "promise.json") as temporary:
+        temporary.write_text(json.dumps(without_nan(tree), indent=2, allow_nan=False) + "\n")
+
+
+def _points(judgement: Judgement, place: int) -> pd.DataFrame:
+    """policy, scenario, verdict, best; spent and mean, each with _low, _high and as it is shown."""
+    found = []
+    for row in _known(judgement, place):
+        point: dict[str, Any] = {
+            "policy": _label(row),
+            "scenario": row.scenario,
+            "verdict": WORDS[row.verdict],
+            "best": row is judgement.best,
+        }
+        for name, each in (("spent", row.spent), ("mean", row.means[place])):
+            point |= {
+                name: each.value,
+                f"{name}_low": low_of(each),
+                f"{name}_high": each.ci_high,
+                f"shown_{name}": spread(each),
+            }
+        found.append(point)
+    return pd.DataFrame(found)
+
+
+def _known(judgement: Judgement, place: int) -> list[Judged]:
+    """The rows that have a place in a picture."""
+    return [
+        row
+        for row in judgement.rows
+        if row.verdict != "unknown"
+        and not math.isnan(row.spent.value)
+        and not math.isnan(row.means[place].value)
+    ]
+
+
+def _several(judgement: Judgement) -> bool:
+    return any(row.scenario for row in judgement.rows)
+
+
+def _label(row: Judged) -> str:
+    return f"{row.policy} (reference)" if row.kind == "reference" else row.policy
+
+
+def _named(row: Judged) -> str:
+    return f"{_label(row)} with {row.scenario}" if row.scenario else _label(row)
+
+
+def _numbers(row: Judged, judgement: Judgement) -> str:
+    told = [(judgement.minimised, row.spent)]
+    told += [
+        (promise.metric, mean) for promise, mean in zip(judgement.promises, row.means, strict=True)
+    ]
+    return ", ".join(
+        f"{judgement.metrics[name].heading} {spread(mean)}" for name, mean in dict(told).items()
+    )

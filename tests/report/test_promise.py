@@ -1,0 +1,69 @@
+"""What readers are told of promises: in words, as a table, on the page and in promise.json."""
+
+import json
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from evaluation.promise import Judgement
+from report.files import write_files
+from report.promise import answer, promise_table
+from report.table import PLAIN_WIDTH
+from tests.evaluation.test_promise import LARGE, PLAYED, SMALL, judged
+from tests.report.evaluations import SETTINGS, metrics_of_rows, result, run_of, write_results
+
+
+def in_words(judgement: Judgement) -> str:
+    return " ".join(answer(judgement))
+
+
+def test_the_answer_names_who_where_and_how_surely() -> None:
+    told = in_words(judged(PLAYED, "<3"))
+    assert (
+        f"Cheapest that surely keeps slowdown < 3: fair with {LARGE}, with rent (USD) 4.2" in told
+    )
+    assert f"Not surely dearer: slow with {LARGE}." in told
+    assert f"Cheaper, and may keep it: fair with {SMALL}, with rent (USD) 2.1" in told
+    assert "Of 4 pairs of scenario and scheduler 2 surely keep it, 1 may, 1 surely do not" in told
+
+
+def test_it_is_said_when_nobody_does() -> None:
+    told = in_words(judged({key: PLAYED[key] for key in PLAYED if key[0] == SMALL}, "<3"))
+    assert told.startswith("Nobody surely keeps slowdown < 3. The cheapest that may: fair with")
+    assert "Nobody surely keeps slowdown < 0." in in_words(judged(PLAYED, "<0"))
+
+
+def test_the_table_has_everyone() -> None:
+    console = Console(width=PLAIN_WIDTH, record=True, file=StringIO())
+    console.print(promise_table(judged(PLAYED, "<3")))
+    lines = [line.split()[:3] for line in console.export_text().splitlines() if "count=" in line]
+    assert lines == [
+        ["kept", LARGE, "fair"],
+        ["kept", LARGE, "slow"],
+        ["not", "sure", SMALL],
+        ["broken", SMALL, "slow"],
+    ]
+
+
+@pytest.mark.parametrize("bound", ["<3", "<0"])
+def test_files_of_an_evaluation(bound: str, tmp_path: Path) -> None:
+    scenarios = {name: {"count": number} for number, name in enumerate((SMALL, LARGE), 1)}
+    rows = [
+        result(policy, episode, 1.0, scenario=scenario, slowdown=slowdown, rent=rent)
+        for (scenario, policy), episodes in PLAYED.items()
+        for episode, (slowdown, rent) in enumerate(episodes)
+    ]
+    run = run_of(scenarios=scenarios)
+    results = write_results(tmp_path, run, rows)
+    found = judged(PLAYED, bound)
+    write_files(tmp_path, run, results, metrics_of_rows(), SETTINGS, PLAIN_WIDTH, found)
+    kept = json.loads((tmp_path / "promise.json").read_text())
+    assert kept["keep"] == {"slowdown": bound}
+    assert (kept["best"] is None) == (bound == "<0")
+    assert [row["verdict"] for row in kept["rows"]] == [row.verdict for row in found.rows]
+    assert (tmp_path / "figures" / "promise.png").exists()
+    page = (tmp_path / "report.html").read_text()
+    assert "<h2>What was promised</h2>" in page and 'id="promise-0"' in page
+    assert answer(found)[0].replace("<", "&lt;") in page

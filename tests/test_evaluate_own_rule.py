@@ -1,0 +1,298 @@
+"""`python evaluate.py` with a rule of the user's own: played, repeated, continued, refused."""
+
+import hashlib
+import json
+import subprocess
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from evaluate import check, evaluate
+from evaluation.contest import Contest, Played, Task
+from run.command import PROJECT
+from tests.commands import Command, InProcess, refused
+from tests.env.worlds import TINY
+from tests.evaluate_command import EVALUATE, results_in, results_of, run_in, told_in
+
+RULE = """
+from dataclasses import dataclass
+
+from agents.order.chosen import Chosen
+from env.learn.layouts import Placement
+
+
+@dataclass
+class MyRule:
+    node: "int" = 0
+
+    def reset(self, env, objective, seed):
+        pass
+
+    def place(self, decision):
+        memory = decision.function.memory_req
+        nodes = decision.candidates(memory)["feasible"].nonzero()[0]
+        return Placement(int(nodes[min(self.node, len(nodes) - 1)]), memory)
+
+
+class Broken(MyRule):
+    def place(self, decision):
+        return {}["of nobody"]
+
+
+class Leaves(MyRule):
+    def place(self, decision):
+        raise SystemExit(0)
+
+
+class Refuses(MyRule):
+    def place(self, decision):
+        decision.env.step("nowhere", 0, 0, 1)
+
+
+class Lost(MyRule):
+    def place(self, decision):
+        return Placement(99, 1)
+
+
+class Greedy(MyRule):
+    def place(self, decision):
+        return Placement(0, 10**9)
+
+
+class Silent(MyRule):
+    def place(self, decision):
+        return None
+
+
+class LastFirst(MyRule):
+    order = Chosen()
+
+    def choose(self, decision):
+        return decision.env.waiting[-1]
+
+
+class Undecided(MyRule):
+    order = Chosen()
+
+
+class Outspoken(MyRule):
+    def choose(self, decision):
+        return 0
+
+
+class Boastful(MyRule):
+    kind = "winner"
+
+
+class Ordered(MyRule):
+    order = "fcfs"
+
+
+class NoPlace:
+    def reset(self, env, objective, seed):
+        pass
+
+
+class Needs(MyRule):
+    def __init__(self, wish):
+        if wish < 0:
+            raise ValueError("no wish is below 0")
+"""
+LINE_OF_WISH = RULE[: RULE.index("raise ValueError")].count("\n") + 1
+TOLD = [*TINY, "episodes=2", "record=1"]
+
+
+@pytest.fixture
+def command(in_process: InProcess, tmp_path: Path) -> Command:
+    (tmp_path / "my_rules.py").write_text(RULE)
+    (tmp_path / "broken.py").write_text("import numpy\n\nnumpy.no_such_thing\n")
+    (tmp_path / "untyped.py").write_text("class MyRule\n    pass\n")
+    return in_process("evaluate", evaluate, check)
+
+
+def test_a_class_of_ones_own_plays(command: Command, tmp_path: Path) -> None:
+    """One that takes the first node, as the baseline does where nobody waits."""
+    assert command(*TOLD, "baselines=[my_rules.py:MyRule,random]").code == 0
+    found = results_in(tmp_path)
+    assert list(found["policy"].unique()) == ["MyRule", "random"]
+    assert set(found["kind"]) == {"baseline"}
+    digest = hashlib.sha256(RULE.encode()).hexdigest()
+    assert told_in(tmp_path)["players_sha256"] == {"MyRule": digest}
+    assert (run_in(tmp_path) / "episodes" / "MyRule_0_0000.json").exists()
+    assert "MyRule" in (run_in(tmp_path) / "summary.md").read_text()
+
+
+def test_parameters_tell_two_of_a_class_apart(command: Command, tmp_path: Path) -> None:
+    told = "baselines=[{class: my_rules.py:MyRule, node: 3},my_rules.py:MyRule]"
+    assert command(*TOLD, told).code == 0
+    found = results_in(tmp_path)
+    J = found.groupby("policy")["J"].mean()
+    assert set(J.index) == {"MyRule(node=3)", "MyRule"} and J.nunique() == 2
+    (tmp_path / "outputs").rename(tmp_path / "before")
+    assert command(*TOLD, "baselines=[{class: my_rules.py:MyRule, node: 3}]").code == 0
+    alone = results_in(tmp_path)
+    assert alone["J"].tolist() == found.loc[found["policy"] == "MyRule(node=3)", "J"].tolist()
+    assert set(alone["policy"]) == {"MyRule"}
+
+
+def test_it_plays_in_several_processes_and_scenarios(command: Command, tmp_path: Path) -> None:
+    told = [
+        *TINY,
+        "episodes=2",
+        "sweep={lease.step: [60,3600]}",
+        "baselines=[{class: my_rules.py:MyRule, node: 3},cheapest]",
+    ]
+    assert command(*told, "hydra.run.dir=alone").code == 0
+    done = command(*told, "workers=2", "hydra.run.dir=both")
+    assert done.code == 0, done.err
+    alone, both = results_of(tmp_path / "alone"), results_of(tmp_path / "both")
+    pd.testing.assert_frame_equal(alone, both)
+    assert alone["scenario"].nunique() == 2
+
+
+def test_a_changed_file_is_not_gone_on_with(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(contest: Contest, task: Task) -> Played:
+        if task.episode == 1:
+            raise KeyboardInterrupt
+        return play(contest, task)
+
+    play = Contest.play
+    told = [*TOLD, "baselines=[my_rules.py:MyRule]"]
+    monkeypatch.setattr(Contest, "play", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        command(*told)
+    monkeypatch.setattr(Contest, "play", play)
+    (folder,) = tmp_path.glob("outputs/*/*")
+    (tmp_path / "my_rules.py").write_text(RULE + "# another\n")
+    done = command(*told, f"resume={folder}")
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert "resume: players_sha256.MyRule is " in done.err
+    (tmp_path / "my_rules.py").write_text(RULE)
+    assert command(*told, f"resume={folder}").code == 0
+    assert len(results_in(tmp_path)) == 2
+
+
+def test_who_waits_goes_in_an_order_of_ones_own(command: Command, tmp_path: Path) -> None:
+    told = [*TINY, "episodes=2", "record=0", "dispatch=queued"]
+    crowded = "cluster.server_types.small.memory_mb_per_numa_node=2048"
+    players = "baselines=[my_rules.py:LastFirst,my_rules.py:MyRule]"
+    done = command(*told, crowded, "cluster.server_types.large.server_count=0", players)
+    assert done.code == 0, done.err
+    found = results_in(tmp_path).pivot(index="episode", columns="policy", values="flow_time")
+    assert (found["LastFirst"] != found["MyRule"]).any()
+
+
+NAMED = "FILE.py:CLASS is needed, or {class: FILE.py:CLASS, PARAMETER: VALUE}, found "
+BAD = {
+    "no file": ("nowhere.py:MyRule", "baselines: nowhere.py: no such file"),
+    "no class named": ("my_rules.py", f"{NAMED}'my_rules.py'"),
+    "no name of a class": ("my_rules.py:1st", f"{NAMED}'my_rules.py:1st'"),
+    "no such class": ("my_rules.py:MyRul", "no class 'MyRul', did you mean 'MyRule'?"),
+    "no class": ("my_rules.py:Placemen", "my_rules.py: no class 'Placemen', "),
+    "no method": ("my_rules.py:NoPlace", "my_rules.py:NoPlace has no method place"),
+    "no method choose": ("my_rules.py:Undecided", "Undecided has no method choose: "),
+    "a method choose for nothing": ("my_rules.py:Outspoken", "a method choose and another order"),
+    "an order where none waits": ("my_rules.py:LastFirst", "dispatch=queued is needed"),
+    "an unknown kind": ("my_rules.py:Boastful", "kind: 'winner', allowed: learned, baseline"),
+    "a word for an order": ("my_rules.py:Ordered", "order: 'fcfs', one of agents/order"),
+    "an unknown parameter": (
+        "{class: my_rules.py:MyRule, nod: 3}",
+        "my_rules.py:MyRule: parameter 'nod' is unknown, did you mean 'node'?",
+    ),
+    "a missing parameter": (
+        "my_rules.py:Needs",
+        "parameter 'wish' is missing: {class: my_rules.py:Needs, wish: VALUE}",
+    ),
+    "a constructor that raises": (
+        "{class: my_rules.py:Needs, wish: -1}",
+        f"my_rules.py:Needs: line {LINE_OF_WISH}: ValueError: no wish is below 0",
+    ),
+    "a module that raises": ("broken.py:MyRule", "broken.py: line 3: AttributeError: module"),
+    "no Python": ("untyped.py:MyRule", "untyped.py: line 1: SyntaxError: expected ':'"),
+    "no class in a mapping": ("{node: 3}", f"{NAMED}a mapping without class"),
+    "a number": ("5", "the name of a baseline or FILE.py:CLASS is needed"),
+    "a class twice": ("my_rules.py:MyRule,my_rules.py:MyRule", "'MyRule' is given twice"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_code_gets_one_line(case: str, command: Command) -> None:
+    entry, says = BAD[case]
+    refused(command(*TOLD, f"baselines=[{entry}]"), says)
+
+
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("Lost", "error: Lost: episode 0 of seed 0: place returned NUMA node 99, allowed: 0 to 3"),
+        ("Greedy", "error: Greedy: episode 0 of seed 0: function (0, 0): memory_alloc is 1000000"),
+        ("Silent", "error: Silent: episode 0 of seed 0: place returned None, a Placement"),
+    ],
+)
+def test_a_place_that_there_is_not(name: str, says: str, workers: int, command: Command) -> None:
+    done = command(*TOLD, f"baselines=[my_rules.py:{name}]", f"workers={workers}")
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert done.err.startswith(says)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize(
+    ("name", "raised", "line"),
+    [
+        ("Broken", "KeyError: 'of nobody'", 'return {}["of nobody"]'),
+        ("Leaves", "SystemExit: 0", "raise SystemExit(0)"),
+        ("Refuses", "InputError: ", 'decision.env.step("nowhere", 0, 0, 1)'),
+    ],
+)
+def test_what_a_rule_raises_is_shown(
+    name: str, raised: str, line: str, workers: int, tmp_path: Path
+) -> None:
+    if workers == 2 and name != "Broken":
+        pytest.skip("starting processes takes long, and all are raised alike")
+    (tmp_path / "my_rules.py").write_text(RULE)
+    done = subprocess.run(
+        [*EVALUATE, *TOLD, f"baselines=[my_rules.py:{name}]", f"workers={workers}"],
+        cwd=tmp_path,
+        text=True,
+        capture_output=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert f"my_rules.py:{name}: place raised {raised}" in done.stderr
+    assert f"{tmp_path}/my_rules.py" in done.stderr and line in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "typed"),
+    [
+        ("# @package _global_\nbaselines: ['my_rules.py:MyRule']\n", []),
+        ("# @package _global_\nbaselines: [{class: 'my_rules.py:MyRule', node: 3}]\n", []),
+        ("# @package _global_\nworkload: {seed: 'my_rules.py:MyRule'}\n", ["${workload.seed}"]),
+    ],
+)
+def test_a_folder_of_others_names_no_code(
+    content: str, typed: list[str], command: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "theirs" / "experiment").mkdir(parents=True)
+    (tmp_path / "theirs" / "experiment" / "mine.yaml").write_text(content)
+    (tmp_path / "my_rules.py").write_text("open('executed', 'w')\n" + RULE)
+    told = [f"baselines=[{','.join(typed)}]"] if typed else []
+    done = command(*TOLD, "experiment=mine", *told, "--config-dir", "theirs")
+    refused(done, "my_rules.py:MyRule: only the command line itself may name code")
+    assert not (tmp_path / "executed").exists()
+
+
+def test_the_class_that_the_docs_teach(command: Command, tmp_path: Path) -> None:
+    page = (PROJECT / "docs" / "scheduler.md").read_text()
+    (tmp_path / "my_rules.py").write_text(
+        page.partition("```python\n# my_rules.py\n")[2].partition("```")[0]
+    )
+    done = command(*TOLD, "baselines=[my_rules.py:CheapestInTime,greedy_per_core]")
+    assert done.code == 0, done.err
+    rows = json.loads((run_in(tmp_path) / "summary.json").read_text())["policies"]
+    assert {row["policy"] for row in rows} == {"CheapestInTime", "greedy_per_core"}
