@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -236,7 +237,8 @@ def test_bad_code_gets_one_line(case: str, command: Command) -> None:
 def test_a_place_that_there_is_not(name: str, says: str, workers: int, command: Command) -> None:
     done = command(*TOLD, f"baselines=[my_rules.py:{name}]", f"workers={workers}")
     assert (done.code, done.err.count("\n")) == (2, 1)
-    assert done.err.startswith(says)
+    # Of two processes either may be the first to get there.
+    assert re.sub(r"episode \d+", "episode 0", done.err).startswith(says)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
