@@ -8,6 +8,7 @@ import pandas as pd
 from rich.table import Table
 
 from env.score.metrics import Metric
+from evaluation.results import RUN
 from evaluation.statistics import StatisticsSettings
 from report.figures import draw_figures
 from report.page import write_report
@@ -15,6 +16,7 @@ from report.summary import means, summarise, write_summary
 from report.table import summary_table
 from report.tensorboard import write_events
 from report.trace import write_traces
+from report.world import with_weights
 from run.hparams import flattened
 
 TOLD = ("policy", "episodes", "seed", "objective")
@@ -39,7 +41,7 @@ def write_files(
         statistics: how intervals are made.
         width: characters of the terminal.
     """
-    summary = summarise(results, metrics, statistics)
+    summary = summarise(results, with_weights(metrics, run, str(folder / RUN)), statistics)
     write_summary(folder, summary)
     pictures = draw_figures(summary, results, run["scenarios"], folder / "figures")
     told = flattened({key: run["config"][key] for key in TOLD})
