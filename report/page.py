@@ -36,7 +36,7 @@ from report.summary import (
     wrapped,
 )
 from report.sweep import axes_of, places
-from report.timeline import PHASES, Timeline, mean_over, read_timeline
+from report.timeline import LEASE, PHASES, Timeline, mean_over, read_timeline
 from report.training_curve import TRAINING, read_training
 from report.vega import Spec
 from report.world import world
@@ -165,10 +165,12 @@ def episode_data(timeline: Timeline, label_of: Mapping[str, str]) -> dict[str, A
     return {
         "end": timeline.end,
         "containers": columns,
+        "leases": [
+            dict(zip(LEASE.names or (), lease, strict=True)) for lease in timeline.leases.tolist()
+        ],
         "nodes": [
             {
                 "name": f"{node.server} · N{node.node_id}",
-                "first": node.node_id == 0,
                 "lanes": node.lanes,
                 "cpu": percent_over(node.times, node.cpu, edges),
                 "memory": percent_over(node.times, node.memory, edges),
