@@ -152,7 +152,7 @@ def estimates(
     ]
     if chart.data["each"].str.len().any():  # a layer without rows is complained of
         single = base.transform_flatten(["each"])
-        layers.insert(0, single.mark_tick(thickness=2, size=14, opacity=0.6).encode(each))
+        layers.insert(0, single.mark_point(filled=True, size=20, opacity=0.6).encode(each))
     return alt.layer(*layers).add_params(alt.param(BACK, value="white"))
 
 

@@ -130,7 +130,7 @@ def draw_forest(axes: Axes, summary: Summary, values: pd.DataFrame) -> None:
             continue
         if summary.few:
             own = (values.loc[policy.policy] - measure) / measure.mean()
-            axes.plot(np.minimum(own, end), [row] * len(own), "|", color=colour)
+            axes.plot(np.minimum(own, end), [row] * len(own), ".", color=colour, markersize=4)
         axes.plot([each.ci_low, min(end, each.ci_high)], [row, row], color=colour)
         filled = colour if summary.is_clear(policy.against) else "white"
         axes.plot(each.value, row, "o", color=colour, markerfacecolor=filled)

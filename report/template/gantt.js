@@ -4,7 +4,7 @@
 const ROW_PIXELS = 14; // of the Gantt chart
 const GANTT_PIXELS = 1400; // all rows together: they are thinner where there are many
 const BAND_PIXELS = 15; // least height of a NUMA node: a line of text
-const TICK_PIXELS = 90; // between two numbers on the axis of time, at least
+const TICK_PIXELS = 70; // between two numbers on the axis of time, at least
 const STEPS = [0.001, 0.01, 0.1, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 18000, 36000, 86400, 864000]; // s
 const IDLE = 0.02; // of the episode: shorter idle times are not folded
 const NARROW = 0.01; // of the episode: what a folded one takes
