@@ -141,6 +141,8 @@ def test_hovering_tells_the_numbers_of_the_function(opened: Any) -> None:
         "threads": "2",
         "operations": "60,000,000",
     }
+    cut = "[...document.querySelectorAll('#vg-tooltip-element td')].filter((cell) => {}).length"
+    assert opened.evaluate(cut.format("cell.scrollWidth > cell.clientWidth + 1")) == 0
 
 
 def test_hovering_tells_what_a_tenant_uses(opened: Any) -> None:
