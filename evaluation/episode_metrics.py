@@ -146,6 +146,7 @@ def all_metrics(deadlines: Sequence[float], late: float) -> Mapping[str, Metric[
                 "lower",
                 f"share of workflows with a flow time beyond {late:g} s",
                 lambda played: float((played.flow_times > late).mean()),
+                shown="share",
             ),
             *(
                 Metric(
@@ -155,6 +156,7 @@ def all_metrics(deadlines: Sequence[float], late: float) -> Mapping[str, Metric[
                     f"share of workflows complete within {deadline:g} times what they take alone, "
                     "from containers that start cold",
                     met(deadline),
+                    shown="share",
                 )
                 for deadline in deadlines
             ),
@@ -164,6 +166,7 @@ def all_metrics(deadlines: Sequence[float], late: float) -> Mapping[str, Metric[
                 None,
                 "functions placed / seconds of wall time",
                 lambda played: played.total("decisions") / played.seconds,
+                shown="count",
             ),
             Metric(
                 "optimum_gap",
@@ -171,6 +174,7 @@ def all_metrics(deadlines: Sequence[float], late: float) -> Mapping[str, Metric[
                 "lower",
                 "J / J of the best of all schedules - 1, of episodes small enough to try them all",
                 lambda played: played.J / played.best_J - 1,
+                shown="share",
             ),
         ),
     }

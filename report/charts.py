@@ -6,19 +6,16 @@ Each function is one chart.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import altair as alt
 import numpy as np
 import pandas as pd
 
 from report import palette
+from report.axes import end_of_axis, is_wide, log_ticks
 from report.vega import HEIGHT, Spec, numbers, spec_of
 
-LOG_FROM = 20.0
-"""Axes are logarithmic where the largest value is this many times the smallest."""
-LABEL = np.array([0.3, 0.12])
-"""Of the width and height of a chart: the room that a policy's name takes on a phone."""
 ROW = 32
 """Pixels of a policy in charts with a row each: two lines of text."""
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
@@ -29,12 +26,14 @@ SHOWN = "shown"
 ONLY_SHOWN = f"indexof({SHOWN}, datum.policy) >= 0"
 METRIC = "metric"
 """Parameter of the ranking: name of the metric to rank by."""
+BACK = "back"
+"""Parameter of charts with hollow points: the colour behind them."""
 
-_KIND = alt.Color(
-    "kind:N",
-    legend=None,
-    scale=alt.Scale(domain=list(palette.KINDS), range=list(palette.KINDS.values())),
-)
+NAMES = "names"
+"""Data of charts with named points: x, y, name, and what template/draw.js fills in."""
+
+KINDS = alt.Scale(domain=list(palette.KINDS), range=list(palette.KINDS.values()))
+_KIND = alt.Color("kind:N", legend=None, scale=KINDS)
 POLICY_LABELS = alt.Axis(
     labelExpr="split(datum.label, '\\n')",
     # Baselines are those of the first line.
@@ -46,15 +45,6 @@ POLICY_LABELS = alt.Axis(
     labelPadding=8,  # room for a point at the end of the axis
     title=None,
 )
-
-
-def wrapped(name: str) -> str:
-    """A policy's name in two lines of similar length where it is long."""
-    breaks = [at for at, letter in enumerate(name) if letter in "_ "]
-    if len(name) <= 16 or not breaks:
-        return name
-    at = min(breaks, key=lambda at: abs(at - len(name) / 2))
-    return f"{name[: at + 1]}\n{name[at + 1 :]}"
 
 
 def styles(policies: Sequence[str]) -> list[dict[str, Any]]:
@@ -70,17 +60,38 @@ def styles(policies: Sequence[str]) -> list[dict[str, Any]]:
     ]
 
 
-def ranking(rows: pd.DataFrame) -> Spec:
+def forest(rows: pd.DataFrame, measure: str) -> Spec:
+    """The paired difference of every policy to the measure, best policy on top.
+
+    Args:
+        rows: as for `estimates`, and p and better, the probability of an improvement.
+        measure: its name.
+    """
+    signed = alt.Axis(labelExpr="datum.value ? format(datum.value, '+~%') : '0%'")
+    x = alt.X("mean:Q", title=f"J against {measure}", axis=signed)
+    y = alt.Y("label:N", sort=rows["label"].tolist(), axis=POLICY_LABELS)
+    zero = alt.Chart(pd.DataFrame({"zero": [0.0]})).mark_rule(strokeWidth=1.5).encode(x="zero:Q")
+    told = [alt.Tooltip("p:N"), alt.Tooltip("better:N", title="P(better)")]
+    return spec_of(alt.layer(zero, estimates(alt.Chart(rows), x, y, told)), ROW * len(rows))
+
+
+def ranking(rows: pd.DataFrame, shares: Sequence[str]) -> Spec:
     """Mean and interval of every policy, best on top.
 
     Args:
-        rows: policy, label, kind, metric, mean, ci_low, ci_high, low (where the interval is drawn
-            from), place.
+        rows: as for `estimates`, and metric and place.
+        shares: metrics whose axis is in percent.
     """
-    x = alt.X("mean:Q", title=None, scale=alt.Scale(zero=False, nice=True))
+    written = f"indexof({list(shares)}, {METRIC}) < 0 ? datum.label : format(datum.value, '~%')"
+    x = alt.X(
+        "mean:Q",
+        title=None,
+        scale=alt.Scale(zero=False, nice=True),
+        axis=alt.Axis(labelExpr=written),
+    )
     y = alt.Y("label:N", sort=alt.EncodingSortField("place", "min"), axis=POLICY_LABELS)
     chart = alt.Chart(rows).transform_filter(f"datum.metric === {METRIC}")
-    layers = _estimates(chart, x, y).add_params(alt.param(METRIC, value="J"))
+    layers = estimates(chart, x, y).add_params(alt.param(METRIC, value="J"))
     return spec_of(layers, ROW * rows["policy"].nunique())
 
 
@@ -88,7 +99,7 @@ def improvement(rows: pd.DataFrame) -> Spec:
     """How often every policy has a lower J than the measure, best policy on top.
 
     Args:
-        rows: policy, label, kind, mean, ci_low, ci_high, low; without the measure.
+        rows: as for `estimates`, without the measure.
     """
     x = alt.X(
         "mean:Q",
@@ -98,36 +109,81 @@ def improvement(rows: pd.DataFrame) -> Spec:
     )
     y = alt.Y("label:N", sort=None, axis=POLICY_LABELS)
     even = alt.Chart(pd.DataFrame({"even": [0.5]})).mark_rule(strokeDash=[4, 4]).encode(x="even:Q")
-    return spec_of(alt.layer(even, _estimates(alt.Chart(rows), x, y)), ROW * len(rows))
+    return spec_of(alt.layer(even, estimates(alt.Chart(rows), x, y)), ROW * len(rows))
 
 
-def _estimates(chart: alt.Chart, x: alt.X, y: alt.Y) -> alt.LayerChart:
-    """Points at `x` in their intervals, a row a policy."""
+def estimates(
+    chart: alt.Chart, x: alt.X, y: alt.Y, told: Sequence[alt.Tooltip] = ()
+) -> alt.LayerChart | alt.FacetChart:
+    """Points at `x` in their intervals, a row a policy; hollow where a difference is not clear.
+
+    Args:
+        chart: of rows with policy, label, kind, mean, low and high (equal if there is no interval),
+            each (values of episodes, where there is no interval), beyond (what is written of
+            a mean beyond the end of the axis), clear, told (the numbers as text).
+        x: of the mean.
+        y: of the policy.
+        told: more that its tooltip tells.
+    """
     base = chart.encode(y=y, color=_KIND)
-    low = x.copy(deep=False)
-    low.shorthand = "low:Q"
-    intervals = base.mark_rule(strokeWidth=2).encode(low, alt.X2("ci_high"))
-    points = base.mark_point(filled=True, size=80, opacity=1).encode(
-        x, tooltip=numbers(["policy", "kind", "mean", "ci_low", "ci_high"])
-    )
-    return intervals + points
+    low, each = x.copy(deep=False), x.copy(deep=False)
+    low.shorthand, each.shorthand = "low:Q", "each:Q"
+    tooltip = [
+        *(alt.Tooltip(f"{field}:N") for field in ("policy", "kind")),
+        alt.Tooltip("told:N", title="mean"),
+        *told,
+    ]
+    points = base.mark_point(size=80, opacity=1, strokeWidth=2)
+    layers = [
+        base.mark_rule(strokeWidth=2).encode(low, alt.X2("high")),
+        points.encode(
+            x,
+            shape=alt.condition(
+                "datum.beyond", alt.value("triangle-right"), alt.value("circle"), empty=False
+            ),
+            fill=alt.condition(
+                "datum.clear",
+                alt.Fill("kind:N", legend=None, scale=KINDS),
+                alt.value(alt.ExprRef(BACK)),
+            ),
+            tooltip=tooltip,
+        ),
+        base.mark_text(align="right", dx=-9).encode(x, text="beyond:N"),
+    ]
+    if chart.data["each"].str.len().any():  # a layer without rows is complained of
+        single = base.transform_flatten(["each"])
+        layers.insert(0, single.mark_point(filled=True, size=20, opacity=0.6).encode(each))
+    return alt.layer(*layers).add_params(alt.param(BACK, value="white"))
+
+
+def folded(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of `estimates` whose axis is not set by a few that lie far outside.
+
+    Args:
+        rows: without the column beyond, but with written: means as text.
+    """
+    end = end_of_axis(rows["mean"].tolist())
+    far = rows["mean"] > end
+    ends = {name: rows[name].clip(upper=end).where(~far, end) for name in ("low", "high")}
+    beyond = rows["written"].where(far, "")
+    each = [np.minimum(values, end).tolist() for values in rows["each"]]
+    return rows.assign(**ends, each=each, beyond=beyond, mean=rows["mean"].clip(upper=end))
 
 
 def time_against(spent: str, rows: pd.DataFrame, titles: Mapping[str, str]) -> Spec:
     """Every policy by its mean slowdown and what it spent, and the Pareto front of them.
 
+    Names are placed by template/draw.js, which knows how large the chart is.
+
     Args:
         spent: a metric.
-        rows: best policy first: policy, label, kind, and slowdown and what was spent, each with
-            _low, _high.
+        rows: best policy first: policy, kind, and slowdown and what was spent, each with _low,
+            _high and _told.
         titles: of the axes, by metric.
     """
-    points_at = rows[[spent, "slowdown"]].to_numpy()
-    rows = rows.assign(front=pareto(points_at))
+    rows = rows.assign(front=pareto(rows[[spent, "slowdown"]].to_numpy()))
     for name in (spent, "slowdown"):
         rows[f"{name}_low"] = on_axis(rows[f"{name}_low"], rows[name])
-    right = rows[spent] > np.sqrt(rows[spent].min() * rows[spent].max())
-    named = _with_room(np.log(points_at), (rows["front"] | (rows["kind"] == "learned")).to_numpy())
     x, y = (
         channel(
             f"{name}:Q", title=titles[name], scale=scale_of(rows[name]), axis=axis_of(rows[name])
@@ -135,6 +191,14 @@ def time_against(spent: str, rows: pd.DataFrame, titles: Mapping[str, str]) -> S
         for channel, name in ((alt.X, spent), (alt.Y, "slowdown"))
     )
     points = alt.Chart(rows).encode(x, y)
+    tooltip = [
+        *(alt.Tooltip(f"{field}:N") for field in ("policy", "kind")),
+        *(alt.Tooltip(f"{name}_told:N", title=titles[name]) for name in ("slowdown", spent)),
+    ]
+    important = rows.assign(last=(rows["kind"] != "learned") & ~rows["front"])
+    names = important.sort_values("last", kind="stable")[["policy", "kind", spent, "slowdown"]]
+    names = names.rename(columns={"policy": "name", spent: "x", "slowdown": "y"})
+    places = names.assign(text="", dx=0, dy=0, align="left").to_dict("records")
     layers = [
         alt.Chart(rows[rows["front"]])
         .mark_line(strokeDash=[4, 4], color=palette.KINDS["reference"])
@@ -145,19 +209,22 @@ def time_against(spent: str, rows: pd.DataFrame, titles: Mapping[str, str]) -> S
         points.mark_rule(opacity=0.4).encode(
             alt.Y("slowdown_low:Q"), alt.Y2("slowdown_high"), color=_KIND
         ),
-        points.mark_point(filled=True, size=90, opacity=1).encode(
-            color=_KIND, tooltip=numbers(["policy", "kind", "slowdown", spent])
+        points.mark_point(filled=True, size=90, opacity=1).encode(color=_KIND, tooltip=tooltip),
+        alt.Chart(alt.InlineData(places, name=NAMES))
+        .mark_text(
+            align=alt.ExprRef("datum.align"),
+            dx=alt.ExprRef("datum.dx"),
+            dy=alt.ExprRef("datum.dy"),
+            baseline="middle",
+            fontSize=11,
+        )
+        .encode(
+            alt.X("x:Q", title=titles[spent]),
+            alt.Y("y:Q", title=titles["slowdown"]),
+            text="text:N",
+            color=_KIND,
         ),
     ]
-    # Names are on the side of the line, which falls from left to right, that has room for them.
-    for side, offset in ((~right, 1), (right, -1)):
-        if (named & side).any():  # a layer without rows is complained of
-            align: Literal["left", "right"] = "left" if offset > 0 else "right"
-            layers.append(
-                alt.Chart(rows[named & side])
-                .mark_text(align=align, dx=8 * offset, dy=-15 * offset, lineBreak="\n", fontSize=11)
-                .encode(x, y, text="label:N", color=_KIND)
-            )
     return spec_of(alt.layer(*layers), HEIGHT)
 
 
@@ -265,21 +332,6 @@ def pareto(points: np.ndarray) -> np.ndarray:
     return np.asarray(~np.any(no_worse & better, axis=0))
 
 
-def _with_room(points: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """(P,) which of the wanted points can have a name: those not too near to one before them.
-
-    Args:
-        points: (P, 2), most important first.
-        wanted: (P,) whether the point is to be named at all.
-    """
-    near = LABEL * np.maximum(np.ptp(points, axis=0), np.finfo(float).tiny)
-    named = np.zeros(len(points), bool)
-    for index in np.flatnonzero(wanted):
-        apart = np.any(np.abs(points[named] - points[index]) > near, axis=1)
-        named[index] = bool(np.all(apart))
-    return named
-
-
 def curves(
     points: Mapping[str, tuple[np.ndarray, np.ndarray]],
     x: alt.X,
@@ -329,22 +381,16 @@ def line_channels(policies: Sequence[str]) -> tuple[alt.Color, alt.StrokeDash]:
 
 def scale_of(values: pd.Series, padding: int = 16) -> alt.Scale:
     """Logarithmic where values lie far apart; else with pixels of `padding` around them."""
-    if _wide(values):
+    if is_wide(values):
         return alt.Scale(type="log", nice=False, padding=24)
     return alt.Scale(zero=False, nice=True, padding=padding)
 
 
 def axis_of(values: pd.Series) -> alt.Axis:
-    """Few ticks where the axis is logarithmic."""
-    return (
-        alt.Axis(tickCount=5, labelOverlap=True, labelBound=True) if _wide(values) else alt.Axis()
-    )
+    """Ticks at 1, 2, 5, 10, ... where the axis is logarithmic."""
+    return alt.Axis(values=log_ticks(values), format=",~g") if is_wide(values) else alt.Axis()
 
 
 def on_axis(low: pd.Series, values: pd.Series) -> pd.Series:
     """Where intervals are drawn from: a logarithmic axis of `values` has no 0."""
-    return low.clip(lower=values.min() / 2) if _wide(values) else low
-
-
-def _wide(values: pd.Series) -> bool:
-    return bool(values.min() > 0 and values.max() > LOG_FROM * values.min())
+    return low.clip(lower=values.min() / 2) if is_wide(values) else low

@@ -31,6 +31,7 @@ from evaluation.results import (
 from evaluation.statistics import StatisticsSettings
 from report.summary import RANKED_BY, RANKS, Summary, summarise
 from report.table import PLAIN_WIDTH, summary_table
+from report.world import with_weights
 from run.command import refuse
 
 WORLD = ("cluster", "workflow", "workload", "objective", "dispatch", "lease", "keep_alive")
@@ -79,7 +80,8 @@ def compare(folders: Sequence[Path]) -> Summary:
     joined = pd.concat(_told_apart(tables, hashes, short_names(folders)), ignore_index=True)
     where = f"{folders[0] / RUN}: config.statistics"
     statistics = validated(StatisticsSettings, runs[0]["config"]["statistics"], where)
-    return summarise(joined, metrics, statistics)
+    weighted = with_weights(metrics, runs[0], str(folders[0] / RUN))
+    return summarise(joined, weighted, statistics)
 
 
 def _checked(table: pd.DataFrame, file: Path, run: dict[str, Any]) -> pd.DataFrame:

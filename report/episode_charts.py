@@ -21,9 +21,11 @@ _WHOLE = alt.Axis(labelExpr="datum.value % 1 ? '' : format(datum.value, 'd')")
 def gantt() -> Spec:
     """Two policies above one another on one time axis, a band a NUMA node, a row a container.
 
-    Data: `bars` (fill, begin, end, top, bottom and a container's numbers), `edges` between bands
-    (row), `titles` (row, text). Parameters: `ticks`, the middles of the bands, `names`, what stands
-    there, `rows`, how many there are, and `until`, seconds.
+    Time is seconds, or less where idle time is folded; template/gantt.js writes it above the chart.
+    Data: `bars` (fill, begin, end, top, bottom and a container's numbers), `leases` of servers
+    (begin, end, top, bottom, server, from, to, rent), `folds` (begin, end, idle), `edges` between
+    bands (row), `titles` (row, text). Parameters: `ticks`, the middles of the bands, `names`, what
+    stands there, `rows`, how many there are, `until`, where time ends, and `times` of grid lines.
     """
     workflows = {f"workflow {index}": colour for index, colour in enumerate(palette.SERIES)}
     fills = palette.PHASES | workflows
@@ -45,9 +47,11 @@ def gantt() -> Spec:
     }
     begin = alt.X(
         "begin:Q",
-        title=TIME,
+        title=None,
         scale=alt.Scale(domain=[0, alt.ExprRef("until")], nice=False, zero=False),
-        axis=alt.Axis(grid=True),
+        axis=alt.Axis(
+            orient="top", values=alt.ExprRef("times"), grid=True, labels=False, domain=False
+        ),
     )
     row = alt.Scale(domain=[0, alt.ExprRef("rows")], reverse=True, nice=False, zero=False)
     axis = alt.Axis(
@@ -59,6 +63,19 @@ def gantt() -> Spec:
         ticks=False,
         grid=False,
         domain=False,
+    )
+    areas = {"leases": ("server", "from", "to", "rent"), "folds": ("idle",)}
+    leases, folds = (
+        alt.Chart(alt.NamedData(name))
+        .mark_rect(clip=True, opacity=opacity, color="#808080")
+        .encode(
+            begin,
+            alt.Y("top:Q", scale=row, axis=axis, title=None),
+            alt.X2("end"),
+            alt.Y2("bottom"),
+            tooltip=[alt.Tooltip(f"{field}:N") for field in areas[name]],
+        )
+        for name, opacity in (("leases", 0.13), ("folds", 0.4))
     )
     edges = (
         alt.Chart(alt.NamedData("edges"))
@@ -92,8 +109,9 @@ def gantt() -> Spec:
         alt.param("names", value={}),
         alt.param("rows", value=1),
         alt.param("until", value=1),
+        alt.param("times", value=[]),
     ]
-    return spec_of(alt.layer(edges, bars, titles).add_params(*parameters), HEIGHT)
+    return spec_of(alt.layer(leases, folds, edges, bars, titles).add_params(*parameters), HEIGHT)
 
 
 def utilisation() -> Spec:

@@ -10,10 +10,13 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
 from matplotlib.transforms import Bbox
 
 from evaluation.statistics import LARGEST_RATIO, Estimate, performance_profiles
 from report import palette
+from report.axes import end_of_axis
+from report.digits import number
 from report.flow_figures import draw_distribution, draw_parts, draw_sweep
 from report.plots import LINES, finish, height, name_lines, name_rows, reach, save, scale
 from report.summary import RANKED_BY, Summary, values_of
@@ -55,8 +58,8 @@ def draw_figures(
     pictures = []
     if summary.several:
         pictures.append(save(draw_sweep(summary, scenarios), "sweep", folder))
-    for number, (scenario, own) in enumerate(results.groupby("scenario", sort=False), 1):
-        where = folder / _file_name(number, scenario) if summary.several else folder
+    for place, (scenario, own) in enumerate(results.groupby("scenario", sort=False), 1):
+        where = folder / _file_name(place, scenario) if summary.several else folder
         for name, figure in _draw_scenario(summary.of(scenario), own).items():
             figure.suptitle(f"{scenario}\n{summary.title}".strip(), fontsize=11)
             pictures.append(save(figure, name, where))
@@ -68,7 +71,7 @@ def _draw_scenario(summary: Summary, results: pd.DataFrame) -> dict[str, Figure]
     names = [policy.policy for policy in summary.policies]
     values = values_of(results, RANKED_BY).loc[names].to_numpy()
     figures = {
-        "comparison": draw_comparison(summary),
+        "comparison": draw_comparison(summary, results),
         "metrics": draw_metrics(summary),
         "improvement": draw_improvement(summary),
         "profiles": draw_profiles(summary, values),
@@ -84,8 +87,8 @@ def _file_name(number: int, scenario: str) -> str:
     return f"{number:02}_{re.sub(r'[^A-Za-z0-9_.=+-]+', '_', scenario)[:MOST_LETTERS]}"
 
 
-def draw_comparison(summary: Summary) -> Figure:
-    """J of every policy and, where anything is paid, time against cost."""
+def draw_comparison(summary: Summary, results: pd.DataFrame) -> Figure:
+    """The paired difference to the measure and, where anything is paid, time against cost."""
     names = [policy.label for policy in summary.policies]
     paid = "cost_ratio" in summary.metrics
     cost = [each.value for each in _means(summary, "cost_ratio")] if paid else [0.0]
@@ -93,13 +96,51 @@ def draw_comparison(summary: Summary) -> Figure:
     figure, grid = plt.subplots(
         1, panels, figsize=(6.5 * panels, height(summary)), layout="constrained", squeeze=False
     )
-    left = grid[0][0]
-    _draw_bars(left, names, _means(summary, RANKED_BY), _colours(summary))
-    left.set_xlabel(f"{RANKED_BY} (lower is better), mean and {summary.confidence:.0%} interval")
+    draw_forest(grid[0][0], summary, values_of(results, RANKED_BY))
     finish(grid.flat)
     if panels == 2:
         _draw_time_against_cost(grid[0][1], summary, names, cost)
     return figure
+
+
+def draw_forest(axes: Axes, summary: Summary, values: pd.DataFrame) -> None:
+    """Points in their intervals, hollow where a difference is not clear; `values` are J.
+
+    Few episodes are points of their own. What lies far outside is written at the edge.
+    """
+    found = [summary.tellable(policy.relative) for policy in summary.policies]
+    end = end_of_axis([each.value for each in found])
+    colours = _colours(summary)
+    axes.axvline(0.0, color="grey", linewidth=0.8)
+    measure = values.loc[summary.measure]
+    for row, (policy, each) in enumerate(zip(summary.policies, found, strict=True)):
+        colour = colours[row]
+        if each.value > end:
+            axes.plot(end, row, ">", color=colour, clip_on=False)
+            text = f"{number(each, 'share', '+')} "
+            axes.annotate(
+                text,
+                (end, row),
+                (-5, 0),
+                textcoords="offset points",
+                ha="right",
+                va="center",
+                fontsize=8,
+            )
+            continue
+        if summary.few:
+            own = (values.loc[policy.policy] - measure) / measure.mean()
+            axes.plot(np.minimum(own, end), [row] * len(own), ".", color=colour, markersize=4)
+        axes.plot([each.ci_low, min(end, each.ci_high)], [row, row], color=colour)
+        filled = colour if summary.is_clear(policy.against) else "white"
+        axes.plot(each.value, row, "o", color=colour, markerfacecolor=filled)
+    name_rows(axes, [policy.label for policy in summary.policies])
+    axes.xaxis.set_major_formatter(PercentFormatter(xmax=1.0))
+    clear = f"\nfull points: p < {1 - summary.confidence:g} after Holm's correction"
+    axes.set_xlabel(
+        f"{RANKED_BY} against {summary.measure}: mean paired difference over its mean {RANKED_BY}"
+        + ("" if summary.few else clear)
+    )
 
 
 def _draw_time_against_cost(
@@ -145,7 +186,7 @@ def draw_improvement(summary: Summary) -> Figure:
     """How often every policy is better than the measure."""
     others = [policy for policy in summary.policies if policy.policy != summary.measure]
     figure, axes = plt.subplots(figsize=(8, height(summary)), layout="constrained")
-    found = [policy.against.probability for policy in others]
+    found = [summary.tellable(policy.against.probability) for policy in others]
     colours = [palette.KINDS[policy.kind] for policy in others]
     axes.scatter([each.value for each in found], range(len(found)), s=MARKER**2, c=colours)
     _draw_intervals(axes, [policy.label for policy in others], found)
@@ -174,7 +215,7 @@ def draw_profiles(summary: Summary, values: np.ndarray) -> Figure:
 
 
 def _means(summary: Summary, metric: str) -> list[Estimate]:
-    return [policy.metrics[metric].mean for policy in summary.policies]
+    return [summary.tellable(policy.metrics[metric].mean) for policy in summary.policies]
 
 
 def _colours(summary: Summary) -> list[str]:

@@ -9,6 +9,7 @@ from rich.table import Table
 
 from env.score.metrics import Metric
 from evaluation.promise import Judgement
+from evaluation.results import RUN
 from evaluation.statistics import StatisticsSettings
 from report.figures import draw_figures
 from report.page import write_report
@@ -18,6 +19,7 @@ from report.summary import means, summarise, write_summary
 from report.table import summary_table
 from report.tensorboard import write_events
 from report.trace import write_traces
+from report.world import with_weights
 from run.hparams import flattened
 
 TOLD = ("policy", "episodes", "seed", "objective")
@@ -44,7 +46,7 @@ def write_files(
         width: characters of the terminal.
         judgement: who keeps what was promised, where something is.
     """
-    summary = summarise(results, metrics, statistics)
+    summary = summarise(results, with_weights(metrics, run, str(folder / RUN)), statistics)
     write_summary(folder, summary)
     pictures = draw_figures(summary, results, run["scenarios"], folder / "figures")
     if judgement is not None:

@@ -8,6 +8,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
+from env.score.metrics import Shown
 from report import palette
 from report.charts import (
     ONLY_SHOWN,
@@ -46,7 +47,7 @@ def deadlines(rows: pd.DataFrame, policies: Sequence[str]) -> Spec:
     """Share of workflows that meet each deadline, a line a policy.
 
     Args:
-        rows: policy, deadline, mean, ci_low, ci_high, low.
+        rows: policy, deadline, mean, low, high, told.
         policies: all of them, see `line_channels`.
     """
     x = alt.X(
@@ -86,19 +87,21 @@ def parts(rows: pd.DataFrame) -> Spec:
     return spec_of(chart, ROW * rows["policy"].nunique())
 
 
-def sweep(rows: pd.DataFrame, axis: str, policies: Sequence[str]) -> Spec:
+def sweep(rows: pd.DataFrame, axis: str, policies: Sequence[str], shown: Shown) -> Spec:
     """A metric against a key that was swept: a line a policy over numbers, else points.
 
     Args:
-        rows: x (value of the key, text if it is no number), panel, policy, mean, ci_low, ci_high,
-            low (where the interval is drawn from).
+        rows: x (value of the key, text if it is no number), panel, policy, mean, low and high
+            (of the interval), told (all three as text).
         axis: the key.
         policies: all of them, see `line_channels`.
+        shown: what the metric is.
     """
     values = list(dict.fromkeys(rows["x"]))
     rows = rows.assign(low=on_axis(rows["low"], rows["mean"]))
     chart = alt.Chart(rows).transform_filter(f"datum.panel === {PANEL}")
-    scale, axis_y = scale_of(rows["mean"], padding=0), axis_of(rows["mean"])
+    scale = scale_of(rows["mean"], padding=0)
+    axis_y = alt.Axis(format="~%") if shown == "share" else axis_of(rows["mean"])
     y = alt.Y("mean:Q", title=None, scale=scale, axis=axis_y)
     if pd.api.types.is_numeric_dtype(rows["x"]):
         ticks = alt.Axis(values=values, format="~g")
@@ -121,16 +124,20 @@ def _banded(
     if x.shorthand.endswith(":Q"):
         # Symmetric intervals may reach beyond what a share can be.
         layers = [
-            base.mark_area(opacity=0.15, clip=True).encode(low, alt.Y2("ci_high")),
+            base.mark_area(opacity=0.15, clip=True).encode(low, alt.Y2("high")),
             base.mark_line(strokeWidth=2).encode(y, strokeDash=dash),
         ]
     else:
         beside = alt.XOffset("policy:N", scale=alt.Scale(domain=policies, paddingOuter=0.5))
         base = base.encode(xOffset=beside)
-        layers = [base.mark_rule(strokeWidth=2).encode(low, alt.Y2("ci_high"))]
-    told = numbers(["policy", "mean", "ci_low", "ci_high"])
+        layers = [base.mark_rule(strokeWidth=2).encode(low, alt.Y2("high"))]
     points = base.mark_point(filled=True, size=60, opacity=1).encode(
-        y, tooltip=[told[0], alt.Tooltip(x.shorthand, title=x["title"]), *told[1:]]
+        y,
+        tooltip=[
+            "policy:N",
+            alt.Tooltip(x.shorthand, title=x["title"]),
+            alt.Tooltip("told:N", title="mean"),
+        ],
     )
     drawn = alt.layer(*layers, points)
     return drawn.add_params(alt.param(SHOWN, value=list(policies)))

@@ -14,8 +14,9 @@ from pandas.api.types import is_numeric_dtype
 from evaluation.episode_metrics import SHARES
 from evaluation.statistics import Estimate
 from report import palette
+from report.digits import low_of
 from report.plots import LINES, finish, height, name_lines, name_rows, reach, scale
-from report.summary import RANKED_BY, Summary, flow_times, low_of
+from report.summary import RANKED_BY, Summary, flow_times
 from report.sweep import Scenarios, axes_of, places
 
 SWEPT = (RANKED_BY, "flow_time", "queueing", "container_start")
@@ -98,7 +99,10 @@ def draw_sweep(summary: Summary, scenarios: Scenarios) -> Figure:
         own = placed[placed["panel"] == panel].sort_values("x", key=lambda x: x.map(values.index))
         at = own["x"].map(dict(zip(values, ticks, strict=True))).to_numpy()
         for index, (policy, colour) in enumerate(lines):
-            means = [found[scenario, policy][metric.name].mean for scenario in own["scenario"]]
+            means = [
+                summary.tellable(found[scenario, policy][metric.name].mean)
+                for scenario in own["scenario"]
+            ]
             beside = 0.0 if numbers else 0.8 * ((index + 0.5) / len(lines) - 0.5)
             _draw_line(grid[row][column], at + beside, means, colour, joined=numbers)
         grid[row][0].set_ylabel(metric.heading)

@@ -20,26 +20,27 @@ from markupsafe import Markup
 from omegaconf import OmegaConf
 
 from env.base.files import written_whole
+from env.score.metrics import Shown
 from evaluation.contest import recording_name
 from evaluation.episode_metrics import SHARES
 from evaluation.promise import Judgement
 from evaluation.results import EPISODES
 from evaluation.statistics import LARGEST_RATIO, Comparison, Estimate, performance_profiles
 from report import charts, episode_charts, flow_charts, palette, promise, tenants
+from report.digits import low_of, number, p_value, spread, varies
 from report.summary import (
     RANKED_BY,
     PolicySummary,
     Summary,
     flow_times,
-    low_of,
-    number,
-    spread,
     values_of,
+    wrapped,
 )
 from report.sweep import axes_of, places
-from report.timeline import PHASES, Timeline, mean_over, read_timeline
+from report.timeline import LEASE, PHASES, Timeline, mean_over, read_timeline
 from report.training_curve import TRAINING, read_training
 from report.vega import Spec
+from report.world import world
 
 TEMPLATE = Path(__file__).parent / "template"
 TIME_BINS = 150
@@ -99,6 +100,7 @@ def write_report(
         "heights": palette.PHASE_HEIGHTS,
         "colours": len(palette.SERIES),
     }
+    kinds = {row.policy: row.kind for row in summary.policies}
     environment = Environment(
         loader=FileSystemLoader(TEMPLATE), autoescape=True, undefined=StrictUndefined
     )
@@ -106,14 +108,16 @@ def write_report(
         run=run,
         config=OmegaConf.to_yaml(OmegaConf.create(run["config"])),
         summary=summary,
-        kinds={row.policy: row.kind for row in summary.policies},
+        kinds=kinds,
+        rival="the best baseline" if kinds[summary.measure] == "baseline" else summary.measure,
+        learned=", ".join(name for name, kind in kinds.items() if kind == "learned"),
         charts={*specs, *(name for own in of_scenario.values() for name in own)},
         sweeps=sweeps,
         judgement=judgement,
         promise=promise,
         versus=versus,
-        number=number,
-        spread=spread,
+        p_value=p_value,
+        world=world(run, results),
         lines=charts.styles(summary.ranked),
         phases=palette.PHASES,
         parts=palette.PARTS,
@@ -178,10 +182,14 @@ def episode_data(timeline: Timeline, label_of: Mapping[str, str]) -> dict[str, A
     return {
         "end": timeline.end,
         "containers": columns,
+        "workflows": [timeline.workflow_label(wf_id) for wf_id in range(len(timeline.templates))],
+        "functions": [template.function_names for template in timeline.templates],
+        "leases": [
+            dict(zip(LEASE.names or (), lease, strict=True)) for lease in timeline.leases.tolist()
+        ],
         "nodes": [
             {
                 "name": f"{node.server} · N{node.node_id}",
-                "first": node.node_id == 0,
                 "lanes": node.lanes,
                 "cpu": percent_over(node.times, node.cpu, edges),
                 "memory": percent_over(node.times, node.memory, edges),
@@ -250,7 +258,10 @@ def _charts(summary: Summary, results: pd.DataFrame) -> dict[str, Spec]:
         values_of(results, RANKED_BY).loc[names].to_numpy(), PROFILE_RATIOS
     )
     drawn = {
-        "ranking": charts.ranking(_ranked(summary)),
+        "ranking": charts.ranking(
+            _ranked(summary, results),
+            [name for name, metric in summary.metrics.items() if metric.shown == "share"],
+        ),
         "profiles": charts.profiles(
             dict(zip(names, profiles, strict=True)), PROFILE_RATIOS, summary.ranked
         ),
@@ -260,7 +271,8 @@ def _charts(summary: Summary, results: pd.DataFrame) -> dict[str, Spec]:
         if spent in heading and (results[spent] > 0).all():
             drawn[place] = charts.time_against(spent, _time_and(summary, spent), heading)
     if len(names) > 1:
-        rows = _estimated(summary, lambda row: row.against.probability)
+        drawn["difference"] = charts.forest(_differences(summary, results), summary.measure)
+        rows = _estimated(summary, lambda row: row.against.probability, "share").assign(beyond="")
         drawn["improvement"] = charts.improvement(rows[rows["policy"] != summary.measure])
     if (results["cold_starts"] > 0).any():
         rows = _names(summary).merge(results[["policy", "cold_starts"]], on="policy")
@@ -279,39 +291,70 @@ def _charts(summary: Summary, results: pd.DataFrame) -> dict[str, Spec]:
 def _names(summary: Summary) -> pd.DataFrame:
     """A row a policy: policy, label, kind."""
     return pd.DataFrame(
-        {"policy": row.policy, "label": charts.wrapped(row.policy), "kind": row.kind}
+        {"policy": row.policy, "label": wrapped(row.policy), "kind": row.kind}
         for row in summary.policies
     )
 
 
-def _estimated(summary: Summary, of: Callable[[PolicySummary], Estimate]) -> pd.DataFrame:
-    """`_names` with mean, ci_low, ci_high and low of an estimate, where there is a number."""
-    found = [of(row) for row in summary.policies]
-    columns = ("mean", "ci_low", "ci_high", "low")
-    numbers = [(each.value, each.ci_low, each.ci_high, low_of(each)) for each in found]
-    return _names(summary).join(pd.DataFrame(numbers, columns=columns)).dropna(subset="mean")
+def _estimated(
+    summary: Summary, of: Callable[[PolicySummary], Estimate], shown: Shown, sign: str = ""
+) -> pd.DataFrame:
+    """`_names` with the columns of `charts.estimates`, where there is a mean."""
+    rows: list[tuple[float, float, float, list[float], str, str, bool]] = []
+    for row in summary.policies:
+        found = summary.tellable(of(row))
+        low = found.ci_low if sign else low_of(found)
+        ends = (low, found.ci_high) if varies(found) else (found.value, found.value)
+        texts = number(found, shown, sign), spread(found, shown, sign)
+        rows.append((found.value, *ends, [], *texts, True))
+    columns = ("mean", "low", "high", "each", "written", "told", "clear")
+    return _names(summary).join(pd.DataFrame(rows, columns=columns)).dropna(subset="mean")
 
 
 def _metric(summary: Summary, metric: str) -> pd.DataFrame:
-    return _estimated(summary, lambda row: row.metrics[metric].mean)
+    return _estimated(summary, lambda row: row.metrics[metric].mean, summary.metrics[metric].shown)
+
+
+def _with_each(rows: pd.DataFrame, summary: Summary, values: pd.DataFrame) -> pd.DataFrame:
+    """Few episodes are points of their own; `values` has a row a policy, a column an episode."""
+    if not summary.few:
+        return rows
+    return rows.assign(each=[values.loc[policy].dropna().tolist() for policy in rows["policy"]])
+
+
+def _differences(summary: Summary, results: pd.DataFrame) -> pd.DataFrame:
+    """Rows for `charts.forest`."""
+    rows = _estimated(summary, lambda row: row.relative, "share", "+")
+    values = values_of(results, RANKED_BY)
+    measure = values.loc[summary.measure]
+    rows = _with_each(rows, summary, (values - measure) / measure.mean())
+    against = {row.policy: row.against for row in summary.policies}
+    found = [against[policy] for policy in rows["policy"]]
+    rows = rows.assign(
+        clear=[summary.is_clear(each) for each in found],
+        p=["-" if summary.few else p_value(each.p_holm) for each in found],
+        better=[summary.told(each.probability, "share") for each in found],
+    )
+    return charts.folded(rows)
 
 
 def _time_and(summary: Summary, spent: str) -> pd.DataFrame:
     """Rows for `charts.time_against`."""
     rows = _names(summary)
     for name in ("slowdown", spent):
-        found = _metric(summary, name)
-        rows[[name, f"{name}_low", f"{name}_high"]] = found[["mean", "low", "ci_high"]]
+        columns = [name, *(f"{name}_{part}" for part in ("low", "high", "told"))]
+        rows[columns] = _metric(summary, name)[["mean", "low", "high", "told"]]
     return rows
 
 
-def _ranked(summary: Summary) -> pd.DataFrame:
+def _ranked(summary: Summary, results: pd.DataFrame) -> pd.DataFrame:
     """Rows for `charts.ranking`; a metric that has no better direction keeps the order of J."""
     parts = []
     for name, metric in summary.metrics.items():
-        rows = _metric(summary, name)
+        rows = _with_each(_metric(summary, name), summary, values_of(results, name))
         if metric.better is not None:
             rows = rows.sort_values("mean", ascending=metric.better == "lower", kind="stable")
+        rows = charts.folded(rows)
         parts.append(rows.assign(metric=name, place=range(len(rows))))
     return pd.concat(parts)
 
@@ -333,13 +376,13 @@ def _sweeps(summary: Summary, scenarios: Mapping[str, Mapping[str, Any]]) -> dic
     for axis in axes_of(scenarios):
         placed = places(scenarios, axis)
         specs = {}
-        for name in summary.metrics:
+        for name, metric in summary.metrics.items():
             rows = pd.concat(
                 _metric(alone[scenario], name).assign(x=x, panel=panel)
                 for scenario, x, panel in placed.itertuples(index=False)
             )
             rows = rows.drop(columns=["label", "kind"])
-            specs[name] = flow_charts.sweep(rows, axis, summary.ranked)
+            specs[name] = flow_charts.sweep(rows, axis, summary.ranked, metric.shown)
         found[axis] = {"panels": list(dict.fromkeys(placed["panel"])), "specs": specs}
     return found
 

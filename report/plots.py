@@ -11,12 +11,14 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
 
 from env.base.errors import InputError
 from evaluation.statistics import Estimate
 from report import palette
-from report.summary import Summary, low_of
+from report.axes import is_wide, log_ticks
+from report.digits import low_of
+from report.summary import Summary
 
 # A name with two dollar signs is no formula.
 matplotlib.rcParams["text.parse_math"] = False
@@ -24,10 +26,6 @@ matplotlib.rcParams["text.parse_math"] = False
 FORMATS = ("png", "svg")
 LINES = (*palette.SERIES, "black", palette.KINDS["reference"])
 """Of curves, of which there are at most so many: the policies with the lowest J."""
-LOG_FROM = 5.0
-"""Axes are logarithmic where the largest value is this many times the smallest."""
-MOST_STEPS = 1000.0
-"""Where it is more than this, ticks are at 1, 10, 100, ... alone."""
 
 
 def save(figure: Figure, name: str, folder: Path) -> Path:
@@ -86,11 +84,10 @@ def finish(grid: Iterable[Axes]) -> None:
 
 def scale(axes: Axes, which: str, values: Sequence[float]) -> None:
     """Makes the x or y axis logarithmic where values lie far apart: ticks at 1, 2, 5, 10, ..."""
-    if not 0 < LOG_FROM * min(values) <= max(values):
+    if not is_wide(values):
         return
     axis = axes.xaxis if which == "x" else axes.yaxis
     axes.set(**{f"{which}scale": "log"})
-    decades = max(values) / min(values) > MOST_STEPS
-    axis.set_major_locator(LogLocator(subs=(1,) if decades else (1, 2, 5)))
-    axis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    axis.set_minor_formatter(NullFormatter())
+    axis.set_major_locator(FixedLocator(log_ticks(values)))
+    axis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+    axis.set_minor_locator(NullLocator())

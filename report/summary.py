@@ -16,7 +16,7 @@ import pandas as pd
 
 from agents.scheduler import Kind
 from env.base.files import table_row, written_whole
-from env.score.metrics import Metric
+from env.score.metrics import Metric, Shown
 from evaluation.episode_metrics import SHARES
 from evaluation.statistics import (
     Comparison,
@@ -27,11 +27,14 @@ from evaluation.statistics import (
     distributions,
     speedups,
 )
+from report.digits import number, p_value, spread, varies
 
 RANKED_BY = "J"
 """The metric that policies are ranked and compared by."""
 RANKS: tuple[Kind, ...] = ("baseline", "learned", "reference")
 """Who is the measure of the others: the best of the first kind that is there."""
+FEWEST_FOR_INTERVALS = 5
+"""Episodes; of fewer, pictures show each as a point, tables have neither intervals nor p-values."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,7 @@ class PolicySummary:
         kind: what it is.
         metrics: by name.
         against: J compared with that of the measure.
+        relative: the difference in J, over the mean J of the measure.
         speedup: flow time of the first policy over its own, the geometric mean over episodes.
     """
 
@@ -52,6 +56,7 @@ class PolicySummary:
     kind: Kind
     metrics: dict[str, Distribution]
     against: Comparison
+    relative: Estimate
     speedup: Estimate
 
     @property
@@ -90,6 +95,7 @@ class Summary:
         policies: the rows.
         pairs: of all policies of a scenario, the one with the lower mean J first.
         confidence: of the intervals.
+        episodes: that were played, in each scenario, with all seeds.
     """
 
     title: str
@@ -100,6 +106,7 @@ class Summary:
     policies: tuple[PolicySummary, ...]
     pairs: tuple[Pair, ...]
     confidence: float
+    episodes: int
 
     @cached_property
     def scenarios(self) -> tuple[str, ...]:
@@ -116,6 +123,63 @@ class Summary:
         rows = tuple(row for row in self.policies if row.scenario == scenario)
         pairs = tuple(pair for pair in self.pairs if pair.scenario == scenario)
         return replace(self, policies=rows, pairs=pairs)
+
+    @property
+    def few(self) -> bool:
+        """Whether the episodes are too few for intervals."""
+        return self.episodes < FEWEST_FOR_INTERVALS
+
+    def told(self, estimate: Estimate, shown: Shown = "number", sign: str = "") -> str:
+        """A mean with its interval, if that can be told."""
+        return spread(self.tellable(estimate), shown, sign)
+
+    def told_mean(self, estimate: Estimate, shown: Shown = "number", sign: str = "") -> str:
+        """The mean alone, in the digits that its interval leaves."""
+        return number(self.tellable(estimate), shown, sign)
+
+    def tellable(self, estimate: Estimate) -> Estimate:
+        """Without its interval where the episodes are too few."""
+        return Estimate(*[estimate.value] * 3) if self.few else estimate
+
+    def is_clear(self, compared: Comparison) -> bool:
+        """Whether a difference is more than chance makes it."""
+        return not self.few and compared.p_holm < 1.0 - self.confidence
+
+    @property
+    def finding(self) -> str:
+        """Who has the lowest J, and by how much."""
+        if self.several:
+            return f"Lowest mean {RANKED_BY} over all scenarios: {self.ranked[0]}"
+        best, *others = self.policies
+        text = f"Lowest {RANKED_BY}: {self._against(best)}"
+        if best.policy == self.measure:
+            differ = [each for each in others if each.relative.value or varies(each.relative)]
+            if len(differ) < len(others):
+                text += f" and {len(others) - len(differ)} more, equal in every episode"
+            if differ:
+                text += f"; next is {self._against(differ[0])}"
+        elif best.kind == "reference":
+            rivals = [each for each in others if each.kind != "reference"]
+            text += f"; of the others {self._against(rivals[0])}" if rivals else ""
+        return text
+
+    @property
+    def means_are(self) -> str:
+        """What stands in tables."""
+        if self.few:
+            return f"Means over {self.episodes} episodes, too few for intervals and tests."
+        return f"Means over {self.episodes} episodes [{self.confidence:.0%} interval]."
+
+    @property
+    def difference_is(self) -> str:
+        """What stands in tables in the column of comparisons."""
+        return f"J against {self.measure}: mean paired difference over its mean {RANKED_BY}."
+
+    def _against(self, row: PolicySummary) -> str:
+        if row.policy == self.measure:
+            return row.label
+        p = "" if self.few else f" (p={p_value(row.against.p_holm)})".replace("=<", "<")
+        return f"{row.label}, {self.told(row.relative, 'share', '+')} against {self.measure}{p}"
 
 
 def values_of(results: pd.DataFrame, metric: str) -> pd.DataFrame:
@@ -164,6 +228,7 @@ def summarise(
                 kinds[name],
                 {metric: each[index] for metric, each in found.items()},
                 against[index],
+                over(against[index].difference, float(values[position].mean())),
                 faster[index],
             )
             for index, name in enumerate(names)
@@ -184,7 +249,14 @@ def summarise(
         tuple(policies),
         tuple(pairs),
         settings.confidence,
+        len(results[["seed", "episode"]].drop_duplicates()),
     )
+
+
+def over(difference: Estimate, mean: float) -> Estimate:
+    """A difference as a share of a mean, which is taken as it is; NaN where that is 0."""
+    scale = 1.0 / mean if mean else math.nan
+    return Estimate(scale * difference.value, scale * difference.ci_low, scale * difference.ci_high)
 
 
 def _title(results: pd.DataFrame) -> str:
@@ -249,25 +321,35 @@ def markdown(summary: Summary) -> str:
     headings = [
         *["scenario"] * summary.several,
         "policy",
-        f"J - J of {as_text(summary.measure)}",
-        "p (Holm)",
+        f"J against {as_text(summary.measure)}",
+        *["p (Holm)"] * (not summary.few),
         "P(better)",
         f"speedup over {as_text(summary.first)}",
         *(metric.heading for metric in summary.metrics.values()),
     ]
-    lines = [f"# {summary.title}", "", row_of(headings), row_of(["---"] * len(headings))]
+    lines = [
+        f"# {summary.title}",
+        "",
+        as_text(summary.finding),
+        "",
+        row_of(headings),
+        row_of(["---"] * len(headings)),
+    ]
     for each in summary.policies:
         cells = [
             *[as_text(each.scenario)] * summary.several,
             as_text(each.label),
-            spread(each.against.difference, sign="+"),
-            f"{each.against.p_holm:.2g}",
-            spread(each.against.probability),
-            spread(each.speedup),
-            *(spread(each.metrics[name].mean) for name in summary.metrics),
+            summary.told(each.relative, "share", "+"),
+            *[p_value(each.against.p_holm)] * (not summary.few),
+            summary.told(each.against.probability, "share"),
+            summary.told(each.speedup),
+            *(
+                summary.told(each.metrics[name].mean, metric.shown)
+                for name, metric in summary.metrics.items()
+            ),
         ]
         lines.append(row_of(cells))
-    lines += ["", f"Mean over episodes [{summary.confidence:.0%} interval, Student's t].", ""]
+    lines += ["", f"{as_text(summary.difference_is)} {summary.means_are}", ""]
     lines += [
         f"- {metric.heading}: {metric.formula}"
         + ("" if metric.better is None else f"; {metric.better} is better")
@@ -291,25 +373,13 @@ def means(summary: Summary) -> dict[str, float]:
     }
 
 
-def number(value: float, sign: str = "") -> str:
-    """Four significant digits; a dash where there is no number."""
-    if math.isnan(value):
-        return "-"
-    digits = 0 if abs(value) >= 1000 else max(0, 3 - math.floor(math.log10(abs(value) or 1.0)))
-    return f"{value:{sign},.{min(digits, 4)}f}"
-
-
-def spread(estimate: Estimate, sign: str = "") -> str:
-    """`4.89 [4.67, 5.11]`."""
-    shown = number(estimate.value, sign)
-    if math.isnan(estimate.value):
-        return shown
-    return f"{shown} [{number(estimate.ci_low, sign)}, {number(estimate.ci_high, sign)}]"
-
-
-def low_of(estimate: Estimate) -> float:
-    """Where pictures draw an interval from: symmetric ones reach below 0, where no metric is."""
-    return estimate.ci_low if estimate.value < 0 else max(0.0, estimate.ci_low)
+def wrapped(name: str) -> str:
+    """A policy's name in two lines of similar length where it is long."""
+    breaks = [at for at, letter in enumerate(name) if letter in "_ "]
+    if len(name) <= 16 or not breaks:
+        return name
+    at = min(breaks, key=lambda at: abs(at - len(name) / 2))
+    return f"{name[: at + 1]}\n{name[at + 1 :]}"
 
 
 def as_text(name: str) -> str:

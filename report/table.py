@@ -4,24 +4,25 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from report.summary import RANKED_BY, Summary, number, spread
+from report.digits import p_value
+from report.summary import RANKED_BY, Summary, wrapped
 
 PLAIN_WIDTH = 400
 """Characters in which all columns fit; what is printed into files and pipes has this width."""
 
 
 def summary_table(summary: Summary, width: int = PLAIN_WIDTH) -> Table:
-    """A row a policy: J and the comparison with their intervals, the means of all other metrics.
+    """A row a policy: the difference in J with its p, J, P(better), the means of all other metrics.
 
     Of several scenarios each has a block of rows below its name.
 
     Args:
         summary: of an evaluation.
-        width: characters of the terminal; metrics are left out, last ones first, until the table
-            fits.
+        width: characters of the terminal; the last columns are left out until the table fits, and
+            then the interval of J.
     """
     ruler = Console(width=10_000)  # so wide that nothing is cut when measured
-    for shown in range(len(summary.metrics), -1, -1):
+    for shown in range(len(summary.metrics) - 1, -2, -1):
         table = _table(summary, shown)
         if ruler.measure(table).maximum <= width:
             break
@@ -29,38 +30,57 @@ def summary_table(summary: Summary, width: int = PLAIN_WIDTH) -> Table:
 
 
 def _table(summary: Summary, shown: int) -> Table:
-    """The first `shown` metrics; J is there with its comparison if there is any."""
-    others = [
-        metric for metric in list(summary.metrics.values())[:shown] if metric.name != RANKED_BY
-    ]
-    hidden = "" if shown == len(summary.metrics) else "; more columns in summary.md"
-    compared_with = len(summary.ranked) - 1
-    comparisons = f"{compared_with} comparison{'' if compared_with == 1 else 's'}"
+    """With the first `shown` metrics besides J; 0: no P(better), -1: nor the interval of J."""
+    left = [name for name in summary.metrics if name != RANKED_BY]
+    others = left[: max(0, shown)]
+    compared = len(summary.ranked) > 1
+    tested, often = compared and not summary.few, compared and bool(others)
+    caption = [f"{RANKED_BY} = {summary.metrics[RANKED_BY].formula}; lower is better."]
+    if compared:
+        caption.append(summary.difference_is)
+    if tested:
+        caption.append(f"p: Wilcoxon's test, Holm's correction for {len(summary.ranked) - 1}.")
+    if often:
+        caption.append(f"P(better): share of episodes with a lower {RANKED_BY}.")
+    caption.append(summary.means_are)
+    if others != left:
+        caption.append("More columns are in summary.md.")
     table = Table(
-        title=summary.title,
+        title=f"{summary.finding}\n{summary.title}",
         title_justify="left",
-        caption=(
-            f"mean over episodes [{summary.confidence:.0%} interval], p corrected for "
-            f"{comparisons}{hidden}"
-        ),
+        caption=" ".join(caption),
         caption_justify="left",
         box=SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
         pad_edge=False,
     )
     table.add_column("policy", no_wrap=True)
-    against = [f"{RANKED_BY} - {RANKED_BY} of\n{summary.measure}", "p", "P(better)"]
-    compared = against if shown else []
-    for heading in (RANKED_BY, *compared, *("\n".join(m.heading.split()) for m in others)):
+    headings = [
+        *[f"{RANKED_BY} against\n{wrapped(summary.measure)}"] * compared,
+        *["p"] * tested,
+        RANKED_BY,
+        *["P(better)"] * often,
+        *("\n".join(summary.metrics[name].heading.split()) for name in others),
+    ]
+    for heading in headings:
         table.add_column(heading, justify="right", no_wrap=True)
     for scenario in summary.scenarios:
         if summary.several:
             table.add_section()
             table.add_row(scenario.replace(" ", "\n"))  # a swept key a line, as names are long
         for policy in summary.of(scenario).policies:
-            difference = spread(policy.against.difference, sign="+")
-            p, better = policy.against.p_holm, policy.against.probability.value
-            comparison = [difference, f"{p:.2g}", f"{better:.2f}"] if shown else []
-            means = [number(policy.metrics[metric.name].mean.value) for metric in others]
-            table.add_row(policy.label, spread(policy.metrics[RANKED_BY].mean), *comparison, *means)
+            against = policy.against
+            means = {name: policy.metrics[name].mean for name in (RANKED_BY, *others)}
+            J = means.pop(RANKED_BY)
+            cells = [
+                *[summary.told(policy.relative, "share", "+")] * compared,
+                *[p_value(against.p_holm)] * tested,
+                summary.told(J) if shown >= 0 else summary.told_mean(J),
+                *[summary.told_mean(against.probability, "share")] * often,
+                *(
+                    summary.told_mean(mean, summary.metrics[name].shown)
+                    for name, mean in means.items()
+                ),
+            ]
+            table.add_row(policy.label, *cells)
     return table

@@ -50,6 +50,16 @@ WARM = np.dtype(
     ]
 )
 
+LEASE = np.dtype(
+    [
+        ("node", np.int64),  # as in CONTAINER: the first of its server
+        ("nodes", np.int64),  # how many the server has
+        ("begin", np.float64),  # s
+        ("end", np.float64),
+        ("rent", np.float64),  # USD
+    ]
+)
+
 
 class Phase(NamedTuple):
     """A part of a container's life, between two columns of `CONTAINER`."""
@@ -109,6 +119,7 @@ class Timeline:
         name: of the episode file.
         containers: CONTAINER (C,), in the order of their dispatch; one a run of a function.
         warm: WARM (I,), idle containers.
+        leases: LEASE (L,), server by server; one for each time that a server was up.
         nodes: every NUMA node of the cluster.
         flow_times: (W,) seconds from arrival to completion of every workflow.
         tenants: whose each workflow is; empty where nobody is told apart.
@@ -118,6 +129,7 @@ class Timeline:
     name: str
     containers: np.ndarray
     warm: np.ndarray
+    leases: np.ndarray
     nodes: tuple[NodeUse, ...]
     flow_times: np.ndarray
     tenants: tuple[str, ...]
@@ -201,7 +213,10 @@ def timeline_of(env: RawEnv, name: str) -> Timeline:
     ends = np.zeros(len(env.arrival_times))
     np.maximum.at(ends, containers["wf_id"], containers["completion_time"])
     flow_times = ends - np.array(env.arrival_times)
-    return Timeline(name, containers, warm, tuple(nodes), flow_times, env.tenants, templates)
+    leases = _leases(env, containers)
+    return Timeline(
+        name, containers, warm, leases, tuple(nodes), flow_times, env.tenants, templates
+    )
 
 
 def mean_over(times: np.ndarray, values: np.ndarray, edges: np.ndarray) -> np.ndarray:
@@ -250,6 +265,32 @@ def _warm(env: RawEnv, end: float) -> np.ndarray:
         if period.begin < min(period.end, end)
     ]
     return np.array(found, WARM)
+
+
+def _leases(env: RawEnv, containers: np.ndarray) -> np.ndarray:
+    """A lease covers, in whole steps, all that is dispatched to its server before it ends."""
+    found = []
+    ledger = env.state.ledger.reshape(len(env.state.servers), -1)
+    for server, accounts in zip(env.state.servers, ledger, strict=True):
+        node, nodes = int(server["first_node"]), int(server["node_count"])
+        if env.rules.lease.kind == "always":
+            end = float(containers["completion_time"].max())
+            found.append((node, nodes, 0.0, end, float(accounts["rent"].sum())))
+            continue
+        step, periods = env.rules.lease.step, [[-np.inf, -np.inf]]
+        for row in containers[(containers["node"] >= node) & (containers["node"] < node + nodes)]:
+            if row["dispatch_time"] >= periods[-1][1]:
+                periods.append([row["dispatch_time"], row["dispatch_time"]])
+            begin, end = periods[-1]
+            steps = np.ceil((row["completion_time"] - begin) / step)
+            periods[-1][1] = max(end, begin + steps * step)
+        # What was preempted may have had the lease extended beyond what has run.
+        periods[-1][1] = max(periods[-1][1], server["expiration_time"])
+        found += [
+            (node, nodes, begin, end, (end - begin) / step * server["step_price"])
+            for begin, end in periods[1:]
+        ]
+    return np.array(found, LEASE)
 
 
 def _use(node: NumaNode, containers: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

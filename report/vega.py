@@ -17,12 +17,12 @@ HEIGHT = 320
 
 
 def numbers(fields: Sequence[str]) -> list[alt.Tooltip]:
-    """Tooltips: text as it is, numbers to four digits."""
+    """Tooltips: text as it is, numbers to three digits."""
     words = ("policy", "kind", "tenant", "part")
     return [
         alt.Tooltip(f"{field}:N")
         if field in words
-        else alt.Tooltip(f"{field}:Q", title=field.replace("_", " "), format=",.4~r")
+        else alt.Tooltip(f"{field}:Q", title=field.replace("_", " "), format=",.3~r")
         for field in fields
     ]
 

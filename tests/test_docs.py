@@ -34,7 +34,8 @@ from env.score.reward import Objective
 from env.sim.cluster_file import cluster_from_config
 from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
-from report import charts
+from report import axes
+from report.summary import FEWEST_FOR_INTERVALS
 from run.command import CONF, PROJECT, plain, run
 from tests.agents.learned.test_queue_policy import save_untrained
 from tests.commands import NoWeights
@@ -239,4 +240,5 @@ def test_the_limits_of_the_report_are_those_of_the_program() -> None:
     with initialize_config_dir(str(CONF), version_base=None):
         most = compose("evaluate").report.episodes_mb
     assert f"fit into\n{most:.0f} MB" in text
-    assert f"more than {charts.LOG_FROM:.0f} times" in text
+    assert f"is {axes.LOG_FROM:.0f} times the smallest" in text
+    assert f"With fewer than {FEWEST_FOR_INTERVALS}\nepisodes" in text

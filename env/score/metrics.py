@@ -103,6 +103,7 @@ class FinishedEpisode:
 
 
 Episode = TypeVar("Episode")
+Shown = Literal["number", "share", "count"]
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,7 @@ class Metric(Generic[Episode]):
         better: which values are better; None where neither is.
         formula: for readers.
         compute: the same for programs; NaN where the episode has no such number.
+        shown: what readers see of it: a share in percent, a count without decimals.
     """
 
     name: str
@@ -122,6 +124,7 @@ class Metric(Generic[Episode]):
     better: Literal["lower", "higher"] | None
     formula: str
     compute: Callable[[Episode], float]
+    shown: Shown = "number"
 
     @property
     def heading(self) -> str:
@@ -163,6 +166,7 @@ METRICS: dict[str, Metric[FinishedEpisode]] = by_name(
         "lower",
         "J / lower bound of J - 1",
         lambda episode: episode.J / lower_bound(episode.state, episode.objective) - 1,
+        shown="share",
     ),
     Metric(
         "slowdown_p95",
@@ -205,6 +209,7 @@ METRICS: dict[str, Metric[FinishedEpisode]] = by_name(
         "lower",
         "servers started without a lease",
         lambda episode: episode.total("cold_starts"),
+        shown="count",
     ),
     Metric(
         "utilisation",
@@ -212,6 +217,7 @@ METRICS: dict[str, Metric[FinishedEpisode]] = by_name(
         "higher",
         "core-seconds of work / core-seconds of servers while leased or, unpaid, up",
         lambda episode: episode.utilisation,
+        shown="share",
     ),
     Metric(
         "overcommits",
@@ -219,6 +225,7 @@ METRICS: dict[str, Metric[FinishedEpisode]] = by_name(
         "lower",
         "admissions after which a node's projection exceeds its memory",
         lambda episode: episode.total("overcommits"),
+        shown="count",
     ),
     Metric(
         "completion",
@@ -233,6 +240,7 @@ METRICS: dict[str, Metric[FinishedEpisode]] = by_name(
         "lower",
         "containers that were started, where that takes time",
         lambda episode: float(episode.state.queue[0]["container_cold_starts"]),
+        shown="count",
     ),
     Metric(
         "queueing",
@@ -247,6 +255,7 @@ METRICS: dict[str, Metric[FinishedEpisode]] = by_name(
         None,
         "functions placed",
         lambda episode: episode.total("decisions"),
+        shown="count",
     ),
 )
 """By name, the most telling ones first: narrow tables leave out the last."""

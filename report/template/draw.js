@@ -6,6 +6,11 @@ const settings = JSON.parse(byId("settings").textContent);
 const views = {};
 const drawing = {}; // by chart: the last drawing asked for, so that drawings follow one another
 const dark = () => document.documentElement.classList.contains("dark");
+// Where a point's name can be: right and down of it, in pixels, and how it is aligned there.
+const PLACES = [8, 18].flatMap((far) => [
+  [far, -far, "left"], [far, far, "left"], [-far, -far, "right"], [-far, far, "right"],
+  [far, 0, "left"], [-far, 0, "right"], [0, -far - 4, "center"], [0, far + 4, "center"],
+]);
 const preference = matchMedia("(prefers-color-scheme: dark)");
 
 function theme() {
@@ -20,7 +25,8 @@ function theme() {
       labelColor: text, titleColor: soft, gridColor: line, domainColor: line, tickColor: line,
       labelFontSize: 12, titleFontSize: 12, titleFontWeight: "normal",
     },
-    axisX: {labelOverlap: "greedy", labelSeparation: 6},
+    axisX: {labelOverlap: "parity", labelSeparation: 6, labelFlush: false},
+    axisXQuantitative: {tickCount: {expr: "ceil(width / 90)"}},
     legend: {labelColor: text, titleColor: soft},
     text: {color: text, fill: text},
     rule: {color: text},
@@ -36,6 +42,7 @@ function specOf(id) {
 
 // What the reader has chosen, by the names that parameters have in specifications.
 const parameters = () => ({
+  back: getComputedStyle(document.documentElement).getPropertyValue("--card"),
   metric: byId("metric").value,
   panel: byId("panel")?.value,
   shown: [...document.querySelectorAll("#policies input:checked")].map((box) => box.value),
@@ -59,11 +66,55 @@ function draw(id, change = (spec) => spec) {
     const spec = change(withParameters(structuredClone(found), parameters()));
     const options = {actions: false, renderer: "canvas", config: theme(), tooltip: {theme: dark() ? "dark" : "light"}};
     place.style.minHeight = `${place.offsetHeight}px`; // so that what is below does not jump
-    views[id] = (await vegaEmbed(place, spec, options)).view;
+    const view = (await vegaEmbed(place, spec, options)).view;
+    views[id] = view;
     place.style.minHeight = "";
+    if (id.startsWith("time-against")) {
+      namePoints(view);
+      view.addSignalListener("width", () => namePoints(view));
+    }
   };
   drawing[id] = (drawing[id] ?? Promise.resolve()).then(next);
   return drawing[id];
+}
+
+// Names points, the most important first, each at the nearest place that covers no point or name.
+function namePoints(view) {
+  const [x, y] = [view.scale("x"), view.scale("y")];
+  const [width, height] = [view.width(), view.height()];
+  const points = view.data("names");
+  const taken = points.map((one) => [x(one.x) - 5, y(one.y) - 5, x(one.x) + 5, y(one.y) + 5]);
+  const pen = new OffscreenCanvas(1, 1).getContext("2d");
+  pen.font = `11px ${getComputedStyle(document.body).fontFamily}`;
+  const free = ([left, top, right, bottom]) => left >= 0 && right <= width && top >= 0 && bottom <= height &&
+    taken.every((one) => right <= one[0] || left >= one[2] || bottom <= one[1] || top >= one[3]);
+  view.data("names", points.map((point) => {
+    // Vega knows its own objects again, so this has to be another.
+    const named = {name: point.name, kind: point.kind, x: point.x, y: point.y, text: ""};
+    const size = pen.measureText(named.name).width;
+    for (const [dx, dy, align] of PLACES) {
+      const left = x(named.x) + dx - {left: 0, right: size, center: size / 2}[align];
+      const box = [left, y(named.y) + dy - 7, left + size, y(named.y) + dy + 7];
+      if (!free(box)) continue;
+      taken.push(box);
+      return {...named, text: named.name, dx, dy, align};
+    }
+    return named;
+  })).runAsync();
+}
+
+// Sorts the rows of a table by the column whose heading is clicked; a second time the other way round.
+function sortBy(heading) {
+  const ascending = heading.ariaSort !== "ascending";
+  for (const one of heading.parentElement.children) one.ariaSort = null;
+  heading.ariaSort = ascending ? "ascending" : "descending";
+  const key = ({cells}) => cells[heading.cellIndex].dataset.value ?? cells[heading.cellIndex].textContent;
+  const byName = (one, other) => key(one).localeCompare(key(other));
+  const byNumber = (one, other) => Number(key(one)) - Number(key(other)) || 0;
+  for (const body of heading.closest("table").tBodies) {
+    const rows = [...body.rows].sort(heading.cellIndex ? byNumber : byName);
+    body.append(...(ascending ? rows : rows.reverse()));
+  }
 }
 
 function options(select, values, selected) {
@@ -76,6 +127,9 @@ function start(drawAll) {
     document.documentElement.classList.toggle("dark", isDark);
     return drawAll();
   };
+  for (const heading of document.querySelectorAll(".sorts thead th")) {
+    heading.addEventListener("click", () => sortBy(heading));
+  }
   byId("theme").addEventListener("click", () => use(!dark()));
   preference.addEventListener("change", () => use(preference.matches));
   use(preference.matches).then(() => { document.body.dataset.drawn = "yes"; });

@@ -66,15 +66,40 @@ def write_page(folder: Path) -> Path:
     return write_report(folder, run, summarise(results, known, SETTINGS), results)
 
 
+CLUSTER = {
+    "single_core_speed_ops_per_s": 1_000_000,
+    "same_node_bandwidth_bytes_per_s": 100_000_000_000,
+    "between_nodes_of_one_server_bandwidth_bytes_per_s": 30_000_000_000,
+    "between_servers_bandwidth_bytes_per_s": 1_250_000_000,
+    "server_types": {
+        name: {
+            "server_count": count,
+            "hourly_rate": rate,
+            "cold_start_latency": 25.0,
+            "numa_nodes_per_server": nodes,
+            "cores_per_numa_node": cores,
+            "memory_mb_per_numa_node": 8192,
+        }
+        for name, count, rate, nodes, cores in (("small", 2, 0.17, 1, 4), ("large", 1, 1.09, 2, 16))
+    },
+}
+
+
+def workload_of(mean_gap: float = 5, **tenants: float) -> dict[str, Any]:
+    """The group `workload` of a configuration."""
+    arrivals = {"kind": "poisson", "workflows": [3, 4], "mean_gap": mean_gap}
+    return {"seed": 1, "arrivals": arrivals, "tenants": tenants, "container_cold_start": 0.0}
+
+
 def run_of(**changes: Any) -> dict[str, Any]:
     """What run.json holds, as far as it is read."""
     config: dict[str, Any] = {
         "policy": None,
         "episodes": 3,
         "seed": 0,
-        "cluster": {"single_core_speed_ops_per_s": 1},
+        "cluster": CLUSTER,
         "workflow": {"mix": {}},
-        "workload": {"arrivals": {"mean_gap": 5}},
+        "workload": workload_of(),
         "objective": {"time_weight": 1.0, "cost_weight": 1.0},
         "dispatch": {"kind": "immediate"},
         "lease": {"kind": "hourly", "step": 3600.0},

@@ -19,7 +19,7 @@ from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
 from evaluation.contest import recording_name
 from evaluation.episode_metrics import PlayedEpisode
-from tests.report.evaluations import metrics_of_rows, result, run_of, write_results
+from tests.report.evaluations import metrics_of_rows, result, run_of, workload_of, write_results
 
 CLUSTER = ClusterConfig(
     single_core_speed=1_000_000,
@@ -100,7 +100,7 @@ def finished_evaluation(
         gap: seconds between arrivals.
         tenants: their declared shares; see `played`.
     """
-    run = run_of(workload={"tenants": tenants or {}}, episodes=episodes)
+    run = run_of(workload=workload_of(**(tenants or {})), episodes=episodes)
     rows = []
     for index, (policy, kind) in enumerate(policies.items()):
         for episode in range(episodes):

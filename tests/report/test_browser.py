@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib.image
+import numpy as np
 import pytest
 
 from tests.report.evaluations import finished, run_of, write_page
@@ -115,7 +116,7 @@ def tooltip(page: Any) -> dict[str, str]:
 
 def test_every_chart_is_drawn(opened: Any) -> None:
     places = opened.locator(".chart").count()
-    assert places == 16
+    assert places == 17
     assert opened.locator(".chart canvas").count() == places
 
 
@@ -140,6 +141,8 @@ def test_hovering_tells_the_numbers_of_the_function(opened: Any) -> None:
         "threads": "2",
         "operations": "60,000,000",
     }
+    cut = "[...document.querySelectorAll('#vg-tooltip-element td')].filter((cell) => {}).length"
+    assert opened.evaluate(cut.format("cell.scrollWidth > cell.clientWidth + 1")) == 0
 
 
 def test_hovering_tells_what_a_tenant_uses(opened: Any) -> None:
@@ -172,7 +175,7 @@ def test_nobody_is_told_apart(browser: Any, tmp_path: Path) -> None:
     page = browser.new_page(viewport={"width": 1440, "height": 900})
     complaints = watch(page)
     open_report(page, write_page(finished_evaluation(tmp_path / "run", episodes=1)))
-    assert page.locator(".chart canvas").count() == page.locator(".chart").count() == 12
+    assert page.locator(".chart canvas").count() == page.locator(".chart").count() == 13
     assert page.locator("h3", has_text="enants").count() == 0
     page.close()
     assert complaints == []
@@ -223,18 +226,92 @@ def test_zooming(opened: Any) -> None:
     assert opened.evaluate(first_row_on_top)
 
 
+def test_the_buttons_zoom_at_the_first_container(opened: Any) -> None:
+    domain = "views.gantt.scale('x').domain()"
+    first = opened.evaluate("Math.min(...views.gantt.data('bars').map((bar) => bar.begin))")
+    begin, end = opened.evaluate(domain)
+    for _ in range(4):
+        opened.click("text=Zoom in")
+    opened.wait_for_function(f"(([begin, end]) => end - begin)({domain}) < {(end - begin) / 15}")
+    begin, end = opened.evaluate(domain)
+    assert begin <= first < end
+
+
+TIMES = """[...document.querySelectorAll("#gantt-times span")].map((one) => {
+  const {left, width} = one.getBoundingClientRect();
+  return [one.textContent, left + width / 2];
+})"""
+
+
+def test_times_stay_in_sight_where_their_lines_are(opened: Any) -> None:
+    opened.evaluate("document.querySelector('#gantt').scrollIntoView({block: 'end'})")
+    assert opened.locator("#gantt-times").bounding_box()["y"] >= 0
+    left = opened.locator("#gantt canvas").bounding_box()["x"]
+    at = "leftOf(views.gantt) + views.gantt.scale('x')"
+    times = opened.evaluate(TIMES)
+    seconds = [float(text.replace(",", "")) for text, _ in times]
+    assert len(times) > 2 and len(set(np.diff(seconds))) == 1
+    for (_, middle), second in zip(times, seconds, strict=True):
+        assert middle == pytest.approx(left + opened.evaluate(f"{at}({second})"), abs=1)
+
+
+def test_idle_time_is_folded_and_unfolded(browser: Any, tmp_path: Path) -> None:
+    """Workflows are 5,000 s apart and take some hundred."""
+    page = browser.new_page(viewport={"width": 1440, "height": 900})
+    complaints = watch(page)
+    open_report(page, write_page(finished_evaluation(tmp_path / "run", episodes=1, gap=5000.0)))
+    until = "views.gantt.signal('until')"
+    whole = page.evaluate(until)
+    longest = "Math.max(...views.gantt.data('bars').map((bar) => bar.end - bar.begin))"
+    before = page.evaluate(longest)
+    page.check("#fold")
+    page.wait_for_function(f"{until} < {whole / 5}")
+    assert page.evaluate(longest) == pytest.approx(before)  # nothing that runs is folded
+    assert "⋯" in [text for text, _ in page.evaluate(TIMES)]
+    page.uncheck("#fold")
+    page.wait_for_function(f"{until} === {whole}")
+    page.close()
+    assert complaints == []
+
+
+def test_both_heatmaps_have_the_same_rows(opened: Any) -> None:
+    opened.select_option("#upper", "learned")
+    opened.select_option("#lower", "clairvoyant")
+    rows = "views['use-{}'].scale('y').domain().join()"
+    opened.wait_for_function(f"{rows.format('upper')} === {rows.format('lower')}")
+
+
+def test_a_click_on_a_heading_sorts(opened: Any) -> None:
+    opened.locator("summary", has_text="All numbers").click()
+    shown = opened.locator("#numbers tbody:visible tr")
+    rows = "[...document.querySelectorAll('#numbers tbody:not([hidden]) tr')]"
+    values = f"{rows}.map((row) => Number(row.cells[{{}}].dataset.value))"
+    heading = opened.locator("#numbers th", has_text="flow time (s)").first
+    column = heading.evaluate("(one) => one.cellIndex")
+    heading.click()
+    found = opened.evaluate(values.replace("{}", str(column)))
+    assert found == sorted(found) and len(found) == len(POLICIES)
+    heading.click()
+    assert opened.evaluate(values.replace("{}", str(column))) == found[::-1]
+    opened.locator("#numbers .scroll, .scroll:has(#numbers)").evaluate(
+        "(one) => one.scrollBy(500, 0)"
+    )
+    box = shown.first.locator("th").bounding_box()
+    assert 0 <= box["x"] < 200  # the first column stays
+
+
 def test_choosing_a_scenario(browser: Any, swept: Path) -> None:
     page = browser.new_page(viewport={"width": 1440, "height": 900})
     complaints = watch(page)
     open_report(page, swept)
-    assert page.locator(".chart canvas").count() == page.locator(".chart").count() == 10
+    assert page.locator(".chart canvas").count() == page.locator(".chart").count() == 11
     page.locator("summary", has_text="All numbers").click()
     best = page.locator("#numbers tbody:visible tr").first
-    assert best.inner_text().split()[0] == "sjf" and "1.500 [" in best.inner_text()
+    assert best.inner_text().split()[0] == "sjf" and "\t1.5\t" in best.inner_text()
     page.select_option("#metric", "flow_time")
     page.select_option("#scenario", "keep_alive=lru ratio=0.7")
     page.wait_for_function("views.parts.data('data_0').some((row) => row.seconds === 6)")
-    assert "6.000 [" in best.inner_text()
+    assert "\t6\t" in best.inner_text()
     # What was chosen before holds.
     page.wait_for_function("views.ranking.signal('metric') === 'flow_time'")
     page.close()

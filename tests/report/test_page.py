@@ -13,8 +13,10 @@ import pytest
 
 from env.score.metrics import METRICS, Metric
 from report import page
-from report.charts import pareto, wrapped
-from report.summary import spread, summarise
+from report.charts import pareto
+from report.digits import exact
+from report.files import write_files
+from report.summary import summarise, wrapped
 from report.timeline import read_timeline
 from tests.report import recorded
 from tests.report.evaluations import (
@@ -104,18 +106,19 @@ def test_a_training_without_a_finished_episode_has_no_curve(tmp_path: Path) -> N
 
 def test_every_policy_meets_every_other(folder: Path) -> None:
     text = write_page(folder).read_text()
-    matrix = text[text.index('<table class="pairs">') :].partition("</table>")[0]
-    assert len(re.findall("<td title=", matrix)) == len(POLICIES) * (len(POLICIES) - 1)
+    matrix = text[text.index('<table class="pairs sorts">') :].partition("</table>")[0]
+    assert len(re.findall("<td[^>]+title=", matrix)) == len(POLICIES) * (len(POLICIES) - 1)
     results = pd.read_parquet(folder / "results.parquet")
     for pair in summarise(results, metrics_of_rows(), SETTINGS).pairs:
         one, other = pair.policy, pair.other
         numbers = re.search(f'title="{one} - {other}: ([^"]+)"', matrix)
         mirrored = re.search(f'title="{other} - {one}: ([^"]+)"', matrix)
         assert numbers and mirrored
-        assert numbers[1].startswith(spread(pair.against.difference, "+"))
-        assert mirrored[1].startswith(spread(pair.against.reversed.difference, "+"))
-        better = [float(found.rpartition(" ")[2]) for found in (numbers[1], mirrored[1])]
-        assert sum(better) == pytest.approx(1, abs=0.011)
+        # Of one episode there is no interval.
+        assert numbers[1].startswith(f"{exact(pair.against.difference.value, sign='+')}, ")
+        assert mirrored[1].startswith(f"{exact(-pair.against.difference.value, sign='+')}, ")
+        better = [float(found.rpartition(" ")[2][:-1]) for found in (numbers[1], mirrored[1])]
+        assert sum(better) == 100
 
 
 def test_recordings_beyond_the_size_are_counted(tmp_path: Path) -> None:
@@ -134,7 +137,7 @@ def test_sections_without_files_are_left_out(tmp_path: Path) -> None:
     for recording in (folder / "episodes").iterdir():
         recording.unlink()
     text = write_page(folder).read_text()
-    assert "<h2>Ranking</h2>" in text
+    assert ">Ranking of means</h2>" in text
     for heading in ("Gantt chart", "Flow time of tenants", "Learning curve"):
         assert f">{heading}</h" not in text
     write_training(folder)
@@ -248,19 +251,102 @@ def test_every_scenario_has_its_charts_and_tables(tmp_path: Path) -> None:
             "b": 4.5 * factor,
         }
         (table,) = re.findall(f'<tbody data-scenario="{scenario}" hidden>(.*?)</tbody>', text, re.S)
-        assert f"<td>{1.5 * factor:.3f} [" in table and table.index(">a<") < table.index(">b<")
+        assert f">{1.5 * factor:g}</td>" in table and table.index(">a<") < table.index(">b<")
 
 
 def test_a_number_that_was_swept_is_an_axis(tmp_path: Path) -> None:
-    finished(tmp_path, {"a": [1.0, 2.0], "b": [4.0, 5.0]}, run=run_of(scenarios=SCENARIOS))
+    played = {"a": [1.0, 2.0, 1.0, 2.0, 1.0, 2.0], "b": [4.0] * 6}
+    finished(tmp_path, played, run=run_of(scenarios=SCENARIOS))
     ((axis, sweep),) = sweeps_in(write_page(tmp_path).read_text()).items()
     assert (axis, sweep["panels"]) == ("ratio", ["keep_alive=none", "keep_alive=lru"])
     rows = rows_of(sweep["specs"]["J"])
     own = rows[(rows["policy"] == "a") & (rows["panel"] == "keep_alive=lru")]
     assert dict(zip(own["x"], own["mean"], strict=True)) == {0.3: 4.5, 0.7: 6.0}
-    # 4.5 less 12.7 * 1.5: Student's t of two values that are 3 apart.
-    assert own["ci_low"].iloc[0] == pytest.approx(4.5 - 12.706 * 1.5, abs=0.01)
-    assert own["low"].iloc[0] == 0.0
+    # Three times the values: a standard error of sqrt(2.7 / 6), and Student's t of six values.
+    assert own["low"].iloc[0] == pytest.approx(4.5 - 2.571 * math.sqrt(2.7 / 6), abs=0.01)
+    still = rows[rows["policy"] == "b"]  # which does not vary
+    assert (still["low"] == still["mean"]).all() and (still["high"] == still["mean"]).all()
+
+
+def differences_in(text: str) -> pd.DataFrame:
+    return rows_of(specs_in(text)["difference"]).set_index("policy")
+
+
+def test_the_first_chart_is_the_paired_difference(tmp_path: Path) -> None:
+    """Of 8 episodes `a` has 1 less than the best baseline in each, and `c` once 2 more."""
+    played = {"b": [4.0, 6.0] * 4, "c": [4.0, 6.0] * 3 + [6.0, 6.0], "a": [3.0, 5.0] * 4}
+    finished(tmp_path, played, {"a": "learned"})
+    text = write_page(tmp_path).read_text()
+    assert text.index('id="difference"') < text.index('id="ranking"')
+    rows = differences_in(text)
+    assert list(rows.index) == ["a", "b", "c"]
+    assert rows["mean"].tolist() == [-0.2, 0.0, 0.05]
+    assert rows["told"].tolist() == ["-20%", "0%", "+5% [-7, +17]"]
+    assert rows["clear"].tolist() == [True, False, False]
+    # One sign of 2^8 is as far out on either side, for two comparisons.
+    assert rows["p"].tolist() == [f"{2 * 2 / 2**8:.2g}", "1", "1"]
+    assert "Lowest J: a, -20% against b (p=0.016)." in text
+
+
+def test_outliers_do_not_set_the_axis(tmp_path: Path) -> None:
+    finished(tmp_path, {"a": [4.0] * 6, "b": [5.0] * 6, "c": [6.0] * 6, "z": [80.0] * 6})
+    rows = differences_in(write_page(tmp_path).read_text())
+    assert rows.loc["z", "beyond"] == "+1,900%"
+    assert rows["mean"].max() < 2
+    assert rows.loc[["a", "b", "c"], "beyond"].tolist() == [""] * 3
+
+
+@pytest.mark.parametrize(("episodes", "few"), [(4, True), (5, False)])
+def test_few_episodes_are_points(episodes: int, few: bool, tmp_path: Path) -> None:
+    values = [2.0, 3.0, 4.0, 5.0, 6.0][:episodes]
+    finished(tmp_path, {"a": values, "b": [value + value % 2 + 1 for value in values]})
+    text = write_page(tmp_path).read_text()
+    rows = differences_in(text)
+    assert (rows["low"] == rows["mean"]).all() == few
+    assert rows.loc["b", "each"] == ([1 / 3.5, 2 / 3.5, 1 / 3.5, 2 / 3.5] if few else [])
+    assert ("<th>p (Holm)</th>" in text) == ("95% interval" in text) == (not few)
+
+
+def test_it_says_what_the_world_was(tmp_path: Path) -> None:
+    rows = [result("a", episode, 2.0, decisions=40.0) for episode in range(2)]
+    write_results(tmp_path, run_of(), rows)
+    text = write_page(tmp_path).read_text()
+    assert (
+        "3 servers (2 small, 1 large) with 4 NUMA nodes and 40 cores cost 0.17 to 1.09 USD/h each, "
+        "1.43 USD/h together; each started hour of a lease is paid. 3 to 4 workflows arrive 5 s "
+        "apart on average, with 40 functions an episode on average."
+    ) in text
+
+
+def test_contents_lead_to_all_sections(folder: Path) -> None:
+    text = write_page(folder).read_text()
+    links = re.findall(r'<a href="#([^"]+)">([^<]+)</a>', text)
+    assert links == re.findall(r'<h2 id="([^"]+)">([^<]+)</h2>', text)
+    assert {"Ranking of means", "One episode, two policies", "What was run"} <= set(
+        dict(links).values()
+    )
+
+
+@pytest.mark.parametrize(
+    ("weights", "formula"),
+    [
+        ({"time_weight": 1.0, "cost_weight": 1.0}, "mean slowdown + cost ratio, 1 each is ideal"),
+        ({"time_weight": 0.1, "cost_weight": 1.0}, "0.1 * mean slowdown + cost ratio, 1 each"),
+        (
+            {"time_weight": 0.0, "cost_weight": 0.0, "completion_weight": 2.0},
+            "2 * completion, 1 is ideal",
+        ),
+    ],
+)
+def test_J_is_defined_as_it_was_weighted(
+    weights: dict[str, float], formula: str, tmp_path: Path
+) -> None:
+    results = finished(tmp_path, {"a": [1.0, 2.0]})
+    run = run_of(objective=weights)
+    table = write_files(tmp_path, run, results, metrics_of_rows(), SETTINGS, 100)
+    assert f"<p>J = {formula}" in (tmp_path / "report.html").read_text()
+    assert f"- J: {formula}" in (tmp_path / "summary.md").read_text()
+    assert str(table.caption).startswith(f"J = {formula}")
 
 
 def test_the_front_holds_whom_nobody_beats() -> None:

@@ -16,7 +16,7 @@ from env.sim.keep_alive_policy import Lru
 from env.sim.rules import FIRST_COME, Images, Rules
 from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
-from report.timeline import PHASES, Timeline, read_timeline
+from report.timeline import PHASES, Timeline, read_timeline, timeline_of
 from tests.recorded_worlds import trace, world
 
 GOLDEN = sorted((Path(__file__).parents[1] / "golden").glob("*.json"))
@@ -133,3 +133,20 @@ def test_an_impossible_episode_is_refused_with_its_name(tmp_path: Path) -> None:
     path.write_text(json.dumps(document))
     with pytest.raises(InputError, match=r"changed\.json: actions\.1: places workflow 2"):
         read_timeline(path)
+
+
+def test_leases_cover_what_runs_and_add_up_to_the_rent() -> None:
+    """On a server of 0.6 USD/h: 10 s from 0 s, within the first hour again, and after 2 hours."""
+    cluster = ClusterConfig(1_000, 1e9, 1e9, 1e9, (ServerType("box", 2, 0.6, 1.0, 1, 2, 2048),))
+    work = WorkflowTemplate("w", [10_000], [1024], [1], [], [])
+    env = RawEnv([0.0, 3595.0, 9000.0], [work] * 3, cluster, record=True)
+    while not env.done:
+        env.step("box", 0, 0, 1024)
+    timeline = timeline_of(env, "leases")
+    # The second one ends after the hour, so another is paid.
+    assert timeline.leases[["node", "nodes", "begin", "end"]].tolist() == [
+        (0, 1, 0.0, 7200.0),
+        (0, 1, 9000.0, 12600.0),
+    ]
+    assert timeline.leases["rent"].tolist() == pytest.approx([1.2, 0.6])
+    assert timeline.leases["rent"].sum() == pytest.approx(env.total_rent)

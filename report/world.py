@@ -1,0 +1,120 @@
+"""What an evaluation was about, in a few words: what J is, and the world that was played."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+
+from env.base.schema import validated
+from env.score.metrics import Metric
+from env.score.reward import Objective
+from env.sim.cluster_file import cluster_from_config
+from env.sim.rules import Lease
+from env.workloads.arrivals import BurstyArrivals, FixedArrivals
+from env.workloads.generator import WorkloadConfig
+from env.workloads.source import is_trace
+from report.digits import exact
+from report.summary import RANKED_BY
+from report.sweep import Scenarios
+
+TERMS = {
+    "time_weight": "mean slowdown",
+    "cost_weight": "cost ratio",
+    "completion_weight": "completion",
+}
+"""Of J, by their weights."""
+
+Metrics = Mapping[str, Metric[Any]]
+
+
+def with_weights(metrics: Metrics, run: Mapping[str, Any], where: str) -> Metrics:
+    """The metrics, J in the weights of an evaluation: `mean slowdown + 0.1 * cost ratio`.
+
+    Args:
+        metrics: by name.
+        run: its run.json.
+        where: what to call that in an error.
+
+    Raises:
+        InputError: it has no weights.
+    """
+    if any(key.partition(".")[0] == "objective" for key in swept(run["scenarios"])):
+        return metrics
+    objective = validated(Objective, run["config"]["objective"], f"{where}: config.objective")
+    weights = objective.model_dump()
+    terms = [
+        term if weights[key] == 1 else f"{weights[key]:g} * {term}"
+        for key, term in TERMS.items()
+        if weights[key]
+    ]
+    ideal = "1 each is ideal" if len(terms) > 1 else "1 is ideal"
+    formula = f"{' + '.join(terms)}, {ideal}"
+    return {**metrics, RANKED_BY: replace(metrics[RANKED_BY], formula=formula)}
+
+
+def swept(scenarios: Scenarios) -> list[str]:
+    """The keys in which scenarios differ."""
+    return list(dict.fromkeys(key for point in scenarios.values() for key in point))
+
+
+def world(run: Mapping[str, Any], results: pd.DataFrame) -> str:
+    """Two sentences: the servers and their price; what arrives. A third says what is swept.
+
+    Args:
+        run: run.json.
+        results: from `evaluation.results.read_results`.
+    """
+    config, keys = run["config"], swept(run["scenarios"])
+    functions = f"with {results['decisions'].mean():,.0f} functions an episode on average"
+    sentences = [_servers(config), f"{_arriving(config['workload'])}, {functions}."]
+    if keys:
+        sentences.append(f"Scenarios differ in {', '.join(keys)}.")
+    return " ".join(sentences)
+
+
+def _servers(config: Mapping[str, Any]) -> str:
+    """`3 servers (2 small, 1 large) with 4 NUMA nodes and 16 cores cost 0.17 to 0.34 USD/h ...`."""
+    types = [each for each in cluster_from_config(config["cluster"], "").server_types if each.count]
+    counts = ", ".join(f"{each.count} {each.name}" for each in types)
+    nodes = sum(each.count * each.numa_nodes for each in types)
+    cores = sum(each.count * each.numa_nodes * each.cpu for each in types)
+    rates = [each.hourly_rate for each in types]
+    rate = " to ".join(dict.fromkeys([exact(min(rates)), exact(max(rates))]))
+    together = exact(sum(each.count * each.hourly_rate for each in types))
+    lease = Lease.model_validate(config["lease"])
+    paid = f"each started {'hour' if lease.step == 3600 else f'{lease.step:g} s'}"
+    if lease.kind == "hourly":
+        how = f"{paid} of a lease is paid"
+    else:
+        how = f"all are up, {f'{paid} is paid' if lease.charged else 'nothing is paid'}"
+    return (
+        f"{counted(sum(each.count for each in types), 'server')} ({counts}) with "
+        f"{counted(nodes, 'NUMA node')} and {counted(cores, 'core')} cost {rate} USD/h each, "
+        f"{together} USD/h together; {how}."
+    )
+
+
+def _arriving(workload: Mapping[str, Any]) -> str:
+    """`6 to 12 workflows arrive, 600 s apart on average`."""
+    if is_trace(workload):
+        return f"Requests of single functions arrive, as in the trace {workload['source']['kind']}"
+    arrivals = WorkloadConfig.model_validate(workload).arrivals
+    if isinstance(arrivals, FixedArrivals):
+        return f"{counted(len(arrivals.times), 'workflow')} arrive at fixed times"
+    low, high = arrivals.workflows
+    many = counted(high, "workflow") if low == high else f"{low} to {counted(high, 'workflow')}"
+    if isinstance(arrivals, BurstyArrivals):
+        gaps = (
+            f"in bursts, {arrivals.burst_gap:g} s apart, and {arrivals.calm_gap:g} s between them"
+        )
+    else:
+        gaps = f"{arrivals.mean_gap:g} s apart on average"
+    return f"{many} arrive {gaps}"
+
+
+def counted(count: int, what: str) -> str:
+    """`1 server`, `2 servers`."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
