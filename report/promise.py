@@ -19,8 +19,9 @@ from rich.table import Table
 from env.base.files import written_whole
 from evaluation.promise import VERDICTS, Judged, Judgement, Promise, Verdict
 from report.charts import axis_of, on_axis, scale_of
+from report.digits import low_of, spread
 from report.plots import finish, reach, scale
-from report.summary import low_of, spread, without_nan
+from report.summary import without_nan
 from report.vega import HEIGHT, Spec, spec_of
 
 MOST_NAMED = 5
@@ -111,13 +112,17 @@ def headings(judgement: Judgement) -> list[str]:
 
 def cells(row: Judged, judgement: Judgement) -> list[str]:
     """Of a row of tables."""
+    spent = judgement.metrics[judgement.minimised].shown
     return [
         WORDS[row.verdict],
         *[row.scenario] * _several(judgement),
         _label(row),
-        *(spread(mean) for mean in row.means),
-        spread(row.spent),
-        *[spread(row.more, sign="+")] * (judgement.best is not None),
+        *(
+            spread(mean, judgement.metrics[promise.metric].shown)
+            for promise, mean in zip(judgement.promises, row.means, strict=True)
+        ),
+        spread(row.spent, spent),
+        *[spread(row.more, spent, sign="+")] * (judgement.best is not None),
     ]
 
 
@@ -286,5 +291,6 @@ def _numbers(row: Judged, judgement: Judgement) -> str:
         (promise.metric, mean) for promise, mean in zip(judgement.promises, row.means, strict=True)
     ]
     return ", ".join(
-        f"{judgement.metrics[name].heading} {spread(mean)}" for name, mean in dict(told).items()
+        f"{judgement.metrics[name].heading} {spread(mean, judgement.metrics[name].shown)}"
+        for name, mean in dict(told).items()
     )
