@@ -18,9 +18,9 @@ from gymnasium.vector.utils import batch_space
 from env.base.errors import InputError
 from env.base.schema import short
 from env.learn.actions import LARGEST_SEED, Action, nothing_played, whole_number
-from env.learn.agent import Agent, Observation
+from env.learn.agent import Observation
 from env.learn.batch import Batch
-from env.learn.layouts import Layout
+from env.learn.layouts import AgentsConfig
 from env.learn.world import World
 from env.sim.view.raw_env import RawEnv
 
@@ -57,7 +57,8 @@ class SingleAgentEnv(gym.Env[Observation, Action]):
 
         self._env = ServerlessEnv(config)
         self.world = self._env.world
-        agent = only_agent(self._env.layout)
+        check_one_agent(self.world.agents)
+        (agent,) = self._env.members.values()
         self._name = agent.name
         self._mask: np.ndarray | None = None
         self.observation_space = gym.spaces.Dict(shown(agent.observation_space.spaces))
@@ -135,10 +136,11 @@ class SingleAgentVectorEnv(VectorEnv[Observation, np.ndarray, np.ndarray]):
         "autoreset_mode": AutoresetMode.SAME_STEP,
     }
 
-    def __init__(self, config: Mapping[str, Any], num_envs: int = 1) -> None:
+    def __init__(self, config: Mapping[str, Any], num_envs: int) -> None:
         world = World(config)
+        check_one_agent(world.agents)
         self._batch = Batch(world, num_envs, world.seed, worker=0)
-        agent = only_agent(self._batch.layout)
+        (agent,) = self._batch.layout.agents.values()
         (self._turn,) = self._batch.turns
         self._blank = agent.blank_observation()
         self._masks: np.ndarray | None = None
@@ -231,19 +233,18 @@ class SingleAgentVectorEnv(VectorEnv[Observation, np.ndarray, np.ndarray]):
         return shown(seen)
 
 
-def only_agent(layout: Layout) -> Agent:
-    """The agent of a layout that has but one, which does not bid.
+def check_one_agent(agents: AgentsConfig) -> None:
+    """Refuses worlds that Gymnasium has no form for.
 
     Raises:
-        InputError: there are others.
+        InputError: several agents decide, or one bids.
     """
-    agents = list(layout.agents.values())
-    if len(agents) > 1 or agents[0].bids:
+    if (agents.layout, agents.queue is None) not in (("placer", True), ("queue", False)):
+        queue = "" if agents.queue is None else " with agents.queue"
         raise InputError(
-            f"agents: {', '.join(layout.agents)} decide, Gymnasium has environments of one agent: "
-            "allowed: agents=placer without agents.queue, or agents=queue"
+            f"agents: layout {agents.layout}{queue} is for several agents, Gymnasium has one: "
+            "agents=placer without agents.queue, or agents=queue"
         )
-    return agents[0]
 
 
 def shown(parts: Mapping[str, Part]) -> dict[str, Part]:

@@ -196,18 +196,17 @@ def test_what_is_refused_in_one_environment_changes_none(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("overrides", "deciding"),
+    ("overrides", "says"),
     [
-        (["agents=hierarchical"], "memory, placer, server_small, server_large decide"),
-        (["agents=server_types"], "server_small, server_large decide"),
-        ([*with_queue("placer"), "dispatch=queued"], "queue, placer decide"),
+        (["agents=hierarchical"], "layout hierarchical is for several agents"),
+        (["agents=server_types"], "layout server_types is for several agents"),
+        ([*with_queue("placer"), "dispatch=queued"], "layout placer with agents.queue is for"),
     ],
 )
-@pytest.mark.parametrize("made", [SingleAgentEnv, SingleAgentVectorEnv])
-def test_worlds_of_several_agents_are_refused(
-    overrides: list[str], deciding: str, made: Any
-) -> None:
-    refused(f"agents: {deciding}, ", made, world(*TINY, *overrides))
+def test_worlds_of_several_agents_are_refused(overrides: list[str], says: str) -> None:
+    config = world(*TINY, *overrides)
+    refused(f"agents: {says}", SingleAgentEnv, config)
+    refused(f"agents: {says}", SingleAgentVectorEnv, config, 2)
 
 
 def test_no_number_of_environments_is_refused() -> None:
