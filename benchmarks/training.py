@@ -4,9 +4,10 @@ The fast path (algo.sampler=fast and the lean learner) and RLlib's own, here cal
 MultiAgentEnvRunner, its learner connectors and its PPOTorchLearner. Both have the same world,
 layout, network, number of environments, batch, minibatches and epochs, those of
 `experiment=hetero_numa` and `hetero_numa_placer`, and take every gradient step: none stops early at
-a KL divergence. They take turns, an iteration each, in one process; what counts is the median
-iteration. The fast path samples and learns with the threads of conf/ray
-(`ray.threads_per_runner`, `ray.threads_per_learner`), RLlib's own has one.
+a KL divergence. `placer` has a second peer, where sb3-contrib is installed: its MaskablePPO on the
+vector environment of env/learn/gym.py, see benchmarks/own_loop.py. They take turns, an iteration
+each, in one process; what counts is the median iteration. The fast path samples and learns with the
+threads of conf/ray (`ray.threads_per_runner`, `ray.threads_per_learner`), its peers have one.
 
 Rates are agent steps per second by the clock. `_cpu` marks those per second of processor time,
 which other work on the machine blurs less. An agent step is one turn of one agent: a decision of
@@ -21,8 +22,6 @@ import gc
 import json
 import os
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -35,19 +34,26 @@ from rich.table import Table
 
 from agents.learned.algorithms import build, policy_spaces, run_config
 from agents.learned.run_log import env_steps_of
-from benchmarks.simulator import next_number
+from benchmarks.own_loop import (
+    MASKABLE_UNITS,
+    VECTOR_UNITS,
+    MaskablePPOLoop,
+    installed,
+    play_vector,
+)
+from benchmarks.random_choice import choose
+from benchmarks.stopwatch import PHASES, Stopwatch, phase_rates
 from env.base.pipes import until_reader_leaves
 from env.base.schema import validated
 from env.learn.batch import Batch
+from env.learn.gym import SingleAgentVectorEnv
 from env.learn.multi_agent import ServerlessEnv, register
-from env.sim.jit import compiled
 from run.command import CONF, plain
 from run.settings import PPOSettings, TrainSettings
 from train import start_ray, world_of
 
 LAYOUTS = {"hierarchical": "hetero_numa", "placer": "hetero_numa_placer"}
 """Layouts, and the experiments whose agents, networks and episodes are measured."""
-PHASES = ("sampling", "learner", "ppo")
 # What keys end with: by the clock, and by processor time.
 CLOCKS = ("", "_cpu")
 REPEATS = 5
@@ -140,30 +146,6 @@ def ppo_of(settings: TrainSettings) -> PPOSettings:
     return settings.algo
 
 
-def clocks() -> np.ndarray:
-    """Seconds: by the clock, and of processor time of this process."""
-    return np.array([time.perf_counter(), time.process_time()])
-
-
-class Stopwatch:
-    """A function whose calls are timed.
-
-    Attributes:
-        seconds: (2,) as of `clocks`, of all calls since it was last set to 0.
-    """
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._function = function
-        self.seconds = np.zeros(2)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Calls it."""
-        begin = clocks()
-        result = self._function(*args, **kwargs)
-        self.seconds += clocks() - begin
-        return result
-
-
 class Pipeline:
     """An algorithm whose iterations are timed, phase by phase.
 
@@ -193,11 +175,12 @@ class Pipeline:
 
     def iterate(self) -> np.ndarray:
         """One iteration; (PHASES, 2) agent steps per second, as of `clocks`."""
-        for watch in self._watches.values():
-            watch.seconds[:] = 0.0
+        return phase_rates(self._watches, self._train)
+
+    def _train(self) -> int:
         # In both layouts one agent acts in every step of the environment.
         self.steps = env_steps_of(self._watches["ppo"]())
-        return self.steps / np.array([self._watches[phase].seconds for phase in PHASES])
+        return self.steps
 
     def stop(self) -> None:
         """Frees what it holds."""
@@ -206,12 +189,14 @@ class Pipeline:
 
 
 def compare(layout: str, overrides: list[str], repeats: int) -> Figures:
-    """The figures of `LAYOUT_UNITS`, each also by processor time."""
+    """The figures of `units_of(layout)`, rates and ratios also by processor time."""
     settings = settings_of(layout, overrides)
-    pipelines = {
+    pipelines: dict[str, Pipeline | MaskablePPOLoop] = {
         name: Pipeline(with_algo(settings, sampler=sampler))
         for name, sampler in (("stock", "rllib"), ("fast", "fast"))
     }
+    if layout == "placer" and installed():
+        pipelines["maskable"] = MaskablePPOLoop(ppo_of(settings), environments_of(settings))
     found: dict[str, list[np.ndarray]] = {name: [] for name in pipelines}
     # The first iteration compiles and warms up.
     for _ in range(1 + repeats):
@@ -223,29 +208,42 @@ def compare(layout: str, overrides: list[str], repeats: int) -> Figures:
 
     figures: Figures = {}
     for clock, suffix in enumerate(CLOCKS):
-        for phase, fast, stock in zip(PHASES, rates["fast"], rates["stock"], strict=True):
-            figures[f"{phase}_ratio{suffix}"] = fast[clock] / stock[clock]
-            figures[f"stock_{phase}_agent_steps_per_s{suffix}"] = stock[clock]
-            figures[f"fast_{phase}_agent_steps_per_s{suffix}"] = fast[clock]
+        for phase, *each in zip(PHASES, *rates.values(), strict=True):
+            of = {name: rate[clock] for name, rate in zip(rates, each, strict=True)}
+            for name, rate in of.items():
+                figures[f"{name}_{phase}_agent_steps_per_s{suffix}"] = rate
+            figures[f"{phase}_ratio{suffix}"] = of["fast"] / of["stock"]
+            if "maskable" in of:
+                figures[f"maskable_{phase}_ratio{suffix}"] = of["fast"] / of["maskable"]
+    if layout == "placer":
+        figures |= vector_figures(settings, repeats)
     return figures
 
 
-@compiled
-def choose(mask, random, actions):
-    """A random allowed choice for every row; returns the next number of the generator."""
-    for row in range(len(mask)):
-        random = next_number(random)
-        allowed = 0
-        for action in range(mask.shape[1]):
-            allowed += mask[row, action] > 0.0
-        left = (random >> 33) % allowed
-        for action in range(mask.shape[1]):
-            if mask[row, action] > 0.0:
-                if left == 0:
-                    actions[row] = action
-                    break
-                left -= 1
-    return random
+def vector_figures(settings: TrainSettings, repeats: int) -> Figures:
+    """The figures of `VECTOR_UNITS`, also by processor time."""
+    envs = environments_of(settings)
+    envs.reset()
+    decisions = max(1, ppo_of(settings).batch_size // envs.num_envs)
+    rates = []
+    for _ in range(1 + repeats):
+        watch = Stopwatch(play_vector)
+        watch(envs, decisions)
+        rates.append(decisions * envs.num_envs / watch.seconds)
+    found = np.median(rates[1:], axis=0)
+    return {f"vector_agent_steps_per_s{clock}": found[at] for at, clock in enumerate(CLOCKS)}
+
+
+def environments_of(settings: TrainSettings) -> SingleAgentVectorEnv:
+    """As many as a runner has, in Gymnasium's form."""
+    return SingleAgentVectorEnv(world_of(settings), settings.ray.envs_per_runner)
+
+
+def units_of(layout: str) -> dict[str, str]:
+    """What the figures of a layout are."""
+    if layout != "placer":
+        return LAYOUT_UNITS
+    return LAYOUT_UNITS | VECTOR_UNITS | (MASKABLE_UNITS if installed() else {})
 
 
 def play(batch: Batch, decisions: int) -> None:
@@ -313,10 +311,12 @@ def measure(overrides: list[str], repeats: int, scaling: bool) -> Figures:
         scaling: measure more environments and NUMA nodes too, on the fast path.
 
     Returns:
-        The figures of `UNITS`; under the name of each layout those of `LAYOUT_UNITS`; and as
+        The figures of `UNITS`; under the name of each layout those of `units_of`; and as
         `scaling` a list of rows as in `SCALING_UNITS`. Rates and ratios also with `_cpu`.
     """
     register()
+    if not installed():
+        tell("no MaskablePPO, as sb3-contrib is not installed: `make .venv/installed-dev` does")
     settings = settings_of("hierarchical", overrides)
     layouts = {}
     for layout in LAYOUTS:
@@ -375,7 +375,7 @@ def show(figures: Figures) -> None:
         add(key, figures, key, what)
     for layout in LAYOUTS:
         table.add_section()
-        for key, what in LAYOUT_UNITS.items():
+        for key, what in units_of(layout).items():
             add(f"{layout}.{key}", figures[layout], key, what)
     console.print(table)
     if "scaling" in figures:

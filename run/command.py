@@ -7,7 +7,8 @@ import signal
 import sys
 import threading
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -18,9 +19,11 @@ import hydra
 from hydra import compose, initialize_config_dir
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra._internal.utils import get_args_parser
+from hydra.core.config_loader import ConfigLoader
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
@@ -284,24 +287,55 @@ def _compositions(arguments: Namespace, config_name: str) -> Iterator[DictConfig
         if not folder.is_dir():
             raise InputError(f"--config-dir: '{folder}' is not a folder")
         overrides.append(f"hydra.searchpath=[file://{folder}]")
+    with _conf() as loader:
+        parser = OverridesParser.create(config_loader=loader)
+        given = parsed(parser, overrides, in_sweep=arguments.multirun)
+        jobs = [overrides]
+        if arguments.multirun:
+            (jobs,) = BasicSweeper.split_arguments(given, max_batch_size=None)
+        for job in jobs:
+            config, _ = _composition(loader, config_name, job)
+            _check_folder("sweep" if arguments.multirun else "run", config)
+            yield config
+
+
+def composed(config_name: str, overrides: Sequence[str]) -> tuple[DictConfig, list[Override]]:
+    """A configuration outside a command, without the node `hydra`, and the overrides as read.
+
+    Args:
+        config_name: a primary configuration in conf/.
+        overrides: as on a command line.
+
+    Raises:
+        InputError: an override is none, or names what is not there.
+    """
+    with _conf() as loader:
+        config, given = _composition(loader, config_name, list(overrides))
+    with open_dict(config):
+        del config["hydra"]
+    return config, given
+
+
+@contextmanager
+def _conf() -> Iterator[ConfigLoader]:
+    """Within it conf/ can be composed, and what Hydra finds wrong is one line."""
     try:
         with initialize_config_dir(config_dir=str(CONF), version_base="1.3"):
-            loader = GlobalHydra.instance().config_loader()
-            parser = OverridesParser.create(config_loader=loader)
-            given = parsed(parser, overrides, in_sweep=arguments.multirun)
-            jobs = [overrides]
-            if arguments.multirun:
-                (jobs,) = BasicSweeper.split_arguments(given, max_batch_size=None)
-            for job in jobs:
-                of_job = parsed(parser, job)
-                check_names(loader, config_name, of_job)
-                config = compose(config_name, overrides=job, return_hydra_config=True)
-                check_named(config)
-                check_emptied(of_job, config)
-                _check_folder("sweep" if arguments.multirun else "run", config)
-                yield config
+            yield GlobalHydra.instance().config_loader()
     except (HydraException, OmegaConfBaseException) as error:
         raise InputError(_one_line(error)) from None
+
+
+def _composition(
+    loader: ConfigLoader, config_name: str, overrides: list[str]
+) -> tuple[DictConfig, list[Override]]:
+    """A configuration, with the node `hydra`, and the overrides as read."""
+    given = parsed(OverridesParser.create(config_loader=loader), overrides)
+    check_names(loader, config_name, given)
+    config = compose(config_name, overrides=overrides, return_hydra_config=True)
+    check_named(config)
+    check_emptied(given, config)
+    return config, given
 
 
 def _check_folder(kind: str, config: DictConfig) -> None:

@@ -91,7 +91,7 @@ class Silent:
     """Keys without effect.
 
     Attributes:
-        commands: names of the primary configurations of the commands, apart by blanks.
+        commands: names of the primary configurations of the commands, or WORLD, apart by blanks.
         because: what makes it so, a clause that names a key.
         where: whether it is so in a world.
         keys: dotted, apart by blanks, `*` for any name; all below them are meant too.
@@ -104,6 +104,8 @@ class Silent:
 
 
 ALL: Final = "evaluate train search_baseline"
+WORLD: Final = "world"
+"""A world of training for other programs: see run/worlds.py."""
 SILENT: Final = (
     # What arrives.
     Silent(
@@ -313,6 +315,12 @@ SILENT: Final = (
         lambda told: at(told, "tune") is not None,
         "ray.threads_per_runner ray.threads_per_learner checkpoint.every_minutes checkpoint.keep",
     ),
+    Silent(
+        WORLD,
+        "an environment does not train",
+        lambda told: True,
+        "agents.share_type_policy algo ray tune budget checkpoint yardstick name resume hydra",
+    ),
 )
 
 
@@ -323,7 +331,7 @@ def check_effect(command: str, jobs: Sequence[tuple[Told, Sequence[Override]]]) 
     new one has to state everything.
 
     Args:
-        command: name of its primary configuration.
+        command: name of its primary configuration, or WORLD.
         jobs: of each, what its overrides come to, and these.
 
     Raises:

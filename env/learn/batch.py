@@ -9,13 +9,14 @@ that of `queue` where only one function waits, those of a placement where `queue
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from env.base.errors import InputError
-from env.learn.actions import MOST_ENVIRONMENTS, Drawn, TurnOrder, whole_number
+from env.learn.actions import MOST_ENVIRONMENTS, Drawn, TurnOrder, next_episode, whole_number
 from env.learn.agent import Agent, Observation
 from env.learn.batch_turns import (
     EPISODE,
@@ -101,13 +102,12 @@ class Batch:
         self.turns = self.layout.turns
         self.ended: list[Ended] = []
         self._world = world
-        self._stream = (seed, worker)
-        self._first = first
+        self._streams = [(seed, (worker, first + env)) for env in range(environments)]
         self._weights = np.tile(world.objective.weights, (environments, 1))
         one, self._first_template = _one_state(world)
         self._states, self._handles = one.copies(environments)
         self._arrivals = np.zeros((environments, len(one.slot_of)), ARRIVING)
-        self._drawn: list[Drawn] = [(seed, (worker, first), 0)] * environments
+        self._drawn: list[Drawn] = [(*stream, 0) for stream in self._streams]
         sight = self.layout.new_sight(len(one.functions))
         self._sights = Sight._make((*_stacked(sight[:-2], environments), *sight[-2:]))
         self._episodes = np.zeros(environments, EPISODE)
@@ -141,8 +141,24 @@ class Batch:
         )
         return sum(array.nbytes for array in own)
 
-    def restart(self) -> None:
-        """Every environment starts the next episode of its stream, wherever it was."""
+    def restart(self, seeds: Sequence[int | None] | None = None) -> None:
+        """Every environment starts the next episode of its stream, wherever it was.
+
+        Args:
+            seeds: one for each environment; it starts the stream that `ServerlessEnv.reset` starts
+                with the same seed, and stays in its own with None.
+
+        Raises:
+            InputError: a seed is none. Then nothing has changed.
+        """
+        if seeds is not None:
+            own = zip(self._streams, self._episodes["number"].tolist(), strict=True)
+            begun = [
+                next_episode(seed, (*stream, number))
+                for seed, (stream, number) in zip(seeds, own, strict=True)
+            ]
+            self._streams = [(seed, stream) for seed, stream, _ in begun]
+            self._episodes["number"] = [number for *_, number in begun]
         for env in range(len(self)):
             self._start_episode(env)
         self._begin()
@@ -298,8 +314,7 @@ class Batch:
         """The next episode of the environment's stream in which agents have a choice."""
         episode = self._episodes[env]
         for _ in range(ATTEMPTS):
-            seed, worker = self._stream
-            self._drawn[env] = seed, (worker, self._first + env), int(episode["number"])
+            self._drawn[env] = *self._streams[env], int(episode["number"])
             episode["number"] += 1
             self._load(env)
             self._begin_episode(env)

@@ -1,0 +1,252 @@
+"""The worlds of one agent for Gymnasium: `SingleAgentEnv`, and many side by side in compiled calls.
+
+Both see, earn and refuse the same: environment i of `SingleAgentVectorEnv.reset(seed=s)` goes the
+way of `SingleAgentEnv.reset(seed=s + i)`, as in Gymnasium's own vector environments. run/worlds.py
+registers them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, TypeVar
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+
+from env.base.errors import InputError
+from env.base.schema import short
+from env.learn.actions import LARGEST_SEED, Action, nothing_played, whole_number
+from env.learn.agent import Observation
+from env.learn.batch import Batch
+from env.learn.layouts import AgentsConfig
+from env.learn.world import World
+from env.sim.view.raw_env import RawEnv
+
+Part = TypeVar("Part")
+
+PARTS = {"context": "context", "items": "item_features", "functions": "functions", "edges": "edges"}
+"""Of what an agent observes, and how they are called here.
+
+`action_masks` gives the mask. A network that read `critic` would decide by the future. To
+Stable-Baselines3 a part must not be called as a method of Python's dictionaries.
+"""
+
+
+class SingleAgentEnv(gym.Env[Observation, Action]):
+    """`ServerlessEnv` where `placer` or `queue` decides alone.
+
+    An observation is a dict of float32: `context` (C,), `item_features` (M, I), and with a window
+    of the workflow `functions` (F, G) and `edges` (F, F), see `Agent`. Actions are Discrete(A).
+
+    Args:
+        config: what a `World` is made of.
+
+    Raises:
+        InputError: a group does not validate, or several agents decide, or one bids.
+
+    Attributes:
+        world: where episodes come from.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": []}  # type: ignore[misc]
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        from env.learn.multi_agent import ServerlessEnv  # Ray takes seconds to import
+
+        self._env = ServerlessEnv(config)
+        self.world = self._env.world
+        check_one_agent(self.world.agents)
+        (agent,) = self._env.members.values()
+        self._name = agent.name
+        self._mask: np.ndarray | None = None
+        self.observation_space = gym.spaces.Dict(shown(agent.observation_space.spaces))
+        self.action_space = agent.action_space
+
+    @property
+    def raw_env(self) -> RawEnv | None:
+        """The simulator, to be read or forked; None before the first `reset`."""
+        return self._env.raw_env
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Starts an episode, see `ServerlessEnv.reset`.
+
+        Raises:
+            InputError: as there. Then nothing has changed.
+        """
+        seen, _ = self._env.reset(seed=seed, options=options)
+        super().reset(seed=None if seed is None else int(seed))
+        return self._observed(seen[self._name]), {}
+
+    def step(self, action: Action) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Decides, and plays on to the next decision.
+
+        Returns:
+            observation, reward, whether the episode has ended, whether it was cut off, which never
+            happens, and infos: at the end `episode_metrics`.
+
+        Raises:
+            InputError: nothing is being played, or the action is not allowed. Then nothing has
+                changed, and the decision is still due.
+        """
+        seen, rewards, terminateds, _, infos = self._env.step({self._name: action})
+        observation, ended = self._observed(seen[self._name]), terminateds["__all__"]
+        return observation, rewards[self._name], ended, False, infos.get(self._name, {})
+
+    def action_masks(self) -> np.ndarray:
+        """(A,) int8, 1 where an action is possible: sb3-contrib and `action_space.sample` take it.
+
+        Raises:
+            InputError: no episode has begun.
+        """
+        if self._mask is None:
+            raise nothing_played("action_masks", ended=False)
+        return self._mask.astype(np.int8)
+
+    def render(self) -> str:  # type: ignore[override]
+        """The cluster at this moment, a line a NUMA node; it needs no render mode."""
+        return self._env.render()
+
+    def _observed(self, seen: Observation) -> Observation:
+        self._mask = seen["mask"]
+        return shown(seen)
+
+
+class SingleAgentVectorEnv(VectorEnv[Observation, np.ndarray, np.ndarray]):
+    """N environments as `SingleAgentEnv` on one `Batch`, each call of all of them compiled.
+
+    An episode that ends is followed by the next one in the same step, as a batch restarts its
+    environments: no action is thrown away. Its last observation, which is blank, and its infos are
+    `final_obs` and `final_info` in the infos, as Gymnasium has them.
+
+    Args:
+        config: what a `World` is made of.
+        num_envs: N.
+
+    Raises:
+        InputError: a group does not validate, several agents decide or one bids, or N is no number
+            of environments.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc]
+        "render_modes": [],
+        "autoreset_mode": AutoresetMode.SAME_STEP,
+    }
+
+    def __init__(self, config: Mapping[str, Any], num_envs: int) -> None:
+        world = World(config)
+        check_one_agent(world.agents)
+        self._batch = Batch(world, num_envs, world.seed, worker=0)
+        (agent,) = self._batch.layout.agents.values()
+        (self._turn,) = self._batch.turns
+        self._blank = agent.blank_observation()
+        self._masks: np.ndarray | None = None
+        self.num_envs = len(self._batch)
+        self.single_observation_space = gym.spaces.Dict(shown(agent.observation_space.spaces))
+        self.single_action_space = agent.action_space
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+
+    def reset(
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Every environment starts an episode.
+
+        Args:
+            seed: of the first environment, the next one has the next seed; or one for each, None
+                for the next episode of its stream.
+            options: there are none.
+
+        Raises:
+            InputError: the seed is none, or there are options. Then nothing has changed.
+        """
+        if options:
+            raise InputError(f"options: {short(options)}: there are none, reset() takes seeds")
+        if seed is not None or self._masks is not None:
+            self._batch.restart(self._seeds(seed))
+        if seed is not None and not isinstance(seed, Sequence):
+            super().reset(seed=int(seed))
+        return self._observe(), {}
+
+    def step(
+        self, actions: np.ndarray
+    ) -> tuple[Observation, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        """Decides in every environment, and plays on to its next decision.
+
+        Args:
+            actions: integers (N,).
+
+        Returns:
+            observations (N, ...), rewards float64 (N,), whether an episode has ended, bool (N,),
+            whether one was cut off, which never happens, bool (N,), and infos.
+
+        Raises:
+            InputError: no episode has begun, or an action is not allowed. Then nothing has changed
+                in any environment, and all decisions are still due.
+        """
+        if self._masks is None:
+            raise nothing_played("step", ended=False)
+        self._batch.act(self._turn, actions)
+        rewards, ends = self._batch.step()
+        infos: dict[str, Any] = {}
+        for ended in self._batch.ended:
+            info = {"episode_metrics": ended.metrics}
+            final = {"final_obs": shown(self._blank), "final_info": info}
+            infos = self._add_info(infos, final, ended.environment)
+        self._batch.ended.clear()
+        return self._observe(), rewards, ends, np.zeros(self.num_envs, bool), infos
+
+    def action_masks(self) -> np.ndarray:
+        """(N, A) int8, 1 where an action is possible.
+
+        Raises:
+            InputError: no episode has begun.
+        """
+        if self._masks is None:
+            raise nothing_played("action_masks", ended=False)
+        return self._masks.astype(np.int8)
+
+    def _seeds(self, seed: Any) -> Sequence[Any]:
+        """One for each environment."""
+        if seed is None:
+            return [None] * self.num_envs
+        if not isinstance(seed, list | tuple):
+            first = whole_number("seed", seed, 0, LARGEST_SEED - self.num_envs)
+            return range(first, first + self.num_envs)
+        if len(seed) != self.num_envs:
+            raise InputError(f"seed: {self.num_envs} seeds are needed, found {len(seed)}")
+        return seed
+
+    def _observe(self) -> Observation:
+        seen = {
+            part: np.empty((self.num_envs, *zeros.shape), np.float32)
+            for part, zeros in self._blank.items()
+        }
+        self._batch.observe(self._turn, seen)
+        self._masks = seen["mask"]
+        return shown(seen)
+
+
+def check_one_agent(agents: AgentsConfig) -> None:
+    """Refuses worlds that Gymnasium has no form for.
+
+    Raises:
+        InputError: several agents decide, or one bids.
+    """
+    if (agents.layout, agents.queue is None) not in (("placer", True), ("queue", False)):
+        queue = "" if agents.queue is None else " with agents.queue"
+        raise InputError(
+            f"agents: layout {agents.layout}{queue} is for several agents, Gymnasium has one: "
+            "agents=placer without agents.queue, or agents=queue"
+        )
+
+
+def shown(parts: Mapping[str, Part]) -> dict[str, Part]:
+    """The parts of an observation, or their spaces, that are seen here."""
+    return {name: parts[part] for part, name in PARTS.items() if part in parts}

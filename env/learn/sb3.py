@@ -1,0 +1,82 @@
+"""`SingleAgentVectorEnv` for Stable-Baselines3, whose vectorised environments have their own form.
+
+Stable-Baselines3 is needed here alone: `pip install -c constraints.txt sb3-contrib`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvStepReturn
+
+from env.base.errors import InputError
+from env.learn.agent import Observation
+from env.learn.gym import SingleAgentVectorEnv
+
+
+class BatchVecEnv(VecEnv):
+    """What `MaskablePPO` of sb3-contrib steps; it asks `env_method` for the masks.
+
+    Args:
+        envs: which it takes over.
+    """
+
+    def __init__(self, envs: SingleAgentVectorEnv) -> None:
+        self._envs = envs
+        super().__init__(envs.num_envs, envs.single_observation_space, envs.single_action_space)
+
+    def reset(self) -> Observation:
+        """Every environment starts an episode, of the stream that `seed` has named if it has."""
+        seeded = any(seed is not None for seed in self._seeds)
+        seen, _ = self._envs.reset(seed=self._seeds if seeded else None)
+        self._reset_seeds()
+        return seen
+
+    def step_async(self, actions: np.ndarray) -> None:
+        """Takes note of the actions."""
+        self._actions = actions
+
+    def step_wait(self) -> VecEnvStepReturn:
+        """As `SingleAgentVectorEnv.step`; the infos of an end are `episode_metrics`."""
+        seen, rewards, ends, _, infos = self._envs.step(self._actions)
+        told: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        for env in np.flatnonzero(ends).tolist():
+            metrics = infos["final_info"]["episode_metrics"]
+            told[env] = {
+                "terminal_observation": infos["final_obs"][env],
+                "episode_metrics": {
+                    name: float(of_all[env])
+                    for name, of_all in metrics.items()
+                    if f"_{name}" in metrics
+                },
+            }
+        return seen, rewards, ends, told
+
+    def close(self) -> None:
+        """Nothing is open."""
+        self._envs.close()
+
+    def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
+        """The same for every environment."""
+        return [getattr(self._envs, attr_name) for _ in self._get_indices(indices)]
+
+    def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
+        """Environments of a batch have nothing of their own to be set.
+
+        Raises:
+            InputError: always.
+        """
+        raise InputError(f"{attr_name}: the environments of a batch cannot be changed")
+
+    def env_method(
+        self, method_name: str, *args: Any, indices: VecEnvIndices = None, **kwargs: Any
+    ) -> list[Any]:
+        """What a method gives for all environments, a row each."""
+        rows = getattr(self._envs, method_name)(*args, **kwargs)
+        return [rows[env] for env in self._get_indices(indices)]
+
+    def env_is_wrapped(self, wrapper_class: type, indices: VecEnvIndices = None) -> list[bool]:
+        """No environment of a batch is."""
+        return [False for _ in self._get_indices(indices)]

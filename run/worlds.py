@@ -1,0 +1,73 @@
+"""Worlds by the names of their choices, as train.py is given them, and environments in them.
+
+`gymnasium.make("run.worlds:Serverless-v0", overrides=["cluster=tiny"])` imports this module, which
+registers the environments of env/learn/gym.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import gymnasium
+
+from env.base.errors import InputError
+from env.base.schema import short, validated
+from run.command import composed, plain
+from run.effect import WORLD, check_effect
+from run.interpolation import copied
+from run.settings import TrainSettings
+from run.training_start import world_of
+
+if TYPE_CHECKING:
+    from env.learn.gym import SingleAgentEnv, SingleAgentVectorEnv
+
+
+def world(*overrides: str) -> dict[str, Any]:
+    """The world that train.py trains in with these arguments, in plain containers.
+
+    Environments are built from it.
+
+    Args:
+        overrides: such as `cluster=tiny` and `objective.cost_weight=2`.
+
+    Raises:
+        InputError: an override is none, has no effect on a world, or comes to what is not allowed.
+    """
+    config, given = composed("train", overrides)
+    told = plain(config)
+    settings = validated(TrainSettings, told, "train")
+    used = copied(config)
+    typed = [override for override in given if override.key_or_group not in used]
+    for command in ("train", WORLD):
+        check_effect(command, [(told, typed)])
+    return world_of(settings)
+
+
+def single_agent_env(overrides: Sequence[str] = ()) -> SingleAgentEnv:
+    """One environment in the world of these overrides; `agents=placer` where they leave it open."""
+    from env.learn.gym import SingleAgentEnv
+
+    return SingleAgentEnv(world(*_of_one_agent(overrides)))
+
+
+def single_agent_vector_env(num_envs: int, overrides: Sequence[str] = ()) -> SingleAgentVectorEnv:
+    """So many of them, in compiled calls."""
+    from env.learn.gym import SingleAgentVectorEnv
+
+    return SingleAgentVectorEnv(world(*_of_one_agent(overrides)), num_envs)
+
+
+def _of_one_agent(overrides: Sequence[str]) -> list[str]:
+    """The overrides, and who decides if none of them says so."""
+    if not isinstance(overrides, list | tuple) or not all(isinstance(o, str) for o in overrides):
+        raise InputError(f"overrides: a list of texts is needed, found {short(overrides)}")
+    chosen = any(each.startswith(("agents=", "experiment=")) for each in overrides)
+    return list(overrides) if chosen else ["agents=placer", *overrides]
+
+
+gymnasium.register(
+    "Serverless-v0",
+    entry_point="run.worlds:single_agent_env",
+    vector_entry_point="run.worlds:single_agent_vector_env",
+)

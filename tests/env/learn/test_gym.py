@@ -1,0 +1,260 @@
+"""The worlds of one agent, alone and side by side, as Gymnasium and its libraries meet them."""
+
+import copy
+import warnings
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.wrappers.vector import RecordEpisodeStatistics
+from sb3_contrib import MaskablePPO
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.vec_env import VecMonitor
+
+import run.worlds  # noqa: F401  registers them
+from env.base.errors import InputError
+from env.learn.gym import SingleAgentEnv, SingleAgentVectorEnv
+from env.learn.multi_agent import ServerlessEnv
+from env.learn.sb3 import BatchVecEnv
+from env.workloads.generator import EpisodeWorkload
+from tests.env.learn.test_batch import VARIATION, WORLDS
+from tests.env.worlds import STUDY, TINY, TRACE, with_gpu, with_queue, world
+
+ID = "Serverless-v0"
+PLACER = world(*TINY, "agents=placer")
+VARIED = world(*STUDY, "agents=placer", "agents.relative_reward=true", "agents.workflow_window=3")
+OF_ONE_AGENT: dict[str, dict[str, Any]] = {
+    "placer": PLACER,
+    "masks": with_gpu(PLACER),
+    "varied": VARIED | {"variation": VARIATION},
+    "waiting": PLACER | WORLDS["waiting"],
+    "queue": world(*TRACE),
+    "trace": world(*TRACE, "agents=placer", "dispatch=immediate", "workload.sampling.ratio=0.3"),
+}
+
+
+def drawn(masks: np.ndarray, rng: np.random.Generator) -> Any:
+    """Actions, of all that masks (..., A) allow."""
+    return (masks * rng.random(masks.shape)).argmax(-1)
+
+
+def one_by_one(config: dict[str, Any], count: int) -> SyncVectorEnv:
+    """Gymnasium's own way to have several."""
+    made = [lambda: SingleAgentEnv(config)] * count
+    return SyncVectorEnv(made, autoreset_mode=AutoresetMode.SAME_STEP)
+
+
+@pytest.mark.parametrize("size", [TINY, STUDY], ids=["tiny", "study"])
+@pytest.mark.parametrize("window", [0, 3])
+def test_gymnasiums_own_check(size: tuple[str, ...], window: int) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        env = gymnasium.make(ID, overrides=[*size, f"agents.workflow_window={window}"])
+        check_env(env.unwrapped)
+
+
+@pytest.mark.parametrize("name", OF_ONE_AGENT)
+def test_side_by_side_they_are_what_they_are_alone(name: str) -> None:
+    envs, alone = SingleAgentVectorEnv(OF_ONE_AGENT[name], 3), one_by_one(OF_ONE_AGENT[name], 3)
+    assert envs.observation_space == alone.observation_space
+    assert envs.action_space == alone.action_space
+    assert envs.metadata["autoreset_mode"] == alone.autoreset_mode
+    rng, ended, masked = np.random.default_rng(0), 0, 0
+    for seed in (5, None, [7, None, 7]):
+        np.testing.assert_equal(envs.reset(seed=seed), alone.reset(seed=seed))
+        until = ended + 2
+        while ended < until:
+            masks = envs.action_masks()
+            np.testing.assert_array_equal(masks, alone.call("action_masks"))
+            masked += (masks == 0).sum()
+            actions = drawn(masks, rng)
+            *found, infos = envs.step(actions)
+            *expected, other_infos = alone.step(actions)
+            assert envs.observation_space.contains(found[0])
+            np.testing.assert_equal(found, expected)
+            last, other_last = infos.pop("final_obs", ()), other_infos.pop("final_obs", ())
+            np.testing.assert_equal(list(last), list(other_last))
+            np.testing.assert_equal(infos, other_infos)
+            ended += found[2].sum()
+    assert masked > 0 or name not in ("masks", "queue")
+
+
+def test_it_is_the_environment_of_many_agents_less_what_only_a_critic_sees() -> None:
+    one, many = SingleAgentEnv(VARIED), ServerlessEnv(VARIED)
+    observation, _ = one.reset(seed=2)
+    seen = many.reset(seed=2)[0]["placer"]
+    rng, earned, ended = np.random.default_rng(0), 0.0, False
+    while not ended:
+        parts = {"context", "item_features", "functions", "edges"}
+        assert observation.keys() == parts == one.observation_space.keys()
+        for part, array in observation.items():
+            same = seen["items" if part == "item_features" else part]
+            np.testing.assert_array_equal(array, same)
+        np.testing.assert_array_equal(one.action_masks(), seen["mask"])
+        action = drawn(one.action_masks(), rng)
+        observation, reward, ended, cut, info = one.step(action)
+        others, rewards, *_, infos = many.step({"placer": action})
+        seen = others["placer"]
+        assert (reward, cut) == (rewards["placer"], False)
+        assert info == infos.get("placer", {})
+        earned += reward
+    reference = VARIED["objective"]["time_weight"] - info["episode_metrics"]["J"]
+    assert earned < 0 and reference < earned  # relative to a J above 1
+
+
+def test_without_a_seed_the_episodes_are_those_of_the_worlds_seed() -> None:
+    one, other = SingleAgentEnv(world(*TINY, "agents=placer", seed=4)), SingleAgentEnv(PLACER)
+    np.testing.assert_equal(one.reset(), other.reset(seed=4))
+    envs = SingleAgentVectorEnv(world(*TINY, "agents=placer", seed=4), 2)
+    seen, _ = envs.reset()
+    assert not np.array_equal(seen["context"][0], seen["context"][1])
+    first, _ = other.reset(seed=4)
+    np.testing.assert_array_equal(seen["context"][0], first["context"])
+
+
+def test_a_workload_of_ones_own_and_a_copy_of_the_simulator() -> None:
+    env = SingleAgentEnv(PLACER)
+    template = env.world.templates[0]
+    env.reset(options={"workload": EpisodeWorkload((0.0, 3.0), (template, template))})
+    assert env.raw_env is not None
+    assert env.raw_env.arrival_times == (0.0, 3.0)
+    assert env.render().startswith("time 0.0 s")
+    twin, rng = copy.deepcopy(env), np.random.default_rng(0)
+    for _ in range(5):
+        action = drawn(env.action_masks(), rng)
+        np.testing.assert_equal(env.step(action), twin.step(action))
+
+
+STRANGE = [None, "1", True, 1.0, [0], -1, 10**6, 10**30, {}]
+
+
+def refused(says: str, call: Any, *given: Any, **named: Any) -> None:
+    with pytest.raises(InputError) as caught:
+        call(*given, **named)
+    message = str(caught.value)
+    assert says in message and "\n" not in message and len(message) < 300
+
+
+@pytest.mark.parametrize("name", ["masks", "queue"])
+def test_what_is_refused_changes_nothing(name: str) -> None:
+    tried, plain = SingleAgentEnv(OF_ONE_AGENT[name]), SingleAgentEnv(OF_ONE_AGENT[name])
+    refused("step: no episode has begun, call reset() first", tried.step, 0)
+    refused("no episode has begun", tried.action_masks)
+    for env in (tried, plain):
+        env.reset(seed=1)
+    rng, masked, ended = np.random.default_rng(0), 0, False
+    while not ended:
+        for wrong in STRANGE:
+            refused(f"is not in {tried.action_space}", tried.step, wrong)
+        masks = tried.action_masks()
+        for wrong in np.flatnonzero(masks == 0)[:2]:
+            refused(f"action {wrong} is masked; allowed: ", tried.step, int(wrong))
+            masked += 1
+        action = drawn(masks, rng)
+        found = tried.step(action)
+        np.testing.assert_equal(found, plain.step(action))
+        ended = found[2]
+    refused("step: the episode is over, call reset() first", tried.step, 0)
+    for wrong in (-1, "a", 1.5, True):
+        refused("seed: a whole number from 0 to ", tried.reset, seed=wrong)
+    refused("options: 'x' is unknown, ", tried.reset, options={"x": 1})
+    np.testing.assert_equal(tried.reset(), plain.reset())
+    assert masked > 0
+
+
+@pytest.mark.parametrize("name", ["masks", "queue"])
+def test_what_is_refused_in_one_environment_changes_none(name: str) -> None:
+    tried, plain = (SingleAgentVectorEnv(OF_ONE_AGENT[name], 3) for _ in range(2))
+    refused("step: no episode has begun, call reset() first", tried.step, np.zeros(3, int))
+    refused("no episode has begun", tried.action_masks)
+    for env in (tried, plain):
+        env.reset(seed=1)
+    rng, masked = np.random.default_rng(0), 0
+    for _ in range(100):
+        masks = tried.action_masks()
+        actions = drawn(masks, rng)
+        for wrong in (None, actions.tolist(), actions.astype(float), actions[:2], actions > 0):
+            refused("actions: ", tried.step, wrong)
+        for row, wrong in np.argwhere(masks == 0)[:2]:
+            changed = actions.copy()
+            changed[row] = wrong
+            refused(f"environment {row}: ", tried.step, changed)
+            masked += 1
+        actions[1], right = 10**6, actions[1]
+        refused("environment 1: ", tried.step, actions)
+        actions[1] = right
+        np.testing.assert_equal(tried.step(actions)[:4], plain.step(actions)[:4])
+    for wrong in (-1, "a", 1.5, True, [1, 2, -1], [1, 2, "a"]):
+        refused("seed: a whole number from 0 to ", tried.reset, seed=wrong)
+    refused("seed: 3 seeds are needed, found 2", tried.reset, seed=[1, 2])
+    refused("options: a mapping: there are none", tried.reset, options={"x": 1})
+    np.testing.assert_equal(tried.reset(), plain.reset())
+    assert masked > 0
+
+
+@pytest.mark.parametrize(
+    ("overrides", "says"),
+    [
+        (["agents=hierarchical"], "layout hierarchical is for several agents"),
+        (["agents=server_types"], "layout server_types is for several agents"),
+        ([*with_queue("placer"), "dispatch=queued"], "layout placer with agents.queue is for"),
+    ],
+)
+def test_worlds_of_several_agents_are_refused(overrides: list[str], says: str) -> None:
+    config = world(*TINY, *overrides)
+    refused(f"agents: {says}", SingleAgentEnv, config)
+    refused(f"agents: {says}", SingleAgentVectorEnv, config, 2)
+
+
+def test_no_number_of_environments_is_refused() -> None:
+    refused("environments: a whole number from 1 to ", SingleAgentVectorEnv, PLACER, 0)
+
+
+def test_gymnasiums_wrapper_counts_what_an_episode_earns() -> None:
+    envs = RecordEpisodeStatistics(SingleAgentVectorEnv(PLACER, 2))
+    envs.reset(seed=0)
+    rng, ended = np.random.default_rng(0), np.zeros(2, bool)
+    while not ended.any():
+        *_, ended, _, infos = envs.step(drawn(envs.unwrapped.action_masks(), rng))
+    at = int(np.flatnonzero(ended)[0])
+    metrics = infos["final_info"]["episode_metrics"]
+    ideal = PLACER["objective"]["time_weight"]
+    assert infos["episode"]["r"][at] == pytest.approx(ideal - metrics["J"][at], rel=1e-5)
+    assert infos["episode"]["l"][at] == metrics["decisions"][at]
+
+
+def test_stable_baselines_steps_the_same_environments() -> None:
+    theirs, envs = BatchVecEnv(SingleAgentVectorEnv(PLACER, 2)), SingleAgentVectorEnv(PLACER, 2)
+    theirs.seed(3)
+    np.testing.assert_equal(theirs.reset(), envs.reset(seed=3)[0])
+    rng, ends = np.random.default_rng(0), np.zeros(2, bool)
+    while not ends.any():
+        masks = envs.action_masks()
+        np.testing.assert_array_equal(theirs.env_method("action_masks"), masks)
+        actions = drawn(masks, rng)
+        seen, rewards, ends, told = theirs.step(actions)
+        *expected, _, infos = envs.step(actions)
+        np.testing.assert_equal([seen, rewards, ends], expected)
+    for env, own in enumerate(told):
+        assert bool(own) == ends[env]
+        for name, value in own.get("episode_metrics", {}).items():
+            np.testing.assert_equal(value, infos["final_info"]["episode_metrics"][name][env])
+        assert not np.any(own.get("terminal_observation", {"context": 0})["context"])
+    np.testing.assert_equal(theirs.reset(), envs.reset()[0])
+    assert theirs.env_is_wrapped(gymnasium.Wrapper, indices=1) == [False]
+    refused("x: the environments of a batch cannot be changed", theirs.set_attr, "x", 1)
+
+
+@pytest.mark.parametrize("batched", [True, False])
+def test_maskable_ppo_learns_in_them(batched: bool) -> None:
+    overrides = ["experiment=queue_agent", *TRACE[1:]]
+    if batched:
+        envs = VecMonitor(BatchVecEnv(gymnasium.make_vec(ID, num_envs=2, overrides=overrides)))
+    else:
+        envs = make_vec_env(ID, 2, seed=0, env_kwargs={"overrides": overrides})
+    learner = MaskablePPO("MultiInputPolicy", envs, n_steps=16, batch_size=16, seed=0, device="cpu")
+    learner.learn(64)  # a masked action would be refused
+    assert learner.num_timesteps == 64
