@@ -1,7 +1,7 @@
 # `make train` learns a policy. `make test` runs lint, types and most tests, in minutes;
 # `make test-long` the tests that are marked `long`. All make .venv first.
 PYTHON ?= python3
-TRAIN ?= cluster=hetero_numa algo=ppo budget.minutes=5
+TRAIN ?= experiment=hetero_numa_placer budget.minutes=5
 REQUIRED = .venv/bin/python -c "import tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['project']; print(*$(1), sep='\n')"
 # Tests are shared out evenly among two processes; whoever is done takes some of the other's.
 IN_TWO = -n 2 --dist worksteal

@@ -60,15 +60,14 @@ def styles(policies: Sequence[str]) -> list[dict[str, Any]]:
     ]
 
 
-def forest(rows: pd.DataFrame, measure: str) -> Spec:
+def forest(rows: pd.DataFrame) -> Spec:
     """The paired difference of every policy to the measure, best policy on top.
 
     Args:
         rows: as for `estimates`, and p and better, the probability of an improvement.
-        measure: its name.
     """
     signed = alt.Axis(labelExpr="datum.value ? format(datum.value, '+~%') : '0%'")
-    x = alt.X("mean:Q", title=f"J against {measure}", axis=signed)
+    x = alt.X("mean:Q", title="difference in J", axis=signed)
     y = alt.Y("label:N", sort=rows["label"].tolist(), axis=POLICY_LABELS)
     zero = alt.Chart(pd.DataFrame({"zero": [0.0]})).mark_rule(strokeWidth=1.5).encode(x="zero:Q")
     told = [alt.Tooltip("p:N"), alt.Tooltip("better:N", title="P(better)")]

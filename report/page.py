@@ -271,7 +271,7 @@ def _charts(summary: Summary, results: pd.DataFrame) -> dict[str, Spec]:
         if spent in heading and (results[spent] > 0).all():
             drawn[place] = charts.time_against(spent, _time_and(summary, spent), heading)
     if len(names) > 1:
-        drawn["difference"] = charts.forest(_differences(summary, results), summary.measure)
+        drawn["difference"] = charts.forest(_differences(summary, results))
         rows = _estimated(summary, lambda row: row.against.probability, "share").assign(beyond="")
         drawn["improvement"] = charts.improvement(rows[rows["policy"] != summary.measure])
     if (results["cold_starts"] > 0).any():
