@@ -34,12 +34,17 @@ def test_a_declared_metric_is_everywhere(
     monkeypatch.setitem(METRICS, CATS.name, CATS)
     trained, evaluated = tmp_path / "trained", tmp_path / "evaluated"
 
-    brief = ("ray.envs_per_runner=2", "algo.batch_size=256", "algo.minibatch_size=64")
+    brief = (
+        "yardstick=null",
+        "ray.envs_per_runner=2",
+        "algo.batch_size=256",
+        "algo.minibatch_size=64",
+    )
     budget = ("budget.minutes=null", "budget.iterations=1", f"hydra.run.dir={trained}")
     done = in_process("train", train.start, train.check)(*TINY, *brief, *budget)
     assert done.code == 0, done.err
     assert pd.read_csv(trained / "metrics.csv")["cats"].tolist() == [250.0]
-    assert scalars(trained)["cats"] == 250.0
+    assert scalars(trained)["episodes_more/cats"] == 250.0
 
     rules = ("baselines=[random,cheapest]", "episodes=2", f"hydra.run.dir={evaluated}")
     done = in_process("evaluate", evaluate.evaluate, evaluate.check)(*TINY, *rules)
