@@ -104,15 +104,16 @@ def play_to_the_end(evaluation: Evaluation, folder: Path, console: Console) -> p
 
 def keep_trainings(settings: EvaluateSettings, folder: Path) -> None:
     """Keeps the curves of the runs that trained the policies, where they are, for the report."""
-    from report.training_curve import TRAINING, read_training
+    from agents.learned.metrics_file import METRICS
+    from report.training_curve import read_training
 
     found = {
-        name: read_training(policy.parent / TRAINING)
+        name: read_training(policy.parent / METRICS)
         for name, policy in policy_folders(settings).items()
     }
     known = [rows.assign(policy=name) for name, rows in found.items() if rows is not None]
     if known:
-        with written_whole(folder / TRAINING) as temporary:
+        with written_whole(folder / METRICS) as temporary:
             pd.concat(known).to_csv(temporary, index=False)
 
 

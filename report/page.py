@@ -19,6 +19,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from omegaconf import OmegaConf
 
+from agents.learned.metrics_file import METRICS
 from env.base.files import written_whole
 from env.score.metrics import Shown
 from evaluation.contest import recording_name
@@ -38,7 +39,7 @@ from report.summary import (
 )
 from report.sweep import axes_of, places
 from report.timeline import LEASE, PHASES, Timeline, mean_over, read_timeline
-from report.training_curve import TRAINING, read_training
+from report.training_curve import read_training
 from report.vega import Spec
 from report.world import world
 
@@ -86,7 +87,7 @@ def write_report(
     if tenant_times is not None:
         rows = _names(summary).merge(tenant_times, on="policy")
         specs["tenant-flow-time"] = charts.tenant_flow_time(rows, colours)
-    training = read_training(folder / TRAINING)
+    training = read_training(folder / METRICS)
     if training is not None and len(training):
         specs["learning"] = charts.learning_curve(training)
     if judgement is not None:

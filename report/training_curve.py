@@ -9,20 +9,14 @@ from typing import IO
 
 import pandas as pd
 
+from agents.learned.metrics_file import MOST_BYTES, rows_of
 from env.base.errors import InputError
 from env.base.files import opened
 from env.base.schema import one_line, printable
 
-TRAINING = "metrics.csv"
 SHOWN = ("env_steps", "J")
 POLICY = "policy"
 """Column of the file of an evaluation, which has the curves of all its policies."""
-LONGEST_LINE = 65_536
-"""Bytes; a training with many policies has some thousand."""
-MOST_LINES = 100_000
-"""One an iteration; a long training has some thousand."""
-MOST_BYTES = 64_000_000
-"""Of the file; a line with one policy has 200 bytes, one with four 400."""
 
 
 def read_training(file: Path) -> pd.DataFrame | None:
@@ -43,31 +37,10 @@ def read_training(file: Path) -> pd.DataFrame | None:
 
 
 def _rows(content: IO[bytes]) -> Iterator[dict[str, float | str]]:
-    lines = csv.reader(_lines(content))
-    header = next(lines, [])
-    missing = [name for name in SHOWN if name not in header]
-    if missing:
-        raise InputError(f"no column '{missing[0]}'")
-    at = {name: header.index(name) for name in SHOWN}
-    whose = {POLICY: header.index(POLICY)} if POLICY in header else {}
-    for cells in lines:
-        if lines.line_num > MOST_LINES:
-            raise InputError(f"more than {MOST_LINES:,} lines, too many")
-        if len(cells) != len(header):
-            raise InputError(
-                f"line {lines.line_num}: {len(cells)} cells, the header has {len(header)}"
-            )
+    for cells in rows_of(content, SHOWN):
         # Of an iteration in which no episode ended the cell is empty.
-        row = {name: float(cells[index] or "nan") for name, index in at.items()}
+        row = {name: float(cells[name] or "nan") for name in SHOWN}
         if any(map(math.isinf, row.values())):
-            raise InputError(f"line {lines.line_num}: a number that is not finite")
+            raise InputError("a number that is not finite")
         if not any(map(math.isnan, row.values())):
-            yield {**row, **{name: printable(cells[index]) for name, index in whose.items()}}
-
-
-def _lines(content: IO[bytes]) -> Iterator[str]:
-    """Its lines; a reader of CSV would keep one without end in memory."""
-    while line := content.readline(LONGEST_LINE + 1):
-        if len(line) > LONGEST_LINE:
-            raise InputError(f"a line of more than {LONGEST_LINE:,} bytes")
-        yield line.decode("utf-8-sig")
+            yield {**row, **{name: printable(cells[name]) for name in (POLICY,) if name in cells}}

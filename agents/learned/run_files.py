@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # they take seconds to import
 def check_resume(settings: TrainSettings, path: str) -> None:
     """Refuses a checkpoint whose networks are not those of this configuration."""
     from agents.learned.checkpoint import environment_of, find_checkpoint, load_checkpoint
+    from agents.learned.metrics_file import rows_until
     from env.learn.multi_agent import ENV_NAME
 
     checkpoint = find_checkpoint(path)
@@ -54,6 +55,8 @@ def check_resume(settings: TrainSettings, path: str) -> None:
                 f"resume: cluster.server_types are {', '.join(types)}, '{checkpoint}' has policies "
                 f"of {', '.join(had)}: give the same, since agents.share_type_policy is false"
             )
+    if Path(path).absolute() != checkpoint:  # the run goes on in its folder
+        rows_until(Path(path).absolute(), state.iteration)
     if settings.budget.progress(state.seconds, state.iteration) >= 1:
         raise InputError(
             f"resume: '{checkpoint}' has done {state.iteration} iterations in "

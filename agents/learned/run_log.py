@@ -21,8 +21,7 @@ from torch.utils.tensorboard import SummaryWriter
 
 from agents.learned.callbacks import EPISODE_METRICS
 from agents.learned.checkpoint import RunState
-from env.base.errors import InputError
-from env.base.schema import short
+from agents.learned.metrics_file import METRICS, rows_until
 from run.hparams import flattened, write_hparams
 
 # Our names of what each policy's learner reports, and RLlib's, which differ between algorithms: the
@@ -56,7 +55,6 @@ RUNNERS = {
     "runners_restarted": "num_remote_worker_restarts",
     "runners_timed_out": "num_env_runners_dropped_lifetime",
 }
-METRICS = "metrics.csv"
 # Seconds between lines where there is no terminal to redraw a line on.
 LINE_EVERY = 10.0
 
@@ -136,7 +134,7 @@ class Curves:
         self, folder: Path, metrics: Iterable[str], policies: Iterable[str], state: RunState
     ) -> None:
         self._folder = folder
-        kept = _rows_until(folder / METRICS, state.iteration)
+        kept = rows_until(folder, state.iteration) if state.iteration else []
         later = state.env_steps + 1 if state.iteration else None
         self._writer = SummaryWriter(str(folder), purge_step=later)
         self._file = (folder / METRICS).open("w", newline="")
@@ -283,18 +281,6 @@ def _tag(name: str) -> str:
         return name
     card = next((card for card, names in CARDS.items() if name in names), OTHER)
     return f"{card}/{name}"
-
-
-def _rows_until(file: Path, iteration: int) -> list[dict[str, str]]:
-    """The rows of metrics.csv up to an iteration; none for a new run."""
-    if not iteration or not file.exists():
-        return []
-    try:
-        with file.open(newline="") as table:
-            rows = list(csv.DictReader(table, strict=True))
-        return [row for row in rows if int(row["iteration"]) <= iteration]
-    except (ValueError, KeyError, TypeError, csv.Error) as error:
-        raise InputError(f"resume: '{file}' is damaged: {short(str(error))}") from None
 
 
 def _number(value: float | None) -> str:

@@ -68,6 +68,8 @@ def opened(
             folder), lies outside, or what is read in the block is broken, too long or not UTF-8.
     """
     where = as_line(str(path))
+    if "\0" in str(path):
+        raise InputError(f"{where}: no name of a file")
     try:
         if inside is not None:
             # `Path.resolve` has no `OSError` for a link that points to itself; opening it has.

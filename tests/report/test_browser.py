@@ -92,8 +92,8 @@ def move_to_bar(page: Any, workflow: int, function: int, phase: str, panel: int)
     x, y = page.evaluate(
         """([workflow, fn, phase, panel]) => {
           const view = views.gantt;
-          const bar = view.data("bars").filter((one) =>
-            one.workflow === workflow && one.function === fn && one.phase === phase)[panel];
+          const bar = view.data("bars").filter((one) => one.phase === phase &&
+            one.workflow === `${workflow}` && one.function === `${fn}`)[panel];
           document.querySelector("#gantt").scrollIntoView();
           const place = document.querySelector("#gantt canvas").getBoundingClientRect();
           const [left, top] = view.origin();

@@ -1,0 +1,81 @@
+"""metrics.csv: a row an iteration of a training, read with bounds since it may be of others."""
+
+import csv
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO
+
+from env.base.errors import InputError
+from env.base.files import opened
+from env.base.schema import short
+
+METRICS = "metrics.csv"
+LONGEST_LINE = 65_536
+"""Bytes; a training with many policies has some thousand."""
+MOST_LINES = 100_000
+"""One an iteration; a long training has some thousand."""
+MOST_BYTES = 64_000_000
+"""Of the file; a line with one policy has 200 bytes, one with four 400."""
+
+
+def rows_of(content: IO[bytes], needed: Sequence[str]) -> Iterator[dict[str, str]]:
+    """The rows of a table of comma-separated values: cells by the names of their columns.
+
+    Raises:
+        InputError: a column is missing, a line is too long, has another number of cells than the
+            header, or there are too many.
+    """
+    lines = csv.reader(_lines(content), strict=True)
+    header = next(lines, [])
+    for name in needed:
+        if name not in header:
+            raise InputError(f"no column '{name}'")
+    if len(set(header)) < len(header):
+        raise InputError("a column is there twice")
+    for cells in lines:
+        if lines.line_num > MOST_LINES:
+            raise InputError(f"more than {MOST_LINES:,} lines, too many")
+        if len(cells) != len(header):
+            raise InputError(
+                f"line {lines.line_num}: {len(cells)} cells, the header has {len(header)}"
+            )
+        yield dict(zip(header, cells, strict=True))
+
+
+def rows_until(folder: Path, iteration: int) -> list[dict[str, str]]:
+    """What a run has written up to an iteration; nothing where it has no metrics.csv.
+
+    Args:
+        folder: of the run.
+        iteration: the last one that counts: later ones will be done again.
+
+    Raises:
+        InputError: the file is no regular one of the folder, or damaged: iterations follow each
+            other up to that one.
+    """
+    file = folder / METRICS
+    if not os.path.lexists(file):
+        return []
+    try:
+        with opened(file, MOST_BYTES, inside=folder) as content:
+            rows = list(rows_of(content, ("iteration",)))
+        numbers = [int(row["iteration"]) for row in rows]
+    except (InputError, ValueError, csv.Error) as error:
+        raise InputError(f"resume: '{file}' is damaged: {short(str(error))}") from None
+    # A run that began with a checkpoint of another one begins after its iterations.
+    first = numbers[0] if numbers else 0
+    if numbers != list(range(first, first + len(numbers))) or not first <= iteration <= numbers[-1]:
+        raise InputError(
+            f"resume: '{file}' is damaged: it lacks iterations up to {iteration}, that of the "
+            "checkpoint"
+        )
+    return rows[: iteration - first + 1]
+
+
+def _lines(content: IO[bytes]) -> Iterator[str]:
+    """Its lines; a reader of CSV would keep one without end in memory."""
+    while line := content.readline(LONGEST_LINE + 1):
+        if len(line) > LONGEST_LINE:
+            raise InputError(f"a line of more than {LONGEST_LINE:,} bytes")
+        yield line.decode("utf-8-sig")
