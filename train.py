@@ -12,7 +12,7 @@ from agents.baseline import make_baselines
 from agents.learned.run_files import check_resume, check_teachers, tell_assumed, write_policy
 from env.base.schema import validated
 from run.command import StopOnSignals, plain, run
-from run.next_command import evaluate_command
+from run.next_command import curves_command, evaluate_command
 from run.ray_session import check_address
 from run.settings import TrainSettings, YardstickSettings, with_values
 from run.training_start import start_ray, world_of
@@ -81,7 +81,7 @@ def train(config: DictConfig) -> None:
 
     tell_assumed(world, folder)
     yardstick = measured(world, settings.yardstick)
-    print(f"curves:   tensorboard --logdir {folder}", flush=True)
+    print(f"curves:   {curves_command(folder)}", flush=True)
     start_ray(settings.ray)
     try:
         # Every Ray has a registry of its own, so in a sweep every run registers.
@@ -149,8 +149,9 @@ def measured(world: dict[str, Any], settings: YardstickSettings | None) -> float
         return None
     best = best_rule(world, settings)
     print(
-        f"rule:     {best.name}, the best of {len(settings.baselines)}, comes to J {best.J:.3f} in "
-        f"{settings.episodes} training episodes; agents explore while they train",
+        f"rule:     {best.name}, the best of {len(settings.baselines)}, comes to J {best.J:.4g} in "
+        f"{settings.episodes} training episodes. These vary (variation) and agents explore: "
+        "J differs from that of evaluate.py",
         flush=True,
     )
     return best.J
@@ -177,7 +178,7 @@ def search(config: DictConfig) -> None:
 
     tell_assumed(world, folder)
     measured(world, settings.yardstick)
-    print(f"curves:   tensorboard --logdir {folder}", flush=True)
+    print(f"curves:   {curves_command(folder)}", flush=True)
     # A trial is a process of its own, beside its runners.
     start_ray(settings.ray, beside_runners=1)
     try:

@@ -34,8 +34,19 @@ def log_ticks(values: Sequence[float]) -> list[float]:
     ]
 
 
-def end_of_axis(values: Sequence[float]) -> float:
-    """Beyond which values are folded away; infinity where none lies far outside."""
+def end_of_axis(values: Sequence[float], highs: Sequence[float]) -> float:
+    """Beyond which values are folded away; infinity where none lies far outside.
+
+    Args:
+        values: means.
+        highs: upper ends of their intervals: the axis shows those of what it shows whole.
+    """
     distances = np.abs([value for value in values if value])
     end = FAR * float(np.median(distances)) if len(distances) else np.inf
-    return end if max(values, default=0.0) > MUCH_FARTHER * end else np.inf
+    if max(values, default=0.0) <= MUCH_FARTHER * end:
+        return np.inf
+    while True:
+        shown = [high for value, high in zip(values, highs, strict=True) if value <= end < high]
+        if not shown:
+            return end
+        end = max(shown)

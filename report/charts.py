@@ -161,7 +161,7 @@ def folded(rows: pd.DataFrame) -> pd.DataFrame:
     Args:
         rows: without the column beyond, but with written: means as text.
     """
-    end = end_of_axis(rows["mean"].tolist())
+    end = end_of_axis(rows["mean"].tolist(), rows["high"].tolist())
     far = rows["mean"] > end
     ends = {name: rows[name].clip(upper=end).where(~far, end) for name in ("low", "high")}
     beyond = rows["written"].where(far, "")

@@ -109,7 +109,7 @@ def draw_forest(axes: Axes, summary: Summary, values: pd.DataFrame) -> None:
     Few episodes are points of their own. What lies far outside is written at the edge.
     """
     found = [summary.tellable(policy.relative) for policy in summary.policies]
-    end = end_of_axis([each.value for each in found])
+    end = end_of_axis([each.value for each in found], [each.ci_high for each in found])
     colours = _colours(summary)
     axes.axvline(0.0, color="grey", linewidth=0.8)
     measure = values.loc[summary.measure]
@@ -131,7 +131,7 @@ def draw_forest(axes: Axes, summary: Summary, values: pd.DataFrame) -> None:
         if summary.few:
             own = (values.loc[policy.policy] - measure) / measure.mean()
             axes.plot(np.minimum(own, end), [row] * len(own), ".", color=colour, markersize=4)
-        axes.plot([each.ci_low, min(end, each.ci_high)], [row, row], color=colour)
+        axes.plot([each.ci_low, each.ci_high], [row, row], color=colour)
         filled = colour if summary.is_clear(policy.against) else "white"
         axes.plot(each.value, row, "o", color=colour, markerfacecolor=filled)
     name_rows(axes, [policy.label for policy in summary.policies])

@@ -161,6 +161,10 @@ class Summary:
         elif best.kind == "reference":
             rivals = [each for each in others if each.kind != "reference"]
             text += f"; of the others {self._against(rivals[0])}" if rivals else ""
+        for place, row in enumerate(self.policies):
+            if row.kind == "learned" and row.label not in text:
+                told = self.told(row.relative, "share", "+")
+                text += f"; {row.label} {told}, rank {place + 1} of {len(self.policies)}"
         return text
 
     @property

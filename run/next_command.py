@@ -36,6 +36,11 @@ def evaluate_command(told: Mapping[str, Any], **players: Any) -> str:
     return " ".join(map(shlex.quote, command))
 
 
+def curves_command(folder: Path) -> str:
+    """The command that shows the curves of a run."""
+    return " ".join([_python(), "-m", "tensorboard.main", "--logdir", shlex.quote(_path(folder))])
+
+
 def same_world(told: Mapping[str, Any]) -> list[str]:
     """What evaluate.py has to be told to have the world of this run.
 

@@ -62,17 +62,25 @@ def _joined(first: str, name: str) -> str:
 
 
 def _chosen(typed: ListConfig) -> str:
-    """The words that were typed, as far as they are short and plain: `tiny-ppo-seed3`."""
+    """What was typed, as far as it makes short names: `tiny-ppo-seed3`."""
     words: list[str] = []
     for override in cast(list[str], OmegaConf.to_container(typed, resolve=False)):
         key, _, value = override.lstrip("+~").partition("=")
-        # Folders are no names, and the world of an evaluation is not told by its length.
-        if key in ("name", "resume") or not _NAME.fullmatch(value):
+        # A resumed run is named by its folder, and mappings are too long.
+        if key in ("name", "resume") or "{" in value:
             continue
-        word = value if value[0].isalpha() else key.rpartition(".")[2] + value
-        if word not in words and len("-".join([*words, word])) <= MOST_CHARACTERS:
+        named = "+".join(filter(None, map(_last_of, re.split(r"[\[\],\s'\"]+", value))))
+        word = named if named[:1].isalpha() else key.rpartition(".")[2] + named
+        if named and word not in words and _NAME.fullmatch("-".join([*words, word])):
             words.append(word)
     return "-".join(words)
+
+
+def _last_of(value: str) -> str:
+    """What people call a value: of a path its last part, of `FILE.py:CLASS` the class."""
+    parts = [part for part in re.split(r"[/:]", value) if part not in ("", "policy")]
+    last = re.sub(r"^\d\d-\d\d-\d\d_", "", parts[-1]) if parts else ""  # of a run its name alone
+    return re.sub(r"[^\w.+-]", "", last, flags=re.ASCII)
 
 
 OmegaConf.register_new_resolver("run_folder", run_folder, replace=True, use_cache=True)

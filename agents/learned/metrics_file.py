@@ -8,7 +8,7 @@ from typing import IO
 
 from env.base.errors import InputError
 from env.base.files import opened
-from env.base.schema import short
+from env.base.schema import one_line
 
 METRICS = "metrics.csv"
 LONGEST_LINE = 65_536
@@ -62,10 +62,10 @@ def rows_until(folder: Path, iteration: int) -> list[dict[str, str]]:
             rows = list(rows_of(content, ("iteration",)))
         numbers = [int(row["iteration"]) for row in rows]
     except (InputError, ValueError, csv.Error) as error:
-        raise InputError(f"resume: '{file}' is damaged: {short(str(error))}") from None
+        raise InputError(f"resume: '{file}' is damaged: {one_line(str(error))}") from None
     # A run that began with a checkpoint of another one begins after its iterations.
-    first = numbers[0] if numbers else 0
-    if numbers != list(range(first, first + len(numbers))) or not first <= iteration <= numbers[-1]:
+    first, last = (numbers[0], numbers[-1]) if numbers else (0, -1)
+    if numbers != list(range(first, last + 1)) or not first <= iteration <= last:
         raise InputError(
             f"resume: '{file}' is damaged: it lacks iterations up to {iteration}, that of the "
             "checkpoint"

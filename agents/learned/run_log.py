@@ -202,7 +202,7 @@ class RunLog:
         yardstick: float | None = None,
     ) -> None:
         self._curves = Curves(folder, metrics, policies, state)
-        self._rule = "" if yardstick is None else f"  (rule {yardstick:.3f})"
+        self._rule = "" if yardstick is None else f" (rule {_number(yardstick)})"
         self._console = Console()
         self._line = Live(console=self._console, transient=False, auto_refresh=False)
         self._last_line = -math.inf
@@ -237,9 +237,8 @@ class RunLog:
         self._tell_of_runners(measures)
         left = state.seconds * (1 / progress - 1) if progress < 1 else 0.0
         self._show(
-            f"iteration {state.iteration}  "
-            f"{measures['env_steps_per_s']:,.0f} env steps/s  "
-            f"J {_number(state.J)}{self._rule}  best J {_number(state.best)}  "
+            f"iteration {state.iteration}  {measures['env_steps_per_s']:,.0f} steps/s  "
+            f"J {_number(state.J)}{self._rule}  best {_number(state.best)}  "
             f"left {_duration(left)}",
             state.seconds,
             last=progress >= 1,
@@ -284,7 +283,7 @@ def _tag(name: str) -> str:
 
 
 def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
+    return "-" if value is None else f"{value:.4g}"
 
 
 def _duration(seconds: float) -> str:

@@ -93,7 +93,7 @@ def move_to_bar(page: Any, workflow: int, function: int, phase: str, panel: int)
         """([workflow, fn, phase, panel]) => {
           const view = views.gantt;
           const bar = view.data("bars").filter((one) => one.phase === phase &&
-            one.workflow === `${workflow}` && one.function === `${fn}`)[panel];
+            parseInt(one.workflow) === workflow && parseInt(one.function) === fn)[panel];
           document.querySelector("#gantt").scrollIntoView();
           const place = document.querySelector("#gantt canvas").getBoundingClientRect();
           const [left, top] = view.origin();
@@ -127,7 +127,7 @@ def test_hovering_tells_the_numbers_of_the_function(opened: Any) -> None:
     opened.wait_for_function("views.gantt.data('titles')[0].text === 'learned'")
     move_to_bar(opened, workflow=0, function=0, phase="running", panel=0)
     assert tooltip(opened) == {
-        "workflow": "0",
+        "workflow": "0 (fork)",
         "function": "0",
         "runs on": "small 0 · N0",
         "phase here": "running",

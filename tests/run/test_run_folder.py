@@ -6,10 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from env.base.errors import InputError
 from run.command import run
+from run.run_folder import run_folder
 from tests.run.test_command import settings_only
 
 
@@ -142,3 +143,52 @@ def test_results_of_a_run_are_known_without_what_hydra_writes(
     assert caught.value.code == 2
     says = f"error: hydra.run.dir: '{elsewhere / 'copy'}' has a run already: name a new folder\n"
     assert capsys.readouterr().err == says
+
+
+@pytest.mark.parametrize(
+    ("typed", "name"),
+    [
+        (["cluster=hetero_numa", "algo=ppo", "seed=3"], "hetero_numa-ppo-seed3"),
+        (["cluster=tiny", "workflow=tiny", "episodes=2"], "tiny-episodes2"),
+        (
+            ["policy=outputs/2030-01-31/12-00-00_ppo-seed1/policy", "episodes=3"],
+            "ppo-seed1-episodes3",
+        ),
+        (["policy=[hetero_numa,real_workflows]"], "hetero_numa+real_workflows"),
+        (["baselines=[rules/mine.py:MyRule,greedy_per_core]"], "MyRule+greedy_per_core"),
+        (["sweep={lease: [hourly,always]}", "resume=outputs/x"], ""),
+        (["seed=1", f"baselines=[{','.join(50 * ['random'])}]"], "seed1"),
+        (["name=mine", "seed=1"], "mine"),
+    ],
+)
+def test_the_folder_of_a_run_has_a_name(typed: list[str], name: str, elsewhere: Path) -> None:
+    overrides = OmegaConf.create(typed)
+    given = next((word[5:] for word in typed if word.startswith("name=")), None)
+    folder = Path(run_folder(given, overrides, None, "checkpoints"))
+    time, _, found = folder.name.partition("_")
+    assert (found, folder.parts[0]) == (name, "outputs")
+    assert len(time.split("-")) == 3
+    # Another one that begins in the same second.
+    (elsewhere / folder).mkdir(parents=True)
+    again = Path(run_folder(given, overrides, None, "checkpoints"))
+    assert again != folder and not again.exists()
+
+
+def test_a_run_goes_on_in_its_folder_a_lone_checkpoint_in_a_new_one(elsewhere: Path) -> None:
+    checkpoint = elsewhere / "some" / "checkpoints" / "iteration_000002"
+    checkpoint.mkdir(parents=True)
+    typed = OmegaConf.create([f"resume={checkpoint}"])
+    assert run_folder(None, typed, "some", "checkpoints") == "some"
+    assert Path(run_folder(None, typed, str(checkpoint), "checkpoints")).parts[0] == "outputs"
+
+
+@pytest.mark.parametrize("name", ["../x", "a b", "", "x" * 81, "5", "[a]", "é"])
+def test_a_name_is_a_word(
+    name: str, elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["train.py", f"name='{name}'" if name != "5" else "name=5"])
+    with pytest.raises(SystemExit) as caught:
+        run(lambda config: pytest.fail("it ran"), "train", settings_only)
+    assert caught.value.code == 2
+    assert capsys.readouterr().err.startswith("error: name: ")
+    assert list(elsewhere.iterdir()) == []
