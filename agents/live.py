@@ -6,15 +6,17 @@ with the times at which they happened. What has not happened yet is projected as
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from numbers import Real
-from typing import NamedTuple, TypeVar
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from numbers import Integral, Real
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
-from agents.scheduler import Decision, Scheduler
+from agents.scheduler import Decision, Scheduler, checked_placement
 from env.base.errors import InputError, located
-from env.base.schema import short
+from env.base.schema import listed, one_line, short
+from env.learn.actions import whole_number
 from env.score.reward import Objective, check_rates
 from env.sim.actual import (
     finish_function,
@@ -28,10 +30,13 @@ from env.sim.hardware import ClusterConfig
 from env.sim.placing import place
 from env.sim.records import DOWN, MORE_ARRIVALS, PLACE, RUNNING, STATE_NAMES
 from env.sim.room import any_takes, suits
-from env.sim.state import reset
+from env.sim.state import copy_into, reset
 from env.sim.submissions import arrive
 from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
+
+MOST_ACTIVE: Final = 100_000
+"""Workflows at once: records of all their functions are made at the start, kilobytes a workflow."""
 
 
 class Assignment(NamedTuple):
@@ -67,15 +72,15 @@ class LiveCluster:
         workflows: what can arrive, with names of their own.
         scheduler: who places, learned or hand-written.
         objective: what it places for.
-        most_active: workflows that can be active at once.
+        most_active: workflows that can be active at once, 1 to `MOST_ACTIVE`.
         seed: of what the scheduler draws at random.
 
     Attributes:
         env: the state, with the views of docs/model.md; to be read only.
 
     Raises:
-        InputError: two workflows have one name, a workflow does not fit the cluster, or the
-            scheduler needs a central queue or knows the future.
+        InputError: two workflows have one name, a workflow does not fit the cluster, `most_active`
+            is out of range, or the scheduler needs a central queue or knows the future.
     """
 
     def __init__(
@@ -91,8 +96,7 @@ class LiveCluster:
         for row, template in enumerate(workflows):
             if self._templates.setdefault(template.name, row) != row:
                 raise InputError(f"workflows: two are called {short(template.name)}")
-        if most_active < 1:
-            raise InputError(f"most_active is {most_active}, at least 1 is needed")
+        most_active = whole_number("most_active", most_active, 1, MOST_ACTIVE)
         if scheduler.order is not None:
             raise InputError(
                 f"scheduler {scheduler.name}: it orders a central queue, a live cluster has none"
@@ -128,10 +132,12 @@ class LiveCluster:
                 unknown, or `most_active` workflows are active.
         """
         time = self._moment("arrived", time)
+        _check_name("arrived", "workflow", workflow)
+        _check_name("arrived", "template", template)
         if workflow in self._slots:
             raise InputError(f"arrived: workflow {short(workflow)} is active already")
         if template not in self._templates:
-            known = ", ".join(self._templates)
+            known = one_line(listed(self._templates))
             raise InputError(f"arrived: template {short(template)} is unknown, known are {known}")
         state = self.env.state
         if not state.cluster[0]["free_slots"]:
@@ -152,15 +158,23 @@ class LiveCluster:
 
         Raises:
             InputError: the time is past, or the scheduler chose what is not possible; the function
-                then waits on.
+                then waits on. Whatever else the scheduler raises changes nothing either.
         """
         time = self._moment("next_assignment", time)
-        self._pass(time, all_told=True)
-        env, state = self.env, self.env.state
-        if not env.decides():
+        if not self.env.state.cluster[0]["queue_size"]:
+            self._pass(time, all_told=True)
             return None
+        with self.env.undone_if_raised():
+            self._pass(time, all_told=True)
+            return self._decided(time) if self.env.decides() else None
+
+    def _decided(self, time: float) -> Assignment:
+        """The current function placed as the scheduler says."""
+        env, state = self.env, self.env.state
         decision = Decision(env, self._objective)
-        node, memory_alloc = map(int, self._scheduler.place(decision))
+        with located(f"scheduler {self._scheduler.name}"):
+            placed = self._scheduler.place(decision)
+            node, memory_alloc = checked_placement(placed, len(state.nodes))
         name, server_id, numa_node_id = env.place_of(node)
         if not 1 <= memory_alloc <= state.nodes[node]["memory"] or not suits(
             state, node, memory_alloc
@@ -171,11 +185,11 @@ class LiveCluster:
             )
         server = int(state.nodes[node]["server"])
         starts = not state.servers[server]["expiration_time"] > time
+        function = decision.function
+        env.place(node, memory_alloc)
         if starts:
             self._up[server] = False
-        function = decision.function
         self._started[env.function_index(function.wf_id, function.fn_id)] = False
-        env.place(node, memory_alloc)
         return Assignment(
             self._names[function.wf_id],
             function.fn_id,
@@ -278,9 +292,11 @@ class LiveCluster:
     def _moment(self, event: str, time: float) -> float:
         """The time of an event, if it is one and not past."""
         now = self.env.time
-        if not (isinstance(time, Real) and now <= time <= LONGEST):
+        number = isinstance(time, Real) and not isinstance(time, bool)
+        if not (number and now <= time <= LONGEST):
             raise InputError(
-                f"{event}: time is {short(time)}, at least {now} and at most {LONGEST:g} is needed"
+                f"{event}: time is {one_line(short(time))}, at least {now} and at most {LONGEST:g} "
+                "is needed"
             )
         return float(time)
 
@@ -289,14 +305,15 @@ class LiveCluster:
 
     def _running(self, event: str, workflow: str, function: int) -> int:
         """Index of a function that is placed and has not finished."""
+        _check_name(event, "workflow", workflow)
         if workflow not in self._slots:
             raise InputError(f"{event}: no active workflow is called {short(workflow)}")
         slot = self._slots[workflow]
         count = self.env.workflow_templates[slot].function_count
-        if function not in range(count):
+        if not (_is_whole(function) and 0 <= function < count):
             raise InputError(
                 f"{event}: workflow {short(workflow)} has functions 0 to {count - 1}, found "
-                f"{short(function)}"
+                f"{one_line(short(function))}"
             )
         index = self.env.function_index(slot, function)
         state = int(self.env.state.functions[index]["state"])
@@ -307,6 +324,11 @@ class LiveCluster:
         return index
 
     def _server(self, event: str, server_name: str, server_id: int) -> int:
+        _check_name(event, "server type", server_name)
+        if not _is_whole(server_id):
+            raise InputError(
+                f"{event}: server is {one_line(short(server_id))}, a whole number is needed"
+            )
         with located(event):
             node = self.env.node_index(server_name, server_id, 0)
         return int(self.env.state.nodes[node]["server"])
@@ -341,6 +363,7 @@ class _LiveEnv(RawEnv):
         each = [workflows[row % len(workflows)] for row in range(count)] if workflows else []
         super().__init__([0.0] * len(each), each, cluster, workflow_slots=most_active)
         self._known = tuple(workflows)
+        self._before = self.state.blank()
 
     def reset(self) -> None:
         """Nothing has arrived, and nothing is known of what will."""
@@ -355,6 +378,17 @@ class _LiveEnv(RawEnv):
         self.workflow_templates = _replaced(self.workflow_templates, slot, self._known[template])
         self.arrival_times = _replaced(self.arrival_times, slot, float(time))
         arrive(self.state, slot)
+
+    @contextmanager
+    def undone_if_raised(self) -> Iterator[None]:
+        """Whatever is raised inside leaves everything as it was before."""
+        copy_into(self._before, self.state)
+        try:
+            yield
+        except BaseException:
+            copy_into(self.state, self._before)
+            self._kind = MORE_ARRIVALS
+            raise
 
     def decides(self) -> bool:
         """Whether a function can be placed, which then is `current_function`."""
@@ -376,6 +410,20 @@ T = TypeVar("T")
 
 def _replaced(values: tuple[T, ...], position: int, value: T) -> tuple[T, ...]:
     return (*values[:position], value, *values[position + 1 :])
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _check_name(event: str, what: str, name: Any) -> None:
+    """Refuses what is no name.
+
+    Raises:
+        InputError: it is no text, or empty.
+    """
+    if not (isinstance(name, str) and name):
+        raise InputError(f"{event}: {what} is {one_line(short(name))}, a name is needed, as text")
 
 
 def _told(workflow: str, function: int) -> str:

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from operator import index
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Self, get_args
@@ -22,7 +21,7 @@ from typing import Any, Self, get_args
 import numpy as np
 
 from agents.order.chosen import Chosen
-from agents.scheduler import Decision, Kind, Placement
+from agents.scheduler import Decision, Kind, Placement, checked_placement
 from env.base.errors import InputError, located
 from env.base.files import read_bytes, user_path
 from env.base.schema import listed, names_file, nearest, one_line, short
@@ -167,17 +166,7 @@ class OwnRule:
         """
         with self._named("place"):
             placed = self._rule.place(decision)
-        try:
-            node, memory_alloc = map(index, placed)
-        except (TypeError, ValueError):
-            raise InputError(
-                f"place returned {short(placed)}, a Placement of NUMA node and MB is needed, "
-                "whole numbers"
-            ) from None
-        nodes = len(decision.env.state.nodes)
-        if not 0 <= node < nodes:
-            raise InputError(f"place returned NUMA node {node}, allowed: 0 to {nodes - 1}")
-        return Placement(node, memory_alloc)
+        return checked_placement(placed, len(decision.env.state.nodes))
 
     @contextmanager
     def _named(self, method: str) -> Iterator[None]:

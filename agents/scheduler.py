@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
 from env.base.errors import InputError
+from env.base.schema import one_line, short
+from env.learn.actions import integers
 from env.learn.layouts import Placement
 from env.score.reward import Objective
 from env.sim.forecast import forecast_placements
@@ -46,6 +48,30 @@ class Decision:
         if memory_alloc not in self._candidates:
             self._candidates[memory_alloc] = forecast_placements(self.env.state, memory_alloc)
         return self._candidates[memory_alloc]
+
+
+def checked_placement(placed: Any, nodes: int) -> Placement:
+    """What `place` of a scheduler returned, if it is a placement.
+
+    Args:
+        placed: as it was returned, by code of anybody.
+        nodes: how many NUMA nodes there are.
+
+    Raises:
+        InputError: it is something else, or on a node that there is not.
+    """
+    numbers = integers(placed, 2)
+    if numbers is None:
+        few = isinstance(placed, list | tuple) and len(placed) <= 3
+        found = f"({', '.join(map(short, placed))})" if few else short(placed)
+        raise InputError(
+            f"place returned {one_line(found)}, a Placement of NUMA node and MB is needed, "
+            "whole numbers"
+        )
+    placement = Placement(*numbers)
+    if not 0 <= placement.node < nodes:
+        raise InputError(f"place returned NUMA node {placement.node}, allowed: 0 to {nodes - 1}")
+    return placement
 
 
 class Scheduler(Protocol):

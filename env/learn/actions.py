@@ -106,7 +106,7 @@ def taken(
             raise InputError(f"agents {fault}: {_some(found)}; due: {_some(names)}")
     rows = []
     for agent in agents:
-        numbers = _integers(actions[agent.name], 2 if agent.bids else 1)
+        numbers = integers(actions[agent.name], 2 if agent.bids else 1)
         if numbers is None:
             raise _outside(agent, actions[agent.name])
         rows.append(numbers)
@@ -334,7 +334,7 @@ def _outside(agent: Agent, action: Action) -> InputError:
     return InputError(one_line(f"{agent.name}: {found} is not in {agent.action_space}"))
 
 
-def _integers(action: Action, count: int) -> list[int] | None:
+def integers(action: Any, count: int) -> list[int] | None:
     """The parts of an action, None if they are not so many integers of 64 bits."""
     parts: Any = action if count > 1 else [action]
     if isinstance(parts, np.ndarray):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from env.base.errors import InputError
-from env.base.schema import short
+from env.base.schema import listed, one_line, short
 from env.sim.central_queue import choose
 from env.sim.engine import is_stuck, play, step
 from env.sim.go_on import cannot_go_on, go_on
@@ -341,12 +341,13 @@ class RawEnv:
             return node
         kinds = {kind.name: kind for kind in self.cluster_config.server_types}
         if server_name not in kinds:
-            known = ", ".join(kinds)
-            raise InputError(f"server type '{server_name}' is unknown, known are {known}")
+            known = one_line(listed(kinds))
+            raise InputError(f"server type {short(server_name)} is unknown, known are {known}")
         kind = kinds[server_name]
         raise InputError(
             f"server type '{server_name}' has servers 0 to {kind.count - 1} with NUMA nodes 0 to "
-            f"{kind.numa_nodes - 1}, found server {server_id}, NUMA node {numa_node_id}"
+            f"{kind.numa_nodes - 1}, found server {short(server_id)}, NUMA node "
+            f"{short(numa_node_id)}"
         )
 
     def place_of(self, node: int) -> tuple[str, int, int]:
