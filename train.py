@@ -8,7 +8,6 @@ from typing import Any
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
-from agents.baseline import make_baselines
 from agents.learned.run_files import check_resume, check_teachers, tell_assumed, write_policy
 from env.base.schema import validated
 from run.command import StopOnSignals, plain, run
@@ -33,7 +32,9 @@ def check(config: DictConfig) -> None:
     check_address(settings.ray.address)
     check_teachers(settings, world)
     if settings.yardstick is not None:
-        make_baselines(settings.yardstick.baselines, settings.dispatch.kind == "queued")
+        from evaluation.yardstick import hand_written
+
+        hand_written(settings.yardstick, settings.dispatch.kind == "queued")
 
 
 def start(config: DictConfig) -> None:

@@ -10,7 +10,7 @@ import inspect
 import json
 import sys
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -64,30 +64,55 @@ def code_in(entry: Any) -> RuleCode | None:
     parameters: Mapping[str, Any] = {}
     text = entry
     if isinstance(entry, Mapping):
-        # No parameter can be called `class`.
-        text, parameters = entry.get("class"), {k: v for k, v in entry.items() if k != "class"}
-        if not isinstance(text, str):
+        if "class" not in entry:
             raise ValueError(f"{FORM}, found a mapping without class")
+        # No parameter can be called `class`.
+        text, parameters = entry["class"], {k: v for k, v in entry.items() if k != "class"}
+        if not isinstance(text, str):
+            raise ValueError(f"{FORM}, found class: {short(text)}")
     if not isinstance(text, str):
         raise ValueError(f"the name of a baseline or {FORM}, found {short(text)}")
     file, _, name = text.rpartition(":")
     if file.endswith(".py") and name.isidentifier():
+        _check_json(text, parameters)
         return RuleCode(file, name, parameters)
     if isinstance(entry, Mapping) or ".py" in (Path(text).suffix, Path(file).suffix):
         raise ValueError(f"{FORM}, found {short(text)}")
     return None
 
 
+def _check_json(rule: str, parameters: Mapping[str, Any]) -> None:
+    """Refuses what run.json cannot hold."""
+    for name, value in parameters.items():
+        try:
+            json.dumps(value, allow_nan=False, sort_keys=True)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"{rule}: parameter {short(name)}: what JSON can hold is needed, as a finite "
+                f"number, found {short(value)}"
+            ) from None
+
+
 def row_names(codes: Sequence[RuleCode]) -> list[str]:
     """What tables call rules: by their classes, with the parameters that tell equal ones apart."""
+    # As JSON, since in Python 1 equals true.
+    written = [
+        {key: json.dumps(value, sort_keys=True) for key, value in code.parameters.items()}
+        for code in codes
+    ]
     names = []
-    for code in codes:
-        alike = [each.parameters for each in codes if each.name == code.name]
-        told = [
-            f"{key}={value if isinstance(value, str) else json.dumps(value)}"
-            for key, value in code.parameters.items()
-            if any(other.get(key) != value for other in alike)
+    for code, own in zip(codes, written, strict=True):
+        alike = [
+            each for other, each in zip(codes, written, strict=True) if other.name == code.name
         ]
+        told = []
+        for key, text in own.items():
+            others = {each.get(key) for each in alike}
+            value = code.parameters[key]
+            # A word goes without quotes unless that is another value.
+            shown = value if isinstance(value, str) and value not in others else text
+            if others != {text}:
+                told.append(f"{key}={shown}")
         # Recorded episodes are files of this name.
         names.append(code.name + (f"({','.join(told)})".replace("/", "_") if told else ""))
     return names
@@ -136,7 +161,7 @@ class OwnRule:
         self._rule = _made(code, source)
         self.kind: Kind = self._stated("kind", get_args(Kind), "baseline")
         self.fit: Fit = self._stated("fit", PLACEMENTS, "asked")
-        self.order: Order | None = getattr(self._rule, "order", None)
+        self.order: Order | None = self._said("order", None)
         if self.order is not None and not hasattr(self.order, "write"):
             raise InputError(f"{code}: order: {short(self.order)}, one of agents/order is needed")
         told = json.dumps(code.parameters, sort_keys=True).encode() if code.parameters else b""
@@ -147,11 +172,18 @@ class OwnRule:
         return OwnRule, (self.name, self._code, self._source)
 
     def _stated(self, name: str, allowed: Sequence[Any], default: Any) -> Any:
-        """What the class says of itself."""
-        found = getattr(self._rule, name, default)
-        if found not in allowed:
+        """What the class says of itself, in a word."""
+        found = self._said(name, default)
+        if not isinstance(found, str) or found not in allowed:
             raise InputError(f"{self._code}: {name}: {short(found)}, allowed: {listed(allowed)}")
         return found
+
+    def _said(self, name: str, default: Any) -> Any:
+        with _one_line(self._source.path, f"{self._code}: {name}"):
+            # A property that raises AttributeError is there all the same.
+            if hasattr(type(self._rule), name):
+                return getattr(self._rule, name)
+            return getattr(self._rule, name, default)
 
     def reset(self, env: RawEnv, objective: Objective, seed: np.random.SeedSequence) -> None:
         """Turns to a new episode."""
@@ -172,10 +204,11 @@ class OwnRule:
     def _named(self, method: str) -> Iterator[None]:
         try:
             yield
+        except KeyboardInterrupt:
+            raise
         # Bad input to what it calls is its own fault, and it may not end an evaluation silently.
-        except (Exception, SystemExit) as error:
-            told = f"{self._code}: {method} raised {type(error).__name__}: {error}"
-            raise RuntimeError(told) from error
+        except BaseException as error:
+            raise RuntimeError(f"{self._code}: {method} raised {_told(error)}") from error
 
 
 class OwnChooser(OwnRule):
@@ -230,16 +263,25 @@ def _check_world(rule: OwnRule, code: RuleCode, queued: bool) -> None:
 
 
 def _made(code: RuleCode, source: Source) -> Any:
-    """An instance of the class."""
+    """What making the class gives, which need not be an instance of it."""
     found = _class_of(code, source)
-    _check_parameters(code, found)
+    needed = (*METHODS, "choose") if hasattr(found, "choose") else METHODS
     with _one_line(source.path, str(code)):
-        return found(**code.parameters)
+        known = inspect.signature(found).parameters.values()
+    _check_parameters(code, known)
+    with _one_line(source.path, str(code)):
+        rule = found(**code.parameters)
+        lacking = [each for each in needed if not callable(getattr(rule, each, None))]
+    if lacking:
+        who = f"{code}" if isinstance(rule, found) else f"{code} makes {type(rule).__name__}, which"
+        raise InputError(f"{who} has no method {lacking[0]}, {listed(needed)} are needed")
+    return rule
 
 
 def _class_of(code: RuleCode, source: Source) -> type:
     module = _module(source, code.file)
-    found = getattr(module, code.name, None)
+    with _one_line(source.path, code.file):
+        found = getattr(module, code.name, None)
     if not isinstance(found, type):
         own = [
             name
@@ -248,14 +290,10 @@ def _class_of(code: RuleCode, source: Source) -> type:
         ]
         advice = nearest(code.name, own) if own else "it has none"
         raise InputError(f"{code.file}: no class '{code.name}', {advice}")
-    for method in METHODS:
-        if not callable(getattr(found, method, None)):
-            raise InputError(f"{code} has no method {method}, {listed(METHODS)} are needed")
     return found
 
 
-def _check_parameters(code: RuleCode, found: type) -> None:
-    known = inspect.signature(found).parameters.values()
+def _check_parameters(code: RuleCode, known: Collection[inspect.Parameter]) -> None:
     named = {
         each.name: each
         for each in known
@@ -294,12 +332,23 @@ def _one_line(path: str, where: str) -> Iterator[None]:
     """
     try:
         yield
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         lines = [
             at.lineno for at in traceback.extract_tb(error.__traceback__) if at.filename == path
         ]
         if isinstance(error, SyntaxError) and error.filename == path:
             lines, error = [error.lineno], SyntaxError(error.msg)
         at = f"line {lines[-1]}: " if lines else ""
-        told = one_line(str(error))
-        raise InputError(f"{where}: {at}{type(error).__name__}: {told}") from None
+        raise InputError(f"{where}: {at}{one_line(_told(error))}") from None
+
+
+def _told(error: BaseException) -> str:
+    """What was raised and what it says, which may raise, too."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        return type(error).__name__

@@ -40,7 +40,8 @@ def _promises(keep: Any) -> tuple[Promise, ...]:
         return ()
     if not isinstance(keep, Mapping):
         raise ValueError(f"a mapping {{METRIC: '<BOUND'}} is needed, found {short(keep)}")
-    return tuple(Promise.of(metric, written) for metric, written in keep.items())
+    # A key may be a number, which is no metric.
+    return tuple(Promise.of(str(metric), written) for metric, written in keep.items())
 
 
 class RayAddress(Strict):

@@ -31,7 +31,10 @@ COMPARATORS: Mapping[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
     ">": operator.gt,
 }
-WRITTEN = re.compile(r"\s*(<=|<|>=|>)\s*(\S+)\s*")
+WRITTEN = re.compile(
+    r" *(?P<comparator><=|<|>=|>) *"
+    r"(?P<bound>[+-]?(?P<digits>[0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?) *"
+)
 LEAST_EPISODES = 2
 """Of which there is an interval."""
 NOTHING = Estimate(math.nan, math.nan, math.nan)
@@ -59,15 +62,13 @@ class Promise:
             ValueError: it is none.
         """
         found = WRITTEN.fullmatch(str(written))
-        try:
-            bound = float(found[2]) if found else math.nan
-        except ValueError:
-            bound = math.nan
-        if found is None or not math.isfinite(bound):
+        bound = float(found["bound"]) if found else math.nan
+        lost = found is not None and bound == 0 and found["digits"].strip("0.") != ""
+        if found is None or lost or not math.isfinite(bound):
             raise ValueError(
                 f"{metric}: one of <, <=, >, >= and a number is needed, found {short(written)}"
             )
-        return cls(metric, found[1], bound)
+        return cls(metric, found["comparator"], bound)
 
     def __str__(self) -> str:
         return f"{self.metric} {self.comparator} {self.bound:g}"

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from agents.baseline import make_baselines
-from agents.scheduler import play
+from agents.scheduler import Scheduler, play
+from env.base.errors import InputError
 from env.learn.world import World
 from env.score.metrics import FinishedEpisode
 from env.sim.rules import FIRST_COME
@@ -25,6 +26,27 @@ class Yardstick(NamedTuple):
     J: float
 
 
+def hand_written(settings: YardstickSettings, queued: bool) -> list[Scheduler]:
+    """Who plays.
+
+    Args:
+        settings: their names.
+        queued: whether functions wait centrally.
+
+    Raises:
+        InputError: one is unknown, is a reference, or does not work in this world.
+    """
+    key = "yardstick.baselines"
+    try:
+        schedulers = make_baselines(settings.baselines, queued)
+    except InputError as error:
+        raise InputError(f"{key}: {str(error).removeprefix('baselines: ')}") from None
+    for scheduler in schedulers:
+        if scheduler.kind == "reference":
+            raise InputError(f"{key}: '{scheduler.name}' is a reference, a baseline is needed")
+    return schedulers
+
+
 def best_rule(config: Mapping[str, Any], settings: YardstickSettings) -> Yardstick:
     """Has schedulers play the same training episodes.
 
@@ -33,13 +55,13 @@ def best_rule(config: Mapping[str, Any], settings: YardstickSettings) -> Yardsti
         settings: who plays, and how many episodes.
 
     Raises:
-        InputError: a scheduler is unknown or does not work in this world.
+        InputError: see `hand_written`.
     """
     world = World(config)
     queued = world.rules.order is not None
     # Agents that choose have no part in this.
     rules = replace(world.rules, order=FIRST_COME) if queued else world.rules
-    schedulers = make_baselines(settings.baselines, queued)
+    schedulers = hand_written(settings, queued)
     total = dict.fromkeys((scheduler.name for scheduler in schedulers), 0.0)
     for number in range(settings.episodes):
         workload, cluster = world.training_episode(world.seed, NO_RUNNER, 0, number)

@@ -5,10 +5,12 @@ import json
 import re
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
+from agents.own_rule import RuleCode, row_names
 from evaluate import check, evaluate
 from evaluation.contest import Contest, Played, Task
 from run.command import PROJECT
@@ -39,6 +41,11 @@ class MyRule:
 class Broken(MyRule):
     def place(self, decision):
         return {}["of nobody"]
+
+
+class Closed(MyRule):
+    def place(self, decision):
+        raise GeneratorExit("closed")
 
 
 class Leaves(MyRule):
@@ -100,6 +107,76 @@ class Needs(MyRule):
         if wish < 0:
             raise ValueError("no wish is below 0")
 """
+ODD_RULES = """
+class Ok:
+    def __init__(self, a=None):
+        pass
+
+    def reset(self, env, objective, seed):
+        pass
+
+    def place(self, decision):
+        pass
+
+
+class Odd(BaseException):
+    pass
+
+
+class Mute(Exception):
+    def __str__(self):
+        raise Odd("mute")
+
+
+class Raises(Ok):
+    def __init__(self, what):
+        raise {"odd": Odd("odd"), "closed": GeneratorExit("closed"), "mute": Mute()}[what]
+
+
+class NoKind(Ok):
+    @property
+    def kind(self):
+        raise AttributeError("no kind")
+
+
+class NoFit(Ok):
+    @property
+    def fit(self):
+        raise Odd("no fit")
+
+
+class NoOrder(Ok):
+    @property
+    def order(self):
+        raise Mute
+
+
+class Unsigned(Ok):
+    __signature__ = "no"
+
+
+class Number(Ok):
+    def __new__(cls):
+        return 5
+
+
+class Nothing(Ok):
+    def __new__(cls):
+        return None
+
+
+class Mixed(Ok):
+    def __new__(cls):
+        return Ok()
+
+    def choose(self, decision):
+        return 0
+
+
+class Emptied(Ok):
+    def __init__(self):
+        self.place = None
+"""
 LINE_OF_WISH = RULE[: RULE.index("raise ValueError")].count("\n") + 1
 TOLD = [*TINY, "episodes=2", "record=1"]
 
@@ -107,6 +184,8 @@ TOLD = [*TINY, "episodes=2", "record=1"]
 @pytest.fixture
 def command(in_process: InProcess, tmp_path: Path) -> Command:
     (tmp_path / "my_rules.py").write_text(RULE)
+    (tmp_path / "odd.py").write_text(ODD_RULES)
+    (tmp_path / "closed.py").write_text("raise GeneratorExit('closed')\n")
     (tmp_path / "broken.py").write_text("import numpy\n\nnumpy.no_such_thing\n")
     (tmp_path / "untyped.py").write_text("class MyRule\n    pass\n")
     return in_process("evaluate", evaluate, check)
@@ -135,6 +214,22 @@ def test_parameters_tell_two_of_a_class_apart(command: Command, tmp_path: Path) 
     alone = results_in(tmp_path)
     assert alone["J"].tolist() == found.loc[found["policy"] == "MyRule(node=3)", "J"].tolist()
     assert set(alone["policy"]) == {"MyRule"}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "names"),
+    [
+        (({"a": 1}, {"a": True}, {"a": 1.0}), ["Ok(a=1)", "Ok(a=true)", "Ok(a=1.0)"]),
+        (({"a": None}, {}), ["Ok(a=null)", "Ok"]),
+        (({"a": 1}, {"a": "1"}, {"a": "b"}), ["Ok(a=1)", 'Ok(a="1")', "Ok(a=b)"]),
+        (({"a": [0]}, {"a": [False]}), ["Ok(a=[0])", "Ok(a=[false])"]),
+        (({"a": 1, "b": 2}, {"b": 2, "a": 1}), ["Ok", "Ok"]),
+    ],
+)
+def test_parameters_differ_by_type_and_presence(
+    parameters: tuple[dict[str, Any], ...], names: list[str]
+) -> None:
+    assert row_names([RuleCode("odd.py", "Ok", each) for each in parameters]) == names
 
 
 def test_it_plays_in_several_processes_and_scenarios(command: Command, tmp_path: Path) -> None:
@@ -214,6 +309,27 @@ BAD = {
     "a module that raises": ("broken.py:MyRule", "broken.py: line 3: AttributeError: module"),
     "no Python": ("untyped.py:MyRule", "untyped.py: line 1: SyntaxError: expected ':'"),
     "no class in a mapping": ("{node: 3}", f"{NAMED}a mapping without class"),
+    "a class that is no name": ("{class: 5}", f"{NAMED}class: 5"),
+    "a module that raises what is no Exception": (
+        "closed.py:Ok",
+        "closed.py: line 1: GeneratorExit: closed",
+    ),
+    "what is no Exception": ("{class: odd.py:Raises, what: odd}", ": Odd: odd"),
+    "an exit of a generator": ("{class: odd.py:Raises, what: closed}", ": GeneratorExit: closed"),
+    "an exception without a text": ("{class: odd.py:Raises, what: mute}", ": Mute"),
+    "a kind that raises": ("odd.py:NoKind", ": AttributeError: no kind"),
+    "a fit that raises": ("odd.py:NoFit", "odd.py:NoFit: fit: line "),
+    "an order that raises": ("odd.py:NoOrder", "odd.py:NoOrder: order: line "),
+    "a signature that is none": ("odd.py:Unsigned", "odd.py:Unsigned: TypeError: "),
+    "a number made": ("odd.py:Number", "odd.py:Number makes int, which has no method reset"),
+    "nothing made": ("odd.py:Nothing", "makes NoneType, which has no method reset"),
+    "another one made": ("odd.py:Mixed", "odd.py:Mixed makes Ok, which has no method choose"),
+    "a method taken away": ("odd.py:Emptied", "odd.py:Emptied has no method place"),
+    "a parameter that is not finite": (
+        "{class: odd.py:Ok, a: inf}",
+        "odd.py:Ok: parameter 'a': what JSON can hold is needed, as a finite number, found inf",
+    ),
+    "one in a list": ("{class: odd.py:Ok, a: [nan]}", "as a finite number, found a list of 1"),
     "a number": ("5", "the name of a baseline or FILE.py:CLASS is needed"),
     "a class twice": ("my_rules.py:MyRule,my_rules.py:MyRule", "'MyRule' is given twice"),
 }
@@ -247,6 +363,7 @@ def test_a_place_that_there_is_not(name: str, says: str, workers: int, command: 
     [
         ("Broken", "KeyError: 'of nobody'", 'return {}["of nobody"]'),
         ("Leaves", "SystemExit: 0", "raise SystemExit(0)"),
+        ("Closed", "GeneratorExit: closed", 'raise GeneratorExit("closed")'),
         ("Refuses", "InputError: ", 'decision.env.step("nowhere", 0, 0, 1)'),
     ],
 )

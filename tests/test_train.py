@@ -284,6 +284,14 @@ def test_an_interrupted_run_is_saved(tmp_path: Path) -> None:
         ),
         (["workflow=files", "workflow.path=nowhere.json"], "nowhere.json"),
         (["workload.arrivals.mean_gap=nan"], "arrivals.mean_gap: Input should be a finite number"),
+        (
+            ["yardstick={baselines: [clairvoyant], episodes: 1}"],
+            "yardstick.baselines: 'clairvoyant' is a reference",
+        ),
+        (
+            ["yardstick={baselines: [cheapst], episodes: 1}"],
+            "error: yardstick.baselines: 'cheapst' is unknown, did you mean 'cheapest'?",
+        ),
         # Nobody listens at the first port of all.
         (["ray.address=127.0.0.1:1"], "ray.address: '127.0.0.1:1': Connection refused"),
     ],

@@ -18,7 +18,7 @@ from typing import IO, Any, cast
 import yaml
 
 from env.base.errors import InputError
-from env.base.schema import as_line, one_line, short
+from env.base.schema import as_line, one_line, printable, short
 
 MOST_BYTES = 256_000_000
 """Of a file of others, unpacked, unless its reader says otherwise."""
@@ -223,8 +223,16 @@ def check_yaml(content: bytes, where: str) -> str:
 
 
 def table_row(cells: Iterable[Any]) -> list[Any]:
-    """A row of CSV in which no text is a formula: a `'` before it has spreadsheets show it."""
-    return [f"'{cell}" if isinstance(cell, str) and cell[:1] in FORMULA else cell for cell in cells]
+    """A row of CSV in which no text is a formula, and a terminal obeys none.
+
+    A `'` before a formula has spreadsheets show it.
+    """
+    return [_shown(cell) if isinstance(cell, str) else cell for cell in cells]
+
+
+def _shown(text: str) -> str:
+    formula = text[:1] in FORMULA
+    return f"'{printable(text)}" if formula else printable(text)
 
 
 @contextmanager

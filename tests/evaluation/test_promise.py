@@ -106,10 +106,22 @@ def test_bounds(written: str, low: float, high: float, verdict: str) -> None:
     assert Promise.of("J", written).verdict(Estimate((low + high) / 2, low, high)) == verdict
 
 
-@pytest.mark.parametrize("written", ["3", "=3", "<", "<three", "<nan", "<inf", "<3s", "", 3, None])
+NO_BOUNDS = ["3", "=3", "<", "<three", "<nan", "<inf", "<3s", "", 3, None]
+NO_BOUNDS += ["<1_0", "<\uff11", "<1e-400", "<-.1e-400", "<1e400", "<0x1", "<.", "<1e", "<\u0661"]
+
+
+@pytest.mark.parametrize("written", NO_BOUNDS)
 def test_what_is_no_promise(written: object) -> None:
     with pytest.raises(ValueError, match=r"^J: one of <, <=, >, >= and a number is needed, found "):
         Promise.of("J", written)
+
+
+@pytest.mark.parametrize(
+    ("written", "bound"),
+    [("<0", 0), ("<0.00e-400", 0), (">=-1.5", -1.5), ("< +.5", 0.5), ("<2.", 2), ("<=1E3", 1000)],
+)
+def test_how_a_bound_is_written(written: str, bound: float) -> None:
+    assert Promise.of("J", written).bound == bound
 
 
 @pytest.mark.parametrize(

@@ -79,6 +79,15 @@ def test_names_and_times_of_a_chain(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert (join["completion_time"], join["server_index"]) == ("63.0", "1")
 
 
+def test_a_terminal_obeys_no_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    recorded(tmp_path / "chain.json", "etl\x1b[31m\r\nred")
+    assert main([str(tmp_path / "chain.json")]) == 0
+    told = capsys.readouterr().out
+    assert all(line.isprintable() for line in told.split("\n"))
+    (name, _) = (row["workflow_name"] for row in csv.DictReader(StringIO(told)))
+    assert name == r"etl\x1b[31m\r\nred"
+
+
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_files(ending: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     recorded(tmp_path / "chain.json", "etl")

@@ -129,4 +129,13 @@ def test_yaml_with_a_few_aliases() -> None:
 
 def test_no_text_in_a_table_is_a_formula() -> None:
     cells = ["=1+1", "+1", "-1", "@a", "\ta", "a=1", -1.5, None]
-    assert table_row(cells) == ["'=1+1", "'+1", "'-1", "'@a", "'\ta", "a=1", -1.5, None]
+    assert table_row(cells) == ["'=1+1", "'+1", "'-1", "'@a", r"'\ta", "a=1", -1.5, None]
+
+
+def test_no_text_in_a_table_is_obeyed_by_a_terminal() -> None:
+    assert table_row(["a\x1b[31mb", "a\nb", "a b", "\u00e9"]) == [
+        r"a\x1b[31mb",
+        r"a\nb",
+        "a b",
+        "\u00e9",
+    ]
