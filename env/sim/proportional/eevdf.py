@@ -3,8 +3,8 @@
 Stoica and Abdel-Wahab, "Earliest Eligible Virtual Deadline First" (Old Dominion University, 1995).
 A request is a quantum of the client's own. It is eligible from the virtual time ve on and due at
 ve + quantum / tickets; in the records, `pass_value` is the deadline, `pass_value - stride` is ve
-and `global_pass` the virtual time, up to date after every operation. Two tournaments, of the eligible by deadline and of the others
-by ve, make everything O(log n), allocations over time.
+and `global_pass` the virtual time, up to date after every operation. There are two tournaments:
+of the eligible by deadline and of the others by ve. Everything is O(log n), taken over time.
 """
 
 from env.sim.jit import compiled, compiled_apart

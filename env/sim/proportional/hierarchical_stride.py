@@ -35,9 +35,9 @@ def charge(shares, client, quanta):
     nodes, lags = shares.nodes, shares.lags
     node = len(lags) + client
     while node > 1:
-        other = nodes[node ^ 1].key
-        lags[node // 2] += quanta * (other if node % 2 == 0 else -other)
-        node //= 2
+        side = 1 - 2 * (node & 1)  # the left group gets ahead of the right one, or behind it
+        lags[node >> 1] += quanta * side * nodes[node ^ 1].key
+        node >>= 1
 
 
 @compiled_apart
@@ -70,8 +70,8 @@ def first_of(shares):
     while node < len(lags):
         left, right = nodes[2 * node].key, nodes[2 * node + 1].key
         # (1 + lag) / left <= (1 - lag) / right: the passes after another quantum of each.
-        goes_left = (lags[node] <= left - right) & (left > 0) | (right == 0)
-        node = 2 * node + (0 if goes_left else 1)
+        goes_right = ((lags[node] > left - right) | (left == 0)) & (right > 0)
+        node = 2 * node + (1 if goes_right else 0)
     return node - len(lags)
 
 

@@ -218,9 +218,7 @@ def _amounts(what: str, values: Sequence[float], least: float) -> np.ndarray:
     return np.array(values, float)
 
 
-def _only_for(
-    mechanisms: Sequence[str], name: str, what: str, value: object, needed: bool
-) -> None:
+def _only_for(mechanisms: Sequence[str], name: str, what: str, value: object, needed: bool) -> None:
     """Refuses an argument that has no effect on a mechanism, or that it lacks."""
     if value is not None and name not in mechanisms:
         raise InputError(f"{what}: has no effect on {name}, only on {', '.join(mechanisms)}")

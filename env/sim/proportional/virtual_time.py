@@ -26,7 +26,7 @@ LAST_PASS: Final = 1 << 62
 @compiled
 def rounded(value):
     """The nearest whole number."""
-    return int(math.floor(value + 0.5))
+    return math.floor(value + 0.5)
 
 
 @compiled_apart
@@ -113,7 +113,9 @@ def charge_quantum(shares, client):
     carried = 1 if rest >= clients[client].tickets else 0
     clients[client].pass_rest = rest - carried * clients[client].tickets
     clients[client].pass_value += clients[client].stride + carried
-    head[0].elapsed += clients[client].stride * clients[client].tickets + clients[client].stride_rest
+    head[0].elapsed += (
+        clients[client].stride * clients[client].tickets + clients[client].stride_rest
+    )
     return clients[client].pass_value
 
 
