@@ -10,7 +10,7 @@ from env.sim.proportional.least_tree import set_key
 from env.sim.proportional.membership import enter, hold, withdraw
 from env.sim.proportional.memory import price, remember
 from env.sim.proportional.records import NEVER, RESOURCES
-from env.sim.records import NONE
+from env.sim.records import INF, NONE
 
 WHOLE = float(1 << 60)
 """Key of a client with one ticket that holds all of a resource."""
@@ -33,12 +33,20 @@ def dominant_share(used, available):
 
 
 @compiled
+def weighted(share, weight):
+    """A share over a weight: of a weight of 0, infinite from the first use on."""
+    if share == 0.0:
+        return 0.0
+    return share / weight if weight > 0.0 else INF
+
+
+@compiled
 def place(shares, client):
     """Brings a client to its place in the tournament."""
     clients = shares.clients
     if clients[client].competing == 1:
         share = dominant_share(clients[client].held, shares.head[0].capacity)
-        share *= price(shares, client) / clients[client].tickets
+        share = weighted(share * price(shares, client), float(clients[client].tickets))
         set_key(shares.nodes, client, int(min(share * WHOLE, MOST)))
 
 

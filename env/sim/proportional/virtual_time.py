@@ -71,11 +71,13 @@ def come(shares, client, tickets, quanta):
     """
     clients = shares.clients
     known, before = clients[client].known, clients[client].tickets
+    # Beyond a stride: what it was ahead. The stride is another if its quantum is.
+    ahead = clients[client].remain - clients[client].stride
     enter(shares, client, tickets, quanta)
     set_stride(shares, client)
     remain = clients[client].stride
     if known == 1:
-        remain = rescaled(clients[client].remain, before, tickets)
+        remain += rescaled(ahead, before, tickets)
     clients[client].pass_value = min(shares.head[0].global_pass + remain, LAST_PASS)
     return clients[client].pass_value
 
