@@ -127,10 +127,7 @@ class Mechanism:
             InputError: the client is unknown or the amount not allowed.
         """
         self._known(client)
-        most = MOST_QUANTA * float(self.shares.head["quantum"][0])
-        if not (_is_number(amount) and 0 <= amount <= most):
-            raise InputError(f"amount: {short(amount)}, numbers of 0 to {most:g} are allowed")
-        operations.used(self.shares, client, float(amount))
+        operations.used(self.shares, client, self._checked(amount))
 
     def forget(self, client: int) -> None:
         """Frees the number of a client that does not compete for another client.
@@ -169,13 +166,30 @@ class Mechanism:
         Raises:
             InputError: the client is unknown or an amount not allowed.
         """
+        _only_for(("drf",), self.name, "demand", amounts, needed=False)
         self._known(client)
         self.shares.clients["demand"][client] = _amounts("demand", amounts, least=0.0)
 
     def give_back(self, client: int, amount: float) -> None:
-        """For `drf`: a task of a client has ended, and was told to have used `amount`."""
+        """For `drf`: a task of a client has ended.
+
+        Args:
+            client: whose task.
+            amount: that it held: a quantum of the client's own, or what `used` was told.
+
+        Raises:
+            InputError: the client is unknown or the amount not allowed.
+        """
+        _only_for(("drf",), self.name, "give_back", amount, needed=False)
         self._known(client)
-        drf.give_back(self.shares, client, amount / float(self.shares.head["quantum"][0]))
+        quanta = self._checked(amount) / float(self.shares.head["quantum"][0])
+        drf.give_back(self.shares, client, quanta)
+
+    def _checked(self, amount: float) -> float:
+        most = MOST_QUANTA * float(self.shares.head["quantum"][0])
+        if not (_is_number(amount) and 0 <= amount <= most):
+            raise InputError(f"amount: {short(amount)}, numbers of 0 to {most:g} are allowed")
+        return float(amount)
 
     def _known(self, client: int) -> None:
         _whole("client", client, 0, self._clients - 1)
