@@ -62,21 +62,21 @@ def take(shares, client, quanta):
     place(shares, client)
 
 
-@compiled_apart
+@compiled
 def join(shares, client, tickets, quanta):
     """A client starts to compete."""
     enter(shares, client, tickets, quanta)
     place(shares, client)
 
 
-@compiled_apart
+@compiled
 def leave(shares, client):
     """A client stops to compete; it holds what its tasks hold until they end."""
     withdraw(shares, client)
     set_key(shares.nodes, client, NEVER)
 
 
-@compiled_apart
+@compiled
 def change(shares, client, tickets):
     """A client gets another number of tickets."""
     hold(shares, client, tickets)

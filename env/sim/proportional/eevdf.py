@@ -8,32 +8,47 @@ of the eligible by deadline and of the others by ve. Everything is O(log n), tak
 """
 
 from env.sim.jit import compiled, compiled_apart
-from env.sim.proportional import virtual_time
-from env.sim.proportional.least_tree import set_key
+from env.sim.proportional.least_tree import set_keys
 from env.sim.proportional.records import NEVER
-from env.sim.proportional.virtual_time import STRIDE_ONE, charge_quantum, charge_use, lag, rounded
+from env.sim.proportional.virtual_time import (
+    STRIDE_ONE,
+    alter,
+    charge_quantum,
+    charge_use,
+    come,
+    count_anew,
+    go,
+    lag,
+    rounded,
+    update_global_pass,
+)
 from env.sim.records import NONE
 
 
-@compiled_apart
+@compiled
 def place(shares, client):
     """Puts a client into the tournament that it belongs to, and out of the other."""
     deadline, stride = shares.clients[client].pass_value, shares.clients[client].stride
-    if deadline - stride <= shares.head[0].global_pass:
-        set_key(shares.waiting, client, NEVER)
-        set_key(shares.nodes, client, deadline)
-    else:
-        set_key(shares.nodes, client, NEVER)
-        set_key(shares.waiting, client, deadline - stride)
+    eligible = deadline - stride <= shares.head[0].global_pass
+    due = deadline if eligible else NEVER
+    from_then = NEVER if eligible else deadline - stride
+    set_keys(shares.nodes, due, shares.waiting, from_then, client)
+
+
+@compiled
+def update(shares):
+    """Brings the virtual time up to date."""
+    if update_global_pass(shares):
+        start_anew(shares)
 
 
 @compiled_apart
-def update(shares):
-    """Brings the virtual time up to date, and all tournaments if it is counted anew."""
-    if virtual_time.update_global_pass(shares):
-        for client in range(len(shares.clients)):
-            if shares.clients[client].competing == 1:
-                place(shares, client)
+def start_anew(shares):
+    """Counts passes from 0 again, and puts everybody in its place."""
+    count_anew(shares)
+    for client in range(len(shares.clients)):
+        if shares.clients[client].competing == 1:
+            place(shares, client)
 
 
 @compiled
@@ -43,11 +58,11 @@ def shift(shares, quanta):
     head[0].global_pass += rounded(quanta * (STRIDE_ONE / head[0].tickets))
 
 
-@compiled_apart
+@compiled
 def join(shares, client, tickets, quanta):
     """A client starts to compete with the lag that it had when it left; alone it has none."""
     alone, known = shares.head[0].competing == 0, shares.clients[client].known
-    virtual_time.come(shares, client, tickets, quanta)
+    come(shares, client, tickets, quanta)
     clients, head = shares.clients, shares.head
     if alone:
         clients[client].pass_value = head[0].global_pass + clients[client].stride
@@ -61,21 +76,20 @@ def join(shares, client, tickets, quanta):
     place(shares, client)
 
 
-@compiled_apart
+@compiled
 def leave(shares, client):
     """A client stops to compete and takes its lag along."""
     behind = lag(shares, client)
-    virtual_time.go(shares, client)
-    set_key(shares.nodes, client, NEVER)
-    set_key(shares.waiting, client, NEVER)
+    go(shares, client)
+    set_keys(shares.nodes, NEVER, shares.waiting, NEVER, client)
     if shares.head[0].competing > 0:
         shift(shares, behind)
 
 
-@compiled_apart
+@compiled
 def change(shares, client, tickets):
     """A client gets another number of tickets and keeps its lag."""
-    virtual_time.alter(shares, client, tickets)
+    alter(shares, client, tickets)
     place(shares, client)
 
 

@@ -5,56 +5,68 @@ tree, the clients its leaves in the order of their slots, filled up to a power o
 without tickets, which are passed over. Of two groups with equal passes the left one goes first.
 O(log n) for everything, and no client is more than O(log n) quanta away from its share.
 
-A pair needs no two passes: the difference says who goes. `lags` keeps it as the quanta that the
-left group had beyond its share of the pair, times the tickets of the pair. For whole quanta that
-is a whole number, so nothing is rounded.
+A pair needs no two passes: the difference says who goes. `lag` keeps it as the quanta that the left
+group had beyond its share of the pair, times the tickets of the pair. For whole quanta that is a
+whole number, so nothing is rounded.
 """
 
-from env.sim.jit import compiled, compiled_apart
+import numpy as np
+
+from env.sim.jit import compiled
 from env.sim.proportional.membership import enter, hold, withdraw
 from env.sim.proportional.memory import price, remember
-from env.sim.records import NONE
+from env.sim.records import INF, NONE
+
+ONE = np.uint64(1)
 
 
 @compiled
 def give(shares, client, more):
     """A client and its groups get more tickets; what each is ahead in quanta stays as it is."""
-    nodes, lags = shares.nodes, shares.lags
-    node = len(lags) + client
+    nodes, pairs = shares.nodes, shares.pairs
+    node = len(pairs) + client
     nodes[node].key += more
     while node > 1:
         node //= 2
         before = nodes[node].key
         nodes[node].key += more
-        lags[node] *= nodes[node].key / before if before > 0 else 0.0
+        pairs[node].lag *= nodes[node].key / before if before > 0 else 0.0
+        left, right = nodes[2 * node].key, nodes[2 * node + 1].key
+        # (1 + lag) / left <= (1 - lag) / right: the passes after another quantum of each.
+        pairs[node].bound = left - right
+        if right == 0:
+            pairs[node].bound = INF
+        elif left == 0:
+            pairs[node].bound = -INF
 
 
 @compiled
 def charge(shares, client, quanta):
     """A client and its groups have used some quanta."""
-    nodes, lags = shares.nodes, shares.lags
-    node = len(lags) + client
-    while node > 1:
-        side = 1 - 2 * (node & 1)  # the left group gets ahead of the right one, or behind it
-        lags[node >> 1] += quanta * side * nodes[node ^ 1].key
-        node >>= 1
+    nodes, pairs = shares.nodes, shares.pairs
+    node = np.uint64(len(pairs) + client)
+    while node > ONE:
+        # The left group gets ahead of the right one, or behind it.
+        side = quanta if node & ONE == 0 else -quanta
+        pairs[node >> ONE].lag += side * nodes[node ^ ONE].key
+        node >>= ONE
 
 
-@compiled_apart
+@compiled
 def join(shares, client, tickets, quanta):
     """A client starts to compete."""
     enter(shares, client, tickets, quanta)
     give(shares, client, tickets)
 
 
-@compiled_apart
+@compiled
 def leave(shares, client):
     """A client stops to compete."""
     withdraw(shares, client)
     give(shares, client, -shares.clients[client].tickets)
 
 
-@compiled_apart
+@compiled
 def change(shares, client, tickets):
     """A client gets another number of tickets."""
     more = tickets - shares.clients[client].tickets
@@ -65,14 +77,12 @@ def change(shares, client, tickets):
 @compiled
 def first_of(shares):
     """The client whose groups all go before those beside them."""
-    nodes, lags = shares.nodes, shares.lags
-    node = 1
-    while node < len(lags):
-        left, right = nodes[2 * node].key, nodes[2 * node + 1].key
-        # (1 + lag) / left <= (1 - lag) / right: the passes after another quantum of each.
-        goes_right = ((lags[node] > left - right) | (left == 0)) & (right > 0)
-        node = 2 * node + (1 if goes_right else 0)
-    return node - len(lags)
+    pairs = shares.pairs
+    node, leaves = ONE, np.uint64(len(pairs))
+    while node < leaves:
+        goes_right = pairs[node].lag > pairs[node].bound
+        node = (node << ONE) + np.uint64(goes_right)
+    return np.int64(node - leaves)
 
 
 @compiled
@@ -98,4 +108,4 @@ def used(shares, client, quanta):
 @compiled
 def forget(shares, client):
     """Nothing is between a client and the one beside it; what is between groups stays."""
-    shares.lags[(len(shares.lags) + client) // 2] = 0.0
+    shares.pairs[(len(shares.pairs) + client) // 2].lag = 0.0

@@ -24,3 +24,23 @@ def set_key(nodes, client, key):
         node >>= ONE
         nodes[node].key = key
         nodes[node].client = client
+
+
+@compiled
+def set_keys(nodes, key, others, other_key, client):
+    """`set_key` in two tournaments of as many clients, at once as a processor can do both."""
+    node = np.uint64(len(nodes) // 2 + client)
+    nodes[node].key, others[node].key = key, other_key
+    first = second = client
+    while node > ONE:
+        beside = node ^ ONE
+        their_key, their = nodes[beside].key, nodes[beside].client
+        first = their if (their_key < key) | ((their_key == key) & (their < first)) else first
+        key = min(key, their_key)
+        their_key, their = others[beside].key, others[beside].client
+        loses = (their_key < other_key) | ((their_key == other_key) & (their < second))
+        second = their if loses else second
+        other_key = min(other_key, their_key)
+        node >>= ONE
+        nodes[node].key, others[node].key = key, other_key
+        nodes[node].client, others[node].client = first, second

@@ -14,21 +14,21 @@ from env.sim.proportional.superquantum import end, over, spread
 from env.sim.records import NONE
 
 
-@compiled_apart
+@compiled
 def join(shares, client, tickets, quanta):
     """A client starts to compete; the superquantum ends."""
     lottery.join(shares, client, tickets, quanta)
     end(shares)
 
 
-@compiled_apart
+@compiled
 def leave(shares, client):
     """A client stops to compete; the superquantum ends."""
     lottery.leave(shares, client)
     end(shares)
 
 
-@compiled_apart
+@compiled
 def change(shares, client, tickets):
     """A client gets another number of tickets; the superquantum ends."""
     lottery.change(shares, client, tickets)
@@ -36,10 +36,11 @@ def change(shares, client, tickets):
 
 
 @compiled
-def offset_of(first, number, total, winners):
-    """Where the ticket of a winner is, by its number and the offset of the first."""
-    apart = number * (total // winners) + number * (total % winners) // winners
-    return (first + apart) % total
+def offset_of(head, number):
+    """Where the ticket of a winner is, by its number."""
+    winners, total = head[0].winners, head[0].weight
+    offset = head[0].first + number * head[0].space + number * head[0].space_rest // winners
+    return offset - (total if offset >= total else 0)
 
 
 @compiled_apart
@@ -53,11 +54,12 @@ def settle(shares):
 
 
 @compiled
-def begin(shares):
-    """A superquantum begins: draws its first ticket."""
+def begin(shares, first):
+    """A superquantum begins, with the ticket of its first winner."""
     head = shares.head
-    settle(shares)
-    head[0].first = below(head, head[0].weight)
+    head[0].first = first
+    head[0].space = head[0].weight // head[0].winners
+    head[0].space_rest = head[0].weight % head[0].winners
     head[0].taken = head[0].step = 0
 
 
@@ -68,11 +70,10 @@ def allocate(shares):
     if head[0].competing == 0:
         return NONE
     if over(shares):
-        begin(shares)
-    winners = head[0].winners
-    number, head[0].step = spread(head[0].step, winners)
-    offset = offset_of(head[0].first, number, head[0].weight, winners)
-    client = holder(shares.nodes, offset)
+        settle(shares)
+        begin(shares, below(head, head[0].weight))
+    number, head[0].step = spread(head[0].step, head[0].winners)
+    client = holder(shares.nodes, offset_of(head, number))
     head[0].taken += 1
     note_win(shares, client)
     return client

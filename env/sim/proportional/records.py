@@ -48,6 +48,8 @@ HEAD = np.dtype(
         ("taken", np.int64),  # of these
         ("first", np.int64),  # offset of the first winner
         ("step", np.int64),  # of the order within the superquantum
+        ("space", np.int64),  # parts between winners
+        ("space_rest", np.int64),  # what this division has left
         ("certain", np.int64),  # quanta of the superquantum that are not left to chance
         ("last_won", np.int64),  # last of the chain of clients to be compensated, or NONE
         # Virtual time.
@@ -71,6 +73,12 @@ CLIENT = np.dtype(
         ("competing", np.int64),
         ("known", np.int64),  # 1 from its first join on
         ("quanta", np.float64),  # its own quantum, in standard ones
+        # Virtual time.
+        ("pass_value", np.int64),  # when it goes next
+        ("pass_rest", np.int64),  # what divisions have left, in parts of `tickets`
+        ("stride", np.int64),
+        ("stride_rest", np.int64),
+        ("remain", np.int64),  # pass - global pass, of who does not compete
         # Lotteries.
         ("compensation", np.float64),  # factor of its tickets
         ("weight", np.int64),  # parts of a ticket
@@ -78,12 +86,6 @@ CLIENT = np.dtype(
         ("won", np.float64),  # standard quanta since it was last compensated
         ("consumed", np.float64),  # of which it has really used
         ("next_won", np.int64),  # in the chain of those to be compensated
-        # Virtual time.
-        ("pass_value", np.int64),  # when it goes next
-        ("pass_rest", np.int64),  # what divisions have left, in parts of `tickets`
-        ("stride", np.int64),
-        ("stride_rest", np.int64),
-        ("remain", np.int64),  # pass - global pass, of who does not compete
         # Dominant resource fairness.
         ("demand", np.float64, (RESOURCES,)),  # of one of its tasks
         ("held", np.float64, (RESOURCES,)),
@@ -97,6 +99,9 @@ CLIENT = np.dtype(
 # half are the leaves, one a client in the order of their slots.
 NODE = np.dtype([("key", np.int64), ("client", np.int64)])
 
+# Two groups under one entry: the left one goes first unless `lag` is above `bound`.
+PAIR = np.dtype([("lag", np.float64), ("bound", np.float64)])
+
 
 class Shares(NamedTuple):
     """All records of one mechanism; L is the number of slots, a power of two."""
@@ -105,7 +110,7 @@ class Shares(NamedTuple):
     clients: np.ndarray  # CLIENT (L,)
     nodes: np.ndarray  # NODE (2 L,), a tree, or the list of `lottery_list`
     waiting: np.ndarray  # NODE (2 L,), of `eevdf`: who is not eligible yet
-    lags: np.ndarray  # float64 (L,), of `hierarchical_stride`, by inner node
+    pairs: np.ndarray  # PAIR (L,), of `hierarchical_stride`, by inner node
 
 
 def new_shares(mechanism: str, clients: int, seed: np.random.SeedSequence) -> Shares:
@@ -135,5 +140,6 @@ def new_shares(mechanism: str, clients: int, seed: np.random.SeedSequence) -> Sh
         tree["key"] = first_key
         tree["client"][size // 2 :] = np.arange(size // 2)
         trees.append(tree)
-    lags = np.zeros(slots if mechanism == "hierarchical_stride" else 1)
-    return Shares(head, records, trees[0], trees[1], lags)
+    pairs = np.zeros(slots if mechanism == "hierarchical_stride" else 1, PAIR)
+    pairs["bound"] = INF
+    return Shares(head, records, trees[0], trees[1], pairs)

@@ -19,7 +19,7 @@ WHOLE: Final = float(1 << 40)
 """What the remainder of one whole quantum counts as."""
 
 
-@compiled_apart
+@compiled
 def join(shares, client, tickets, quanta):
     """A client starts to compete; the superquantum ends."""
     enter(shares, client, tickets, quanta)
@@ -27,7 +27,7 @@ def join(shares, client, tickets, quanta):
     end(shares)
 
 
-@compiled_apart
+@compiled
 def leave(shares, client):
     """A client stops to compete; the superquantum ends."""
     withdraw(shares, client)
@@ -35,7 +35,7 @@ def leave(shares, client):
     end(shares)
 
 
-@compiled_apart
+@compiled
 def change(shares, client, tickets):
     """A client gets another number of tickets; the superquantum ends."""
     hold(shares, client, tickets)

@@ -6,42 +6,57 @@ tickets.
 """
 
 from env.sim.jit import compiled, compiled_apart
-from env.sim.proportional import virtual_time
 from env.sim.proportional.least_tree import set_key
 from env.sim.proportional.records import NEVER
-from env.sim.proportional.virtual_time import MOST_ELAPSED, charge_quantum, charge_use
+from env.sim.proportional.virtual_time import (
+    MOST_ELAPSED,
+    alter,
+    charge_quantum,
+    charge_use,
+    come,
+    count_anew,
+    go,
+    update_global_pass,
+)
 from env.sim.records import NONE
 
 
-@compiled_apart
+@compiled
 def update(shares):
-    """Brings the global pass up to date, and with it all keys if passes are counted anew."""
-    if virtual_time.update_global_pass(shares):
-        for client in range(len(shares.clients)):
-            if shares.clients[client].competing == 1:
-                set_key(shares.nodes, client, shares.clients[client].pass_value)
+    """Brings the global pass up to date."""
+    if update_global_pass(shares):
+        start_anew(shares)
 
 
 @compiled_apart
+def start_anew(shares):
+    """Counts passes from 0 again, and puts everybody in its place."""
+    count_anew(shares)
+    for client in range(len(shares.clients)):
+        if shares.clients[client].competing == 1:
+            set_key(shares.nodes, client, shares.clients[client].pass_value)
+
+
+@compiled
 def join(shares, client, tickets, quanta):
     """A client starts to compete, with what remained of its stride when it left."""
     update(shares)
-    set_key(shares.nodes, client, virtual_time.come(shares, client, tickets, quanta))
+    set_key(shares.nodes, client, come(shares, client, tickets, quanta))
 
 
-@compiled_apart
+@compiled
 def leave(shares, client):
     """A client stops to compete."""
     update(shares)
-    virtual_time.go(shares, client)
+    go(shares, client)
     set_key(shares.nodes, client, NEVER)
 
 
-@compiled_apart
+@compiled
 def change(shares, client, tickets):
     """A client gets another number of tickets."""
     update(shares)
-    set_key(shares.nodes, client, virtual_time.alter(shares, client, tickets))
+    set_key(shares.nodes, client, alter(shares, client, tickets))
 
 
 @compiled

@@ -31,9 +31,9 @@ def spread(step, winners):
     while True:
         rest, number, bit = step, 0, 1
         while bit < winners:
-            number = 2 * number + rest % 2
-            rest //= 2
-            bit *= 2
+            number = (number << 1) + (rest & 1)
+            rest >>= 1
+            bit <<= 1
         step += 1
         if number < winners:
             return number, step

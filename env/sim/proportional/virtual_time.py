@@ -29,21 +29,26 @@ def rounded(value):
     return math.floor(value + 0.5)
 
 
-@compiled_apart
+@compiled
 def update_global_pass(shares):
-    """Brings the global pass up to the quanta that were used."""
-    head, clients = shares.head, shares.clients
-    if head[0].tickets > 0:
+    """Brings the global pass up to the quanta that were used; returns whether it is too high."""
+    head = shares.head
+    if head[0].elapsed != 0 and head[0].tickets > 0:
         due = head[0].elapsed + head[0].global_rest
-        head[0].global_pass += due // head[0].tickets
-        head[0].global_rest = due % head[0].tickets
+        passes = due // head[0].tickets
+        head[0].global_pass += passes
+        head[0].global_rest = due - passes * head[0].tickets
     head[0].elapsed = 0
-    if head[0].global_pass > MOST_PASS:
-        for client in range(len(clients)):
-            clients[client].pass_value -= head[0].global_pass
-        head[0].global_pass = 0
-        return True
-    return False
+    return head[0].global_pass > MOST_PASS
+
+
+@compiled_apart
+def count_anew(shares):
+    """Counts all passes from the global pass, which becomes 0."""
+    head, clients = shares.head, shares.clients
+    for client in range(len(clients)):
+        clients[client].pass_value -= head[0].global_pass
+    head[0].global_pass = 0
 
 
 @compiled
@@ -51,8 +56,9 @@ def set_stride(shares, client):
     """The stride of a client by its tickets and its own quantum."""
     clients = shares.clients
     quantum = rounded(clients[client].quanta * STRIDE_ONE)
-    clients[client].stride = quantum // clients[client].tickets
-    clients[client].stride_rest = quantum % clients[client].tickets
+    stride = quantum // clients[client].tickets
+    clients[client].stride = stride
+    clients[client].stride_rest = quantum - stride * clients[client].tickets
     clients[client].pass_rest = 0
 
 
@@ -129,14 +135,14 @@ def charge_use(shares, client, quanta):
     return charge(shares, client, more * price(shares, client))
 
 
-@compiled_apart
+@compiled
 def charge(shares, client, quanta):
     """Advances a client by standard quanta, or puts it back; returns its pass, or `remain`."""
     head, clients = shares.head, shares.clients
     due = rounded(quanta * STRIDE_ONE)
     rest = clients[client].pass_rest + due
-    clients[client].pass_rest = rest % clients[client].tickets
     passes = rest // clients[client].tickets
+    clients[client].pass_rest = rest - passes * clients[client].tickets
     if clients[client].competing == 0:
         clients[client].remain += passes
         return clients[client].remain
