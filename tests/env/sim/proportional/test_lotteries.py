@@ -14,7 +14,7 @@ from env.sim.proportional import lottery_list, sum_tree
 from env.sim.proportional.compensation import PARTS
 from env.sim.proportional.draws import below, draw
 from env.sim.proportional.mechanism import Mechanism
-from env.sim.proportional.multi_lottery import offset_of
+from env.sim.proportional.multi_lottery import begin, offset_of
 from env.sim.proportional.records import HEAD
 from env.sim.proportional.superquantum import spread
 from tests.env.sim.proportional.made import ONE_CHANCE_IN_A_MILLION, SEED, counts, made
@@ -161,14 +161,23 @@ def superquanta(name: str, tickets: tuple[int, ...], winners: int, count: int) -
     return order.reshape(count, winners)
 
 
+def begun(winners: int, first: int) -> Mechanism:
+    """A superquantum of the five clients whose first ticket is not drawn but given."""
+    mechanism = made("multi_lottery", FIVE, winners=winners)
+    begin(mechanism.shares, first)
+    return mechanism
+
+
+def offsets_of(winners: int) -> list[float]:
+    """Of the winners in the order of their numbers, if the first has the ticket 13."""
+    head = begun(winners, 13 * PARTS).shares.head
+    return [offset_of(head, number) / PARTS for number in range(winners)]
+
+
 @pytest.mark.parametrize("first", range(20))
 def test_case_10_two_and_one_of_four_quanta_whatever_is_drawn(first: int) -> None:
-    mechanism = made("multi_lottery", FIVE, winners=4)
     for part in (0, 1, PARTS - 1):
-        mechanism.allocate()
-        head = mechanism.shares.head
-        head["first"], head["taken"], head["step"] = first * PARTS + part, 0, 0
-        of_four = counts(mechanism.allocate_many(4), 5)
+        of_four = counts(begun(4, first * PARTS + part).allocate_many(4), 5)
         assert of_four[0] >= 2 and of_four[2] >= 1
 
 
@@ -185,16 +194,11 @@ def test_case_11_offsets_of_the_winners_and_their_order() -> None:
     for _ in range(4):
         number, step = spread(step, 4)
         numbers.append(number)
-    in_order = [offset_of(13 * PARTS, number, 20 * PARTS, 4) / PARTS for number in range(4)]
+    in_order = offsets_of(4)
     assert in_order == [13, 18, 3, 8]
     assert [in_order[number] for number in numbers] == [13, 3, 18, 8]
-    of_two = [offset_of(13 * PARTS, number, 20 * PARTS, 2) / PARTS for number in range(2)]
-    assert of_two == [13, 3]
-    mechanism = made("multi_lottery", FIVE, winners=4)
-    mechanism.allocate()
-    head = mechanism.shares.head
-    head["first"], head["taken"], head["step"] = 13 * PARTS, 0, 0
-    assert mechanism.allocate_many(4).tolist() == [2, 0, 4, 0]
+    assert offsets_of(2) == [13, 3]
+    assert begun(4, 13 * PARTS).allocate_many(4).tolist() == [2, 0, 4, 0]
 
 
 @pytest.mark.parametrize("winners", range(1, 40))
