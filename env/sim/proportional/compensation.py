@@ -54,16 +54,39 @@ def reciprocal(quanta):
 @compiled
 def compensate_win(shares, client):
     """A client has won and is taken to use its own quantum; returns as `compensate`."""
-    own = shares.clients[client].quanta
+    clients = shares.clients
+    own = clients[client].quanta
     remember(shares, client, own)
-    return compensate(shares, client, reciprocal(own * price(shares, client)))
+    if clients[client].won > 0.0:  # one of the uses that were told is compensated
+        left = max(0.0, 1.0 - own / clients[client].won)
+        clients[client].won *= left
+        clients[client].consumed *= left
+    return _compensate_told(shares, client)
 
 
 @compiled
 def compensate_use(shares, client, quanta):
-    """A client has really used some quanta of its last win; returns as `compensate`."""
-    remember(shares, client, quanta - shares.clients[client].quanta)
-    return compensate(shares, client, reciprocal(quanta * price(shares, client)))
+    """A client has really used some quanta of a win; returns as `compensate`.
+
+    Each use is compensated until one more win. Uses that are told late can be several at a time.
+    """
+    clients = shares.clients
+    own = clients[client].quanta
+    remember(shares, client, quanta - own)
+    clients[client].won += own
+    clients[client].consumed += quanta * price(shares, client)
+    return _compensate_told(shares, client)
+
+
+@compiled
+def _compensate_told(shares, client):
+    """By the mean of the uses that were told, or else by its own quantum."""
+    clients = shares.clients
+    own = clients[client].quanta
+    mean = own * price(shares, client)
+    if clients[client].won > 0.0:
+        mean = clients[client].consumed * own / clients[client].won
+    return compensate(shares, client, reciprocal(mean))
 
 
 @compiled

@@ -83,8 +83,8 @@ CLIENT = np.dtype(
         ("compensation", np.float64),  # factor of its tickets
         ("weight", np.int64),  # parts of a ticket
         ("place", np.int64),  # in the list
-        ("won", np.float64),  # standard quanta since it was last compensated
-        ("consumed", np.float64),  # of which it has really used
+        ("won", np.float64),  # standard quanta that it was given and not compensated for
+        ("consumed", np.float64),  # what it has really used of them
         ("next_won", np.int64),  # in the chain of those to be compensated
         # Dominant resource fairness.
         ("demand", np.float64, (RESOURCES,)),  # of one of its tasks
