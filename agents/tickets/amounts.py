@@ -1,0 +1,36 @@
+"""Amounts of tickets as users write them, made exact."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+from env.base.errors import InputError
+from env.base.schema import short
+
+Amount = int | float | Fraction
+
+LEAST = Fraction(1, 10**9)
+MOST = Fraction(10**12)
+
+
+def exact(where: str, amount: Any) -> Fraction:
+    """An amount as a fraction; 0.1 is a tenth, not the nearest binary number.
+
+    Args:
+        where: what to call it in an error.
+        amount: as given.
+
+    Raises:
+        InputError: it is no number, or too small or large to be an amount.
+    """
+    is_number = isinstance(amount, (int, float, Fraction)) and not isinstance(amount, bool)
+    if is_number and (not isinstance(amount, float) or math.isfinite(amount)):
+        # The text of an integer of thousands of digits would be refused.
+        value = Fraction(repr(amount)) if isinstance(amount, float) else Fraction(amount)
+        if LEAST <= value <= MOST:
+            return value
+    raise InputError(
+        f"{where}: {short(amount)}, numbers of {float(LEAST):g} to {float(MOST):g} are allowed"
+    )

@@ -1,0 +1,238 @@
+"""What a decision by tickets costs: `python -m benchmarks.tickets [--json]`.
+
+Every mechanism of `env/sim/proportional` at 10, 1,000 and 100,000 clients with 1 to 100 tickets,
+beside the same in plain Python (benchmarks/plain_shares.py, with lists and heapq). Compiled
+operations are timed as one call for many: allocations by the thousand, joins, leaves and changes of
+up to 1,000 clients in random order. Times are those of one thread's processor, best of some
+repeats, so other work on the machine blurs them less.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks import plain_shares
+from benchmarks.plain_shares import Plain
+from env.base.pipes import until_reader_leaves
+from env.sim.proportional import operations
+from env.sim.proportional.mechanism import Mechanism
+from env.sim.proportional.records import MECHANISMS
+
+SIZES = (10, 1_000, 100_000)
+FITTED = (10, 32, 100, 316, 1_000, 3_162, 10_000, 31_623, 100_000)
+"""Sizes that growth is fitted to."""
+WINNERS = 16
+CAPACITY = 1e12
+MOST_TICKETS = 100
+AT_ONCE = 1_000
+OPERATIONS = ("allocate", "join", "leave", "change")
+LOGARITHMIC = ("lottery", "multi_lottery", "stride", "hierarchical_stride", "eevdf", "drf")
+"""Mechanisms that promise O(log n); the fit is theirs."""
+
+PEERS: dict[str, Callable[[int], Plain]] = {
+    "lottery_list": plain_shares.ListLottery,
+    "lottery": plain_shares.TreeLottery,
+    "multi_lottery": lambda clients: plain_shares.MultiLottery(clients, WINNERS),
+    "stochastic_remainder": lambda clients: plain_shares.StochasticRemainder(clients, WINNERS),
+    "stride": plain_shares.Stride,
+    "hierarchical_stride": plain_shares.HierarchicalStride,
+    "eevdf": plain_shares.Eevdf,
+    "drf": lambda clients: plain_shares.Drf(clients, CAPACITY),
+}
+
+
+@dataclass(frozen=True)
+class Clients:
+    """Who competes, and what is done to whom.
+
+    Attributes:
+        tickets: int64 (n,), of each.
+        chosen: int64 (k,), who leaves, joins again and changes.
+        later: int64 (k,), tickets after the change.
+    """
+
+    tickets: np.ndarray
+    chosen: np.ndarray
+    later: np.ndarray
+
+    @classmethod
+    def drawn(cls, count: int) -> Clients:
+        """The same for both sides."""
+        rng = np.random.default_rng(count)
+        chosen = rng.permutation(count)[:AT_ONCE]
+        tickets = rng.integers(1, MOST_TICKETS, count, endpoint=True)
+        return cls(tickets, chosen, rng.integers(1, MOST_TICKETS, len(chosen), endpoint=True))
+
+
+Steps = dict[str, Callable[[], None]]
+"""What is timed, by operation, in the order in which it is done again and again."""
+
+
+def compiled_steps(name: str, clients: Clients, allocations: int) -> Steps:
+    """The operations of a mechanism, each one call."""
+    count = len(clients.tickets)
+    told: dict[str, object] = {}
+    if name in ("multi_lottery", "stochastic_remainder"):
+        told["winners"] = WINNERS
+    if name == "drf":
+        told["capacity"] = (CAPACITY, CAPACITY)
+    shares = Mechanism(name, count, np.random.SeedSequence(0), **told).shares  # type: ignore[arg-type]
+    shares.clients["demand"] = 1.0
+    operations.join_many(shares, np.arange(count), clients.tickets, np.ones(count))
+    out, quanta = np.empty(allocations, np.int64), np.ones(len(clients.chosen))
+    return {
+        "allocate": lambda: operations.allocate_many(shares, out),
+        "leave": lambda: operations.leave_many(shares, clients.chosen),
+        "join": lambda: operations.join_many(
+            shares, clients.chosen, clients.tickets[clients.chosen], quanta
+        ),
+        "change": lambda: operations.change_many(shares, clients.chosen, clients.later),
+    }
+
+
+def plain_steps(name: str, clients: Clients, allocations: int) -> Steps:
+    """The same of the plain peer."""
+    peer = PEERS[name](len(clients.tickets))
+    tickets, later = clients.tickets.tolist(), clients.later.tolist()
+    chosen = clients.chosen.tolist()
+    for client, amount in enumerate(tickets):
+        peer.join(client, amount)
+
+    def allocate() -> None:
+        for _ in range(allocations):
+            peer.allocate()
+
+    def leave() -> None:
+        for client in chosen:
+            peer.leave(client)
+
+    def join() -> None:
+        for client in chosen:
+            peer.join(client, tickets[client])
+
+    def change() -> None:
+        for client, amount in zip(chosen, later, strict=True):
+            peer.change(client, amount)
+
+    return {"allocate": allocate, "leave": leave, "join": join, "change": change}
+
+
+def nanoseconds(steps: Steps, each: dict[str, int], repeats: int) -> dict[str, float]:
+    """Of one operation, by name: the best of some repeats, after one to warm up.
+
+    Args:
+        steps: what is timed.
+        each: operations that one call is.
+        repeats: how often all steps are done.
+    """
+    best = dict.fromkeys(steps, float("inf"))
+    for repeat in range(repeats + 1):
+        for operation, step in steps.items():
+            begin = time.thread_time_ns()
+            step()
+            passed = (time.thread_time_ns() - begin) / each[operation]
+            if repeat > 0:
+                best[operation] = min(best[operation], passed)
+    return best
+
+
+def allocations_of(name: str, count: int) -> tuple[int, int]:
+    """How many allocations are timed at once, compiled and plain: fewer where each is O(n)."""
+    linear = name in ("lottery_list", "stochastic_remainder") and count > AT_ONCE
+    return (2_000, 32) if linear else (20_000, 2_000)
+
+
+def measure(name: str, count: int, repeats: int) -> tuple[dict[str, float], dict[str, float]]:
+    """Nanoseconds by operation, compiled and plain."""
+    clients = Clients.drawn(count)
+    found = []
+    for steps_of, allocations in zip(
+        (compiled_steps, plain_steps), allocations_of(name, count), strict=True
+    ):
+        each = dict.fromkeys(OPERATIONS, len(clients.chosen)) | {"allocate": allocations}
+        found.append(nanoseconds(steps_of(name, clients, allocations), each, repeats))
+    return found[0], found[1]
+
+
+def fitted(name: str, repeats: int) -> dict[str, float]:
+    """How the time of an allocation grows with the clients n, by least squares.
+
+    Returns:
+        of a + b log2 n: `start_ns` and `ns_per_doubling`; of a n^p: `power`.
+    """
+    times = []
+    for count in FITTED:
+        allocations = allocations_of(name, count)[0]
+        steps = compiled_steps(name, Clients.drawn(count), allocations)
+        only = {"allocate": steps["allocate"]}
+        times.append(nanoseconds(only, {"allocate": allocations}, repeats)["allocate"])
+    doublings = np.log2(FITTED)
+    slope, start = np.polyfit(doublings, times, 1)
+    power = np.polyfit(doublings, np.log2(times), 1)[0]
+    figures = {"start_ns": start, "ns_per_doubling": slope, "power": power}
+    return {what: float(value) for what, value in figures.items()}
+
+
+def measure_all(sizes: Sequence[int], repeats: int) -> dict[str, float]:
+    """All figures, flat, by names like `stride_allocate_1000_ns`."""
+    figures: dict[str, float] = {}
+    for name in MECHANISMS:
+        for count in sizes:
+            ours, peers = measure(name, count, repeats)
+            for operation in OPERATIONS:
+                key = f"{name}_{operation}_{count}"
+                figures[f"{key}_ns"] = ours[operation]
+                figures[f"{key}_plain_ns"] = peers[operation]
+                figures[f"{key}_ratio"] = peers[operation] / ours[operation]
+            figures[f"{name}_ratio_{count}"] = figures[f"{name}_allocate_{count}_ratio"]
+    for name in LOGARITHMIC:
+        for what, value in fitted(name, repeats).items():
+            figures[f"{name}_fit_{what}"] = value
+    return figures
+
+
+def print_tables(figures: dict[str, float], sizes: Sequence[int]) -> None:
+    """Nanoseconds, and how many times that plain Python takes; then how they grow."""
+    console = Console()
+    title = "nanoseconds (times as fast as plain Python)"
+    table = Table("mechanism", "clients", *OPERATIONS, title=title)
+    for name in MECHANISMS:
+        for count in sizes:
+            cells = [f"{name}_{operation}_{count}" for operation in OPERATIONS]
+            shown = [f"{figures[f'{c}_ns']:,.0f} ({figures[f'{c}_ratio']:,.0f}x)" for c in cells]
+            table.add_row(name, f"{count:,}", *shown)
+    console.print(table)
+    # O(n) has the power 1. Records that leave the processor's caches make it more than 0.
+    fits = Table("allocate", "ns at 1 client", "ns each doubling", "power of n", title="growth")
+    for name in LOGARITHMIC:
+        keys = [f"{name}_fit_{what}" for what in ("start_ns", "ns_per_doubling", "power")]
+        fits.add_row(name, *(f"{figures[key]:,.2f}" for key in keys))
+    console.print(fits)
+
+
+@until_reader_leaves()
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measures and prints, as tables or as one JSON object."""
+    parser = argparse.ArgumentParser(usage=argparse.SUPPRESS, description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--repeats", type=int, default=7)
+    options = parser.parse_args(arguments)
+    if options.repeats < 1:
+        parser.error(f"--repeats is {options.repeats}, at least 1 is needed")
+    figures = measure_all(SIZES, options.repeats)
+    if options.json:
+        print(json.dumps(figures))
+    else:
+        print_tables(figures, SIZES)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""Dominant resource fairness: the client with the lowest dominant share of what is held goes next.
+
+Ghodsi et al., "Dominant Resource Fairness" (NSDI 2011). A client asks for tasks of one demand of
+cores and memory. Its dominant share is the largest share that it holds of any resource, here over
+its tickets. Its own quantum scales the demand; O(log n) for everything.
+"""
+
+from env.sim.jit import compiled, compiled_apart
+from env.sim.proportional.least_tree import set_key
+from env.sim.proportional.membership import enter, hold, withdraw
+from env.sim.proportional.memory import price, remember
+from env.sim.proportional.records import NEVER, RESOURCES
+from env.sim.records import INF, NONE
+
+WHOLE = float(1 << 60)
+"""Key of a client with one ticket that holds all of a resource."""
+MOST = float(1 << 62)
+
+
+@compiled
+def dominant_share(used, available):
+    """The largest share used / available of any resource, rows of as many entries.
+
+    A resource of which there is none counts as wholly used if it is used, and not at all if not.
+    """
+    largest = 0.0
+    for resource in range(len(used)):
+        share = 1.0 if used[resource] > 0.0 else 0.0
+        if available[resource] > 0.0:
+            share = used[resource] / available[resource]
+        largest = max(largest, share)
+    return largest
+
+
+@compiled
+def weighted(share, weight):
+    """A share over a weight: of a weight of 0, infinite from the first use on."""
+    if share == 0.0:
+        return 0.0
+    return share / weight if weight > 0.0 else INF
+
+
+@compiled
+def place(shares, client):
+    """Brings a client to its place in the tournament."""
+    clients = shares.clients
+    if clients[client].competing == 1:
+        share = dominant_share(clients[client].held, shares.head[0].capacity)
+        share = weighted(share * price(shares, client), float(clients[client].tickets))
+        set_key(shares.nodes, client, int(min(share * WHOLE, MOST)))
+
+
+@compiled_apart
+def take(shares, client, quanta):
+    """A client holds so many demands more, or less, and uses them."""
+    head, clients = shares.head, shares.clients
+    demand = clients[client].demand
+    remember(shares, client, quanta * dominant_share(demand, head[0].capacity))
+    for resource in range(RESOURCES):
+        clients[client].held[resource] += quanta * demand[resource]
+        head[0].held[resource] += quanta * demand[resource]
+    place(shares, client)
+
+
+@compiled
+def join(shares, client, tickets, quanta):
+    """A client starts to compete."""
+    enter(shares, client, tickets, quanta)
+    place(shares, client)
+
+
+@compiled
+def leave(shares, client):
+    """A client stops to compete; it holds what its tasks hold until they end."""
+    withdraw(shares, client)
+    set_key(shares.nodes, client, NEVER)
+
+
+@compiled
+def change(shares, client, tickets):
+    """A client gets another number of tickets."""
+    hold(shares, client, tickets)
+    place(shares, client)
+
+
+@compiled
+def fits(shares, client):
+    """Whether another task of a client finds room."""
+    head, clients = shares.head, shares.clients
+    for resource in range(RESOURCES):
+        needed = clients[client].quanta * clients[client].demand[resource]
+        if head[0].held[resource] + needed > head[0].capacity[resource]:
+            return False
+    return True
+
+
+@compiled
+def allocate(shares):
+    """The client that goes next; NONE if there is no room for its task, and all wait for it."""
+    if shares.head[0].competing == 0:
+        return NONE
+    client = shares.nodes[1].client
+    if not fits(shares, client):
+        return NONE
+    take(shares, client, shares.clients[client].quanta)
+    return client
+
+
+@compiled
+def used(shares, client, quanta):
+    """A task holds so much of its demand, not the whole that it was given."""
+    take(shares, client, quanta - shares.clients[client].quanta)
+
+
+@compiled_apart
+def give_back(shares, client, quanta):
+    """A task has ended that held so much of its demand."""
+    head, clients = shares.head, shares.clients
+    for resource in range(RESOURCES):
+        amount = quanta * clients[client].demand[resource]
+        clients[client].held[resource] = max(0.0, clients[client].held[resource] - amount)
+        head[0].held[resource] = max(0.0, head[0].held[resource] - amount)
+    place(shares, client)

@@ -1,0 +1,111 @@
+"""Hierarchical stride: stride between two groups of clients, and within each group again.
+
+Waldspurger, "Lottery and Stride Scheduling" (MIT, 1995), section 3.4. The layout: a complete binary
+tree, the clients its leaves in the order of their slots, filled up to a power of two with leaves
+without tickets, which are passed over. Of two groups with equal passes the left one goes first.
+O(log n) for everything, and no client is more than O(log n) quanta away from its share.
+
+A pair needs no two passes: the difference says who goes. `lag` keeps it as the quanta that the left
+group had beyond its share of the pair, times the tickets of the pair. For whole quanta that is a
+whole number, so nothing is rounded.
+"""
+
+import numpy as np
+
+from env.sim.jit import compiled
+from env.sim.proportional.membership import enter, hold, withdraw
+from env.sim.proportional.memory import price, remember
+from env.sim.records import INF, NONE
+
+ONE = np.uint64(1)
+
+
+@compiled
+def give(shares, client, more):
+    """A client and its groups get more tickets; what each is ahead in quanta stays as it is."""
+    nodes, pairs = shares.nodes, shares.pairs
+    node = len(pairs) + client
+    nodes[node].key += more
+    while node > 1:
+        node //= 2
+        before = nodes[node].key
+        nodes[node].key += more
+        pairs[node].lag *= nodes[node].key / before if before > 0 else 0.0
+        left, right = nodes[2 * node].key, nodes[2 * node + 1].key
+        # (1 + lag) / left <= (1 - lag) / right: the passes after another quantum of each.
+        pairs[node].bound = left - right
+        if right == 0:
+            pairs[node].bound = INF
+        elif left == 0:
+            pairs[node].bound = -INF
+
+
+@compiled
+def charge(shares, client, quanta):
+    """A client and its groups have used some quanta."""
+    nodes, pairs = shares.nodes, shares.pairs
+    node = np.uint64(len(pairs) + client)
+    while node > ONE:
+        # The left group gets ahead of the right one, or behind it.
+        side = quanta if node & ONE == 0 else -quanta
+        pairs[node >> ONE].lag += side * nodes[node ^ ONE].key
+        node >>= ONE
+
+
+@compiled
+def join(shares, client, tickets, quanta):
+    """A client starts to compete."""
+    enter(shares, client, tickets, quanta)
+    give(shares, client, tickets)
+
+
+@compiled
+def leave(shares, client):
+    """A client stops to compete."""
+    withdraw(shares, client)
+    give(shares, client, -shares.clients[client].tickets)
+
+
+@compiled
+def change(shares, client, tickets):
+    """A client gets another number of tickets."""
+    more = tickets - shares.clients[client].tickets
+    hold(shares, client, tickets)
+    give(shares, client, more)
+
+
+@compiled
+def first_of(shares):
+    """The client whose groups all go before those beside them."""
+    pairs = shares.pairs
+    node, leaves = ONE, np.uint64(len(pairs))
+    while node < leaves:
+        goes_right = pairs[node].lag > pairs[node].bound
+        node = (node << ONE) + np.uint64(goes_right)
+    return np.int64(node - leaves)
+
+
+@compiled
+def allocate(shares):
+    """The client that goes next."""
+    if shares.head[0].competing == 0:
+        return NONE
+    client = first_of(shares)
+    own = shares.clients[client].quanta
+    remember(shares, client, own)
+    charge(shares, client, own * price(shares, client))
+    return client
+
+
+@compiled
+def used(shares, client, quanta):
+    """Charges what a client used more or less than its quantum."""
+    more = quanta - shares.clients[client].quanta
+    remember(shares, client, more)
+    charge(shares, client, more * price(shares, client))
+
+
+@compiled
+def forget(shares, client):
+    """Nothing is between a client and the one beside it; what is between groups stays."""
+    shares.pairs[(len(shares.pairs) + client) // 2].lag = 0.0

@@ -1,0 +1,96 @@
+"""The benchmark of tickets prints what later runs are compared by; its peers go by its rules."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+
+from benchmarks import tickets, tickets_figure
+from benchmarks.tickets import FITTED, LOGARITHMIC, MECHANISMS, OPERATIONS, PEERS, main
+from env.sim.proportional.mechanism import Mechanism
+
+EXACT = ("stride", "hierarchical_stride", "drf")
+"""Peers without chance, and without rounding where tickets are powers of two."""
+NEEDED = {
+    "multi_lottery": {"winners": tickets.WINNERS},
+    "stochastic_remainder": {"winners": tickets.WINNERS},
+    "drf": {"capacity": (tickets.CAPACITY, tickets.CAPACITY)},
+}
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tickets, "SIZES", (10, 1000))
+    monkeypatch.setattr(tickets, "FITTED", FITTED[:3])
+
+
+def test_json_has_all_figures(small: None, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["--json", "--repeats", "1"])
+    figures = json.loads(capsys.readouterr().out)
+    assert {"lottery_ratio_1000", "stride_ratio_1000"} <= set(figures)
+    for name in MECHANISMS:
+        for operation in OPERATIONS:
+            for what in ("ns", "plain_ns", "ratio"):
+                assert figures[f"{name}_{operation}_1000_{what}"] > 0
+    assert {f"{name}_fit_power" for name in LOGARITHMIC} <= set(figures)
+
+
+def test_tables_name_everything(
+    small: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    main(["--repeats", "1"])
+    printed = capsys.readouterr().out
+    assert all(name in printed for name in (*MECHANISMS, *OPERATIONS))
+
+
+def both(name: str, amounts: list[int], slots: int) -> tuple[Mechanism, tickets.Plain]:
+    mechanism = Mechanism(name, slots, np.random.SeedSequence(0), **NEEDED.get(name, {}))  # type: ignore[arg-type]
+    peer = PEERS[name](slots)
+    mechanism.shares.clients["demand"] = 1.0
+    for client, amount in enumerate(amounts):
+        mechanism.join(client, amount)
+        peer.join(client, amount)
+    return mechanism, peer
+
+
+@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("seed", range(5))
+def test_peers_make_the_same_choices(name: str, seed: int) -> None:
+    random = Random(seed)
+    mechanism, peer = both(name, [1 << random.randrange(6) for _ in range(16)], 16)
+    for _ in range(1000):
+        assert mechanism.allocate() == peer.allocate()
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_peers_share_by_tickets(name: str) -> None:
+    mechanism, peer = both(name, [8, 4, 2, 2], 8)
+    for one in (mechanism, peer):
+        one.leave(3)
+        one.join(3, 4)
+        one.change(0, 2)
+    wins = Counter(peer.allocate() for _ in range(12_000))
+    expected = np.array([2, 4, 2, 4]) * 1000
+    assert [wins[client] for client in range(4)] == pytest.approx(expected, rel=0.1)
+    wins = Counter(mechanism.allocate_many(12_000).tolist())
+    assert [wins[client] for client in range(4)] == pytest.approx(expected, rel=0.1)
+
+
+def test_no_repeats_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["--repeats", "0"])
+    assert stop.value.code == 2
+    assert "--repeats is 0, at least 1 is needed" in capsys.readouterr().err
+
+
+def test_the_figure_and_the_table_of_the_page_are_those_of_the_program(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tickets_figure.main(["--folder", str(tmp_path)])
+    assert (tmp_path / "tickets.png").stat().st_size > 10_000
+    printed = capsys.readouterr().out
+    assert printed in (Path(__file__).parents[2] / "docs" / "tickets.md").read_text()

@@ -1,0 +1,316 @@
+"""What every mechanism can do: join, leave, change, parts of quanta, own quanta, recycled slots."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from env.base.errors import InputError
+from env.sim.proportional import operations
+from env.sim.proportional.mechanism import Mechanism
+from env.sim.proportional.records import CLIENT, MECHANISMS
+from env.sim.records import NONE
+from tests.env.sim.proportional.made import SEED, WHAT_IT_NEEDS, counts, made
+
+every = pytest.mark.parametrize("name", MECHANISMS)
+TIMED = [name for name in MECHANISMS if name != "drf"]
+"""Those that share time; `drf` shares what is held at a time (test_drf.py)."""
+of_time = pytest.mark.parametrize("name", TIMED)
+LOTTERIES = {"lottery_list", "lottery", "multi_lottery", "stochastic_remainder"}
+
+
+def tolerance(name: str, allocations: int) -> float:
+    """Of shares: five deviations of a lottery at most, or a few quanta."""
+    return 2.5 / math.sqrt(allocations) if name in LOTTERIES else 4 / allocations
+
+
+def shares_of(mechanism: Mechanism, allocations: int = 6000) -> list[float]:
+    order = mechanism.allocate_many(allocations)
+    return (counts(order, len(mechanism.shares.clients)) / allocations).tolist()
+
+
+@every
+def test_shares_follow_tickets_through_joins_leaves_and_changes(name: str) -> None:
+    mechanism = made(name, (3, 2, 1))
+    if name == "drf":  # so that nothing is left of the time before
+
+        def played() -> list[float]:
+            shares = shares_of(mechanism)
+            for client, share in enumerate(shares[:3]):
+                mechanism.give_back(client, share * 6000)
+            return shares
+    else:
+
+        def played() -> list[float]:
+            return shares_of(mechanism)
+
+    near = tolerance(name, 6000)
+    assert played() == pytest.approx([1 / 2, 1 / 3, 1 / 6, 0], abs=near)
+    mechanism.leave(0)
+    assert played() == pytest.approx([0, 2 / 3, 1 / 3, 0], abs=near)
+    mechanism.join(0, 5)
+    assert played() == pytest.approx([5 / 8, 2 / 8, 1 / 8, 0], abs=near)
+    mechanism.change(2, 3)
+    assert played() == pytest.approx([5 / 10, 2 / 10, 3 / 10, 0], abs=near)
+    mechanism.leave(1)
+    mechanism.forget(1)
+    mechanism.demand(1, (1, 1)) if name == "drf" else None
+    mechanism.join(1, 8)  # another client in the same slot
+    assert played() == pytest.approx([5 / 16, 8 / 16, 3 / 16, 0], abs=near)
+
+
+@every
+def test_nobody_competes(name: str) -> None:
+    mechanism = made(name, (), slots=1)
+    assert mechanism.allocate() is None
+    assert mechanism.allocate_many(3).tolist() == [NONE] * 3
+    mechanism.demand(0, (1, 1)) if name == "drf" else None
+    mechanism.join(0, 1)
+    assert mechanism.allocate() == 0
+    mechanism.leave(0)
+    assert mechanism.allocate() is None
+
+
+@of_time
+def test_the_resource_is_shared_by_tickets_whatever_part_of_quanta_is_used(name: str) -> None:
+    mechanism = made(name, (3, 2, 1))
+    random = np.random.default_rng(SEED)
+    amounts = np.zeros(4)
+    for _ in range(30_000):
+        client = mechanism.allocate()
+        assert client is not None
+        amount = (random.random(), 1.0, 0.3 + 3 * random.random())[client]
+        mechanism.used(client, amount)
+        amounts[client] += amount
+    near = 0.03 if name in LOTTERIES else 0.001
+    assert amounts / amounts.sum() == pytest.approx([1 / 2, 1 / 3, 1 / 6, 0], abs=near)
+
+
+@of_time
+def test_the_resource_is_shared_by_tickets_whatever_quanta_clients_ask_for(name: str) -> None:
+    mechanism = Mechanism(name, 3, SEED, quantum=20.0, **WHAT_IT_NEEDS.get(name, {}))
+    quanta = np.array([10.0, 20.0, 60.0])
+    for client, quantum in enumerate(quanta):
+        mechanism.join(client, (3, 2, 1)[client], float(quantum))
+    amounts = quanta * counts(mechanism.allocate_many(30_000), 3)
+    near = 0.03 if name in LOTTERIES else 0.001
+    assert amounts / amounts.sum() == pytest.approx([1 / 2, 1 / 3, 1 / 6], abs=near)
+
+
+@of_time
+def test_use_known_late_counts_too(name: str) -> None:
+    """Sixteen quanta are out at once, and what each used is known when the next but 15 begins."""
+    mechanism = made(name, (1, 1))
+    out: list[int] = []
+    amounts = np.zeros(2)
+    for _ in range(20_000):
+        client = mechanism.allocate()
+        assert client is not None
+        out.append(client)
+        if len(out) == 16:
+            ended = out.pop(0)
+            amount = (0.25, 1.0)[ended]
+            mechanism.used(ended, amount)
+            amounts[ended] += amount
+    near = 0.03 if name in LOTTERIES else 0.002
+    assert amounts[0] / amounts.sum() == pytest.approx(0.5, abs=near)
+
+
+@of_time
+def test_use_that_is_known_after_a_client_has_left(name: str) -> None:
+    mechanism = made(name, (1, 1, 1))
+    client = mechanism.allocate()
+    assert client is not None
+    mechanism.leave(client)
+    mechanism.used(client, 9.0)
+    mechanism.join(client, 1)
+    order = mechanism.allocate_many(12).tolist()
+    if name not in LOTTERIES:
+        assert order.count(client) <= 2
+
+
+@every
+def test_one_call_for_many_is_many_calls(name: str) -> None:
+    tickets = np.arange(1, 31)
+    one, many = made(name, tickets.tolist()), made(name, (), slots=30)
+    if name == "drf":
+        many.shares.clients["demand"][:30] = 1
+    operations.join_many(many.shares, np.arange(30), tickets, np.ones(30))
+    order = [one.allocate() for _ in range(100)]
+    assert order == many.allocate_many(100).tolist()
+    for client in range(10):
+        one.change(client, 7)
+        one.leave(client + 10)
+    operations.change_many(many.shares, np.arange(10), np.full(10, 7))
+    operations.leave_many(many.shares, np.arange(10, 20))
+    amounts, out = np.linspace(0.1, 2.0, 50), np.empty(50, np.int64)
+    operations.use_many(many.shares, amounts, out)
+    for amount, client in zip(amounts, out, strict=True):
+        assert one.allocate() == client
+        one.used(int(client), float(amount))
+
+
+@every
+def test_a_seed_gives_one_order(name: str) -> None:
+    first, second = (made(name, range(1, 20)).allocate_many(200).tolist() for _ in range(2))
+    assert first == second
+    other = Mechanism(name, 19, np.random.SeedSequence(7), **WHAT_IT_NEEDS.get(name, {}))
+    for client in range(19):
+        other.demand(client, (1, 1)) if name == "drf" else None
+        other.join(client, client + 1)
+    assert (other.allocate_many(200).tolist() != first) == (name in LOTTERIES)
+
+
+@every
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_at_random_only_those_that_compete_are_chosen(name: str, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    slots = int(random.integers(1, 12))
+    half_life = float(random.choice([math.inf, 5.0]))
+    mechanism = Mechanism(name, slots, SEED, half_life=half_life, **WHAT_IT_NEEDS.get(name, {}))
+    competing: dict[int, int] = {}
+    for step in range(200):
+        client, tickets = int(random.integers(slots)), int(random.choice([1, 5, 1 << 20]))
+        kind = random.integers(8)
+        mechanism.tell_time(step * 0.5)
+        if kind == 0 and client not in competing:
+            mechanism.join(client, tickets, float(random.choice([0.01, 1.0, 300.0])))
+            competing[client] = tickets
+        elif kind == 1 and client in competing:
+            mechanism.leave(client)
+            del competing[client]
+        elif kind == 2 and client in competing:
+            mechanism.change(client, tickets)
+            competing[client] = tickets
+        elif kind == 3 and client not in competing:
+            mechanism.forget(client)
+        elif kind > 3:
+            chosen = mechanism.allocate()
+            assert (chosen is None) == (not competing) and (chosen in competing or not competing)
+            if chosen is not None and kind > 5:
+                mechanism.used(chosen, float(random.choice([0.0, 0.3, 1.0, 70.0])))
+        head = mechanism.shares.head[0]
+        assert head["competing"] == len(competing)
+        assert head["tickets"] == sum(competing.values())
+        if name in LOTTERIES:
+            weights = mechanism.shares.clients["weight"]
+            assert head["weight"] == sum(int(weights[one]) for one in competing)
+
+
+@every
+def test_a_forgotten_client_leaves_nothing(name: str) -> None:
+    mechanism = made(name, (5, 1), half_life=10.0)
+    for _ in range(20):
+        client = mechanism.allocate()
+        assert client is not None
+        mechanism.used(client, 0.3)
+    mechanism.leave(1)
+    mechanism.forget(1)
+    record = mechanism.shares.clients[1]
+    kept = {"quanta", "compensation", "weight", "place", "next_won", "remembered_at"}
+    kept |= {"pass_value", "pass_rest", "stride", "stride_rest", "remain"}  # of no effect
+    assert all(not np.any(record[field]) for field in CLIENT.names or () if field not in kept)
+    assert mechanism.shares.head["remembered"] >= 0
+
+
+WHOLE = "whole numbers of 1 to 1048576 are allowed"
+REFUSED: dict[str, tuple[Callable[[Mechanism], Any], str]] = {
+    "no tickets": (lambda m: m.join(2, 0), f"tickets: 0, {WHOLE}"),
+    "negative": (lambda m: m.join(2, -3), f"tickets: -3, {WHOLE}"),
+    "nan": (lambda m: m.change(1, math.nan), f"tickets: nan, {WHOLE}"),  # type: ignore[arg-type]
+    "huge": (lambda m: m.join(2, 1e308), f"tickets: 1e+308, {WHOLE}"),  # type: ignore[arg-type]
+    "true": (lambda m: m.join(2, True), f"tickets: True, {WHOLE}"),
+    "unknown": (lambda m: m.join(3, 1), "client: 3, whole numbers of 0 to 2 are allowed"),
+    "twice": (lambda m: m.join(0, 1), "client: 0 competes already"),
+    "not there": (lambda m: m.leave(2), "client: 2 does not compete"),
+    "no change": (lambda m: m.change(2, 1), "client: 2 does not compete"),
+    "forget": (lambda m: m.forget(0), "client: 0 competes already"),
+    "quantum": (
+        lambda m: m.join(2, 1, 0.0),
+        "quantum: 0.0, numbers above 0 up to 65536 are allowed",
+    ),
+    "amount": (lambda m: m.used(0, math.nan), "amount: nan, numbers of 0 to 65536 are allowed"),
+    "time": (lambda m: m.tell_time(-1.0), "seconds: -1.0, numbers from 0 on are allowed"),
+}
+
+
+@pytest.mark.parametrize("operation, line", REFUSED.values(), ids=REFUSED)
+@every
+def test_bad_input_is_one_line_and_changes_nothing(
+    name: str, operation: Callable[[Mechanism], Any], line: str
+) -> None:
+    mechanism = made(name, (1, 1), slots=3)
+    before = [array.tobytes() for array in mechanism.shares]
+    with pytest.raises(InputError) as refused:
+        operation(mechanism)
+    assert str(refused.value) == line
+    assert [array.tobytes() for array in mechanism.shares] == before
+
+
+OF_DRF: dict[str, tuple[Callable[[Mechanism], Any], str]] = {
+    "one": (lambda m: m.demand(0, (1,)), "demand: a list of 1, cores and MB are needed"),
+    "negative": (lambda m: m.demand(0, (1, -1)), "demand: -1, numbers of 0 to 1e+15 are allowed"),
+    "amount": (
+        lambda m: m.give_back(0, math.inf),
+        "amount: inf, numbers of 0 to 65536 are allowed",
+    ),
+}
+
+
+@pytest.mark.parametrize("operation, line", OF_DRF.values(), ids=OF_DRF)
+def test_what_a_task_needs_is_checked(operation: Callable[[Mechanism], Any], line: str) -> None:
+    with pytest.raises(InputError) as refused:
+        operation(made("drf", (1, 1)))
+    assert str(refused.value) == line
+
+
+def test_only_drf_knows_what_a_task_needs() -> None:
+    with pytest.raises(InputError, match="demand: has no effect on stride, only on drf"):
+        made("stride", (1,)).demand(0, (1, 1))
+    with pytest.raises(InputError, match="give_back: has no effect on stride, only on drf"):
+        made("stride", (1,)).give_back(0, 1.0)
+
+
+MADE: dict[str, tuple[dict[str, Any], str]] = {
+    "name": ({"name": "lotery"}, "mechanism: 'lotery' is unknown, did you mean 'lottery'?"),
+    "clients": ({"clients": 0}, "clients: 0, whole numbers of 1 to 1048576 are allowed"),
+    "quantum": ({"quantum": -1}, "quantum: -1, numbers above 0 up to 1e+09 are allowed"),
+    "half_life": ({"half_life": 0}, "half_life: 0, numbers above 0 up to 1e+09 are allowed"),
+    "useless": (
+        {"winners": 4},
+        "winners: has no effect on stride, only on multi_lottery, stochastic_remainder",
+    ),
+    "missing": ({"name": "multi_lottery"}, "winners: missing, multi_lottery needs it"),
+    "winners": (
+        {"name": "multi_lottery", "winners": 0},
+        "winners: 0, whole numbers of 1 to 65536 are allowed",
+    ),
+    "capacity": (
+        {"name": "drf", "capacity": (1, -1)},
+        "capacity: -1, numbers of 1e-09 to 1e+15 are allowed",
+    ),
+}
+
+
+@pytest.mark.parametrize("told, line", MADE.values(), ids=MADE)
+def test_a_mechanism_that_cannot_be_is_refused(told: dict[str, Any], line: str) -> None:
+    with pytest.raises(InputError) as refused:
+        Mechanism(**({"name": "stride", "clients": 3, "seed": SEED} | told))
+    assert str(refused.value) == line
+
+
+@every
+def test_a_hundred_thousand_clients(name: str) -> None:
+    tickets = np.random.default_rng(0).integers(1, 100, 100_000)
+    mechanism = made(name, (), slots=100_000)
+    mechanism.shares.clients["demand"] = 1.0
+    operations.join_many(mechanism.shares, np.arange(100_000), tickets, np.ones(100_000))
+    order = mechanism.allocate_many(500)
+    assert np.all((order >= 0) & (order < 100_000))
+    operations.leave_many(mechanism.shares, np.arange(1, 100_000))
+    assert set(mechanism.allocate_many(20)) == {0}

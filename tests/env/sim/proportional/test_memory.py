@@ -1,0 +1,68 @@
+"""Use remembered with a half-life: case 25, and what it does in every mechanism."""
+
+import numpy as np
+import pytest
+
+from env.sim.proportional.records import MECHANISMS
+from tests.env.sim.proportional.made import counts, made
+
+TIMED = [name for name in MECHANISMS if name != "drf"]
+
+
+def test_case_25_constant_use_counts_more_and_more() -> None:
+    """Use of 2 a second, told in steps of a thousandth of a half-life."""
+    mechanism = made("stride", [1], half_life=100.0)
+    remembered = []
+    for step in range(1, 3001):
+        mechanism.tell_time(step * 0.1)
+        mechanism.allocate()
+        mechanism.used(0, 2 * 0.1)
+        if step % 1000 == 0:
+            remembered.append(mechanism.remembered_rate(0))
+    assert remembered == pytest.approx([1, 1.5, 1.75], rel=1e-3)
+
+
+def test_what_was_used_fades_by_half() -> None:
+    mechanism = made("stride", [1, 1], half_life=10.0)
+    mechanism.allocate_many(8)
+    before = mechanism.remembered_rate(0)
+    mechanism.tell_time(30.0)
+    assert mechanism.remembered_rate(0) == pytest.approx(before / 8)
+    assert mechanism.remembered_rate(1) == pytest.approx(before / 8)
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_who_was_away_gets_more_for_a_while_and_then_its_share(name: str) -> None:
+    """One client uses all for ten half-lives before another with as many tickets comes."""
+    mechanism = made(name, [1], slots=2, half_life=100.0)
+    mechanism.demand(1, (1, 1)) if name == "drf" else None
+    seconds = 0.0
+
+    def share_of_the_other(quanta: int) -> float:
+        nonlocal seconds
+        order = []
+        for _ in range(quanta):
+            seconds += 1.0
+            mechanism.tell_time(seconds)
+            order.append(mechanism.allocate())
+            if name == "drf" and len(order) > 50:  # of which so many run at once
+                mechanism.give_back(order[-51], 1.0)
+        while name == "drf" and order[-50:]:
+            mechanism.give_back(order.pop(), 1.0)
+            if len(order) < quanta - 50:
+                break
+        return float(counts(np.array(order), 2)[1] / len(order))
+
+    assert share_of_the_other(1000) == 0
+    mechanism.join(1, 1)
+    assert share_of_the_other(60) > 0.6
+    share_of_the_other(2000)
+    assert share_of_the_other(2000) == pytest.approx(0.5, abs=0.06)
+
+
+@pytest.mark.parametrize("name", TIMED)
+def test_without_a_half_life_nothing_is_remembered(name: str) -> None:
+    mechanism = made(name, [1, 1])
+    mechanism.allocate_many(100)
+    mechanism.tell_time(5.0)
+    assert mechanism.remembered_rate(0) == 0
