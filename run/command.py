@@ -366,6 +366,8 @@ def _check_folder(kind: str, config: DictConfig) -> None:
 
 def _one_line(error: BaseException) -> str:
     """What an error of Hydra says, and what of OmegaConf lies behind it."""
+    if str(error).startswith("Cannot merge DictConfig with ListConfig"):
+        return "a list is needed, found a mapping"
     behind = (
         f": {_one_line(error.__cause__)}"
         if isinstance(error.__cause__, OmegaConfBaseException)

@@ -167,7 +167,7 @@ BAD = {
     "nothing in one job of a sweep": (["-m", "workflow.mix={},{}"], "write ~workflow.mix"),
     "a mapping for a list": (
         ["algo.hidden={a: 1}"],
-        "Cannot merge DictConfig with ListConfig full_key: algo.hidden",
+        "override algo.hidden={a: 1}: a list is needed, found a mapping",
     ),
     "a flag": (["--sede"], "--sede"),
     "another config": (["--config-name", "other"], "--config-name"),
