@@ -98,6 +98,11 @@ def taken_for_granted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(folder / EVALUATION, folder / LATER)
     searched = folder / EVALUATION / "greedy_objective_searched.yaml"
     shutil.copy(CONF / "baseline" / "random.yaml", searched)
+    taught = (PROJECT / "docs" / "scheduler.md").read_text()
+    (rule,) = re.findall(
+        r"^```python\n(# my_rules\.py\n.*?)^```$", taught, re.DOTALL | re.MULTILINE
+    )
+    (folder / "my_rules.py").write_text(rule)
     fixtures = PROJECT / "tests" / "env" / "workloads" / "fixtures"
     (folder / "workflows").mkdir()
     workloads = (PROJECT / "docs" / "workload.md").read_text()
