@@ -102,6 +102,7 @@ def test_a_node_is_killed_then_the_driver_and_the_run_is_resumed(
         assert resumed.end() == 0, resumed.told()
     finally:
         resumed.kill()
-    (row,) = rows_of(runs_in(tmp_path)[-1])
+    assert runs_in(tmp_path) == [run]
+    *_, row = rows_of(run)
     assert int(row["iteration"]) == goal
     assert int(row["env_steps"]) > state["env_steps"]

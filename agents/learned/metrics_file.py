@@ -51,26 +51,25 @@ def rows_until(folder: Path, iteration: int) -> list[dict[str, str]]:
         iteration: the last one that counts: later ones will be done again.
 
     Raises:
-        InputError: the file is no regular one of the folder, or damaged: iterations follow each
-            other up to that one.
+        InputError: the file is no regular one of the folder, or iterations do not follow each
+            other up to that one. A run that began with a checkpoint of another one begins after it.
     """
     file = folder / METRICS
     if not os.path.lexists(file):
         return []
+    rows: list[dict[str, str]] = []
     try:
         with opened(file, MOST_BYTES, inside=folder) as content:
-            rows = list(rows_of(content, ("iteration",)))
-        numbers = [int(row["iteration"]) for row in rows]
+            for row in rows_of(content, ("iteration",)):
+                number = int(row["iteration"])
+                if rows and number != int(rows[-1]["iteration"]) + 1:
+                    raise InputError(f"iteration {number} follows {rows[-1]['iteration']}")
+                rows.append(row)
+                if number == iteration:
+                    return rows  # a kill may have cut what comes later
     except (InputError, ValueError, csv.Error) as error:
         raise InputError(f"resume: '{file}' is damaged: {one_line(str(error))}") from None
-    # A run that began with a checkpoint of another one begins after its iterations.
-    first, last = (numbers[0], numbers[-1]) if numbers else (0, -1)
-    if numbers != list(range(first, last + 1)) or not first <= iteration <= last:
-        raise InputError(
-            f"resume: '{file}' is damaged: it lacks iterations up to {iteration}, that of the "
-            "checkpoint"
-        )
-    return rows[: iteration - first + 1]
+    raise InputError(f"resume: '{file}' is damaged: it lacks iteration {iteration}")
 
 
 def _lines(content: IO[bytes]) -> Iterator[str]:
