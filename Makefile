@@ -28,7 +28,7 @@ test-long: .venv/installed-dev
 	$(PYTHON) -m venv .venv
 	$(call REQUIRED,p['dependencies']) | .venv/bin/python -m pip install -q -c constraints.txt -r /dev/stdin
 	rm -rf .venv/first_evaluation
-	.venv/bin/python evaluate.py cluster=tiny workflow=tiny workload=tiny episodes=1 hydra.run.dir=.venv/first_evaluation > /dev/null
+	.venv/bin/python evaluate.py policy=hetero_numa cluster=tiny workflow=tiny workload=tiny episodes=1 hydra.run.dir=.venv/first_evaluation > /dev/null
 	touch $@
 
 .venv/installed-dev: .venv/installed
