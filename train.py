@@ -3,7 +3,6 @@
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
@@ -13,7 +12,7 @@ from env.base.schema import validated
 from run.command import StopOnSignals, plain, run
 from run.next_command import curves_command, evaluate_command
 from run.ray_session import check_address
-from run.settings import TrainSettings, YardstickSettings, with_values
+from run.settings import TrainSettings, with_values
 from run.training_start import start_ray, world_of
 
 # Ray, RLlib and PyTorch take seconds to import: functions do so where they need them, so that a
@@ -65,6 +64,7 @@ def train(config: DictConfig) -> None:
     from agents.learned.fault_tolerance import RunnersLost
     from agents.learned.run_log import RunLog, count
     from env.learn.multi_agent import ServerlessEnv, register
+    from evaluation.yardstick import told_yardstick
     from run.hparams import compared
 
     told = plain(config)
@@ -81,7 +81,7 @@ def train(config: DictConfig) -> None:
         state, _ = load_checkpoint(checkpoint)
 
     tell_assumed(world, folder)
-    yardstick = measured(world, settings.yardstick)
+    yardstick = told_yardstick(world, settings.yardstick)
     print(f"curves:   {curves_command(folder)}", flush=True)
     start_ray(settings.ray)
     try:
@@ -142,22 +142,6 @@ def train(config: DictConfig) -> None:
     print(f"evaluate: {evaluate_command(told, policy=folder / 'policy')}")
 
 
-def measured(world: dict[str, Any], settings: YardstickSettings | None) -> float | None:
-    """J that the best hand-written scheduler comes to in the world, if any are to play; told."""
-    from evaluation.yardstick import best_rule
-
-    if settings is None:
-        return None
-    best = best_rule(world, settings)
-    print(
-        f"rule:     {best.name}, the best of {len(settings.baselines)}, comes to J {best.J:.4g} in "
-        f"{settings.episodes} training episodes. These vary (variation) and agents explore: "
-        "J differs from that of evaluate.py",
-        flush=True,
-    )
-    return best.J
-
-
 def search(config: DictConfig) -> None:
     """Many runs with values of their own (`tune=...`); the policies of the best one are kept."""
     import ray
@@ -166,6 +150,7 @@ def search(config: DictConfig) -> None:
     from agents.learned.algorithms import build, policy_spaces, run_config
     from agents.learned.tuning import run_trials
     from env.learn.multi_agent import ServerlessEnv, register
+    from evaluation.yardstick import told_yardstick
     from report.table import PLAIN_WIDTH
     from report.trials import trials_table
 
@@ -178,7 +163,7 @@ def search(config: DictConfig) -> None:
     spaces = policy_spaces(environment, settings.agents.share_type_policy)
 
     tell_assumed(world, folder)
-    measured(world, settings.yardstick)
+    told_yardstick(world, settings.yardstick)
     print(f"curves:   {curves_command(folder)}", flush=True)
     # A trial is a process of its own, beside its runners.
     start_ray(settings.ray, beside_runners=1)

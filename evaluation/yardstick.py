@@ -72,3 +72,18 @@ def best_rule(config: Mapping[str, Any], settings: YardstickSettings) -> Yardsti
             total[scheduler.name] += FinishedEpisode(env.state, world.objective, cluster.power).J
     best = min(total, key=total.__getitem__)
     return Yardstick(best, total[best] / settings.episodes)
+
+
+def told_yardstick(config: Mapping[str, Any], settings: YardstickSettings | None) -> float | None:
+    """Prints what `best_rule` finds, and returns its J; None where nobody is to play."""
+    if settings is None:
+        return None
+    best = best_rule(config, settings)
+    varied = ", which vary" if config["variation"]["unvaried"] < 1 else ""
+    print(
+        f"rule:     {best.name}, the best of {len(settings.baselines)}, comes to J {best.J:.4g} in "
+        f"{settings.episodes} training episodes{varied}; agents explore while they train, so J is "
+        "not that of evaluate.py",
+        flush=True,
+    )
+    return best.J

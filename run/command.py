@@ -347,6 +347,8 @@ def _check_folder(kind: str, config: DictConfig) -> None:
     if not config.hydra[kind].dir:
         raise InputError(f"hydra.{kind}.dir: '' is no name of a folder")
     folder = Path(config.hydra[kind].dir).absolute()
+    if config.name is not None and config.name not in folder.name:
+        raise InputError(f"name: no effect, since results go to '{folder}'")
     there = folder
     try:
         while not there.exists():

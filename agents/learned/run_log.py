@@ -39,12 +39,6 @@ LEARNER_METRICS = {
     "learning_rate/{}": ("default_optimizer_learning_rate",),
     "entropy_weight/{}": ("curr_entropy_coeff",),
 }
-# Cards of TensorBoard's page, and what each holds beside curves of their own card, as loss/placer.
-CARDS = {
-    "episodes": ("J", "slowdown", "cost_ratio"),
-    "rates": ("env_steps_per_s",),
-    "runners": ("runners", "runners_restarted", "runners_timed_out"),
-}
 OTHER = "episodes_more"
 """The card of what else episodes report."""
 FINAL_J = "final/J"
@@ -54,6 +48,12 @@ RUNNERS = {
     "runners": "num_healthy_workers",
     "runners_restarted": "num_remote_worker_restarts",
     "runners_timed_out": "num_env_runners_dropped_lifetime",
+}
+# Cards of TensorBoard's page, and what each holds beside curves of their own card, as loss/placer.
+CARDS = {
+    "episodes": ("J", "slowdown", "cost_ratio"),
+    "rates": ("env_steps_per_s",),
+    "runners": tuple(RUNNERS),
 }
 # Seconds between lines where there is no terminal to redraw a line on.
 LINE_EVERY = 10.0

@@ -182,6 +182,17 @@ def test_a_run_goes_on_in_its_folder_a_lone_checkpoint_in_a_new_one(elsewhere: P
     assert Path(run_folder(None, typed, str(checkpoint), "checkpoints")).parts[0] == "outputs"
 
 
+def test_a_name_that_the_folder_does_not_take_is_refused(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["train.py", "name=mine", "hydra.run.dir=there"])
+    with pytest.raises(SystemExit) as caught:
+        run(lambda config: pytest.fail("it ran"), "train", settings_only)
+    assert caught.value.code == 2
+    says = f"error: name: no effect, since results go to '{elsewhere / 'there'}'\n"
+    assert capsys.readouterr().err == says
+
+
 @pytest.mark.parametrize("name", ["../x", "a b", "", "x" * 81, "5", "[a]", "é"])
 def test_a_name_is_a_word(
     name: str, elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
