@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.tickets.rights import Rights
-from agents.tickets.ticket import Client, Currency, Loan, Ticket
 from env.base.errors import InputError
-from tests.agents.tickets.pictures import holders, picture
+from env.tickets.rights import Rights
+from env.tickets.ticket import Client, Currency, Loan, Ticket
+from tests.env.tickets.pictures import holders, picture
 
 OPERATIONS = 60
 

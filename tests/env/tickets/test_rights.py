@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from agents.tickets.rights import Rights
 from env.base.errors import InputError
-from tests.agents.tickets.pictures import picture
+from env.tickets.rights import Rights
+from tests.env.tickets.pictures import picture
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from agents.tickets.rights import Rights
+from env.tickets.rights import Rights
 from tests.env.sim.proportional.made import made
 
 

@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
-from agents.tickets.amounts import Amount, exact
-from agents.tickets.ticket import Client, Currency, Holder, Loan, Ticket
 from env.base.errors import InputError
 from env.base.schema import nearest, short
 from env.sim.proportional.records import MOST_TICKETS
+from env.tickets.amounts import Amount, exact
+from env.tickets.ticket import Client, Currency, Holder, Loan, Ticket
 
 NAME = re.compile(r"[\w.-]{1,40}")
 

@@ -3,8 +3,8 @@
 from collections import Counter
 from typing import Any
 
-from agents.tickets.rights import Rights
-from agents.tickets.ticket import Client, Currency
+from env.tickets.rights import Rights
+from env.tickets.ticket import Client, Currency
 
 
 def holders(rights: Rights) -> list[Client | Currency]:
