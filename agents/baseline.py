@@ -35,7 +35,8 @@ from agents.scheduler import Decision, Kind, Placement, Scheduler
 from env.base.errors import InputError
 from env.base.schema import Strict, nearest, printable, short, validated
 from env.score.reward import Objective
-from env.sim.rules import Fit, Order
+from env.sim.ordering import Order
+from env.sim.rules import Fit
 from env.sim.rules import Placement as QueuePlacement
 from env.sim.view.raw_env import RawEnv
 from run.command import CONF

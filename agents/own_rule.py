@@ -26,7 +26,8 @@ from env.base.errors import InputError, located
 from env.base.files import read_bytes, user_path
 from env.base.schema import listed, names_file, nearest, one_line, short
 from env.score.reward import Objective
-from env.sim.rules import PLACEMENTS, Order
+from env.sim.ordering import Order
+from env.sim.rules import PLACEMENTS
 from env.sim.rules import Placement as Fit
 from env.sim.view.raw_env import RawEnv
 

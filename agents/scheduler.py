@@ -12,7 +12,7 @@ from env.learn.actions import integers
 from env.learn.layouts import Placement
 from env.score.reward import Objective
 from env.sim.forecast import forecast_placements
-from env.sim.rules import Order
+from env.sim.ordering import Order
 from env.sim.rules import Placement as Fit
 from env.sim.view.function import Function
 from env.sim.view.raw_env import RawEnv

@@ -13,8 +13,9 @@ from env.base.schema import Strict, distinct, short
 from env.score.optimum import OptimumSettings
 from env.score.reward import Objective
 from env.sim.keep_alive_policy import KeepAlivePolicy
+from env.sim.ordering import FIRST_COME
 from env.sim.records import INF
-from env.sim.rules import FIRST_COME, Lease, Rules
+from env.sim.rules import Lease, Rules
 from evaluation.contest import EpisodeCount
 from evaluation.promise import Promise
 from evaluation.statistics import StatisticsSettings

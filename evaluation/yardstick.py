@@ -11,7 +11,7 @@ from agents.scheduler import Scheduler, play
 from env.base.errors import InputError
 from env.learn.world import World
 from env.score.metrics import FinishedEpisode
-from env.sim.rules import FIRST_COME
+from env.sim.ordering import FIRST_COME
 from evaluation.contest import SCHEDULER_KEY, rules_of
 from run.settings import YardstickSettings
 

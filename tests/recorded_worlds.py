@@ -17,7 +17,8 @@ from agents.order.rr import RoundRobin
 from agents.order.srtf import Srtf
 from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.keep_alive_policy import Fixed, Lru, NoKeepAlive
-from env.sim.rules import Images, Lease, Order, Rules
+from env.sim.ordering import Order
+from env.sim.rules import Images, Lease, Rules
 from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
 from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace

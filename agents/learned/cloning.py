@@ -36,7 +36,7 @@ from env.learn.agent import Observation
 from env.learn.layouts import Layout
 from env.learn.multi_agent import ServerlessEnv
 from env.learn.queue_agent import QueueAgent
-from env.sim.rules import Order
+from env.sim.ordering import Order
 from env.sim.view.raw_env import RawEnv
 from run.settings import CloningSettings
 

@@ -19,7 +19,7 @@ from env.learn.agent import Observation
 from env.learn.layouts import AgentsConfig, Choice, Layout, Placement
 from env.score.reward import Objective
 from env.sim.hardware import ClusterConfig
-from env.sim.rules import Order
+from env.sim.ordering import Order
 from env.sim.rules import Placement as Fit
 from env.sim.view.raw_env import RawEnv
 

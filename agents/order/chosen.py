@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from env.sim.rules import ByChoice
+from env.sim.ordering import ByChoice
 
 
 class Chosen(ByChoice):

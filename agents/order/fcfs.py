@@ -3,7 +3,7 @@
 from typing import Literal
 
 from env.base.schema import Strict
-from env.sim.rules import FirstCome
+from env.sim.ordering import FirstCome
 
 
 class Fcfs(Strict, FirstCome):

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from env.base.schema import Strict
 from env.sim.central_queue import FUNCSCHED
-from env.sim.rules import DeclaredFunctions
+from env.sim.ordering import DeclaredFunctions
 
 
 class FuncSched(Strict):
@@ -29,5 +29,5 @@ class FuncSched(Strict):
         options["starve_threshold"] = self.starve_threshold
 
     def rank(self, functions: DeclaredFunctions) -> np.ndarray:
-        """(D,) see `Order` in env/sim/rules.py."""
+        """(D,) see `Order` in env/sim/ordering.py."""
         return np.zeros(len(functions.execution))

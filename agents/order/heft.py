@@ -5,7 +5,7 @@ from typing import Literal
 import numpy as np
 
 from agents.order.by_rank import ByRank
-from env.sim.rules import DeclaredFunctions
+from env.sim.ordering import DeclaredFunctions
 
 
 class Heft(ByRank):
@@ -17,5 +17,5 @@ class Heft(ByRank):
     name: Literal["heft"] = "heft"
 
     def rank(self, functions: DeclaredFunctions) -> np.ndarray:
-        """(D,) see `Order` in env/sim/rules.py."""
+        """(D,) see `Order` in env/sim/ordering.py."""
         return -functions.upward_rank

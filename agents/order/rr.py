@@ -6,7 +6,7 @@ import numpy as np
 from pydantic import Field
 
 from agents.order.by_rank import ByRank
-from env.sim.rules import DeclaredFunctions
+from env.sim.ordering import DeclaredFunctions
 
 
 class RoundRobin(ByRank):
@@ -27,5 +27,5 @@ class RoundRobin(ByRank):
         options["time_slice"] = self.time_slice
 
     def rank(self, functions: DeclaredFunctions) -> np.ndarray:
-        """(D,) see `Order` in env/sim/rules.py."""
+        """(D,) see `Order` in env/sim/ordering.py."""
         return np.zeros(len(functions.execution))

@@ -5,7 +5,7 @@ from typing import Literal
 import numpy as np
 
 from agents.order.by_rank import ByRank
-from env.sim.rules import DeclaredFunctions
+from env.sim.ordering import DeclaredFunctions
 
 
 class Sjf(ByRank):
@@ -14,5 +14,5 @@ class Sjf(ByRank):
     name: Literal["sjf"] = "sjf"
 
     def rank(self, functions: DeclaredFunctions) -> np.ndarray:
-        """(D,) see `Order` in env/sim/rules.py."""
+        """(D,) see `Order` in env/sim/ordering.py."""
         return functions.execution

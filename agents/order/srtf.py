@@ -7,7 +7,7 @@ from pydantic import Field
 
 from env.base.schema import Strict
 from env.sim.central_queue import SHORTEST_REMAINING
-from env.sim.rules import DeclaredFunctions
+from env.sim.ordering import DeclaredFunctions
 
 
 class Srtf(Strict):
@@ -30,5 +30,5 @@ class Srtf(Strict):
         options["time_slice"] = self.check_interval
 
     def rank(self, functions: DeclaredFunctions) -> np.ndarray:
-        """(D,) see `Order` in env/sim/rules.py."""
+        """(D,) see `Order` in env/sim/ordering.py."""
         return functions.execution

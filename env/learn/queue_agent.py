@@ -13,9 +13,10 @@ from pydantic import Field
 from env.learn.observation import clip, log_of, log_seconds
 from env.sim.central_queue import starving, time_and_memory
 from env.sim.jit import compiled, places
+from env.sim.ordering import ByChoice
 from env.sim.records import NONE
 from env.sim.room import available_memory, free_memory
-from env.sim.rules import ByChoice, Fit
+from env.sim.rules import Fit
 from env.sim.warm import newest_idle
 
 QUEUE_CONTEXT: Final = (

@@ -16,9 +16,10 @@ from env.score.reward import Objective, check_rates, check_world
 from env.sim.cluster_file import cluster_from_config
 from env.sim.hardware import ClusterConfig
 from env.sim.keep_alive_policy import HybridHistogram, KeepAliveConfig, KeepAlivePolicy
+from env.sim.ordering import FIRST_COME
 from env.sim.records import INF
 from env.sim.resources import holders
-from env.sim.rules import FIRST_COME, Lease, Rules
+from env.sim.rules import Lease, Rules
 from env.sim.workflow_template import WorkflowTemplate
 from env.workloads.generator import EpisodeWorkload, training_seed
 from env.workloads.source import workload_source

@@ -14,12 +14,11 @@ from env.base.schema import Strict
 from env.sim import queue_records, records
 from env.sim.block import State
 from env.sim.bounds import LONGEST
-from env.sim.central_queue import BY_RANK, CHOSEN
 from env.sim.hardware import ClusterConfig
 from env.sim.keep_alive_policy import NoKeepAlive
+from env.sim.ordering import Order, declared_functions
 from env.sim.records import INF, NONE
 from env.sim.resources import check_needs
-from env.sim.state import upward_ranks
 from env.sim.workflow_template import WorkflowTemplate
 
 Fit = Literal["first_fit", "best_fit", "worst_fit"]
@@ -38,72 +37,6 @@ LEAST_SHARE = 0.1
 
 RUNS = 1 << 14
 """Runs that are logged before they are taken."""
-
-
-@dataclass(frozen=True)
-class DeclaredFunctions:
-    """What is known of D declared functions before they run: means and declarations, no draws.
-
-    Attributes:
-        execution: (D,) E, seconds at full speed.
-        cold_start: (D,) D of its image, seconds.
-        memory: (D,) R of its image, MB.
-        upward_rank: (D,) seconds from its start to the end of its workflow along the longest path
-            of executions and mean transfers (Topcuoglu et al., IEEE TPDS 13(3), 2002, equation 8).
-        downward_rank: (D,) the same from the start of its workflow to its start (equation 10).
-    """
-
-    execution: np.ndarray
-    cold_start: np.ndarray
-    memory: np.ndarray
-    upward_rank: np.ndarray
-    downward_rank: np.ndarray
-
-
-class Order(Protocol):
-    """Which waiting function goes next; `agents/order` has them."""
-
-    def write(self, options: np.void) -> None:
-        """Fills in `order` and, where they differ from the default, the fields that go with it."""
-
-    def rank(self, functions: DeclaredFunctions) -> np.ndarray:
-        """(D,) the smallest goes first; of no matter for an order that changes with time."""
-
-
-class FirstCome:
-    """First come, first served."""
-
-    def write(self, options: np.void) -> None:
-        """Fills in the options of the engine."""
-        options["order"] = BY_RANK
-
-    def rank(self, functions: DeclaredFunctions) -> np.ndarray:
-        """(D,) nobody stands before others, so who joined first goes first."""
-        return np.zeros(len(functions.execution))
-
-
-FIRST_COME = FirstCome()
-
-
-class ByChoice(Strict):
-    """Whoever plays chooses, whenever a waiting function could start.
-
-    Attributes:
-        starve_threshold: seconds of waiting from which on the oldest stands first in the order of
-            `funcsched`, in which the waiting functions are shown; None: nobody starves.
-    """
-
-    starve_threshold: Annotated[float, Field(ge=0, le=1e9)] | None = None
-
-    def write(self, options: np.void) -> None:
-        """Fills in the options of the engine."""
-        options["order"] = CHOSEN
-        if self.starve_threshold is not None:
-            options["starve_threshold"] = self.starve_threshold
-
-    def rank(self, functions: DeclaredFunctions) -> np.ndarray:
-        """(D,) see `Order`."""
-        return np.zeros(len(functions.execution))
 
 
 class KeepAlive(Protocol):
@@ -398,51 +331,3 @@ def with_slots(state: State, slots: int) -> State:
     state.functions["node"][known:] = NONE
     state.requests["run"][known:] = NONE
     return with_timers(state)
-
-
-def declared_functions(
-    state: State,
-    templates: Sequence[WorkflowTemplate],
-    image_of: np.ndarray,
-    images: np.ndarray,
-    config: ClusterConfig,
-) -> DeclaredFunctions:
-    """What is known of all functions of the templates, in their order."""
-    execution = state.template_functions["best_time"].astype(np.float64)
-    seconds_per_byte = mean_seconds_per_byte(state, config)
-    upward, downward = [], []
-    for head, template in zip(state.templates, templates, strict=True):
-        first = int(head["first_function"])
-        times = execution[first : first + template.function_count]
-        transfers = template.data_bytes * seconds_per_byte
-        upward.append(upward_ranks(template, times, transfers))
-        downward.append(downward_ranks(template, times, transfers))
-    return DeclaredFunctions(
-        execution=execution,
-        cold_start=images["cold_start"][image_of],
-        memory=images["memory"][image_of],
-        upward_rank=np.concatenate(upward),
-        downward_rank=np.concatenate(downward),
-    )
-
-
-def mean_seconds_per_byte(state: State, config: ClusterConfig) -> float:
-    """Mean over all ordered pairs of NUMA nodes, a node with itself included."""
-    server = state.nodes["server"]
-    same_server = server[:, None] == server[None, :]
-    seconds = np.where(same_server, 1 / config.numa_bandwidth, 1 / config.network_bandwidth)
-    np.fill_diagonal(seconds, 1 / config.memory_bandwidth)
-    return float(seconds.mean())
-
-
-def downward_ranks(
-    template: WorkflowTemplate, times: np.ndarray, transfers: np.ndarray
-) -> np.ndarray:
-    """Longest sum of times and transfers from a source to each function, itself left out."""
-    ranks = np.zeros(template.function_count)
-    for fn_id in template.topological_order():
-        edges = np.flatnonzero(template.edges[:, 1] == fn_id)
-        if len(edges):
-            sources = template.edges[edges, 0]
-            ranks[fn_id] = (ranks[sources] + times[sources] + transfers[edges]).max()
-    return ranks

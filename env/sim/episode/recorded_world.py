@@ -16,7 +16,7 @@ from env.sim.workflow_template import WorkflowTemplate
 
 @dataclass(frozen=True)
 class RecordedOrder:
-    """The order of a file's queue; see `Order` in env/sim/rules.py.
+    """The order of a file's queue; see `Order` in env/sim/ordering.py.
 
     Attributes:
         queue: what the file says of it.

@@ -12,7 +12,8 @@ from agents.order.funcsched import FuncSched
 from agents.order.sjf import Sjf
 from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.keep_alive_policy import Lru
-from env.sim.rules import Order, Rules
+from env.sim.ordering import Order
+from env.sim.rules import Rules
 from env.workloads.traces.simulate import simulate
 from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
 

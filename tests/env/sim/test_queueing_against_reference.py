@@ -14,8 +14,9 @@ from agents.order.sjf import Sjf
 from agents.order.srf import Srf
 from env.sim import idle_forecast
 from env.sim.hardware import ClusterConfig, ServerType
+from env.sim.ordering import Order
 from env.sim.records import COMPLETED
-from env.sim.rules import Order, Rules
+from env.sim.rules import Rules
 from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
 from env.workloads.traces.simulate import stream
