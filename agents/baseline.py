@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated, get_args
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, TypeAdapter, ValidationError
 
 from agents.memory.required import Required
 from agents.memory.stingy import Stingy
@@ -20,6 +20,7 @@ from agents.order.sjf import Sjf
 from agents.order.srf import Srf
 from agents.order.srtf import Srtf
 from agents.order.submission import Submission
+from agents.order.tickets import ByUse, DominantResource, InSuperquanta, InTurn, Within
 from agents.placement.best_fit import BestFit
 from agents.placement.best_of import BestOf
 from agents.placement.cheapest import Cheapest
@@ -56,7 +57,21 @@ PlacementParts = (
     | WorstFit
 )
 
-QueueOrders = Chosen | CriticalPath | Fcfs | FuncSched | Heft | RoundRobinOrder | Sjf | Srf | Srtf
+QueueOrders = (
+    Chosen
+    | CriticalPath
+    | Fcfs
+    | FuncSched
+    | Heft
+    | RoundRobinOrder
+    | Sjf
+    | Srf
+    | Srtf
+    | ByUse
+    | InSuperquanta
+    | DominantResource
+)
+WITHIN: TypeAdapter[Within] = TypeAdapter(Within)
 
 
 class BaselineConfig(Strict):
@@ -95,52 +110,73 @@ class ComposedScheduler:
         return Placement(node, memory_alloc)
 
 
-def known_baselines(queued: bool = False) -> list[str]:
-    """Names of the files of conf/baseline: who places at once, or who dispatches from a queue."""
+def known_baselines(queued: bool = False, funded: bool = False) -> list[str]:
+    """Names of the files of conf/baseline: who places at once, or who dispatches from a queue.
+
+    With `funded` those by which tenants take turns, too.
+    """
+    orders = {name: _config(CONF / "baseline" / f"{name}.yaml").order for name in _names()}
     return [
         name
-        for name in _names()
-        if (_config(CONF / "baseline" / f"{name}.yaml").order.name != "submission") == queued
+        for name, order in orders.items()
+        if isinstance(order, Submission) != queued and (funded or not isinstance(order, InTurn))
     ]
 
 
 def make_baselines(
-    names: Sequence[str], queued: bool = False, forks: bool = True
+    names: Sequence[str], queued: bool = False, forks: bool = True, funded: bool = False
 ) -> list[Scheduler]:
     """The named baselines.
 
     Args:
         names: of files of conf/baseline, or paths of such files; these are called by their name
-            without folder and ending. `ORDER+NAME` takes the order of one and the rest of another.
+            without folder and ending. `ORDER+NAME` takes the order of one and the rest of another,
+            where tenants take turns also the order of another within a tenant.
         queued: whether functions wait centrally.
         forks: whether the world is one in which references can play on in copies.
+        funded: whether there are tenants that hold tickets.
 
     Raises:
         InputError: a name is unknown or given twice, a file is missing or does not validate, or
             its rules do not work in this world.
     """
-    files: dict[str, tuple[str, Path]] = {}
-    for given in names:
-        order, _, rest = given.partition("+")
-        if order not in _names() or order == given:
-            order, rest = "", given
-        ((rule, file),) = _files([rest]).items()
-        name = f"{order}+{rule}" if order else rule
-        if name in files:
-            raise InputError(f"baselines: '{name}' is given twice")
-        files[name] = order, file
     configs: dict[str, BaselineConfig] = {}
-    for name, (order, file) in files.items():
-        configs[name] = _config(file)
-        if order:
-            first = _config(CONF / "baseline" / f"{order}.yaml").order
-            configs[name] = configs[name].model_copy(update={"order": first})
-    for name, config in configs.items():
-        _check_world(name, config, queued, forks)
+    for given in names:
+        name, config = _composed(given)
+        if name in configs:
+            raise InputError(f"baselines: '{name}' is given twice")
+        _check_world(name, config, queued, forks, funded)
+        configs[name] = config
     return [ComposedScheduler(name, config) for name, config in configs.items()]
 
 
-def _check_world(name: str, config: BaselineConfig, queued: bool, forks: bool) -> None:
+def _composed(given: str) -> tuple[str, BaselineConfig]:
+    """A baseline by what it is called: that of a file, or `ORDER+NAME`."""
+    order, _, rest = given.partition("+")
+    if order not in _names() or order == given:
+        ((name, file),) = _files([given]).items()
+        return name, _config(file)
+    name, config = _composed(rest)
+    first = _config(CONF / "baseline" / f"{order}.yaml").order
+    if isinstance(first, InTurn) and not isinstance(config.order, Submission):
+        first = first.model_copy(update={"within": _within(given, config.order)})
+    return f"{order}+{name}", config.model_copy(update={"order": first})
+
+
+def _within(given: str, order: QueueOrders) -> Within:
+    """The order of a baseline as one of the functions of one tenant."""
+    try:
+        return WITHIN.validate_python(order.model_dump())
+    except ValidationError:
+        raise InputError(
+            f"baselines: '{given}': within a tenant functions go by critical_path, fcfs, "
+            f"funcsched, heft, sjf or srf, found {order.name}"
+        ) from None
+
+
+def _check_world(
+    name: str, config: BaselineConfig, queued: bool, forks: bool, funded: bool
+) -> None:
     if not queued and not isinstance(config.order, Submission):
         raise InputError(
             f"baselines: '{name}' has the order '{config.order.name}' of a central queue, here "
@@ -148,6 +184,10 @@ def _check_world(name: str, config: BaselineConfig, queued: bool, forks: bool) -
         )
     if isinstance(config.order, Chosen):
         raise InputError(f"baselines: '{name}': order 'chosen' is for scripts")
+    if isinstance(config.order, InTurn) and not funded:
+        raise InputError(
+            f"baselines: '{name}': tenants take turns by tickets, and workload.tenants holds none"
+        )
     if isinstance(config.placement, BestOf | Rollout) and not forks:
         raise InputError(
             f"baselines: '{name}' plays on in copies, which it can where dispatch is immediate, "

@@ -15,6 +15,7 @@ from env.base.schema import names_file, short, validated
 from env.learn.layouts import AgentsConfig
 from env.score.reward import Objective
 from env.sim.hardware import ClusterConfig
+from env.workloads.source import is_funded
 from evaluation.contest import Contests
 from evaluation.evaluate_settings import EvaluateSettings
 from run.arguments import parsed
@@ -48,7 +49,7 @@ def _baselines(settings: EvaluateSettings, forks: bool) -> list[Scheduler]:
     names = [entry for entry in settings.baselines if isinstance(entry, str)]
     _check_typed(codes)
     queued = settings.rules.order is not None
-    named = iter(make_baselines(names, queued, forks))
+    named = iter(make_baselines(names, queued, forks, is_funded(settings.workload)))
     own = iter(own_rules(codes, queued))
     return [
         next(own) if isinstance(entry, RuleCode) else next(named) for entry in settings.baselines

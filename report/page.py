@@ -74,7 +74,7 @@ def write_report(
         scenario: _charts(summary.of(scenario), own)
         for scenario, own in results.groupby("scenario", sort=False)
     }
-    label_of = tenants.labels(run["config"]["workload"].get("tenants", {}))
+    label_of = tenants.labels(tenants.shares(run["config"]["workload"].get("tenants")))
     colours = tenants.colours(label_of)
     episodes, recorded, tenant_times = _episodes(folder, run, summary, results, label_of)
     specs: dict[str, Spec] = {}

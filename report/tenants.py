@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,16 @@ NAMED = len(palette.SERIES)
 """Tenants that have a name and a colour of their own."""
 OTHERS = "all others"
 """What the rest is called together; no tenant can have a blank in its name."""
+
+
+def shares(tenants: Any) -> dict[str, float]:
+    """Shares of the workflows by tenant, as `workload.tenants` says them; {} where it does not."""
+    if not isinstance(tenants, Mapping):
+        return {}
+    return {
+        name: float(told["share"] if isinstance(told, Mapping) else told)
+        for name, told in tenants.items()
+    }
 
 
 def labels(shares: Mapping[str, float]) -> dict[str, str]:

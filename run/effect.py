@@ -10,7 +10,7 @@ from typing import Any, Final
 from hydra.core.override_parser.types import Override
 
 from env.base.errors import InputError
-from env.workloads.source import is_trace
+from env.workloads.source import is_funded, is_trace
 from run.interpolation import leaves
 
 Told = Mapping[str, Any]
@@ -40,6 +40,11 @@ def plain_world(told: Told) -> bool:
     hourly = at(told, "lease.kind") == "hourly" and at(told, "lease.step") == 3600.0
     cold = at(told, "keep_alive.policy") != "none" or at(told, "workload.container_cold_start") != 0
     return not queued(told) and hourly and not cold and not of_trace(told)
+
+
+def tickets_count(told: Told) -> bool:
+    """Whether tenants that hold tickets wait in one queue."""
+    return queued(told) and is_funded(told["workload"])
 
 
 def of_trace(told: Told) -> bool:
@@ -240,13 +245,44 @@ SILENT: Final = (
         "evaluate",
         "nothing is recorded where something is swept",
         lambda told: at(told, "sweep") is not None,
-        "record report.episodes_mb workload.tenants",
+        "record report.episodes_mb",
+    ),
+    Silent(
+        "evaluate",
+        "nothing is recorded where something is swept, and no tickets count",
+        lambda told: at(told, "sweep") is not None and not tickets_count(told),
+        "workload.tenants",
     ),
     Silent(
         "evaluate",
         "record is 0",
         lambda told: at(told, "record") == 0,
-        "report.episodes_mb workload.tenants",
+        "report.episodes_mb",
+    ),
+    Silent(
+        "evaluate",
+        "record is 0 and no tickets count, nobody is told apart",
+        lambda told: at(told, "record") == 0 and not tickets_count(told),
+        "workload.tenants",
+    ),
+    Silent(
+        "evaluate",
+        "dispatch is immediate, functions do not wait for a turn",
+        lambda told: not queued(told),
+        "workload.currencies workload.tenants.*.tickets workload.tenants.*.currency "
+        "objective.fairness_weight",
+    ),
+    Silent(
+        "evaluate",
+        "no tenant holds tickets",
+        lambda told: not is_funded(told["workload"]),
+        "objective.fairness_weight",
+    ),
+    Silent(
+        "train search_baseline",
+        "training tells no tenants apart",
+        lambda told: True,
+        "workload.currencies objective.fairness_weight",
     ),
     Silent("evaluate", "nothing is to keep", lambda told: not at(told, "keep"), "minimise"),
     Silent("evaluate", "workers is 1", lambda told: at(told, "workers") == 1, "ray.address"),

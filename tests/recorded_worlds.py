@@ -16,9 +16,10 @@ from agents.order.heft import Heft
 from agents.order.rr import RoundRobin
 from agents.order.srtf import Srtf
 from env.sim.hardware import ClusterConfig, ServerType
+from env.sim.images import Images
 from env.sim.keep_alive_policy import Fixed, Lru, NoKeepAlive
 from env.sim.ordering import Order
-from env.sim.rules import Images, Lease, Rules
+from env.sim.rules import Lease, Rules
 from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
 from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace

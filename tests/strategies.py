@@ -18,10 +18,11 @@ from agents.order.sjf import Sjf
 from agents.order.srf import Srf
 from agents.order.srtf import Srtf
 from env.sim.hardware import ClusterConfig, ServerType
+from env.sim.images import Images
 from env.sim.keep_alive_policy import FaasCache, Fixed, HybridHistogram, Lru, NoKeepAlive
 from env.sim.ordering import Order
 from env.sim.power import Power
-from env.sim.rules import Images, KeepAlive
+from env.sim.rules import KeepAlive
 from env.sim.workflow_template import WorkflowTemplate
 
 # Whole numbers make ties; the others make roundings.

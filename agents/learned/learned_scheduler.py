@@ -68,7 +68,8 @@ class LearnedScheduler:
         self.order: Order | None = config.queue
         self.fit: Fit = config.placement
         self.sha256 = fingerprint_of(folder)
-        self.trained_for = {"completion_weight": 0.0, **policy.description.objective}
+        unsaid = {"completion_weight": 0.0, "fairness_weight": 0.0}
+        self.trained_for = {**unsaid, **policy.description.objective}
         self._layout = Layout(config, objective, cluster, see_future=False)
         self._policy = policy.fitted(
             features=features_of(self._layout.agents),

@@ -23,6 +23,7 @@ from env.score.reward import (
 )
 from env.sim.block import State
 from env.sim.power import Power
+from env.sim.sharing import share_error
 from env.sim.state import drawn_shares
 
 
@@ -53,12 +54,18 @@ class FinishedEpisode:
     @cached_property
     def J(self) -> float:
         """What schedulers are ranked by."""
-        time, cost, completion = self.objective.weights.tolist()
+        weights = self.objective
         return (
-            time * float(self.slowdown.mean())
-            + cost * self.cost_ratio
-            + completion * self.completion
+            weights.time_weight * float(self.slowdown.mean())
+            + weights.cost_weight * self.cost_ratio
+            + weights.completion_weight * self.completion
+            + weights.fairness_weight * float(share_error(self.state))
         )
+
+    @property
+    def share_error(self) -> float:
+        """See env/sim/sharing.py; NaN where no tenant holds tickets."""
+        return float(share_error(self.state)) if len(self.state.tenants) else np.nan
 
     @property
     def completion(self) -> float:
@@ -143,7 +150,8 @@ METRICS: dict[str, Metric[FinishedEpisode]] = by_name(
         "J",
         "",
         "lower",
-        "time_weight * slowdown + cost_weight * cost_ratio + completion_weight * completion",
+        "time_weight * slowdown + cost_weight * cost_ratio + completion_weight * completion + "
+        "fairness_weight * share_error",
         lambda episode: episode.J,
     ),
     Metric(
@@ -248,6 +256,15 @@ METRICS: dict[str, Metric[FinishedEpisode]] = by_name(
         "lower",
         "mean over functions of time in the central queue",
         lambda episode: episode.queueing,
+    ),
+    Metric(
+        "share_error",
+        "",
+        "lower",
+        "mean over tenants of |core-seconds received - entitled by tickets| / all core-seconds, of "
+        "functions that start while several tenants wait",
+        lambda episode: episode.share_error,
+        shown="share",
     ),
     Metric(
         "decisions",

@@ -1,9 +1,10 @@
 """The objective J and the shaped reward that adds up to it; metrics.py has what is reported.
 
-J = time_weight * mean slowdown + cost_weight * cost ratio + completion_weight * completion. The
-slowdown of a workflow is its flow time / its critical path at full speed; the cost ratio is rent /
-all work at the cheapest core-second of the cluster that is not free; completion is the mean flow
-time / the mean critical path, in which long workflows count for more.
+J = time_weight * mean slowdown + cost_weight * cost ratio + completion_weight * completion +
+fairness_weight * share error. The slowdown of a workflow is its flow time / its critical path at
+full speed; the cost ratio is rent / all work at the cheapest core-second of the cluster that is not
+free; completion is the mean flow time / the mean critical path, in which long workflows count for
+more; the share error is that of env/sim/sharing.py, 0 where no tenant holds tickets.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from env.base.schema import Strict
 from env.sim.block import State
 from env.sim.hardware import ClusterConfig
 from env.sim.jit import compiled
+from env.sim.sharing import share_error
 from env.sim.state import drawn_shares, new_state
 from env.sim.workflow_template import WorkflowTemplate
 
@@ -26,6 +28,7 @@ from env.sim.workflow_template import WorkflowTemplate
 TIME: Final = 0
 COST: Final = 1
 COMPLETION: Final = 2
+FAIRNESS: Final = 3
 
 NotNegative = Annotated[float, Field(ge=0, le=1e6)]
 
@@ -36,15 +39,16 @@ class Objective(Strict):
     time_weight: NotNegative
     cost_weight: NotNegative
     completion_weight: NotNegative = 0.0
+    fairness_weight: NotNegative = 0.0
 
     @property
     def weights(self) -> np.ndarray:
-        """(time_weight, cost_weight, completion_weight), as compiled functions take them."""
-        return np.array([self.time_weight, self.cost_weight, self.completion_weight])
+        """All of them in the order of their positions, as compiled functions take them."""
+        return np.array(list(self.model_dump().values()))
 
     @model_validator(mode="after")
     def _something_counts(self) -> Self:
-        if not self.weights.any():
+        if not self.weights[:FAIRNESS].any():
             raise ValueError(
                 "time_weight, cost_weight and completion_weight are all 0, one must be above"
             )
@@ -133,7 +137,14 @@ def potential(state, weights, cheapest):
         weights[TIME] * slowdown / count
         + cost_ratio(weights[COST] * spent, cheapest)
         + weights[COMPLETION] * flow_time / cluster.declared_path
+        + unfairness(state, weights)
     )
+
+
+@compiled
+def unfairness(state, weights):
+    """What unequal shares add to J so far."""
+    return weights[FAIRNESS] * share_error(state) if weights[FAIRNESS] > 0.0 else 0.0
 
 
 @compiled
@@ -146,7 +157,8 @@ def arrived_objective(state, weights):
     cheapest = cluster.arrived_work * cluster.core_second_price
     time = weights[TIME] * cluster.finished_slowdown / cluster.arrived
     completion = weights[COMPLETION] * cluster.finished_flow_time / cluster.arrived_path
-    return time + cost_ratio(weights[COST] * cluster.total_rent, cheapest) + completion
+    cost = cost_ratio(weights[COST] * cluster.total_rent, cheapest)
+    return time + cost + completion + unfairness(state, weights)
 
 
 def flow_times(state: State) -> np.ndarray:

@@ -18,6 +18,7 @@ from numba.extending import infer_getattr, lower_getattr
 from numba.np.arrayobj import array_record_getattr, make_array, populate_array
 
 from env.sim import queue_records, records
+from env.sim.proportional import records as proportional
 
 INTEGER: Final = np.dtype(np.int64)
 FLOAT: Final = np.dtype(np.float64)
@@ -48,6 +49,14 @@ CHANGING: Final = {
     "by_priority": INTEGER,  # (2 * L,), tournament of `waiting`, winner at 1
     "by_age": INTEGER,  # (2 * L,), the same by the number of the first request
     "requests": queue_records.REQUEST,  # (slots * F,)
+    "tenants": queue_records.TENANT,  # (K,) where they hold tickets, as have the next
+    "currencies": queue_records.CURRENCY,  # (C,)
+    # Of the mechanism by which they take turns (proportional/records.py).
+    "share_head": proportional.HEAD,
+    "share_clients": proportional.CLIENT,
+    "share_nodes": proportional.NODE,
+    "share_waiting": proportional.NODE,
+    "share_pairs": proportional.PAIR,
     "images": queue_records.IMAGE,  # (J,)
     "newest": INTEGER,  # (N * J,), newest idle container of image j on node n at n * J + j
     "idle": queue_records.IDLE,
@@ -102,6 +111,13 @@ class State(np.ndarray):
     by_priority: np.ndarray
     by_age: np.ndarray
     requests: np.ndarray
+    tenants: np.ndarray
+    currencies: np.ndarray
+    share_head: np.ndarray
+    share_clients: np.ndarray
+    share_nodes: np.ndarray
+    share_waiting: np.ndarray
+    share_pairs: np.ndarray
     images: np.ndarray
     newest: np.ndarray
     idle: np.ndarray

@@ -8,6 +8,7 @@ from typing import Final
 
 from env.sim.jit import compiled
 from env.sim.records import INF, NONE
+from env.sim.sharing import begin_to_wait, reset_sharing, stop_to_wait, take_turn
 from env.sim.tracking import track, workflow_slot
 
 # How the priority of a declared function comes about.
@@ -41,18 +42,17 @@ def reset_queue(state):
         waiting[declared].first = waiting[declared].last = NONE
         waiting[declared].count = 0
         waiting[declared].arrivals = 0.0
-    reset_matches(state.by_priority, len(waiting))
-    reset_matches(state.by_age, len(waiting))
+    reset_matches(state, state.by_priority)
+    reset_matches(state, state.by_age)
+    reset_sharing(state)
 
 
 @compiled
-def reset_matches(tree, count):
-    """Every declared function is a leaf; NONE fills up to a power of two."""
-    leaves = len(tree) // 2
-    for leaf in range(leaves):
-        tree[leaves + leaf] = leaf if leaf < count else NONE
-    for match in range(leaves - 1, 0, -1):
-        tree[match] = tree[2 * match]
+def reset_matches(state, tree):
+    """Every declared function is a leaf, NONE fills up; nobody waits, so that anybody may win."""
+    tree[:] = NONE
+    for declared in range(len(state.waiting)):
+        tree[state.waiting[declared].tree + state.waiting[declared].leaf] = declared
 
 
 @compiled
@@ -93,10 +93,10 @@ def goes_first(waiting, a, b, by_age):
 @compiled
 def play_matches(tree, waiting, declared, by_age):
     """Plays the matches of a declared function whose first request or priority has changed."""
-    match = (len(tree) // 2 + declared) // 2
+    first, match = waiting[declared].tree, waiting[declared].leaf // 2
     while match >= 1:
-        left, right = tree[2 * match], tree[2 * match + 1]
-        tree[match] = left if goes_first(waiting, left, right, by_age) else right
+        left, right = tree[first + 2 * match], tree[first + 2 * match + 1]
+        tree[first + match] = left if goes_first(waiting, left, right, by_age) else right
         match //= 2
 
 
@@ -168,9 +168,15 @@ def join_queue(state, index, time):
     if following == NONE:
         waiting[declared].last = index
     waiting[declared].count += 1
-    waiting[declared].arrivals += state.workflows[workflow_slot(state, index)].arrival_time
+    slot = workflow_slot(state, index)
+    waiting[declared].arrivals += state.workflows[slot].arrival_time
     if previous == NONE:
         update_first(state, declared)
+    if len(state.tenants) > 0:
+        tenant = state.workflows[slot].tenant
+        state.tenants[tenant].waiting += 1
+        if state.tenants[tenant].waiting == 1:
+            begin_to_wait(state, tenant)
 
 
 @compiled
@@ -184,9 +190,16 @@ def starving(state, index):
 def oldest(state):
     """The declared function whose first request joined first, NONE if nobody waits.
 
-    Kept up to date where requests can starve.
+    Of the tenant whose turn it is, where they take turns. Kept up to date where requests can
+    starve.
     """
-    return state.by_age[1] if state.queue[0].waiting > 0 else NONE
+    return state.by_age[tree_in_turn(state) + 1] if state.queue[0].waiting > 0 else NONE
+
+
+@compiled
+def tree_in_turn(state):
+    """Where the tournament of the tenant begins whose turn it is, or that of all."""
+    return state.tenants[state.queue[0].turn].tree if state.options[0].shared == 1 else 0
 
 
 @compiled
@@ -197,38 +210,45 @@ def first_in_order(state):
     order = state.options[0].order
     if order == CHOSEN:
         return state.queue[0].chosen
+    if state.options[0].shared == 1:
+        take_turn(state)
     if order == FUNCSCHED:
         return first_by_funcsched(state)
-    return state.by_priority[1]
+    return state.by_priority[tree_in_turn(state) + 1]
 
 
 @compiled
 def first_by_funcsched(state):
     """The declared function that goes next by the order of `funcsched`; somebody waits."""
     declared = oldest(state)
-    if starving(state, state.waiting[declared].first):
+    if declared != NONE and starving(state, state.waiting[declared].first):
         return declared
-    return state.by_priority[1]
+    return state.by_priority[tree_in_turn(state) + 1]
 
 
 @compiled
 def leave_queue(state, declared):
     """Takes the first request of a declared function out of the queue."""
     waiting = state.waiting
-    index = waiting[declared].first
+    index, slot = waiting[declared].first, workflow_slot(state, waiting[declared].first)
     waiting[declared].first = state.requests[index].next
     if waiting[declared].first == NONE:
         waiting[declared].last = NONE
     waiting[declared].count -= 1
-    waiting[declared].arrivals -= state.workflows[workflow_slot(state, index)].arrival_time
+    waiting[declared].arrivals -= state.workflows[slot].arrival_time
     if waiting[declared].count == 0:
         waiting[declared].arrivals = 0.0  # without what rounding has left
     state.queue[0].waiting -= 1
     if waiting[declared].alone == 1:
-        track(state, workflow_slot(state, index))
+        track(state, slot)
     if state.queue[0].chosen == declared:
         state.queue[0].chosen = NONE
     update_first(state, declared)
+    if len(state.tenants) > 0:
+        tenant = state.workflows[slot].tenant
+        state.tenants[tenant].waiting -= 1
+        if state.tenants[tenant].waiting == 0:
+            stop_to_wait(state, tenant)
     return index
 
 

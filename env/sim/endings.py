@@ -31,6 +31,7 @@ from env.sim.records import (
     SKIPPED,
 )
 from env.sim.requests import end_run
+from env.sim.sharing import note_use
 from env.sim.submissions import count_placed, end_function, get, offer
 from env.sim.tracking import stop_tracking
 from env.sim.warm import gone_cold
@@ -65,9 +66,12 @@ def leave_container(state, index, outcome):
     node, slot = functions[function].node, containers[index].slot
     left = containers[index].remaining_computation
     done = functions[function].remaining_computation - left
-    account = account_of(state, state.nodes[node].server, state.workflows[slot].tenant)
+    tenant = state.workflows[slot].tenant
+    account = account_of(state, state.nodes[node].server, tenant)
     seconds = done / state.nodes[node].single_core_speed
     state.ledger[account].energy += seconds * cluster[0].core_watts
+    if state.options[0].shared == 1:
+        note_use(state, tenant, index, seconds)
     if len(state.images) > 0:
         leave_image(state, index, outcome)
     if outcome == COMPLETED:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Protocol
+from typing import Annotated, Final, Literal, Protocol, get_args, runtime_checkable
 
 import numpy as np
 from pydantic import Field
@@ -13,6 +13,8 @@ from env.base.schema import Strict
 from env.sim.block import State
 from env.sim.central_queue import BY_RANK, CHOSEN
 from env.sim.hardware import ClusterConfig
+from env.sim.proportional.blank import new_shares
+from env.sim.proportional.records import MOST_WINNERS, Shares
 from env.sim.state import upward_ranks
 from env.sim.workflow_template import WorkflowTemplate
 
@@ -45,6 +47,60 @@ class Order(Protocol):
 
     def rank(self, functions: DeclaredFunctions) -> np.ndarray:
         """(D,) the smallest goes first; of no matter for an order that changes with time."""
+
+
+Resource = Literal["core_seconds", "mb_seconds", "dominant"]
+RESOURCES: Final[tuple[Resource, ...]] = get_args(Resource)
+"""In the order of their numbers in env/sim/sharing.py."""
+
+
+class Sharing(Strict):
+    """How tenants take turns by their tickets; see env/sim/sharing.py.
+
+    Attributes:
+        mechanism: which; env/sim/proportional has them.
+        resource: of which each is charged what its functions really used: core-seconds of work,
+            MB-seconds of containers, or seconds of the whole cluster, of the one used most. Of no
+            matter for `drf`.
+        quantum: how much a function is taken to use until that is known, in units of the resource.
+        half_life: seconds after which use counts half; None: it is not remembered.
+        winners: quanta of a superquantum, of lotteries that have one.
+    """
+
+    mechanism: Literal[
+        "lottery",
+        "multi_lottery",
+        "stochastic_remainder",
+        "stride",
+        "hierarchical_stride",
+        "eevdf",
+        "weighted_fair",
+        "drf",
+    ]
+    resource: Resource = "core_seconds"
+    quantum: Annotated[float, Field(gt=0, le=1e9)] = 1.0
+    half_life: Annotated[float, Field(gt=0, le=1e9)] | None = None
+    winners: Annotated[int, Field(ge=1, le=MOST_WINNERS)] = 1
+
+    def shares(self, tenants: int, seed: int) -> Shares:
+        """Records of the mechanism.
+
+        Args:
+            tenants: how many there are.
+            seed: of its draws.
+        """
+        shares = new_shares(self.mechanism, tenants, np.random.SeedSequence(seed))
+        shares.head["quantum"], shares.head["winners"] = self.quantum, self.winners
+        if self.half_life is not None:
+            shares.head["half_life"] = self.half_life
+        return shares
+
+
+@runtime_checkable
+class SharedOrder(Order, Protocol):
+    """An order in which tenants take turns; it says whose function of a tenant goes next."""
+
+    sharing: Sharing
 
 
 class FirstCome:

@@ -8,6 +8,7 @@ from env.sim.jit import compiled, compiled_apart
 from env.sim.lease import account_of, server_on_container_creation, startup_at
 from env.sim.records import INF, NO_CONTAINER_SLOT, NONE, SLICE_END
 from env.sim.requests import start_request
+from env.sim.sharing import note_start
 from env.sim.submissions import get, run_function
 from env.sim.timers import set_timer
 
@@ -95,7 +96,10 @@ def place(state, node, memory_alloc):
     log[0].submission_time = functions[function].submission_time
     log[0].cold_start_time = startup_at(state, server, time)
     log[0].data_transfer_time, egress = transfer(state, function, node)
+    tenant = state.workflows[function // cluster[0].functions_per_slot].tenant
     if state.options[0].queued == 1:
+        if len(state.tenants) > 0:
+            note_start(state, tenant, function, node, memory_alloc)
         leave_queue(state, state.requests[function].declared)
     else:
         get(state)
@@ -104,8 +108,7 @@ def place(state, node, memory_alloc):
         cold_start = start_request(state, function, node, startup, seconds)
     creation = max(state.nodes[node].clock, time) + cold_start + log[0].data_transfer_time
     log[0].creation_time = creation
-    slot = function // cluster[0].functions_per_slot
-    account = account_of(state, server, state.workflows[slot].tenant)
+    account = account_of(state, server, tenant)
     state.ledger[account].egress_bytes += egress
     fill_container(state, index, function, memory_alloc, log[0].data_transfer_time, creation)
     run_function(state, function, node, memory_alloc, creation)

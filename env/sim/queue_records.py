@@ -9,7 +9,10 @@ import numpy as np
 OPTIONS = np.dtype(
     [
         ("queued", np.int64),  # 1: functions wait centrally; 0: each is placed once it is ready
-        ("order", np.int64),
+        ("order", np.int64),  # where tenants share, that of the functions of one
+        ("shared", np.int64),  # 1: tenants take turns by their tickets
+        ("resource", np.int64),  # of which they share the use
+        ("ticket_scale", np.float64),  # whole tickets of a mechanism for a base ticket
         ("placement", np.int64),  # who names the node
         ("patience", np.float64),  # seconds of waiting after which a server may be started
         ("always_up", np.int64),  # 1: all servers are up from the start
@@ -58,6 +61,10 @@ QUEUE = np.dtype(
         ("queueing_time", np.float64),  # seconds, all that left it summed
         ("crowded", np.int64),  # 1: there were more warm containers than records for them
         ("watched", np.int64),  # 1: the caller is to look after the next event, 2: it has looked
+        ("turn", np.int64),  # tenant whose function goes next, NONE: is to be found
+        ("tenants_waiting", np.int64),  # of which functions wait
+        ("tickets", np.int64),  # of these, all together
+        ("fair_clock", np.float64),  # core-seconds for each ticket, see env/sim/sharing.py
     ]
 )
 
@@ -66,6 +73,8 @@ WAITING = np.dtype(
     [
         ("image", np.int64),
         ("next_of_image", np.int64),  # next entry that runs on the same image
+        ("tree", np.int64),  # where the tournament of its tenant, or of all, begins
+        ("leaf", np.int64),  # its place in there
         ("execution", np.float64),  # E: mean seconds
         ("rank", np.float64),  # of its order, where that is fixed; the smallest goes first
         ("priority", np.float64),  # of its first request; the smallest goes first
@@ -75,6 +84,30 @@ WAITING = np.dtype(
         ("count", np.int64),
         ("alone", np.int64),  # 1: its workflow has no other function, so
         ("arrivals", np.float64),  # seconds, those of the workflows summed
+    ]
+)
+
+# Who shares a cluster, where tenants hold tickets.
+TENANT = np.dtype(
+    [
+        ("currency", np.int64),  # of its tickets; NONE: the base
+        ("amount", np.float64),  # of them
+        ("tickets", np.int64),  # what they are worth now, in whole tickets; 0: it does not compete
+        ("waiting", np.int64),  # functions of it in the central queue
+        ("tree", np.int64),  # where its tournament begins, where tenants take turns
+        ("clock", np.float64),  # `fair_clock` up to which `entitled` counts
+        ("entitled", np.float64),  # core-seconds
+        ("received", np.float64),
+    ]
+)
+
+# A unit of tickets, other than the base: a group of tenants or of other currencies.
+CURRENCY = np.dtype(
+    [
+        ("currency", np.int64),  # of the tickets that back it; NONE: the base
+        ("amount", np.float64),  # of them
+        ("active", np.float64),  # amount of its own tickets that count
+        ("holders", np.int64),  # who hold these
     ]
 )
 

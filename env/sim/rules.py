@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Literal, Protocol, get_args
 
 import numpy as np
@@ -14,9 +14,11 @@ from env.base.schema import Strict
 from env.sim import queue_records, records
 from env.sim.block import State
 from env.sim.bounds import LONGEST
+from env.sim.funding import Funding
 from env.sim.hardware import ClusterConfig
+from env.sim.images import Images
 from env.sim.keep_alive_policy import NoKeepAlive
-from env.sim.ordering import Order, declared_functions
+from env.sim.ordering import RESOURCES, Order, SharedOrder, declared_functions
 from env.sim.records import INF, NONE
 from env.sim.resources import check_needs
 from env.sim.workflow_template import WorkflowTemplate
@@ -123,6 +125,9 @@ class Rules:
         if self.order is not None:
             options["queued"] = 1
             self.order.write(options[0])
+            if isinstance(self.order, SharedOrder):
+                options["shared"] = 1
+                options["resource"] = RESOURCES.index(self.order.sharing.resource)
         self.keep_alive.write(options[0])
         renewed, watched = always and charged, self.order is not None or self.keeps_warm
         options["watch_leases"] = renewed or (watched and not always)
@@ -138,74 +143,15 @@ DEFAULT_RULES = Rules()
 """Each function is placed once it is ready, leases are hourly, no container stays warm."""
 
 
-NOTHING_EARLIER = np.zeros(0, queue_records.EARLIER)
-
-
-@dataclass(frozen=True, eq=False)
-class Images:
-    """What containers are started from.
-
-    Attributes:
-        cold_start: float64 (J,), D: seconds to start a container of the image.
-        of: of each template int (F,), the images of its functions.
-        memory: int (J,), MB; None: the most that any function of an episode needs.
-        earlier: EARLIER (K,), executions before time 0 from which idle times are learned.
-
-    Raises:
-        InputError: a cold start is out of its bounds.
-    """
-
-    cold_start: np.ndarray
-    of: Mapping[WorkflowTemplate, np.ndarray]
-    memory: np.ndarray | None = None
-    earlier: np.ndarray = field(default_factory=lambda: NOTHING_EARLIER)
-
-    def __post_init__(self) -> None:
-        outside = ~((self.cold_start >= 0) & (self.cold_start <= LONGEST))
-        if outside.any():
-            raise InputError(
-                f"images: a cold start is {self.cold_start[outside][0]} s, "
-                f"at least 0 and at most {LONGEST:g} is needed"
-            )
-
-    @classmethod
-    def by_name(
-        cls, templates: Sequence[WorkflowTemplate], cold_start: Mapping[str, float] | float
-    ) -> Images:
-        """One image for all functions of a name, as workflows that call a function many times.
-
-        Args:
-            templates: a function without a name has an image of its own.
-            cold_start: seconds, by function name or the same for all.
-
-        Raises:
-            InputError: a name without a cold start.
-        """
-        index: dict[Hashable, int] = {}
-        of = {}
-        for template in templates:
-            unnamed = [(template, fn_id) for fn_id in range(template.function_count)]
-            names = template.function_names or unnamed
-            of[template] = np.array([index.setdefault(name, len(index)) for name in names])
-        if isinstance(cold_start, Mapping):
-            for name in index:
-                if name not in cold_start:
-                    raise InputError(f"images: no cold start is given for function '{name}'")
-            seconds = np.array([cold_start[str(name)] for name in index], np.float64)
-        else:
-            seconds = np.full(len(index), float(cold_start))
-        memory = np.zeros(len(index), np.int64)
-        for template in templates:
-            np.maximum.at(memory, of[template], template.memory_req)
-        return cls(seconds, of, memory)
-
-
 def with_rules(
     state: State,
     templates: Sequence[WorkflowTemplate],
     images: Images | None,
     rules: Rules,
     config: ClusterConfig,
+    funding: Funding | None = None,
+    tenant_of: np.ndarray | None = None,
+    seed: int = 0,
 ) -> State:
     """A state, not yet reset, whose world works by these rules.
 
@@ -215,10 +161,14 @@ def with_rules(
         images: of all their functions; None where functions belong to none.
         rules: how it works.
         config: the hardware.
+        funding: the tickets of tenants; None where nobody holds any.
+        tenant_of: (T,) whose the workflows of each template are, where tenants take turns.
+        seed: of what such an order draws.
 
     Raises:
-        InputError: functions belong to no image, but wait centrally or leave warm containers; or
-            the memory of an image and what else a function needs are on no NUMA node together.
+        InputError: tenants without tickets are to take turns; functions belong to no image, but
+            wait centrally or leave warm containers; or the memory of an image and what else a
+            function needs are on no NUMA node together.
     """
     state = state.replaced(options=rules.options())
     write_lease(state.servers, rules.lease)
@@ -237,11 +187,26 @@ def with_rules(
     if rules.order is not None:
         check_needs(templates, config, memory[image_of])
     bins, remembered = rules.keep_alive.history
-    leaves = 1 << max(1, int(np.ceil(np.log2(declared))))
+    queued, trees = rules.order is not None, 2 << max(1, int(np.ceil(np.log2(declared))))
+    waiting = np.zeros(declared, queue_records.WAITING)
+    waiting["leaf"] = trees // 2 + np.arange(declared)
+    if funding is not None and queued:
+        tenants, currencies, scale = funding.records()
+        state = state.replaced(tenants=tenants, currencies=currencies)
+        state.options["ticket_scale"] = scale
+    if isinstance(rules.order, SharedOrder):
+        if funding is None or tenant_of is None:
+            raise InputError(
+                f"order '{rules.order.sharing.mechanism}': tenants with tickets are needed"
+            )
+        counts = state.templates["function_count"]
+        trees = _trees(state.tenants, waiting, np.repeat(tenant_of, counts))
+        shares = rules.order.sharing.shares(len(state.tenants), seed)
+        state = state.replaced(**{f"share_{name}": rows for name, rows in shares._asdict().items()})
     state = state.replaced(
-        waiting=np.zeros(declared, queue_records.WAITING),
-        by_priority=np.zeros(2 * leaves, np.int64),
-        by_age=np.zeros(2 * leaves, np.int64),
+        waiting=waiting,
+        by_priority=np.zeros(trees, np.int64),
+        by_age=np.zeros(trees, np.int64),
         requests=np.zeros(len(state.functions), queue_records.REQUEST),
         images=np.zeros(len(memory), queue_records.IMAGE),
         newest=np.zeros(nodes * len(memory), np.int64),
@@ -267,6 +232,27 @@ def with_rules(
         state.waiting[index]["next_of_image"] = state.images[image]["first_declared"]
         state.images[image]["first_declared"] = index
     return with_timers(state)
+
+
+def _trees(tenants: np.ndarray, waiting: np.ndarray, tenant_of: np.ndarray) -> int:
+    """Lays out a tournament for the functions of each tenant.
+
+    Args:
+        tenants: TENANT (K,), `tree` is filled in.
+        waiting: WAITING (D,), `tree` and `leaf` are filled in.
+        tenant_of: (D,) whose each is.
+
+    Returns:
+        the entries of all tournaments.
+    """
+    first = 0
+    for tenant in range(len(tenants)):
+        own = np.flatnonzero(tenant_of == tenant)
+        leaves = 1 << max(1, int(np.ceil(np.log2(max(1, len(own))))))
+        tenants["tree"][tenant] = waiting["tree"][own] = first
+        waiting["leaf"][own] = leaves + np.arange(len(own))
+        first += 2 * leaves
+    return first
 
 
 def write_lease(servers: np.ndarray, lease: Lease) -> None:

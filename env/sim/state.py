@@ -103,6 +103,13 @@ def copy_into(copy, state):
     copy_records(copy.queue, state.queue, 1)
     copy.queue[0].watched = 0  # who watches an episode does not watch its copies
     copy_records(copy.named_held, state.named_held, len(state.named_held))
+    copy_records(copy.tenants, state.tenants, len(state.tenants))
+    copy_records(copy.currencies, state.currencies, len(state.currencies))
+    copy_records(copy.share_head, state.share_head, len(state.share_head))
+    copy_records(copy.share_clients, state.share_clients, len(state.share_clients))
+    copy_records(copy.share_nodes, state.share_nodes, len(state.share_nodes))
+    copy_records(copy.share_waiting, state.share_waiting, len(state.share_waiting))
+    copy_records(copy.share_pairs, state.share_pairs, len(state.share_pairs))
     if len(state.images) > 0:
         copy_images(copy, state)
 

@@ -11,6 +11,8 @@ from env.base.schema import short
 
 Amount = int | float | Fraction
 
+MOST_TICKETS = 1 << 20
+"""Of one client; a mechanism takes whole tickets."""
 LEAST = Fraction(1, 10**9)
 MOST = Fraction(10**12)
 
@@ -34,3 +36,15 @@ def exact(where: str, amount: Any) -> Fraction:
     raise InputError(
         f"{where}: {short(amount)}, numbers of {float(LEAST):g} to {float(MOST):g} are allowed"
     )
+
+
+def whole_scale(base: Fraction) -> Fraction:
+    """Whole tickets for a base ticket: as many as can be, and a whole number if that is above 1.
+
+    Whole base tickets then keep their ratios.
+
+    Args:
+        base: amount of all base tickets.
+    """
+    scale = MOST_TICKETS / base
+    return Fraction(math.floor(scale)) if scale >= 1 else scale

@@ -12,8 +12,7 @@ from fractions import Fraction
 
 from env.base.errors import InputError
 from env.base.schema import nearest, short
-from env.sim.proportional.records import MOST_TICKETS
-from env.tickets.amounts import Amount, exact
+from env.tickets.amounts import Amount, exact, whole_scale
 from env.tickets.ticket import Client, Currency, Holder, Loan, Ticket
 
 NAME = re.compile(r"[\w.-]{1,40}")
@@ -219,7 +218,7 @@ class Rights:
 
     def whole_tickets(self) -> dict[str, int]:
         """Values as whole tickets, which mechanisms take: at least 1 of each that is worth any."""
-        scale = MOST_TICKETS / self.base_amount
+        scale = whole_scale(self.base_amount)
         return {
             name: max(1, round(value * scale)) for name, value in self.values().items() if value > 0
         }

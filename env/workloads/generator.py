@@ -2,13 +2,19 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Annotated, Any, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import BeforeValidator, Field, model_validator
 
-from env.base.schema import Strict, TenantName, Weight
+from env.base.errors import InputError
+from env.base.schema import Strict, TenantName, Weight, short
+from env.sim.bounds import LONGEST
+from env.sim.funding import BASE, Funding, Grant
 from env.sim.hardware import ClusterConfig
-from env.sim.rules import DEFAULT_RULES, NOTHING_EARLIER, Images, Rules
+from env.sim.images import NOTHING_EARLIER, Images
+from env.sim.rules import DEFAULT_RULES, Rules
 from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
 from env.workloads.arrivals import Arrivals
@@ -17,6 +23,39 @@ from env.workloads.traces.trace import Trace, earlier
 
 TRAINING_KEY, EVALUATION_KEY = 0, 1
 """First word of every spawn key: what keeps the two kinds of episodes apart for any seed."""
+TURNS_KEY = 1
+"""Last word of the spawn key of what orders draw; 0 is that of what varies an episode."""
+
+
+Seconds = Annotated[float, Field(ge=0, le=LONGEST)]
+
+
+class Tenant(Strict):
+    """Whose workflows arrive.
+
+    Attributes:
+        share: of the workflows, relative to the others.
+        active: seconds, [from, until): workflows of it arrive only then; None: always.
+        tickets: its right to the cluster; None: it has none.
+        currency: of these tickets.
+    """
+
+    share: Weight
+    active: tuple[Seconds, Seconds] | None = None
+    tickets: Annotated[float, Field(gt=0, le=1e12)] | None = None
+    currency: TenantName = BASE
+
+    def at(self, times: np.ndarray) -> np.ndarray:
+        """(W,) its share of what arrives at some times."""
+        if self.active is None:
+            return np.full(len(times), self.share)
+        begin, end = self.active
+        return np.where((begin <= times) & (times < end), self.share, 0.0)
+
+
+def _with_share(tenant: Any) -> Any:
+    """A number alone is a share."""
+    return tenant if isinstance(tenant, Mapping | Tenant) else {"share": tenant}
 
 
 class WorkloadConfig(Strict):
@@ -25,16 +64,41 @@ class WorkloadConfig(Strict):
     Attributes:
         seed: of the episodes.
         arrivals: the arrival process, told by its `kind`.
-        tenants: share of the workflows of every tenant, relative to the others; empty: nobody is
-            told apart.
+        tenants: whose workflows arrive; empty: nobody is told apart.
+        currencies: units of tickets other than the base, and what backs each of them.
         container_cold_start: seconds until a new container of a function has started on a server
             that is up.
     """
 
     seed: int = Field(ge=0)
     arrivals: Arrivals
-    tenants: dict[TenantName, Weight] = Field(default_factory=dict)
+    tenants: dict[TenantName, Annotated[Tenant, BeforeValidator(_with_share)]] = Field(
+        default_factory=dict
+    )
+    currencies: dict[TenantName, Grant] = Field(default_factory=dict)
     container_cold_start: float = Field(default=0.0, ge=0, le=1e6)
+
+    @cached_property
+    def funding(self) -> Funding | None:
+        """The tickets of the tenants; None where none has any."""
+        held = [name for name, tenant in self.tenants.items() if tenant.tickets is not None]
+        if not held:
+            if self.currencies:
+                raise InputError("currencies: no tenant has tickets, which they are units of")
+            return None
+        for name in self.tenants:
+            if name not in held:
+                raise InputError(f"tenants.{name}: has no tickets, but {short(held[0])} has")
+        grants = {
+            name: {"tickets": tenant.tickets, "currency": tenant.currency}
+            for name, tenant in self.tenants.items()
+        }
+        return Funding.model_validate({"tenants": grants, "currencies": self.currencies})
+
+    @model_validator(mode="after")
+    def _funded(self) -> Self:
+        self.funding  # noqa: B018 - raises what is wrong with it
+        return self
 
 
 @dataclass(frozen=True)
@@ -49,6 +113,8 @@ class EpisodeWorkload:
         cold_start: seconds until a new container has started, by function name or of all.
         known: workflows that may arrive later and belong to images, too; empty: those that arrive.
         history: requests of them before time 0, of which a keep-alive policy may know.
+        funding: the tickets of the tenants; None where nobody holds any.
+        turns_seed: of what an order draws by which tenants take turns.
     """
 
     arrival_times: tuple[float, ...]
@@ -58,6 +124,8 @@ class EpisodeWorkload:
     cold_start: Mapping[str, float] | float = 0.0
     known: tuple[WorkflowTemplate, ...] = ()
     history: Trace | None = None
+    funding: Funding | None = None
+    turns_seed: int = 0
 
     def images(self, rules: Rules) -> Images | None:
         """Of all functions, None in a world in which it does not matter."""
@@ -88,6 +156,8 @@ class EpisodeWorkload:
             rules=rules,
             images=self.images(rules),
             work=self.work,
+            funding=self.funding,
+            turns_seed=self.turns_seed,
         )
 
 
@@ -99,6 +169,13 @@ def training_seed(seed: int, worker: int, env: int, episode: int) -> np.random.S
 def evaluation_seed(seed: int, index: int) -> np.random.SeedSequence:
     """Seed of the held-out episode number `index`; no training episode has it."""
     return np.random.SeedSequence(seed, spawn_key=(EVALUATION_KEY, index))
+
+
+def turns_seed(episode: np.random.SeedSequence) -> int:
+    """Seed of what an order draws in an episode by which tenants take turns."""
+    key = (*episode.spawn_key, TURNS_KEY)
+    drawn = np.random.SeedSequence(episode.entropy, spawn_key=key).generate_state(1, np.uint64)
+    return int(drawn[0])
 
 
 class WorkloadGenerator:
@@ -148,14 +225,26 @@ class WorkloadGenerator:
         arrival_times = self._config.arrivals.draw(rng)
         templates = pool.draw(rng, len(arrival_times))
         # Last, so that arrivals and workflows are the same whoever they belong to.
-        tenants = self._tenants(rng, len(arrival_times))
-        cold_start = self._config.container_cold_start
-        return EpisodeWorkload(arrival_times, templates, tenants, cold_start=cold_start)
+        tenants = self._tenants(rng, np.array(arrival_times))
+        return EpisodeWorkload(
+            arrival_times,
+            templates,
+            tenants,
+            cold_start=self._config.container_cold_start,
+            funding=self._config.funding,
+            turns_seed=turns_seed(seed_sequence),
+        )
 
-    def _tenants(self, rng: np.random.Generator, count: int) -> tuple[str, ...]:
+    def _tenants(self, rng: np.random.Generator, times: np.ndarray) -> tuple[str, ...]:
         names = list(self._config.tenants)
         if not names:
             return ()
-        shares = np.array(list(self._config.tenants.values()))
-        chosen = rng.choice(len(names), size=count, p=shares / shares.sum())
-        return tuple(names[position] for position in chosen)
+        shares = np.array([tenant.at(times) for tenant in self._config.tenants.values()])
+        if not (shares.sum(axis=0) > 0).all():
+            alone = float(times[np.argmin(shares.sum(axis=0) > 0)])
+            raise InputError(f"workload.tenants: nobody is active at {alone:g} s, when one arrives")
+        # As one draws of fixed shares: a number of each workflow, in the shares of its time.
+        reached = np.cumsum(shares / shares.sum(axis=0), axis=0)
+        reached /= reached[-1]
+        drawn = rng.random(len(times))
+        return tuple(names[int((reached[:, w] <= drawn[w]).sum())] for w in range(len(times)))

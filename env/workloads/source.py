@@ -17,6 +17,14 @@ def is_trace(workload: Mapping[str, Any]) -> bool:
     return "source" in workload
 
 
+def is_funded(workload: Mapping[str, Any]) -> bool:
+    """Whether the tenants of a group `workload` hold tickets."""
+    tenants = workload.get("tenants")
+    if not isinstance(tenants, Mapping):
+        return tenants is not None
+    return any(isinstance(one, Mapping) and "tickets" in one for one in tenants.values())
+
+
 def workload_source(
     workflow: Mapping[str, Any], workload: Mapping[str, Any], cluster: ClusterConfig, seed: int
 ) -> WorkloadSource:

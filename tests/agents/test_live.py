@@ -15,7 +15,8 @@ from env.score.metrics import episode_metrics
 from env.score.reward import Objective
 from env.sim.cluster_file import cluster_from_config
 from env.sim.hardware import ClusterConfig
-from env.sim.view.raw_env import RawEnv, StepLog
+from env.sim.view.raw_env import RawEnv
+from env.sim.view.step_log import StepLog
 from env.workloads.generator import EpisodeWorkload, WorkloadConfig, WorkloadGenerator
 from env.workloads.templates import WorkflowConfig
 from tests.env.worlds import STUDY, TINY, world

@@ -12,9 +12,10 @@ from env.sim.episode.episode_file import read_episode, write_episode
 from env.sim.episode.plain_episode import Results
 from env.sim.episode.recording import episode_of
 from env.sim.hardware import ClusterConfig, ServerType
+from env.sim.images import Images
 from env.sim.keep_alive_policy import Lru
 from env.sim.ordering import FIRST_COME
-from env.sim.rules import Images, Rules
+from env.sim.rules import Rules
 from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
 from report.timeline import PHASES, Timeline, read_timeline, timeline_of

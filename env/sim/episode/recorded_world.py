@@ -7,9 +7,10 @@ import numpy as np
 
 from env.sim.episode.episode_parts import EpisodeFile
 from env.sim.episode.world_episode import ORDERS, QueueModel, WorldEpisode
+from env.sim.images import Images
 from env.sim.queue_records import EARLIER
 from env.sim.records import INF
-from env.sim.rules import Images, Rules
+from env.sim.rules import Rules
 from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
 

@@ -12,7 +12,8 @@ from env.sim.episode.plain_episode import (
     ServerUseModel,
 )
 from env.sim.episode.world_recording import is_plain, world_episode_of
-from env.sim.view.raw_env import RawEnv, StepLog
+from env.sim.view.raw_env import RawEnv
+from env.sim.view.step_log import StepLog
 
 
 def episode_of(env: RawEnv, name: str, description: str) -> EpisodeFile:

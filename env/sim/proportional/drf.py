@@ -95,11 +95,17 @@ def fits(shares, client):
 
 
 @compiled
+def first_of(shares):
+    """The client with the lowest dominant share; somebody competes."""
+    return shares.nodes[1].client
+
+
+@compiled
 def allocate(shares):
     """The client that goes next; NONE if there is no room for its task, and all wait for it."""
     if shares.head[0].competing == 0:
         return NONE
-    client = shares.nodes[1].client
+    client = first_of(shares)
     if not fits(shares, client):
         return NONE
     take(shares, client, shares.clients[client].quanta)

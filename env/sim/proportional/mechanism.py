@@ -10,16 +10,16 @@ import numpy as np
 from env.base.errors import InputError
 from env.base.schema import nearest, short
 from env.sim.proportional import drf, memory, operations
+from env.sim.proportional.blank import new_shares
 from env.sim.proportional.records import (
     MECHANISMS,
     MOST_CLIENTS,
     MOST_QUANTA,
-    MOST_TICKETS,
     MOST_WINNERS,
     RESOURCES,
-    new_shares,
 )
 from env.sim.records import NONE
+from env.tickets.amounts import MOST_TICKETS
 
 OF_WINNERS = ("multi_lottery", "stochastic_remainder")
 

@@ -16,6 +16,7 @@ from env.sim.proportional import (
     multi_lottery,
     stochastic_remainder,
     stride,
+    weighted_fair,
 )
 from env.sim.proportional.records import MECHANISMS
 from env.sim.proportional.superquantum import end
@@ -29,6 +30,7 @@ STRIDE: Final = MECHANISMS.index("stride")
 HIERARCHICAL_STRIDE: Final = MECHANISMS.index("hierarchical_stride")
 EEVDF: Final = MECHANISMS.index("eevdf")
 DRF: Final = MECHANISMS.index("drf")
+WEIGHTED_FAIR: Final = MECHANISMS.index("weighted_fair")
 
 
 @compiled_apart
@@ -49,6 +51,8 @@ def join(shares, client, tickets, quanta):
         hierarchical_stride.join(shares, client, tickets, quanta)
     elif mechanism == EEVDF:
         eevdf.join(shares, client, tickets, quanta)
+    elif mechanism == WEIGHTED_FAIR:
+        weighted_fair.join(shares, client, tickets, quanta)
     else:
         drf.join(shares, client, tickets, quanta)
 
@@ -71,6 +75,8 @@ def leave(shares, client):
         hierarchical_stride.leave(shares, client)
     elif mechanism == EEVDF:
         eevdf.leave(shares, client)
+    elif mechanism == WEIGHTED_FAIR:
+        weighted_fair.leave(shares, client)
     else:
         drf.leave(shares, client)
 
@@ -93,6 +99,8 @@ def change(shares, client, tickets):
         hierarchical_stride.change(shares, client, tickets)
     elif mechanism == EEVDF:
         eevdf.change(shares, client, tickets)
+    elif mechanism == WEIGHTED_FAIR:
+        weighted_fair.change(shares, client, tickets)
     else:
         drf.change(shares, client, tickets)
 
@@ -115,6 +123,8 @@ def allocate(shares):
         return hierarchical_stride.allocate(shares)
     if mechanism == EEVDF:
         return eevdf.allocate(shares)
+    if mechanism == WEIGHTED_FAIR:
+        return weighted_fair.allocate(shares)
     return drf.allocate(shares)
 
 
@@ -137,6 +147,8 @@ def used(shares, client, amount):
         hierarchical_stride.used(shares, client, quanta)
     elif mechanism == EEVDF:
         eevdf.used(shares, client, quanta)
+    elif mechanism == WEIGHTED_FAIR:
+        weighted_fair.used(shares, client, quanta)
     else:
         drf.used(shares, client, quanta)
 

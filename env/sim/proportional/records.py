@@ -9,8 +9,6 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from env.sim.records import INF, NONE
-
 MECHANISMS: Final = (
     "lottery_list",
     "lottery",
@@ -20,12 +18,11 @@ MECHANISMS: Final = (
     "hierarchical_stride",
     "eevdf",
     "drf",
+    "weighted_fair",
 )
 """Names of the mechanisms; the engine knows each by its place."""
 
 MOST_CLIENTS: Final = 1 << 20
-MOST_TICKETS: Final = 1 << 20
-"""Of one client; a mechanism takes whole tickets."""
 MOST_QUANTA: Final = 1 << 16
 """That a client may use at once, and its own quantum in standard ones. Sums then fit 63 bits."""
 MOST_WINNERS: Final = 1 << 16
@@ -40,7 +37,8 @@ HEAD = np.dtype(
         ("competing", np.int64),  # clients that do
         ("tickets", np.int64),  # of those
         ("quantum", np.float64),  # the standard one, in units of the resource
-        ("random", np.uint64),  # state of the draws (draws.py)
+        ("seed", np.uint64),  # of the draws (draws.py)
+        ("random", np.uint64),  # their state
         # Lotteries.
         ("weight", np.int64),  # of all that compete, with compensation, in parts of a ticket
         ("move_to_front", np.int64),  # 1: the winner goes to the front of the list
@@ -111,35 +109,3 @@ class Shares(NamedTuple):
     nodes: np.ndarray  # NODE (2 L,), a tree, or the list of `lottery_list`
     waiting: np.ndarray  # NODE (2 L,), of `eevdf`: who is not eligible yet
     pairs: np.ndarray  # PAIR (L,), of `hierarchical_stride`, by inner node
-
-
-def new_shares(mechanism: str, clients: int, seed: np.random.SeedSequence) -> Shares:
-    """Records without any client.
-
-    Args:
-        mechanism: one of MECHANISMS.
-        clients: slots that are needed, at most MOST_CLIENTS.
-        seed: of all draws.
-    """
-    slots = 1 << max(1, clients - 1).bit_length()
-    head = np.zeros(1, HEAD)
-    head["mechanism"] = MECHANISMS.index(mechanism)
-    head["quantum"] = 1.0
-    head["random"] = seed.generate_state(1, np.uint64)
-    head["winners"] = head["taken"] = 1
-    head["last_won"] = NONE
-    head["capacity"] = 1.0
-    head["half_life"] = INF
-    records = np.zeros(slots, CLIENT)
-    records["quanta"] = records["compensation"] = 1.0
-    records["next_won"] = NONE
-    first_key = NEVER if mechanism in ("stride", "eevdf", "drf") else 0
-    trees = []
-    for size in (2 * slots, 2 * slots if mechanism == "eevdf" else 2):
-        tree = np.zeros(size, NODE)
-        tree["key"] = first_key
-        tree["client"][size // 2 :] = np.arange(size // 2)
-        trees.append(tree)
-    pairs = np.zeros(slots if mechanism == "hierarchical_stride" else 1, PAIR)
-    pairs["bound"] = INF
-    return Shares(head, records, trees[0], trees[1], pairs)

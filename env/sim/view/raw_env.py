@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -11,83 +10,24 @@ from env.base.errors import InputError
 from env.base.schema import listed, one_line, short
 from env.sim.central_queue import choose
 from env.sim.engine import is_stuck, play, step
+from env.sim.funding import Funding, apart
 from env.sim.go_on import cannot_go_on, go_on
 from env.sim.hardware import ClusterConfig
 from env.sim.idle_forecast import learn
+from env.sim.images import NOTHING_EARLIER, Images
+from env.sim.ordering import SharedOrder
 from env.sim.queue_records import RUN
 from env.sim.records import CHOOSE, DONE, NONE, PLACE, RECYCLED
 from env.sim.resources import check_recordable, names_of
 from env.sim.room import NAMED, named_left, named_need, short_of, suits
-from env.sim.rules import DEFAULT_RULES, NOTHING_EARLIER, Images, Rules, with_rules
+from env.sim.rules import DEFAULT_RULES, Rules, with_rules
 from env.sim.server_state import OUT_OF_SERVICE
 from env.sim.state import copy_state, new_state, reset
 from env.sim.view.cluster import Cluster
 from env.sim.view.function import Function
+from env.sim.view.step_log import NodeBefore, StepLog, WarmPeriod
 from env.sim.view.workload import Workload
 from env.sim.workflow_template import WorkflowTemplate
-
-
-class NodeBefore(NamedTuple):
-    """A NUMA node at the submission time, before the placement.
-
-    Attributes:
-        cpu, memory, load, total_parallelism, free_memory: as in `NodeStatus`.
-        time_to_first_completion, time_to_last_completion: seconds; 0 on an empty node.
-    """
-
-    cpu: float
-    memory: float
-    load: float
-    total_parallelism: int
-    free_memory: int
-    time_to_first_completion: float
-    time_to_last_completion: float
-
-
-class StepLog(NamedTuple):
-    """What one decision did.
-
-    Attributes:
-        wf_id, fn_id: the function placed.
-        server_name, server_id, numa_node_id, memory_alloc: the decision; MB.
-        submission_time, creation_time: seconds of simulated time.
-        cold_start_time, data_transfer_time: seconds.
-        rent: USD, for the placement and all completions up to the next decision.
-        completed: (wf_id, fn_id) completed before the next decision, by (time, wf_id, fn_id).
-        target_node_before: the chosen node just before.
-    """
-
-    wf_id: int
-    fn_id: int
-    server_name: str
-    server_id: int
-    numa_node_id: int
-    memory_alloc: int
-    submission_time: float
-    cold_start_time: float
-    data_transfer_time: float
-    creation_time: float
-    rent: float
-    completed: tuple[tuple[int, int], ...]
-    target_node_before: NodeBefore
-
-
-class WarmPeriod(NamedTuple):
-    """What an idle container stayed warm for.
-
-    Attributes:
-        node: index of the NUMA node.
-        image: index of its image.
-        memory: MB it held.
-        begin: seconds: when it became idle, or was started ahead of a request.
-        end: seconds: when it was used or removed; inf while it is warm.
-    """
-
-    node: int
-    image: int
-    memory: int
-    begin: float
-    end: float
 
 
 class RawEnv:
@@ -106,6 +46,8 @@ class RawEnv:
         images: of all functions; None where containers neither start cold nor stay warm and
             nobody waits centrally.
         work: operations of each workflow's only function, as in `new_state`; none: as declared.
+        funding: the tickets of the tenants; None where nobody holds any.
+        turns_seed: of what an order draws by which tenants take turns.
 
     Raises:
         InputError: not one tenant a workflow, or see `new_state`, `with_rules` and, with `record`,
@@ -124,9 +66,21 @@ class RawEnv:
         rules: Rules = DEFAULT_RULES,
         images: Images | None = None,
         work: Sequence[int] = (),
+        funding: Funding | None = None,
+        turns_seed: int = 0,
     ) -> None:
-        self.workflow_templates = tuple(workflow_templates)
         self.tenants = tuple(tenants)
+        self.funding, self.turns_seed = funding, turns_seed
+        known = {name: index for index, name in enumerate(dict.fromkeys(self.tenants))}
+        if funding is not None:
+            known = {name: index for index, name in enumerate(funding.tenants)}
+            for tenant in self.tenants:
+                if tenant not in known:
+                    raise InputError(f"tenants: {short(tenant)} holds no tickets")
+        takes_turns = isinstance(rules.order, SharedOrder)
+        if takes_turns and images is not None and self.tenants:
+            workflow_templates, images = apart(workflow_templates, self.tenants, images)
+        self.workflow_templates = tuple(workflow_templates)
         if self.tenants and len(self.tenants) != len(self.workflow_templates):
             raise InputError(
                 f"{len(self.workflow_templates)} workflow templates but {len(self.tenants)} tenants"
@@ -134,7 +88,6 @@ class RawEnv:
         self.cluster_config = cluster_config
         self.seed = seed
         self.record = record
-        known = {name: index for index, name in enumerate(dict.fromkeys(self.tenants))}
         state = new_state(
             arrival_times,
             self.workflow_templates,
@@ -144,10 +97,21 @@ class RawEnv:
             work,
         )
         distinct = list({id(template): template for template in workflow_templates}.values())
+        owner = dict(zip(map(id, workflow_templates), self.tenants, strict=False))
+        tenant_of = [known.get(owner.get(id(template), ""), 0) for template in distinct]
         self._named = names_of(distinct)
         if record:
             check_recordable(distinct)
-        self.state = with_rules(state, distinct, images, rules, cluster_config)
+        self.state = with_rules(
+            state,
+            distinct,
+            images,
+            rules,
+            cluster_config,
+            funding if self.tenants else None,
+            np.array(tenant_of),
+            turns_seed,
+        )
         self.rules = rules
         self.earlier = NOTHING_EARLIER if images is None else images.earlier
         self.arrival_times = tuple(float(time) for time in arrival_times)

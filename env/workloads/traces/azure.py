@@ -125,6 +125,10 @@ class Azure2019(Strict):
             skipped=+skipped,
             assumptions=+assumed,
             stated_duration=np.maximum(stated[:, 0], min_duration),
+            groups={
+                "owner": tuple(owner for owner, _, _ in keys),
+                "app": tuple(app for _, app, _ in keys),
+            },
         )
 
     def _counts(self, skipped: Counter[str], assumed: Counter[str]) -> dict[Key, np.ndarray]:
@@ -281,6 +285,7 @@ class Azure2021(Strict):
             ),
             skipped=skipped,
             assumptions=+Counter({"durations raised to min_duration": int(raised.sum())}),
+            groups={"app": tuple(app for app, _ in index)},
         )
 
 

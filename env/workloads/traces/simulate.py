@@ -19,11 +19,12 @@ from env.sim.engine import play
 from env.sim.go_on import go_on
 from env.sim.hardware import ClusterConfig
 from env.sim.idle_forecast import learn
+from env.sim.images import Images
 from env.sim.keep_alive import keep_warm
 from env.sim.queue_records import RUN
 from env.sim.records import ARRIVING, COMPLETED
 from env.sim.room import free_memory
-from env.sim.rules import Images, Rules, with_rules, with_slots
+from env.sim.rules import Rules, with_rules, with_slots
 from env.sim.state import allocate, reset
 from env.sim.submissions import schedule_arrival
 from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace, earlier

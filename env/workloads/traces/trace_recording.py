@@ -148,6 +148,7 @@ class Recording:
         skipped: rows that could not be used, by the reason.
         assumptions: how often a rule had to decide, by what it decided.
         stated_duration: seconds, float64 (F,), mean that the source states, where it states one.
+        groups: what the source says the functions belong to, F names each: `owner`, `app`.
     """
 
     source: str
@@ -157,6 +158,7 @@ class Recording:
     skipped: Mapping[str, int] = field(default_factory=dict)
     assumptions: Mapping[str, int] = field(default_factory=dict)
     stated_duration: np.ndarray | None = None
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def select(self, functions: np.ndarray) -> "Recording":
         """The same for some functions, in the order of their positions `functions`."""
@@ -167,4 +169,8 @@ class Recording:
             memory=self.memory[functions],
             invocations=self.invocations.select(functions),
             stated_duration=None if stated is None else stated[functions],
+            groups={
+                kind: tuple(names[position] for position in functions)
+                for kind, names in self.groups.items()
+            },
         )

@@ -4,16 +4,17 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field
 
 from env.base.errors import InputError
 from env.base.schema import Strict
+from env.sim.funding import Funding, Grant
 from env.sim.hardware import ClusterConfig
 from env.sim.workflow_template import WorkflowTemplate
-from env.workloads.generator import EpisodeWorkload
+from env.workloads.generator import EpisodeWorkload, turns_seed
 from env.workloads.traces.azure import Azure2019, Azure2021
 from env.workloads.traces.azure_like import AzureLike
 from env.workloads.traces.profiles import (
@@ -31,6 +32,8 @@ TRAINING_SEEDS = 2**32
 """Seeds of training episodes start here; those of evaluations are below."""
 ATTEMPTS = 100
 """Windows in which nothing arrives, before training is refused."""
+SHORTEST_NAME = 8
+"""Characters of a tenant's name, of the 64 that the source has."""
 SAMPLE_KEY, REQUESTS_KEY, ANNOTATION_KEY = 0, 1, 2
 """First word of every spawn key: what keeps the draws from one seed apart."""
 
@@ -43,12 +46,15 @@ class TraceConfig(Strict):
         source: where the trace comes from, told by its `kind`.
         sampling: which part of it is played.
         annotation: rules for what the trace does not state.
+        tenants: who shares the cluster, each with one ticket: the owners of the functions, or
+            their applications, as the source tells them; None: nobody is told apart.
     """
 
     seed: int = Field(ge=0, lt=2**32)
     source: Annotated[Azure2019 | Azure2021 | AzureLike, Field(discriminator="kind")]
     sampling: Sampling
     annotation: ProfileRules
+    tenants: Literal["owner", "app"] | None = None
 
 
 @dataclass(frozen=True)
@@ -106,11 +112,21 @@ class TraceSample:
         history: requests of the same functions before the window, at negative times: what a policy
             may have learnt from.
         report: what became of the trace.
+        tenants: whose each function is; empty: nobody is told apart.
+        turns_seed: of what an order draws by which tenants take turns.
     """
 
     window: Trace
     history: Trace
     report: TraceReport
+    tenants: tuple[str, ...] = ()
+    turns_seed: int = 0
+
+    @property
+    def funding(self) -> Funding | None:
+        """A ticket for each tenant; None where nobody is told apart."""
+        grants = {name: Grant(tickets=1.0) for name in self.tenants}
+        return Funding(tenants=grants) if grants else None
 
     def episode(self, core_speed: int) -> EpisodeWorkload:
         """The window as workflows of one function each, with the work that is drawn.
@@ -130,6 +146,11 @@ class TraceSample:
             cold_start=dict(zip(profiles.names, profiles.cold_start.tolist(), strict=True)),
             known=known,
             history=self.history,
+            tenants=tuple(self.tenants[function] for function in requests["function"])
+            if self.tenants
+            else (),
+            funding=self.funding,
+            turns_seed=self.turns_seed,
         )
 
 
@@ -291,7 +312,25 @@ def sample_recording(
         window=trace(sampling.start, sampling.end),
         history=trace(sampling.history_start, sampling.start),
         report=_report(recording, sample, sampling, counts),
+        tenants=_tenants(sample, config.tenants),
+        turns_seed=turns_seed(np.random.SeedSequence(seed)),
     )
+
+
+def _tenants(sample: Recording, kind: str | None) -> tuple[str, ...]:
+    """Whose each function is: the first characters of the source's names that tell all apart."""
+    if kind is None:
+        return ()
+    if kind not in sample.groups:
+        known = ", ".join(sample.groups) or "null"
+        raise InputError(f"workload.tenants: {sample.source} says no {kind}, allowed: {known}")
+    whole = sample.groups[kind]
+    length = next(
+        length
+        for length in range(SHORTEST_NAME, max(map(len, whole)) + 1)
+        if len({name[:length] for name in whole}) == len(set(whole))
+    )
+    return tuple(name[:length] for name in whole)
 
 
 def _report(

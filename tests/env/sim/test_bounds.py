@@ -13,8 +13,9 @@ from env.sim.check.validate import violations
 from env.sim.cluster_file import ClusterModel
 from env.sim.episode.recording import episode_of
 from env.sim.hardware import ClusterConfig, ServerType
+from env.sim.images import Images
 from env.sim.keep_alive_policy import Fixed, NoKeepAlive
-from env.sim.rules import Images, Rules
+from env.sim.rules import Rules
 from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
 from env.workloads.traces.simulate import simulate

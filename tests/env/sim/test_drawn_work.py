@@ -13,7 +13,8 @@ from env.score.lower_bound import lower_bound
 from env.score.metrics import episode_metrics
 from env.score.reward import Objective
 from env.sim.hardware import ClusterConfig, ServerType
-from env.sim.rules import Images, Rules
+from env.sim.images import Images
+from env.sim.rules import Rules
 from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
 

@@ -6,7 +6,8 @@ import pytest
 from agents.order.fcfs import Fcfs
 from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.idle_forecast import next_idle_time
-from env.sim.rules import Images, Rules
+from env.sim.images import Images
+from env.sim.rules import Rules
 from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
 from env.workloads.traces.simulate import Simulation, simulate

@@ -11,10 +11,11 @@ from env.score.reward import Objective
 from env.sim.endings import bring_back, take_down
 from env.sim.engine import play
 from env.sim.hardware import ClusterConfig, ServerType
+from env.sim.images import Images
 from env.sim.keep_alive_policy import NoKeepAlive
 from env.sim.power import Power
 from env.sim.records import PLACE
-from env.sim.rules import DEFAULT_RULES, Images, Lease, Rules
+from env.sim.rules import DEFAULT_RULES, Lease, Rules
 from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
 

@@ -17,9 +17,10 @@ from env.sim.endings import bring_back, take_down
 from env.sim.engine import play
 from env.sim.forecast import forecast_placements
 from env.sim.hardware import ClusterConfig, ServerType
+from env.sim.images import Images
 from env.sim.keep_alive_policy import Lru
 from env.sim.records import NO_SERVER, PLACE
-from env.sim.rules import Images, Rules
+from env.sim.rules import Rules
 from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
 from env.workloads.inline import InlineEntry

@@ -15,9 +15,10 @@ from agents.order.srtf import Srtf
 from env.base.errors import InputError
 from env.sim.check.validate_queued import queued_violations
 from env.sim.hardware import ClusterConfig, ServerType
+from env.sim.images import Images
 from env.sim.keep_alive_policy import FaasCache, Fixed, Lru, NoKeepAlive
 from env.sim.ordering import Order
-from env.sim.rules import Images, KeepAlive, Rules
+from env.sim.rules import KeepAlive, Rules
 from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
 from env.workloads.traces.simulate import Requests, Simulation, Statistics, simulate, stream

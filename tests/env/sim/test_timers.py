@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from env.sim.endings import bring_back, take_down
+from env.sim.images import Images
 from env.sim.records import ARRIVAL, LEASE_END, NONE
-from env.sim.rules import Images
 from env.sim.submissions import schedule_arrival
 from env.sim.timers import set_timer
 from env.sim.view.raw_env import RawEnv

@@ -9,10 +9,11 @@ from agents.order.rr import RoundRobin
 from agents.order.srtf import Srtf
 from env.sim.forecast import update_finish_bounds
 from env.sim.hardware import ClusterConfig, ServerType
+from env.sim.images import Images
 from env.sim.ordering import Order
 from env.sim.records import NONE, RUNNING, SUBMITTED
 from env.sim.room import suits
-from env.sim.rules import Images, Rules
+from env.sim.rules import Rules
 from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
 from tests.env.sim.test_forecast import SPEED, random_workflow

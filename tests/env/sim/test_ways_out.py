@@ -12,6 +12,7 @@ from env.sim.endings import bring_back, drain, skip_function, take_down
 from env.sim.engine import play
 from env.sim.forecast import forecast_placements
 from env.sim.hardware import ClusterConfig, ServerType
+from env.sim.images import Images
 from env.sim.keep_alive import prewarm
 from env.sim.keep_alive_policy import Lru, NoKeepAlive
 from env.sim.records import (
@@ -19,7 +20,7 @@ from env.sim.records import (
     FAILED,
     KILLED,
 )
-from env.sim.rules import Images, Lease, Rules
+from env.sim.rules import Lease, Rules
 from env.sim.state import reset
 from env.sim.submissions import end_function
 from env.sim.view.raw_env import RawEnv

@@ -15,12 +15,13 @@ from agents.order.rr import RoundRobin
 from agents.order.srtf import Srtf
 from env.sim import idle_forecast
 from env.sim.hardware import ClusterConfig
+from env.sim.images import Images
 from env.sim.keep_alive_policy import FaasCache, Lru, NoKeepAlive
 from env.sim.ordering import Order
 from env.sim.records import COMPLETED
 from env.sim.resources import names_of
 from env.sim.room import need_of, suits
-from env.sim.rules import Images, KeepAlive, Lease, Rules
+from env.sim.rules import KeepAlive, Lease, Rules
 from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
 from tests.reference_inputs import jobs_of, mean, rules_of

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from env.sim.proportional import virtual_time
-from env.sim.proportional.records import MOST_QUANTA, MOST_TICKETS
+from env.sim.proportional.records import MOST_QUANTA
 from env.sim.proportional.virtual_time import STRIDE_ONE
+from env.tickets.amounts import MOST_TICKETS
 from tests.env.sim.proportional.errors import absolute_errors, pairwise_error
 from tests.env.sim.proportional.made import ONE_CHANCE_IN_A_MILLION, counts, made
 

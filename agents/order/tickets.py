@@ -1,0 +1,105 @@
+"""Orders in which tenants take turns by their tickets; within a tenant another order counts."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from agents.order.critical_path import CriticalPath
+from agents.order.fcfs import Fcfs
+from agents.order.funcsched import FuncSched
+from agents.order.heft import Heft
+from agents.order.sjf import Sjf
+from agents.order.srf import Srf
+from env.base.schema import Strict
+from env.sim.ordering import DeclaredFunctions, Resource, Sharing
+from env.sim.proportional.records import MOST_WINNERS
+
+Within = Annotated[CriticalPath | Fcfs | FuncSched | Heft | Sjf | Srf, Field(discriminator="name")]
+Amount = Annotated[float, Field(gt=0, le=1e9)]
+
+
+class InTurn(Strict):
+    """What all of them have in common.
+
+    Attributes:
+        within: whose function goes next of a tenant whose turn it is.
+        half_life: seconds after which use counts half: who had more than its share lately pays up
+            to twice as much. None: it is not remembered.
+    """
+
+    within: Within
+    half_life: Amount | None
+
+    def write(self, options: np.void) -> None:
+        """Fills in the options of the engine."""
+        self.within.write(options)
+
+    def rank(self, functions: DeclaredFunctions) -> np.ndarray:
+        """(D,) see `Order` in env/sim/ordering.py."""
+        return self.within.rank(functions)
+
+
+class ByUse(InTurn):
+    """Tenants are charged what their functions really used.
+
+    Waldspurger, "Lottery and Stride Scheduling" (MIT, 1995); Stoica and Abdel-Wahab, "Earliest
+    Eligible Virtual Deadline First" (1995); Goyal, Vin and Cheng, "Start-time Fair Queuing" (1996).
+
+    Attributes:
+        resource, quantum: see `Sharing` in env/sim/ordering.py.
+    """
+
+    name: Literal["lottery", "stride", "hierarchical_stride", "eevdf", "weighted_fair"]
+    resource: Resource
+    quantum: Amount
+
+    @property
+    def sharing(self) -> Sharing:
+        """How tenants take turns."""
+        return Sharing(
+            mechanism=self.name,
+            resource=self.resource,
+            quantum=self.quantum,
+            half_life=self.half_life,
+        )
+
+
+class InSuperquanta(InTurn):
+    """As `ByUse`, by lotteries of several winners.
+
+    Attributes:
+        resource, quantum, winners: see `Sharing` in env/sim/ordering.py.
+    """
+
+    name: Literal["multi_lottery", "stochastic_remainder"]
+    resource: Resource
+    quantum: Amount
+    winners: Annotated[int, Field(ge=1, le=MOST_WINNERS)]
+
+    @property
+    def sharing(self) -> Sharing:
+        """How tenants take turns."""
+        return Sharing(
+            mechanism=self.name,
+            resource=self.resource,
+            quantum=self.quantum,
+            half_life=self.half_life,
+            winners=self.winners,
+        )
+
+
+class DominantResource(InTurn):
+    """The tenant with the lowest dominant share of what is held goes next: of threads or memory.
+
+    Ghodsi et al., "Dominant Resource Fairness" (NSDI 2011).
+    """
+
+    name: Literal["drf"]
+
+    @property
+    def sharing(self) -> Sharing:
+        """How tenants take turns."""
+        return Sharing(mechanism=self.name, half_life=self.half_life)

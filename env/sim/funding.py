@@ -1,0 +1,122 @@
+"""Who holds which tickets of a cluster, as configurations and episode files say it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Annotated, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from env.base.errors import InputError
+from env.base.schema import Strict, TenantName
+from env.sim import queue_records
+from env.sim.images import Images
+from env.sim.records import NONE
+from env.sim.workflow_template import WorkflowTemplate
+from env.tickets.amounts import exact, whole_scale
+from env.tickets.rights import Rights
+
+BASE = "base"
+"""The currency that all value comes from."""
+
+
+class Grant(Strict):
+    """Tickets that a tenant or a currency has.
+
+    Attributes:
+        tickets: how many.
+        currency: of which; the base, or one that is declared.
+    """
+
+    tickets: float = Field(gt=0, le=1e12)
+    currency: TenantName = BASE
+
+
+class Funding(Strict):
+    """The rights of all tenants.
+
+    Attributes:
+        tenants: what each holds.
+        currencies: what backs each of them, other than the base.
+
+    Raises:
+        InputError: an amount is not allowed, a currency is unknown, has the name of a tenant or of
+            the base, is backed by itself in a cycle, or nobody holds tickets.
+    """
+
+    tenants: Annotated[dict[TenantName, Grant], Field(min_length=1)]
+    currencies: dict[TenantName, Grant] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        self.rights()
+        return self
+
+    @property
+    def base_amount(self) -> Fraction:
+        """Of all base tickets."""
+        grants = {**self.tenants, **self.currencies}
+        return sum(
+            (
+                exact(f"{name}.tickets", grant.tickets)
+                for name, grant in grants.items()
+                if grant.currency == BASE
+            ),
+            Fraction(0),
+        )
+
+    def rights(self) -> Rights:
+        """The same as a graph of currencies, in which every tenant competes.
+
+        Raises:
+            InputError: see the class.
+        """
+        if self.base_amount == 0:
+            raise InputError(f"no tickets of '{BASE}' are held, from which all value comes")
+        rights = Rights(self.base_amount, BASE)
+        for name in self.currencies:
+            rights.add_currency(name)
+        for name in self.tenants:
+            rights.add_client(name)
+        for name, grant in {**self.currencies, **self.tenants}.items():
+            rights.issue(grant.tickets, grant.currency, to=name)
+        for name in self.tenants:
+            rights.start(name)
+        return rights
+
+    def records(self) -> tuple[np.ndarray, np.ndarray, float]:
+        """(TENANT (K,), CURRENCY (C,), whole tickets for a base ticket), in the order declared."""
+        place = {BASE: NONE, **{name: index for index, name in enumerate(self.currencies)}}
+        tenants = np.zeros(len(self.tenants), queue_records.TENANT)
+        currencies = np.zeros(len(self.currencies), queue_records.CURRENCY)
+        for rows, grants in ((tenants, self.tenants), (currencies, self.currencies)):
+            for row, grant in zip(rows, grants.values(), strict=True):
+                row["currency"], row["amount"] = place[grant.currency], grant.tickets
+        return tenants, currencies, float(whole_scale(self.base_amount))
+
+
+def apart(
+    templates: Sequence[WorkflowTemplate], tenants: Sequence[str], images: Images
+) -> tuple[tuple[WorkflowTemplate, ...], Images]:
+    """Workflows of different tenants as different templates: each tenant's functions queue apart.
+
+    Args:
+        templates: one a workflow.
+        tenants: whose each workflow is.
+        images: of all their functions; tenants go on to share them.
+    """
+    first: dict[int, str] = {}
+    copies: dict[tuple[int, str], WorkflowTemplate] = {}
+    of = dict(images.of)
+    for template, tenant in zip(templates, tenants, strict=True):
+        owner = first.setdefault(id(template), tenant)
+        if (id(template), tenant) not in copies:
+            own = template if owner == tenant else copy.copy(template)
+            copies[id(template), tenant] = own
+            of[own] = images.of[template]
+    owned = [copies[id(own), tenant] for own, tenant in zip(templates, tenants, strict=True)]
+    return tuple(owned), replace(images, of=of)

@@ -1,0 +1,74 @@
+"""Images: what containers are started from."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from env.base.errors import InputError
+from env.sim import queue_records
+from env.sim.bounds import LONGEST
+from env.sim.workflow_template import WorkflowTemplate
+
+NOTHING_EARLIER = np.zeros(0, queue_records.EARLIER)
+
+
+@dataclass(frozen=True, eq=False)
+class Images:
+    """What containers are started from.
+
+    Attributes:
+        cold_start: float64 (J,), D: seconds to start a container of the image.
+        of: of each template int (F,), the images of its functions.
+        memory: int (J,), MB; None: the most that any function of an episode needs.
+        earlier: EARLIER (K,), executions before time 0 from which idle times are learned.
+
+    Raises:
+        InputError: a cold start is out of its bounds.
+    """
+
+    cold_start: np.ndarray
+    of: Mapping[WorkflowTemplate, np.ndarray]
+    memory: np.ndarray | None = None
+    earlier: np.ndarray = field(default_factory=lambda: NOTHING_EARLIER)
+
+    def __post_init__(self) -> None:
+        outside = ~((self.cold_start >= 0) & (self.cold_start <= LONGEST))
+        if outside.any():
+            raise InputError(
+                f"images: a cold start is {self.cold_start[outside][0]} s, "
+                f"at least 0 and at most {LONGEST:g} is needed"
+            )
+
+    @classmethod
+    def by_name(
+        cls, templates: Sequence[WorkflowTemplate], cold_start: Mapping[str, float] | float
+    ) -> Images:
+        """One image for all functions of a name, as workflows that call a function many times.
+
+        Args:
+            templates: a function without a name has an image of its own.
+            cold_start: seconds, by function name or the same for all.
+
+        Raises:
+            InputError: a name without a cold start.
+        """
+        index: dict[Hashable, int] = {}
+        of = {}
+        for template in templates:
+            unnamed = [(template, fn_id) for fn_id in range(template.function_count)]
+            names = template.function_names or unnamed
+            of[template] = np.array([index.setdefault(name, len(index)) for name in names])
+        if isinstance(cold_start, Mapping):
+            for name in index:
+                if name not in cold_start:
+                    raise InputError(f"images: no cold start is given for function '{name}'")
+            seconds = np.array([cold_start[str(name)] for name in index], np.float64)
+        else:
+            seconds = np.full(len(index), float(cold_start))
+        memory = np.zeros(len(index), np.int64)
+        for template in templates:
+            np.maximum.at(memory, of[template], template.memory_req)
+        return cls(seconds, of, memory)

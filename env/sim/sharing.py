@@ -1,0 +1,212 @@
+"""Tenants share the cluster by tickets: what these are worth, whose turn it is, who got how much.
+
+A tenant competes while functions of it wait in the central queue. Tickets are worth what `Rights`
+(env/tickets) says, in floating point and rounded to whole ones, which mechanisms take. A mechanism
+(proportional/) says whose function goes next; the quantum it is charged counts until the function
+has left its container, and then what that really used.
+
+Whatever the order, the core-seconds that a tenant gets are held against those it is entitled to:
+the work of each function that starts while several tenants wait belongs to all of these, by their
+tickets. `fair_clock` sums up work / tickets, so that who starts or stops to wait takes one reading.
+"""
+
+from typing import Final
+
+from env.sim.jit import compiled, compiled_apart
+from env.sim.proportional import drf, operations
+from env.sim.proportional.blank import reset
+from env.sim.proportional.records import Shares
+from env.sim.records import NONE
+
+# What a mechanism is charged, besides `drf`, which looks at what is held.
+CORE_SECONDS: Final = 0
+MB_SECONDS: Final = 1
+DOMINANT: Final = 2  # seconds of the whole cluster, of the resource that was used most
+
+
+@compiled
+def shares_of(state):
+    """The records of the mechanism."""
+    return Shares(
+        state.share_head,
+        state.share_clients,
+        state.share_nodes,
+        state.share_waiting,
+        state.share_pairs,
+    )
+
+
+@compiled_apart
+def reset_sharing(state):
+    """Nobody waits, has got anything or is entitled to it; the mechanism begins anew."""
+    queue, tenants, currencies = state.queue, state.tenants, state.currencies
+    queue[0].turn = NONE
+    queue[0].tenants_waiting = queue[0].tickets = 0
+    queue[0].fair_clock = 0.0
+    for tenant in range(len(tenants)):
+        tenants[tenant].tickets = tenants[tenant].waiting = 0
+        tenants[tenant].clock = tenants[tenant].entitled = tenants[tenant].received = 0.0
+    for currency in range(len(currencies)):
+        currencies[currency].active = 0.0
+        currencies[currency].holders = 0
+    if state.options[0].shared == 1:
+        shares = shares_of(state)
+        reset(shares)
+        shares.head[0].capacity[0] = state.cluster[0].cores
+        memory = 0
+        for node in range(len(state.nodes)):
+            memory += state.nodes[node].memory
+        shares.head[0].capacity[1] = memory
+
+
+@compiled
+def activate(state, currency, amount, sign):
+    """Tickets of a currency begin to count (`sign` 1) or no longer do, and with it its backing."""
+    currencies = state.currencies
+    while currency != NONE:
+        before = currencies[currency].holders
+        currencies[currency].holders += sign
+        currencies[currency].active += sign * amount
+        if currencies[currency].holders == 0:
+            currencies[currency].active = 0.0  # without what rounding has left
+        elif before > 0:
+            return
+        amount = currencies[currency].amount
+        currency = currencies[currency].currency
+
+
+@compiled
+def worth(state, tenant):
+    """Whole tickets that those of a tenant are worth while it competes, at least 1."""
+    value, currency = state.tenants[tenant].amount, state.tenants[tenant].currency
+    while currency != NONE:
+        value *= state.currencies[currency].amount / state.currencies[currency].active
+        currency = state.currencies[currency].currency
+    return max(1, int(value * state.options[0].ticket_scale + 0.5))
+
+
+@compiled
+def settle(state, tenant):
+    """Brings what a tenant is entitled to up to date."""
+    tenants, now = state.tenants, state.queue[0].fair_clock
+    tenants[tenant].entitled += tenants[tenant].tickets * (now - tenants[tenant].clock)
+    tenants[tenant].clock = now
+
+
+@compiled
+def give_tickets(state, tenant, tickets):
+    """A tenant has this many tickets from now on, 0 while it does not compete."""
+    settle(state, tenant)
+    state.queue[0].tickets += tickets - state.tenants[tenant].tickets
+    state.tenants[tenant].tickets = tickets
+
+
+@compiled_apart
+def begin_to_wait(state, tenant):
+    """The first function of a tenant has joined the queue: the tenant competes."""
+    activate(state, state.tenants[tenant].currency, state.tenants[tenant].amount, 1)
+    state.queue[0].tenants_waiting += 1
+    tickets = worth(state, tenant)
+    give_tickets(state, tenant, tickets)
+    if state.options[0].shared == 1:
+        shares = shares_of(state)
+        shares.head[0].clock = state.cluster[0].time
+        operations.join(shares, tenant, tickets, 1.0)
+    value_anew(state, tenant)
+
+
+@compiled_apart
+def stop_to_wait(state, tenant):
+    """The last function of a tenant has left the queue: the tenant no longer competes."""
+    activate(state, state.tenants[tenant].currency, state.tenants[tenant].amount, -1)
+    state.queue[0].tenants_waiting -= 1
+    give_tickets(state, tenant, 0)
+    if state.options[0].shared == 1:
+        operations.leave(shares_of(state), tenant)
+    value_anew(state, tenant)
+
+
+@compiled
+def value_anew(state, changed):
+    """Tickets of other tenants are worth more or less, if they are backed by the same ones."""
+    if state.tenants[changed].currency == NONE:
+        return
+    for tenant in range(len(state.tenants)):
+        before = state.tenants[tenant].tickets
+        if before > 0 and state.tenants[tenant].currency != NONE:
+            tickets = worth(state, tenant)
+            if tickets != before:
+                give_tickets(state, tenant, tickets)
+                if state.options[0].shared == 1:
+                    operations.change(shares_of(state), tenant, tickets)
+
+
+@compiled_apart
+def take_turn(state):
+    """Says whose function goes next, where tenants take turns; somebody waits.
+
+    The turn is kept until that function starts. By `drf`, which has to look at what is held now, it
+    is found anew each time.
+    """
+    shares = shares_of(state)
+    if shares.head[0].mechanism == operations.DRF:
+        state.queue[0].turn = drf.first_of(shares)
+    elif state.queue[0].turn == NONE:
+        shares.head[0].clock = state.cluster[0].time
+        state.queue[0].turn = operations.allocate(shares)
+
+
+@compiled_apart
+def note_start(state, tenant, function, node, memory):
+    """A function of a tenant leaves the queue for a container with `memory` MB on a node."""
+    queue = state.queue
+    if queue[0].tenants_waiting > 1:
+        work = state.functions[function].remaining_computation
+        seconds = work / state.nodes[node].single_core_speed
+        queue[0].fair_clock += seconds / queue[0].tickets
+        state.tenants[tenant].received += seconds
+    if state.options[0].shared == 1:
+        queue[0].turn = NONE
+        shares = shares_of(state)
+        if shares.head[0].mechanism == operations.DRF:
+            shares.head[0].clock = state.cluster[0].time
+            want(shares, tenant, state.functions[function].parallelism, memory)
+            drf.take(shares, tenant, 1.0)
+
+
+@compiled
+def want(shares, tenant, threads, memory):
+    """What the task of a tenant holds that starts or ends."""
+    shares.clients[tenant].demand[0] = threads
+    shares.clients[tenant].demand[1] = memory
+
+
+@compiled_apart
+def note_use(state, tenant, index, core_seconds):
+    """A container of a tenant ends that has done so many core-seconds of work."""
+    shares = shares_of(state)
+    shares.head[0].clock = state.cluster[0].time
+    function, memory = state.containers[index].function, state.containers[index].memory_alloc
+    if shares.head[0].mechanism == operations.DRF:
+        want(shares, tenant, state.containers[index].parallelism, memory)
+        drf.give_back(shares, tenant, 1.0)
+        return
+    held = memory * (state.cluster[0].time - state.requests[function].dispatch_time)
+    resource, capacity = state.options[0].resource, shares.head[0].capacity
+    amount = core_seconds
+    if resource == MB_SECONDS:
+        amount = held
+    elif resource == DOMINANT:
+        amount = max(core_seconds / capacity[0], held / capacity[1])
+    operations.used(shares, tenant, amount)
+
+
+@compiled_apart
+def share_error(state):
+    """Mean over tenants of |core-seconds received - entitled| / all of them, so far; 0 at first."""
+    tenants, error, received = state.tenants, 0.0, 0.0
+    for tenant in range(len(tenants)):
+        settle(state, tenant)
+        error += abs(tenants[tenant].received - tenants[tenant].entitled)
+        received += tenants[tenant].received
+    return error / (len(tenants) * received) if received > 0.0 else 0.0
