@@ -4,13 +4,6 @@ The finish bound of a workflow is the time it ends if nothing else is ever place
 its placed functions, of forecast completion + longest chain of best times behind it, and over its
 submitted functions of now + upward rank. A forecast lets waiting containers start when completions
 leave them enough memory, and takes other future arrivals for absent.
-
-Where the engine projects a node exactly (rule 7), forecasts count in `demand`: the operations that
-each thread of a container has left, had it all its memory. Whatever runs on a node is drained of it
-at one rate, the share of a thread, so containers end in the order of the marks
-(operations drained at the start + demand) and a node is played forward in one pass over sorted
-lists. Left out are the roundings of speeds and of work done to whole operations: a forecast is
-early by at most about one operation an event, and by one operation a second where memory is short.
 """
 
 from __future__ import annotations
@@ -19,211 +12,16 @@ import numpy as np
 
 from env.sim.block import State
 from env.sim.containers import declared, declared_left, memory_ratio
+from env.sim.forecast_ends import demand_of, raise_bound
+from env.sim.forecast_node import forecast_node, play_forward
 from env.sim.jit import compiled, compiled_apart
 from env.sim.lease import cold_start_time, lease_steps
 from env.sim.placing import chain_after
 from env.sim.projection import container_speed, fits_at, speed_share
 from env.sim.records import CANDIDATE, INF, NONE
 from env.sim.requests import container_start
-from env.sim.room import hold_named, keep_named, restore_named, short_of, short_of_named, suits
+from env.sim.room import short_of, suits
 from env.sim.tracking import all_that_wait, parallel_cores
-
-
-@compiled
-def insert_ordered(containers, first, index, key):
-    """Inserts a container into a list sorted by `order_key`; returns the head of the list."""
-    containers[index].order_key = key
-    previous = NONE
-    following = first
-    while following != NONE and containers[following].order_key <= key:
-        previous = following
-        following = containers[following].next_in_order
-    containers[index].next_in_order = following
-    if previous == NONE:
-        return index
-    containers[previous].next_in_order = index
-    return first
-
-
-@compiled
-def insert_joined(containers, first, index, key):
-    """Inserts a container into a list sorted by `joined_key`; returns the head of the list."""
-    containers[index].joined_key = key
-    previous = NONE
-    following = first
-    while following != NONE and containers[following].joined_key <= key:
-        previous = following
-        following = containers[following].next_joined
-    containers[index].next_joined = following
-    if previous == NONE:
-        return index
-    containers[previous].next_joined = index
-    return first
-
-
-@compiled
-def demand_of(container):
-    """Operations left by each thread; a container short of memory has more to do, in proportion."""
-    return container.remaining_computation / (container.memory_ratio * container.parallelism)
-
-
-@compiled
-def forecast_node(state, node):
-    """Brings the sorted lists and `forecast_completion` of all containers of a node up to date."""
-    nodes, containers = state.nodes, state.containers
-    draining = upcoming = NONE
-    parallelism = memory = backlog = 0
-    for head in (nodes[node].first_running, nodes[node].first_waiting):
-        index = head
-        while index != NONE:
-            backlog += containers[index].remaining_computation
-            containers[index].demand = demand_of(containers[index])
-            start = containers[index].start_time  # nan while it waits
-            if start <= nodes[node].clock:
-                demand = containers[index].demand
-                draining = insert_ordered(containers, draining, index, demand)
-                parallelism += containers[index].parallelism
-                memory += containers[index].memory_alloc
-            elif start > nodes[node].clock:
-                upcoming = insert_ordered(containers, upcoming, index, start)
-            index = containers[index].next
-    nodes[node].first_draining = draining
-    nodes[node].first_upcoming = upcoming
-    nodes[node].draining_parallelism = parallelism
-    nodes[node].draining_memory = memory
-    nodes[node].backlog = backlog
-    nodes[node].forecast_last, _, _, _ = play_forward(state, node, NONE, INF)
-    nodes[node].forecast = 1
-
-
-@compiled_apart
-def play_forward(state, node, candidate, start):
-    """Plays a node from its clock until all its containers have completed.
-
-    Without a candidate (NONE) it writes `forecast_completion` of them all. With one, which starts
-    at `start` or, if that is inf, heads for the end of the node's queue, it writes that of the
-    candidate, collects the workflows whose finish bounds rise, and sums `later_end` of the others.
-
-    Returns:
-        (time of the last completion, head of the list of raised workflows, sums of `later_end`).
-    """
-    nodes, containers = state.nodes, state.containers
-    now = nodes[node].clock
-    cpu, core_speed = nodes[node].cpu, nodes[node].single_core_speed
-    parallelism, used = nodes[node].draining_parallelism, nodes[node].draining_memory
-    drained = 0.0  # operations of each thread since the clock
-    draining, upcoming = nodes[node].first_draining, nodes[node].first_upcoming
-    joined = NONE  # started since the clock, by the mark at which they end
-    late = NONE  # known to start later, beside the upcoming ones
-    waiting, last_in_queue = nodes[node].first_waiting, NONE
-    keep_named(state, node)
-    if start < INF:
-        hold_named(state, node, containers[candidate].function, 1)
-        late = insert_joined(containers, late, candidate, start)
-    else:
-        last_in_queue = candidate
-        if waiting == NONE:
-            waiting = candidate
-    raised = NONE
-    later = tight = 0.0
-    while True:
-        share = max(1, speed_share(parallelism, cpu, core_speed))
-        mark = containers[draining].order_key if draining != NONE else INF
-        joined_ends = joined != NONE and containers[joined].joined_key < mark
-        if joined_ends:
-            mark = containers[joined].joined_key
-        completion = now + (mark - drained) / share
-        begin = containers[upcoming].order_key if upcoming != NONE else INF
-        late_begins = late != NONE and containers[late].joined_key < begin
-        if late_begins:
-            begin = containers[late].joined_key
-        if begin < INF and begin <= completion:
-            if late_begins:
-                index, late = late, containers[late].next_joined
-            else:
-                index, upcoming = upcoming, containers[upcoming].next_in_order
-            drained += (begin - now) * share
-            now = begin
-            end = drained + containers[index].demand
-            joined = insert_joined(containers, joined, index, end)
-            parallelism += containers[index].parallelism
-            used += containers[index].memory_alloc
-            continue
-        if mark == INF:
-            restore_named(state, node)
-            return now, raised, later, tight
-        if joined_ends:
-            index, joined = joined, containers[joined].next_joined
-        else:
-            index, draining = draining, containers[draining].next_in_order
-        now = completion
-        drained = mark
-        parallelism -= containers[index].parallelism
-        used -= containers[index].memory_alloc
-        hold_named(state, node, containers[index].function, -1)
-        if candidate == NONE or index == candidate:
-            containers[index].forecast_completion = now
-        if candidate != NONE:
-            raised = raise_bound(state, index, now, raised)
-            if index != candidate:
-                more, more_tight = later_end(state, index, now)
-                later += more
-                tight += more_tight
-        while (
-            waiting != NONE
-            and used + containers[waiting].memory_alloc <= nodes[node].memory
-            and short_of_named(state, node, containers[waiting].function, False) == NONE
-        ):
-            index = waiting
-            hold_named(state, node, containers[index].function, 1)
-            waiting = containers[index].next
-            if waiting == NONE and index != last_in_queue:
-                waiting = last_in_queue
-            if containers[index].creation_time > now:
-                late = insert_joined(containers, late, index, containers[index].creation_time)
-                continue
-            end = drained + containers[index].demand
-            joined = insert_joined(containers, joined, index, end)
-            parallelism += containers[index].parallelism
-            used += containers[index].memory_alloc
-
-
-@compiled
-def raise_bound(state, index, completion, raised):
-    """Notes the finish bound that a completion gives its workflow, if it is a later one.
-
-    Returns:
-        the head of the list of raised workflows.
-    """
-    workflows = state.workflows
-    slot = state.containers[index].slot
-    bound = completion + state.containers[index].chain_after
-    if bound <= workflows[slot].finish_bound:
-        return raised
-    if workflows[slot].raised_bound == -INF:
-        workflows[slot].next_raised = raised
-        raised = slot
-    workflows[slot].raised_bound = max(workflows[slot].raised_bound, bound)
-    return raised
-
-
-@compiled
-def later_end(state, index, completion):
-    """How much later than forecast a container ends.
-
-    Returns:
-        (seconds / critical path of its workflow, the same times seconds / (slack + seconds)), slack
-        being the seconds that it can end later without moving the finish bound.
-    """
-    containers, workflows = state.containers, state.workflows
-    forecast_end = containers[index].forecast_completion
-    seconds = completion - forecast_end
-    if seconds <= 0.0:
-        return 0.0, 0.0
-    slot = containers[index].slot
-    growth = seconds / state.templates[workflows[slot].template].critical_path
-    slack = workflows[slot].finish_bound - forecast_end - containers[index].chain_after
-    return growth, growth * seconds / (max(0.0, slack) + seconds)
 
 
 @compiled

@@ -107,7 +107,7 @@ CONTAINER = np.dtype(
         ("creation_time", np.float64),
         ("start_time", np.float64),  # nan while waiting on its node
         ("completion_time", np.float64),  # projected; exact once completed
-        ("forecast_completion", np.float64),  # waiting ones included (env/sim/forecast.py)
+        ("forecast_completion", np.float64),  # waiting ones included (env/sim/forecast_node.py)
         ("demand", np.float64),  # operations left by each of its threads, had it all its memory
         ("next_in_order", np.int64),  # next of the node's draining or upcoming containers
         ("order_key", np.float64),  # its demand or start, by which that list is sorted

@@ -8,12 +8,8 @@ import pytest
 
 from env.score.metrics import episode_metrics
 from env.score.reward import Objective, cheapest_cost, potential
-from env.sim.forecast import (
-    forecast_candidate,
-    forecast_node,
-    forecast_placements,
-    update_finish_bounds,
-)
+from env.sim.forecast import forecast_candidate, forecast_placements, update_finish_bounds
+from env.sim.forecast_node import forecast_node
 from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.placing import place
 from env.sim.records import CANDIDATE, NONE
@@ -75,7 +71,7 @@ def random_decision(env: RawEnv, rng: np.random.Generator) -> tuple[int, int]:
 
 
 def tolerance(span: float) -> float:
-    """Seconds by which a forecast `span` seconds ahead may be early: see env/sim/forecast.py."""
+    """Seconds by which a forecast `span` seconds ahead may be early: see env/sim/forecast_node.py."""
     return 1e-3 + 1e-4 * span
 
 
