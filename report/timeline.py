@@ -16,7 +16,7 @@ from env.base.errors import located
 from env.sim.episode.episode_file import read_episode
 from env.sim.episode.replay import played
 from env.sim.episode.world_recording import runs_of
-from env.sim.projection import speed_share
+from env.sim.node_status import tenants_of, thread_speeds
 from env.sim.view.numa_node import NumaNode
 from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
@@ -301,7 +301,8 @@ def _use(node: NumaNode, containers: np.ndarray) -> tuple[np.ndarray, np.ndarray
     for index, time in enumerate(times):
         active = containers[(starts <= time) & (time < ends)]
         threads = active["parallelism"]
-        share = speed_share(threads.sum(), node.cpu, node.single_core_speed)
+        owners = tenants_of(node.state, active["wf_id"])
+        share = thread_speeds(node.state, owners, threads, node.cpu, node.single_core_speed)
         ratio = np.minimum(1.0, active["memory_alloc"] / active["memory_req"])
         speeds = np.maximum(1, (ratio * share * threads).astype(np.int64))
         cpu[index] = speeds.sum() / node.computing_capacity

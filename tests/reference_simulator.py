@@ -8,12 +8,15 @@ simulator; inputs are the plain declarations `ClusterConfig` and `WorkflowTempla
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.workflow_template import WorkflowTemplate
 
 SECONDS_PER_HOUR = 3600
 NO_RESOURCES: Mapping[str, int] = {}
+NOBODY: Mapping[int, tuple[str, int]] = {}
+"""Where tenants share cores by tickets: of each workflow the tenant, and its tickets."""
 
 
 @dataclass
@@ -68,7 +71,9 @@ class ReferenceNode:
         memory: int,
         single_core_speed: int,
         resources: Mapping[str, int] = NO_RESOURCES,
+        owners: Mapping[int, tuple[str, int]] = NOBODY,
     ) -> None:
+        self.owners = owners
         self.cpu = cpu
         self.memory = memory
         self.single_core_speed = single_core_speed
@@ -86,6 +91,52 @@ class ReferenceNode:
         ratio = min(1.0, container.memory_alloc / container.memory_req)
         return max(1, int(ratio * share * container.parallelism))
 
+    def speeds(self, running: Sequence[ReferenceContainer]) -> list[int]:
+        """Rule 7 of each of those that run, and where they share by tickets, that rule."""
+        total = sum(container.parallelism for container in running)
+        if not self.owners:
+            return [self.speed(container, total) for container in running]
+        of_thread = self.thread_speeds(running)
+        return [
+            max(
+                1,
+                int(
+                    min(1.0, container.memory_alloc / container.memory_req)
+                    * of_thread[self.owners[container.wf_id][0]]
+                    * container.parallelism
+                ),
+            )
+            for container in running
+        ]
+
+    def thread_speeds(self, running: Sequence[ReferenceContainer]) -> dict[str, int]:
+        """Operations/s of each thread by tenant: cores go by tickets to who can use them."""
+        threads: dict[str, int] = {}
+        tickets = {}
+        for container in running:
+            tenant, held = self.owners[container.wf_id]
+            threads[tenant] = threads.get(tenant, 0) + container.parallelism
+            tickets[tenant] = held
+        found: dict[str, int] = {}
+        left = Fraction(self.cpu * self.single_core_speed)
+        open_ones = set(threads)
+        while open_ones:
+            total = sum(tickets[tenant] for tenant in open_ones)
+            sated = {
+                tenant
+                for tenant in open_ones
+                if left * tickets[tenant] / total >= threads[tenant] * self.single_core_speed
+            }
+            for tenant in sated:
+                found[tenant] = threads[tenant] * self.single_core_speed
+            left -= sum(found[tenant] for tenant in sated)
+            open_ones -= sated
+            if not sated:
+                for tenant in open_ones:
+                    found[tenant] = max(1, math.floor(left * tickets[tenant] / total))
+                break
+        return {tenant: speed // threads[tenant] for tenant, speed in found.items()}
+
     def project(self) -> tuple[list[Moment], list[float]]:
         """Rule 7: every moment from the clock on, and the completion time of every container."""
         now = self.clock
@@ -98,8 +149,7 @@ class ReferenceNode:
                 for position, container in enumerate(self.admitted)
                 if container.start_time <= now and completion[position] is None
             ]
-            total = sum(self.admitted[position].parallelism for position in running)
-            speeds = [self.speed(self.admitted[position], total) for position in running]
+            speeds = self.speeds([self.admitted[position] for position in running])
             moments.append(Moment(now, running, list(remaining), speeds))
             # A start (0) before a completion (1), then in order of admission.
             events = [
@@ -248,6 +298,7 @@ class ReferenceSimulator:
     arrival_times: Sequence[float]
     templates: Sequence[WorkflowTemplate]
     cluster: ClusterConfig
+    owners: Mapping[int, tuple[str, int]] = field(default_factory=dict)
     servers: dict[str, list[ReferenceServer]] = field(default_factory=dict)
     placements: dict[tuple[int, int], Placement] = field(default_factory=dict)
     containers: dict[tuple[int, int], ReferenceContainer] = field(default_factory=dict)
@@ -262,7 +313,9 @@ class ReferenceSimulator:
                     server_type,
                     server_id,
                     [
-                        ReferenceNode(server_type.cpu, server_type.memory, speed)
+                        ReferenceNode(
+                            server_type.cpu, server_type.memory, speed, owners=self.owners
+                        )
                         for _ in range(server_type.numa_nodes)
                     ],
                 )

@@ -72,7 +72,7 @@ def hold_back(state, node, time, started):
         if not started[containers[scratch[i].container].function]:
             scratch[i].start = INF
     cpu, core_speed = nodes[node].cpu, nodes[node].single_core_speed
-    play_until(scratch, count, nodes[node].clock, cpu, core_speed, time)
+    play_until(state, count, nodes[node].clock, cpu, core_speed, time)
     for i in range(count):
         index = scratch[i].container
         if scratch[i].start < INF:

@@ -51,6 +51,7 @@ CHANGING: Final = {
     "requests": queue_records.REQUEST,  # (slots * F,)
     "tenants": queue_records.TENANT,  # (K,) where they hold tickets, as have the next
     "currencies": queue_records.CURRENCY,  # (C,)
+    "on_node": queue_records.ON_NODE,  # (K,), without meaning between calls
     # Of the mechanism by which they take turns (proportional/records.py).
     "share_head": proportional.HEAD,
     "share_clients": proportional.CLIENT,
@@ -113,6 +114,7 @@ class State(np.ndarray):
     requests: np.ndarray
     tenants: np.ndarray
     currencies: np.ndarray
+    on_node: np.ndarray
     share_head: np.ndarray
     share_clients: np.ndarray
     share_nodes: np.ndarray

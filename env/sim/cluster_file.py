@@ -22,7 +22,7 @@ from env.sim.bounds import (
     MOST_NODES_OF_A_SERVER,
     MOST_SERVERS,
 )
-from env.sim.hardware import ClusterConfig, ServerType
+from env.sim.hardware import ClusterConfig, CpuShare, ServerType
 from env.sim.power import Power
 from env.sim.resources import NamedResources
 
@@ -87,6 +87,7 @@ class _Hardware(Strict):
     between_nodes_of_one_server_bandwidth_bytes_per_s: Bandwidth
     between_servers_bandwidth_bytes_per_s: Bandwidth
     power: Power | None = None
+    cpu_share: CpuShare = "equal"
 
     def _config(self, named_types: Iterable[tuple[str, ServerTypeModel]]) -> ClusterConfig:
         return ClusterConfig(
@@ -100,6 +101,7 @@ class _Hardware(Strict):
                 if declared.server_count
             ),
             power=self.power,
+            cpu_share=self.cpu_share,
         )
 
 
@@ -139,6 +141,7 @@ class ClusterModel(_Hardware):
                 for declared in config.server_types
             ),
             power=config.power,
+            cpu_share=config.cpu_share,
         )
 
 

@@ -7,8 +7,8 @@ from env.sim.endings import complete_next, join_submitted, release_ended
 from env.sim.jit import compiled, compiled_apart
 from env.sim.keep_alive import prewarm, remove_all_warm, remove_warm
 from env.sim.lease import extend_lease
+from env.sim.node_status import last_completion, status_at
 from env.sim.placing import place
-from env.sim.projection import last_completion, status_at
 from env.sim.records import (
     ARRIVAL,
     DONE,

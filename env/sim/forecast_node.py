@@ -8,6 +8,7 @@ lists. Left out are the roundings of speeds and of work done to whole operations
 early by at most about one operation an event, and by one operation a second where memory is short.
 """
 
+from env.sim.forecast_by_tickets import play_by_tickets
 from env.sim.forecast_ends import demand_of, insert_joined, insert_ordered, later_end, raise_bound
 from env.sim.jit import compiled, compiled_apart
 from env.sim.projection import speed_share
@@ -44,8 +45,16 @@ def forecast_node(state, node):
     nodes[node].forecast = 1
 
 
-@compiled_apart
+@compiled
 def play_forward(state, node, candidate, start):
+    """`play_at_one_rate`, or the same where tenants share cores by tickets."""
+    if state.options[0].cpu_by_tickets == 1:
+        return play_by_tickets(state, node, candidate, start)
+    return play_at_one_rate(state, node, candidate, start)
+
+
+@compiled_apart
+def play_at_one_rate(state, node, candidate, start):
     """Plays a node from its clock until all its containers have completed.
 
     Without a candidate (NONE) it writes `forecast_completion` of them all. With one, which starts

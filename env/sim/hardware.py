@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Literal
 
 from env.base.errors import InputError
 from env.base.schema import names_file, short
@@ -43,6 +43,9 @@ TYPE_BOUNDS: Final = {
     "memory": (1, LARGEST_MEMORY),
     "single_core_speed": (1, LARGEST_WHOLE),
 }
+
+
+CpuShare = Literal["equal", "tickets"]
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,8 @@ class ClusterConfig:
         network_bandwidth: bytes/s between servers.
         server_types: in the order that breaks ties.
         power: of all servers; None where it is not known, and then carbon is not either.
+        cpu_share: how threads share the cores of a NUMA node that has fewer: all alike, or tenants
+            by their tickets (env/sim/cpu_by_tickets.py).
 
     Raises:
         InputError: a value is out of range, a name is used twice, or there is no server.
@@ -114,6 +119,7 @@ class ClusterConfig:
     network_bandwidth: float
     server_types: tuple[ServerType, ...]
     power: Power | None = None
+    cpu_share: CpuShare = "equal"
 
     def __post_init__(self) -> None:
         _check("cluster", "single_core_speed", self.single_core_speed, 1, LARGEST_WHOLE)

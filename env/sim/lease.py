@@ -7,9 +7,8 @@ import math
 import numpy as np
 
 from env.sim.jit import compiled
+from env.sim.node_status import completion_bound, last_completion
 from env.sim.projection import (
-    completion_bound,
-    last_completion,
     node_on_container_completion,
     node_on_container_creation,
     node_on_server_startup,

@@ -2,6 +2,9 @@
 
 import numpy as np
 
+from env.sim.cpu_by_tickets import (
+    share_out,
+)
 from env.sim.jit import compiled, compiled_apart
 from env.sim.keep_alive import make_room
 from env.sim.records import INF, NONE
@@ -43,13 +46,14 @@ def gather(state, node):
 
 
 @compiled
-def run_projection(scratch, count, clock, cpu, core_speed, only_first):
+def run_projection(state, count, clock, cpu, core_speed, only_first):
     """Plays a node forward from its clock (rule 7) until all `count` entries have completed.
 
     Returns:
         (entry that completes first, its time, time of the last completion); with `only_first` the
         projection ends with the first completion.
     """
+    scratch, by_tickets = state.scratch, state.options[0].cpu_by_tickets == 1
     now = clock
     active = 0
     parallelism = 0
@@ -68,11 +72,14 @@ def run_projection(scratch, count, clock, cpu, core_speed, only_first):
     while unfinished > 0:
         # One pass an event: what was done since the last one, then the speed from here on.
         share = speed_share(parallelism, cpu, core_speed)
+        if by_tickets:
+            share_out(state, active, cpu, core_speed)
         completing = NONE
         event = INF
         for j in range(active):
             i = scratch[j].active
             left = max(0, scratch[i].remaining - int(scratch[i].speed * elapsed))
+            share = scratch[i].share if by_tickets else share
             speed = container_speed(scratch[i].ratio, share, scratch[i].parallelism)
             scratch[i].remaining = left
             scratch[i].speed = speed
@@ -126,20 +133,26 @@ def activate(scratch, active, entry):
 
 
 @compiled
-def play_until(scratch, count, clock, cpu, core_speed, time):
+def play_until(state, count, clock, cpu, core_speed, time):
     """Plays a node forward from its clock to `time`, before which none of the entries completes."""
+    scratch, by_tickets = state.scratch, state.options[0].cpu_by_tickets == 1
     now = clock
     while now < time:
-        parallelism = 0
+        parallelism = active = 0
         event = time
         for i in range(count):
             if scratch[i].start <= now:
+                scratch[active].active = i
+                active += 1
                 parallelism += scratch[i].parallelism
             else:
                 event = min(event, scratch[i].start)
         share = speed_share(parallelism, cpu, core_speed)
+        if by_tickets:
+            share_out(state, active, cpu, core_speed)
         for i in range(count):
             if scratch[i].start <= now:
+                share = scratch[i].share if by_tickets else share
                 speed = container_speed(scratch[i].ratio, share, scratch[i].parallelism)
                 done = int(speed * (event - now))
                 scratch[i].remaining = max(0, scratch[i].remaining - done)
@@ -152,7 +165,7 @@ def project(state, node, full):
     nodes = state.nodes
     count = gather(state, node)
     first, first_time, last_time = run_projection(
-        state.scratch,
+        state,
         count,
         nodes[node].clock,
         nodes[node].cpu,
@@ -287,7 +300,7 @@ def node_on_container_removal(state, node, removed, time):
     nodes, containers, scratch = state.nodes, state.containers, state.scratch
     count = gather(state, node)
     cpu, core_speed = nodes[node].cpu, nodes[node].single_core_speed
-    play_until(scratch, count, nodes[node].clock, cpu, core_speed, time)
+    play_until(state, count, nodes[node].clock, cpu, core_speed, time)
     previous = NONE
     for i in range(count):
         containers[scratch[i].container].remaining_computation = scratch[i].remaining
@@ -364,68 +377,6 @@ def node_on_container_completion(state, node):
     project(state, node, False)
     update_tree(state, node)
     return done
-
-
-@compiled
-def completion_bound(state, node):
-    """A time that no running container of the node can outlast.
-
-    Every container at the speed it has when all share the node at once, and one operation lost
-    to rounding at each event.
-    """
-    nodes, containers = state.nodes, state.containers
-    parallelism = nodes[node].parallelism
-    share = speed_share(parallelism, nodes[node].cpu, nodes[node].single_core_speed)
-    lost = 2 * nodes[node].running_count + 1
-    bound = -INF
-    index = nodes[node].first_running
-    while index != NONE:
-        ratio = containers[index].memory_ratio
-        speed = container_speed(ratio, share, containers[index].parallelism)
-        start = max(nodes[node].clock, containers[index].start_time)
-        bound = max(bound, start + (containers[index].remaining_computation + lost) / speed)
-        index = containers[index].next
-    return bound
-
-
-@compiled
-def last_completion(state, node):
-    """Time of the last projected completion, -inf if nothing runs."""
-    if state.nodes[node].projected == 0:
-        project(state, node, True)
-    return state.nodes[node].last_completion if state.nodes[node].running_count > 0 else -INF
-
-
-@compiled
-def status_at(state, node, time):
-    """Projected use of a node at a time that is not before its clock.
-
-    Returns:
-        (cpu utilisation, memory utilisation, load, total parallelism, free memory in MB).
-    """
-    nodes, containers = state.nodes, state.containers
-    used = used_memory_at(state, node, time)
-    parallelism = 0
-    index = nodes[node].first_running
-    while index != NONE:
-        if containers[index].start_time <= time < containers[index].completion_time:
-            parallelism += containers[index].parallelism
-        index = containers[index].next
-    share = speed_share(parallelism, nodes[node].cpu, nodes[node].single_core_speed)
-    speed = 0
-    index = nodes[node].first_running
-    while index != NONE:
-        if containers[index].start_time <= time < containers[index].completion_time:
-            ratio = containers[index].memory_ratio
-            speed += container_speed(ratio, share, containers[index].parallelism)
-        index = containers[index].next
-    return (
-        speed / nodes[node].computing_capacity,
-        used / nodes[node].memory,
-        parallelism / nodes[node].cpu,
-        parallelism,
-        nodes[node].memory - used,
-    )
 
 
 @compiled

@@ -12,6 +12,7 @@ OPTIONS = np.dtype(
         ("order", np.int64),  # where tenants share, that of the functions of one
         ("shared", np.int64),  # 1: tenants take turns by their tickets
         ("resource", np.int64),  # of which they share the use
+        ("cpu_by_tickets", np.int64),  # 1: cores of a node are shared by tickets of tenants
         ("ticket_scale", np.float64),  # whole tickets of a mechanism for a base ticket
         ("placement", np.int64),  # who names the node
         ("patience", np.float64),  # seconds of waiting after which a server may be started
@@ -64,6 +65,7 @@ QUEUE = np.dtype(
         ("turn", np.int64),  # tenant whose function goes next, NONE: is to be found
         ("tenants_waiting", np.int64),  # of which functions wait
         ("tickets", np.int64),  # of these, all together
+        ("on_node", np.int64),  # tenants on the node that is looked at
         ("fair_clock", np.float64),  # core-seconds for each ticket, see env/sim/sharing.py
     ]
 )
@@ -95,6 +97,7 @@ TENANT = np.dtype(
         ("tickets", np.int64),  # what they are worth now, in whole tickets; 0: it does not compete
         ("waiting", np.int64),  # functions of it in the central queue
         ("tree", np.int64),  # where its tournament begins, where tenants take turns
+        ("row", np.int64),  # of it in `on_node`, or NONE
         ("clock", np.float64),  # `fair_clock` up to which `entitled` counts
         ("entitled", np.float64),  # core-seconds
         ("received", np.float64),
@@ -108,6 +111,17 @@ CURRENCY = np.dtype(
         ("amount", np.float64),  # of them
         ("active", np.float64),  # amount of its own tickets that count
         ("holders", np.int64),  # who hold these
+        ("on_node", np.float64),  # as `active`, of those that run on the node looked at
+    ]
+)
+
+# A tenant on the NUMA node that is looked at (env/sim/cpu_by_tickets.py).
+ON_NODE = np.dtype(
+    [
+        ("tenant", np.int64),
+        ("weight", np.int64),
+        ("threads", np.int64),
+        ("speed", np.int64),  # operations per second, of all its threads together
     ]
 )
 

@@ -113,6 +113,8 @@ CONTAINER = np.dtype(
         ("order_key", np.float64),  # its demand or start, by which that list is sorted
         ("joined_key", np.float64),  # scratch of the forecast, as is the next
         ("next_joined", np.int64),
+        ("left", np.float64),  # scratch of the forecast where tenants differ, as is the next
+        ("next_draining", np.int64),
         ("remaining_computation", np.int64),  # at the node's clock
         ("remaining_at_next", np.int64),  # at the node's next completion
         ("next", np.int64),  # next container of the same list
@@ -309,6 +311,7 @@ PROJECTED = np.dtype(
         ("remaining_at_first", np.int64),  # when the first container completes
         ("parallelism", np.int64),
         ("ratio", np.float64),  # `memory_ratio` of the container
+        ("share", np.int64),  # operations per second of a thread, where tenants differ in it
         ("speed", np.int64),
         ("active", np.int64),  # at position j: the j-th running entry, in order of admission
     ]

@@ -172,6 +172,14 @@ def with_rules(
     """
     state = state.replaced(options=rules.options())
     write_lease(state.servers, rules.lease)
+    by_tickets = config.cpu_share == "tickets"
+    if funding is None and by_tickets:
+        raise InputError("cluster: cpu_share is 'tickets': tenants with tickets are needed")
+    if funding is not None and (by_tickets or rules.order is not None):
+        tenants, currencies, scale = funding.records()
+        on_node = np.zeros(len(tenants), queue_records.ON_NODE)
+        state = state.replaced(tenants=tenants, currencies=currencies, on_node=on_node)
+        state.options["ticket_scale"], state.options["cpu_by_tickets"] = scale, by_tickets
     if images is None:
         if rules.order is not None or rules.keeps_warm:
             raise InputError(
@@ -187,13 +195,9 @@ def with_rules(
     if rules.order is not None:
         check_needs(templates, config, memory[image_of])
     bins, remembered = rules.keep_alive.history
-    queued, trees = rules.order is not None, 2 << max(1, int(np.ceil(np.log2(declared))))
+    trees = 2 << max(1, int(np.ceil(np.log2(declared))))
     waiting = np.zeros(declared, queue_records.WAITING)
     waiting["leaf"] = trees // 2 + np.arange(declared)
-    if funding is not None and queued:
-        tenants, currencies, scale = funding.records()
-        state = state.replaced(tenants=tenants, currencies=currencies)
-        state.options["ticket_scale"] = scale
     if isinstance(rules.order, SharedOrder):
         if funding is None or tenant_of is None:
             raise InputError(

@@ -105,6 +105,7 @@ def copy_into(copy, state):
     copy_records(copy.named_held, state.named_held, len(state.named_held))
     copy_records(copy.tenants, state.tenants, len(state.tenants))
     copy_records(copy.currencies, state.currencies, len(state.currencies))
+    copy_records(copy.on_node, state.on_node, state.queue[0].on_node)
     copy_records(copy.share_head, state.share_head, len(state.share_head))
     copy_records(copy.share_clients, state.share_clients, len(state.share_clients))
     copy_records(copy.share_nodes, state.share_nodes, len(state.share_nodes))

@@ -1,36 +1,43 @@
-"""Cores of a NUMA node shared by weight among the containers that run there."""
+"""Cores of a NUMA node shared by weight among those that run there."""
 
 from env.sim.jit import compiled
 
 
 @compiled
-def cpu_share(weights, parallelism, cpu, core_speed, speeds):
+def cpu_share(rows, count, cpu, core_speed):
     """Weighted processor sharing, in whole operations per second, rounded down but at least 1.
 
-    A container that would have more than its threads can use gets just that, and the others share
-    what it leaves.
+    Who would have more than its threads can use gets just that, and the others share what it
+    leaves.
 
     Args:
-        weights: int64 (C,), of the containers, from 1 on.
-        parallelism: int64 (C,), threads of each; a thread uses a core at most.
+        rows: of `count` sharers, ON_NODE (env/sim/queue_records.py): `weight` and `threads`, from 1
+            on; a thread uses a core at most. `speed` becomes the operations per second of each.
+        count: of the rows that count.
         cpu: cores.
         core_speed: operations per second of a core.
-        speeds: int64 (C,), is filled with the operations per second of each container.
     """
     left, total = cpu * core_speed, 0
-    for container in range(len(weights)):
-        speeds[container] = 0
-        total += weights[container]
+    for row in range(count):
+        rows[row].speed = 0
+        total += rows[row].weight
     more = True
     while more:
         more = False
-        for container in range(len(weights)):
-            most = parallelism[container] * core_speed
-            if speeds[container] == 0 and left * weights[container] // total >= most:
-                speeds[container] = most
+        for row in range(count):
+            most = rows[row].threads * core_speed
+            if rows[row].speed == 0 and part(left, rows[row].weight, total) >= most:
+                rows[row].speed = most
                 left -= most
-                total -= weights[container]
+                total -= rows[row].weight
                 more = total > 0
-    for container in range(len(weights)):
-        if speeds[container] == 0:
-            speeds[container] = max(1, left * weights[container] // total)
+    for row in range(count):
+        if rows[row].speed == 0:
+            rows[row].speed = max(1, part(left, rows[row].weight, total))
+
+
+@compiled
+def part(whole, weight, total):
+    """Whole * weight / total, rounded down, without a product that 63 bits do not hold."""
+    quotient = whole // total
+    return quotient * weight + (whole - quotient * total) * weight // total

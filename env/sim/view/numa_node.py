@@ -13,15 +13,14 @@ from env.base.errors import InputError
 from env.sim.block import State
 from env.sim.containers import give_back_container, memory_ratio, take_container
 from env.sim.hardware import ClusterConfig, ServerType
+from env.sim.node_status import last_completion, tenants_of, thread_speeds
 from env.sim.projection import (
     container_speed,
-    last_completion,
     node_on_container_completion,
     node_on_container_creation,
     node_on_server_startup,
     project,
     reset_node,
-    speed_share,
 )
 from env.sim.records import FINISHED, NONE
 from env.sim.state import allocate, reset
@@ -72,6 +71,7 @@ class _Run:
     parallelism: int
     ratio: float
     memory: int
+    tenant: int
 
 
 class NumaNode:
@@ -208,7 +208,8 @@ class NumaNode:
         times = {time for run in runs for time in (run.start, run.completion)}
         records = []
         for time in sorted(time for time in times if own.start <= time < own.completion):
-            share = self._share([run for run in runs if run.start <= time < run.completion])
+            active = [run for run in runs if run.start <= time < run.completion]
+            share = self._shares(active)[active.index(own)]
             records.append(SpeedRecord(time, container_speed(own.ratio, share, own.parallelism)))
         return [*records, SpeedRecord(own.completion, 0)]
 
@@ -223,8 +224,10 @@ class NumaNode:
 
     def _status(self, runs: list[_Run], time: float) -> NodeStatus:
         active = [run for run in runs if run.start <= time < run.completion]
-        share = self._share(active)
-        speed = sum(container_speed(run.ratio, share, run.parallelism) for run in active)
+        speed = sum(
+            container_speed(run.ratio, share, run.parallelism)
+            for run, share in zip(active, self._shares(active), strict=True)
+        )
         parallelism = sum(run.parallelism for run in active)
         used = sum(run.memory for run in active)
         return NodeStatus(
@@ -235,9 +238,12 @@ class NumaNode:
             free_memory=self.memory - used,
         )
 
-    def _share(self, active: list[_Run]) -> int:
-        parallelism = sum(run.parallelism for run in active)
-        return int(speed_share(parallelism, self.cpu, self.single_core_speed))
+    def _shares(self, active: list[_Run]) -> list[int]:
+        """Operations per second of each thread of every run."""
+        threads = np.array([run.parallelism for run in active], np.int64)
+        tenants = np.array([run.tenant for run in active], np.int64)
+        speeds = thread_speeds(self.state, tenants, threads, self.cpu, self.single_core_speed)
+        return [int(speed) for speed in speeds]
 
     def _runs(self) -> list[_Run]:
         """Every run on this node that the records still know, past and projected."""
@@ -252,6 +258,7 @@ class NumaNode:
                 int(record["parallelism"]),
                 memory_ratio(record["memory_alloc"], record["memory_req"]),
                 int(record["memory_alloc"]),
+                self._tenant(int(record["wf_id"])),
             )
             for record in past
         ]
@@ -266,9 +273,15 @@ class NumaNode:
                     container.parallelism,
                     memory_ratio(container.memory_alloc, container.memory_req),
                     container.memory_alloc,
+                    self._tenant(container.wf_id),
                 )
             )
         return runs
+
+    def _tenant(self, wf_id: int) -> int:
+        """Whose a workflow is; of no matter where tenants do not share cores by tickets."""
+        by_tickets = self.state.options[0]["cpu_by_tickets"]
+        return int(tenants_of(self.state, np.array([wf_id]))[0]) if by_tickets else 0
 
     def _indices(self, first: str) -> list[int]:
         indices = []

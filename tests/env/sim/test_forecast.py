@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from env.score.metrics import episode_metrics
 from env.score.reward import Objective, cheapest_cost, potential
 from env.sim.forecast import forecast_candidate, forecast_placements, update_finish_bounds
 from env.sim.forecast_node import forecast_node
+from env.sim.funding import Funding
 from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.placing import place
 from env.sim.records import CANDIDATE, NONE
@@ -52,13 +54,37 @@ def in_need(rng: np.random.Generator, template: WorkflowTemplate) -> WorkflowTem
     return replace(template, resources={"gpu": gpu, "license": rng.choice([0, 1, 2], count)})
 
 
-def random_env(seed: int, named: bool = False) -> tuple[RawEnv, np.random.Generator]:
+FUNDING = Funding.model_validate(
+    {
+        "tenants": {
+            "a": {"tickets": 5},
+            "b": {"tickets": 2, "currency": "group"},
+            "c": {"tickets": 1, "currency": "group"},
+        },
+        "currencies": {"group": {"tickets": 4}},
+    }
+)
+
+
+def shared(
+    rng: np.random.Generator, cluster: ClusterConfig, count: int
+) -> tuple[ClusterConfig, dict[str, Any]]:
+    """The cluster with its cores shared by tickets, and workflows of three tenants."""
+    tenants = rng.choice(list(FUNDING.tenants), count).tolist()
+    return replace(cluster, cpu_share="tickets"), {"tenants": tenants, "funding": FUNDING}
+
+
+def random_env(
+    seed: int, named: bool = False, by_tickets: bool = False
+) -> tuple[RawEnv, np.random.Generator]:
     """An episode of four workflows, busy enough for queues, and the generator of its decisions."""
     rng = np.random.default_rng(seed)
     templates = [random_workflow(rng, int(rng.integers(5, 25))) for _ in range(4)]
     if named:
         templates = [in_need(rng, template) for template in templates]
-    return RawEnv(np.cumsum(rng.exponential(300, 4)).tolist(), templates, CLUSTER), rng
+    arrivals = np.cumsum(rng.exponential(300, 4)).tolist()
+    cluster, owned = shared(rng, CLUSTER, 4) if by_tickets else (CLUSTER, {})
+    return RawEnv(arrivals, templates, cluster, **owned), rng
 
 
 def random_decision(env: RawEnv, rng: np.random.Generator) -> tuple[int, int]:
@@ -71,7 +97,7 @@ def random_decision(env: RawEnv, rng: np.random.Generator) -> tuple[int, int]:
 
 
 def tolerance(span: float) -> float:
-    """Seconds by which a forecast `span` seconds ahead may be early: see env/sim/forecast_node.py."""
+    """Seconds by which a forecast `span` seconds ahead may be early (env/sim/forecast_node.py)."""
     return 1e-3 + 1e-4 * span
 
 
@@ -136,9 +162,9 @@ def test_a_node_runs_as_forecast(seed: int) -> None:
         assert last == pytest.approx(max(ends), abs=tolerance(max(ends) - clock))
 
 
-@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize(("named", "by_tickets"), [(False, False), (True, False), (True, True)])
 @pytest.mark.parametrize("seed", range(40))
-def test_a_candidate_finishes_as_forecast(seed: int, named: bool) -> None:
+def test_a_candidate_finishes_as_forecast(seed: int, named: bool, by_tickets: bool) -> None:
     """Functions come to one node; the forecast of the last one is what comes of it."""
     rng = np.random.default_rng(seed)
     count = int(rng.integers(1, 14))
@@ -147,7 +173,8 @@ def test_a_candidate_finishes_as_forecast(seed: int, named: bool) -> None:
         templates = [in_need(rng, template) for template in templates]
     arrivals = np.sort(rng.choice([0.0, 1.0, 2.0, 50.0, 400.0], count)).tolist()
     one_node = ClusterConfig(SPEED, 100e9, 30e9, 1.25e9, CLUSTER.server_types[:1])
-    env = RawEnv(arrivals, templates, one_node)
+    cluster, owned = shared(rng, one_node, count) if by_tickets else (one_node, {})
+    env = RawEnv(arrivals, templates, cluster, **owned)
     for _ in range(count):
         _, memory_alloc = random_decision(env, rng)
         candidate = forecast_placements(env.state, memory_alloc)[0]
@@ -215,11 +242,11 @@ def later_ends(
     return ends, ends_tight, near
 
 
-@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize(("named", "by_tickets"), [(False, False), (True, False), (True, True)])
 @pytest.mark.parametrize("seed", range(4))
-def test_a_candidate_does_what_its_placement_does(seed: int, named: bool) -> None:
+def test_a_candidate_does_what_its_placement_does(seed: int, named: bool, by_tickets: bool) -> None:
     """Delays, finish time and rent are the differences to a fork in which it has been placed."""
-    env, rng = random_env(seed, named)
+    env, rng = random_env(seed, named, by_tickets)
     waited = shared = 0
     while not env.done:
         node, memory_alloc = random_decision(env, rng)

@@ -1,4 +1,4 @@
-"""Cores shared by weight: case 27, on the level of the rule; the platform does not use it yet."""
+"""Cores shared by weight: case 27, on the level of the rule."""
 
 import numpy as np
 import pytest
@@ -6,14 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from env.sim.proportional.cpu_share import cpu_share
+from env.sim.queue_records import ON_NODE
 
 CORE_SPEED = 1_000_000_000
 
 
 def speeds(weights: list[int], threads: list[int], cpu: int, core_speed: int) -> list[int]:
-    out = np.zeros(len(weights), np.int64)
-    cpu_share(np.array(weights), np.array(threads), cpu, core_speed, out)
-    return [int(speed) for speed in out]
+    rows = np.zeros(len(weights), ON_NODE)
+    rows["weight"], rows["threads"] = weights, threads
+    cpu_share(rows, len(rows), cpu, core_speed)
+    return [int(speed) for speed in rows["speed"]]
 
 
 def completion_times(weights: list[int], seconds: list[float], cpu: int) -> list[float]:

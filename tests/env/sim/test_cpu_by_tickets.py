@@ -1,0 +1,147 @@
+"""Cores of a NUMA node that tenants share by tickets: by hand, and against the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from env.base.errors import InputError
+from env.sim.funding import Funding
+from env.sim.hardware import ClusterConfig, CpuShare, ServerType
+from env.sim.view.raw_env import RawEnv
+from env.sim.workflow_template import WorkflowTemplate
+from tests.reference_simulator import ReferenceSimulator
+from tests.strategies import Scenario, scenarios
+
+RANDOM = settings(
+    max_examples=100, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+)
+NO_EDGES = np.zeros((0, 2), np.int64), np.zeros(0, np.int64)
+FOUR_CORES = ClusterConfig(
+    1000, 1e9, 1e9, 1e9, (ServerType("only", 1, 1.0, 0.0, 1, 4, 1000),), cpu_share="tickets"
+)
+
+
+def held(**tickets: float) -> Funding:
+    return Funding.model_validate(
+        {"tenants": {name: {"tickets": amount} for name, amount in tickets.items()}}
+    )
+
+
+def ends(
+    functions: Sequence[tuple[str, int, int]],
+    funding: Funding,
+    cpu_share: CpuShare = "tickets",
+    at: Sequence[float] | None = None,
+) -> list[float]:
+    """When functions (tenant, operations, threads) end that come to four cores of 1000 op/s."""
+    templates = [
+        WorkflowTemplate("one", np.array([work]), np.array([1]), np.array([threads]), *NO_EDGES)
+        for _, work, threads in functions
+    ]
+    env = RawEnv(
+        at or [0.0] * len(functions),
+        templates,
+        replace(FOUR_CORES, cpu_share=cpu_share),
+        tenants=[tenant for tenant, _, _ in functions],
+        funding=funding,
+    )
+    while not env.done:
+        env.step("only", 0, 0, 1)
+    return [env.workload.workflows[i].functions[0].completion_time for i in range(len(functions))]
+
+
+def test_the_episode_of_the_documentation() -> None:
+    """3 : 1 of 4000 op/s: a has done 12000 after 4 s; b then has 8000 left, at 4000 op/s."""
+    functions = [("a", 12_000, 4), ("b", 12_000, 4)]
+    assert ends(functions, held(a=3, b=1)) == [4.0, 6.0]
+    assert ends(functions, held(a=3, b=1), cpu_share="equal") == [6.0, 6.0]
+
+
+def test_more_threads_do_not_get_a_tenant_more() -> None:
+    """b has nine functions of 4 threads, and yet a keeps half of the cores: 2000 op/s."""
+    functions = [("a", 12_000, 4), *[("b", 12_000, 4)] * 9]
+    assert ends(functions, held(a=1, b=1))[0] == 6.0
+    assert ends(functions, held(a=1, b=1), cpu_share="equal")[0] == pytest.approx(30.0)
+
+
+def test_who_cannot_use_its_cores_leaves_them() -> None:
+    """a is entitled to 3 of 4 cores and has one thread: b has the other three."""
+    assert ends([("a", 6_000, 1), ("b", 18_000, 4)], held(a=3, b=1)) == [6.0, 6.0]
+
+
+def test_a_currency_is_shared_by_those_of_it_that_run() -> None:
+    """a and c run: c has all of the group's half. Then b comes: c and b have a quarter each."""
+    funding = Funding.model_validate(
+        {
+            "tenants": {
+                "a": {"tickets": 10},
+                "b": {"tickets": 3, "currency": "group"},
+                "c": {"tickets": 3, "currency": "group"},
+            },
+            "currencies": {"group": {"tickets": 10}},
+        }
+    )
+    functions = [("a", 100_000, 4), ("c", 6_000, 4), ("b", 100_000, 4)]
+    assert ends(functions, funding, at=[0.0, 0.0, 2.0])[1] == 4.0
+
+
+@RANDOM
+@given(scenario=scenarios(), data=st.data())
+def test_random_episodes(scenario: Scenario, data: st.DataObject) -> None:
+    """The same times, number for number, as the reference."""
+    count = len(scenario.templates)
+    tickets = data.draw(st.lists(st.integers(1, 9), min_size=3, max_size=3))
+    funding = held(**dict(zip("abc", tickets, strict=True)))
+    tenants = data.draw(st.lists(st.sampled_from("abc"), min_size=count, max_size=count))
+    owners = {w: (name, tickets["abc".index(name)]) for w, name in enumerate(tenants)}
+    reference = ReferenceSimulator(
+        scenario.arrival_times, scenario.templates, scenario.cluster, owners
+    )
+    env = RawEnv(
+        scenario.arrival_times,
+        scenario.templates,
+        replace(scenario.cluster, cpu_share="tickets"),
+        tenants=tenants,
+        funding=funding,
+    )
+    while (function := env.current_function) is not None:
+        assert reference.current == (function.wf_id, function.fn_id)
+        place = scenario.placements[reference.current]
+        wanted, found = reference.step(*place), env.step(*place)
+        assert found.creation_time == wanted.creation_time
+        assert list(found.completed) == wanted.completed
+        assert found.target_node_before.cpu == wanted.target_node_before.cpu
+    for (wf_id, fn_id), container in reference.containers.items():
+        own = env.workload.workflows[wf_id].functions[fn_id]
+        assert own.start_time == container.start_time
+        assert own.completion_time == container.completion_time
+    assert env.total_rent == pytest.approx(reference.total_rent)
+
+
+@RANDOM
+@given(scenario=scenarios())
+def test_one_tenant_has_what_all_have_where_threads_share_alike(scenario: Scenario) -> None:
+    plain = RawEnv(scenario.arrival_times, scenario.templates, scenario.cluster)
+    shared = RawEnv(
+        scenario.arrival_times,
+        scenario.templates,
+        replace(scenario.cluster, cpu_share="tickets"),
+        tenants=["a"] * len(scenario.templates),
+        funding=held(a=1),
+    )
+    while (function := plain.current_function) is not None:
+        place = scenario.placements[function.wf_id, function.fn_id]
+        assert plain.step(*place) == shared.step(*place)
+    assert shared.done
+
+
+def test_without_tickets_there_is_nothing_to_share_by() -> None:
+    template = WorkflowTemplate("one", np.array([1]), np.array([1]), np.array([1]), *NO_EDGES)
+    with pytest.raises(InputError, match="cpu_share is 'tickets': tenants with tickets"):
+        RawEnv([0.0], [template], FOUR_CORES)
