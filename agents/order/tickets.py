@@ -13,11 +13,14 @@ from agents.order.funcsched import FuncSched
 from agents.order.heft import Heft
 from agents.order.sjf import Sjf
 from agents.order.srf import Srf
+from agents.order.workflows import Workflows
 from env.base.schema import Strict
 from env.sim.ordering import DeclaredFunctions, Resource, Sharing
 from env.sim.proportional.records import MOST_WINNERS
 
-Within = Annotated[CriticalPath | Fcfs | FuncSched | Heft | Sjf | Srf, Field(discriminator="name")]
+Within = Annotated[
+    CriticalPath | Fcfs | FuncSched | Heft | Sjf | Srf | Workflows, Field(discriminator="name")
+]
 Amount = Annotated[float, Field(gt=0, le=1e9)]
 
 

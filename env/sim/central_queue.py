@@ -6,16 +6,18 @@ their first: a change of W or of a rank costs the logarithm of the number of fun
 
 from typing import Final
 
-from env.sim.jit import compiled
+from env.sim.jit import compiled, compiled_apart
 from env.sim.records import INF, NONE
 from env.sim.sharing import begin_to_wait, reset_sharing, stop_to_wait, take_turn
 from env.sim.tracking import track, workflow_slot
+from env.sim.workflow_tickets import first_by_workflow, workflow_begins_to_wait
 
 # How the priority of a declared function comes about.
 BY_RANK: Final = 0  # fixed: `rank`
 SHORTEST_REMAINING: Final = 1
 FUNCSCHED: Final = 2
 CHOSEN: Final = 3  # the caller chooses; kept in the order of `funcsched`
+BY_WORKFLOW: Final = 4  # where tenants take turns (env/sim/workflow_tickets.py)
 
 
 @compiled
@@ -174,6 +176,9 @@ def join_queue(state, index, time):
         update_first(state, declared)
     if len(state.tenants) > 0:
         tenant = state.workflows[slot].tenant
+        state.workflows[slot].waiting += 1
+        if state.workflows[slot].waiting == 1:
+            workflow_begins_to_wait(state, slot)
         state.tenants[tenant].waiting += 1
         if state.tenants[tenant].waiting == 1:
             begin_to_wait(state, tenant)
@@ -214,7 +219,26 @@ def first_in_order(state):
         take_turn(state)
     if order == FUNCSCHED:
         return first_by_funcsched(state)
+    if order == BY_WORKFLOW:
+        return put_first(state, first_by_workflow(state, state.queue[0].turn))
     return state.by_priority[tree_in_turn(state) + 1]
+
+
+@compiled_apart
+def put_first(state, index):
+    """Puts a waiting request before the others of its declared function; returns that."""
+    requests, waiting, declared = state.requests, state.waiting, state.requests[index].declared
+    if waiting[declared].first != index:
+        previous = waiting[declared].first
+        while requests[previous].next != index:
+            previous = requests[previous].next
+        requests[previous].next = requests[index].next
+        if waiting[declared].last == index:
+            waiting[declared].last = previous
+        requests[index].next = waiting[declared].first
+        waiting[declared].first = index
+        update_first(state, declared)
+    return declared
 
 
 @compiled
@@ -246,6 +270,7 @@ def leave_queue(state, declared):
     update_first(state, declared)
     if len(state.tenants) > 0:
         tenant = state.workflows[slot].tenant
+        state.workflows[slot].waiting -= 1
         state.tenants[tenant].waiting -= 1
         if state.tenants[tenant].waiting == 0:
             stop_to_wait(state, tenant)

@@ -24,6 +24,7 @@ from env.sim.records import (
     PATIENCE,
     PLACE,
     PREWARMING,
+    SHARE,
     SLICE_END,
     STARVATION,
     TAKE_RUNS,
@@ -41,8 +42,8 @@ def play(state):
     Nobody is asked to place a function while no server in service takes it: it waits for one.
 
     Returns:
-        PLACE (of the function `deciding`), DONE, CHOOSE, MORE_ARRIVALS, TAKE_RUNS, FORECAST, or a
-        negative error code.
+        PLACE (of the function `deciding`), DONE, CHOOSE, SHARE, MORE_ARRIVALS, TAKE_RUNS, FORECAST,
+        or a negative error code.
     """
     cluster, queue = state.cluster, state.queue
     while True:
@@ -50,6 +51,8 @@ def play(state):
             kind = between_events(state)
             if kind != 0:
                 return kind
+        if queue[0].newcomer != NONE:
+            return SHARE
         completion = state.nodes[earliest_node(state)].next_completion
         waits = cluster[0].queue_size > 0 or queue[0].waiting > 0
         if completion == INF and not waits and cluster[0].arrivals_left == 0:

@@ -11,7 +11,6 @@ from typing import Annotated, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from env.base.errors import InputError
 from env.base.schema import Strict, TenantName
 from env.sim import queue_records
 from env.sim.images import Images
@@ -44,8 +43,8 @@ class Funding(Strict):
         currencies: what backs each of them, other than the base.
 
     Raises:
-        InputError: an amount is not allowed, a currency is unknown, has the name of a tenant or of
-            the base, is backed by itself in a cycle, or nobody holds tickets.
+        InputError: an amount is not allowed; a currency is unknown, has the name of a tenant or of
+            the base, or is backed by itself in a cycle.
     """
 
     tenants: Annotated[dict[TenantName, Grant], Field(min_length=1)]
@@ -75,9 +74,8 @@ class Funding(Strict):
         Raises:
             InputError: see the class.
         """
-        if self.base_amount == 0:
-            raise InputError(f"no tickets of '{BASE}' are held, from which all value comes")
-        rights = Rights(self.base_amount, BASE)
+        # Without base tickets another amount is wrong: a currency is unknown, or there is a cycle.
+        rights = Rights(self.base_amount or 1, BASE)
         for name in self.currencies:
             rights.add_currency(name)
         for name in self.tenants:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from env.sim.central_queue import leave_queue
+from env.sim.central_queue import BY_WORKFLOW, leave_queue
 from env.sim.containers import declared, memory_ratio, take_container
 from env.sim.jit import compiled, compiled_apart
 from env.sim.lease import account_of, server_on_container_creation, startup_at
@@ -11,6 +11,7 @@ from env.sim.requests import start_request
 from env.sim.sharing import note_start
 from env.sim.submissions import get, run_function
 from env.sim.timers import set_timer
+from env.sim.workflow_tickets import charge_workflow
 
 
 @compiled
@@ -100,6 +101,8 @@ def place(state, node, memory_alloc):
     if state.options[0].queued == 1:
         if len(state.tenants) > 0:
             note_start(state, tenant, function, node, memory_alloc)
+            if state.options[0].order == BY_WORKFLOW:
+                charge_workflow(state, function // cluster[0].functions_per_slot, function)
         leave_queue(state, state.requests[function].declared)
     else:
         get(state)

@@ -13,6 +13,8 @@ OPTIONS = np.dtype(
         ("shared", np.int64),  # 1: tenants take turns by their tickets
         ("resource", np.int64),  # of which they share the use
         ("cpu_by_tickets", np.int64),  # 1: cores of a node are shared by tickets of tenants
+        ("lends", np.int64),  # 1: functions that wait for others lend these their tickets
+        ("asks_tickets", np.int64),  # 1: whoever plays says how many each workflow gets
         ("ticket_scale", np.float64),  # whole tickets of a mechanism for a base ticket
         ("placement", np.int64),  # who names the node
         ("patience", np.float64),  # seconds of waiting after which a server may be started
@@ -62,6 +64,7 @@ QUEUE = np.dtype(
         ("queueing_time", np.float64),  # seconds, all that left it summed
         ("crowded", np.int64),  # 1: there were more warm containers than records for them
         ("watched", np.int64),  # 1: the caller is to look after the next event, 2: it has looked
+        ("newcomer", np.int64),  # slot of a workflow that is to get tickets, or NONE
         ("turn", np.int64),  # tenant whose function goes next, NONE: is to be found
         ("tenants_waiting", np.int64),  # of which functions wait
         ("tickets", np.int64),  # of these, all together
@@ -96,6 +99,7 @@ TENANT = np.dtype(
         ("amount", np.float64),  # of them
         ("tickets", np.int64),  # what they are worth now, in whole tickets; 0: it does not compete
         ("waiting", np.int64),  # functions of it in the central queue
+        ("workflow_clock", np.float64),  # `passed` of that of its workflows that went last
         ("tree", np.int64),  # where its tournament begins, where tenants take turns
         ("row", np.int64),  # of it in `on_node`, or NONE
         ("clock", np.float64),  # `fair_clock` up to which `entitled` counts

@@ -39,6 +39,7 @@ CHOOSE: Final = 2  # which waiting function goes next
 MORE_ARRIVALS: Final = 3  # those given have all arrived
 TAKE_RUNS: Final = 4  # the log of runs is full, or each event is watched
 FORECAST: Final = 5  # next idle times of images (env/sim/idle_forecast.py)
+SHARE: Final = 6  # how many tickets the workflow that has arrived, in slot `newcomer`, gets
 NO_WORKFLOW_SLOT: Final = -1
 NO_CONTAINER_SLOT: Final = -2
 NO_WARM_SLOT: Final = -3
@@ -85,6 +86,9 @@ WORKFLOW = np.dtype(
         ("placed_work", np.float64),  # core-seconds that are done, placed or will never be
         ("queue_threads", np.int64),  # of its submitted functions
         ("finish_bound", np.float64),  # forecast: see env/sim/forecast.py
+        ("tickets", np.float64),  # of its tenant's own currency (env/sim/workflow_tickets.py)
+        ("waiting", np.int64),  # functions of it in the central queue, where tenants hold tickets
+        ("passed", np.float64),  # core-seconds it was given, over its tickets
         ("raised_bound", np.float64),  # scratch of the forecast, -inf between calls
         ("next_raised", np.int64),  # scratch of the forecast
     ]
@@ -263,6 +267,7 @@ ARRIVING = np.dtype(
         ("template", np.int64),
         ("tenant", np.int64),
         ("computation", np.int64),  # of the request of a trace; 0: as its template declares
+        ("tickets", np.float64),  # of its tenant's own currency
     ]
 )
 

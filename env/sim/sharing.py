@@ -40,13 +40,14 @@ def shares_of(state):
 def reset_sharing(state):
     """Nobody waits, has got anything or is entitled to it; the mechanism begins anew."""
     queue, tenants, currencies = state.queue, state.tenants, state.currencies
-    queue[0].turn = NONE
+    queue[0].turn = queue[0].newcomer = NONE
     queue[0].tenants_waiting = queue[0].tickets = 0
     queue[0].on_node = 0
     queue[0].fair_clock = 0.0
     for tenant in range(len(tenants)):
         tenants[tenant].tickets = tenants[tenant].waiting = 0
         tenants[tenant].row = NONE
+        tenants[tenant].workflow_clock = 0.0
         tenants[tenant].clock = tenants[tenant].entitled = tenants[tenant].received = 0.0
     for currency in range(len(currencies)):
         currencies[currency].active = 0.0

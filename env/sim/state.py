@@ -37,6 +37,7 @@ def new_state(
     workflow_slots: int | None = None,
     tenants: Sequence[int] = (),
     work: Sequence[int] = (),
+    tickets: Sequence[float] = (),
 ) -> State:
     """A state of an episode, reset.
 
@@ -49,6 +50,7 @@ def new_state(
         tenants: of each workflow, numbered from 0; none: all are of one.
         work: operations of each workflow's only function, where they are not those it declares;
             none: all are as declared.
+        tickets: of each workflow, in its tenant's own currency; none: one each.
 
     Raises:
         InputError: the lengths differ, work is given of a workflow of several functions, an arrival
@@ -68,7 +70,8 @@ def new_state(
     )
     for index, (time, wf_id, template) in enumerate(arrivals):
         tenant, drawn = tenants[wf_id] if tenants else 0, work[wf_id] if len(work) else 0
-        state.arrivals[index] = (time, wf_id, template, tenant, drawn)
+        own = tickets[wf_id] if tickets else 1.0
+        state.arrivals[index] = (time, wf_id, template, tenant, drawn, own)
     _check_size(state, distinct)
     reset(state)
     return state

@@ -51,6 +51,7 @@ def reset_workload(state):
     for slot in range(len(workflows)):
         state.free_slots[slot] = slot
         workflows[slot].wf_id = NONE
+        workflows[slot].waiting = 0
     for index in range(len(state.functions)):
         state.functions[index].state = PENDING
         state.functions[index].node = NONE
@@ -89,6 +90,11 @@ def arrive(state, position):
     workflows[slot].wf_id = wf_id
     workflows[slot].template = template
     workflows[slot].tenant = state.arrivals[position].tenant
+    workflows[slot].tickets = state.arrivals[position].tickets
+    workflows[slot].waiting = 0
+    workflows[slot].passed = 0.0
+    if state.options[0].asks_tickets == 1:
+        state.queue[0].newcomer = slot
     workflows[slot].arrival_time = time
     workflows[slot].completion_time = np.nan
     workflows[slot].ended = 0

@@ -38,12 +38,15 @@ class Tenant(Strict):
         active: seconds, [from, until): workflows of it arrive only then; None: always.
         tickets: its right to the cluster; None: it has none.
         currency: of these tickets.
+        workflows: how many tickets of the tenant's own currency its workflows get, by their names;
+            others get one.
     """
 
     share: Weight
     active: tuple[Seconds, Seconds] | None = None
     tickets: Annotated[float, Field(gt=0, le=1e12)] | None = None
     currency: TenantName = BASE
+    workflows: dict[str, Annotated[float, Field(ge=1e-9, le=1e12)]] = Field(default_factory=dict)
 
     def at(self, times: np.ndarray) -> np.ndarray:
         """(W,) its share of what arrives at some times."""
@@ -115,6 +118,7 @@ class EpisodeWorkload:
         history: requests of them before time 0, of which a keep-alive policy may know.
         funding: the tickets of the tenants; None where nobody holds any.
         turns_seed: of what an order draws by which tenants take turns.
+        tickets: of each workflow, in its tenant's own currency; empty: one each.
     """
 
     arrival_times: tuple[float, ...]
@@ -126,6 +130,7 @@ class EpisodeWorkload:
     history: Trace | None = None
     funding: Funding | None = None
     turns_seed: int = 0
+    tickets: tuple[float, ...] = ()
 
     def images(self, rules: Rules) -> Images | None:
         """Of all functions, None in a world in which it does not matter."""
@@ -158,6 +163,7 @@ class EpisodeWorkload:
             work=self.work,
             funding=self.funding,
             turns_seed=self.turns_seed,
+            tickets=self.tickets,
         )
 
 
@@ -233,6 +239,10 @@ class WorkloadGenerator:
             cold_start=self._config.container_cold_start,
             funding=self._config.funding,
             turns_seed=turns_seed(seed_sequence),
+            tickets=tuple(
+                self._config.tenants[tenant].workflows.get(template.name, 1.0)
+                for tenant, template in zip(tenants, templates, strict=False)
+            ),
         )
 
     def _tenants(self, rng: np.random.Generator, times: np.ndarray) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from env.sim.idle_forecast import learn
 from env.sim.images import NOTHING_EARLIER, Images
 from env.sim.ordering import SharedOrder
 from env.sim.queue_records import RUN
-from env.sim.records import CHOOSE, DONE, NONE, PLACE, RECYCLED
+from env.sim.records import CHOOSE, DONE, NONE, PLACE, RECYCLED, SHARE
 from env.sim.resources import check_recordable, names_of
 from env.sim.room import NAMED, named_left, named_need, short_of, suits
 from env.sim.rules import DEFAULT_RULES, Rules, with_rules
@@ -28,6 +28,8 @@ from env.sim.view.function import Function
 from env.sim.view.step_log import NodeBefore, StepLog, WarmPeriod
 from env.sim.view.workload import Workload
 from env.sim.workflow_template import WorkflowTemplate
+from env.sim.workflow_tickets import grant
+from env.tickets.amounts import exact
 
 
 class RawEnv:
@@ -48,6 +50,7 @@ class RawEnv:
         work: operations of each workflow's only function, as in `new_state`; none: as declared.
         funding: the tickets of the tenants; None where nobody holds any.
         turns_seed: of what an order draws by which tenants take turns.
+        tickets: of each workflow, in its tenant's own currency; none: one each.
 
     Raises:
         InputError: not one tenant a workflow, or see `new_state`, `with_rules` and, with `record`,
@@ -68,6 +71,7 @@ class RawEnv:
         work: Sequence[int] = (),
         funding: Funding | None = None,
         turns_seed: int = 0,
+        tickets: Sequence[float] = (),
     ) -> None:
         self.tenants = tuple(tenants)
         self.funding, self.turns_seed = funding, turns_seed
@@ -95,6 +99,7 @@ class RawEnv:
             workflow_slots,
             [known[name] for name in self.tenants],
             work,
+            tickets,
         )
         distinct = list({id(template): template for template in workflow_templates}.values())
         owner = dict(zip(map(id, workflow_templates), self.tenants, strict=False))
@@ -292,6 +297,25 @@ class RawEnv:
         if declared is None and is_stuck(self.state):
             raise InputError("choose: nothing is to come that could be waited for")
         choose(self.state, NONE if declared is None else declared)
+        self._play_on(play(self.state))
+
+    @property
+    def newcomer(self) -> int | None:
+        """The workflow that has arrived and for which the caller has to name tickets, if any."""
+        if self._kind != SHARE:
+            return None
+        return int(self.state.workflows[int(self.state.queue[0]["newcomer"])]["wf_id"])
+
+    def grant(self, tickets: float) -> None:
+        """Gives the newcomer so many tickets of its tenant's own currency, and plays on.
+
+        Raises:
+            InputError: nobody is to get tickets, or the amount is not allowed.
+        """
+        if self.newcomer is None:
+            raise InputError("grant: no workflow is to get tickets now")
+        amount = float(exact("tickets", tickets))
+        grant(self.state, amount)
         self._play_on(play(self.state))
 
     def node_index(self, server_name: str, server_id: int, numa_node_id: int) -> int:

@@ -270,6 +270,7 @@ class Simulation:
         arrivals = np.zeros(len(chunk), ARRIVING)
         arrivals["time"] = chunk["time"]
         arrivals["template"] = chunk["function"]
+        arrivals["tickets"] = 1.0
         arrivals["computation"] = self._profiles.operations(
             chunk["function"], chunk["duration"], self._speed
         )

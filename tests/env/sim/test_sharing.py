@@ -1,0 +1,375 @@
+"""Tenants take turns by their tickets: by hand, what each is entitled to, and what is refused."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agents.order.fcfs import Fcfs
+from agents.order.funcsched import FuncSched
+from agents.order.sjf import Sjf
+from agents.order.tickets import ByUse, DominantResource, InSuperquanta, InTurn
+from agents.order.workflows import Workflows
+from env.base.errors import InputError
+from env.sim.funding import Funding
+from env.sim.hardware import ClusterConfig, ServerType
+from env.sim.images import Images
+from env.sim.keep_alive_policy import NoKeepAlive
+from env.sim.ordering import Order
+from env.sim.rules import Rules
+from env.sim.sharing import share_error
+from env.sim.view.raw_env import RawEnv
+from env.sim.workflow_template import WorkflowTemplate
+
+SPEED = 1000
+ONE_AT_A_TIME = ClusterConfig(SPEED, 1e9, 1e9, 1e9, (ServerType("one", 1, 0.0, 0.0, 1, 8, 100),))
+BY_USE = ("lottery", "stride", "hierarchical_stride", "eevdf", "weighted_fair")
+IN_SUPERQUANTA = ("multi_lottery", "stochastic_remainder")
+ALL = (*BY_USE, *IN_SUPERQUANTA, "drf")
+MOST = 4.0
+"""Seconds of the longest function."""
+
+
+def order(name: str, within: Any = None, **others: Any) -> InTurn:
+    told = {"name": name, "within": within or Fcfs(), "half_life": None, **others}
+    if name == "drf":
+        return DominantResource(**told)
+    told = {"resource": "core_seconds", "quantum": 1.0, **told}
+    return InSuperquanta(winners=6, **told) if name in IN_SUPERQUANTA else ByUse(**told)
+
+
+def chain(*seconds: float, memory: int = 100, threads: int = 1) -> WorkflowTemplate:
+    """Functions one after the other; one of 100 MB has the node to itself."""
+    count = len(seconds)
+    return WorkflowTemplate(
+        "chain",
+        np.array([int(own * SPEED) for own in seconds]),
+        np.full(count, memory),
+        np.full(count, threads),
+        np.array([(i, i + 1) for i in range(count - 1)], np.int64).reshape(-1, 2),
+        np.zeros(count - 1, np.int64),
+    )
+
+
+def held(**tickets: float) -> Funding:
+    return Funding.model_validate(
+        {"tenants": {name: {"tickets": amount} for name, amount in tickets.items()}}
+    )
+
+
+def env_of(
+    templates: Sequence[WorkflowTemplate],
+    tenants: Sequence[str],
+    how: Order,
+    funding: Funding | None,
+    **others: Any,
+) -> RawEnv:
+    """Workflows that come at once to a node which runs one function of theirs at a time."""
+    given = {"arrival_times": [0.0] * len(templates), "turns_seed": 1, **others}
+    return RawEnv(
+        workflow_templates=templates,
+        cluster_config=ONE_AT_A_TIME,
+        tenants=tenants,
+        funding=funding,
+        rules=Rules.always_up(how, NoKeepAlive()),
+        images=Images.by_name(templates, 0.0),
+        **given,
+    )
+
+
+def turns(env: RawEnv) -> list[str]:
+    """Whose functions were started, in this order."""
+    runs = np.sort(env.runs, order="dispatched")
+    return [env.tenants[wf_id] for wf_id in runs["wf_id"].tolist()]
+
+
+def ends(env: RawEnv) -> list[float]:
+    """When the workflows were complete."""
+    found = np.zeros(len(env.tenants))
+    np.maximum.at(found, env.runs["wf_id"], env.runs["end_time"])
+    return [float(end) for end in found]
+
+
+@pytest.mark.parametrize("name", ["stride", "hierarchical_stride", "eevdf", "weighted_fair"])
+def test_six_turns_of_tickets_3_2_1(name: str) -> None:
+    tenants = ["a", "b", "c"] * 12
+    found = turns(env_of([chain(1.0)] * 36, tenants, order(name), held(a=3, b=2, c=1)))
+    for first in range(0, 18, 6):  # a has no more functions then
+        assert Counter(found[first : first + 6]) == {"a": 3, "b": 2, "c": 1}
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("seed", range(3))
+def test_each_receives_what_it_is_entitled_to(name: str, seed: int) -> None:
+    """Of functions of unlike length, within a few of the longest; lotteries within chance."""
+    rng = np.random.default_rng(seed)
+    count = 900
+    tenants = rng.choice(list("abc"), count).tolist()
+    templates = [chain(seconds) for seconds in (0.5, 1.0, MOST)]
+    env = env_of(
+        [templates[kind] for kind in rng.integers(3, size=count)],
+        tenants,
+        order(name),
+        held(a=3, b=2, c=1),
+    )
+    until = np.sort(env.runs, order="dispatched")[:400]  # all three wait until then
+    work = until["execution_time"]
+    own = {name: work[[tenants[i] == name for i in until["wf_id"]]].sum() for name in "abc"}
+    # The standard deviation of a lottery of 400 draws is below 12 mean functions.
+    near = 60.0 if "lottery" in name or name == "stochastic_remainder" else 3 * MOST
+    if name == "drf":
+        near = np.inf  # shares what is held at a time: one at a time is no choice of shares
+    for tenant, share in (("a", 3 / 6), ("b", 2 / 6), ("c", 1 / 6)):
+        assert abs(own[tenant] - share * work.sum()) <= near
+
+
+def test_fcfs_gives_who_asks_for_most_the_most_and_says_so() -> None:
+    tenants = ["a"] * 30 + ["b"] * 10
+    first_come = env_of([chain(1.0)] * 40, tenants, Fcfs(), held(a=1, b=1))
+    in_turn = env_of([chain(1.0)] * 40, tenants, order("stride"), held(a=1, b=1))
+    # All of a's go first, while b waits: a has 30 and is entitled to 15 of these.
+    state = first_come.state
+    assert state.tenants["received"].tolist() == [30.0, 0.0]
+    assert state.tenants["entitled"].tolist() == [15.0, 15.0]
+    assert share_error(state) == 0.5
+    assert share_error(in_turn.state) <= 1 / 20
+
+
+def test_dominant_resource_of_what_is_held() -> None:
+    """DRF's own example: 9 cores, 18 GB; <1, 4> three times, <3, 1> twice (NSDI 2011, figure 3)."""
+    cluster = ClusterConfig(SPEED, 1e9, 1e9, 1e9, (ServerType("x", 1, 0.0, 0.0, 1, 9, 18),))
+    templates = [chain(100.0, memory=4)] * 20 + [chain(100.0, memory=1, threads=3)] * 20
+    env = RawEnv(
+        [0.0] * 40,
+        templates,
+        cluster,
+        tenants=["a"] * 20 + ["b"] * 20,
+        funding=held(a=1, b=1),
+        rules=Rules.always_up(order("drf"), NoKeepAlive()),
+        images=Images.by_name(templates, 0.0),
+    )
+    runs = np.sort(env.runs, order="dispatched")[:5]
+    assert Counter(env.tenants[wf_id] for wf_id in runs["wf_id"]) == {"a": 3, "b": 2}
+
+
+def test_within_a_tenant_another_order_counts() -> None:
+    templates = [chain(3.0), chain(2.0), chain(1.0)] * 2
+    tenants = ["a"] * 3 + ["b"] * 3
+    env = env_of(templates, tenants, order("stride", Sjf()), held(a=1, b=1))
+    runs = np.sort(env.runs, order="dispatched")
+    of_a = [wf_id for wf_id in runs["wf_id"].tolist() if wf_id < 3]
+    assert of_a == [2, 1, 0]
+
+
+def test_who_starves_goes_first_of_its_own_tenant_alone() -> None:
+    """b's long function waits 5 s, then goes before b's short ones; a has every other turn."""
+    templates = [chain(1.0)] * 12 + [chain(4.0), *[chain(0.5)] * 12]
+    tenants = ["a"] * 12 + ["b"] * 13
+    how = order("weighted_fair", FuncSched(starve_threshold=5.0))
+    env = env_of(templates, tenants, how, held(a=1, b=1))
+    runs = np.sort(env.runs, order="dispatched")
+    place = runs["wf_id"].tolist().index(12)
+    assert 5.0 <= runs["dispatch_time"][place] < 8.0
+    assert (runs["wf_id"][:place] >= 12).any() and (runs["wf_id"][:place] < 12).any()
+
+
+def test_a_rich_workflow_that_waits_for_its_functions_does_not_stand_behind_poor_ones() -> None:
+    """The example of the documentation: 6 tickets against 1, a chain of 4 against single ones."""
+    templates = [chain(1.0, 1.0, 1.0, 1.0), *[chain(1.0)] * 4]
+    tickets = [6.0, 1.0, 1.0, 1.0, 1.0]
+    both = [
+        env_of(
+            templates,
+            ["a"] * 5,
+            order("stride", Workflows(lends=lends)),
+            held(a=1),
+            tickets=tickets,
+        )
+        for lends in (True, False)
+    ]
+    assert ends(both[0])[0] == 4.0
+    assert ends(both[1])[0] == 8.0
+
+
+def granted(env: RawEnv, amounts: Callable[[str], float]) -> RawEnv:
+    """Plays an episode whose tenants say how many tickets each of their workflows gets."""
+    while not env.done:
+        assert env.newcomer is not None
+        env.grant(amounts(env.tenants[env.newcomer]))
+    return env
+
+
+class Asking(ByUse):
+    """Asks how many tickets each workflow gets."""
+
+    def write(self, options: np.void) -> None:
+        super().write(options)
+        options["asks_tickets"] = 1
+
+
+@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(data=st.data(), name=st.sampled_from(["stride", "hierarchical_stride", "eevdf"]))
+def test_nobody_is_harmed_by_how_another_splits_its_own(data: st.DataObject, name: Any) -> None:
+    """Whatever c does within its currency, a and b get what they are entitled to."""
+    count = 120
+    how = Asking(
+        name=name, within=Workflows(), half_life=None, resource="core_seconds", quantum=1.0
+    )
+    drawn = st.floats(1e-6, 1e9)
+    kinds = data.draw(st.lists(st.integers(0, 2), min_size=count, max_size=count))
+    templates = [chain(0.5), chain(1.0, 1.0), chain(MOST)]
+    tenants = ["a", "b", "c"] * (count // 3)
+    env = granted(
+        env_of([templates[kind] for kind in kinds], tenants, how, held(a=3, b=2, c=1)),
+        lambda tenant: data.draw(drawn) if tenant == "c" else 1.0,
+    )
+    runs = np.sort(env.runs, order="dispatched")
+    whose = np.array([tenants[wf_id] for wf_id in runs["wf_id"]])
+    last = {tenant: np.flatnonzero(whose == tenant)[-1] for tenant in "abc"}
+    until = min(last.values())  # all three wait up to there, but for between functions of a chain
+    own = {t: runs["execution_time"][:until][whose[:until] == t].sum() for t in "abc"}
+    # Shares of a and b against each other: within a function of each, and the quantum charged.
+    assert abs(own["a"] / 3 - own["b"] / 2) <= 2 * (MOST + 1.0)
+
+
+def test_a_grant_is_asked_for_each_workflow_and_checked() -> None:
+    how = Asking(
+        name="stride", within=Workflows(), half_life=None, resource="core_seconds", quantum=1.0
+    )
+    env = env_of([chain(1.0), chain(1.0)], ["a", "a"], how, held(a=1), arrival_times=[0.0, 9.0])
+    assert env.newcomer == 0
+    for wrong in (0.0, -1.0, float("nan"), float("inf"), 1e300, "many"):
+        with pytest.raises(InputError, match="tickets: "):
+            env.grant(wrong)  # type: ignore[arg-type]
+    env.grant(2.0)
+    assert (env.newcomer, env.time) == (1, 9.0)
+    env.grant(1.0)
+    assert env.done
+    with pytest.raises(InputError, match="no workflow is to get tickets"):
+        env.grant(1.0)
+
+
+def test_a_currency_that_one_tenant_has_alone_is_all_its_own() -> None:
+    """b and c share half of everything; when c has no more to do, b has all of that half."""
+    funding = Funding.model_validate(
+        {
+            "tenants": {
+                "a": {"tickets": 2},
+                "b": {"tickets": 1, "currency": "group"},
+                "c": {"tickets": 1, "currency": "group"},
+            },
+            "currencies": {"group": {"tickets": 2}},
+        }
+    )
+    tenants = ["a"] * 40 + ["b"] * 40 + ["c"] * 4
+    found = turns(env_of([chain(1.0)] * 84, tenants, order("stride"), funding))
+    assert Counter(found[:16]) == {"a": 8, "b": 4, "c": 4}
+    later = Counter(found[20:60])
+    assert later["c"] == 0 and abs(later["a"] - later["b"]) <= 1
+
+
+def test_a_copy_goes_on_as_the_original() -> None:
+    rng = np.random.default_rng(0)
+    for name in ALL:
+        env = env_of(
+            [chain(float(s)) for s in rng.uniform(0.5, 2, 40)],
+            rng.choice(list("abc"), 40).tolist(),
+            order(name),
+            held(a=3, b=2, c=1),
+        )
+        first = env.runs
+        env.reset()
+        np.testing.assert_array_equal(env.runs, first)
+        np.testing.assert_array_equal(env.fork().runs, first)
+
+
+def test_the_same_seed_draws_the_same_turns() -> None:
+    tenants = ["a", "b"] * 30
+    draws = [
+        turns(env_of([chain(1.0)] * 60, tenants, order("lottery"), held(a=1, b=1), turns_seed=seed))
+        for seed in (1, 1, 2)
+    ]
+    assert draws[0] == draws[1] != draws[2]
+
+
+@pytest.mark.parametrize("resource", ["mb_seconds", "dominant"])
+def test_what_is_charged_can_be_memory(resource: str) -> None:
+    """a holds twice the memory for as long: by core-seconds they would be even."""
+    cluster = ClusterConfig(SPEED, 1e9, 1e9, 1e9, (ServerType("x", 1, 0.0, 0.0, 1, 100, 100),))
+    templates = [chain(1.0, memory=100)] * 60 + [chain(1.0, memory=50)] * 60
+    env = RawEnv(
+        [0.0] * 120,
+        templates,
+        cluster,
+        tenants=["a"] * 60 + ["b"] * 60,
+        funding=held(a=1, b=1),
+        rules=Rules.always_up(order("stride", resource=resource, quantum=1.0), NoKeepAlive()),
+        images=Images.by_name(templates, 0.0),
+    )
+    runs = np.sort(env.runs, order="dispatched")[:60]
+    own = Counter(env.tenants[wf_id] for wf_id in runs["wf_id"])
+    assert own["b"] == pytest.approx(2 * own["a"], abs=3)
+
+
+WRONG: dict[str, tuple[dict[str, Any], str]] = {
+    "0 tickets": ({"tenants": {"a": {"tickets": 0}}}, "tickets"),
+    "negative": ({"tenants": {"a": {"tickets": -1}}}, "tickets"),
+    "nan": ({"tenants": {"a": {"tickets": float("nan")}}}, "tickets"),
+    "1e308": ({"tenants": {"a": {"tickets": 1e308}}}, "tickets"),
+    "a unit without backing": (
+        {"tenants": {"a": {"tickets": 1, "currency": "group"}}},
+        "'group' is unknown",
+    ),
+    "an unknown currency": (
+        {
+            "tenants": {"a": {"tickets": 1}, "b": {"tickets": 1, "currency": "grup"}},
+            "currencies": {"group": {"tickets": 1}},
+        },
+        "'grup' is unknown, did you mean 'group'",
+    ),
+    "a cycle": (
+        {
+            "tenants": {"a": {"tickets": 1}, "b": {"tickets": 1, "currency": "x"}},
+            "currencies": {
+                "x": {"tickets": 1, "currency": "y"},
+                "y": {"tickets": 1, "currency": "x"},
+            },
+        },
+        "a cycle: ",
+    ),
+    "two of one name": (
+        {"tenants": {"a": {"tickets": 1}}, "currencies": {"a": {"tickets": 1}}},
+        "'a' is that of a currency already",
+    ),
+    "the name of the base": (
+        {"tenants": {"a": {"tickets": 1}}, "currencies": {"base": {"tickets": 1}}},
+        "'base' is that of a currency already",
+    ),
+    "nothing of the base": (
+        {
+            "tenants": {"a": {"tickets": 1, "currency": "x"}},
+            "currencies": {"x": {"tickets": 1, "currency": "x"}},
+        },
+        "a cycle: x -> x",
+    ),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_wrong_rights_get_one_line(wrong: str) -> None:
+    told, message = WRONG[wrong]
+    with pytest.raises(ValueError, match=message):
+        Funding.model_validate(told)
+
+
+def test_who_has_no_tickets_cannot_take_turns() -> None:
+    with pytest.raises(InputError, match="tenants with tickets are needed"):
+        env_of([chain(1.0)], ["a"], order("stride"), None)
+    with pytest.raises(InputError, match="tenants: 'b' holds no tickets"):
+        env_of([chain(1.0)], ["b"], order("stride"), held(a=1))
