@@ -47,6 +47,11 @@ def tickets_count(told: Told) -> bool:
     return queued(told) and is_funded(told["workload"])
 
 
+def splits_currencies(told: Told) -> bool:
+    """Whether agents split the currencies of tenants."""
+    return at(told, "agents.layout") == "tenants"
+
+
 def of_trace(told: Told) -> bool:
     """Whether requests of single functions arrive."""
     return is_trace(told["workload"])
@@ -169,9 +174,9 @@ SILENT: Final = (
     Silent(ALL, "seed says it", lambda told: True, "workload.seed"),
     Silent(
         "train search_baseline",
-        "training tells no tenants apart",
-        lambda told: True,
-        "workload.tenants",
+        "training tells no tenants apart but with agents=tenants",
+        lambda told: not splits_currencies(told),
+        "workload.tenants workload.currencies objective.fairness_weight",
     ),
     Silent(
         "train search_baseline",
@@ -242,6 +247,12 @@ SILENT: Final = (
         "algo.message_rounds",
     ),
     Silent(
+        "train",
+        "agents.layout is tenants, a rule of the engine places",
+        splits_currencies,
+        "agents.memory_tiers agents.score agents.workflow_window algo.message_rounds",
+    ),
+    Silent(
         "evaluate",
         "nothing is recorded where something is swept",
         lambda told: at(told, "sweep") is not None,
@@ -277,12 +288,6 @@ SILENT: Final = (
         "no tenant holds tickets",
         lambda told: not is_funded(told["workload"]),
         "objective.fairness_weight",
-    ),
-    Silent(
-        "train search_baseline",
-        "training tells no tenants apart",
-        lambda told: True,
-        "workload.currencies objective.fairness_weight",
     ),
     Silent("evaluate", "nothing is to keep", lambda told: not at(told, "keep"), "minimise"),
     Silent("evaluate", "workers is 1", lambda told: at(told, "workers") == 1, "ray.address"),
