@@ -25,7 +25,7 @@ from env.score.greedy_score import ScoreWeights
 from run.command import CONF, PROJECT, plain
 from run.settings import TrainSettings
 from tests.commands import Command, InProcess, NoWeights, refused
-from tests.env.worlds import TRACE, world
+from tests.env.worlds import TENANTS, TRACE, world
 from train import check, check_resume, start, tell_assumed
 
 TRAIN = [sys.executable, str(PROJECT / "train.py")]
@@ -41,6 +41,7 @@ MOMENT = [
 ]
 BRIEF = [*MOMENT, "algo.batch_size=256", "algo.minibatch_size=64"]
 QUEUE_MOMENT = [*MOMENT[3:], *TRACE[1:]]
+TENANTS_MOMENT = [*MOMENT[3:], *TENANTS[1:]]
 KIND = (
     "{server_count: 1, hourly_rate: 1.0, cold_start_latency: 1.0, numa_nodes_per_server: 1, "
     "cores_per_numa_node: 4, memory_mb_per_numa_node: 4096}"
@@ -222,15 +223,18 @@ def test_every_experiment_runs_for_a_moment_and_the_same_seed_repeats(
         for path in (CONF / "experiment").glob("*.yaml")
         if not path.stem.startswith("funcsched")  # these evaluate, tests/test_funcsched.py
     )
-    # Those of the large cluster have batches and clones of minutes, the queue has no tiny world.
+    # Those of the large cluster have batches and clones of minutes, the queue has no tiny world,
+    # and no tiny workload has tickets.
     large = [name for name in names if name.startswith(("hetero_numa", "real"))]
     queue = [name for name in names if name.startswith("queue")]
-    small = [name for name in names if name not in (*large, *queue)]
+    tenants = [name for name in names if name == "tickets_agents"]
+    small = [name for name in names if name not in (*large, *queue, *tenants)]
     shorter = ("algo.batch_size=2048", "algo.cloning.decisions=200")
     for each, moment, shortened in (
         (large, MOMENT, shorter),
         # One by one: Hydra makes the folder of a sweep without what is swept, so without a trace.
         *(([name], QUEUE_MOMENT, shorter) for name in queue),
+        (tenants, TENANTS_MOMENT, shorter),
         (small, MOMENT, ()),
     ):
         told = (f"experiment={','.join(each)}", *moment, "budget.iterations=1", *shortened)

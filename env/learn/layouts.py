@@ -100,6 +100,15 @@ class AgentsConfig(Strict):
         return self
 
     @model_validator(mode="after")
+    def _tenants(self) -> Self:
+        if (self.layout == "tenants") != (self.tenants is not None):
+            needs = "needs tenants" if self.tenants is None else "has no tenants"
+            raise ValueError(f"layout {self.layout} {needs}, which say how currencies are split")
+        if self.tenants is not None and self.queue is not None:
+            raise ValueError("layout tenants has no queue: tenants take turns by their tickets")
+        return self
+
+    @model_validator(mode="after")
     def _queue(self) -> Self:
         alone, placement = self.layout == "queue", self.queue and self.queue.placement
         if alone and self.queue is None:
@@ -111,15 +120,6 @@ class AgentsConfig(Strict):
                 f"queue.placement is {placement}, but the agents of layout {self.layout} place: "
                 "null is needed"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _tenants(self) -> Self:
-        if (self.layout == "tenants") != (self.tenants is not None):
-            needs = "needs tenants" if self.tenants is None else "has no tenants"
-            raise ValueError(f"layout {self.layout} {needs}, which say how currencies are split")
-        if self.tenants is not None and self.queue is not None:
-            raise ValueError("layout tenants has no queue: tenants take turns by their tickets")
         return self
 
     @property

@@ -7,7 +7,7 @@ agent takes anything from another one's tenant (env/sim/workflow_tickets.py).
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Self
+from typing import Annotated, Final
 
 import numpy as np
 from pydantic import Field, field_validator
@@ -71,9 +71,9 @@ class TenantAgents(Sharing, ByWorkflow):
         return levels
 
     @property
-    def sharing(self) -> Self:
+    def sharing(self) -> Sharing:
         """How tenants take turns."""
-        return self
+        return Sharing(**{name: getattr(self, name) for name in Sharing.model_fields})
 
     def write(self, options: np.void) -> None:
         """Fills in the options of the engine."""

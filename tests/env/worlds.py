@@ -24,6 +24,12 @@ TRACE = (
     "cluster.server_types.worker.server_count=2",
 )
 """100 minutes of 40 functions in one, on two servers: more than they can hold."""
+TENANTS = (
+    "experiment=tickets_agents",
+    "workload.arrivals.workflows=[20,30]",
+    "workload.arrivals.mean_gap=1",
+)
+"""Three tenants with tickets in the tiny cluster, an agent for each."""
 SECOND_TYPE = (
     "+cluster.server_types.small={server_count:2,hourly_rate:0.1,cold_start_latency:0.0,"
     "numa_nodes_per_server:2,cores_per_numa_node:2,memory_mb_per_numa_node:12288}"

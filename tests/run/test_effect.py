@@ -22,7 +22,7 @@ from run.effect import check_effect
 from run.settings import TrainSettings
 from run.sweep import scenarios_of
 from tests.commands import InProcess
-from tests.env.worlds import SECOND_TYPE, gym_mask, with_queue
+from tests.env.worlds import SECOND_TYPE, TENANTS, gym_mask, with_queue
 from tests.env.worlds import TRACE as SHORT_TRACE
 
 FILE = Path(__file__).parents[1] / "env" / "workloads" / "fixtures" / "photo.json"
@@ -89,6 +89,10 @@ WORLDS = {
     "train": (
         TINY,
         (*TINY, "agents=placer", "variation=wide", "variation.unvaried=0.5", SCORE),
+    ),
+    "train tenants": (
+        (*TENANTS, "workload.arrivals.workflows=[30,40]", "keep_alive=fixed", "lease.charged=true"),
+        (*TENANTS, "lease=hourly", "variation=wide", "variation.unvaried=0.5", COLD),
     ),
     "train trace": (
         SHORT_TRACE,
@@ -266,6 +270,9 @@ def test_of_a_sweep_one_job_suffices() -> None:
             ["workload=azure_like", "keep_alive=hybrid_histogram"],
             "workload.sampling.history=3",
         ),
+        # Some agents split the currencies of tenants.
+        ("train", ["agents=tenants", "workload=tickets"], "objective.fairness_weight=1"),
+        ("train", ["agents=tenants", "workload=tickets"], "workload.tenants.alice.tickets=5"),
         # Some trials begin with a clone.
         (
             "train",
@@ -317,6 +324,8 @@ def test_a_key_that_another_copies_passes(in_process: InProcess) -> None:
         ),
         ("train", ["agents=queue", "agents.score.rent=1"], "agents.layout is queue, a rule"),
         ("search_baseline", ["+workload.tenants.a=1"], "training tells no tenants apart"),
+        ("train", ["objective.fairness_weight=1"], "training tells no tenants apart but with"),
+        ("train", ["agents=tenants", "agents.score.rent=1"], "agents.layout is tenants, a rule"),
     ],
 )
 @pytest.mark.usefixtures("hydra")

@@ -1,6 +1,7 @@
 """The agent `queue` between trainer and evaluation: sampled, cloned, saved, played, refused."""
 
 import json
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,19 +31,23 @@ PLACED_AT_ONCE = ("dispatch=immediate", "agents=placer")
 SEED = np.random.SeedSequence(0)
 
 
-def save_untrained(folder: Path, *overrides: str) -> None:
+def save_untrained(
+    folder: Path, *overrides: str, base: Sequence[str] = TRACE, shared: bool = True
+) -> None:
     """A policy with random weights that prefers no row by much, as a run would leave it.
 
     Args:
         folder: to be written.
-        overrides: of the world, which is a trace.
+        overrides: of the world.
+        base: what they override; a trace.
+        shared: one policy for all agents of a kind.
     """
-    told = world(*TRACE, *overrides)
+    told = world(*base, *overrides)
     environment = ServerlessEnv(told)
     torch.manual_seed(0)
     networks = {
         name: SetPolicyNetwork(policy_sizes(*pair, (8, 8), "pooling", 2))
-        for name, pair in policy_spaces(environment, True).items()
+        for name, pair in policy_spaces(environment, shared).items()
     }
     save_policy(
         folder,
@@ -225,15 +230,15 @@ def test_teachers_of_other_orders_are_refused(
     assert says in str(error.value) and "\n" not in str(error.value)
 
 
-def runner(*overrides: str) -> BatchEnvRunner:
-    told = world(*TRACE, *overrides)
+def runner(*overrides: str, base: Sequence[str] = TRACE, shared: bool = True) -> BatchEnvRunner:
+    told = world(*base, *overrides)
     config = ppo_config(
         PPOSettings.model_validate(PPO_SETTINGS | {"sampler": "fast", "batch_size": 480}),
         ray_settings(envs_per_runner=2),
         environment=ENV_NAME,
         world=told,
-        spaces=policy_spaces(ServerlessEnv(told), True),
-        share_type_policy=True,
+        spaces=policy_spaces(ServerlessEnv(told), shared),
+        share_type_policy=shared,
         seed=3,
     )
     return BatchEnvRunner(config=config, worker_index=0)

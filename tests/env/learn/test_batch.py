@@ -12,9 +12,18 @@ from env.learn.agent import Observation
 from env.learn.batch import Batch
 from env.learn.layouts import NOBODY
 from env.learn.multi_agent import ServerlessEnv
-from env.learn.turns import NODE_TURN
+from env.learn.turns import BID_TURN
 from env.learn.world import World
-from tests.env.worlds import LAYOUTS, STUDY, TINY, TRACE, with_gpu, with_queue, world
+from tests.env.worlds import (
+    LAYOUTS,
+    STUDY,
+    TENANTS,
+    TINY,
+    TRACE,
+    with_gpu,
+    with_queue,
+    world,
+)
 
 AGENTS = [
     *((f"agents={layout}",) for layout in LAYOUTS),
@@ -35,7 +44,7 @@ def buffers(batch: Batch, turn: int) -> Observation:
     """Room for what all agents of a turn see."""
     agents = batch.agents_of(turn)
     blank = agents[0].blank_observation()
-    rows = len(batch) * (1 if turn == NODE_TURN else len(agents))
+    rows = len(batch) * (len(agents) if turn == BID_TURN else 1)
     return {
         part: np.full((rows, *zeros.shape), np.nan, np.float32) for part, zeros in blank.items()
     }
@@ -160,6 +169,17 @@ def test_so_it_is_on_a_trace(dispatch: str, layout: str) -> None:
     check_batch(config, nobody=choosing and layout != "queue")
 
 
+@pytest.mark.parametrize("mechanism", ["stride", "lottery"])
+@pytest.mark.parametrize("varied", [False, True], ids=["fixed", "varied"])
+def test_so_it_is_where_agents_split_the_currencies_of_tenants(
+    varied: bool, mechanism: str
+) -> None:
+    config = world(*TENANTS, f"agents.tenants.mechanism={mechanism}")
+    if varied:
+        config["variation"] = VARIATION | {"server_count": [1.0, 2.0]}
+    check_batch(config)
+
+
 def check_batch(config: dict[str, Any], nobody: bool = False) -> None:
     """Some episodes of a batch at random, beside as many single environments.
 
@@ -232,6 +252,7 @@ def placing(layout: str) -> dict[str, Any]:
 RESUMED = {
     **{layout: partial(placing, layout) for layout in LAYOUTS},
     "queue": partial(world, *TRACE, "workload.sampling.ratio=0.3"),
+    "tenants": partial(world, *TENANTS),
     "queue and placer": partial(world, *TRACE, *with_queue("placer")),
 }
 

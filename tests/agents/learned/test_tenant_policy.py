@@ -1,0 +1,120 @@
+"""Agents of tenants between trainer and evaluation: sampled, saved, played, refused."""
+
+from pathlib import Path
+
+import pytest
+
+from agents.learned.callbacks import EPISODE_METRICS
+from agents.learned.chunk import ENDED
+from agents.learned.cloning import check_teacher
+from agents.learned.learned_scheduler import LearnedScheduler
+from agents.scheduler import Granter, play
+from env.base.errors import InputError
+from env.learn.multi_agent import ServerlessEnv
+from tests.agents.learned.test_queue_policy import SEED, runner, save_untrained
+from tests.env.worlds import TENANTS, world
+
+NAMES = ("alice", "bob", "carol")
+
+
+def scheduler_of(
+    folder: Path,
+    environment: ServerlessEnv,
+    queued: bool = True,
+    tenants: tuple[str, ...] = NAMES,
+) -> LearnedScheduler:
+    cluster, objective = environment.world.cluster, environment.objective
+    return LearnedScheduler(folder, cluster, objective, None, queued, tenants)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_it_plays_as_its_agents_do_in_training(shared: bool, tmp_path: Path) -> None:
+    """The likeliest actions, step by step in the environment, and by the scheduler's protocol."""
+    save_untrained(tmp_path, base=TENANTS, shared=shared)
+    files = {path.stem for path in tmp_path.glob("*.safetensors")}
+    assert files == ({"tenant"} if shared else {f"tenant_{name}" for name in NAMES})
+    environment = ServerlessEnv(world(*TENANTS))
+    scheduler = scheduler_of(tmp_path, environment)
+    assert isinstance(scheduler, Granter)
+    seen, _ = environment.reset(seed=1)
+    raw, chosen = environment.raw_env, set()
+    assert raw is not None
+    while not raw.done:
+        actions = {agent: scheduler._policy.act(agent, own) for agent, own in seen.items()}
+        chosen |= {int(action) for action in actions.values()}
+        seen, *_ = environment.step(actions)
+    assert chosen  # what an untrained policy prefers may be one level
+    rules = environment.world.rules
+    assert (scheduler.order, scheduler.fit) == (rules.order, rules.placement)
+    workload, cluster = environment.world.training_episode(1, 0, 0, environment._episode - 1)
+    env = workload.env(cluster, rules)
+    play(env, scheduler, environment.objective, SEED)
+    assert env.runs.tolist() == raw.runs.tolist()
+
+
+def test_tenants_that_it_never_met_play_by_the_policy_too(tmp_path: Path) -> None:
+    save_untrained(tmp_path, base=TENANTS, shared=False)
+    config = world(*TENANTS)
+    tenants = config["workload"]["tenants"]
+    config["workload"]["tenants"] = {f"new_{name}": own for name, own in tenants.items()}
+    environment = ServerlessEnv(config)
+    scheduler = scheduler_of(tmp_path, environment, tenants=environment.world.tenants)
+    workload, cluster = environment.world.training_episode(0, 0, 0, 0)
+    env = workload.env(cluster, environment.world.rules)
+    play(env, scheduler, environment.objective, SEED)
+    assert env.done
+
+
+def test_what_does_not_fit_is_refused_in_one_line(tmp_path: Path) -> None:
+    save_untrained(tmp_path, base=TENANTS)
+    environment = ServerlessEnv(world(*TENANTS))
+    for queued, tenants in ((False, NAMES), (True, ())):
+        with pytest.raises(InputError) as error:
+            scheduler_of(tmp_path, environment, queued, tenants)
+        says = "has agents of tenants, it needs dispatch=queued and workload.tenants with tickets"
+        assert says in str(error.value) and "\n" not in str(error.value)
+    with pytest.raises(InputError, match=r"algo.warm_start: .* with agents=tenants no teacher"):
+        check_teacher("algo.warm_start", "fcfs", world(*TENANTS))
+
+
+def test_who_grants_nothing_is_refused() -> None:
+    environment = ServerlessEnv(world(*TENANTS))
+    workload, cluster = environment.world.training_episode(0, 0, 0, 0)
+    env = workload.env(cluster, environment.world.rules)
+
+    class Placing:
+        """Places, and grants nothing."""
+
+        name, kind, order, fit = "own", "baseline", None, "asked"
+
+        def reset(self, *given: object) -> None:
+            """Nothing to do."""
+
+        def place(self, decision: object) -> None:
+            """Never asked."""
+
+    with pytest.raises(InputError, match="own: order asks for tickets, but it grants none"):
+        play(env, Placing(), environment.objective, SEED)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_sampled_rewards_of_whole_episodes_add_up_to_j(shared: bool) -> None:
+    """Of the agent that is asked first in an episode: it earns from then to the end."""
+    sampling = runner("agents.relative_reward=false", base=TENANTS, shared=shared)
+    chunk = sampling.sample(num_episodes=2)[0]
+    costs = list(sampling.get_metrics()[EPISODE_METRICS]["J"].peek())
+    assert len(costs) == 2
+    assert set(chunk.modules) == ({"tenant"} if shared else {f"tenant_{name}" for name in NAMES})
+    earned = {0: set[float](), 1: set[float]()}
+    for steps in chunk.modules.values():
+        assert (steps.obs["mask"] == 1).all() and steps.actions.max() > 0
+        followed = set(steps.following.tolist())
+        for row in range(len(steps)):
+            if row not in followed:  # the first of its agent in an episode
+                total, at = 0.0, row
+                while at >= 0:
+                    total, at = total + steps.rewards[at], int(steps.following[at])
+                if at == ENDED:
+                    earned[int(steps.environment[row])].add(round(1 - total, 9))
+    for cost in costs:
+        assert any(round(cost, 9) in own for own in earned.values())
