@@ -80,6 +80,17 @@ WORLDS = {
         (*TINY, "dispatch=queued", *WARM, "baselines=[sjf+greedy_objective]", *BRIEF),
         (*TINY, *WARM, "lease=always", "lease.charged=true", "baselines=[random]", *BRIEF),
     ),
+    "evaluate tickets": (
+        (
+            *("cluster=tiny", "workflow=tiny", "workload=tickets", "dispatch=queued", *BRIEF),
+            *("workload.arrivals.workflows=[12,14]", "baselines=[fcfs,stride_workflows]"),
+            "+workload.tenants.bob.active=[0.0,100.0]",
+        ),
+        (
+            *("cluster=tiny", "workflow=tiny", "workload=tickets", "cluster.cpu_share=tickets"),
+            *("baselines=[first_fit]", "episodes=2", "record=0"),
+        ),
+    ),
     "evaluate sweep": (
         (
             *(*TINY, *WARM, "baselines=[greedy_objective]", "episodes=3"),
@@ -317,6 +328,24 @@ def test_a_key_that_another_copies_passes(in_process: InProcess) -> None:
         ),
         ("train", ["agents=queue", "agents.score.rent=1"], "agents.layout is queue, a rule"),
         ("search_baseline", ["+workload.tenants.a=1"], "training tells no tenants apart"),
+        ("train", ["workload=tickets", "cluster.cpu_share=tickets"], "training tells no tenants"),
+        ("evaluate", ["cluster.cpu_share=tickets"], "no tenant holds tickets"),
+        ("evaluate", ["objective.fairness_weight=1"], "dispatch is immediate, functions do not"),
+        (
+            "evaluate",
+            ["dispatch=queued", "objective.fairness_weight=1"],
+            "no tenant holds tickets",
+        ),
+        (
+            "evaluate",
+            ["workload=tickets", "workload.tenants.bob.tickets=7"],
+            "dispatch is immediate and cluster.cpu_share equal, nothing goes by tickets",
+        ),
+        (
+            "evaluate",
+            ["workload=tickets", "dispatch=queued", "+workload.tenants.bob.workflows={x: 2}"],
+            "none of the baselines goes by workflows",
+        ),
     ],
 )
 @pytest.mark.usefixtures("hydra")
