@@ -68,6 +68,11 @@ class Shares:
         return float(served.sum()) ** 2 / (len(served) * squares) if squares else 1.0
 
 
+def is_shared(env: RawEnv) -> bool:
+    """Whether functions wait centrally, of tenants that hold tickets."""
+    return env.funding is not None and env.rules.order is not None and len(env.tenants) > 0
+
+
 def shares_of(env: RawEnv) -> Shares:
     """How a finished episode was shared.
 
@@ -77,7 +82,7 @@ def shares_of(env: RawEnv) -> Shares:
     Raises:
         InputError: it is something else.
     """
-    if env.funding is None or env.rules.order is None or not env.tenants:
+    if env.funding is None or not is_shared(env):
         raise InputError("shares: a central queue and tenants with tickets are needed")
     if not env.done:
         raise InputError("shares: the episode is not over yet")
