@@ -23,6 +23,7 @@ from env.sim.episode.world_episode import (
     WorldOptions,
     WorldWorkflow,
 )
+from env.sim.ordering import SharedOrder
 from env.sim.queue_records import RUN
 from env.sim.records import COMPLETED, INF, KILLED
 from env.sim.rules import HOURLY
@@ -67,6 +68,7 @@ def world_episode_of(env: RawEnv, name: str, description: str) -> WorldEpisode:
             for image, begin, end in env.earlier.tolist()
             if env.rules.keep_alive.history[1]
         ),
+        funding=env.funding if queue is not None and env.tenants else None,
         workflows=_workflows(env, ranked=queue is not None and queue.order == "by_rank"),
         actions=tuple(
             WorldAction.model_validate(
@@ -207,14 +209,21 @@ def _servers(env: RawEnv) -> tuple[ServerLeaseModel, ...]:
 
 def _queue(env: RawEnv) -> QueueModel | None:
     """The options of the central queue, as the engine has them."""
-    options = env.state.options[0]
-    if env.rules.order is None:
+    options, order = env.state.options[0], env.rules.order
+    if order is None:
         return None
     seconds = {
         key: float(options[key]) if options[key] < INF else None
         for key in ("time_slice", "starve_threshold", "patience")
     }
-    return QueueModel(order=ORDERS[options["order"]], placement=env.rules.placement, **seconds)
+    sharing = order.sharing if isinstance(order, SharedOrder) else None
+    return QueueModel(
+        order=ORDERS[options["order"]],
+        placement=env.rules.placement,
+        sharing=sharing,
+        turns_seed=env.turns_seed if sharing is not None else None,
+        **seconds,
+    )
 
 
 def _workflows(env: RawEnv, ranked: bool) -> tuple[WorldWorkflow, ...]:
