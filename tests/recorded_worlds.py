@@ -5,6 +5,7 @@ A small cluster on which functions wait for servers, containers, data and memory
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -156,7 +157,21 @@ def shared(order: str, **others: Any) -> RawEnv:
             images=images,
             funding=FUNDING,
             turns_seed=7,
+            tickets=[(1.0, 8.0)[index % 7 == 0] for index in range(40)],
         )
+    )
+
+
+def crowded() -> RawEnv:
+    """The tenants of `shared` on nodes with more threads than cores, which they share by tickets.
+
+    Functions are placed at once.
+    """
+    tenants = [("a", "b", "b", "c", "a")[index % 5] for index in range(20)]
+    cluster = replace(CLUSTER, cpu_share="tickets")
+    arrivals = [float(index // 4) for index in range(20)]
+    return played(
+        RawEnv(arrivals, [DIAMOND] * 20, cluster, None, True, tenants=tenants, funding=FUNDING)
     )
 
 

@@ -87,7 +87,7 @@ class _Hardware(Strict):
     between_nodes_of_one_server_bandwidth_bytes_per_s: Bandwidth
     between_servers_bandwidth_bytes_per_s: Bandwidth
     power: Power | None = None
-    cpu_share: CpuShare = "equal"
+    cpu_share: CpuShare | None = None
 
     def _config(self, named_types: Iterable[tuple[str, ServerTypeModel]]) -> ClusterConfig:
         return ClusterConfig(
@@ -101,7 +101,7 @@ class _Hardware(Strict):
                 if declared.server_count
             ),
             power=self.power,
-            cpu_share=self.cpu_share,
+            cpu_share=self.cpu_share or "equal",
         )
 
 
@@ -141,7 +141,7 @@ class ClusterModel(_Hardware):
                 for declared in config.server_types
             ),
             power=config.power,
-            cpu_share=config.cpu_share,
+            cpu_share=config.cpu_share if config.cpu_share != "equal" else None,
         )
 
 

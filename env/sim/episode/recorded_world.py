@@ -49,6 +49,11 @@ class RecordedTurns(RecordedOrder):
 
     sharing: Sharing
 
+    def write(self, options: np.void) -> None:
+        """Fills in the options of the engine."""
+        super().write(options)
+        options["lends"] = self.queue.lends or False
+
 
 def env_of(episode: EpisodeFile) -> RawEnv:
     """The simulator of an episode, recording, at its first decision.
@@ -97,6 +102,7 @@ def _world(episode: WorldEpisode, templates: list[WorkflowTemplate]) -> dict[str
         "funding": episode.funding,
         "turns_seed": (queue.turns_seed if queue is not None else None) or 0,
         "work": [workflow.work for workflow in episode.workflows if workflow.work is not None],
+        "tickets": [own.tickets for own in episode.workflows if own.tickets is not None],
     }
 
 

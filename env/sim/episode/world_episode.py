@@ -41,10 +41,10 @@ PARTS: Final = {
 }
 """Of the time of a run: fields of a `RunModel` and of a RUN record, which sums up all runs."""
 
-OrderName = Literal["by_rank", "shortest_remaining", "funcsched", "chosen"]
+OrderName = Literal["by_rank", "shortest_remaining", "funcsched", "chosen", "by_workflow"]
 ORDERS: Final[tuple[OrderName, ...]] = get_args(OrderName)
 """In the order of their numbers in env/sim/central_queue.py."""
-WITHIN: Final[tuple[OrderName, ...]] = ("by_rank", "funcsched")
+WITHIN: Final[tuple[OrderName, ...]] = ("by_rank", "funcsched", "by_workflow")
 """Orders within a tenant, where tenants take turns."""
 
 
@@ -60,6 +60,8 @@ class QueueModel(Strict):
         sharing: how tenants take turns by their tickets, so that `order` is that within a tenant;
             left out: they do not.
         turns_seed: of what is drawn for that.
+        lends: of the order `by_workflow`, whether functions that wait for others lend these their
+            tickets.
     """
 
     order: OrderName
@@ -69,6 +71,7 @@ class QueueModel(Strict):
     patience: Seconds | None = None
     sharing: Sharing | None = None
     turns_seed: TurnsSeed | None = None
+    lends: bool | None = None
 
 
 class WorldOptions(Strict):
@@ -103,9 +106,13 @@ class WorldFunction(FunctionModel):
 
 
 class WorldWorkflow(WorkflowModel):
-    """A workflow; `work` is what is drawn for its only function, in operations."""
+    """A workflow; `work` is what is drawn for its only function, in operations.
+
+    `tickets` are those it has of its tenant's own currency, where these count.
+    """
 
     work: Work | None = None
+    tickets: Annotated[float, Field(gt=0, le=1e12)] | None = None
     functions: Annotated[tuple[WorldFunction, ...], Field(min_length=1)]
 
 
@@ -242,9 +249,13 @@ class WorldEpisode(EpisodeFile):
 
     def _check_funding(self) -> None:
         if self.funding is None:
+            if self.cluster.cpu_share == "tickets":
+                raise InputError("funding: missing, cluster.cpu_share needs it")
             return
-        if self.options.queue is None:
-            raise InputError("funding: found, it is allowed only with options.queue")
+        if self.options.queue is None and self.cluster.cpu_share != "tickets":
+            raise InputError(
+                "funding: found, it is allowed only with options.queue or cluster.cpu_share"
+            )
         for workflow in self.workflows:
             if workflow.tenant not in self.funding.tenants:
                 raise InputError(
@@ -254,6 +265,14 @@ class WorldEpisode(EpisodeFile):
 
     def _check_turns(self) -> None:
         queue, where = self.options.queue, "options.queue"
+        counts = queue is not None and queue.order == "by_workflow"
+        for workflow in self.workflows:
+            if counts != (workflow.tickets is not None):
+                needed = "needed with" if counts else "allowed only with"
+                raise InputError(
+                    f"workflows.{workflow.workflow_id}.tickets: {workflow.tickets} found, it is "
+                    f"{needed} order 'by_workflow'"
+                )
         if queue is None:
             return
         if (queue.sharing is None) != (queue.turns_seed is None):
@@ -261,7 +280,14 @@ class WorldEpisode(EpisodeFile):
             raise InputError(
                 f"{where}.turns_seed: {queue.turns_seed} found, it is {needed} with {where}.sharing"
             )
+        if counts != (queue.lends is not None):
+            needed = "needed with" if counts else "allowed only with"
+            raise InputError(
+                f"{where}.lends: {queue.lends} found, it is {needed} order 'by_workflow'"
+            )
         if queue.sharing is None:
+            if counts:
+                raise InputError(f"{where}.sharing: missing, order 'by_workflow' needs it")
             return
         if self.funding is None:
             raise InputError(f"funding: missing, {where}.sharing needs it")

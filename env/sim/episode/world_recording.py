@@ -5,6 +5,7 @@ from collections import defaultdict
 import numpy as np
 
 from env.base.errors import InputError
+from env.sim.central_queue import BY_WORKFLOW
 from env.sim.cluster_file import ClusterModel
 from env.sim.episode.episode_parts import ActionModel, WorkflowModel
 from env.sim.episode.world_episode import (
@@ -34,7 +35,8 @@ def is_plain(env: RawEnv) -> bool:
     """Whether nothing differs from the world of format 1."""
     rules, state = env.rules, env.state
     started = state.images["cold_start"].any() or rules.keeps_warm
-    differs = rules.order is not None or rules.lease != HOURLY or started
+    by_tickets = env.cluster_config.cpu_share != "equal"
+    differs = rules.order is not None or rules.lease != HOURLY or started or by_tickets
     return not differs and not state.arrivals["computation"].any()
 
 
@@ -68,7 +70,7 @@ def world_episode_of(env: RawEnv, name: str, description: str) -> WorldEpisode:
             for image, begin, end in env.earlier.tolist()
             if env.rules.keep_alive.history[1]
         ),
-        funding=env.funding if queue is not None and env.tenants else None,
+        funding=env.funding if len(state.tenants) else None,
         workflows=_workflows(env, ranked=queue is not None and queue.order == "by_rank"),
         actions=tuple(
             WorldAction.model_validate(
@@ -222,6 +224,7 @@ def _queue(env: RawEnv) -> QueueModel | None:
         placement=env.rules.placement,
         sharing=sharing,
         turns_seed=env.turns_seed if sharing is not None else None,
+        lends=bool(options["lends"]) if options["order"] == BY_WORKFLOW else None,
         **seconds,
     )
 
@@ -247,9 +250,17 @@ def _workflows(env: RawEnv, ranked: bool) -> tuple[WorldWorkflow, ...]:
             WorldWorkflow(
                 **{**dict(plain), "functions": tuple(functions)},
                 work=int(arrival["computation"]) or None,
+                tickets=_own_tickets(env, workflow.wf_id),
             )
         )
     return tuple(workflows)
+
+
+def _own_tickets(env: RawEnv, wf_id: int) -> float | None:
+    """Tickets of a workflow in its tenant's own currency; None where these do not count."""
+    if env.state.options[0]["order"] != BY_WORKFLOW:
+        return None
+    return float(env.state.workflows[env.slot_of(wf_id)]["tickets"])
 
 
 def _place(env: RawEnv, node: int) -> dict[str, str | int]:
