@@ -367,7 +367,7 @@ class Batch:
         episode["servers"], episode["nodes"] = len(servers), len(nodes)
         first = self._first_template[int(head[0]["largest_node_cpu"])]
         arrivals = sorted(
-            (time, wf_id, first[id(template)], 0, 0)
+            (time, wf_id, first[id(template)], 0, 0, 1.0)
             for wf_id, (time, template) in enumerate(
                 zip(workload.arrival_times, workload.templates, strict=True)
             )

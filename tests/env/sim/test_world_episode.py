@@ -339,7 +339,11 @@ SERVER = ("expected", "servers", 0)
         ("shared", _drop("funding"), ["funding: missing, options.queue.sharing needs it"]),
         ("crowded", _drop("funding"), ["funding: missing, cluster.cpu_share needs it"]),
         ("crowded", _drop("cluster", "cpu_share"), ["funding: found", "cluster.cpu_share"]),
-        ("crowded", _set("cluster", "cpu_share", to="lots"), ["cluster.cpu_share", "'tickets'"]),
+        (
+            "crowded",
+            _set("cluster", "cpu_share", to="lots"),
+            ["cluster.cpu_share", "equal, tickets"],
+        ),
         ("workflows", _drop("workflows", 1, "tickets"), ["workflows.1.tickets: None", "needed"]),
         ("workflows", _set("workflows", 1, "tickets", to=-1.0), ["workflows.1.tickets", "-1"]),
         ("workflows", _drop(*QUEUE, "lends"), ["queue.lends: None", "needed with"]),

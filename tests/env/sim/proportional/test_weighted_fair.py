@@ -64,11 +64,10 @@ def test_who_used_too_much_before_it_left_waits_when_it_returns() -> None:
 def test_virtual_time_counts_on_for_ever(tickets: int) -> None:
     """Beyond 2^20 quanta of one ticket passes are counted anew; shares stay as they are."""
     mechanism = made("weighted_fair", [tickets, 1])
-    for _ in range(40):
-        assert mechanism.allocate() is not None
-        mechanism.used(1, 60_000.0)
-        mechanism.used(0, 60_000.0 * tickets)
-        mechanism.allocate_many(3)
-    found = np.bincount(mechanism.allocate_many(8 * 300), minlength=2)
-    if tickets == 7:
-        assert found[0] == pytest.approx(7 * found[1], rel=0.02)
+    for _ in range(200):
+        client = mechanism.allocate()
+        assert client is not None
+        mechanism.used(client, 60_000.0)
+    mechanism.allocate_many(1_000_000)  # whoever is ahead has waited for the other
+    found = np.bincount(mechanism.allocate_many(8 * 700), minlength=2)
+    assert found[0] == pytest.approx(tickets * found[1], abs=tickets + 1)
