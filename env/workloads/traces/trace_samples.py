@@ -10,8 +10,8 @@ import numpy as np
 from pydantic import Field
 
 from env.base.errors import InputError
-from env.base.schema import Strict
-from env.sim.funding import Funding, Grant
+from env.base.schema import Strict, validated
+from env.sim.funding import Funding
 from env.sim.hardware import ClusterConfig
 from env.sim.workflow_template import WorkflowTemplate
 from env.workloads.generator import EpisodeWorkload, turns_seed
@@ -125,8 +125,10 @@ class TraceSample:
     @property
     def funding(self) -> Funding | None:
         """A ticket for each tenant; None where nobody is told apart."""
-        grants = {name: Grant(tickets=1.0) for name in self.tenants}
-        return Funding(tenants=grants) if grants else None
+        if not self.tenants:
+            return None
+        grants = {name: {"tickets": 1.0} for name in self.tenants}
+        return validated(Funding, {"tenants": grants}, "workload.tenants")
 
     def episode(self, core_speed: int) -> EpisodeWorkload:
         """The window as workflows of one function each, with the work that is drawn.
@@ -327,7 +329,7 @@ def _tenants(sample: Recording, kind: str | None) -> tuple[str, ...]:
     whole = sample.groups[kind]
     length = next(
         length
-        for length in range(SHORTEST_NAME, max(map(len, whole)) + 1)
+        for length in range(SHORTEST_NAME, max(SHORTEST_NAME, *map(len, whole)) + 1)
         if len({name[:length] for name in whole}) == len(set(whole))
     )
     return tuple(name[:length] for name in whole)
