@@ -7,7 +7,7 @@ it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +22,12 @@ from omegaconf import OmegaConf
 from agents.learned.metrics_file import METRICS
 from env.base.files import written_whole
 from env.score.metrics import Shown
-from env.sim.episode.episode_file import read_episode
-from evaluation.contest import recording_name
 from evaluation.episode_metrics import SHARES
 from evaluation.promise import Judgement
-from evaluation.results import EPISODES
 from evaluation.statistics import LARGEST_RATIO, Comparison, Estimate, performance_profiles
 from report import charts, episode_charts, flow_charts, palette, promise, tenants
 from report.digits import low_of, number, p_value, spread, varies
+from report.recordings import Recording, labels_of, recordings_in
 from report.summary import (
     RANKED_BY,
     PolicySummary,
@@ -49,8 +47,6 @@ TIME_BINS = 150
 """Columns of a chart of utilisation: about two pixels each on a phone."""
 PROFILE_RATIOS = np.linspace(1.0, LARGEST_RATIO, 121)
 """At which performance profiles are drawn."""
-Recording = tuple[str, str, Path]
-"""Policy, what the page calls the episode, file."""
 
 
 def write_report(
@@ -77,8 +73,8 @@ def write_report(
         scenario: _charts(summary.of(scenario), own)
         for scenario, own in results.groupby("scenario", sort=False)
     }
-    recordings = list(_recordings(folder, summary, results))
-    label_of = tenants.labels(_by_tenant(run["config"]["workload"], recordings))
+    recordings = recordings_in(folder, summary, results)
+    label_of = labels_of(run["config"]["workload"], recordings)
     colours = tenants.colours(label_of)
     episodes, tenant_times = _episodes(recordings, run["config"], label_of)
     specs: dict[str, Spec] = {}
@@ -223,16 +219,6 @@ def percent_over(times: np.ndarray, values: np.ndarray, edges: np.ndarray) -> li
     return (100 * mean_over(times, values, edges)).round().astype(int).tolist()
 
 
-def _by_tenant(workload: Mapping[str, Any], recordings: Sequence[Recording]) -> dict[str, float]:
-    """What is declared of the shares of tenants, or what their recorded workflows have to do."""
-    declared = workload.get("tenants")
-    if not isinstance(declared, str):
-        return tenants.shares(declared)
-    # All policies of an episode have played the same workflows.
-    first = {episode: path for _, episode, path in reversed(recordings)}
-    return tenants.work_of(map(read_episode, first.values()))
-
-
 def _episodes(
     recordings: Sequence[Recording], config: Mapping[str, Any], label_of: Mapping[str, str]
 ) -> tuple[list[dict[str, Any]], pd.DataFrame | None]:
@@ -253,16 +239,6 @@ def _episodes(
             embedded.append({"policy": policy, "episode": episode, "data": data, "shared": shared})
     times = tenants.mean_flow_times(pd.concat(workflows), label_of) if workflows else None
     return embedded, times
-
-
-def _recordings(folder: Path, summary: Summary, results: pd.DataFrame) -> Iterator[Recording]:
-    """By episode, best policy first."""
-    played = results[["seed", "episode"]].drop_duplicates().sort_values(["seed", "episode"])
-    for seed, episode in played.itertuples(index=False):
-        for policy in summary.ranked:
-            path = folder / EPISODES / f"{recording_name(policy, seed, episode)}.json"
-            if path.is_file():
-                yield policy, f"{episode} of seed {seed}", path
 
 
 def _charts(summary: Summary, results: pd.DataFrame) -> dict[str, Spec]:

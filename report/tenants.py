@@ -134,6 +134,22 @@ def mean_flow_times(workflows: pd.DataFrame, label_of: Mapping[str, str]) -> pd.
     return by_tenant.agg(flow_time="mean", workflows="size").reset_index()
 
 
+def share_curves(
+    shares: Shares, label_of: Mapping[str, str]
+) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """(T,) core-seconds received and (T,) entitled by label."""
+    curves = {
+        label: (np.zeros(len(shares.times)), np.zeros(len(shares.times)))
+        for label in dict.fromkeys(label_of.values())
+    }
+    for place, tenant in enumerate(shares.tenants):
+        if tenant in label_of:
+            received, entitled = curves[label_of[tenant]]
+            received += shares.received[:, place]
+            entitled += shares.entitled[:, place]
+    return curves
+
+
 def share_data(shares: Shares, label_of: Mapping[str, str]) -> dict[str, Any]:
     """What the page tells of the shares of an episode.
 
@@ -143,19 +159,10 @@ def share_data(shares: Shares, label_of: Mapping[str, str]) -> dict[str, Any]:
 
     Returns:
         `told`, a line; `times` (s) and `curves`: label, received and entitled (core-seconds) at
-        these; `rows` of the table: label, tenant and what `SHARE_COLUMNS` call, whom most was due
-        first.
+        these; `rows` of the table: label, tenant and what `SHARE_COLUMNS` call, who has most
+        tickets first.
     """
-    curves: dict[str, list[np.ndarray]] = {
-        label: [np.zeros(len(shares.times)), np.zeros(len(shares.times))]
-        for label in dict.fromkeys(label_of.values())
-    }
-    for place, tenant in enumerate(shares.tenants):
-        if tenant in label_of:
-            received, entitled = curves[label_of[tenant]]
-            received += shares.received[:, place]
-            entitled += shares.entitled[:, place]
-    most_first = np.argsort(-shares.entitled[-1], kind="stable")
+    most_first = np.lexsort([-shares.entitled[-1], -shares.tickets])
     known = [place for place in most_first.tolist() if shares.tenants[place] in label_of]
     quantum = f"{exact(shares.quantum)} core-second{'' if shares.quantum == 1 else 's'}"
     return {
@@ -163,7 +170,7 @@ def share_data(shares: Shares, label_of: Mapping[str, str]) -> dict[str, Any]:
         "times": shares.times.round(3).tolist(),
         "curves": [
             [label, received.round(3).tolist(), entitled.round(3).tolist()]
-            for label, (received, entitled) in curves.items()
+            for label, (received, entitled) in share_curves(shares, label_of).items()
         ],
         "rows": [
             [label_of[shares.tenants[place]], shares.tenants[place], *_share_cells(shares, place)]
