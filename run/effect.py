@@ -353,6 +353,15 @@ SILENT: Final = (
     ),
     Silent(
         "train",
+        "ray.num_env_runners and ray.num_learners are 0, all is in one process",
+        lambda told: (
+            at(told, "ray.num_env_runners") == at(told, "ray.num_learners") == 0
+            and at(told, "tune") is None
+        ),
+        "ray.num_cpus ray.runtime_env",
+    ),
+    Silent(
+        "train",
         "algo.sampler=fast alone has threads",
         lambda told: at(told, "algo.sampler") != "fast",
         "ray.threads_per_runner",

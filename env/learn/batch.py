@@ -16,7 +16,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from env.base.errors import InputError
-from env.learn.actions import MOST_ENVIRONMENTS, Drawn, TurnOrder, next_episode, whole_number
+from env.learn.actions import (
+    LARGEST_NUMBER,
+    LARGEST_SEED,
+    MOST_ENVIRONMENTS,
+    Drawn,
+    TurnOrder,
+    next_episode,
+    seed_each,
+    whole_number,
+)
 from env.learn.agent import Agent, Observation
 from env.learn.batch_turns import (
     EPISODE,
@@ -52,7 +61,6 @@ from env.workloads.generator import EpisodeWorkload, WorkloadGenerator
 # Most episodes have the same cluster, or one of a few; what it gives is only copied from.
 hardware_of = lru_cache(maxsize=64)(hardware)
 
-
 ATTEMPTS = 100
 """Episodes without a choice that are passed over before the world is refused."""
 
@@ -87,7 +95,7 @@ class Batch:
         first: number of the first environment in the process.
 
     Raises:
-        InputError: E is not a whole number from 1 to `MOST_ENVIRONMENTS`.
+        InputError: E is not a whole number from 1 to `MOST_ENVIRONMENTS`, or another is none.
 
     Attributes:
         layout: the agents and their turns.
@@ -98,6 +106,9 @@ class Batch:
         self, world: World, environments: int, seed: int, worker: int, first: int = 0
     ) -> None:
         environments = whole_number("environments", environments, 1, MOST_ENVIRONMENTS)
+        seed = whole_number("seed", seed, 0, LARGEST_SEED)
+        worker = whole_number("worker", worker, 0, LARGEST_NUMBER)
+        first = whole_number("first", first, 0, LARGEST_NUMBER)
         self.layout = Layout(world.agents, world.objective, world.largest_cluster, see_future=True)
         self.turns = self.layout.turns
         self.ended: list[Ended] = []
@@ -149,13 +160,13 @@ class Batch:
                 with the same seed, and stays in its own with None.
 
         Raises:
-            InputError: a seed is none. Then nothing has changed.
+            InputError: a seed is none, or there is not one for each. Then nothing has changed.
         """
         if seeds is not None:
             own = zip(self._streams, self._episodes["number"].tolist(), strict=True)
             begun = [
                 next_episode(seed, (*stream, number))
-                for seed, (stream, number) in zip(seeds, own, strict=True)
+                for seed, (stream, number) in zip(seed_each(seeds, len(self)), own, strict=True)
             ]
             self._streams = [(seed, stream) for seed, stream, _ in begun]
             self._episodes["number"] = [number for *_, number in begun]

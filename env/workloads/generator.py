@@ -214,6 +214,11 @@ class WorkloadGenerator:
         return self._config.arrivals.most
 
     @property
+    def longest_arrivals(self) -> float:
+        """Seconds until the last arrival, see `RandomArrivals.longest`."""
+        return self._config.arrivals.longest
+
+    @property
     def container_cold_start(self) -> float:
         """Seconds until a new container of any function has started."""
         return self._config.container_cold_start

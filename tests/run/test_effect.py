@@ -277,6 +277,9 @@ def test_of_a_sweep_one_job_suffices() -> None:
             ["workload=azure_like", "keep_alive=hybrid_histogram"],
             "workload.sampling.history=3",
         ),
+        # Learners are processes of Ray's, too, and trials are.
+        ("train", ["ray.num_learners=1"], "ray.num_cpus=4"),
+        ("train", ["tune=asha"], "ray.num_cpus=4"),
         # Some trials begin with a clone.
         (
             "train",
@@ -327,6 +330,12 @@ def test_a_key_that_another_copies_passes(in_process: InProcess) -> None:
             "of a trace the rate of arrivals varies",
         ),
         ("train", ["agents=queue", "agents.score.rent=1"], "agents.layout is queue, a rule"),
+        ("train", ["ray.num_cpus=4"], "ray.num_env_runners and ray.num_learners are 0"),
+        (
+            "train",
+            ["+ray.runtime_env={env_vars: {A: b}}"],
+            "ray.num_env_runners and ray.num_learners are 0",
+        ),
         ("search_baseline", ["+workload.tenants.a=1"], "training tells no tenants apart"),
         ("train", ["workload=tickets", "cluster.cpu_share=tickets"], "training tells no tenants"),
         ("evaluate", ["cluster.cpu_share=tickets"], "no tenant holds tickets"),

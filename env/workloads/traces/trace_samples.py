@@ -1,10 +1,10 @@
 """Samples of traces: what a group `workload` with a `source` describes, ready to be played."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -94,13 +94,7 @@ class TraceReport:
         ]
         if self.drawn_over_stated is not None:
             parts.append(f"durations drawn / stated: {self.drawn_over_stated:.3f}")
-        assumed = dict(self.assumptions)
-        if drawn := assumed.pop(MEMORY_DRAWN, 0):
-            parts.append(f"{MEMORY_DRAWN} for {drawn} of {self.functions} functions")
-        for label, counts in (("passed over", self.skipped), ("assumed", assumed)):
-            if counts:
-                parts.append(f"{label}: " + ", ".join(f"{n} {what}" for what, n in counts.items()))
-        return "; ".join(parts)
+        return "; ".join((*parts, *_decided(self.functions, self.skipped, self.assumptions)))
 
 
 @dataclass(frozen=True)
@@ -259,6 +253,35 @@ class TraceGenerator:
     def evaluation_episode(self, index: int) -> EpisodeWorkload:
         """Held-out episode number `index`: always the same for the config's seed."""
         return self.sample(index).episode(self._core_speed)
+
+
+def assumed_of_trace(workload: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """What training draws from a trace with, in words and counted, as `told` has it of workflows.
+
+    Args:
+        workload: the group `workload` with a `source`, in plain containers.
+    """
+    config = validated(TraceConfig, workload, "workload")
+    recording = _read(config.source, config.annotation.min_duration)
+    _, drawn = annotate_functions(recording, config.annotation, config.seed, ANNOTATION_KEY)
+    assumptions = Counter(recording.assumptions) + drawn
+    functions = len(recording.names)
+    text = "; ".join(_decided(functions, recording.skipped, assumptions))
+    counts = {**recording.skipped, **assumptions}
+    of_source = {"text": text, "functions": functions, "counts": counts}
+    return {recording.source: of_source} if text else {}
+
+
+def _decided(
+    functions: int, skipped: Mapping[str, int], assumptions: Mapping[str, int]
+) -> Iterator[str]:
+    """What rows were passed over and what was drawn for functions, in words."""
+    assumed = dict(assumptions)
+    if drawn := assumed.pop(MEMORY_DRAWN, 0):
+        yield f"{MEMORY_DRAWN} for {drawn} of {functions} functions"
+    for label, counts in (("passed over", skipped), ("assumed", assumed)):
+        if counts:
+            yield f"{label}: " + ", ".join(f"{n} {what}" for what, n in counts.items())
 
 
 @lru_cache(maxsize=8)
