@@ -33,7 +33,8 @@ def check(config: DictConfig) -> None:
     if settings.yardstick is not None:
         from evaluation.yardstick import hand_written
 
-        hand_written(settings.yardstick, settings.dispatch.kind == "queued")
+        queued, splits = settings.dispatch.kind == "queued", settings.agents.tenants is not None
+        hand_written(settings.yardstick, queued, splits)
 
 
 def start(config: DictConfig) -> None:

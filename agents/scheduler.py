@@ -24,7 +24,8 @@ Kind = Literal["learned", "baseline", "reference"]
 class Decision:
     """What a scheduler may look at: what is to be decided, and the whole cluster at this moment.
 
-    Either the current function is to be placed, or one of `env.waiting` is to be chosen.
+    Either the current function is to be placed, or one of `env.waiting` is to be chosen, or the
+    workflow `env.newcomer` is to get tickets.
 
     Attributes:
         env: the simulator; to be read only.
@@ -104,22 +105,36 @@ class Chooser(Scheduler, Protocol):
         """Which of `env.waiting` goes next; None holds back until something changes."""
 
 
+@runtime_checkable
+class Granter(Scheduler, Protocol):
+    """A scheduler whose order asks for the tickets of each workflow that arrives."""
+
+    def grant(self, decision: Decision) -> float:
+        """How many tickets of its tenant's own currency the workflow `env.newcomer` gets."""
+
+
 def play(
     env: RawEnv, scheduler: Scheduler, objective: Objective, seed: np.random.SeedSequence
 ) -> None:
     """Lets a scheduler decide on every function of an episode.
 
     Raises:
-        InputError: somebody has to choose who goes next, which this scheduler does not.
+        InputError: somebody has to choose who goes next, or to grant tickets, which this scheduler
+            does not.
     """
     scheduler.reset(env, objective, seed)
     chooser = scheduler if isinstance(scheduler, Chooser) else None
+    granter = scheduler if isinstance(scheduler, Granter) else None
     while not env.done:
         decision = Decision(env, objective)
-        if not env.choosing:
+        if env.choosing:
+            if chooser is None:
+                raise InputError(f"{scheduler.name}: order is 'chosen', but it does not choose")
+            env.choose(chooser.choose(decision))
+        elif env.newcomer is not None:
+            if granter is None:
+                raise InputError(f"{scheduler.name}: order asks for tickets, but it grants none")
+            env.grant(granter.grant(decision))
+        else:
             node, memory_alloc = scheduler.place(decision)
             env.step(*env.place_of(node), memory_alloc)
-        elif chooser is not None:
-            env.choose(chooser.choose(decision))
-        else:
-            raise InputError(f"{scheduler.name}: order is 'chosen', but it does not choose")

@@ -16,7 +16,7 @@ from env.base.schema import names_file, short, validated
 from env.learn.layouts import AgentsConfig
 from env.score.reward import Objective
 from env.sim.hardware import ClusterConfig
-from env.workloads.source import is_funded
+from env.workloads.source import funded_tenants, is_funded
 from evaluation.contest import Contests
 from evaluation.evaluate_settings import EvaluateSettings
 from run.arguments import parsed
@@ -88,6 +88,7 @@ def _policies(settings: EvaluateSettings, cluster: ClusterConfig) -> list[Schedu
             settings.objective,
             settings.agents,
             settings.rules.order is not None,
+            funded_tenants(settings.workload),
             name,
         )
         for name, folder in policy_folders(settings).items()

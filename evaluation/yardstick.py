@@ -26,19 +26,22 @@ class Yardstick(NamedTuple):
     J: float
 
 
-def hand_written(settings: YardstickSettings, queued: bool) -> list[Scheduler]:
+def hand_written(
+    settings: YardstickSettings, queued: bool, funded: bool = False
+) -> list[Scheduler]:
     """Who plays.
 
     Args:
         settings: their names.
         queued: whether functions wait centrally.
+        funded: whether there are tenants that take turns by their tickets.
 
     Raises:
         InputError: one is unknown, is a reference, or does not work in this world.
     """
     key = "yardstick.baselines"
     try:
-        schedulers = make_baselines(settings.baselines, queued)
+        schedulers = make_baselines(settings.baselines, queued, funded=funded)
     except InputError as error:
         raise InputError(f"{key}: {str(error).removeprefix('baselines: ')}") from None
     for scheduler in schedulers:
@@ -61,7 +64,7 @@ def best_rule(config: Mapping[str, Any], settings: YardstickSettings) -> Yardsti
     queued = world.rules.order is not None
     # Agents that choose have no part in this.
     rules = replace(world.rules, order=FIRST_COME) if queued else world.rules
-    schedulers = hand_written(settings, queued)
+    schedulers = hand_written(settings, queued, bool(world.tenants))
     total = dict.fromkeys((scheduler.name for scheduler in schedulers), 0.0)
     for number in range(settings.episodes):
         workload, cluster = world.training_episode(world.seed, NO_RUNNER, 0, number)

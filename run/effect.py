@@ -54,6 +54,11 @@ def by_workflows(told: Told) -> bool:
     return any(part in named for part in ("workflows", ".yaml", ".yml", ".py"))
 
 
+def splits_currencies(told: Told) -> bool:
+    """Whether agents split the currencies of tenants."""
+    return at(told, "agents.layout") == "tenants"
+
+
 def of_trace(told: Told) -> bool:
     """Whether requests of single functions arrive."""
     return is_trace(told["workload"])
@@ -176,9 +181,9 @@ SILENT: Final = (
     Silent(ALL, "seed says it", lambda told: True, "workload.seed"),
     Silent(
         "train search_baseline",
-        "training tells no tenants apart",
-        lambda told: True,
-        "workload.tenants",
+        "training tells no tenants apart but with agents=tenants",
+        lambda told: not splits_currencies(told),
+        "workload.tenants workload.currencies objective.fairness_weight cluster.cpu_share",
     ),
     Silent(
         "train search_baseline",
@@ -249,6 +254,12 @@ SILENT: Final = (
         "algo.message_rounds",
     ),
     Silent(
+        "train",
+        "agents.layout is tenants, a rule of the engine places",
+        splits_currencies,
+        "agents.memory_tiers agents.score agents.workflow_window algo.message_rounds",
+    ),
+    Silent(
         "evaluate",
         "nothing is recorded where something is swept",
         lambda told: at(told, "sweep") is not None,
@@ -295,12 +306,6 @@ SILENT: Final = (
         "no tenant holds tickets",
         lambda told: not is_funded(told["workload"]),
         "objective.fairness_weight cluster.cpu_share",
-    ),
-    Silent(
-        "train search_baseline",
-        "training tells no tenants apart",
-        lambda told: True,
-        "workload.currencies objective.fairness_weight cluster.cpu_share",
     ),
     Silent("evaluate", "nothing is to keep", lambda told: not at(told, "keep"), "minimise"),
     Silent("evaluate", "workers is 1", lambda told: at(told, "workers") == 1, "ray.address"),

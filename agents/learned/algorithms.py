@@ -32,6 +32,7 @@ from agents.learned.fault_tolerance import (
     FaultTolerantPPO,
 )
 from agents.learned.learner import PROGRESS_STEPS, BudgetPPOLearner
+from agents.learned.policy_file import kind_of
 from agents.learned.q_network import SetQNetwork
 from agents.learned.set_policy import SetPolicy
 from agents.learned.target_policy import TargetSetPolicy
@@ -48,7 +49,8 @@ from run.settings import (
     TrainSettings,
 )
 
-SERVER_AGENT = "server_"
+SHARED_KINDS = ("server", "tenant")
+"""Kinds of which there may be several agents, `server_<type>` and `tenant_<name>`."""
 # Seconds after which a remote runner that has not sampled its part counts as lost.
 SAMPLE_TIMEOUT = 600.0
 # Seconds that an iteration waits for lost runners to come back, while others are there.
@@ -58,8 +60,9 @@ PolicySpaces = Mapping[str, tuple[gym.spaces.Dict, gym.Space[Any]]]
 
 
 def policy_of(agent: str, share_type_policy: bool) -> str:
-    """The policy (RLlib: module) an agent acts by: its own, or the one of all server types."""
-    return "server" if share_type_policy and agent.startswith(SERVER_AGENT) else agent
+    """The policy (RLlib: module) an agent acts by: its own, or the one of all of its kind."""
+    kind = kind_of(agent)
+    return kind if share_type_policy and kind in SHARED_KINDS else agent
 
 
 def policy_spaces(environment: MultiAgentEnv, share_type_policy: bool) -> PolicySpaces:

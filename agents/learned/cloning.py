@@ -36,6 +36,7 @@ from env.learn.agent import Observation
 from env.learn.layouts import Layout
 from env.learn.multi_agent import ServerlessEnv
 from env.learn.queue_agent import QueueAgent
+from env.learn.tenant_agents import TenantAgents
 from env.sim.ordering import Order
 from env.sim.view.raw_env import RawEnv
 from run.settings import CloningSettings
@@ -122,6 +123,11 @@ def demonstrate(
 
 def _check_order(teacher: str, scheduler: Scheduler, order: Order | None) -> None:
     """Refuses a teacher that lets others go next than agents could, or than the world lets go."""
+    if isinstance(order, TenantAgents):
+        raise InputError(
+            f"'{teacher}' cannot be cloned: with agents=tenants no teacher grants tickets, "
+            "allowed: null"
+        )
     if isinstance(order, QueueAgent):
         if not isinstance(scheduler.order, FuncSched):
             raise InputError(

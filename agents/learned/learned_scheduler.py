@@ -1,5 +1,6 @@
 """A trained policy as a scheduler: its agents decide through the layout they were trained in."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from agents.scheduler import Decision, Kind
 from env.base.errors import InputError
 from env.base.schema import validated
 from env.learn.agent import Observation
-from env.learn.layouts import AgentsConfig, Choice, Layout, Placement
+from env.learn.layouts import AgentsConfig, Choice, Layout, Placement, Share
 from env.score.reward import Objective
 from env.sim.hardware import ClusterConfig
 from env.sim.ordering import Order
@@ -36,6 +37,7 @@ class LearnedScheduler:
         objective: to schedule for.
         agents: group `agents`; None means what the policy was trained with.
         queued: whether functions wait in a central queue.
+        tenants: names of those that hold tickets.
         name: what tables call it.
 
     Attributes:
@@ -44,7 +46,8 @@ class LearnedScheduler:
 
     Raises:
         InputError: the folder is missing or damaged, layout, memory tiers, bid levels or features
-            do not fit, or the policy chooses who goes next where nobody waits.
+            do not fit, the policy chooses who goes next where nobody waits, or splits currencies of
+            tenants where these do not take turns by tickets.
     """
 
     def __init__(
@@ -54,6 +57,7 @@ class LearnedScheduler:
         objective: Objective,
         agents: dict[str, Any] | None = None,
         queued: bool = False,
+        tenants: Sequence[str] = (),
         name: str = "learned",
     ) -> None:
         folder = policy_folder(path)
@@ -63,14 +67,19 @@ class LearnedScheduler:
         config = validated(AgentsConfig, given, where)
         if config.queue is not None and not queued:
             raise InputError(f"policy: {folder} has an agent `queue`, it needs dispatch=queued")
+        if config.tenants is not None and not (queued and tenants):
+            raise InputError(
+                f"policy: {folder} has agents of tenants, it needs dispatch=queued and "
+                "workload.tenants with tickets"
+            )
         self.name = name
         self.kind: Kind = "learned"
-        self.order: Order | None = config.queue
+        self.order: Order | None = config.order
         self.fit: Fit = config.placement
         self.sha256 = fingerprint_of(folder)
         unsaid = {"completion_weight": 0.0, "fairness_weight": 0.0}
         self.trained_for = {**unsaid, **policy.description.objective}
-        self._layout = Layout(config, objective, cluster, see_future=False)
+        self._layout = Layout(config, objective, cluster, see_future=False, tenants=tenants)
         self._policy = policy.fitted(
             features=features_of(self._layout.agents),
             layout=config.layout,
@@ -90,15 +99,21 @@ class LearnedScheduler:
         assert isinstance(choice, Choice)
         return choice.declared
 
+    def grant(self, decision: Decision) -> float:
+        """Asks the agent of the tenant whose workflow has arrived."""
+        share = self._decide()
+        assert isinstance(share, Share)
+        return share.tickets
+
     def place(self, decision: Decision) -> Placement:
         """Asks the agents who place."""
         placement = self._decide()
         assert isinstance(placement, Placement)
         return placement
 
-    def _decide(self) -> Choice | Placement:
+    def _decide(self) -> Choice | Placement | Share:
         """Asks the agents turn by turn."""
-        turn: dict[str, Observation] | Choice | Placement = self._layout.start()
+        turn: dict[str, Observation] | Choice | Placement | Share = self._layout.start()
         while isinstance(turn, dict):
             actions = {name: self._policy.act(name, seen) for name, seen in turn.items()}
             turn = self._layout.act(actions)

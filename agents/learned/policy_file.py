@@ -70,9 +70,9 @@ class PolicyDescription(Strict):
 
     Attributes:
         format: of the folder.
-        layout: of the agents (conf/agents); under queued dispatch `queue`, `queue_placer`, ….
+        layout: of the agents (conf/agents).
         memory_tiers: ratios of memory_req, in the order of the choices.
-        features: by kind of agent: memory, placer, server, queue.
+        features: by kind of agent: memory, placer, server, queue, tenant.
         networks: by policy.
         objective: what J was made of.
         config: the composed configuration of the run.
@@ -156,7 +156,7 @@ class LearnedPolicy:
         """The action with the highest probability.
 
         Args:
-            agent: its id: `placer`, `memory`, `queue`, or `server_<type>`.
+            agent: its id: `placer`, `memory`, `queue`, `server_<type>` or `tenant_<name>`.
             observation: `context` (C,), `items` (M, I) and `mask` (B + M*K,), with a window of the
                 workflow `functions` (F, G) and `edges` (F, F); M and F may be any.
 
@@ -180,8 +180,9 @@ class LearnedPolicy:
     def _network(self, agent: str) -> SetPolicyNetwork:
         """An agent's own policy, or the shared one of its kind.
 
-        Policies trained one per server type know the types by name; a type they never met acts
-        by the first of them, so that another cluster never makes a policy unfit.
+        Policies trained one per server type know the types by name, those of tenants the tenants;
+        one they never met acts by the first of them, so that another cluster never makes a policy
+        unfit.
         """
         kind = kind_of(agent)
         for name in (agent, kind, *sorted(self._networks)):
@@ -228,7 +229,7 @@ def features_of(agents: Mapping[str, Agent]) -> dict[str, dict[str, tuple[str, .
 
 
 def kind_of(agent: str) -> str:
-    """`memory`, `placer`, `queue` or `server`."""
+    """`memory`, `placer`, `queue`, `server` or `tenant`."""
     return agent.split("_")[0]
 
 

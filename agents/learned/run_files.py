@@ -49,10 +49,12 @@ def check_resume(settings: TrainSettings, path: str) -> None:
             "evaluated"
         )
     if not settings.agents.share_type_policy:
-        types, had = (list(config["cluster"]["server_types"]) for config in (told, before))
+        splits = settings.agents.tenants is not None
+        group, key = ("workload", "tenants") if splits else ("cluster", "server_types")
+        types, had = (list(config[group][key]) for config in (told, before))
         if set(types) != set(had):
             raise InputError(
-                f"resume: cluster.server_types are {', '.join(types)}, '{checkpoint}' has policies "
+                f"resume: {group}.{key} are {', '.join(types)}, '{checkpoint}' has policies "
                 f"of {', '.join(had)}: give the same, since agents.share_type_policy is false"
             )
     if Path(path).absolute() != checkpoint:  # the run goes on in its folder

@@ -23,7 +23,8 @@ class Agent(NamedTuple):
 
     Attributes:
         name: its id in the environment.
-        kind: agents of one kind can share a policy: `placer`, `memory`, `server` or `queue`.
+        kind: agents of one kind can share a policy: `placer`, `memory`, `server`, `queue` or
+            `tenant`.
         item_features: names of the columns of its `items`.
         items: M, number of rows.
         choices: K, choices per item.

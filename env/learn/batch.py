@@ -35,12 +35,14 @@ from env.learn.batch_turns import (
     see_all,
     start_decisions,
 )
-from env.learn.layouts import NOBODY, TURN_KINDS, WINDOW_PARTS, Layout
+from env.learn.layouts import NOBODY, TURN_KINDS, WINDOW_PARTS
 from env.learn.turns import (
     BID_TURN,
     CHOICE,
     NODE_TURN,
+    OF_ALL,
     QUEUE_TURN,
+    SHARE_TURN,
     Sight,
     turn_to_episode,
 )
@@ -109,7 +111,7 @@ class Batch:
         seed = whole_number("seed", seed, 0, LARGEST_SEED)
         worker = whole_number("worker", worker, 0, LARGEST_NUMBER)
         first = whole_number("first", first, 0, LARGEST_NUMBER)
-        self.layout = Layout(world.agents, world.objective, world.largest_cluster, see_future=True)
+        self.layout = world.layout()
         self.turns = self.layout.turns
         self.ended: list[Ended] = []
         self._world = world
@@ -120,7 +122,7 @@ class Batch:
         self._arrivals = np.zeros((environments, len(one.slot_of)), ARRIVING)
         self._drawn: list[Drawn] = [(*stream, 0) for stream in self._streams]
         sight = self.layout.new_sight(len(one.functions))
-        self._sights = Sight._make((*_stacked(sight[:-2], environments), *sight[-2:]))
+        self._sights = Sight._make((*_stacked(sight[:-OF_ALL], environments), *sight[-OF_ALL:]))
         self._episodes = np.zeros(environments, EPISODE)
         self._choices = np.zeros(environments, CHOICE)
         self._rewards = np.zeros(environments)
@@ -145,7 +147,7 @@ class Batch:
         own = (
             *blocks,
             self._arrivals,
-            *self._sights[:-2],
+            *self._sights[:-OF_ALL],
             self._episodes,
             self._choices,
             self._rewards,
@@ -175,7 +177,7 @@ class Batch:
         self._begin()
 
     def agents_of(self, turn: int) -> list[Agent]:
-        """Who can act at a turn; all of them do at once, but for NODE_TURN, where one does.
+        """Who can act at a turn; all do at once, but for NODE_TURN and SHARE_TURN, where one does.
 
         At a turn that is nobody's in an environment none of them does there.
         """
@@ -187,6 +189,8 @@ class Batch:
         acting = np.zeros((len(self), 1), np.int64)
         if turn == NODE_TURN:
             acting[:, 0] = self._choices["type"]
+        elif turn == SHARE_TURN:
+            acting[:, 0] = self._episodes["tenant"]
         elif turn == BID_TURN:
             acting = np.tile(np.arange(len(self.agents_of(turn))), (len(self), 1))
         acting[(self._episodes["kind"] == CHOOSE) != (turn == QUEUE_TURN)] = NOBODY
@@ -359,7 +363,7 @@ class Batch:
         """Gives an environment the records of the episode that is drawn for it."""
         seed, stream, number = self._drawn[env]
         workload, cluster = self._world.training_episode(seed, *stream, number)
-        if self._world.templates:
+        if self._first_template:
             self._write(env, workload, cluster)
             return
         self._states[env] = state = workload.env(cluster, self._world.rules).state
@@ -400,8 +404,8 @@ class Batch:
         self._states[env].use(rows, arrivals=self._arrivals[env, :workflows])
 
     def _sight(self, env: int) -> Sight:
-        own = (part[env] for part in self._sights[:-2])
-        return Sight._make((*own, *self._sights[-2:]))
+        own = (part[env] for part in self._sights[:-OF_ALL])
+        return Sight._make((*own, *self._sights[-OF_ALL:]))
 
 
 def no_choice() -> InputError:
@@ -415,13 +419,14 @@ def no_choice() -> InputError:
 def _one_state(world: World) -> tuple[State, dict[int, dict[int, int]]]:
     """A state with room for every episode of a world, and where to find templates in it.
 
-    Where functions are drawn anew in every episode, each brings a state of its own.
+    Where functions are drawn anew in every episode, each brings a state of its own; and so it does
+    where tenants take turns, as then each has its own templates.
 
     Templates are stored once for all environments of a batch. As best times and ranks depend on
     the largest NUMA node, they are stored for every size that it can have; the index is by those
     cores and the template's id.
     """
-    if not world.templates:
+    if not world.templates or world.tenants:
         return allocate(world.largest_cluster, 1, 1, 1, []), {}
     cores = sorted({kind.cpu for kind in world.largest_cluster.server_types})
     pool = world.templates

@@ -7,14 +7,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from env.learn.turns import QUEUE_TURN, Sight, decide, see, start_decision, tier_memory
+from env.learn.turns import (
+    QUEUE_TURN,
+    SHARE_TURN,
+    Sight,
+    decide,
+    see,
+    start_decision,
+    tier_memory,
+)
 from env.score.reward import potential
 from env.sim.central_queue import choose
 from env.sim.choosing import forced_choice, play_to_choice
 from env.sim.forecast import update_finish_bounds
 from env.sim.jit import compiled
 from env.sim.placing import place
-from env.sim.records import CHOOSE, DONE, NONE, PLACE
+from env.sim.records import CHOOSE, DONE, NONE, PLACE, SHARE
+from env.sim.workflow_tickets import grant
 
 # What the episode of an environment is: the sizes of its arrays, and what its reward needs.
 EPISODE = np.dtype(
@@ -26,6 +35,7 @@ EPISODE = np.dtype(
         ("cheapest", np.float64),  # USD, see `cheapest_cost`
         ("potential", np.float64),  # at the last decision
         ("kind", np.int64),  # what `play` returned; PLACE once it has been chosen who goes next
+        ("tenant", np.int64),  # whose workflow is to get tickets; SHARE alone
     ]
 )
 
@@ -49,6 +59,7 @@ def sight_of(sights, env):
         sights.queue[env],
         sights.tiers,
         sights.weights,
+        sights.levels,
     )
 
 
@@ -59,14 +70,24 @@ def is_due(turn, episode):
 
 
 @compiled
+def first_turn(turn, state, episodes, env):
+    """The first turn of the decision that is due; `turn` is the first one of a placement."""
+    if episodes[env].kind == CHOOSE:
+        return QUEUE_TURN
+    if episodes[env].kind == SHARE:
+        episodes[env].tenant = state.workflows[state.queue[0].newcomer].tenant
+        return SHARE_TURN
+    return turn
+
+
+@compiled
 def start_decisions(turn, states, sights, episodes, weights, environments):
     """`start_decision` of some environments; `turn` is the first one of a placement."""
     for env in environments:
         state, sight = states[env : env + 1], sight_of(sights, env)
-        first = turn
         if episodes[env].kind == CHOOSE:
             forced_choice(state, sight.queue)  # fills it
-            first = QUEUE_TURN
+        first = first_turn(turn, state, episodes, env)
         start_decision(first, state, sight, weights[env], episodes[env].cheapest, True)
 
 
@@ -138,7 +159,9 @@ def choose_all(turn, states, sights, episodes, choices, weights):
 
 @compiled
 def place_all(turn, states, sights, episodes, choices, weights, rewards):
-    """Places what was decided, plays on, and starts the next decision unless an episode is over.
+    """Places or grants what was decided, plays on, and starts the next decision.
+
+    Where an episode is over none is started.
 
     Args:
         turn: the first one of a placement.
@@ -150,6 +173,8 @@ def place_all(turn, states, sights, episodes, choices, weights, rewards):
         kind = 0
         if episodes[env].kind == PLACE:
             kind = place(state, choices[env].node, tier_memory(state, sight, choices[env].tier))
+        elif episodes[env].kind == SHARE:
+            grant(state, sight.levels[choices[env].level])
         if kind == 0:
             kind = play_to_choice(state, sight.queue)
         episodes[env].kind = kind
@@ -160,5 +185,5 @@ def place_all(turn, states, sights, episodes, choices, weights, rewards):
         rewards[env] = episodes[env].potential - now
         episodes[env].potential = now
         if kind != DONE:
-            first = QUEUE_TURN if kind == CHOOSE else turn
+            first = first_turn(turn, state, episodes, env)
             start_decision(first, state, sight, weights[env], episodes[env].cheapest, True)

@@ -2,8 +2,8 @@
 
 A layout asks its agents in turns. `start` gives the observations of the first turn of a decision,
 `act` takes the actions of a turn and gives either the observations of the next turn or what was
-decided: who goes next, or where the current function goes. The environment and the learned
-scheduler both decide through it.
+decided: who goes next, where the current function goes, or what tickets a workflow gets. The
+environment and the learned scheduler both decide through it.
 """
 
 from __future__ import annotations
@@ -24,12 +24,14 @@ from env.learn.observation import (
     TYPE_FEATURES,
 )
 from env.learn.queue_agent import QUEUE_CONTEXT, QUEUE_ITEM, QueueAgent
+from env.learn.tenant_agents import LEVEL_FEATURES, TENANT_CONTEXT, TenantAgents
 from env.learn.turns import (
     BID_TURN,
     CHOICE,
     NODE_TURN,
     PLACE_TURN,
     QUEUE_TURN,
+    SHARE_TURN,
     TIER_TURN,
     TYPE_TURN,
     Sight,
@@ -59,19 +61,22 @@ class AgentsConfig(Strict):
     """Config group `agents`: who decides what.
 
     Attributes:
-        layout: who places: `placer`, `hierarchical` or `server_types`; `queue`: none of the agents.
+        layout: who places: `placer`, `hierarchical` or `server_types`; `queue` or `tenants`: none
+            of the agents.
         queue: of the agent that chooses who goes next in the central queue; None: there is none.
+        tenants: of those that split the currencies of tenants; layout tenants alone.
         memory_tiers: ratios of a function's memory_req that can be given, ascending.
         bid_levels: how many bids a server type can choose from; layout server_types alone.
-        share_type_policy: one policy for all server types, or one each.
+        share_type_policy: one policy for all server types, or for all tenants, or one each.
         score: weights of the greedy score among the node features.
         workflow_window: functions seen of the workflow around the current one, 0 for none.
         relative_reward: rewards count in the J that the greedy rule of `score` comes to in the same
             episode, see `trace_greedy`.
     """
 
-    layout: Literal["placer", "hierarchical", "server_types", "queue"]
+    layout: Literal["placer", "hierarchical", "server_types", "queue", "tenants"]
     queue: QueueAgent | None = None
+    tenants: TenantAgents | None = None
     memory_tiers: Annotated[tuple[Annotated[float, Field(gt=0)], ...], Field(min_length=1)]
     bid_levels: Annotated[int, Field(ge=2, le=1000)] | None = None
     share_type_policy: bool = True
@@ -108,10 +113,24 @@ class AgentsConfig(Strict):
             )
         return self
 
+    @model_validator(mode="after")
+    def _tenants(self) -> Self:
+        if (self.layout == "tenants") != (self.tenants is not None):
+            needs = "needs tenants" if self.tenants is None else "has no tenants"
+            raise ValueError(f"layout {self.layout} {needs}, which say how currencies are split")
+        if self.tenants is not None and self.queue is not None:
+            raise ValueError("layout tenants has no queue: tenants take turns by their tickets")
+        return self
+
+    @property
+    def order(self) -> QueueAgent | TenantAgents | None:
+        """Who goes next where functions wait centrally; None: no agent has a part in that."""
+        return self.queue or self.tenants
+
     @property
     def placement(self) -> PlacementRule:
         """Who names the node where functions wait centrally."""
-        return "asked" if self.queue is None else self.queue.placement or "asked"
+        return "asked" if self.order is None else self.order.placement or "asked"
 
 
 class Choice(NamedTuple):
@@ -127,6 +146,12 @@ class Placement(NamedTuple):
     memory_alloc: int
 
 
+class Share(NamedTuple):
+    """A decision: tickets of its tenant's own currency for the workflow that has arrived."""
+
+    tickets: float
+
+
 class Layout:
     """The turns of a decision, and what one simulator shows the agents in them.
 
@@ -134,23 +159,33 @@ class Layout:
         agents: by name, in the order in which they act.
         placing: turns of a placement.
         turns: that there can be in a decision, as env/learn/turns.py numbers them: first that of
-            `queue`, if functions are to be chosen, then those of a placement.
+            `queue`, if functions are to be chosen, or that of tenants, then those of a placement.
         type_names: of the server types.
         weights: float64 (3,), those of the objective as the rewards of the episode count them.
     """
 
     def __init__(
-        self, config: AgentsConfig, objective: Objective, cluster: ClusterConfig, see_future: bool
+        self,
+        config: AgentsConfig,
+        objective: Objective,
+        cluster: ClusterConfig,
+        see_future: bool,
+        tenants: Sequence[str] = (),
     ) -> None:
         self.config = config
         self.objective = objective
         self.tiers = config.memory_tiers
         self.placing = _placing(config)
-        self.turns = (QUEUE_TURN,) * (config.queue is not None) + self.placing
+        self.turns = (
+            (QUEUE_TURN,) * (config.queue is not None)
+            + (SHARE_TURN,) * (config.tenants is not None)
+            + self.placing
+        )
         self.type_names = tuple(kind.name for kind in cluster.server_types)
         counts = [kind.count * kind.numa_nodes for kind in cluster.server_types]
         self.node_count = sum(counts)
-        self.agents = {agent.name: agent for agent in _agents(config, self.type_names, counts)}
+        own = _agents(config, self.type_names, counts, tenants)
+        self.agents = {agent.name: agent for agent in own}
         self.score_weights = config.score.by_objective(objective)
         self._blank = {name: agent.blank_observation() for name, agent in self.agents.items()}
         self._see_future = see_future
@@ -187,6 +222,7 @@ class Layout:
             functions,
             self.config.workflow_window,
             len(self._first),
+            () if self.config.tenants is None else self.config.tenants.levels,
         )
 
     def forced(self, env: RawEnv) -> Choice | None:
@@ -205,6 +241,8 @@ class Layout:
         if self._env.choosing:
             self._due = [QUEUE_TURN]
             forced_choice(self._state, self._sight.queue)  # fills it
+        elif self._env.newcomer is not None:
+            self._due = [SHARE_TURN]
         start_decision(
             self._due[0],
             self._state,
@@ -215,7 +253,9 @@ class Layout:
         )
         return self._observe()
 
-    def act(self, actions: dict[str, Action]) -> dict[str, Observation] | Choice | Placement:
+    def act(
+        self, actions: dict[str, Action]
+    ) -> dict[str, Observation] | Choice | Placement | Share:
         """Takes the actions of a turn; returns the next turn's observations or what was decided.
 
         Raises:
@@ -233,6 +273,8 @@ class Layout:
         node, tier, declared = (int(self._choice[0][key]) for key in ("node", "tier", "declared"))
         if turn == QUEUE_TURN:
             return Choice(None if declared == NONE else declared)
+        if turn == SHARE_TURN:
+            return Share(float(self._sight.levels[self._choice[0]["level"]]))
         return Placement(node, int(tier_memory(self._state, self._sight, tier)))
 
     def actions_of(self, placement: Placement) -> list[dict[str, Action]]:
@@ -283,6 +325,9 @@ class Layout:
         turn = self._due[0]
         if turn == NODE_TURN:
             return [f"server_{self.type_names[self._choice[0]['type']]}"]
+        if turn == SHARE_TURN:
+            assert self._env.newcomer is not None
+            return [f"tenant_{self._env.tenants[self._env.newcomer]}"]
         kind = TURN_KINDS[turn]
         return [agent.name for agent in self.agents.values() if agent.kind == kind]
 
@@ -318,13 +363,14 @@ TURN_KINDS = {
     NODE_TURN: "server",
     BID_TURN: "server",
     QUEUE_TURN: "queue",
+    SHARE_TURN: "tenant",
 }
 """The kind of the agents that act at a turn."""
 
 
 def _placing(config: AgentsConfig) -> tuple[int, ...]:
     """The turns of a placement; nobody is asked for the memory tier where there is but one."""
-    if config.layout == "queue":
+    if config.layout in ("queue", "tenants"):
         return ()
     if config.layout == "placer":
         return (PLACE_TURN,)
@@ -334,7 +380,10 @@ def _placing(config: AgentsConfig) -> tuple[int, ...]:
 
 
 def _agents(
-    config: AgentsConfig, type_names: Sequence[str], node_counts: Sequence[int]
+    config: AgentsConfig,
+    type_names: Sequence[str],
+    node_counts: Sequence[int],
+    tenants: Sequence[str],
 ) -> list[Agent]:
     tiers, most_nodes, bids = len(config.memory_tiers), max(node_counts), config.bid_levels or 0
     agents: list[Agent] = []
@@ -355,4 +404,10 @@ def _agents(
     if config.queue is not None:
         rows = config.queue.functions + 1  # the last one is that of holding back
         agents.insert(0, Agent("queue", "queue", QUEUE_ITEM, rows, context_features=QUEUE_CONTEXT))
+    if config.tenants is not None:
+        rows = len(config.tenants.levels)
+        agents = [
+            Agent(f"tenant_{name}", "tenant", LEVEL_FEATURES, rows, context_features=TENANT_CONTEXT)
+            for name in tenants
+        ]
     return agents

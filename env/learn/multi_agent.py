@@ -12,7 +12,7 @@ from env.base.errors import InputError
 from env.learn.actions import Action, next_episode, nothing_played, option
 from env.learn.agent import Observation
 from env.learn.batch import ATTEMPTS, Batch, no_choice
-from env.learn.layouts import Choice, Layout, Placement
+from env.learn.layouts import Choice, Placement, Share
 from env.learn.world import World
 from env.score.metrics import METRICS, episode_metrics
 from env.score.reward import cheapest_cost, ideal, potential
@@ -29,9 +29,10 @@ class ServerlessEnv(MultiAgentEnv):
     """One cluster under a stream of workflows.
 
     Every step is one turn: the agents that got an observation act. When the turns have decided what
-    becomes of a function, the simulator plays on to the next choice, and every agent earns the fall
-    of the potential (see env/score/reward.py): the return of each over an episode is -(J - ideal),
-    with `agents.relative_reward` divided by the J of the reference in the same episode.
+    becomes of a function, or what tickets a workflow gets, the simulator plays on to the next
+    choice, and every agent earns the fall of the potential (see env/score/reward.py): the return of
+    each over an episode is -(J - ideal), with `agents.relative_reward` divided by the J of the
+    reference in the same episode.
     Spaces are those of the members, see `Agent`.
 
     Args:
@@ -49,8 +50,7 @@ class ServerlessEnv(MultiAgentEnv):
         self.world = World(config)
         self.objective = self.world.objective
         self.metrics = tuple(METRICS)
-        cluster = self.world.largest_cluster
-        self.layout = Layout(self.world.agents, self.objective, cluster, see_future=True)
+        self.layout = self.world.layout()
         self._seed = self.world.seed
         self._stream = (int(getattr(config, "worker_index", 0)), 0)
         self._episode = 0
@@ -105,8 +105,8 @@ class ServerlessEnv(MultiAgentEnv):
 
         Returns:
             observations of the agents that act next; rewards of all agents when it was decided what
-            becomes of a function, or that all wait; terminated and truncated flags; infos, which
-            hold `episode_metrics` at the end.
+            becomes of a function, that all wait, or what tickets a workflow gets; terminated and
+            truncated flags; infos, which hold `episode_metrics` at the end.
 
         Raises:
             InputError: nothing is being played, agents are missing or not due, or an action is not
@@ -121,6 +121,8 @@ class ServerlessEnv(MultiAgentEnv):
                 turn = self.layout.start()  # what was chosen is to be placed
         if isinstance(turn, Placement):
             self.raw_env.step(*self.raw_env.place_of(turn.node), turn.memory_alloc)
+        if isinstance(turn, Share):
+            self.raw_env.grant(turn.tickets)
         if isinstance(turn, dict):
             return turn, {}, {"__all__": False}, {"__all__": False}, {}
         self._play_on(self.raw_env)

@@ -2,7 +2,8 @@
 
 One simulator is looked at through a `Sight`; N of them have the same arrays with one more dimension
 (env/learn/batch.py). T server types, K memory tiers, M rows of `items`, F functions in the window
-of the workflow, Q waiting functions that `queue` chooses among.
+of the workflow, Q waiting functions that `queue` chooses among, L numbers of tickets that a
+workflow can get.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from env.learn.observation import (
     write_critic,
 )
 from env.learn.queue_agent import see_queue
+from env.learn.tenant_agents import see_newcomer
 from env.learn.workflow_window import FUNCTION_FEATURES, write_window
 from env.score.reward import potential
 from env.sim.choosing import FIRST
@@ -42,12 +44,16 @@ TYPE_TURN: Final = 2  # `placer` of the hierarchy: server type
 NODE_TURN: Final = 3  # agent of the chosen server type: NUMA node
 BID_TURN: Final = 4  # every server type: bid, NUMA node and memory tier
 QUEUE_TURN: Final = 5  # `queue`: which of the waiting functions goes next
+SHARE_TURN: Final = 6  # agent of a tenant: how many tickets its workflow that has arrived gets
 
 OF_TIER: Final = len(TIER_FEATURES)
 OF_TYPE: Final = len(TYPE_FEATURES)
 
-# What has been decided: of a placement, and which declared function goes next, NONE to hold back.
-CHOICE = np.dtype([(name, np.int64) for name in ("tier", "type", "node", "bid", "declared")])
+# What has been decided: of a placement; which declared function goes next, NONE to hold back; which
+# of the numbers of tickets a workflow gets.
+CHOICE = np.dtype(
+    [(name, np.int64) for name in ("tier", "type", "node", "bid", "declared", "level")]
+)
 
 
 class Sight(NamedTuple):
@@ -68,6 +74,11 @@ class Sight(NamedTuple):
     queue: np.ndarray  # FIRST (Q,), what `queue` chooses among; see env/sim/choosing.py
     tiers: np.ndarray  # float64 (K,), ratios of memory_req
     weights: np.ndarray  # float64 (10,), of the greedy score
+    levels: np.ndarray  # float64 (L,), tickets that a workflow can get
+
+
+OF_ALL: Final = 3
+"""The last fields of a `Sight`, which never change: many of them share these."""
 
 
 def new_sight(
@@ -78,6 +89,7 @@ def new_sight(
     functions: int,
     window: int,
     queue: int,
+    levels: tuple[float, ...],
 ) -> Sight:
     """Empty buffers.
 
@@ -89,6 +101,7 @@ def new_sight(
         functions: of an episode, at most.
         window: F, 0 for none.
         queue: Q, 0 where nobody chooses.
+        levels: tickets that a workflow can get; none where nobody is asked.
     """
     count = len(tiers)
     return Sight(
@@ -107,6 +120,7 @@ def new_sight(
         np.zeros(queue, FIRST),
         np.array(tiers),
         np.array(weights),
+        np.array(levels),
     )
 
 
@@ -164,7 +178,7 @@ def start_decision(turn, state, sight, weights, cheapest, see_future):
         reached = potential(state, weights, cheapest)
         reference = trace[len(trace) - 1, 1]
         write_critic(state, cheapest, reached, trace[cursor[0], 1], reference, sight.critic)
-    if turn == QUEUE_TURN:
+    if turn in (QUEUE_TURN, SHARE_TURN):
         return
     write_context(state, sight.context)
     if len(sight.window) > 0:
@@ -200,6 +214,9 @@ def see(turn, agent, state, sight, choice, context, items, mask, critic):
     mask[:] = 0.0
     if turn == QUEUE_TURN:
         see_queue(state, sight.queue, context, items, mask)
+        return
+    if turn == SHARE_TURN:
+        see_newcomer(state, sight.levels, context, items, mask)
         return
     copy(sight.context, context)
     if turn == PLACE_TURN:
@@ -306,6 +323,8 @@ def decide(turn, agent, sight, choice, action, bid):
     if turn == QUEUE_TURN:
         held = action == len(sight.queue)
         choice[0].declared = NONE if held else sight.queue[action].declared
+    elif turn == SHARE_TURN:
+        choice[0].level = action
     elif turn == TIER_TURN:
         choice[0].tier = action
     elif turn == TYPE_TURN:

@@ -160,13 +160,18 @@ class Variation(Strict):
         times = tuple(time / rate for time in workload.arrival_times)
         at = prepared[self.computation[rng.integers(len(self.computation))]]
         templates = tuple(at[template] for template in workload.templates)
-        tenants = workload.tenants
+        tenants, tickets = workload.tenants, workload.tickets
         if rng.random() < self.single:
             times, templates, tenants = times[:1], templates[:1], tenants[:1]
+            tickets = tickets[:1]
         slower = max(1.0, _load(times, templates, cluster) / self.load)
         times = tuple(time * slower for time in times)
         return dataclasses.replace(
-            workload, arrival_times=times, templates=templates, tenants=tenants
+            workload,
+            arrival_times=times,
+            templates=templates,
+            tenants=tenants,
+            tickets=tickets,
         )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from env.base.errors import InputError
 from env.base.schema import validated
-from env.learn.layouts import AgentsConfig
+from env.learn.layouts import AgentsConfig, Layout
 from env.learn.variation import Variation
 from env.score.reward import Objective, check_rates, check_world
 from env.sim.cluster_file import cluster_from_config
@@ -21,7 +21,7 @@ from env.sim.records import INF
 from env.sim.resources import holders
 from env.sim.rules import Lease, Rules
 from env.sim.workflow_template import WorkflowTemplate
-from env.workloads.generator import EpisodeWorkload, training_seed
+from env.workloads.generator import EpisodeWorkload, WorkloadGenerator, training_seed
 from env.workloads.source import workload_source
 from env.workloads.traces.trace_samples import TraceGenerator
 
@@ -119,11 +119,13 @@ class World:
         cluster: as configured.
         largest_cluster: with as many servers of every type as an episode can have.
         templates: as in `TrainingEpisodes`.
-        rules: how it works; without an agent `queue`, functions that wait centrally go first come,
-            first served.
+        tenants: names of those that hold tickets, where agents split their currencies.
+        rules: how it works; where no agent has a part in it, functions that wait centrally go first
+            come, first served.
 
     Raises:
-        InputError: a group does not validate, or there is an agent `queue` but no central queue.
+        InputError: a group does not validate, there is an agent `queue` but no central queue, or
+            there are agents of tenants but no tenants with tickets, or no central queue.
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
@@ -142,14 +144,36 @@ class World:
                 "agents.queue: dispatch=immediate has no central queue, allowed: null, or "
                 "dispatch=queued"
             )
+        self.tenants: tuple[str, ...] = ()
+        if self.agents.tenants is not None:
+            self.tenants = self._with_tickets(queued)
         self.rules = Rules(
-            order=(self.agents.queue or FIRST_COME) if queued else None,
+            order=(self.agents.order or FIRST_COME) if queued else None,
             placement=self.agents.placement,
             patience=INF if patience is None else float(patience),
             lease=validated(Lease, config.get("lease", {}), "lease"),
             keep_alive=kept_warm(config),
         )
         self.seed = int(config["seed"])
+
+    def layout(self) -> Layout:
+        """Its agents and their turns; critics see the future of an episode."""
+        return Layout(
+            self.agents, self.objective, self.largest_cluster, see_future=True, tenants=self.tenants
+        )
+
+    def _with_tickets(self, queued: bool) -> tuple[str, ...]:
+        """Names of the tenants that hold tickets."""
+        if not queued:
+            raise InputError(
+                "agents.tenants: dispatch=immediate has no central queue, allowed: dispatch=queued"
+            )
+        if not isinstance(self.generator, WorkloadGenerator) or self.generator.funding is None:
+            raise InputError(
+                "agents.tenants: workload.tenants hold no tickets, allowed: a workload of "
+                "workflows whose tenants do, such as workload=tickets"
+            )
+        return tuple(self.generator.funding.tenants)
 
     def training_episode(
         self, seed: int, worker: int, environment: int, episode: int

@@ -22,10 +22,11 @@ from env.sim.engine import play
 from env.sim.forecast import are_twins, forecast, update_finish_bounds
 from env.sim.jit import compiled
 from env.sim.placing import place
-from env.sim.records import CANDIDATE, CHOOSE, DONE, INF, NONE, PLACE, TAKE_RUNS
+from env.sim.records import CANDIDATE, CHOOSE, DONE, INF, NONE, PLACE, SHARE, TAKE_RUNS
 from env.sim.room import suits
 from env.sim.state import copy_into, reset
 from env.sim.submissions import forget_arrivals
+from env.sim.workflow_tickets import grant
 
 
 class Buffers(NamedTuple):
@@ -81,8 +82,9 @@ def trace_greedy(state, weights, objective, cheapest, relative, candidates, scor
     """Plays an episode as `play_greedy_episode` and notes how its potential rises.
 
     What the greedy rule comes to in an episode tells a critic how hard the episode is; it is the
-    reference among CRITIC_FEATURES. Where the order is `chosen` it chooses as `funcsched`, and it
-    leaves to the engine what the engine places.
+    reference among CRITIC_FEATURES. Where the order is `chosen` it chooses as `funcsched`, where
+    tickets are asked for each workflow gets those that its workload says, and it leaves to the
+    engine what the engine places.
 
     Args:
         state, weights, candidates, scores: as for `play_greedy`.
@@ -92,8 +94,9 @@ def trace_greedy(state, weights, objective, cheapest, relative, candidates, scor
         relative: whether the potential of this episode, and with it rewards, count in that J.
             Where J differs by orders of magnitude from one episode to the next, a few would
             otherwise be all that is learned from.
-        trace: out, float64 (D, 2), time and potential whenever a function is to start, in this
-            order, then at time inf J; D is above the number of functions.
+        trace: out, float64 (D, 2), time and potential whenever a function is to start, or a
+            workflow to get tickets, in this order, then at time inf J; D is above the number of
+            functions.
 
     Returns:
         DONE, or a negative error code.
@@ -101,8 +104,8 @@ def trace_greedy(state, weights, objective, cheapest, relative, candidates, scor
     reset(state)
     kind = play(state)
     row = 0
-    while kind in (PLACE, CHOOSE, TAKE_RUNS):
-        starts = kind == PLACE
+    while kind in (PLACE, CHOOSE, SHARE, TAKE_RUNS):
+        starts = kind in (PLACE, SHARE)
         if kind == CHOOSE:
             starts = choose_first(state) and state.options[0].placement != ASKED
         elif kind == TAKE_RUNS:
@@ -118,6 +121,8 @@ def trace_greedy(state, weights, objective, cheapest, relative, candidates, scor
             greedy_scores(state, candidates, weights, scores)
             kind = place(state, greedy_node(candidates, scores), memory_req)
         else:
+            if kind == SHARE:
+                grant(state, state.workflows[state.queue[0].newcomer].tickets)
             kind = 0
         if kind == 0:
             kind = play(state)

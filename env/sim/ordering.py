@@ -11,7 +11,7 @@ from pydantic import Field
 
 from env.base.schema import Strict
 from env.sim.block import State
-from env.sim.central_queue import BY_RANK, CHOSEN
+from env.sim.central_queue import BY_RANK, BY_WORKFLOW, CHOSEN
 from env.sim.hardware import ClusterConfig
 from env.sim.proportional.blank import new_shares
 from env.sim.proportional.records import MOST_WINNERS, Shares
@@ -133,6 +133,25 @@ class ByChoice(Strict):
         options["order"] = CHOSEN
         if self.starve_threshold is not None:
             options["starve_threshold"] = self.starve_threshold
+
+    def rank(self, functions: DeclaredFunctions) -> np.ndarray:
+        """(D,) see `Order`."""
+        return np.zeros(len(functions.execution))
+
+
+class ByWorkflow(Strict):
+    """By virtual finish times of a tenant's workflows; see env/sim/workflow_tickets.py.
+
+    Attributes:
+        lends: whether functions that wait for others lend these their part of the tickets.
+    """
+
+    lends: bool = True
+
+    def write(self, options: np.void) -> None:
+        """Fills in the options of the engine."""
+        options["order"] = BY_WORKFLOW
+        options["lends"] = self.lends
 
     def rank(self, functions: DeclaredFunctions) -> np.ndarray:
         """(D,) see `Order`."""

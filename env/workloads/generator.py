@@ -223,6 +223,11 @@ class WorkloadGenerator:
         """Seconds until a new container of any function has started."""
         return self._config.container_cold_start
 
+    @property
+    def funding(self) -> Funding | None:
+        """The tickets of the tenants; None where none has any."""
+        return self._config.funding
+
     def training_episode(self, seed_sequence: np.random.SeedSequence) -> EpisodeWorkload:
         """An episode of the training pool, see `training_seed`."""
         return self._episode(self.pools.training, seed_sequence)

@@ -25,6 +25,13 @@ def is_funded(workload: Mapping[str, Any]) -> bool:
     return any(isinstance(one, Mapping) and "tickets" in one for one in tenants.values())
 
 
+def funded_tenants(workload: Mapping[str, Any]) -> tuple[str, ...]:
+    """The tenants of a group `workload` that hold tickets; none of a trace: episodes differ."""
+    if is_trace(workload) or not is_funded(workload):
+        return ()
+    return tuple(workload["tenants"])
+
+
 def workload_source(
     workflow: Mapping[str, Any], workload: Mapping[str, Any], cluster: ClusterConfig, seed: int
 ) -> WorkloadSource:

@@ -1,0 +1,177 @@
+"""The agents `tenant_<name>`: each splits the currency of a tenant among the tenant's workflows.
+
+An agent is asked when a workflow of its tenant arrives: how many tickets of the tenant's own
+currency the workflow gets. Whose turn it is follows from the tickets of the tenants, so that no
+agent takes anything from another one's tenant (env/sim/workflow_tickets.py).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Self
+
+import numpy as np
+from pydantic import Field, field_validator
+
+from env.learn.observation import clip, log_of, log_seconds
+from env.sim.jit import compiled, places
+from env.sim.ordering import ByWorkflow, Sharing
+from env.sim.records import NONE
+from env.sim.room import available_memory
+from env.sim.rules import Fit
+
+TENANT_CONTEXT: Final = (
+    "right",  # its share of the tickets if all tenants compete
+    "share",  # of the tickets of those that compete now, 0 while it does not
+    "competing",  # other tenants that do, log
+    "lead",  # core-seconds received - entitled to / all cores, seconds, log of either sign
+    "workflows",  # of it that have not ended, besides the one that has arrived, log
+    "workflows_waiting",  # those of them with functions in the queue, log
+    "functions_waiting",  # of it in the queue, log
+    "others_functions_waiting",  # of other tenants, log
+    "work_left",  # of its other workflows, not placed yet / all cores, seconds, log
+    "others_work_left",  # the same of other tenants
+    "available_memory",  # of all nodes, free or reclaimable, share
+    "load",  # threads of all containers / all cores, log
+    "arrival_gap",  # mean seconds between the arrivals so far, log
+    "critical_path",  # of the workflow that has arrived: seconds at full speed, log
+    "work",  # of it / all cores, seconds, log
+    "functions",  # of it, log
+    "cores",  # that it can use: work / critical path / all cores, log
+)
+CONTEXT: Final = places(TENANT_CONTEXT)
+LEVEL_FEATURES: Final = (
+    "tickets",  # over the most that can be given
+    "position",  # of the level, 0 to 1
+    "share_of_own",  # of the tickets of all its workflows that have not ended
+    "share_of_waiting",  # of those with functions in the queue
+    "over_mean",  # tickets over the mean of its other workflows, log; 0 without any
+    "slowdown",  # if it had that share of the tenant's right to all cores, log
+)
+ITEM: Final = places(LEVEL_FEATURES)
+
+
+class TenantAgents(Sharing, ByWorkflow):
+    """Key `tenants` of the config group `agents`; an order of the central queue.
+
+    Attributes:
+        levels: tickets of its tenant's own currency that a workflow can get, ascending.
+        placement: which of several equally suited nodes a function goes to.
+    """
+
+    levels: Annotated[
+        tuple[Annotated[float, Field(ge=1e-9, le=1e12)], ...], Field(min_length=2, max_length=1000)
+    ]
+    placement: Fit
+
+    @field_validator("levels")
+    @classmethod
+    def _ascending(cls, levels: tuple[float, ...]) -> tuple[float, ...]:
+        if list(levels) != sorted(set(levels)):
+            raise ValueError(f"levels must ascend without repeats, found {levels}")
+        return levels
+
+    @property
+    def sharing(self) -> Self:
+        """How tenants take turns."""
+        return self
+
+    def write(self, options: np.void) -> None:
+        """Fills in the options of the engine."""
+        super().write(options)
+        options["asks_tickets"] = 1
+
+
+@compiled
+def right_of(state, tenant):
+    """Share of all tickets that those of a tenant are worth if everybody competes."""
+    tenants, currencies = state.tenants, state.currencies
+    amount, currency, right = tenants[tenant].amount, tenants[tenant].currency, 1.0
+    while True:
+        together = 0.0
+        for other in range(len(tenants)):
+            if tenants[other].currency == currency:
+                together += tenants[other].amount
+        for other in range(len(currencies)):
+            if currencies[other].currency == currency:
+                together += currencies[other].amount
+        right *= amount / together
+        if currency == NONE:
+            return right
+        amount, currency = currencies[currency].amount, currencies[currency].currency
+
+
+@compiled
+def lead_of(state, tenant):
+    """Core-seconds that a tenant has received beyond those it is entitled to."""
+    own = state.tenants[tenant]
+    return own.received - own.entitled - own.tickets * (state.queue[0].fair_clock - own.clock)
+
+
+@compiled
+def see_newcomer(state, levels, context, items, mask):
+    """Writes the observation, but for the critic's part.
+
+    Args:
+        state: where a workflow is to get tickets.
+        levels: float64 (L,), see `TenantAgents`.
+        context, items, mask: out, float32 (C,), (L, I), (L,).
+    """
+    workflows, cluster, queue = state.workflows, state.cluster[0], state.queue[0]
+    newcomer = queue.newcomer
+    tenant, template = workflows[newcomer].tenant, state.templates[workflows[newcomer].template]
+    count = waiting = 0
+    tickets = tickets_waiting = left = others_left = 0.0
+    for slot in range(len(workflows)):
+        if workflows[slot].wf_id == NONE or slot == newcomer:
+            continue
+        if not np.isnan(workflows[slot].completion_time):
+            continue
+        own_left = state.templates[workflows[slot].template].work - workflows[slot].placed_work
+        if workflows[slot].tenant != tenant:
+            others_left += own_left
+            continue
+        count += 1
+        left += own_left
+        tickets += workflows[slot].tickets
+        if workflows[slot].waiting > 0:
+            waiting += 1
+            tickets_waiting += workflows[slot].tickets
+    memory = available = threads = 0.0
+    for node in range(len(state.nodes)):
+        memory += state.nodes[node].memory
+        available += available_memory(state, node)
+        threads += state.nodes[node].parallelism
+    cores = cluster.computing_capacity / cluster.single_core_speed
+    right, lead = right_of(state, tenant), lead_of(state, tenant) / cores
+    own = state.tenants[tenant]
+    context[CONTEXT.right] = right
+    context[CONTEXT.share] = own.tickets / queue.tickets if queue.tickets > 0 else 0.0
+    competing = queue.tenants_waiting - (1 if own.tickets > 0 else 0)
+    context[CONTEXT.competing] = log_of(competing) / 3.0
+    context[CONTEXT.lead] = log_seconds(abs(lead)) * (1.0 if lead > 0.0 else -1.0)
+    context[CONTEXT.workflows] = log_of(count) / 3.0
+    context[CONTEXT.workflows_waiting] = log_of(waiting) / 3.0
+    context[CONTEXT.functions_waiting] = log_of(own.waiting) / 5.0
+    context[CONTEXT.others_functions_waiting] = log_of(queue.waiting - own.waiting) / 5.0
+    context[CONTEXT.work_left] = log_seconds(left / cores)
+    context[CONTEXT.others_work_left] = log_seconds(others_left / cores)
+    context[CONTEXT.available_memory] = available / memory
+    context[CONTEXT.load] = clip(log_of(threads / cores))
+    context[CONTEXT.arrival_gap] = log_seconds(cluster.time / cluster.arrived)
+    path = template.critical_path
+    context[CONTEXT.critical_path] = log_seconds(path)
+    context[CONTEXT.work] = log_seconds(template.work / cores)
+    context[CONTEXT.functions] = log_of(template.function_count) / 3.0
+    context[CONTEXT.cores] = clip(log_of(template.work / path / cores))
+    for row in range(len(levels)):
+        share = levels[row] / (levels[row] + tickets)
+        mask[row] = 1.0
+        items[row, ITEM.tickets] = levels[row] / levels[len(levels) - 1]
+        items[row, ITEM.position] = row / (len(levels) - 1)
+        items[row, ITEM.share_of_own] = share
+        items[row, ITEM.share_of_waiting] = levels[row] / (levels[row] + tickets_waiting)
+        items[row, ITEM.over_mean] = 0.0
+        if count > 0:
+            items[row, ITEM.over_mean] = clip(np.log(levels[row] * count / tickets) / 3.0)
+        seconds = max(path, template.work / (cores * right * share))
+        items[row, ITEM.slowdown] = clip(log_of(seconds / path) / 3.0)
