@@ -374,3 +374,15 @@ def _some(found: Iterable[Any]) -> str:
     shown = ", ".join(one_line(word)[:60] for word in words[:MOST_NAMED])
     more = len(words) - MOST_NAMED
     return f"{shown} and {more} more" if more > 0 else shown
+
+
+ATTEMPTS = 100
+"""Episodes without a choice that are passed over before the world is refused."""
+
+
+def no_choice() -> InputError:
+    """What a world gets in which agents are never asked."""
+    return InputError(
+        f"agents.queue: of {ATTEMPTS} episodes none has a choice, in which two functions wait: let "
+        "more arrive, or give fewer servers"
+    )

@@ -17,12 +17,14 @@ import numpy as np
 
 from env.base.errors import InputError
 from env.learn.actions import (
+    ATTEMPTS,
     LARGEST_NUMBER,
     LARGEST_SEED,
     MOST_ENVIRONMENTS,
     Drawn,
     TurnOrder,
     next_episode,
+    no_choice,
     seed_each,
     whole_number,
 )
@@ -62,9 +64,6 @@ from env.workloads.generator import EpisodeWorkload, WorkloadGenerator
 
 # Most episodes have the same cluster, or one of a few; what it gives is only copied from.
 hardware_of = lru_cache(maxsize=64)(hardware)
-
-ATTEMPTS = 100
-"""Episodes without a choice that are passed over before the world is refused."""
 
 
 class Ended(NamedTuple):
@@ -406,14 +405,6 @@ class Batch:
     def _sight(self, env: int) -> Sight:
         own = (part[env] for part in self._sights[:-OF_ALL])
         return Sight._make((*own, *self._sights[-OF_ALL:]))
-
-
-def no_choice() -> InputError:
-    """What a world gets in which agents are never asked."""
-    return InputError(
-        f"agents.queue: of {ATTEMPTS} episodes none has a choice, in which two functions wait: let "
-        "more arrive, or give fewer servers"
-    )
 
 
 def _one_state(world: World) -> tuple[State, dict[int, dict[int, int]]]:
