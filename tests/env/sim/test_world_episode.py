@@ -313,7 +313,11 @@ SERVER = ("expected", "servers", 0)
         ("asked", _set("expected", "total_rent", to=None), ["expected.total_rent", "None"]),
         ("shared", _drop("funding"), ["funding: missing, options.queue.sharing needs it"]),
         ("shared", _set("funding", "tenants", "a", "tickets", to=0), ["funding.tenants.a", "0"]),
-        ("shared", _set("funding", "tenants", to={}), ["funding.tenants: at least 1 entry is needed"]),
+        (
+            "shared",
+            _set("funding", "tenants", to={}),
+            ["funding.tenants: at least 1 entry is needed"],
+        ),
         (
             "shared",
             _set("funding", "currencies", "lab", "currency", to="lab"),
