@@ -36,7 +36,8 @@ class Shares:
         pair_error: (K,) quanta, largest of its pairs at any time: |received by one - its part, by
             tickets, of what both received| since both began to compete.
         largest_lag: (K,) core-seconds, largest entitled - received at any time; 0 at first.
-        dominant: (K,) mean over time of the larger share of the cluster's cores and memory held.
+        dominant: (K,) mean over time of the larger share of the cluster's cores and memory held; by
+            threads, so above 1 where these share cores.
         response: (K,) seconds from submission to end of its functions, mean; NaN of none.
         response_deviation: (K,) their standard deviation.
     """

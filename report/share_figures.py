@@ -42,11 +42,12 @@ def draw_shares(recordings: Sequence[Recording], workload: Mapping[str, Any]) ->
         return None
     label_of = labels_of(workload, recordings)
     colour_of = colours(label_of)
-    rows = -(-len(found) // COLUMNS)
+    columns = min(COLUMNS, len(found))
+    rows = -(-len(found) // columns)
     figure, grid = plt.subplots(
         rows,
-        min(COLUMNS, len(found)),
-        figsize=(4.2 * min(COLUMNS, len(found)), 0.9 + 2.6 * rows),
+        columns,
+        figsize=(4.2 * columns, 0.9 + 2.6 * rows),
         layout="constrained",
         squeeze=False,
         sharex=True,
@@ -66,8 +67,9 @@ def draw_shares(recordings: Sequence[Recording], workload: Mapping[str, Any]) ->
         axes.set_title(policy, fontsize=10)
     for axes in grid.flat[len(found) :]:
         axes.set_visible(False)
-    for axes in grid[-1]:
+    for axes in grid.flat[max(0, len(found) - columns) : len(found)]:  # nothing is below them
         axes.set_xlabel("time (s)")
+        axes.tick_params(labelbottom=True)
     for axes in grid[:, 0]:
         axes.set_ylabel("core-seconds")
     finish(grid.flat)

@@ -97,19 +97,27 @@ def note_win(shares, client):
     _chain(shares, client)
     shares.clients[client].won += own
     shares.clients[client].consumed += own * price(shares, client)
+    shares.clients[client].fresh += own
+    shares.clients[client].out += own
 
 
 @compiled
 def note_use(shares, client, quanta):
-    """What a client has really used of a win, of this superquantum or of one that has ended."""
+    """What a client has really used of its oldest win of which it was not told yet.
+
+    That of a superquantum which has ended counts as one more win: what it was taken to use has been
+    compensated already.
+    """
     clients = shares.clients
     own = clients[client].quanta
     remember(shares, client, quanta - own)
-    if clients[client].won == 0.0:
+    if clients[client].out > clients[client].fresh or clients[client].out == 0.0:
         _chain(shares, client)
-        clients[client].won = own
-        clients[client].consumed = own
-    clients[client].consumed += (quanta - own) * price(shares, client)
+        clients[client].won += own
+        clients[client].consumed += quanta * price(shares, client)
+    else:
+        clients[client].consumed += (quanta - own) * price(shares, client)
+    clients[client].out = max(0.0, clients[client].out - own)
 
 
 @compiled
@@ -131,6 +139,6 @@ def settle_one(shares):
         # The mean of what it used at once is consumed / (won / quanta).
         mean = clients[client].consumed * clients[client].quanta / clients[client].won
         compensate(shares, client, reciprocal(mean))
-        clients[client].won = clients[client].consumed = 0.0
+        clients[client].won = clients[client].consumed = clients[client].fresh = 0.0
         clients[client].next_won = NONE
     return client

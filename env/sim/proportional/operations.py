@@ -169,6 +169,7 @@ def forget(shares, client):
     shares.head[0].held[1] -= clients[client].held[1]
     clients[client].known = clients[client].tickets = 0
     clients[client].won = clients[client].consumed = 0.0
+    clients[client].fresh = clients[client].out = 0.0
     clients[client].demand[:] = 0.0
     clients[client].held[:] = 0.0
     clients[client].remembered = 0.0

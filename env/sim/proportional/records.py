@@ -83,6 +83,8 @@ CLIENT = np.dtype(
         ("place", np.int64),  # in the list
         ("won", np.float64),  # standard quanta that it was given and not compensated for
         ("consumed", np.float64),  # what it has really used of them
+        ("fresh", np.float64),  # of `won`, in this superquantum
+        ("out", np.float64),  # standard quanta that it was given and of which no use was told
         ("next_won", np.int64),  # in the chain of those to be compensated
         # Dominant resource fairness.
         ("demand", np.float64, (RESOURCES,)),  # of one of its tasks
