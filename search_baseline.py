@@ -62,7 +62,7 @@ def search(config: DictConfig) -> None:
     told = validated(SearchCommand, plain(config), "search_baseline")
     episodes = episodes_of(told)
     speed = episodes.cluster.single_core_speed
-    for line in printed(assumed_of(told.workflow, speed, "training")):
+    for line in printed(assumed_of([(told.workflow, speed)], "training")):
         print(line)
     console = Console()
     started = time.monotonic()

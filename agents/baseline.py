@@ -158,6 +158,10 @@ def _composed(given: str) -> tuple[str, BaselineConfig]:
         return name, _config(file)
     name, config = _composed(rest)
     first = _config(CONF / "baseline" / f"{order}.yaml").order
+    if "+" in rest and not isinstance(first, InTurn):
+        raise InputError(
+            f"baselines: '{given}': an order before another one is by tickets, '{order}' is not"
+        )
     if isinstance(first, InTurn) and not isinstance(config.order, Submission):
         first = first.model_copy(update={"within": _within(given, config.order)})
     return f"{order}+{name}", config.model_copy(update={"order": first})

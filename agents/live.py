@@ -374,7 +374,7 @@ class _LiveEnv(RawEnv):
 
     def arrive(self, slot: int, time: float, template: int) -> None:
         """A workflow arrives in the next free slot."""
-        self.state.arrivals[slot] = (time, slot, template, 0, 0)
+        self.state.arrivals[slot] = (time, slot, template, 0, 0, 1.0)
         self.workflow_templates = _replaced(self.workflow_templates, slot, self._known[template])
         self.arrival_times = _replaced(self.arrival_times, slot, float(time))
         arrive(self.state, slot)

@@ -23,7 +23,7 @@ import numpy as np
 from agents.order.chosen import Chosen
 from agents.scheduler import Decision, Kind, Placement, checked_placement
 from env.base.errors import InputError, located
-from env.base.files import read_bytes, user_path
+from env.base.files import name_apart, read_bytes, user_path
 from env.base.schema import listed, names_file, nearest, one_line, short
 from env.score.reward import Objective
 from env.sim.ordering import Order
@@ -33,6 +33,8 @@ from env.sim.view.raw_env import RawEnv
 
 METHODS = ("reset", "place")
 """What a class needs to be a scheduler."""
+MOST_FRAMES = 5
+"""How many lines of code an error in a rule shows, the last: some call themselves without end."""
 LONGEST_NAME = 100
 """Characters of what tables and files call a rule."""
 FORM = "FILE.py:CLASS is needed, or {class: FILE.py:CLASS, PARAMETER: VALUE}"
@@ -95,27 +97,39 @@ def _check_json(rule: str, parameters: Mapping[str, Any]) -> None:
 
 
 def row_names(codes: Sequence[RuleCode]) -> list[str]:
-    """What tables call rules: by their classes, with the parameters that tell equal ones apart."""
+    """What tables call rules: by their classes, with what tells equal ones apart.
+
+    That is the file, and of one file the parameters that differ.
+    """
+    paths = [user_path(code.file).resolve() for code in codes]
     # As JSON, since in Python 1 equals true.
     written = [
         {key: json.dumps(value, sort_keys=True) for key, value in code.parameters.items()}
         for code in codes
     ]
     names = []
-    for code, own in zip(codes, written, strict=True):
+    for code, path, own in zip(codes, paths, written, strict=True):
         alike = [
-            each for other, each in zip(codes, written, strict=True) if other.name == code.name
+            each
+            for other, where, each in zip(codes, paths, written, strict=True)
+            if (other.name, where) == (code.name, path)
         ]
+        others = {
+            where.parts
+            for other, where in zip(codes, paths, strict=True)
+            if other.name == code.name and where != path
+        }
+        file = f"{name_apart(path.parts, others)}:" if others else ""
         told = []
         for key, text in own.items():
-            others = {each.get(key) for each in alike}
+            values = {each.get(key) for each in alike}
             value = code.parameters[key]
             # A word goes without quotes unless that is another value.
-            shown = value if isinstance(value, str) and value not in others else text
-            if others != {text}:
+            shown = value if isinstance(value, str) and value not in values else text
+            if values != {text}:
                 told.append(f"{key}={shown}")
         # Recorded episodes are files of this name.
-        names.append(code.name + (f"({','.join(told)})".replace("/", "_") if told else ""))
+        names.append(file + code.name + (f"({','.join(told)})".replace("/", "_") if told else ""))
     return names
 
 
@@ -141,7 +155,7 @@ class Source:
 class OwnRule:
     """A class of the user's own as a scheduler.
 
-    Whatever it raises while it plays is raised with its name, below its own traceback.
+    Whatever it raises while it plays is an `InputError`, with the lines of its code as notes.
 
     Args:
         name: what tables call it.
@@ -195,7 +209,7 @@ class OwnRule:
         """NUMA node and MB.
 
         Raises:
-            InputError: it returned something else, or a node that there is not.
+            InputError: it raised something, or returned no placement or a node that there is not.
         """
         with self._named("place"):
             placed = self._rule.place(decision)
@@ -209,7 +223,10 @@ class OwnRule:
             raise
         # Bad input to what it calls is its own fault, and it may not end an evaluation silently.
         except BaseException as error:
-            raise RuntimeError(f"{self._code}: {method} raised {_told(error)}") from error
+            shown = InputError(f"{method} raised {one_line(_told(error))}")
+            for line in _lines_of(error, self._source):
+                shown.add_note(line)
+            raise shown from None
 
 
 class OwnChooser(OwnRule):
@@ -343,6 +360,19 @@ def _one_line(path: str, where: str) -> Iterator[None]:
             lines, error = [error.lineno], SyntaxError(error.msg)
         at = f"line {lines[-1]}: " if lines else ""
         raise InputError(f"{where}: {at}{one_line(_told(error))}") from None
+
+
+def _lines_of(error: BaseException, source: Source) -> list[str]:
+    """The lines that led to an error, of the rule's file and of others in its folder."""
+    content = source.content.decode(errors="replace").splitlines()
+    lines = []
+    for at in traceback.extract_tb(error.__traceback__):
+        path = Path(at.filename)
+        if path.parent == Path(source.path).parent and at.lineno is not None:
+            # The file may have changed, or not be there in another process.
+            line = content[at.lineno - 1].strip() if at.filename == source.path else at.line
+            lines.append(f"  {path.name}: line {at.lineno}, in {at.name}: {line}")
+    return lines[-MOST_FRAMES:]
 
 
 def _told(error: BaseException) -> str:

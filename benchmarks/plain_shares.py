@@ -219,6 +219,41 @@ class Stride:
         return client
 
 
+class WeightedFair:
+    """Start-time fair queueing with a heap of start tags; who has left is skipped."""
+
+    def __init__(self, clients: int) -> None:
+        self.heap: list[tuple[float, int, int]] = []
+        self.version = [0] * clients
+        self.tickets = [0] * clients
+        self.start = [0.0] * clients
+        self.now = 0.0
+
+    def join(self, client: int, tickets: int) -> None:
+        """Now, or where its last quantum has ended."""
+        self.tickets[client] = tickets
+        start = self.start[client] = max(self.now, self.start[client])
+        heapq.heappush(self.heap, (start, client, self.version[client]))
+
+    def leave(self, client: int) -> None:
+        """Its entry no longer counts."""
+        self.version[client] += 1
+
+    def change(self, client: int, tickets: int) -> None:
+        """From its next quantum on."""
+        self.tickets[client] = tickets
+
+    def allocate(self) -> int:
+        """The earliest start tag."""
+        heap = self.heap
+        while heap[0][2] != self.version[heap[0][1]]:
+            heapq.heappop(heap)
+        self.now, client, version = heap[0]
+        start = self.start[client] = self.now + 1 / self.tickets[client]
+        heapq.heapreplace(heap, (start, client, version))
+        return client
+
+
 class HierarchicalStride(TreeLottery):
     """Stride between the halves of a tree and within them."""
 

@@ -18,18 +18,22 @@ import numpy as np
 
 from agents.order.fcfs import Fcfs
 from agents.order.funcsched import FuncSched
+from agents.order.tickets import ByUse
 from benchmarks.figures import print_figures
 from env.base.pipes import until_reader_leaves
 from env.sim.central_queue import update_image
+from env.sim.funding import Funding, Grant
 from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.jit import compiled
 from env.sim.keep_alive_policy import Lru
+from env.sim.ordering import Order
 from env.sim.rules import Rules
 from env.workloads.traces.simulate import CHUNK, Simulation, stream
 from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
 
 SECONDS_PER_DAY = 86_400.0
 FUNCTIONS = 500
+TENANTS = 1_000
 REQUESTS = 400_000
 MOST_REQUESTS = 100_000_000
 PLAIN_REQUESTS = 20_000
@@ -43,13 +47,16 @@ UNITS = {
     "requests_per_s": "compiled engine, fcfs and lru",
     "plain_python_requests_per_s": "the plain event loop, on the first of these requests",
     "ratio": "compiled / plain",
+    "fcfs_of_tenants_per_s": f"{TENANTS:,} functions, each of another tenant, fcfs",
+    "stride_of_tenants_per_s": "the same, tenants in turn by tickets: stride",
+    "stride_over_fcfs": "stride / fcfs, both of tenants",
     "slots": "requests that it held at once at most, in records of their own",
     "w_change_ns": f"a change of W under funcsched while {WAITING:,} requests wait, nanoseconds",
     "w_change_few_ns": f"the same while {FUNCTIONS} wait, one of each function",
 }
 
 
-def day(requests: int, seed: int = 0) -> Trace:
+def day(requests: int, seed: int = 0, functions: int = FUNCTIONS) -> Trace:
     """A day whose functions are as different as those of Azure Functions 2019.
 
     Rates follow a power law, executions and memory are lognormal around that trace's medians
@@ -57,16 +64,16 @@ def day(requests: int, seed: int = 0) -> Trace:
     """
     rng = np.random.default_rng(np.random.SeedSequence(seed))
     profiles = FunctionProfiles(
-        names=tuple(f"function {index}" for index in range(FUNCTIONS)),
-        execution=rng.lognormal(np.log(0.7), 1.5, FUNCTIONS).clip(0.001, 60.0),
-        cold_start=rng.uniform(0.3, 3.0, FUNCTIONS),
-        memory=rng.lognormal(np.log(170.0), 0.6, FUNCTIONS).clip(32, 1536).astype(np.int64),
-        parallelism=np.ones(FUNCTIONS, np.int64),
+        names=tuple(f"function_{index}" for index in range(functions)),
+        execution=rng.lognormal(np.log(0.7), 1.5, functions).clip(0.001, 60.0),
+        cold_start=rng.uniform(0.3, 3.0, functions),
+        memory=rng.lognormal(np.log(170.0), 0.6, functions).clip(32, 1536).astype(np.int64),
+        parallelism=np.ones(functions, np.int64),
     )
-    rates = 1.0 / np.arange(1, FUNCTIONS + 1) ** 1.2
+    rates = 1.0 / np.arange(1, functions + 1) ** 1.2
     chunk = np.zeros(requests, REQUEST)
     chunk["time"] = np.sort(rng.uniform(0.0, SECONDS_PER_DAY, requests))
-    chunk["function"] = rng.choice(FUNCTIONS, requests, p=rates / rates.sum())
+    chunk["function"] = rng.choice(functions, requests, p=rates / rates.sum())
     chunk["duration"] = profiles.execution[chunk["function"]] * rng.lognormal(0.0, 0.4, requests)
     return Trace(profiles, lambda: chunks_of(chunk))
 
@@ -243,6 +250,15 @@ def best_of(play: Callable[[], object]) -> float:
     return float(shortest)
 
 
+def played(trace: Trace, order: Order) -> int:
+    """Plays a trace in which each function is of another tenant; returns its requests."""
+    names = trace.profiles.names
+    held = {name: Grant(tickets=1.0 + place % 9) for place, name in enumerate(names)}
+    rules, funding = Rules.always_up(order, Lru()), Funding(tenants=held)
+    simulation = Simulation(trace.profiles, CLUSTER, rules, names, funding)
+    return sum(len(runs) for runs in simulation.play(trace))
+
+
 def measure(requests: int) -> dict[str, float]:
     """All figures, by the names in `UNITS`."""
     trace = day(requests)
@@ -251,12 +267,21 @@ def measure(requests: int) -> dict[str, float]:
     simulation = Simulation(trace.profiles, CLUSTER, queueing)
     for _ in simulation.play(trace):
         pass
+    of_tenants = day(requests, functions=TENANTS)
+    stride = ByUse(
+        name="stride", within=Fcfs(), half_life=None, resource="core_seconds", quantum=1.0
+    )
+    fcfs_seconds = best_of(lambda: played(of_tenants, Fcfs()))
+    stride_seconds = best_of(lambda: played(of_tenants, stride))
     plain = min(requests, PLAIN_REQUESTS)
     plain_seconds = best_of(lambda: play_plain(trace, CLUSTER, plain))
     return {
         "requests_per_s": requests / seconds,
         "plain_python_requests_per_s": plain / plain_seconds,
         "ratio": requests / seconds / (plain / plain_seconds),
+        "fcfs_of_tenants_per_s": requests / fcfs_seconds,
+        "stride_of_tenants_per_s": requests / stride_seconds,
+        "stride_over_fcfs": fcfs_seconds / stride_seconds,
         "slots": simulation.slots,
         "w_change_ns": w_change_ns(WAITING),
         "w_change_few_ns": w_change_ns(FUNCTIONS),

@@ -147,7 +147,7 @@ class World:
         envs = [RawEnv(one.arrival_times, one.templates, self.cluster) for one in self.workloads]
         weights = self.weights.by_objective(self.objective)
         types = len(self.cluster.server_types)
-        return envs, new_sight((1.0,), weights, types, len(envs[0].state.nodes), 0, 0, 0)
+        return envs, new_sight((1.0,), weights, types, len(envs[0].state.nodes), 0, 0, 0, ())
 
 
 def study(episodes: int) -> World:

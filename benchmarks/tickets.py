@@ -34,7 +34,10 @@ CAPACITY = 1e12
 MOST_TICKETS = 100
 AT_ONCE = 1_000
 OPERATIONS = ("allocate", "join", "leave", "change")
-LOGARITHMIC = ("lottery", "multi_lottery", "stride", "hierarchical_stride", "eevdf", "drf")
+LOGARITHMIC = (
+    *("lottery", "multi_lottery", "stride", "hierarchical_stride", "eevdf", "drf"),
+    "weighted_fair",
+)
 """Mechanisms that promise O(log n); the fit is theirs."""
 
 PEERS: dict[str, Callable[[int], Plain]] = {
@@ -45,6 +48,7 @@ PEERS: dict[str, Callable[[int], Plain]] = {
     "stride": plain_shares.Stride,
     "hierarchical_stride": plain_shares.HierarchicalStride,
     "eevdf": plain_shares.Eevdf,
+    "weighted_fair": plain_shares.WeightedFair,
     "drf": lambda clients: plain_shares.Drf(clients, CAPACITY),
 }
 

@@ -203,7 +203,7 @@ def play_all(
         yield from pool.map_unordered(lambda actor, task: actor.play.remote(task), tasks)
     except ray.exceptions.RayTaskError as error:
         if isinstance(error.cause, InputError):
-            raise InputError(str(error.cause)) from None  # that of Ray has many lines
+            raise error.cause from None  # that of Ray has many lines
         raise
     finally:
         ray.shutdown()

@@ -175,13 +175,12 @@ def sources_of(settings: EvaluateSettings, cluster: ClusterConfig) -> dict[int, 
 
 def _assumptions(settings: Iterable[Setting]) -> dict[str, Any]:
     """What had to be assumed of workflows, by the source; scenarios add to each other."""
-    found: dict[str, Any] = {}
-    for setting in settings:
-        own = setting.settings
-        if not is_trace(own.workload):
-            speed = setting.contest.cluster.single_core_speed
-            found |= assumed_of(own.workflow, speed, "evaluation")
-    return found
+    worlds = (
+        (setting.settings.workflow, setting.contest.cluster.single_core_speed)
+        for setting in settings
+        if not is_trace(setting.settings.workload)
+    )
+    return assumed_of(worlds, "evaluation")
 
 
 def _samples(contests: Mapping[str, Contest]) -> dict[str, str]:

@@ -11,6 +11,7 @@ from agents.baseline import make_baselines
 from agents.own_rule import RuleCode, own_rules
 from agents.scheduler import Scheduler
 from env.base.errors import InputError
+from env.base.files import name_apart
 from env.base.schema import names_file, short, validated
 from env.learn.layouts import AgentsConfig
 from env.score.reward import Objective
@@ -116,13 +117,8 @@ def policy_folders(settings: EvaluateSettings) -> dict[str, Path]:
         others = parts[:place] + parts[place + 1 :]
         if own in others:
             raise InputError(f"policy: {short(settings.policy[place])} is given twice")
-        count = next(
-            count
-            for count in range(1, len(own) + 1)
-            if all(other[-count:] != own[-count:] for other in others)
-        )
         # Recorded episodes are files of this name.
-        name = "_".join(own[-count:])
+        name = name_apart(own, others)
         if not names_file(name) or name in named:
             raise InputError(f"policy: {short(name)}: rename the folder, it names a row and files")
         named[name] = folder

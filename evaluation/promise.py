@@ -20,7 +20,7 @@ from agents.scheduler import Kind
 from env.base.errors import InputError
 from env.base.schema import nearest, short
 from env.score.metrics import Metric
-from evaluation.statistics import Estimate, StatisticsSettings, estimate
+from evaluation.statistics import Estimate, StatisticsSettings, count_needed, estimate
 
 Verdict = Literal["kept", "unsure", "broken", "unknown"]
 VERDICTS: tuple[Verdict, ...] = ("kept", "unsure", "broken", "unknown")
@@ -77,12 +77,14 @@ class Promise:
         """Whether a mean keeps it."""
         if math.isnan(mean.value):
             return "unknown"
-        within = [
-            COMPARATORS[self.comparator](end, self.bound) for end in (mean.ci_low, mean.ci_high)
-        ]
+        within = [self.kept_by(end) for end in (mean.ci_low, mean.ci_high)]
         if all(within):
             return "kept"
         return "unsure" if any(within) else "broken"
+
+    def kept_by(self, value: float) -> bool:
+        """Whether a single number keeps it; one that is not known does not."""
+        return COMPARATORS[self.comparator](value, self.bound)
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,10 @@ class Judgement:
         metrics: what is known of all these, by name.
         rows: those that keep them first, the cheapest of them on top.
         best: the cheapest that surely keeps them, references aside; None where there is none.
+        perhaps: the cheapest whose means keep them while an interval does not, references aside, if
+            it is cheaper than `best`; None where there is none.
+        settling: of how many episodes in all the intervals of `perhaps` would about keep them, were
+            means and spread to stay; None where there is no `perhaps`, or no end of episodes.
         confidence: of the intervals.
     """
 
@@ -126,6 +132,8 @@ class Judgement:
     metrics: Mapping[str, Metric[Any]]
     rows: tuple[Judged, ...]
     best: Judged | None
+    perhaps: Judged | None
+    settling: int | None
     confidence: float
 
     def of(self, verdict: Verdict) -> tuple[Judged, ...]:
@@ -180,9 +188,11 @@ def judge(
     """
     found = []
     spent: dict[tuple[str, str], np.ndarray] = {}
+    promised: dict[tuple[str, str], list[np.ndarray]] = {}
     for (scenario, policy), own in results.groupby(["scenario", "policy"], sort=False):
         own = own.sort_values(["seed", "episode"])
-        means = tuple(_mean(own[each.metric].to_numpy(), settings) for each in promises)
+        promised[scenario, policy] = [own[each.metric].to_numpy() for each in promises]
+        means = tuple(_mean(values, settings) for values in promised[scenario, policy])
         verdicts = [each.verdict(mean) for each, mean in zip(promises, means, strict=True)]
         worst = max(verdicts, key=_severity)
         spent[scenario, policy] = own[minimised].to_numpy()
@@ -199,8 +209,49 @@ def judge(
             for row in found
         ]
         best = found[place]
+    perhaps = _perhaps(found, promises, math.inf if best is None else best.spent.value)
+    settling = None
+    if perhaps is not None:
+        values = promised[perhaps.scenario, perhaps.policy]
+        settling = _settling(perhaps, promises, values, settings.confidence)
     known = {name: metrics[name] for name in (*(each.metric for each in promises), minimised)}
-    return Judgement(tuple(promises), minimised, known, tuple(found), best, settings.confidence)
+    return Judgement(
+        tuple(promises),
+        minimised,
+        known,
+        tuple(found),
+        best,
+        perhaps,
+        settling,
+        settings.confidence,
+    )
+
+
+def _perhaps(rows: Sequence[Judged], promises: Sequence[Promise], most: float) -> Judged | None:
+    """The cheapest of sorted rows that spends less than `most` and keeps all by its means."""
+    for row in rows:
+        kept = [each.kept_by(mean.value) for each, mean in zip(promises, row.means, strict=True)]
+        likely = row.verdict == "unsure" and row.kind != "reference" and all(kept)
+        if likely and row.spent.value < most:
+            return row
+    return None
+
+
+def _settling(
+    row: Judged, promises: Sequence[Promise], values: Sequence[np.ndarray], confidence: float
+) -> int | None:
+    """How many episodes it takes until every interval of a row ends before its bound."""
+    counts = []
+    for promise, mean, own in zip(promises, row.means, values, strict=True):
+        if promise.verdict(mean) == "unsure":
+            known = np.isfinite(own)
+            gap = abs(promise.bound - mean.value)
+            count = count_needed(own[known], gap, confidence)
+            if count is None:
+                return None
+            # Some episodes have no such number.
+            counts.append(math.ceil(count / known.mean()))
+    return max(counts)
 
 
 def _severity(verdict: Verdict) -> int:

@@ -8,9 +8,11 @@ import json
 import platform
 import subprocess
 from collections.abc import Container, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
+from types import TracebackType
 from typing import Annotated, Any, Self
 
 import pandas as pd
@@ -307,7 +309,8 @@ def _with_names(table: pa.Table, columns: Sequence[str], path: Path) -> pa.Table
 class ResultsWriter:
     """Writes an evaluation into its folder as it goes; a context manager.
 
-    What another evaluation has left there is kept: `done` has its rows.
+    What another evaluation has left there is kept: `done` has its rows. Where there was none, bad
+    input within it has everything removed again that it wrote.
 
     Args:
         folder: of the evaluation.
@@ -330,6 +333,8 @@ class ResultsWriter:
         self._position = {key: position for position, key in enumerate(known)}
         self._metrics = metrics
         self._rows_file = folder / UNFINISHED
+        self._recordings: list[Path] = []
+        self._goes_on = (folder / RUN).exists()
         self.done = {row.key: row for row in read_rows(folder, metrics)}
         with written_whole(folder / RUN) as temporary:
             temporary.write_text(json.dumps(run, indent=2) + "\n")
@@ -341,8 +346,19 @@ class ResultsWriter:
         self._file = self._rows_file.open("ab")
         return self
 
-    def __exit__(self, *exception: object) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._file.close()
+        # A rule that is mended has another hash, so nobody could go on with this.
+        if isinstance(error, InputError) and not self._goes_on:
+            for path in (*self._recordings, self._rows_file, self._folder / RUN):
+                path.unlink()
+            with suppress(OSError):  # of others
+                (self._folder / EPISODES).rmdir()
 
     def add(self, played: Sequence[tuple[Row, EpisodeFile | None]]) -> None:
         """Writes rows, and recordings where there are: on disk when this returns."""
@@ -350,7 +366,8 @@ class ResultsWriter:
             if recording is not None:
                 folder = self._folder / EPISODES
                 folder.mkdir(exist_ok=True)
-                write_episode(folder / f"{recording.name}.json", recording)
+                self._recordings.append(folder / f"{recording.name}.json")
+                write_episode(self._recordings[-1], recording)
             self._file.write(_line(row))
             self.done[row.key] = row
         self._file.flush()

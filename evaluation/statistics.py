@@ -5,6 +5,8 @@ differences. They are exact for few seeds whose numbers are normally distributed
 central limit theorem for many episodes, and draw nothing at random.
 """
 
+import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Self
@@ -14,6 +16,9 @@ from pydantic import Field
 from scipy import stats
 
 from env.base.schema import Strict
+
+MOST_COUNTED = 1_000_000
+"""Episodes: that it takes more is not worth knowing closer."""
 
 
 class StatisticsSettings(Strict):
@@ -89,6 +94,27 @@ def estimate(values: Sequence[float] | np.ndarray, confidence: float) -> Estimat
         return Estimate(mean, mean, mean)
     half = float(stats.sem(values) * stats.t.ppf(0.5 + confidence / 2, len(values) - 1))
     return Estimate(mean, mean - half, mean + half)
+
+
+def count_needed(values: np.ndarray, gap: float, confidence: float) -> int | None:
+    """How many values of this spread it takes until the interval of their mean is short enough.
+
+    Args:
+        values: two or more.
+        gap: what half the width of the interval has to be below.
+        confidence: of the interval.
+
+    Returns:
+        None: more than `MOST_COUNTED`.
+    """
+    spread = np.std(values, ddof=1)
+
+    def enough(count: int) -> bool:
+        half = stats.t.ppf(0.5 + confidence / 2, count - 1) * spread / math.sqrt(count)
+        return bool(half < gap)
+
+    count = bisect_left(range(MOST_COUNTED + 1), True, lo=2, key=enough)
+    return count if count <= MOST_COUNTED else None
 
 
 def interquartile_mean(values: np.ndarray) -> np.ndarray:

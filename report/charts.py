@@ -30,7 +30,8 @@ BACK = "back"
 """Parameter of charts with hollow points: the colour behind them."""
 
 NAMES = "names"
-"""Data of charts with named points: x, y, name, and what template/draw.js fills in."""
+"""Data of charts with named points: name, x, y, the ends of their intervals, whether the front has
+them, and what template/draw.js fills in."""
 
 KINDS = alt.Scale(domain=list(palette.KINDS), range=list(palette.KINDS.values()))
 _KIND = alt.Color("kind:N", legend=None, scale=KINDS)
@@ -195,8 +196,13 @@ def time_against(spent: str, rows: pd.DataFrame, titles: Mapping[str, str]) -> S
         *(alt.Tooltip(f"{name}_told:N", title=titles[name]) for name in ("slowdown", spent)),
     ]
     important = rows.assign(last=(rows["kind"] != "learned") & ~rows["front"])
-    names = important.sort_values("last", kind="stable")[["policy", "kind", spent, "slowdown"]]
-    names = names.rename(columns={"policy": "name", spent: "x", "slowdown": "y"})
+    places_of = {
+        f"{field}{end}": f"{axis}{end}"
+        for field, axis in ((spent, "x"), ("slowdown", "y"))
+        for end in ("", "_low", "_high")
+    }
+    names = important.sort_values("last", kind="stable")[["policy", "kind", "front", *places_of]]
+    names = names.rename(columns={"policy": "name", **places_of})
     places = names.assign(text="", dx=0, dy=0, align="left").to_dict("records")
     layers = [
         alt.Chart(rows[rows["front"]])

@@ -5,7 +5,6 @@ one table of all policies; bad input gets one line, exit code 2.
 """
 
 import argparse
-import sys
 from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
@@ -13,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from rich.console import Console
 
 from env.base.errors import InputError
 from env.base.pipes import until_reader_leaves
@@ -30,7 +28,7 @@ from evaluation.results import (
 )
 from evaluation.statistics import StatisticsSettings
 from report.summary import RANKED_BY, RANKS, Summary, summarise
-from report.table import PLAIN_WIDTH, summary_table
+from report.table import console, summary_table
 from report.world import with_weights
 from run.command import refuse
 
@@ -132,8 +130,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         if len(folders) < 2:
             raise InputError("compare: one evaluation is given, two or more are needed")
-        console = Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH, markup=False)
-        console.print(summary_table(compare(folders), console.width))
+        printed = console()
+        printed.print(summary_table(compare(folders), printed.width))
     except InputError as error:
         refuse(error)
 

@@ -177,6 +177,46 @@ def tenants(colours: Mapping[str, str]) -> Spec:
     return spec_of(chart, HEIGHT * 2 // 3)
 
 
+def shares(colours: Mapping[str, str]) -> Spec:
+    """What tenants received and were entitled to, each a line over time.
+
+    Data: `shares` (tenant, what: `received` or `entitled`, time, core_seconds). Parameters:
+    `until`, seconds, and `most`, core-seconds, at which the axes end.
+
+    Args:
+        colours: by tenant.
+    """
+    chart = (
+        alt.Chart(alt.NamedData("shares"))
+        .mark_line(interpolate="step-after", strokeWidth=2)
+        .encode(
+            alt.X(
+                "time:Q",
+                title=TIME,
+                scale=alt.Scale(domain=[0, alt.ExprRef("until")], nice=False),
+            ),
+            alt.Y(
+                "core_seconds:Q",
+                title="core-seconds",
+                scale=alt.Scale(domain=[0, alt.ExprRef("most")]),
+            ),
+            color=alt.Color(
+                "tenant:N",
+                legend=None,
+                scale=alt.Scale(domain=list(colours), range=list(colours.values())),
+            ),
+            strokeDash=alt.StrokeDash(
+                "what:N",
+                legend=None,
+                scale=alt.Scale(domain=["received", "entitled"], range=[[1, 0], [6, 3]]),
+            ),
+            tooltip=[alt.Tooltip("what:N"), *numbers(["tenant", "time", "core_seconds"])],
+        )
+        .add_params(alt.param("until", value=1), alt.param("most", value=1))
+    )
+    return spec_of(chart, HEIGHT)
+
+
 def queue_length() -> Spec:
     """Containers that wait for memory over time. Data: `queue` (panel, policy, time, waiting)."""
     chart = (

@@ -15,6 +15,8 @@ from report.figures import draw_figures
 from report.page import write_report
 from report.plots import save
 from report.promise import draw_promises, write_promises
+from report.recordings import recordings_in
+from report.share_figures import draw_shares
 from report.summary import means, summarise, write_summary
 from report.table import summary_table
 from report.tensorboard import write_events
@@ -53,6 +55,10 @@ def write_files(
         write_promises(folder, judgement)
         picture = save(draw_promises(judgement), "promise", folder / "figures")
         pictures.append(picture)
+    recordings = recordings_in(folder, summary, results)
+    shares = draw_shares(recordings, run["config"]["workload"])
+    if shares is not None:
+        pictures.append(save(shares, "shares", folder / "figures"))
     told = flattened({key: run["config"][key] for key in TOLD})
     write_events(folder, means(summary), pictures, told)
     write_traces(folder)

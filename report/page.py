@@ -7,7 +7,7 @@ it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +22,12 @@ from omegaconf import OmegaConf
 from agents.learned.metrics_file import METRICS
 from env.base.files import written_whole
 from env.score.metrics import Shown
-from evaluation.contest import recording_name
 from evaluation.episode_metrics import SHARES
 from evaluation.promise import Judgement
-from evaluation.results import EPISODES
 from evaluation.statistics import LARGEST_RATIO, Comparison, Estimate, performance_profiles
 from report import charts, episode_charts, flow_charts, palette, promise, tenants
 from report.digits import low_of, number, p_value, spread, varies
+from report.recordings import Recording, labels_of, recordings_in
 from report.summary import (
     RANKED_BY,
     PolicySummary,
@@ -74,9 +73,10 @@ def write_report(
         scenario: _charts(summary.of(scenario), own)
         for scenario, own in results.groupby("scenario", sort=False)
     }
-    label_of = tenants.labels(tenants.shares(run["config"]["workload"].get("tenants")))
+    recordings = recordings_in(folder, summary, results)
+    label_of = labels_of(run["config"]["workload"], recordings)
     colours = tenants.colours(label_of)
-    episodes, recorded, tenant_times = _episodes(folder, run, summary, results, label_of)
+    episodes, tenant_times = _episodes(recordings, run["config"], label_of)
     specs: dict[str, Spec] = {}
     if episodes:
         specs["gantt"] = episode_charts.gantt()
@@ -84,6 +84,8 @@ def write_report(
         specs["queue"] = episode_charts.queue_length()
         if label_of:
             specs["tenants-upper"] = specs["tenants-lower"] = episode_charts.tenants(colours)
+        if any(each["shared"] for each in episodes):
+            specs["shares-upper"] = specs["shares-lower"] = episode_charts.shares(colours)
     if tenant_times is not None:
         rows = _names(summary).merge(tenant_times, on="policy")
         specs["tenant-flow-time"] = charts.tenant_flow_time(rows, colours)
@@ -100,6 +102,7 @@ def write_report(
         "upper": _upper(summary, results),
         "heights": palette.PHASE_HEIGHTS,
         "colours": len(palette.SERIES),
+        "tenants": colours,
     }
     kinds = {row.policy: row.kind for row in summary.policies}
     environment = Environment(
@@ -123,9 +126,10 @@ def write_report(
         phases=palette.PHASES,
         parts=palette.PARTS,
         episodes=episodes,
-        left_out=recorded - len(episodes),
+        left_out=len(recordings) - len(episodes),
         kind_colours=palette.KINDS,
         tenant_colours=colours,
+        share_columns=tenants.SHARE_COLUMNS,
         panel_colours=palette.SERIES[:2],
         settings=_json(settings),
         library=Markup(_library()),
@@ -204,6 +208,9 @@ def episode_data(timeline: Timeline, label_of: Mapping[str, str]) -> dict[str, A
         ],
         "edges": edges.round(3).tolist(),
         "queue": {"time": times.round(3).tolist(), "waiting": waiting.tolist()},
+        "shares": None
+        if timeline.shares is None
+        else tenants.share_data(timeline.shares, label_of),
     }
 
 
@@ -213,19 +220,14 @@ def percent_over(times: np.ndarray, values: np.ndarray, edges: np.ndarray) -> li
 
 
 def _episodes(
-    folder: Path,
-    run: Mapping[str, Any],
-    summary: Summary,
-    results: pd.DataFrame,
-    label_of: Mapping[str, str],
-) -> tuple[list[dict[str, Any]], int, pd.DataFrame | None]:
-    """Of the recorded episodes: those that the page holds, how many there are, tenants' times."""
-    most = 1_000_000 * run["config"]["report"]["episodes_mb"]
+    recordings: Sequence[Recording], config: Mapping[str, Any], label_of: Mapping[str, str]
+) -> tuple[list[dict[str, Any]], pd.DataFrame | None]:
+    """Of the recorded episodes: those that the page holds, and tenants' times of all."""
+    most = 1_000_000 * config["report"]["episodes_mb"]
     workflows: list[pd.DataFrame] = []
     embedded: list[dict[str, Any]] = []
-    size = recorded = 0
-    for policy, episode, path in _recordings(folder, summary, results):
-        recorded += 1
+    size = 0
+    for policy, episode, path in recordings:
         timeline = read_timeline(path)
         if label_of:
             columns = {"tenant": timeline.tenants, "flow_time": timeline.flow_times}
@@ -233,21 +235,10 @@ def _episodes(
         if size < most:
             data = _json(episode_data(timeline, label_of))
             size += len(data)
-            embedded.append({"policy": policy, "episode": episode, "data": data})
+            shared = timeline.shares is not None
+            embedded.append({"policy": policy, "episode": episode, "data": data, "shared": shared})
     times = tenants.mean_flow_times(pd.concat(workflows), label_of) if workflows else None
-    return embedded, recorded, times
-
-
-def _recordings(
-    folder: Path, summary: Summary, results: pd.DataFrame
-) -> Iterator[tuple[str, str, Path]]:
-    """(policy, what the page calls the episode, file): by episode, best policy first."""
-    played = results[["seed", "episode"]].drop_duplicates().sort_values(["seed", "episode"])
-    for seed, episode in played.itertuples(index=False):
-        for policy in summary.ranked:
-            path = folder / EPISODES / f"{recording_name(policy, seed, episode)}.json"
-            if path.is_file():
-                yield policy, f"{episode} of seed {seed}", path
+    return embedded, times
 
 
 def _charts(summary: Summary, results: pd.DataFrame) -> dict[str, Spec]:

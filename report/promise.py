@@ -43,12 +43,11 @@ def answer(judgement: Judgement) -> list[str]:
     """What the promises come to, in sentences, the answer first."""
     promised = " and ".join(map(str, judgement.promises))
     kept, unsure, broken, unknown = (judgement.of(verdict) for verdict in VERDICTS)
-    # Rows are sorted, so the first of those that may is the cheapest of them.
-    may = next((row for row in unsure if row.kind != "reference"), None)
+    interval = f"the whole {judgement.confidence:.0%} interval"
     told = []
     if (best := judgement.best) is not None:
         told.append(
-            f"Cheapest that surely keeps {promised}: {_named(best)}, with "
+            f"Cheapest that surely keeps {promised}, with {interval}: {_named(best)}, "
             f"{_numbers(best, judgement)}."
         )
         alike = [row for row in kept if row is not best and row.more.ci_low <= 0]
@@ -56,22 +55,19 @@ def answer(judgement: Judgement) -> list[str]:
             more = f"; and {len(alike) - MOST_NAMED} more" if len(alike) > MOST_NAMED else ""
             named = "; ".join(map(_named, alike[:MOST_NAMED]))
             told.append(f"Not surely dearer: {named}{more}.")
-        if may is not None and may.spent.value < best.spent.value:
-            told.append(_perhaps("Cheaper, and may keep it", may, judgement))
+    elif any(row.kind != "reference" for row in kept):
+        told.append(f"{promised} is kept, but {judgement.minimised} has no number here.")
     else:
-        if any(row.kind != "reference" for row in kept):
-            told.append(f"{promised} is kept, but {judgement.minimised} has no number here.")
-        else:
-            told.append(f"Nobody surely keeps {promised}.")
-        if may is not None:
-            told.append(_perhaps("The cheapest that may", may, judgement))
+        told.append(f"Nobody surely keeps {promised}, with {interval}.")
+    if judgement.perhaps is not None:
+        told.append(_perhaps(judgement.perhaps, judgement))
     counts = [
         f"{len(rows)} {text}"
         for rows, text in (
             (kept, "surely keep it"),
-            (unsure, "may"),
+            (unsure, "cannot be told"),
             (broken, "surely do not"),
-            (unknown, "have no number to tell"),
+            (unknown, "have no number"),
         )
         if rows
     ]
@@ -84,8 +80,18 @@ def answer(judgement: Judgement) -> list[str]:
     return told
 
 
-def _perhaps(words: str, row: Judged, judgement: Judgement) -> str:
-    return f"{words}: {_named(row)}, with {_numbers(row, judgement)}. More episodes would tell."
+def _perhaps(row: Judged, judgement: Judgement) -> str:
+    words = "Perhaps" if judgement.best is None else "Perhaps cheaper"
+    count = judgement.settling
+    settled = (
+        "It is too close for any number of episodes to settle"
+        if count is None
+        else f"About {round(count, 2 - len(str(count))):,} episodes in all would settle it"
+    )
+    return (
+        f"{words}: {_named(row)}, {_numbers(row, judgement)}. The mean keeps it, the interval does "
+        f"not. {settled}."
+    )
 
 
 def promise_table(judgement: Judgement) -> Table:
@@ -235,6 +241,8 @@ def write_promises(folder: Path, judgement: Judgement) -> None:
         "minimise": judgement.minimised,
         "confidence": judgement.confidence,
         "best": None if judgement.best is None else asdict(judgement.best),
+        "perhaps": None if judgement.perhaps is None else asdict(judgement.perhaps),
+        "settling": judgement.settling,
         "rows": rows,
     }
     with written_whole(folder / "promise.json") as temporary:

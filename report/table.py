@@ -1,5 +1,8 @@
 """The summary as a table in the terminal."""
 
+import os
+import sys
+
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
@@ -7,11 +10,18 @@ from rich.table import Table
 from report.digits import p_value
 from report.summary import RANKED_BY, Summary, wrapped
 
-PLAIN_WIDTH = 400
-"""Characters in which all columns fit; what is printed into files and pipes has this width."""
+PLAIN_WIDTH = 80
+"""Characters of a line in files and pipes, unless COLUMNS says otherwise."""
 
 
-def summary_table(summary: Summary, width: int = PLAIN_WIDTH) -> Table:
+def console() -> Console:
+    """Where commands print tables: as wide as the terminal, if it is one."""
+    # rich asks COLUMNS, and then any terminal that the process has, even where it prints elsewhere.
+    asked = sys.stdout.isatty() or "COLUMNS" in os.environ
+    return Console(width=None if asked else PLAIN_WIDTH, markup=False)
+
+
+def summary_table(summary: Summary, width: int) -> Table:
     """A row a policy: the difference in J with its p, J, P(better), the means of all other metrics.
 
     Of several scenarios each has a block of rows below its name.

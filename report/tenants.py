@@ -1,20 +1,38 @@
-"""What tenants used of the cluster, and how long their workflows took."""
+"""What tenants used of the cluster, how long their workflows took, and whether that was fair."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from env.sim.episode.episode_parts import EpisodeFile
+from evaluation.shares import Shares
 from report import palette
+from report.digits import exact
 from report.timeline import Timeline, mean_over
 
 NAMED = len(palette.SERIES)
 """Tenants that have a name and a colour of their own."""
 OTHERS = "all others"
 """What the rest is called together; no tenant can have a blank in its name."""
+
+SHARE_COLUMNS = (
+    "tickets",
+    "received (core-s)",
+    "entitled (core-s)",
+    "received / entitled",
+    "largest error (quanta)",
+    "largest error of a pair (quanta)",
+    "largest lag (core-s)",
+    "last lag (core-s)",
+    "mean dominant share",
+    "response time (s)",
+    "its deviation (s)",
+)
+"""Of the table of shares, behind the tenant."""
 
 
 def shares(tenants: Any) -> dict[str, float]:
@@ -27,11 +45,23 @@ def shares(tenants: Any) -> dict[str, float]:
     }
 
 
+def work_of(episodes: Iterable[EpisodeFile]) -> dict[str, float]:
+    """Operations of all workflows by tenant, where no shares of the workflows are declared."""
+    found: dict[str, float] = {}
+    for episode in episodes:
+        for workflow in episode.workflows:
+            if workflow.tenant is not None:
+                work = getattr(workflow, "work", None)
+                work = work or sum(function.computation for function in workflow.functions)
+                found[workflow.tenant] = found.get(workflow.tenant, 0.0) + work
+    return found
+
+
 def labels(shares: Mapping[str, float]) -> dict[str, str]:
     """What charts call every tenant: of more than `NAMED`, the smallest ones are `OTHERS`.
 
     Args:
-        shares: of the workflows, by tenant.
+        shares: of the workflows or of their work, by tenant.
 
     Returns:
         Labels by tenant, largest share first.
@@ -102,3 +132,66 @@ def mean_flow_times(workflows: pd.DataFrame, label_of: Mapping[str, str]) -> pd.
     rows = workflows.assign(tenant=workflows["tenant"].map(label_of))
     by_tenant = rows.groupby(["policy", "tenant"], sort=False)["flow_time"]
     return by_tenant.agg(flow_time="mean", workflows="size").reset_index()
+
+
+def share_curves(
+    shares: Shares, label_of: Mapping[str, str]
+) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """(T,) core-seconds received and (T,) entitled by label."""
+    curves = {
+        label: (np.zeros(len(shares.times)), np.zeros(len(shares.times)))
+        for label in dict.fromkeys(label_of.values())
+    }
+    for place, tenant in enumerate(shares.tenants):
+        if tenant in label_of:
+            received, entitled = curves[label_of[tenant]]
+            received += shares.received[:, place]
+            entitled += shares.entitled[:, place]
+    return curves
+
+
+def share_data(shares: Shares, label_of: Mapping[str, str]) -> dict[str, Any]:
+    """What the page tells of the shares of an episode.
+
+    Args:
+        shares: of its tenants.
+        label_of: from `labels`.
+
+    Returns:
+        `told`, a line; `times` (s) and `curves`: label, received and entitled (core-seconds) at
+        these; `rows` of the table: label, tenant and what `SHARE_COLUMNS` call, who has most
+        tickets first.
+    """
+    most_first = np.lexsort([-shares.entitled[-1], -shares.tickets])
+    known = [place for place in most_first.tolist() if shares.tenants[place] in label_of]
+    quantum = f"{exact(shares.quantum)} core-second{'' if shares.quantum == 1 else 's'}"
+    return {
+        "told": f"Jain's index {shares.jain:.3f}; a quantum is {quantum}",
+        "times": shares.times.round(3).tolist(),
+        "curves": [
+            [label, received.round(3).tolist(), entitled.round(3).tolist()]
+            for label, (received, entitled) in share_curves(shares, label_of).items()
+        ],
+        "rows": [
+            [label_of[shares.tenants[place]], shares.tenants[place], *_share_cells(shares, place)]
+            for place in known
+        ],
+    }
+
+
+def _share_cells(shares: Shares, place: int) -> list[str]:
+    """What the table says of a tenant, in the order of `SHARE_COLUMNS`."""
+    received, entitled = shares.received[-1, place], shares.entitled[-1, place]
+    return [
+        exact(shares.tickets[place], "share"),
+        exact(received),
+        exact(entitled),
+        exact(received / entitled if entitled else np.nan),
+        exact(shares.error[place]),
+        exact(shares.pair_error[place]),
+        exact(shares.largest_lag[place]),
+        exact(shares.last_lag[place], sign="+"),
+        exact(shares.dominant[place], "share"),
+        exact(shares.response[place]),
+        exact(shares.response_deviation[place]),
+    ]

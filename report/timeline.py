@@ -20,6 +20,7 @@ from env.sim.node_status import tenants_of, thread_speeds
 from env.sim.view.numa_node import NumaNode
 from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
+from evaluation.shares import Shares, is_shared, shares_of
 
 CONTAINER = np.dtype(
     [
@@ -124,6 +125,7 @@ class Timeline:
         flow_times: (W,) seconds from arrival to completion of every workflow.
         tenants: whose each workflow is; empty where nobody is told apart.
         templates: (W,) of every workflow.
+        shares: what tenants with tickets got; None where nobody waits centrally or holds tickets.
     """
 
     name: str
@@ -134,6 +136,7 @@ class Timeline:
     flow_times: np.ndarray
     tenants: tuple[str, ...]
     templates: tuple[WorkflowTemplate, ...]
+    shares: Shares | None
 
     def function_label(self, wf_id: int, fn_id: int) -> str:
         """What people call a function of a workflow: its number, and its name if it has one."""
@@ -213,9 +216,16 @@ def timeline_of(env: RawEnv, name: str) -> Timeline:
     ends = np.zeros(len(env.arrival_times))
     np.maximum.at(ends, containers["wf_id"], containers["completion_time"])
     flow_times = ends - np.array(env.arrival_times)
-    leases = _leases(env, containers)
     return Timeline(
-        name, containers, warm, leases, tuple(nodes), flow_times, env.tenants, templates
+        name,
+        containers,
+        warm,
+        leases=_leases(env, containers),
+        nodes=tuple(nodes),
+        flow_times=flow_times,
+        tenants=env.tenants,
+        templates=templates,
+        shares=shares_of(env) if is_shared(env) else None,
     )
 
 

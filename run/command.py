@@ -175,9 +175,13 @@ def _full_disk(error: BaseException | None) -> str | None:
 
     Remote learners write for themselves: Ray wraps their errors.
     """
-    while error is not None:
+    seen: list[BaseException] = []
+    while (
+        error is not None and error not in seen
+    ):  # what Ray wraps may be raised again, in a circle
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             return os.strerror(error.errno)
+        seen.append(error)
         error = getattr(error, "cause", None) or error.__cause__ or error.__context__
     return None
 
@@ -241,9 +245,11 @@ class StopOnSignals:
 
 
 def refuse(error: InputError) -> NoReturn:
-    """Prints the one line and leaves."""
+    """Prints the one line, and its notes below it, and leaves."""
     # Blanks stay as they are, for a word to paste may have some.
     print(f"error: {as_line(str(error))}", file=sys.stderr)
+    for note in getattr(error, "__notes__", ()):
+        print(as_line(note), file=sys.stderr)
     raise SystemExit(2)
 
 

@@ -43,8 +43,15 @@ def plain_world(told: Told) -> bool:
 
 
 def tickets_count(told: Told) -> bool:
-    """Whether tenants that hold tickets wait in one queue."""
-    return queued(told) and is_funded(told["workload"])
+    """Whether tenants that hold tickets wait in one queue, or share cores by them."""
+    shared = queued(told) or at(told, "cluster.cpu_share") == "tickets"
+    return shared and is_funded(told["workload"])
+
+
+def by_workflows(told: Told) -> bool:
+    """Whether a baseline, as far as its name tells, goes by workflows within a tenant."""
+    named = str(at(told, "baselines"))
+    return any(part in named for part in ("workflows", ".yaml", ".yml", ".py"))
 
 
 def splits_currencies(told: Told) -> bool:
@@ -176,7 +183,7 @@ SILENT: Final = (
         "train search_baseline",
         "training tells no tenants apart but with agents=tenants",
         lambda told: not splits_currencies(told),
-        "workload.tenants workload.currencies objective.fairness_weight",
+        "workload.tenants workload.currencies objective.fairness_weight cluster.cpu_share",
     ),
     Silent(
         "train search_baseline",
@@ -280,14 +287,25 @@ SILENT: Final = (
         "evaluate",
         "dispatch is immediate, functions do not wait for a turn",
         lambda told: not queued(told),
-        "workload.currencies workload.tenants.*.tickets workload.tenants.*.currency "
         "objective.fairness_weight",
+    ),
+    Silent(
+        "evaluate",
+        "dispatch is immediate and cluster.cpu_share equal, nothing goes by tickets",
+        lambda told: not tickets_count(told),
+        "workload.currencies workload.tenants.*.tickets workload.tenants.*.currency",
+    ),
+    Silent(
+        "evaluate",
+        "none of the baselines goes by workflows within a tenant",
+        lambda told: not by_workflows(told),
+        "workload.tenants.*.workflows",
     ),
     Silent(
         "evaluate",
         "no tenant holds tickets",
         lambda told: not is_funded(told["workload"]),
-        "objective.fairness_weight",
+        "objective.fairness_weight cluster.cpu_share",
     ),
     Silent("evaluate", "nothing is to keep", lambda told: not at(told, "keep"), "minimise"),
     Silent("evaluate", "workers is 1", lambda told: at(told, "workers") == 1, "ray.address"),
@@ -337,6 +355,15 @@ SILENT: Final = (
         "ray.num_env_runners is 0",
         lambda told: at(told, "ray.num_env_runners") == 0,
         "ray.wait_for_runners ray.restart_failed_runners",
+    ),
+    Silent(
+        "train",
+        "ray.num_env_runners and ray.num_learners are 0, all is in one process",
+        lambda told: (
+            at(told, "ray.num_env_runners") == at(told, "ray.num_learners") == 0
+            and at(told, "tune") is None
+        ),
+        "ray.num_cpus ray.runtime_env",
     ),
     Silent(
         "train",

@@ -5,16 +5,19 @@ A small cluster on which functions wait for servers, containers, data and memory
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from agents.baseline import make_baselines
 from agents.order.chosen import Chosen
 from agents.order.fcfs import Fcfs
 from agents.order.funcsched import FuncSched
 from agents.order.heft import Heft
 from agents.order.rr import RoundRobin
 from agents.order.srtf import Srtf
+from env.sim.funding import Funding, Grant
 from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.images import Images
 from env.sim.keep_alive_policy import Fixed, Lru, NoKeepAlive
@@ -46,6 +49,7 @@ DIAMOND = WorkflowTemplate(
     data_bytes=[10**8, 10**9, 0, 10**8],
     function_names=("split", "work", "work", "join"),
 )
+SHORT = WorkflowTemplate("short", [2 * SPEED], [1024], [1], [], [], function_names=("short",))
 ARRIVALS = [0.0, 1.0, 2.0, 3.0, 90.0, 200.0, 201.0, 4000.0]
 LEASES = {
     "hourly": Lease(),
@@ -115,6 +119,59 @@ def world(
         RawEnv(
             ARRIVALS, templates, CLUSTER, None, True, tenants=tenants, rules=rules, images=images
         )
+    )
+
+
+FUNDING = Funding(
+    tenants={
+        "a": Grant(tickets=3, currency="lab"),
+        "b": Grant(tickets=1, currency="lab"),
+        "c": Grant(tickets=1),
+    },
+    currencies={"lab": Grant(tickets=2)},
+)
+
+
+def shared(order: str, **others: Any) -> RawEnv:
+    """The same of three tenants with tickets, who take turns by them; many wait at a time.
+
+    Args:
+        order: a file of conf/baseline, or two: `stride+sjf`.
+        others: fields of `Rules`.
+    """
+    (player,) = make_baselines([order], queued=True, funded=True)
+    arrivals = [float(index // 4) for index in range(40)]
+    rules = Rules(player.order, lease=LEASES["always free"], keep_alive=KEPT["lru"], **others)
+    templates = [(DIAMOND, SHORT)[index % 3 == 0] for index in range(40)]
+    tenants = [("a", "b", "b", "c", "a")[index % 5] for index in range(40)]
+    images = Images.by_name(templates, 2.5)
+    return played(
+        RawEnv(
+            arrivals,
+            templates,
+            CLUSTER,
+            None,
+            True,
+            tenants=tenants,
+            rules=rules,
+            images=images,
+            funding=FUNDING,
+            turns_seed=7,
+            tickets=[(1.0, 8.0)[index % 7 == 0] for index in range(40)],
+        )
+    )
+
+
+def crowded() -> RawEnv:
+    """The tenants of `shared` on nodes with more threads than cores, which they share by tickets.
+
+    Functions are placed at once.
+    """
+    tenants = [("a", "b", "b", "c", "a")[index % 5] for index in range(20)]
+    cluster = replace(CLUSTER, cpu_share="tickets")
+    arrivals = [float(index // 4) for index in range(20)]
+    return played(
+        RawEnv(arrivals, [DIAMOND] * 20, cluster, None, True, tenants=tenants, funding=FUNDING)
     )
 
 

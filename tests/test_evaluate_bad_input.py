@@ -95,7 +95,8 @@ BAD: dict[str, tuple[list[str], str]] = {
         [*LIKE, "workload.arrivals.mean_gap=3"],
         "workload.arrivals.mean_gap: unknown key, allowed: workload.sampling, ",
     ),
-    "tenants of a trace": ([*LIKE, "+workload.tenants.a=1"], "workload: tenants: unknown key"),
+    "tenants of a trace": ([*LIKE, "+workload.tenants.a=1"], "tenants: Input should be 'owner' or"),
+    "owners that no trace has": ([*LIKE, "+workload.tenants=owner"], "azure_like says no owner"),
     "workflows of a trace": (
         [*LIKE, "workflow=tiny"],
         "workflow: without effect, workload is a trace of single functions: leave it out",
@@ -145,9 +146,65 @@ BAD: dict[str, tuple[list[str], str]] = {
     "NaN in the arrivals": (["workload.arrivals.mean_gap=nan"], "mean_gap"),
     "a tenant of nothing": (
         ["+workload.tenants.a=0"],
-        "workload: tenants.a: Input should be greater than 0, found 0",
+        "workload: tenants.a.share: Input should be greater than 0, found 0",
     ),
-    "NaN of a tenant": (["+workload.tenants.a=nan"], "tenants.a: Input should be a finite number"),
+    "NaN of a tenant": (["+workload.tenants.a=nan"], "tenants.a.share: Input should be a finite"),
+    "a tenant without tickets": (
+        ["+workload.tenants={a: {share: 1, tickets: 2}, b: 1}"],
+        "workload: tenants.b: has no tickets, but 'a' has",
+    ),
+    **{
+        f"{amount} tickets": (
+            [f"+workload.tenants={{a: {{share: 1, tickets: {amount}}}}}"],
+            f"workload: tenants.a.tickets: Input should be {says}",
+        )
+        for amount, says in (
+            ("0", "greater than 0"),
+            ("-3", "greater than 0"),
+            ("nan", "a finite number"),
+            ("1e308", "less than or equal to"),
+        )
+    },
+    "tickets of an unknown currency": (
+        ["+workload.tenants={a: {share: 1, tickets: 2, currency: x}}"],
+        "workload: currency: 'x' is unknown, allowed: base",
+    ),
+    "a cycle of currencies": (
+        [
+            "+workload.tenants={a: {share: 1, tickets: 2, currency: x}}",
+            "+workload.currencies={x: {tickets: 1, currency: y}, y: {tickets: 1, currency: x}}",
+        ],
+        "a cycle: y -> x -> y",
+    ),
+    "a currency of a tenant's name": (
+        [
+            "+workload.tenants={a: {share: 1, tickets: 2}}",
+            "+workload.currencies={a: {tickets: 1}}",
+        ],
+        "'a' is that of a currency already",
+    ),
+    "a currency of nobody": (
+        ["dispatch=queued", "+workload.currencies={a: {tickets: 1}}"],
+        "currencies: no tenant has tickets",
+    ),
+    "turns without tickets": (
+        ["dispatch=queued", "baselines=[stride]"],
+        "'stride': tenants take turns by tickets, and workload.tenants holds none",
+    ),
+    "an order within a tenant that cuts short": (
+        ["workload=tickets", "dispatch=queued", "baselines=[stride+rr]"],
+        "'stride+rr': within a tenant functions go by critical_path, fcfs, ",
+    ),
+    "two orders before a rule": (
+        ["dispatch=queued", "baselines=[sjf+srf+best_fit]"],
+        "'sjf+srf+best_fit': an order before another one is by tickets, 'sjf' is not",
+    ),
+    "a tenant that is never there": (
+        ["workload=tickets", "dispatch=queued", "+workload.tenants.bob.active=[5,5]"],
+        "tenants.bob: active is [5.0, 5.0], [from, until] ascending",
+    ),
+    "cores by nothing": (["cluster.cpu_share=lots"], "allowed: equal, tickets"),
+    "negative fairness": (["objective.fairness_weight=-1"], "objective.fairness_weight: "),
     "a tenant of two words": (["+workload.tenants={a b: 1}"], "found 'a b'"),
     "a list of tenants": (
         ["~workload.tenants", "+workload.tenants=[a,b]"],

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,11 @@ from evaluation.contest import Contest, Played, Task
 from run.command import PROJECT
 from tests.commands import Command, InProcess, refused
 from tests.env.worlds import TINY
-from tests.evaluate_command import EVALUATE, results_in, results_of, run_in, told_in
+from tests.evaluate_command import results_in, results_of, run_in, told_in
 
 RULE = """
 from dataclasses import dataclass
+from pathlib import Path
 
 from agents.order.chosen import Chosen
 from env.learn.layouts import Placement
@@ -56,6 +57,18 @@ class Leaves(MyRule):
 class Refuses(MyRule):
     def place(self, decision):
         decision.env.step("nowhere", 0, 0, 1)
+
+
+class Endless(MyRule):
+    def place(self, decision):
+        return self.place(decision)
+
+
+class Moody(MyRule):
+    def place(self, decision):
+        if Path("mood").exists():
+            raise RuntimeError("in a mood")
+        return super().place(decision)
 
 
 class Lost(MyRule):
@@ -247,20 +260,24 @@ def test_it_plays_in_several_processes_and_scenarios(command: Command, tmp_path:
     assert alone["scenario"].nunique() == 2
 
 
-def test_a_changed_file_is_not_gone_on_with(
-    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(contest: Contest, task: Task) -> Played:
+def interrupted(play: Callable[[Contest, Task], Played]) -> Callable[[Contest, Task], Played]:
+    """`Contest.play`, which Ctrl-C stops at the second episode."""
+
+    def stopped(contest: Contest, task: Task) -> Played:
         if task.episode == 1:
             raise KeyboardInterrupt
         return play(contest, task)
 
-    play = Contest.play
+    return stopped
+
+
+def test_a_changed_file_is_not_gone_on_with(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     told = [*TOLD, "baselines=[my_rules.py:MyRule]"]
-    monkeypatch.setattr(Contest, "play", interrupted)
-    with pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(Contest, "play", interrupted(Contest.play))
         command(*told)
-    monkeypatch.setattr(Contest, "play", play)
     (folder,) = tmp_path.glob("outputs/*/*")
     (tmp_path / "my_rules.py").write_text(RULE + "# another\n")
     done = command(*told, f"resume={folder}")
@@ -331,7 +348,7 @@ BAD = {
     ),
     "one in a list": ("{class: odd.py:Ok, a: [nan]}", "as a finite number, found a list of 1"),
     "a number": ("5", "the name of a baseline or FILE.py:CLASS is needed"),
-    "a class twice": ("my_rules.py:MyRule,my_rules.py:MyRule", "'MyRule' is given twice"),
+    "a class twice": ("my_rules.py:MyRule,./my_rules.py:MyRule", "'MyRule' is given twice"),
 }
 
 
@@ -368,20 +385,57 @@ def test_a_place_that_there_is_not(name: str, says: str, workers: int, command: 
     ],
 )
 def test_what_a_rule_raises_is_shown(
-    name: str, raised: str, line: str, workers: int, tmp_path: Path
+    name: str, raised: str, line: str, workers: int, command: Command, tmp_path: Path
 ) -> None:
-    (tmp_path / "my_rules.py").write_text(RULE)
-    done = subprocess.run(
-        [*EVALUATE, *TOLD, f"baselines=[my_rules.py:{name}]", f"workers={workers}"],
-        cwd=tmp_path,
-        text=True,
-        capture_output=True,
-        timeout=600,
-        check=False,
-    )
-    assert done.returncode == 1
-    assert f"my_rules.py:{name}: place raised {raised}" in done.stderr
-    assert f"{tmp_path}/my_rules.py" in done.stderr and line in done.stderr
+    """One line with what was raised, one with the line of the rule, and no folder is left."""
+    told = f"baselines=[random,my_rules.py:{name}]"
+    done = command(*TOLD, told, f"workers={workers}", "hydra.run.dir=run")
+    assert done.code == 2
+    first, below = done.err.splitlines()
+    said = re.sub(r"episode \d+", "episode 0", first)
+    assert said.startswith(f"error: {name}: episode 0 of seed 0: place raised {raised}")
+    number = RULE[: RULE.index(line)].count("\n") + 1
+    assert below == f"  my_rules.py: line {number}, in place: {line}"
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_last_lines_of_a_rule_that_calls_itself(command: Command) -> None:
+    done = command(*TOLD, "baselines=[my_rules.py:Endless]")
+    assert done.code == 2
+    first, *below = done.err.splitlines()
+    assert "place raised RecursionError: " in first
+    assert 1 <= len(below) <= 5
+    assert all("in place: return self.place(decision)" in line for line in below)
+
+
+def test_a_rule_that_fails_in_a_resumed_evaluation_costs_no_rows(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = [*TOLD, "baselines=[my_rules.py:Moody]"]
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(Contest, "play", interrupted(Contest.play))
+        command(*told, "hydra.run.dir=run")
+    rows = (tmp_path / "run" / "unfinished.jsonl").read_bytes()
+    assert rows.count(b"\n") == 1
+    (tmp_path / "mood").touch()
+    assert command(*told, "resume=run").code == 2
+    assert (tmp_path / "run" / "unfinished.jsonl").read_bytes() == rows
+    (tmp_path / "mood").unlink()
+    assert command(*told, "resume=run").code == 0
+    assert len(results_of(tmp_path / "run")) == 2
+
+
+def test_classes_of_one_name_are_told_apart_by_file(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    for place in ("old/my_rules.py", "mine.py"):
+        (tmp_path / place).write_text(RULE)
+    files = "my_rules.py:MyRule,old/my_rules.py:MyRule,{class: mine.py:MyRule, node: 3}"
+    assert command(*TOLD, f"baselines=[{files}]").code == 0
+    assert list(results_in(tmp_path)["policy"].unique()) == [
+        f"{tmp_path.name}_my_rules.py:MyRule",
+        "old_my_rules.py:MyRule",
+        "mine.py:MyRule",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -114,17 +114,19 @@ def write_policy(
 
 
 def tell_assumed(world: dict[str, Any], folder: Path) -> None:
-    """Says what is assumed of the workflows that are drawn, and keeps it in assumptions.json."""
+    """Says what is assumed of what arrives, and keeps it in assumptions.json."""
     from env.base.files import written_whole
     from env.sim.cluster_file import cluster_from_config
     from env.workloads.assumptions import printed
     from env.workloads.source import is_trace
     from env.workloads.templates import assumed_of
+    from env.workloads.traces.trace_samples import assumed_of_trace
 
     if is_trace(world["workload"]):
-        return
-    speed = cluster_from_config(world["cluster"], "cluster").single_core_speed
-    assumptions = assumed_of(world["workflow"], speed, "training")
+        assumptions = assumed_of_trace(world["workload"])
+    else:
+        speed = cluster_from_config(world["cluster"], "cluster").single_core_speed
+        assumptions = assumed_of([(world["workflow"], speed)], "training")
     for line in printed(assumptions):
         print(line)
     if assumptions:

@@ -8,7 +8,8 @@ class InputError(ValueError):
     """Bad input of a user.
 
     Its text is one line that names the place (file and key, or argument), what was found and what
-    is allowed. The entry points print it and leave with exit code 2.
+    is allowed. The entry points print it and leave with exit code 2. Notes (`add_note`) are lines
+    below it.
     """
 
 
@@ -18,4 +19,5 @@ def located(where: str) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise InputError(f"{where}: {error}") from None
+        error.args = (f"{where}: {error}",)
+        raise

@@ -10,7 +10,7 @@ import shutil
 import stat
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
@@ -50,6 +50,21 @@ def user_path(text: str) -> Path:
         return Path(text).expanduser()
     except RuntimeError as error:
         raise InputError(f"'{text}': {error}") from None
+
+
+def name_apart(path: tuple[str, ...], others: Collection[tuple[str, ...]]) -> str:
+    """A name for a path: as many of its last parts as tell it apart, joined by `_`.
+
+    Args:
+        path: its parts.
+        others: those of other paths, none of them the same.
+    """
+    count = next(
+        count
+        for count in range(1, len(path) + 1)
+        if all(other[-count:] != path[-count:] for other in others)
+    )
+    return "_".join(path[-count:])
 
 
 @contextmanager

@@ -6,7 +6,15 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Tag, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    Tag,
+    ValidationError,
+)
 
 from env.base.errors import InputError
 
@@ -77,6 +85,17 @@ def distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
     if len(set(names)) < len(names):
         raise ValueError(f"one of {list(values)} is given twice")
     return values
+
+
+def nothing_or(least: float) -> AfterValidator:
+    """For an amount that may be 0: refuses what is less than `least` and not 0."""
+
+    def check(amount: float) -> float:
+        if 0 < amount < least:
+            raise ValueError(f"found {amount}, 0 or at least {least} is needed")
+        return amount
+
+    return AfterValidator(check)
 
 
 def given(what: str) -> BeforeValidator:

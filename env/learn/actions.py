@@ -277,6 +277,8 @@ MOST_ENVIRONMENTS: Final = 10_000
 """Of a batch."""
 LARGEST_SEED: Final = 2**64 - 1
 """Of an episode, as RLlib's runners draw them."""
+LARGEST_NUMBER: Final = 2**32 - 1
+"""Of a worker and an environment: a word of a spawn key."""
 
 
 def next_episode(seed: Any, otherwise: Drawn) -> Drawn:
@@ -292,6 +294,19 @@ def next_episode(seed: Any, otherwise: Drawn) -> Drawn:
     if seed is None:
         return otherwise
     return whole_number("seed", seed, 0, LARGEST_SEED), (0, 0), 0
+
+
+def seed_each(seeds: Any, environments: int) -> Sequence[Any]:
+    """One seed for each environment.
+
+    Raises:
+        InputError: it is no sequence of so many.
+    """
+    if not isinstance(seeds, Sequence) or isinstance(seeds, str):
+        raise InputError(f"seed: a list of {environments} seeds is needed, found {short(seeds)}")
+    if len(seeds) != environments:
+        raise InputError(f"seed: {environments} seeds are needed, found {len(seeds)}")
+    return seeds
 
 
 def nothing_played(method: str, ended: bool) -> InputError:
@@ -359,3 +374,15 @@ def _some(found: Iterable[Any]) -> str:
     shown = ", ".join(one_line(word)[:60] for word in words[:MOST_NAMED])
     more = len(words) - MOST_NAMED
     return f"{shown} and {more} more" if more > 0 else shown
+
+
+ATTEMPTS = 100
+"""Episodes without a choice that are passed over before the world is refused."""
+
+
+def no_choice() -> InputError:
+    """What a world gets in which agents are never asked."""
+    return InputError(
+        f"agents.queue: of {ATTEMPTS} episodes none has a choice, in which two functions wait: let "
+        "more arrive, or give fewer servers"
+    )

@@ -108,8 +108,8 @@ class ServerlessAEC(AECEnv):
             self._was_dead_step(action)
             return
         member, mask = self._env.members[agent], self._seen[agent]["mask"]
-        taken([member], [mask], {agent: action}, whole=False)
-        self._actions[agent] = action
+        # The action itself is the caller's, who may write the next one to it.
+        (self._actions[agent],) = taken([member], [mask], {agent: action}, whole=False)
         if len(self._actions) < len(self._asked):
             self._cumulative_rewards[agent] = 0.0
             self._clear_rewards()

@@ -16,7 +16,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from env.base.errors import InputError
-from env.learn.actions import MOST_ENVIRONMENTS, Drawn, TurnOrder, next_episode, whole_number
+from env.learn.actions import (
+    ATTEMPTS,
+    LARGEST_NUMBER,
+    LARGEST_SEED,
+    MOST_ENVIRONMENTS,
+    Drawn,
+    TurnOrder,
+    next_episode,
+    no_choice,
+    seed_each,
+    whole_number,
+)
 from env.learn.agent import Agent, Observation
 from env.learn.batch_turns import (
     EPISODE,
@@ -55,10 +66,6 @@ from env.workloads.generator import EpisodeWorkload, WorkloadGenerator
 hardware_of = lru_cache(maxsize=64)(hardware)
 
 
-ATTEMPTS = 100
-"""Episodes without a choice that are passed over before the world is refused."""
-
-
 class Ended(NamedTuple):
     """An episode that is over.
 
@@ -89,7 +96,7 @@ class Batch:
         first: number of the first environment in the process.
 
     Raises:
-        InputError: E is not a whole number from 1 to `MOST_ENVIRONMENTS`.
+        InputError: E is not a whole number from 1 to `MOST_ENVIRONMENTS`, or another is none.
 
     Attributes:
         layout: the agents and their turns.
@@ -100,6 +107,9 @@ class Batch:
         self, world: World, environments: int, seed: int, worker: int, first: int = 0
     ) -> None:
         environments = whole_number("environments", environments, 1, MOST_ENVIRONMENTS)
+        seed = whole_number("seed", seed, 0, LARGEST_SEED)
+        worker = whole_number("worker", worker, 0, LARGEST_NUMBER)
+        first = whole_number("first", first, 0, LARGEST_NUMBER)
         self.layout = world.layout()
         self.turns = self.layout.turns
         self.ended: list[Ended] = []
@@ -151,13 +161,13 @@ class Batch:
                 with the same seed, and stays in its own with None.
 
         Raises:
-            InputError: a seed is none. Then nothing has changed.
+            InputError: a seed is none, or there is not one for each. Then nothing has changed.
         """
         if seeds is not None:
             own = zip(self._streams, self._episodes["number"].tolist(), strict=True)
             begun = [
                 next_episode(seed, (*stream, number))
-                for seed, (stream, number) in zip(seeds, own, strict=True)
+                for seed, (stream, number) in zip(seed_each(seeds, len(self)), own, strict=True)
             ]
             self._streams = [(seed, stream) for seed, stream, _ in begun]
             self._episodes["number"] = [number for *_, number in begun]
@@ -371,7 +381,7 @@ class Batch:
         episode["servers"], episode["nodes"] = len(servers), len(nodes)
         first = self._first_template[int(head[0]["largest_node_cpu"])]
         arrivals = sorted(
-            (time, wf_id, first[id(template)], 0, 0)
+            (time, wf_id, first[id(template)], 0, 0, 1.0)
             for wf_id, (time, template) in enumerate(
                 zip(workload.arrival_times, workload.templates, strict=True)
             )
@@ -395,14 +405,6 @@ class Batch:
     def _sight(self, env: int) -> Sight:
         own = (part[env] for part in self._sights[:-OF_ALL])
         return Sight._make((*own, *self._sights[-OF_ALL:]))
-
-
-def no_choice() -> InputError:
-    """What a world gets in which agents are never asked."""
-    return InputError(
-        f"agents.queue: of {ATTEMPTS} episodes none has a choice, in which two functions wait: let "
-        "more arrive, or give fewer servers"
-    )
 
 
 def _one_state(world: World) -> tuple[State, dict[int, dict[int, int]]]:

@@ -216,12 +216,10 @@ class SingleAgentVectorEnv(VectorEnv[Observation, np.ndarray, np.ndarray]):
         """One for each environment."""
         if seed is None:
             return [None] * self.num_envs
-        if not isinstance(seed, list | tuple):
-            first = whole_number("seed", seed, 0, LARGEST_SEED - self.num_envs)
-            return range(first, first + self.num_envs)
-        if len(seed) != self.num_envs:
-            raise InputError(f"seed: {self.num_envs} seeds are needed, found {len(seed)}")
-        return seed
+        if isinstance(seed, list | tuple):
+            return seed
+        first = whole_number("seed", seed, 0, LARGEST_SEED - self.num_envs)
+        return range(first, first + self.num_envs)
 
     def _observe(self) -> Observation:
         seen = {

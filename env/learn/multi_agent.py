@@ -9,9 +9,9 @@ from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from ray.tune.registry import register_env
 
 from env.base.errors import InputError
-from env.learn.actions import Action, next_episode, nothing_played, option
+from env.learn.actions import ATTEMPTS, Action, next_episode, no_choice, nothing_played, option
 from env.learn.agent import Observation
-from env.learn.batch import ATTEMPTS, Batch, no_choice
+from env.learn.batch import Batch
 from env.learn.layouts import Choice, Placement, Share
 from env.learn.world import World
 from env.score.metrics import METRICS, episode_metrics

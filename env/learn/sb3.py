@@ -28,9 +28,15 @@ class BatchVecEnv(VecEnv):
         super().__init__(envs.num_envs, envs.single_observation_space, envs.single_action_space)
 
     def reset(self) -> Observation:
-        """Every environment starts an episode, of the stream that `seed` has named if it has."""
+        """Every environment starts an episode, of the stream that `seed` has named if it has.
+
+        Raises:
+            InputError: `set_options` has named options, of which there are none.
+        """
         seeded = any(seed is not None for seed in self._seeds)
-        seen, _ = self._envs.reset(seed=self._seeds if seeded else None)
+        options = next(filter(None, self._options), None)
+        self._reset_options()
+        seen, _ = self._envs.reset(seed=self._seeds if seeded else None, options=options)
         self._reset_seeds()
         return seen
 

@@ -15,6 +15,7 @@ from pydantic import Field, field_validator
 
 from env.base.errors import InputError
 from env.base.schema import Strict
+from env.sim.bounds import LONGEST
 from env.sim.hardware import ClusterConfig
 from env.sim.workflow_template import WorkflowTemplate
 from env.workloads.generator import EpisodeWorkload
@@ -89,6 +90,22 @@ class Variation(Strict):
             raise InputError(
                 f"variation.server_count: [{low:g}, {high:g}] leaves no server that holds some "
                 f"function in {none:.1%} of the draws: allow more"
+            )
+
+    def check_arrivals(self, longest: float) -> None:
+        """Refuses rates at which an episode would be longer than one can be.
+
+        Args:
+            longest: seconds until the last arrival as configured.
+
+        Raises:
+            InputError: at the lowest rate it would.
+        """
+        latest = longest / self.arrival_rate[0]
+        if self.unvaried < 1 and latest > LONGEST:
+            raise InputError(
+                f"variation.arrival_rate: at {self.arrival_rate[0]:g} workflows may arrive until "
+                f"{latest:.3g} s, at most {LONGEST:g} s are possible"
             )
 
     def largest(self, cluster: ClusterConfig) -> ClusterConfig:

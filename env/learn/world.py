@@ -84,6 +84,8 @@ class TrainingEpisodes:
         )
         if self._variation is not None:
             self._variation.check(self.cluster, self._held)
+            if not isinstance(self.generator, TraceGenerator):
+                self._variation.check_arrivals(self.generator.longest_arrivals)
             self._prepared = self._variation.prepare(self.templates)
             every = (template for at in self._prepared.values() for template in at.values())
             self.templates = tuple(dict.fromkeys((*self.templates, *every)))

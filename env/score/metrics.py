@@ -23,7 +23,7 @@ from env.score.reward import (
 )
 from env.sim.block import State
 from env.sim.power import Power
-from env.sim.sharing import share_error
+from env.sim.sharing import jain_index, share_error
 from env.sim.state import drawn_shares
 
 
@@ -66,6 +66,11 @@ class FinishedEpisode:
     def share_error(self) -> float:
         """See env/sim/sharing.py; NaN where no tenant holds tickets."""
         return float(share_error(self.state)) if len(self.state.tenants) else np.nan
+
+    @property
+    def jain(self) -> float:
+        """See env/sim/sharing.py; NaN where no tenant holds tickets."""
+        return float(jain_index(self.state)) if len(self.state.tenants) else np.nan
 
     @property
     def completion(self) -> float:
@@ -265,6 +270,13 @@ METRICS: dict[str, Metric[FinishedEpisode]] = by_name(
         "functions that start while several tenants wait",
         lambda episode: episode.share_error,
         shown="share",
+    ),
+    Metric(
+        "jain",
+        "",
+        "higher",
+        "Jain's index over tenants of core-seconds received / entitled, of the same functions",
+        lambda episode: episode.jain,
     ),
     Metric(
         "decisions",

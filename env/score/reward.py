@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from env.base.errors import InputError
-from env.base.schema import Strict
+from env.base.schema import Strict, nothing_or
 from env.sim.block import State
 from env.sim.hardware import ClusterConfig
 from env.sim.jit import compiled
@@ -30,16 +30,18 @@ COST: Final = 1
 COMPLETION: Final = 2
 FAIRNESS: Final = 3
 
-NotNegative = Annotated[float, Field(ge=0, le=1e6)]
+# Less, and what is divided by J overflows.
+LEAST_WEIGHT: Final = 1e-6
+ObjectiveWeight = Annotated[float, Field(ge=0, le=1e6), nothing_or(LEAST_WEIGHT)]
 
 
 class Objective(Strict):
     """Config group `objective`: what a second of slowdown is worth against a dollar."""
 
-    time_weight: NotNegative
-    cost_weight: NotNegative
-    completion_weight: NotNegative = 0.0
-    fairness_weight: NotNegative = 0.0
+    time_weight: ObjectiveWeight
+    cost_weight: ObjectiveWeight
+    completion_weight: ObjectiveWeight = 0.0
+    fairness_weight: ObjectiveWeight = 0.0
 
     @property
     def weights(self) -> np.ndarray:

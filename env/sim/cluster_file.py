@@ -6,10 +6,10 @@ Field names carry their units.
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from env.base.errors import located
-from env.base.schema import Strict, validated
+from env.base.schema import Strict, nothing_or, validated
 from env.sim.bounds import (
     LARGEST_BANDWIDTH,
     LARGEST_MEMORY,
@@ -36,16 +36,7 @@ Cores = Annotated[int, Field(strict=True, ge=1, le=MOST_CORES)]
 Memory = Annotated[int, Field(strict=True, ge=1, le=LARGEST_MEMORY)]
 Bandwidth = Annotated[float, Field(strict=True, ge=LEAST_BANDWIDTH, le=LARGEST_BANDWIDTH)]
 
-
-def _nothing_or_something(rate: float) -> float:
-    if 0 < rate < LEAST_RATE:
-        raise ValueError(f"found {rate}, 0 or at least {LEAST_RATE} is needed")
-    return rate
-
-
-Rate = Annotated[
-    float, Field(strict=True, ge=0, le=LARGEST_RATE), AfterValidator(_nothing_or_something)
-]
+Rate = Annotated[float, Field(strict=True, ge=0, le=LARGEST_RATE), nothing_or(LEAST_RATE)]
 
 
 class ServerTypeModel(Strict):
@@ -87,7 +78,7 @@ class _Hardware(Strict):
     between_nodes_of_one_server_bandwidth_bytes_per_s: Bandwidth
     between_servers_bandwidth_bytes_per_s: Bandwidth
     power: Power | None = None
-    cpu_share: CpuShare = "equal"
+    cpu_share: CpuShare | None = None
 
     def _config(self, named_types: Iterable[tuple[str, ServerTypeModel]]) -> ClusterConfig:
         return ClusterConfig(
@@ -101,7 +92,7 @@ class _Hardware(Strict):
                 if declared.server_count
             ),
             power=self.power,
-            cpu_share=self.cpu_share,
+            cpu_share=self.cpu_share or "equal",
         )
 
 
@@ -141,7 +132,7 @@ class ClusterModel(_Hardware):
                 for declared in config.server_types
             ),
             power=config.power,
-            cpu_share=config.cpu_share,
+            cpu_share=config.cpu_share if config.cpu_share != "equal" else None,
         )
 
 

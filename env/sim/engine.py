@@ -51,8 +51,6 @@ def play(state):
             kind = between_events(state)
             if kind != 0:
                 return kind
-        if queue[0].newcomer != NONE:
-            return SHARE
         completion = state.nodes[earliest_node(state)].next_completion
         waits = cluster[0].queue_size > 0 or queue[0].waiting > 0
         if completion == INF and not waits and cluster[0].arrivals_left == 0:
@@ -100,6 +98,8 @@ def between_events(state):
     queue = state.queue
     if queue[0].forecasts_due == 1:
         return FORECAST
+    if queue[0].newcomer != NONE:
+        return SHARE
     if queue[0].ended_node != NONE:
         release_ended(state)
     if queue[0].crowded == 1:

@@ -6,12 +6,14 @@ import copy
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Annotated, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
-from env.base.schema import Strict, TenantName
+from env.base.errors import InputError
+from env.base.schema import Strict, TenantName, short
 from env.sim import queue_records
 from env.sim.images import Images
 from env.sim.records import NONE
@@ -54,6 +56,20 @@ class Funding(Strict):
     def _sound(self) -> Self:
         self.rights()
         return self
+
+    def place_of(self, tenant: str) -> int:
+        """Place of a tenant among them.
+
+        Raises:
+            InputError: it holds no tickets.
+        """
+        if tenant not in self._places:
+            raise InputError(f"tenants: {short(tenant)} holds no tickets")
+        return self._places[tenant]
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.tenants)}
 
     @property
     def base_amount(self) -> Fraction:

@@ -46,14 +46,14 @@ def gather(state, node):
 
 
 @compiled
-def run_projection(state, count, clock, cpu, core_speed, only_first):
+def run_projection(state, count, clock, cpu, core_speed, only_first, by_tickets):
     """Plays a node forward from its clock (rule 7) until all `count` entries have completed.
 
     Returns:
         (entry that completes first, its time, time of the last completion); with `only_first` the
         projection ends with the first completion.
     """
-    scratch, by_tickets = state.scratch, state.options[0].cpu_by_tickets == 1
+    scratch = state.scratch
     now = clock
     active = 0
     parallelism = 0
@@ -79,7 +79,8 @@ def run_projection(state, count, clock, cpu, core_speed, only_first):
         for j in range(active):
             i = scratch[j].active
             left = max(0, scratch[i].remaining - int(scratch[i].speed * elapsed))
-            share = scratch[i].share if by_tickets else share
+            if by_tickets:
+                share = scratch[i].share
             speed = container_speed(scratch[i].ratio, share, scratch[i].parallelism)
             scratch[i].remaining = left
             scratch[i].speed = speed
@@ -163,15 +164,17 @@ def play_until(state, count, clock, cpu, core_speed, time):
 def project(state, node, full):
     """Brings the next completion of a node up to date; with `full`, all completion times too."""
     nodes = state.nodes
-    count = gather(state, node)
-    first, first_time, last_time = run_projection(
-        state,
-        count,
-        nodes[node].clock,
-        nodes[node].cpu,
-        nodes[node].single_core_speed,
-        not full,
-    )
+    count, clock = gather(state, node), nodes[node].clock
+    cpu, core_speed = nodes[node].cpu, nodes[node].single_core_speed
+    # With a constant, threads that share alike cost nothing for those that do not.
+    if state.options[0].cpu_by_tickets == 1:
+        first, first_time, last_time = run_projection(
+            state, count, clock, cpu, core_speed, not full, True
+        )
+    else:
+        first, first_time, last_time = run_projection(
+            state, count, clock, cpu, core_speed, not full, False
+        )
     nodes[node].next_completion = first_time
     nodes[node].next_container = NONE if first == NONE else state.scratch[first].container
     for i in range(count):

@@ -197,6 +197,7 @@ RUN = np.dtype(
         ("image", np.int64),
         ("node", np.int64),
         ("memory_alloc", np.int64),
+        ("computation", np.int64),  # operations that it had left when it was dispatched
         ("warm", np.int64),  # 1: in a warm container
         ("joined", np.int64),  # number of its joining the queue for this run; one count, with the
         ("dispatched", np.int64),  # number of its dispatch: who has the smaller one came first

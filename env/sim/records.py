@@ -86,11 +86,11 @@ WORKFLOW = np.dtype(
         ("placed_work", np.float64),  # core-seconds that are done, placed or will never be
         ("queue_threads", np.int64),  # of its submitted functions
         ("finish_bound", np.float64),  # forecast: see env/sim/forecast.py
+        ("raised_bound", np.float64),  # scratch of the forecast, -inf between calls
+        ("next_raised", np.int64),  # scratch of the forecast
         ("tickets", np.float64),  # of its tenant's own currency (env/sim/workflow_tickets.py)
         ("waiting", np.int64),  # functions of it in the central queue, where tenants hold tickets
         ("passed", np.float64),  # core-seconds it was given, over its tickets
-        ("raised_bound", np.float64),  # scratch of the forecast, -inf between calls
-        ("next_raised", np.int64),  # scratch of the forecast
     ]
 )
 
@@ -117,11 +117,11 @@ CONTAINER = np.dtype(
         ("order_key", np.float64),  # its demand or start, by which that list is sorted
         ("joined_key", np.float64),  # scratch of the forecast, as is the next
         ("next_joined", np.int64),
-        ("left", np.float64),  # scratch of the forecast where tenants differ, as is the next
-        ("next_draining", np.int64),
         ("remaining_computation", np.int64),  # at the node's clock
         ("remaining_at_next", np.int64),  # at the node's next completion
         ("next", np.int64),  # next container of the same list
+        ("left", np.float64),  # scratch of the forecast where tenants differ, as is the next
+        ("next_draining", np.int64),
     ]
 )
 
@@ -316,9 +316,9 @@ PROJECTED = np.dtype(
         ("remaining_at_first", np.int64),  # when the first container completes
         ("parallelism", np.int64),
         ("ratio", np.float64),  # `memory_ratio` of the container
-        ("share", np.int64),  # operations per second of a thread, where tenants differ in it
         ("speed", np.int64),
         ("active", np.int64),  # at position j: the j-th running entry, in order of admission
+        ("share", np.int64),  # operations per second of a thread, where tenants differ in it
     ]
 )
 

@@ -106,6 +106,7 @@ def end_run(state, index, outcome):
     runs[row].image = image
     runs[row].node = functions[function].node
     runs[row].memory_alloc = functions[function].memory_alloc
+    runs[row].computation = functions[function].remaining_computation
     runs[row].warm = requests[function].warm
     runs[row].joined = requests[function].number
     runs[row].dispatched = requests[function].run

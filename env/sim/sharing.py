@@ -204,12 +204,37 @@ def note_use(state, tenant, index, core_seconds):
     operations.used(shares, tenant, amount)
 
 
+@compiled
+def settle_all(state):
+    """Brings what every tenant is entitled to up to date."""
+    for tenant in range(len(state.tenants)):
+        settle(state, tenant)
+
+
 @compiled_apart
 def share_error(state):
     """Mean over tenants of |core-seconds received - entitled| / all of them, so far; 0 at first."""
+    settle_all(state)
     tenants, error, received = state.tenants, 0.0, 0.0
     for tenant in range(len(tenants)):
-        settle(state, tenant)
         error += abs(tenants[tenant].received - tenants[tenant].entitled)
         received += tenants[tenant].received
     return error / (len(tenants) * received) if received > 0.0 else 0.0
+
+
+@compiled_apart
+def jain_index(state):
+    """(sum of x)^2 / (K * sum of x^2) of the K tenants entitled to anything so far; 1 at first.
+
+    x is core-seconds received / entitled. Jain, Chiu and Hawe, "A quantitative measure of fairness"
+    (DEC-TR-301, 1984): 1 where all are served alike, 1 / K where one gets everything.
+    """
+    settle_all(state)
+    count, total, squares = 0, 0.0, 0.0
+    for tenant in range(len(state.tenants)):
+        if state.tenants[tenant].entitled > 0.0:
+            served = state.tenants[tenant].received / state.tenants[tenant].entitled
+            count += 1
+            total += served
+            squares += served * served
+    return total * total / (count * squares) if squares > 0.0 else 1.0

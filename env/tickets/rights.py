@@ -6,6 +6,7 @@ InputError of one line and changes nothing.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
@@ -220,7 +221,9 @@ class Rights:
         """Values as whole tickets, which mechanisms take: at least 1 of each that is worth any."""
         scale = whole_scale(self.base_amount)
         return {
-            name: max(1, round(value * scale)) for name, value in self.values().items() if value > 0
+            name: max(1, math.floor(value * scale + Fraction(1, 2)))
+            for name, value in self.values().items()
+            if value > 0
         }
 
     # What is refused.

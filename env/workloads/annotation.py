@@ -146,9 +146,11 @@ def _function(
     if parallelism == 0:
         cores = parallelism = draws.parallelism(task.category)
         counts["parallelism drawn"] += 1
-    elif graph.measured and parallelism > rules.max_parallelism:
-        parallelism = rules.max_parallelism
-        counts["parallelism cut to max_parallelism"] += 1
+    else:
+        counts["cores rounded up"] += parallelism != task.cores
+        if graph.measured and parallelism > rules.max_parallelism:
+            parallelism = rules.max_parallelism
+            counts["parallelism cut to max_parallelism"] += 1
 
     memory = math.ceil(task.memory or 0)
     if memory == 0:

@@ -1,7 +1,7 @@
 """What was assumed of workflows because their source does not state it, counted and in words."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
@@ -13,10 +13,15 @@ from env.workloads.annotation import AnnotationRules
 SHOWN_SOURCES = 5
 """How many of them are told apart when they are printed."""
 
+OR = "; or in other scenarios: "
+"""Between what different rules have to assume of one source."""
+
 WORDS = {
     "runtime drawn": "runtimes: {n} of {tasks} drawn",
     "memory drawn": "memory: {n} of {tasks} drawn",
     "parallelism drawn": "cores: {n} of {tasks} drawn",
+    "cores rounded up": "cores: {n} of {tasks} rounded up to whole ones",
+    "negative runtimes taken as 0": "{n} negative runtime{s} taken as 0",
     "runtime 0 raised to min_runtime": (
         "{n} of {tasks} runtimes {are} 0 and count{v} as {rules.min_runtime:g} s"
     ),
@@ -41,6 +46,7 @@ WORDS = {
     "file dependencies against the declared order left out": (
         "{n} edge{s} of files against the declared order left out"
     ),
+    "negative file sizes taken as unknown": "{n} negative file size{s} taken as unknown",
     "file sizes missing, taken as 0": "{n} file size{s} unknown, taken as 0",
     "files with several sizes, the writer's taken": (
         "{n} file{s} with several sizes, the writer's taken"
@@ -116,6 +122,17 @@ def told(sources: Mapping[str, Assumptions], rules: AnnotationRules) -> dict[str
         }
         for where, each in (total | some).items()
     }
+
+
+def told_together(several: Sequence[Mapping[str, Mapping[str, Any]]]) -> dict[str, dict[str, Any]]:
+    """What `told` gives by several rules, as one: where they differ in words, all are said."""
+    found: dict[str, dict[str, Any]] = {}
+    for each in several:
+        for where, own in each.items():
+            known = found.setdefault(where, dict(own))
+            if own["text"] not in known["text"].split(OR):
+                known["text"] += OR + own["text"]
+    return found
 
 
 def printed(assumptions: Mapping[str, Mapping[str, Any]]) -> list[str]:

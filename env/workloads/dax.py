@@ -4,7 +4,7 @@ A job states its runtime and its files with their sizes; from 3.0 on, profiles o
 executable may state runtime, cores and memory.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal
 from xml.etree.ElementTree import Element, ParseError, TreeBuilder
@@ -112,11 +112,8 @@ def read_dax(content: bytes, name: str, where: str) -> TaskGraph:
 
     Raises:
         InputError: the content is no DAX, has too many elements or too long names, or declares
-            entities, has a sub-workflow, a job is unknown, declared twice or depends on itself, or
-            a number is not finite.
-        InputError: the content is no DAX or declares entities, has a sub-workflow, a job is
-            unknown, declared twice or depends on itself, a number is not finite, or two values are
-            stated for one thing.
+            entities, has a sub-workflow, a job is unknown, declared twice or depends on itself, a
+            number is not finite, or two values are stated for one thing.
     """
     check_values(content, b"<=", where)
     try:
@@ -145,7 +142,8 @@ def read_dax(content: bytes, name: str, where: str) -> TaskGraph:
         called: _profiles(several, f"{where}: executable {short(called[1])}")
         for called, several in declared.items()
     }
-    tasks = tuple(_task(job, executables, where) for job in _children(root, "job"))
+    counts: Counter[str] = Counter()
+    tasks = tuple(_task(job, executables, counts, where) for job in _children(root, "job"))
     index = positions((task.name for task in tasks), where)
     edges = set()
     for child in _children(root, "child"):
@@ -153,7 +151,7 @@ def read_dax(content: bytes, name: str, where: str) -> TaskGraph:
         edges |= {
             (_position(parent, index, where), target) for parent in _children(child, "parent")
         }
-    return graph_from_files(name, where, tasks, edges, {})
+    return graph_from_files(name, where, tasks, edges, counts)
 
 
 class _ShortNames(TreeBuilder):
@@ -167,7 +165,12 @@ class _ShortNames(TreeBuilder):
         return super().start(tag, attrs)
 
 
-def _task(element: Element, executables: Mapping[Called, dict[str, str]], where: str) -> Task:
+def _task(
+    element: Element,
+    executables: Mapping[Called, dict[str, str]],
+    counts: Counter[str],
+    where: str,
+) -> Task:
     place = f"{where}: job {short(element.get('id', ''))}"
     job = validated(_Job, dict(element.attrib), place)
     told = executables.get(_called(element), {}) | _profiles([element], place)
@@ -177,15 +180,22 @@ def _task(element: Element, executables: Mapping[Called, dict[str, str]], where:
     for uses in _children(element, "uses"):
         use = validated(_Uses, dict(uses.attrib), f"{place}: uses")
         file = named(use.file)
-        size = None if use.size is None or use.size < 0 else use.size
+        size = use.size
+        if size is not None and size < 0:
+            size = None
+            counts["negative file sizes taken as unknown"] += 1
         for links, files in ((READ_LINKS, reads), (WRITTEN_LINKS, writes)):
             if use.link in links:
                 what = f"{place}: size of {use.link} {short(use.file)}"
                 files[file] = agreed(files.get(file), size, what)
+    runtime = profiles.runtime if job.runtime is None else job.runtime
+    if runtime is not None and runtime < 0:
+        runtime = 0.0
+        counts["negative runtimes taken as 0"] += 1
     return Task(
         job.id,
         job.name or job.id,
-        runtime=profiles.runtime if job.runtime is None else max(job.runtime, 0.0),
+        runtime=runtime,
         memory=profiles.memory,
         cores=profiles.cores,
         reads=reads,

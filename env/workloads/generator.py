@@ -48,6 +48,12 @@ class Tenant(Strict):
     currency: TenantName = BASE
     workflows: dict[str, Annotated[float, Field(ge=1e-9, le=1e12)]] = Field(default_factory=dict)
 
+    @model_validator(mode="after")
+    def _active_for_some_time(self) -> Self:
+        if self.active is not None and not self.active[0] < self.active[1]:
+            raise ValueError(f"active is {list(self.active)}, [from, until] ascending is needed")
+        return self
+
     def at(self, times: np.ndarray) -> np.ndarray:
         """(W,) its share of what arrives at some times."""
         if self.active is None:
@@ -206,6 +212,11 @@ class WorkloadGenerator:
     def most_workflows(self) -> int:
         """The most workflows that an episode can have."""
         return self._config.arrivals.most
+
+    @property
+    def longest_arrivals(self) -> float:
+        """Seconds until the last arrival, see `RandomArrivals.longest`."""
+        return self._config.arrivals.longest
 
     @property
     def container_cold_start(self) -> float:

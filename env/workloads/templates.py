@@ -3,6 +3,7 @@
 A pool is filled once in a process; episodes sample it.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,7 +16,7 @@ from env.base.files import MOST_BYTES, user_path
 from env.base.schema import Strict, Weight, validated
 from env.sim.workflow_template import WorkflowTemplate
 from env.workloads.annotation import AnnotationRules, annotate
-from env.workloads.assumptions import Assumptions, told
+from env.workloads.assumptions import Assumptions, told, told_together
 from env.workloads.inline import InlineEntry, inline_graph
 from env.workloads.recipes import RecipeEntry, recipe_graph
 from env.workloads.task_graph import TaskGraph
@@ -29,7 +30,8 @@ def _as_paths(value: Any) -> Any:
     return (value,) if isinstance(value, str) else value
 
 
-Paths = Annotated[tuple[str, ...], BeforeValidator(_as_paths), Field(min_length=1)]
+Path = Annotated[str, Field(min_length=1)]
+Paths = Annotated[tuple[Path, ...], BeforeValidator(_as_paths), Field(min_length=1)]
 """A file, a folder, a glob pattern, or a list of them."""
 
 
@@ -173,18 +175,21 @@ def template_pools(config: WorkflowConfig, core_speed: int) -> TemplatePools:
 
 
 def assumed_of(
-    workflow: Mapping[str, Any], core_speed: int, pool: PoolName
+    worlds: Iterable[tuple[Mapping[str, Any], int]], pool: PoolName
 ) -> dict[str, dict[str, Any]]:
     """What was assumed of the workflows of a pool, as run.json holds it; see `told`.
 
     Args:
-        workflow: the group `workflow`, in plain containers.
-        core_speed: operations per second of the cluster's reference core.
+        worlds: of each the group `workflow`, in plain containers, and the operations per second of
+            the cluster's reference core. What several have in common counts once.
         pool: of the two.
     """
-    config = validated(WorkflowConfig, workflow, "workflow")
-    sources = getattr(template_pools(config, core_speed), pool).assumptions
-    return told(sources, config.annotation)
+    sources: dict[tuple[AnnotationRules, int], dict[str, Assumptions]] = defaultdict(dict)
+    for workflow, core_speed in worlds:
+        config = validated(WorkflowConfig, workflow, "workflow")
+        found: TemplatePool = getattr(template_pools(config, core_speed), pool)
+        sources[config.annotation, core_speed] |= found.assumptions
+    return told_together([told(each, rules) for (rules, _), each in sources.items()])
 
 
 @lru_cache(maxsize=8)

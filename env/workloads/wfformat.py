@@ -169,6 +169,7 @@ def _read(workflow: _Workflow, name: str, where: str) -> TaskGraph:
     tasks = []
     for task in specified:
         record = executed.pop(task.id, _ExecutedTask(id=task.id))
+        counts["cores rounded up"] += _rounds_up(record.coreCount, record.avgCPU)
         tasks.append(
             Task(
                 name=task.id,
@@ -192,6 +193,7 @@ def _read_old(workflow: _OldWorkflow, name: str, where: str) -> TaskGraph:
             "(the older layout has workflow.tasks or workflow.jobs in its place)"
         )
     edges, counts = _edges(specified, where)
+    counts["cores rounded up"] = sum(_rounds_up(task.cores, task.avgCPU) for task in specified)
     tasks = tuple(_old_task(task, where) for task in specified)
     return graph_from_files(name, where, tasks, edges, counts)
 
@@ -236,6 +238,11 @@ def _cores(count: float | None, average_cpu: float | None) -> float | None:
     if count:
         return count
     return None if average_cpu is None else max(1, math.ceil(average_cpu / 100))
+
+
+def _rounds_up(count: float | None, average_cpu: float | None) -> bool:
+    """Whether `_cores` are more than were used, of a task that used more than one."""
+    return not count and average_cpu is not None and average_cpu > 100 and average_cpu % 100 != 0
 
 
 def _old_task(task: _OldTask, where: str) -> Task:

@@ -71,14 +71,26 @@ function draw(id, change = (spec) => spec) {
     place.style.minHeight = "";
     if (id.startsWith("time-against")) {
       namePoints(view);
-      view.addSignalListener("width", () => namePoints(view));
+      view.addSignalListener("width", () => view.runAfter(() => namePoints(view))); // once scales have followed
     }
   };
   drawing[id] = (drawing[id] ?? Promise.resolve()).then(next);
   return drawing[id];
 }
 
-// Names points, the most important first, each at the nearest place that covers no point or name.
+// Whether a line goes through a box, by Liang and Barsky's clipping.
+function crosses([x1, y1, x2, y2], [left, top, right, bottom]) {
+  let [enters, leaves] = [0, 1];
+  for (const [step, room] of [[x1 - x2, x1 - left], [x2 - x1, right - x1], [y1 - y2, y1 - top], [y2 - y1, bottom - y1]]) {
+    if (step === 0 && room < 0) return false;
+    if (step < 0) enters = Math.max(enters, room / step);
+    if (step > 0) leaves = Math.min(leaves, room / step);
+  }
+  return enters <= leaves;
+}
+
+// Names points, the most important first, each at a place that covers no point, name or line and is not
+// nearer to another point. Learned policies and those of the front are named elsewhere rather than not.
 function namePoints(view) {
   const [x, y] = [view.scale("x"), view.scale("y")];
   const [width, height] = [view.width(), view.height()];
@@ -86,20 +98,30 @@ function namePoints(view) {
   const taken = points.map((one) => [x(one.x) - 5, y(one.y) - 5, x(one.x) + 5, y(one.y) + 5]);
   const pen = new OffscreenCanvas(1, 1).getContext("2d");
   pen.font = `11px ${getComputedStyle(document.body).fontFamily}`;
+  const front = points.filter((one) => one.front).sort((one, other) => one.x - other.x);
+  const lines = [
+    ...points.map((one) => [x(one.x_low), y(one.y), x(one.x_high), y(one.y)]),
+    ...points.map((one) => [x(one.x), y(one.y_low), x(one.x), y(one.y_high)]),
+    ...front.slice(1).map((one, place) => [x(front[place].x), y(front[place].y), x(one.x), y(one.y)]),
+  ];
+  const away = (one, [left, top, right, bottom]) => Math.hypot(
+    Math.max(left - x(one.x), 0, x(one.x) - right), Math.max(top - y(one.y), 0, y(one.y) - bottom));
   const free = ([left, top, right, bottom]) => left >= 0 && right <= width && top >= 0 && bottom <= height &&
     taken.every((one) => right <= one[0] || left >= one[2] || bottom <= one[1] || top >= one[3]);
   view.data("names", points.map((point) => {
     // Vega knows its own objects again, so this has to be another.
-    const named = {name: point.name, kind: point.kind, x: point.x, y: point.y, text: ""};
+    const named = {...structuredClone(point), text: ""};
     const size = pen.measureText(named.name).width;
-    for (const [dx, dy, align] of PLACES) {
+    const places = PLACES.map(([dx, dy, align]) => {
       const left = x(named.x) + dx - {left: 0, right: size, center: size / 2}[align];
-      const box = [left, y(named.y) + dy - 7, left + size, y(named.y) + dy + 7];
-      if (!free(box)) continue;
-      taken.push(box);
-      return {...named, text: named.name, dx, dy, align};
-    }
-    return named;
+      return {dx, dy, align, box: [left, y(named.y) + dy - 7, left + size, y(named.y) + dy + 7]};
+    }).filter(({box}) => free(box));
+    const near = places.filter(({box}) => points.every((one) => away(one, box) >= away(named, box)));
+    const place = near.find(({box}) => !lines.some((line) => crosses(line, box)))
+      ?? (named.front || named.kind === "learned" ? near[0] ?? places[0] : undefined);
+    if (!place) return named;
+    taken.push(place.box);
+    return {...named, text: named.name, dx: place.dx, dy: place.dy, align: place.align};
   })).runAsync();
 }
 

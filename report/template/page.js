@@ -59,10 +59,44 @@ function tenantUse({tenants, edges, end}) {
   return {use, until: end, most: Math.max(...totals)};
 }
 
+// Both panels have the same axes, so that lines can be compared.
+function drawShares() {
+  const panels = chosen().filter(({panel, data}) => byId(`shares-${panel}`) && data.shares);
+  const until = Math.max(...panels.map(({data}) => data.shares.times.at(-1)));
+  const most = Math.max(...panels.flatMap(({data}) => data.shares.curves.flatMap(([, ...both]) => both.map((one) => one.at(-1)))));
+  return Promise.all(panels.map(({panel, policy, data}) => {
+    byId(`shares-${panel}-title`).textContent = policy;
+    tellShares(byId(`shares-${panel}-rows`), policy, data.shares);
+    return draw(`shares-${panel}`, (spec) => ({...withParameters(spec, {until, most}), datasets: {shares: shareLines(data.shares)}}));
+  }));
+}
+
+const shareLines = ({times, curves}) => curves.flatMap(([tenant, received, entitled]) =>
+  Object.entries({received, entitled}).flatMap(([what, line]) =>
+    line.map((core_seconds, index) => ({tenant, what, time: times[index], core_seconds}))));
+
+function tellShares(body, policy, {told, rows}) {
+  const cell = (kind, text) => Object.assign(document.createElement(kind), {textContent: text});
+  const title = cell("th", `${policy}: ${told}`);
+  title.colSpan = rows[0]?.length ?? 1;
+  const lines = [[title], ...rows.map(([label, tenant, ...cells]) => {
+    const name = document.createElement("th");
+    const key = Object.assign(cell("span", tenant), {className: "key"});
+    key.style.setProperty("--key", settings.tenants[label]);
+    name.append(key);
+    return [name, ...cells.map((text) => cell("td", text))];
+  })];
+  body.replaceChildren(...lines.map((cells) => {
+    const row = document.createElement("tr");
+    row.append(...cells);
+    return row;
+  }));
+}
+
 function drawEpisode() {
   if (!stored.length) return Promise.resolve();
   for (const {panel, policy} of chosen()) byId(`${panel}-key`).textContent = policy;
-  return Promise.all([drawGantt(), drawQueue(), drawUse(), drawTenants()]);
+  return Promise.all([drawGantt(), drawQueue(), drawUse(), drawTenants(), drawShares()]);
 }
 
 // -------------------------------------------------------------------------------- controls

@@ -7,7 +7,9 @@ import pytest
 from agents import baseline
 from agents.baseline import QueueOrders, known_baselines, make_baselines
 from agents.order.srf import Srf
+from agents.order.tickets import InTurn
 from env.base.errors import InputError
+from env.sim.proportional.records import MECHANISMS
 
 PLACED = "order: {name: submission}\nmemory: {name: required}\nplacement: "
 GREEDY = PLACED + "{name: greedy_objective, weights: "
@@ -63,6 +65,20 @@ def test_every_order_of_the_configuration_is_named_after_it() -> None:
     for name, scheduler in zip(names, make_baselines(names, queued=True), strict=True):
         assert isinstance(scheduler.order, QueueOrders)
         assert (scheduler.order.name, scheduler.fit) == (name, "worst_fit")
+
+
+def test_orders_by_tickets_have_another_order_within_tenants() -> None:
+    names = ["stride", "stride+sjf", "drf+funcsched+greedy_per_core", "lottery+greedy_per_core"]
+    players = make_baselines(names, queued=True, funded=True)
+    orders = [player.order for player in players]
+    assert all(isinstance(order, InTurn) for order in orders)
+    assert [order.name for order in orders] == ["stride", "stride", "drf", "lottery"]
+    # A rule without a queue's order leaves the one of the file.
+    assert [order.within.name for order in orders] == ["fcfs", "sjf", "funcsched", "fcfs"]
+    assert [player.fit for player in players] == ["worst_fit", "worst_fit", "asked", "asked"]
+    assert [player.name for player in players] == names
+    in_turn = set(known_baselines(queued=True, funded=True)) - set(known_baselines(queued=True))
+    assert {*MECHANISMS} - {"lottery_list"} <= in_turn
 
 
 def test_who_places_a_function_that_waits(tmp_path: Path) -> None:

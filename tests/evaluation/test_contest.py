@@ -70,7 +70,8 @@ def rows_of(contest: Contest, tasks: list[Task], workers: int = 1) -> dict[tuple
     for played in play_all({"": contest}, tasks, workers, None):
         for row, _ in played:
             assert row.metrics["decisions_per_s"] > 0
-            same = {k: v for k, v in row.metrics.items() if k in METRICS}
+            known = {k: v for k, v in row.metrics.items() if not math.isnan(v)}
+            same = {k: v for k, v in known.items() if k in METRICS}
             rows[row.policy, row.episode] = replace(row, metrics=same)
     return rows
 

@@ -60,6 +60,30 @@ def test_the_cheapest_that_surely_keeps_it_is_the_answer() -> None:
     assert found.rows[1].more.ci_low == pytest.approx(0.9 - 1.2706, abs=1e-4)
 
 
+def test_perhaps_is_the_cheapest_whose_mean_keeps_it() -> None:
+    """The interval of the mean of 3.0 ends below 3.05 once 0.1414 t / sqrt(n) < 0.05: n = 34."""
+    found = judged(PLAYED, "<3.05")
+    assert found.perhaps is not None
+    assert (found.perhaps.scenario, found.perhaps.policy) == (SMALL, "fair")
+    assert found.settling == 34
+    assert judged(PLAYED, "<3").perhaps is None  # the mean does not
+    second = judged(PLAYED, "<3.05", "<2").perhaps
+    assert second is not None and (second.scenario, second.policy) == (LARGE, "fair")
+    assert judged(PLAYED, "<3.05", fair="reference").perhaps is None
+
+
+def test_perhaps_is_cheaper_than_the_answer() -> None:
+    dear = {**PLAYED, (SMALL, "fair"): [(2.9, 9.0), (3.1, 9.2)]}
+    assert judged(dear, "<3.05").perhaps is None
+
+
+def test_episodes_without_the_number_settle_nothing() -> None:
+    """Half of the episodes have none, so it takes twice as many."""
+    nan = float("nan")
+    played = {("", "a"): [(2.9, 1.0), (3.1, 1.0), (nan, 1.0), (nan, 1.0)]}
+    assert judged(played, "<3.05").settling == 68
+
+
 def test_nobody_keeps_it() -> None:
     found = judged(PLAYED, "<0.1")
     assert found.best is None

@@ -9,7 +9,8 @@ import matplotlib.image
 import numpy as np
 import pytest
 
-from tests.report.evaluations import finished, run_of, write_page
+from report.charts import pareto
+from tests.report.evaluations import finished, result, run_of, write_page, write_results
 from tests.report.recorded import POLICIES, finished_evaluation, write_training
 
 CHROMIUM = shutil.which("chromium")
@@ -365,3 +366,54 @@ def test_it_fits_and_is_readable(
     )
     page.close()
     assert complaints == []
+
+
+ON_CHART = """() => {
+  const view = views["time-against-cost"];
+  const found = {text: [], symbol: [], rule: [], width: view.width(), height: view.height()};
+  const collect = (item) => {
+    if (item.marktype in found && item.role === "mark") {
+      for (const {bounds, text} of item.items) {
+        if (item.marktype === "text" ? !text : !(bounds.x2 >= bounds.x1)) continue;
+        found[item.marktype].push([text ?? "", bounds.x1, bounds.y1, bounds.x2, bounds.y2]);
+      }
+    } else for (const one of item.items ?? []) collect(one);
+  };
+  collect(view.scenegraph().root);
+  return found;
+}"""
+
+
+@pytest.mark.parametrize("seen", [1280, 390])
+def test_names_of_points_cross_nothing(seen: int, browser: Any, tmp_path: Path) -> None:
+    """24 rules in a crowd with wide intervals; the window changes its width once all is drawn."""
+    draws = np.random.default_rng(0)
+    rows = []
+    for number in range(24):
+        slowdown, rent = draws.uniform(1, 3, 2)
+        rows += [
+            result(f"rule_number_{number}", episode, 1.0, slowdown=own * slowdown, cost_ratio=rent)
+            for episode, own in enumerate((0.9, 1.0, 1.1, 0.9, 1.1))
+        ]
+    write_results(tmp_path, run_of(episodes=5), rows)
+    page = browser.new_page(viewport={"width": 900, "height": 900})
+    complaints = watch(page)
+    open_report(page, write_page(tmp_path))
+    before = page.evaluate("views['time-against-cost'].width()")
+    page.set_viewport_size({"width": seen, "height": 900})
+    page.wait_for_function(f"views['time-against-cost'].width() !== {before}")
+    page.evaluate("views['time-against-cost'].runAsync().then(() => null)")
+    found = page.evaluate(ON_CHART)
+    page.close()
+    assert complaints == []
+    assert len(found["symbol"]) == 24 and len(found["rule"]) >= 24
+    names = found["text"]
+    assert len(names) >= 5
+    front = pareto(np.array([[row["cost_ratio"], row["slowdown"]] for row in rows[1::5]]))
+    for place, (name, left, top, right, bottom) in enumerate(names):
+        assert left >= 0 and right <= found["width"] and top >= 0 and bottom <= found["height"]
+        lines = [] if front[int(name.rpartition("_")[2])] else found["rule"]
+        for other, *box in (*names[:place], *found["symbol"], *lines):
+            # Half a pixel of a line's own width is no crossing.
+            apart = (right - 0.5 <= box[0], left + 0.5 >= box[2], bottom - 0.5 <= box[1])
+            assert any(apart) or top + 0.5 >= box[3], (name, other, box)

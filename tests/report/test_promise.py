@@ -20,19 +20,37 @@ def in_words(judgement: Judgement) -> str:
 
 
 def test_the_answer_names_who_where_and_how_surely() -> None:
-    told = in_words(judged(PLAYED, "<3"))
+    told = in_words(judged(PLAYED, "<3.05"))
     assert (
-        f"Cheapest that surely keeps slowdown < 3: fair with {LARGE}, with rent (USD) 4.2" in told
-    )
+        "Cheapest that surely keeps slowdown < 3.05, with the whole 95% interval: "
+        f"fair with {LARGE}, rent (USD) 4.2"
+    ) in told
     assert f"Not surely dearer: slow with {LARGE}." in told
-    assert f"Cheaper, and may keep it: fair with {SMALL}, with rent (USD) 2.1" in told
-    assert "Of 4 pairs of scenario and scheduler 2 surely keep it, 1 may, 1 surely do not" in told
+    assert f"Perhaps cheaper: fair with {SMALL}, rent (USD) 2.1" in told
+    assert "The mean keeps it, the interval does not. About 34 episodes in all" in told
+    assert (
+        "Of 4 pairs of scenario and scheduler 2 surely keep it, 1 cannot be told, "
+        "1 surely do not" in told
+    )
+
+
+def test_the_end_of_an_interval_alone_makes_no_hint() -> None:
+    told = in_words(judged(PLAYED, "<2.9"))
+    assert "Perhaps" not in told and "1 cannot be told" in told
 
 
 def test_it_is_said_when_nobody_does() -> None:
-    told = in_words(judged({key: PLAYED[key] for key in PLAYED if key[0] == SMALL}, "<3"))
-    assert told.startswith("Nobody surely keeps slowdown < 3. The cheapest that may: fair with")
-    assert "Nobody surely keeps slowdown < 0." in in_words(judged(PLAYED, "<0"))
+    few = {key: PLAYED[key] for key in PLAYED if key[0] == SMALL}
+    told = in_words(judged(few, "<3.05"))
+    assert told.startswith("Nobody surely keeps slowdown < 3.05, with the whole 95% interval. Per")
+    assert f"Perhaps: fair with {SMALL}, rent" in told
+    told = in_words(judged(few, "<3"))
+    assert told.startswith("Nobody surely keeps slowdown < 3, ") and "Perhaps" not in told
+
+
+def test_what_no_number_of_episodes_settles() -> None:
+    told = in_words(judged({("", "even"): [(2.0, 1.0), (4.0, 1.0)]}, "<=3"))
+    assert "The mean keeps it" in told and "too close for any number of episodes" in told
 
 
 def test_the_table_has_everyone() -> None:
@@ -47,7 +65,7 @@ def test_the_table_has_everyone() -> None:
     ]
 
 
-@pytest.mark.parametrize("bound", ["<3", "<0"])
+@pytest.mark.parametrize("bound", ["<3.05", "<0"])
 def test_files_of_an_evaluation(bound: str, tmp_path: Path) -> None:
     scenarios = {name: {"count": number} for number, name in enumerate((SMALL, LARGE), 1)}
     rows = [
@@ -62,6 +80,8 @@ def test_files_of_an_evaluation(bound: str, tmp_path: Path) -> None:
     kept = json.loads((tmp_path / "promise.json").read_text())
     assert kept["keep"] == {"slowdown": bound}
     assert (kept["best"] is None) == (bound == "<0")
+    assert (kept["perhaps"] is None) == (bound == "<0")
+    assert kept["settling"] == (None if bound == "<0" else 34)
     assert [row["verdict"] for row in kept["rows"]] == [row.verdict for row in found.rows]
     assert (tmp_path / "figures" / "promise.png").exists()
     page = (tmp_path / "report.html").read_text()

@@ -80,6 +80,17 @@ WORLDS = {
         (*TINY, "dispatch=queued", *WARM, "baselines=[sjf+greedy_objective]", *BRIEF),
         (*TINY, *WARM, "lease=always", "lease.charged=true", "baselines=[random]", *BRIEF),
     ),
+    "evaluate tickets": (
+        (
+            *("cluster=tiny", "workflow=tiny", "workload=tickets", "dispatch=queued", *BRIEF),
+            *("workload.arrivals.workflows=[12,14]", "baselines=[fcfs,stride_workflows]"),
+            "+workload.tenants.bob.active=[0.0,100.0]",
+        ),
+        (
+            *("cluster=tiny", "workflow=tiny", "workload=tickets", "cluster.cpu_share=tickets"),
+            *("baselines=[first_fit]", "episodes=2", "record=0"),
+        ),
+    ),
     "evaluate sweep": (
         (
             *(*TINY, *WARM, "baselines=[greedy_objective]", "episodes=3"),
@@ -273,6 +284,9 @@ def test_of_a_sweep_one_job_suffices() -> None:
         # Some agents split the currencies of tenants.
         ("train", ["agents=tenants", "workload=tickets"], "objective.fairness_weight=1"),
         ("train", ["agents=tenants", "workload=tickets"], "workload.tenants.alice.tickets=5"),
+        # Learners are processes of Ray's, too, and trials are.
+        ("train", ["ray.num_learners=1"], "ray.num_cpus=4"),
+        ("train", ["tune=asha"], "ray.num_cpus=4"),
         # Some trials begin with a clone.
         (
             "train",
@@ -323,9 +337,33 @@ def test_a_key_that_another_copies_passes(in_process: InProcess) -> None:
             "of a trace the rate of arrivals varies",
         ),
         ("train", ["agents=queue", "agents.score.rent=1"], "agents.layout is queue, a rule"),
+        ("train", ["ray.num_cpus=4"], "ray.num_env_runners and ray.num_learners are 0"),
+        (
+            "train",
+            ["+ray.runtime_env={env_vars: {A: b}}"],
+            "ray.num_env_runners and ray.num_learners are 0",
+        ),
         ("search_baseline", ["+workload.tenants.a=1"], "training tells no tenants apart"),
         ("train", ["objective.fairness_weight=1"], "training tells no tenants apart but with"),
         ("train", ["agents=tenants", "agents.score.rent=1"], "agents.layout is tenants, a rule"),
+        ("train", ["workload=tickets", "cluster.cpu_share=tickets"], "training tells no tenants"),
+        ("evaluate", ["cluster.cpu_share=tickets"], "no tenant holds tickets"),
+        ("evaluate", ["objective.fairness_weight=1"], "dispatch is immediate, functions do not"),
+        (
+            "evaluate",
+            ["dispatch=queued", "objective.fairness_weight=1"],
+            "no tenant holds tickets",
+        ),
+        (
+            "evaluate",
+            ["workload=tickets", "workload.tenants.bob.tickets=7"],
+            "dispatch is immediate and cluster.cpu_share equal, nothing goes by tickets",
+        ),
+        (
+            "evaluate",
+            ["workload=tickets", "dispatch=queued", "+workload.tenants.bob.workflows={x: 2}"],
+            "none of the baselines goes by workflows",
+        ),
     ],
 )
 @pytest.mark.usefixtures("hydra")

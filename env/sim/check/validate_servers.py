@@ -6,8 +6,10 @@ A part of `env.sim.check.validate`; uses nothing of the engine.
 import bisect
 import math
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from env.sim.check.cores_by_tickets import CoresByTickets
 from env.sim.cluster_file import ServerTypeModel
 from env.sim.episode.plain_episode import NodeStatusModel
 from env.sim.episode.recorded_schedule import (
@@ -29,18 +31,37 @@ class _Node:
     declared: ServerTypeModel
     core_speed: int
     work_left: dict[tuple[int, float], int] = field(default_factory=dict)
+    by_tickets: CoresByTickets | None = None
     clock: float = 0.0
     admitted: list[Run] = field(default_factory=list)
     waiting: deque[Run] = field(default_factory=deque)
 
-    def speed(self, run: Run, parallelism: int) -> int:
-        """Operations/s of `run` while `parallelism` runs on the node."""
+    def speeds(self, together: Sequence[Run]) -> list[int]:
+        """Operations/s of each of the runs that are on the node together."""
         cores = self.declared.cores_per_numa_node
+        parallelism = sum(run.declared.parallelism for run in together)
         share = self.core_speed
         if parallelism > cores:
             share = cores * self.core_speed // parallelism
-        ratio = min(1.0, run.memory_mb / run.declared.memory_required_mb)
-        return max(1, int(ratio * share * run.declared.parallelism))
+        shares = [share] * len(together)
+        if self.by_tickets is not None:
+            threads: dict[int, int] = {}
+            for run in together:
+                workflow = run.function[0]
+                threads[workflow] = threads.get(workflow, 0) + run.declared.parallelism
+            of_thread = self.by_tickets.thread_speeds(threads, cores, self.core_speed)
+            shares = [of_thread[run.function[0]] for run in together]
+        return [
+            max(
+                1,
+                int(
+                    min(1.0, run.memory_mb / run.declared.memory_required_mb)
+                    * own
+                    * run.declared.parallelism
+                ),
+            )
+            for run, own in zip(together, shares, strict=True)
+        ]
 
     def projected_ends(self) -> list[float]:
         """When each admitted run completes if nothing else comes; they start as recorded."""
@@ -53,8 +74,7 @@ class _Node:
                 for position, run in enumerate(self.admitted)
                 if run.start_time <= now and ends[position] == math.inf
             ]
-            parallelism = sum(self.admitted[position].declared.parallelism for position in active)
-            speeds = [self.speed(self.admitted[position], parallelism) for position in active]
+            speeds = self.speeds([self.admitted[position] for position in active])
             next_start = min(
                 (run.start_time for run in self.admitted if run.start_time > now),
                 default=math.inf,
@@ -95,7 +115,7 @@ class _Node:
         memory = self.declared.memory_mb_per_numa_node
         used = sum(run.memory_mb for run in running)
         ends = self.projected_ends()
-        speed = sum(self.speed(run, parallelism) for run in running)
+        speed = sum(self.speeds(running))
         return NodeStatusModel(
             cpu_utilisation=speed / (cores * self.core_speed),
             memory_utilisation=used / memory,
@@ -213,7 +233,13 @@ def _replay_server(
     declared = schedule.types[server[0]]
     runs = [run for run in schedule.runs if run.server == server]
     nodes = [
-        _Node(placed_at(*server, node_id), declared, schedule.speed(server[0]), work_left)
+        _Node(
+            placed_at(*server, node_id),
+            declared,
+            schedule.speed(server[0]),
+            work_left,
+            schedule.by_tickets,
+        )
         for node_id in range(declared.numa_nodes_per_server)
     ]
     always, charged = schedule.lease.kind == "always", schedule.lease.charged
@@ -313,7 +339,12 @@ def _check_work(schedule: Schedule) -> tuple[list[str], dict[tuple[int, float], 
             next_run[last_of[run.function].index] = run
         last_of[run.function] = run
     nodes = {
-        run.place: _Node("", schedule.types[run.place[0]], schedule.speed(run.place[0]))
+        run.place: _Node(
+            "",
+            schedule.types[run.place[0]],
+            schedule.speed(run.place[0]),
+            by_tickets=schedule.by_tickets,
+        )
         for run in schedule.runs
     }
     events = sorted(
@@ -324,9 +355,7 @@ def _check_work(schedule: Schedule) -> tuple[list[str], dict[tuple[int, float], 
         run = schedule.runs[index]
         node = nodes[run.place]
         if time > node.clock:
-            parallelism = sum(one.declared.parallelism for one in node.admitted)
-            for one in node.admitted:
-                speed = node.speed(one, parallelism)
+            for one, speed in zip(node.admitted, node.speeds(node.admitted), strict=True):
                 due = node.clock + left[one.index] / speed
                 if one.completed and one.end_time == time and not close(due, time):
                     found.append(
@@ -336,7 +365,7 @@ def _check_work(schedule: Schedule) -> tuple[list[str], dict[tuple[int, float], 
                 work_left[one.index, time] = left[one.index]
             node.clock = time
         if starts:
-            alone = time + run.left / node.speed(run, 0)
+            alone = time + run.left / node.speeds([run])[0]
             if run.completed and run.end_time < alone and not close(run.end_time, alone):
                 found.append(
                     f"{run}: completes at {run.end_time}, at full speed it cannot before {alone}"

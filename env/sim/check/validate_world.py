@@ -12,7 +12,14 @@ from env.sim.check.accounts import check_accounts, place_exists
 from env.sim.check.validate_queued import memory_violations, order_violations, run_violations
 from env.sim.episode.episode_parts import named
 from env.sim.episode.recorded_schedule import TOLERANCE, placed_at
-from env.sim.episode.world_episode import PARTS, RunModel, RunResults, WarmModel, WorldEpisode
+from env.sim.episode.world_episode import (
+    PARTS,
+    QueueModel,
+    RunModel,
+    RunResults,
+    WarmModel,
+    WorldEpisode,
+)
 from env.sim.keep_alive_policy import Fixed
 from env.sim.queue_records import RUN
 from env.sim.records import COMPLETED, PREEMPTED
@@ -72,8 +79,20 @@ def check_world(episode: WorldEpisode, results: RunResults) -> list[str]:
     found += memory_violations(held, np.array([memory for memory in _nodes(episode).values()]))
     if queue.order == "by_rank" and not misnumbered:
         functions = [function for workflow in episode.workflows for function in workflow.functions]
-        found += order_violations(records, np.array([function.rank for function in functions]))
+        rank = np.array([function.rank for function in functions])
+        for own in _ordered_together(episode, queue, records):
+            found += order_violations(own, rank)
     return found
+
+
+def _ordered_together(
+    episode: WorldEpisode, queue: QueueModel, records: np.ndarray
+) -> list[np.ndarray]:
+    """The runs that the order of the queue puts in order: all, or those of each tenant."""
+    if queue.sharing is None:
+        return [records]
+    owners = np.array([workflow.tenant for workflow in episode.workflows])[records["wf_id"]]
+    return [records[owners == tenant] for tenant in np.unique(owners)]
 
 
 def run_records(episode: WorldEpisode, results: RunResults) -> np.ndarray:

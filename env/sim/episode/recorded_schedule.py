@@ -6,6 +6,7 @@ Uses nothing of the engine.
 import math
 from dataclasses import dataclass
 
+from env.sim.check.cores_by_tickets import CoresByTickets
 from env.sim.episode.episode_parts import EpisodeFile, FunctionModel, named
 from env.sim.episode.plain_episode import NodeStatusModel, PlainEpisode, Results
 from env.sim.episode.world_episode import RunResults, WorldEpisode
@@ -83,6 +84,7 @@ class Schedule:
         lease: when servers are up, and how they are paid.
         leases: of the servers that the record names.
         server_start_key: what the file calls the start of a server.
+        by_tickets: how tenants share cores; None where all threads share alike.
     """
 
     def __init__(self, episode: EpisodeFile) -> None:
@@ -92,7 +94,11 @@ class Schedule:
         self.lease = HOURLY
         self.queued = False
         self.server_start_key = "cold_start_time"
+        self.by_tickets: CoresByTickets | None = None
         if isinstance(episode, WorldEpisode) and episode.expected is not None:
+            if episode.funding is not None and episode.cluster.cpu_share == "tickets":
+                owners = tuple(str(workflow.tenant) for workflow in episode.workflows)
+                self.by_tickets = CoresByTickets(episode.funding, owners)
             self.lease = episode.options.lease
             self.queued = episode.options.queue is not None
             self.server_start_key = "server_start_time"

@@ -8,6 +8,7 @@ import numpy as np
 from env.sim.episode.episode_parts import EpisodeFile
 from env.sim.episode.world_episode import ORDERS, QueueModel, WorldEpisode
 from env.sim.images import Images
+from env.sim.ordering import Sharing
 from env.sim.queue_records import EARLIER
 from env.sim.records import INF
 from env.sim.rules import Rules
@@ -38,6 +39,22 @@ class RecordedOrder:
         return self.ranks
 
 
+@dataclass(frozen=True)
+class RecordedTurns(RecordedOrder):
+    """The same, where tenants take turns; see `SharedOrder` in env/sim/ordering.py.
+
+    Attributes:
+        sharing: how they do.
+    """
+
+    sharing: Sharing
+
+    def write(self, options: np.void) -> None:
+        """Fills in the options of the engine."""
+        super().write(options)
+        options["lends"] = self.queue.lends or False
+
+
 def env_of(episode: EpisodeFile) -> RawEnv:
     """The simulator of an episode, recording, at its first decision.
 
@@ -60,18 +77,13 @@ def _world(episode: WorldEpisode, templates: list[WorkflowTemplate]) -> dict[str
     """What differs from the plain world: arguments of a `RawEnv`."""
     options = episode.options
     of_template = dict(zip(templates, episode.workflows, strict=True))
-    rules = Rules(lease=options.lease, keep_alive=options.keep_alive)
-    if options.queue is not None:
-        ranks = [
-            function.rank or 0.0
-            for workflow in of_template.values()
-            for function in workflow.functions
-        ]
+    rules, queue = Rules(lease=options.lease, keep_alive=options.keep_alive), options.queue
+    if queue is not None:
         rules = replace(
             rules,
-            order=RecordedOrder(options.queue, np.array(ranks)),
-            placement=options.queue.placement,
-            patience=_or_never(options.queue.patience),
+            order=_order(episode, queue, templates),
+            placement=queue.placement,
+            patience=_or_never(queue.patience),
         )
     images = None
     if episode.images:
@@ -87,8 +99,27 @@ def _world(episode: WorldEpisode, templates: list[WorkflowTemplate]) -> dict[str
     return {
         "rules": rules,
         "images": images,
+        "funding": episode.funding,
+        "turns_seed": (queue.turns_seed if queue is not None else None) or 0,
         "work": [workflow.work for workflow in episode.workflows if workflow.work is not None],
+        "tickets": [own.tickets for own in episode.workflows if own.tickets is not None],
     }
+
+
+def _order(
+    episode: WorldEpisode, queue: QueueModel, templates: list[WorkflowTemplate]
+) -> RecordedOrder:
+    """The order of the queue; where tenants take turns, functions of each are declared apart."""
+    declared = {
+        (id(template), workflow.tenant if queue.sharing is not None else None): workflow
+        for template, workflow in zip(templates, episode.workflows, strict=True)
+    }
+    ranks = np.array(
+        [function.rank or 0.0 for workflow in declared.values() for function in workflow.functions]
+    )
+    if queue.sharing is None:
+        return RecordedOrder(queue, ranks)
+    return RecordedTurns(queue, ranks, queue.sharing)
 
 
 def _or_never(seconds: float | None) -> float:

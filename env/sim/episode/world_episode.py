@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal, get_args
 from pydantic import Field
 
 from env.base.errors import InputError
-from env.base.schema import Strict
+from env.base.schema import Strict, short
 from env.sim.bounds import LONGEST
 from env.sim.cluster_file import Memory, Name, Seconds, Whole
 from env.sim.episode.episode_parts import (
@@ -22,12 +22,15 @@ from env.sim.episode.episode_parts import (
     WorkflowModel,
     check_ids,
 )
+from env.sim.funding import Funding
 from env.sim.keep_alive_policy import KeepAlivePolicy, NoKeepAlive
+from env.sim.ordering import Sharing
 from env.sim.rules import HOURLY, Lease, Placement
 from env.sim.workflow_template import WorkflowTemplate
 
 Moment = Annotated[float, Field(strict=True, ge=-LONGEST, le=LONGEST)]
 Rank = Annotated[float, Field(strict=True)]
+TurnsSeed = Annotated[int, Field(strict=True, ge=0, lt=2**64)]
 
 PARTS: Final = {
     "queueing_time": "queueing_time",
@@ -38,9 +41,11 @@ PARTS: Final = {
 }
 """Of the time of a run: fields of a `RunModel` and of a RUN record, which sums up all runs."""
 
-OrderName = Literal["by_rank", "shortest_remaining", "funcsched", "chosen"]
+OrderName = Literal["by_rank", "shortest_remaining", "funcsched", "chosen", "by_workflow"]
 ORDERS: Final[tuple[OrderName, ...]] = get_args(OrderName)
 """In the order of their numbers in env/sim/central_queue.py."""
+WITHIN: Final[tuple[OrderName, ...]] = ("by_rank", "funcsched", "by_workflow")
+"""Orders within a tenant, where tenants take turns."""
 
 
 class QueueModel(Strict):
@@ -52,6 +57,11 @@ class QueueModel(Strict):
         starve_threshold: seconds of waiting after which the oldest goes first; left out: never.
         placement: who names the node; `asked`: the actions do.
         patience: seconds of waiting after which a server may be started; left out: never.
+        sharing: how tenants take turns by their tickets, so that `order` is that within a tenant;
+            left out: they do not.
+        turns_seed: of what is drawn for that.
+        lends: of the order `by_workflow`, whether functions that wait for others lend these their
+            tickets.
     """
 
     order: OrderName
@@ -59,6 +69,9 @@ class QueueModel(Strict):
     starve_threshold: Seconds | None = None
     placement: Placement
     patience: Seconds | None = None
+    sharing: Sharing | None = None
+    turns_seed: TurnsSeed | None = None
+    lends: bool | None = None
 
 
 class WorldOptions(Strict):
@@ -93,9 +106,13 @@ class WorldFunction(FunctionModel):
 
 
 class WorldWorkflow(WorkflowModel):
-    """A workflow; `work` is what is drawn for its only function, in operations."""
+    """A workflow; `work` is what is drawn for its only function, in operations.
+
+    `tickets` are those it has of its tenant's own currency, where these count.
+    """
 
     work: Work | None = None
+    tickets: Annotated[float, Field(gt=0, le=1e12)] | None = None
     functions: Annotated[tuple[WorldFunction, ...], Field(min_length=1)]
 
 
@@ -166,12 +183,13 @@ class RunResults(Strict):
 
 
 class WorldEpisode(EpisodeFile):
-    """A whole episode of any world."""
+    """A whole episode of any world; `funding`: the tickets of those whose workflows arrive."""
 
     format: Literal[2] = 2
     options: WorldOptions
     images: tuple[ImageModel, ...] = ()
     earlier: tuple[EarlierModel, ...] = ()
+    funding: Funding | None = None
     workflows: Annotated[tuple[WorldWorkflow, ...], Field(min_length=1)]
     actions: tuple[WorldAction, ...] = ()
     expected: RunResults | None = None
@@ -211,6 +229,8 @@ class WorldEpisode(EpisodeFile):
                 )
             for function in workflow.functions:
                 self._check_function(f"{where}.functions.{function.function_id}", function)
+        self._check_funding()
+        self._check_turns()
         self._check_actions()
 
     def _check_function(self, where: str, function: WorldFunction) -> None:
@@ -226,6 +246,60 @@ class WorldEpisode(EpisodeFile):
         if (image is None) != (count == 0) or (image is not None and image >= count):
             allowed = f"allowed are 0 to {count - 1}" if count else "there are no images"
             raise InputError(f"{where}.image: {image} found, {allowed}")
+
+    def _check_funding(self) -> None:
+        if self.funding is None:
+            if self.cluster.cpu_share == "tickets":
+                raise InputError("funding: missing, cluster.cpu_share needs it")
+            return
+        if self.options.queue is None and self.cluster.cpu_share != "tickets":
+            raise InputError(
+                "funding: found, it is allowed only with options.queue or cluster.cpu_share"
+            )
+        for workflow in self.workflows:
+            if workflow.tenant not in self.funding.tenants:
+                raise InputError(
+                    f"workflows.{workflow.workflow_id}.tenant: {short(workflow.tenant)} found, "
+                    "one of funding.tenants is needed"
+                )
+
+    def _check_turns(self) -> None:
+        queue, where = self.options.queue, "options.queue"
+        counts = queue is not None and queue.order == "by_workflow"
+        for workflow in self.workflows:
+            if counts != (workflow.tickets is not None):
+                needed = "needed with" if counts else "allowed only with"
+                raise InputError(
+                    f"workflows.{workflow.workflow_id}.tickets: {workflow.tickets} found, it is "
+                    f"{needed} order 'by_workflow'"
+                )
+        if queue is None:
+            return
+        if (queue.sharing is None) != (queue.turns_seed is None):
+            needed = "allowed only" if queue.sharing is None else "needed"
+            raise InputError(
+                f"{where}.turns_seed: {queue.turns_seed} found, it is {needed} with {where}.sharing"
+            )
+        if counts != (queue.lends is not None):
+            needed = "needed with" if counts else "allowed only with"
+            raise InputError(
+                f"{where}.lends: {queue.lends} found, it is {needed} order 'by_workflow'"
+            )
+        if queue.sharing is None:
+            if counts:
+                raise InputError(f"{where}.sharing: missing, order 'by_workflow' needs it")
+            return
+        if self.funding is None:
+            raise InputError(f"funding: missing, {where}.sharing needs it")
+        if queue.order not in WITHIN:
+            raise InputError(
+                f"{where}.order: '{queue.order}' found, with sharing {' and '.join(WITHIN)} are "
+                "allowed"
+            )
+        if queue.time_slice is not None:
+            raise InputError(
+                f"{where}.time_slice: {queue.time_slice} found, none is allowed with sharing"
+            )
 
     def _check_actions(self) -> None:
         queue = self.options.queue

@@ -5,6 +5,7 @@ from collections import defaultdict
 import numpy as np
 
 from env.base.errors import InputError
+from env.sim.central_queue import BY_WORKFLOW
 from env.sim.cluster_file import ClusterModel
 from env.sim.episode.episode_parts import ActionModel, WorkflowModel
 from env.sim.episode.world_episode import (
@@ -23,6 +24,7 @@ from env.sim.episode.world_episode import (
     WorldOptions,
     WorldWorkflow,
 )
+from env.sim.ordering import SharedOrder
 from env.sim.queue_records import RUN
 from env.sim.records import COMPLETED, INF, KILLED
 from env.sim.rules import HOURLY
@@ -33,7 +35,8 @@ def is_plain(env: RawEnv) -> bool:
     """Whether nothing differs from the world of format 1."""
     rules, state = env.rules, env.state
     started = state.images["cold_start"].any() or rules.keeps_warm
-    differs = rules.order is not None or rules.lease != HOURLY or started
+    by_tickets = env.cluster_config.cpu_share != "equal"
+    differs = rules.order is not None or rules.lease != HOURLY or started or by_tickets
     return not differs and not state.arrivals["computation"].any()
 
 
@@ -67,6 +70,7 @@ def world_episode_of(env: RawEnv, name: str, description: str) -> WorldEpisode:
             for image, begin, end in env.earlier.tolist()
             if env.rules.keep_alive.history[1]
         ),
+        funding=env.funding if len(state.tenants) else None,
         workflows=_workflows(env, ranked=queue is not None and queue.order == "by_rank"),
         actions=tuple(
             WorldAction.model_validate(
@@ -207,14 +211,22 @@ def _servers(env: RawEnv) -> tuple[ServerLeaseModel, ...]:
 
 def _queue(env: RawEnv) -> QueueModel | None:
     """The options of the central queue, as the engine has them."""
-    options = env.state.options[0]
-    if env.rules.order is None:
+    options, order = env.state.options[0], env.rules.order
+    if order is None:
         return None
     seconds = {
         key: float(options[key]) if options[key] < INF else None
         for key in ("time_slice", "starve_threshold", "patience")
     }
-    return QueueModel(order=ORDERS[options["order"]], placement=env.rules.placement, **seconds)
+    sharing = order.sharing if isinstance(order, SharedOrder) else None
+    return QueueModel(
+        order=ORDERS[options["order"]],
+        placement=env.rules.placement,
+        sharing=sharing,
+        turns_seed=env.turns_seed if sharing is not None else None,
+        lends=bool(options["lends"]) if options["order"] == BY_WORKFLOW else None,
+        **seconds,
+    )
 
 
 def _workflows(env: RawEnv, ranked: bool) -> tuple[WorldWorkflow, ...]:
@@ -238,9 +250,17 @@ def _workflows(env: RawEnv, ranked: bool) -> tuple[WorldWorkflow, ...]:
             WorldWorkflow(
                 **{**dict(plain), "functions": tuple(functions)},
                 work=int(arrival["computation"]) or None,
+                tickets=_own_tickets(env, workflow.wf_id),
             )
         )
     return tuple(workflows)
+
+
+def _own_tickets(env: RawEnv, wf_id: int) -> float | None:
+    """Tickets of a workflow in its tenant's own currency; None where these do not count."""
+    if env.state.options[0]["order"] != BY_WORKFLOW:
+        return None
+    return float(env.state.workflows[env.slot_of(wf_id)]["tickets"])
 
 
 def _place(env: RawEnv, node: int) -> dict[str, str | int]:

@@ -63,6 +63,8 @@ def reset(shares):
         clients[client].quanta = clients[client].compensation = 1.0
         clients[client].weight = clients[client].place = 0
         clients[client].won = clients[client].consumed = 0.0
+        clients[client].fresh = clients[client].out = 0.0
+        clients[client].late = 0
         clients[client].next_won = NONE
         clients[client].demand[:] = 0.0
         clients[client].held[:] = 0.0

@@ -95,42 +95,51 @@ def note_win(shares, client):
     own = shares.clients[client].quanta
     remember(shares, client, own)
     _chain(shares, client)
-    shares.clients[client].won += own
-    shares.clients[client].consumed += own * price(shares, client)
+    shares.clients[client].fresh += own
+    shares.clients[client].out += own
 
 
 @compiled
 def note_use(shares, client, quanta):
-    """What a client has really used of a win, of this superquantum or of one that has ended."""
+    """What a client has really used of its oldest win of which no use was told yet."""
     clients = shares.clients
     own = clients[client].quanta
     remember(shares, client, quanta - own)
-    if clients[client].won == 0.0:
-        _chain(shares, client)
-        clients[client].won = own
-        clients[client].consumed = own
-    clients[client].consumed += (quanta - own) * price(shares, client)
+    _chain(shares, client)
+    if clients[client].out > clients[client].fresh:
+        clients[client].late = 1
+    clients[client].won += own
+    clients[client].consumed += quanta * price(shares, client)
+    clients[client].out = max(0.0, clients[client].out - own)
 
 
 @compiled
 def _chain(shares, client):
     """Has a client compensated when the superquantum ends."""
     head, clients = shares.head, shares.clients
-    if clients[client].won == 0.0:
+    if clients[client].won == 0.0 and clients[client].fresh == 0.0:
         clients[client].next_won = head[0].last_won
         head[0].last_won = client
 
 
 @compiled
 def settle_one(shares):
-    """Compensates one client of the superquantum that has ended; NONE if there is no other."""
+    """Compensates one client of the superquantum that has ended; NONE if there is no other.
+
+    What it used at once is the mean of all uses that were told. Wins without one were whole quanta,
+    but where uses are told late: then theirs are still to come.
+    """
     head, clients = shares.head, shares.clients
     client = head[0].last_won
     if client != NONE:
         head[0].last_won = clients[client].next_won
-        # The mean of what it used at once is consumed / (won / quanta).
-        mean = clients[client].consumed * clients[client].quanta / clients[client].won
+        whole = min(clients[client].fresh, clients[client].out)
+        if clients[client].late == 1:
+            whole = 0.0
+        consumed = clients[client].consumed + whole * price(shares, client)
+        mean = consumed * clients[client].quanta / (clients[client].won + whole)
         compensate(shares, client, reciprocal(mean))
-        clients[client].won = clients[client].consumed = 0.0
+        clients[client].won = clients[client].consumed = clients[client].fresh = 0.0
+        clients[client].late = 0
         clients[client].next_won = NONE
     return client

@@ -157,7 +157,8 @@ def used(shares, client, amount):
 def forget(shares, client):
     """Clears the record of a client that does not compete, so that another can have its slot."""
     clients, mechanism = shares.clients, shares.head[0].mechanism
-    if mechanism in (MULTI_LOTTERY, STOCHASTIC_REMAINDER) and clients[client].won > 0.0:
+    due = clients[client].won > 0.0 or clients[client].fresh > 0.0
+    if mechanism in (MULTI_LOTTERY, STOCHASTIC_REMAINDER) and due:
         end(shares)
         if mechanism == MULTI_LOTTERY:
             multi_lottery.settle(shares)
@@ -169,6 +170,8 @@ def forget(shares, client):
     shares.head[0].held[1] -= clients[client].held[1]
     clients[client].known = clients[client].tickets = 0
     clients[client].won = clients[client].consumed = 0.0
+    clients[client].fresh = clients[client].out = 0.0
+    clients[client].late = 0
     clients[client].demand[:] = 0.0
     clients[client].held[:] = 0.0
     clients[client].remembered = 0.0

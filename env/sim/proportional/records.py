@@ -81,8 +81,11 @@ CLIENT = np.dtype(
         ("compensation", np.float64),  # factor of its tickets
         ("weight", np.int64),  # parts of a ticket
         ("place", np.int64),  # in the list
-        ("won", np.float64),  # standard quanta that it was given and not compensated for
+        ("won", np.float64),  # standard quanta that it was given, not compensated for, use told
         ("consumed", np.float64),  # what it has really used of them
+        ("fresh", np.float64),  # standard quanta that it was given in this superquantum
+        ("out", np.float64),  # the same of all, of which no use was told
+        ("late", np.int64),  # 1: a use of an earlier superquantum was told in this one
         ("next_won", np.int64),  # in the chain of those to be compensated
         # Dominant resource fairness.
         ("demand", np.float64, (RESOURCES,)),  # of one of its tasks

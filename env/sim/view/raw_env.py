@@ -77,10 +77,7 @@ class RawEnv:
         self.funding, self.turns_seed = funding, turns_seed
         known = {name: index for index, name in enumerate(dict.fromkeys(self.tenants))}
         if funding is not None:
-            known = {name: index for index, name in enumerate(funding.tenants)}
-            for tenant in self.tenants:
-                if tenant not in known:
-                    raise InputError(f"tenants: {short(tenant)} holds no tickets")
+            known = {name: funding.place_of(name) for name in known}
         takes_turns = isinstance(rules.order, SharedOrder)
         if takes_turns and images is not None and self.tenants:
             workflow_templates, images = apart(workflow_templates, self.tenants, images)

@@ -16,6 +16,7 @@ from env.base.schema import short
 from env.sim.bounds import LONGEST
 from env.sim.central_queue import CHOSEN
 from env.sim.engine import play
+from env.sim.funding import Funding
 from env.sim.go_on import go_on
 from env.sim.hardware import ClusterConfig
 from env.sim.idle_forecast import learn
@@ -189,7 +190,26 @@ class Simulation:
             there are slots.
     """
 
-    def __init__(self, profiles: FunctionProfiles, cluster: ClusterConfig, rules: Rules) -> None:
+    def __init__(
+        self,
+        profiles: FunctionProfiles,
+        cluster: ClusterConfig,
+        rules: Rules,
+        tenants: Sequence[str] = (),
+        funding: Funding | None = None,
+    ) -> None:
+        """Nothing has arrived.
+
+        Args:
+            profiles: of the functions.
+            cluster: the hardware.
+            rules: how the world works; functions wait centrally.
+            tenants: whose each function is; empty: nobody is told apart.
+            funding: the tickets of the tenants; None where nobody holds any.
+
+        Raises:
+            InputError: see `simulate`; or a tenant without tickets.
+        """
         asks = rules.placement == "asked" or rules.options()[0]["order"] == CHOSEN
         if rules.order is None or asks:
             raise InputError(
@@ -200,11 +220,15 @@ class Simulation:
         self._speed = cluster.single_core_speed
         check_memory(profiles.names, profiles.memory, cluster)
         templates = profiles.templates(self._speed)
-        state = allocate(cluster, CHUNK, 1, CHUNK, templates)
+        self._tenant_of = np.zeros(len(templates), np.int64)
+        if funding is not None:
+            self._tenant_of[:] = [funding.place_of(tenant) for tenant in tenants]
+        held = 1 if funding is None else len(funding.tenants)
+        state = allocate(cluster, CHUNK, 1, CHUNK, templates, held)
         state = state.replaced(arrivals=np.zeros(0, ARRIVING))
         own = {template: np.array([j]) for j, template in enumerate(templates)}
         images = Images(profiles.cold_start, own)
-        self.state = with_rules(state, templates, images, rules, cluster)
+        self.state = with_rules(state, templates, images, rules, cluster, funding, self._tenant_of)
         reset(self.state)
         self.state.queue["first_number"] = 0
         self.state.queue["more_arrivals"] = 1
@@ -270,7 +294,7 @@ class Simulation:
         arrivals = np.zeros(len(chunk), ARRIVING)
         arrivals["time"] = chunk["time"]
         arrivals["template"] = chunk["function"]
-        arrivals["tickets"] = 1.0
+        arrivals["tenant"], arrivals["tickets"] = self._tenant_of[chunk["function"]], 1.0
         arrivals["computation"] = self._profiles.operations(
             chunk["function"], chunk["duration"], self._speed
         )

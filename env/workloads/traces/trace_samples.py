@@ -1,17 +1,17 @@
 """Samples of traces: what a group `workload` with a `source` describes, ready to be played."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
 
 from env.base.errors import InputError
-from env.base.schema import Strict
-from env.sim.funding import Funding, Grant
+from env.base.schema import Strict, validated
+from env.sim.funding import Funding
 from env.sim.hardware import ClusterConfig
 from env.sim.workflow_template import WorkflowTemplate
 from env.workloads.generator import EpisodeWorkload, turns_seed
@@ -94,13 +94,7 @@ class TraceReport:
         ]
         if self.drawn_over_stated is not None:
             parts.append(f"durations drawn / stated: {self.drawn_over_stated:.3f}")
-        assumed = dict(self.assumptions)
-        if drawn := assumed.pop(MEMORY_DRAWN, 0):
-            parts.append(f"{MEMORY_DRAWN} for {drawn} of {self.functions} functions")
-        for label, counts in (("passed over", self.skipped), ("assumed", assumed)):
-            if counts:
-                parts.append(f"{label}: " + ", ".join(f"{n} {what}" for what, n in counts.items()))
-        return "; ".join(parts)
+        return "; ".join((*parts, *_decided(self.functions, self.skipped, self.assumptions)))
 
 
 @dataclass(frozen=True)
@@ -125,8 +119,10 @@ class TraceSample:
     @property
     def funding(self) -> Funding | None:
         """A ticket for each tenant; None where nobody is told apart."""
-        grants = {name: Grant(tickets=1.0) for name in self.tenants}
-        return Funding(tenants=grants) if grants else None
+        if not self.tenants:
+            return None
+        grants = {name: {"tickets": 1.0} for name in self.tenants}
+        return validated(Funding, {"tenants": grants}, "workload.tenants")
 
     def episode(self, core_speed: int) -> EpisodeWorkload:
         """The window as workflows of one function each, with the work that is drawn.
@@ -259,6 +255,35 @@ class TraceGenerator:
         return self.sample(index).episode(self._core_speed)
 
 
+def assumed_of_trace(workload: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """What training draws from a trace with, in words and counted, as `told` has it of workflows.
+
+    Args:
+        workload: the group `workload` with a `source`, in plain containers.
+    """
+    config = validated(TraceConfig, workload, "workload")
+    recording = _read(config.source, config.annotation.min_duration)
+    _, drawn = annotate_functions(recording, config.annotation, config.seed, ANNOTATION_KEY)
+    assumptions = Counter(recording.assumptions) + drawn
+    functions = len(recording.names)
+    text = "; ".join(_decided(functions, recording.skipped, assumptions))
+    counts = {**recording.skipped, **assumptions}
+    of_source = {"text": text, "functions": functions, "counts": counts}
+    return {recording.source: of_source} if text else {}
+
+
+def _decided(
+    functions: int, skipped: Mapping[str, int], assumptions: Mapping[str, int]
+) -> Iterator[str]:
+    """What rows were passed over and what was drawn for functions, in words."""
+    assumed = dict(assumptions)
+    if drawn := assumed.pop(MEMORY_DRAWN, 0):
+        yield f"{MEMORY_DRAWN} for {drawn} of {functions} functions"
+    for label, counts in (("passed over", skipped), ("assumed", assumed)):
+        if counts:
+            yield f"{label}: " + ", ".join(f"{n} {what}" for what, n in counts.items())
+
+
 @lru_cache(maxsize=8)
 def _read(source: Azure2019 | Azure2021 | AzureLike, min_duration: float) -> Recording:
     """Read once in a process: scenarios of one evaluation sample the same trace."""
@@ -327,7 +352,7 @@ def _tenants(sample: Recording, kind: str | None) -> tuple[str, ...]:
     whole = sample.groups[kind]
     length = next(
         length
-        for length in range(SHORTEST_NAME, max(map(len, whole)) + 1)
+        for length in range(SHORTEST_NAME, max(SHORTEST_NAME, *map(len, whole)) + 1)
         if len({name[:length] for name in whole}) == len(set(whole))
     )
     return tuple(name[:length] for name in whole)

@@ -215,6 +215,18 @@ def test_agents_that_act_in_turn_are_asked_again() -> None:
     assert env._env.raw_env.decisions == copied._env.raw_env.decisions == 1
 
 
+def test_an_action_may_be_written_over_once_it_is_taken() -> None:
+    env = ServerlessAEC(world(*TINY, "agents=server_types"))
+    env.reset(seed=0)
+    _, second = env.possible_agents
+    action = np.array([0, 0])
+    env.step(action)
+    action[0] = 7
+    env.step(action)  # so the first type has bid 0, and the second wins
+    functions = env._env.raw_env.workload.workflows[0].functions
+    assert [f"server_{one.server_name}" for one in functions if one.server_name] == [second]
+
+
 @pytest.mark.parametrize("name", ["placer", "queue_placer"])
 def test_a_batch_of_no_number_of_environments_is_refused(name: str) -> None:
     env = MAKERS[name]()
@@ -222,6 +234,24 @@ def test_a_batch_of_no_number_of_environments_is_refused(name: str) -> None:
         said = "environments: a whole number from 1 to 10000 is needed, found "
         refused(lambda given: env.batch(given, 0, 0, 0), wrong, said)
     assert len(env.batch(np.int64(2), 0, 0, 0)) == 2
+    for at, what in enumerate(("seed", "worker", "first")):
+        for wrong in (-1, "a", 1.5, None, 2**64):
+            given = [0, 0, 0]
+            given[at] = wrong
+            refused(lambda each: env.batch(2, *each), given, f"{what}: a whole number from 0 to ")
+
+
+def test_a_batch_needs_a_seed_for_each_environment() -> None:
+    batch, plain = (MAKERS["placer"]().batch(2, 0, 0, 0) for _ in range(2))
+    for wrong, said in (
+        ([1], "seed: 2 seeds are needed, found 1"),
+        (5, "seed: a list of 2 seeds is needed, found 5"),
+        ([1, "a"], "seed: a whole number from 0 to "),
+    ):
+        refused(batch.restart, wrong, said)
+    batch.restart([3, None])
+    plain.restart([3, None])
+    same(batch.numbers, plain.numbers)
 
 
 @pytest.mark.parametrize("name", MAKERS)

@@ -245,6 +245,8 @@ def test_stable_baselines_steps_the_same_environments() -> None:
         assert not np.any(own.get("terminal_observation", {"context": 0})["context"])
     np.testing.assert_equal(theirs.reset(), envs.reset()[0])
     assert theirs.env_is_wrapped(gymnasium.Wrapper, indices=1) == [False]
+    theirs.set_options({"workload": 1})
+    refused("options: a mapping: there are none", theirs.reset)
     refused("x: the environments of a batch cannot be changed", theirs.set_attr, "x", 1)
 
 

@@ -10,12 +10,13 @@ import pytest
 from env.sim.check.validate import violations
 from env.sim.episode.recording import episode_of
 from env.sim.episode.world_episode import WorldEpisode
-from tests.recorded_worlds import trace, world
+from tests.recorded_worlds import shared, trace, world
 
 UNTOLD = {
     "at once": {("warm_containers", "end_time")},
     "queued": set[tuple[str, str]](),
     "asked": {("warm_containers", "end_time")},
+    "shared": set[tuple[str, str]](),
     "trace": {
         ("runs", "numa_node_index"),
         *(
@@ -35,6 +36,7 @@ def episodes() -> dict[str, WorldEpisode]:
         "queued": world("rr", "always charged", "fixed"),
         "asked": world("rr", "hourly in steps of a minute", "lru", placement="asked"),
         "trace": trace("fcfs"),
+        "shared": shared("stride+sjf"),
     }
     found = {}
     for name, env in envs.items():
@@ -182,4 +184,23 @@ def test_one_who_goes_before_its_turn(episodes: dict[str, WorldEpisode]) -> None
             workflow["functions"][0].update(rank=-1.0) for workflow in document["workflows"][::2]
         ],
     )
+    assert any("before its turn" in line for line in found), found
+
+
+def test_one_of_a_tenant_who_goes_before_its_turn(episodes: dict[str, WorldEpisode]) -> None:
+    """Ranks count within a tenant alone: those of all functions of one may be moved together."""
+
+    def all_of_one(document: Any) -> None:
+        for workflow in document["workflows"]:
+            for function in workflow["functions"]:
+                function["rank"] += 1000.0 * (workflow["tenant"] == "a")
+
+    def some_of_one(document: Any) -> None:
+        for workflow in document["workflows"]:
+            for function in workflow["functions"]:
+                early = workflow["tenant"] == "a" and workflow["workflow_id"] >= 20
+                function["rank"] -= 1000.0 * early
+
+    assert _changed(episodes["shared"], all_of_one) == []
+    found = _changed(episodes["shared"], some_of_one)
     assert any("before its turn" in line for line in found), found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,12 +20,23 @@ from env.sim.engine import play
 from env.sim.episode.episode_file import read_episode, write_episode
 from env.sim.episode.recording import episode_of
 from env.sim.episode.replay import differences, main, replayed
+from env.sim.episode.replay import played as replay_of
 from env.sim.episode.world_episode import WorldEpisode
 from env.sim.records import INF
 from env.sim.resources import names_of
 from env.sim.view.raw_env import RawEnv
+from evaluation.shares import shares_of
 from tests.env.sim.test_world_against_reference import World, engine, worlds
-from tests.recorded_worlds import KEPT, LEASES, played, trace, world
+from tests.recorded_worlds import (
+    FUNDING,
+    KEPT,
+    LEASES,
+    crowded,
+    played,
+    shared,
+    trace,
+    world,
+)
 from tests.reference_inputs import mean
 
 RANDOM = settings(
@@ -97,6 +109,59 @@ def test_who_is_asked_is_asked_again(tmp_path: Path, order: str) -> None:
     assert len(episode.actions) == len(env.runs)
     memory = {action.memory_allocated_mb for action in episode.actions}
     assert 2048 in memory and 2047 in memory
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        *("lottery", "multi_lottery", "stochastic_remainder", "stride", "hierarchical_stride"),
+        *("eevdf", "weighted_fair", "drf", "stride+sjf", "lottery+funcsched"),
+        *("stride_workflows", "stride_workflows_apart"),
+    ],
+)
+def test_tenants_take_the_same_turns_again(tmp_path: Path, order: str) -> None:
+    """All that is drawn follows from the seed in the file; shares come out the same."""
+    env = shared(order)
+    episode = check_round_trip(env, tmp_path / "episode.json")
+    assert episode.options.queue is not None and episode.options.queue.sharing is not None
+    assert episode.options.queue.sharing.mechanism == re.split(r"\+|_workflows", order)[0]
+    assert episode.options.queue.turns_seed == 7
+    before, after = shares_of(env), shares_of(replay_of(episode))
+    assert before.received[-1].min() > 20.0
+    assert after.received.tolist() == before.received.tolist()
+    assert after.error.tolist() == before.error.tolist()
+
+
+def test_another_seed_draws_other_turns() -> None:
+    episode = episode_of(shared("lottery"), "a world", "a test")
+    document = episode.model_dump()
+    document["options"]["queue"]["turns_seed"] = 8
+    again = WorldEpisode.model_validate(document)
+    assert again.expected is not None
+    assert differences(replayed(again), again.expected) != []
+
+
+def test_tickets_are_recorded_whatever_the_order(tmp_path: Path) -> None:
+    episode = check_round_trip(shared("fcfs"), tmp_path / "episode.json")
+    assert episode.funding == FUNDING
+    assert episode.options.queue is not None and episode.options.queue.sharing is None
+
+
+def test_cores_are_shared_by_tickets_again(tmp_path: Path) -> None:
+    """Some nodes have more threads than cores: alike, functions would end at other times."""
+    episode = check_round_trip(crowded(), tmp_path / "episode.json")
+    assert (episode.cluster.cpu_share, episode.funding) == ("tickets", FUNDING)
+    document = episode.model_dump()
+    document["cluster"]["cpu_share"] = document["funding"] = None
+    document["expected"] = None
+    alike = replayed(WorldEpisode.model_validate(document | {"funding": None}))
+    assert episode.expected is not None
+    assert differences(alike, episode.expected) != []
+
+
+def test_who_places_is_asked_in_turn(tmp_path: Path) -> None:
+    episode = check_round_trip(shared("stride", placement="asked"), tmp_path / "episode.json")
+    assert len(episode.actions) == len(episode.functions)
 
 
 @pytest.mark.parametrize("order", ["immediate", "fcfs", "rr", "srtf"])
@@ -180,6 +245,9 @@ def documents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "engine": world("funcsched", keep_alive="lru"),
         "chosen": world("chosen", keep_alive="lru"),
         "immediate": world("immediate", keep_alive="lru"),
+        "shared": shared("stride+sjf"),
+        "workflows": shared("stride_workflows"),
+        "crowded": crowded(),
     }.items():
         path = folder / f"{name}.json"
         write_episode(path, episode_of(env, name, "a test"))
@@ -268,6 +336,51 @@ SERVER = ("expected", "servers", 0)
         ("asked", _set(*SERVER, "hours_rented", to=1), ["servers.0.hours_rented", "unknown key"]),
         ("asked", _set(*SERVER, "lease_seconds", to=-1), ["servers.0.lease_seconds", "-1"]),
         ("asked", _set("expected", "total_rent", to=None), ["expected.total_rent", "None"]),
+        ("shared", _drop("funding"), ["funding: missing, options.queue.sharing needs it"]),
+        ("crowded", _drop("funding"), ["funding: missing, cluster.cpu_share needs it"]),
+        ("crowded", _drop("cluster", "cpu_share"), ["funding: found", "cluster.cpu_share"]),
+        (
+            "crowded",
+            _set("cluster", "cpu_share", to="lots"),
+            ["cluster.cpu_share", "equal, tickets"],
+        ),
+        ("workflows", _drop("workflows", 1, "tickets"), ["workflows.1.tickets: None", "needed"]),
+        ("workflows", _set("workflows", 1, "tickets", to=-1.0), ["workflows.1.tickets", "-1"]),
+        ("workflows", _drop(*QUEUE, "lends"), ["queue.lends: None", "needed with"]),
+        ("shared", _set(*QUEUE, "lends", to=True), ["queue.lends: True", "allowed only with"]),
+        ("shared", _set("workflows", 0, "tickets", to=2.0), ["workflows.0.tickets: 2.0", "only"]),
+        ("shared", _set("funding", "tenants", "a", "tickets", to=0), ["funding.tenants.a", "0"]),
+        (
+            "shared",
+            _set("funding", "tenants", to={}),
+            ["funding.tenants: at least 1 entry is needed"],
+        ),
+        (
+            "shared",
+            _set("funding", "currencies", "lab", "currency", to="lab"),
+            ["funding", "'lab'", "cycle"],
+        ),
+        ("shared", _drop("funding", "tenants", "b"), ["workflows.1.tenant: 'b' found", "funding"]),
+        ("shared", _set("workflows", 0, "tenant", to="d"), ["workflows.0.tenant: 'd' found"]),
+        (
+            "shared",
+            _set(*QUEUE, "sharing", "mechanism", to="strode"),
+            ["options.queue.sharing.mechanism", "'strode'"],
+        ),
+        ("shared", _set(*QUEUE, "sharing", "quantum", to=0), ["queue.sharing.quantum", "0"]),
+        ("shared", _set(*QUEUE, "sharing", "winers", to=2), ["winers", "'winners'"]),
+        ("shared", _drop(*QUEUE, "turns_seed"), ["queue.turns_seed: None", "needed with"]),
+        ("shared", _drop(*QUEUE, "sharing"), ["queue.turns_seed: 7", "allowed only with"]),
+        ("shared", _set(*QUEUE, "turns_seed", to=2**64), ["queue.turns_seed", "18446744073709"]),
+        ("shared", _set(*QUEUE, "turns_seed", to=-1), ["queue.turns_seed", "-1"]),
+        ("shared", _set(*QUEUE, "turns_seed", to=0.5), ["queue.turns_seed", "0.5"]),
+        ("shared", _set(*QUEUE, "time_slice", to=4.0), ["queue.time_slice: 4.0", "sharing"]),
+        ("engine", _set(*QUEUE, "sharing", to={"mechanism": "drf"}), ["queue.turns_seed: None"]),
+        (
+            "immediate",
+            _set("funding", to={"tenants": {"a": {"tickets": 1}}}),
+            ["funding: found, it is allowed only with options.queue"],
+        ),
     ],
 )
 def test_bad_content_gets_one_clear_line(

@@ -146,6 +146,30 @@ def test_bad_configs(composed: Composed, group: str, override: str, message: str
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("group", "overrides"),
+    [
+        ("poisson", ["mean_gap=1e8", "workflows=10"]),
+        ("poisson", ["mean_gap=1000", "workflows=1000000"]),
+        ("bursty", ["burst_gap=1e8", "burst_duration=1e9"]),
+        ("daily", ["mean_gap=5e7"]),
+    ],
+)
+def test_arrivals_that_no_episode_can_last_for_are_refused(
+    composed: Composed, group: str, overrides: list[str]
+) -> None:
+    told = [f"workload.arrivals.{override}" for override in overrides]
+    with pytest.raises(InputError, match=r"may arrive until .* s, at most 1e\+09 s are possible"):
+        drawn(composed, f"+workload={group}", *told)
+
+
+def test_hardly_an_episode_is_longer_than_it_is_allowed_for(composed: Composed) -> None:
+    config = validated(WorkloadConfig, composed("+workload=poisson")["workload"], "workload")
+    rng = np.random.default_rng(0)
+    last = max(config.arrivals.draw(rng)[-1] for _ in range(20_000))
+    assert 0.3 * config.arrivals.longest < last < config.arrivals.longest
+
+
 def test_spells_without_arrivals_are_refused(composed: Composed) -> None:
     # 1 us of each: 1e-6 / 1200 + 1e-6 / 150 arrivals in both.
     spells = [f"workload.arrivals.{spell}_duration=1e-6" for spell in ("calm", "burst")]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from env.base.errors import InputError
 from env.workloads.assumptions import Assumptions, printed
 from env.workloads.templates import assumed_of
 from tests.env.workloads.conftest import Composed
@@ -28,7 +29,7 @@ def write(path: Path, records: list[dict[str, Any]], tasks: int = 4, chained: bo
 
 def assumed(composed: Composed, path: Path, *overrides: str) -> dict[str, dict[str, Any]]:
     group = composed("+workflow=files", f"workflow.path={path}", *overrides)["workflow"]
-    return assumed_of(group, SPEED, "evaluation")
+    return assumed_of([(group, SPEED)], "evaluation")
 
 
 ALL = {"runtimeInSeconds": 10.0, "memoryInBytes": 500e6, "coreCount": 1.0}
@@ -64,6 +65,16 @@ WHOLE = [record(number, **ALL) for number in range(4)]
             [*WHOLE, *(record(number, **ALL) for number in (7, 8, 9))],
             True,
             "3 execution records belong to no task",
+        ),
+        (
+            [
+                record(0, **ALL | {"coreCount": 2.5}),
+                record(1, runtimeInSeconds=10.0, memoryInBytes=500e6, avgCPU=250.0),
+                record(2, runtimeInSeconds=10.0, memoryInBytes=500e6, avgCPU=200.0),
+                record(3, runtimeInSeconds=10.0, memoryInBytes=500e6, avgCPU=60.0),
+            ],
+            True,
+            "cores: 2 of 4 rounded up to whole ones",
         ),
         (
             [record(number, **ALL | {"memoryInBytes": 5e6}) for number in range(4)],
@@ -121,6 +132,41 @@ def test_of_many_files_only_the_total_is_printed(composed: Composed, tmp_path: P
         write(tmp_path / f"{number}.json", WHOLE[:3])
     (line,) = printed(assumed(composed, tmp_path))
     assert line.startswith("assumed, 6 workflows in all: runtimes: 6 of 24 drawn")
+
+
+def test_what_is_below_0_in_a_dax_is_said(composed: Composed, tmp_path: Path) -> None:
+    file = tmp_path / "w.dax"
+    file.write_text(
+        '<adag><job id="1" runtime="-3"><uses file="o" link="output" size="-4"/></job>'
+        '<job id="2" runtime="5"><uses file="o" link="input" size="7"/></job></adag>'
+    )
+    (text,) = {each["text"] for each in assumed(composed, file).values()}
+    assert "1 negative runtime taken as 0; 1 of 2 runtimes is 0 and counts as 0.5 s" in text
+    assert "1 negative file size taken as unknown" in text
+
+
+def test_several_worlds_are_added_up(composed: Composed, tmp_path: Path) -> None:
+    write(tmp_path / "a.json", WHOLE[:3])
+    write(tmp_path / "b.json", WHOLE[:2])
+
+    def group(file: str, scale: float = 1.0) -> tuple[dict[str, Any], int]:
+        overrides = ("+workflow=files", f"workflow.path={tmp_path}/{file}")
+        factor = f"workflow.annotation.runtime_scale={scale}"
+        return composed(*overrides, factor)["workflow"], SPEED
+
+    both = assumed_of([group("a.json"), group("b.json"), group("a.json")], "evaluation")
+    assert list(both) == ["total", f"{tmp_path}/a.json", f"{tmp_path}/b.json"]
+    assert both["total"]["text"].startswith("runtimes: 3 of 8 drawn")
+    scaled = assumed_of([group("a.json"), group("a.json", 0.5)], "evaluation")
+    drawn = "runtimes: 1 of 4 drawn; memory: 1 of 4 drawn; cores: 1 of 4 drawn"
+    assert scaled["total"]["text"] == (
+        f"{drawn}; or in other scenarios: {drawn}; 4 of 4 runtimes multiplied by 0.5"
+    )
+
+
+def test_an_empty_path_is_refused(composed: Composed) -> None:
+    with pytest.raises(InputError, match="path.0: .* at least 1 character, found ''"):
+        assumed(composed, Path("x"), "workflow.path=''")
 
 
 def test_most_cores_are_those_of_any_workflow() -> None:

@@ -38,6 +38,8 @@ def test_jobs_and_edges(photo: str) -> None:
         "edges added for a file that is read": 1,
         "file sizes missing, taken as 0": 1,
         "files with several sizes, the writer's taken": 1,
+        "negative file sizes taken as unknown": 1,
+        "negative runtimes taken as 0": 1,
     }
 
 

@@ -4,6 +4,7 @@ Each statistical test would fail by chance for one seed in a million (or 500,000
 two sides of two figures); the seed is fixed.
 """
 
+from collections import deque
 from collections.abc import Callable
 
 import numpy as np
@@ -251,3 +252,20 @@ def test_move_to_front_brings_winners_forward_and_changes_no_share() -> None:
     assert clients["place"][99] < 5
     bound = ONE_CHANCE_IN_A_MILLION * np.sqrt(100_000 * 300 / 399 * 99 / 399)
     assert abs(wins[99] - 100_000 * 300 / 399) < bound
+
+
+@pytest.mark.parametrize("name", ["lottery", "multi_lottery", "stochastic_remainder"])
+def test_uses_that_are_told_superquanta_later_are_compensated_all_the_same(name: str) -> None:
+    """Tickets 3 : 1; the first uses a tenth of each quantum, which is known 30 quanta later."""
+    mechanism = made(name, [3, 1])
+    used, told = np.zeros(2), deque[int]()
+    for _ in range(40_000):
+        client = mechanism.allocate()
+        assert client is not None
+        told.append(client)
+        if len(told) > 30:
+            client = told.popleft()
+            amount = (0.1, 1.0)[client]
+            mechanism.used(client, amount)
+            used[client] += amount
+    assert used[0] / used[1] == pytest.approx(3.0, rel=0.1)

@@ -1,0 +1,138 @@
+"""How fairly an episode was shared: by hand, and as the engine counts."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from agents.baseline import make_baselines
+from env.base.errors import InputError
+from env.score.metrics import episode_metrics
+from env.score.reward import Objective
+from env.sim.funding import Funding, Grant
+from env.sim.hardware import ClusterConfig, ServerType
+from env.sim.images import Images
+from env.sim.keep_alive_policy import NoKeepAlive
+from env.sim.rules import Rules
+from env.sim.view.raw_env import RawEnv
+from env.sim.workflow_template import WorkflowTemplate
+from evaluation.shares import shares_of
+
+SPEED = 1_000_000
+CLUSTER = ClusterConfig(SPEED, 1e9, 1e9, 1e9, (ServerType("box", 1, 0.0, 0.0, 1, 2, 2048),))
+OBJECTIVE = Objective(time_weight=1.0, cost_weight=1.0)
+TEN, FIVE = (
+    WorkflowTemplate(str(seconds), [seconds * SPEED], [1024], [1], [], []) for seconds in (10, 5)
+)
+PAIR = WorkflowTemplate("pair", [3 * SPEED, 4 * SPEED], [512, 1024], [2, 1], [(0, 1)], [0])
+ORDERS = ("fcfs", "rr", "srtf", "lottery", "stride", "eevdf", "drf", "stride+funcsched")
+
+
+TICKETS = Funding(tenants={"alice": Grant(tickets=2), "bob": Grant(tickets=1)})
+CURRENCIES = Funding(
+    tenants={
+        "alice": Grant(tickets=3, currency="lab"),
+        "bob": Grant(tickets=1, currency="lab"),
+        "carol": Grant(tickets=1),
+    },
+    currencies={"lab": Grant(tickets=2)},
+)
+
+
+def finished(
+    order: str,
+    arrivals: Sequence[float],
+    templates: Sequence[WorkflowTemplate],
+    tenants: Sequence[str],
+    funding: Funding | None,
+) -> RawEnv:
+    """An episode played to its end; two functions at a time find memory and a core each."""
+    (player,) = make_baselines([order], queued=True, funded=funding is not None)
+    assert player.order is not None
+    env = RawEnv(
+        arrivals,
+        templates,
+        CLUSTER,
+        tenants=tenants,
+        rules=Rules.always_up(player.order, NoKeepAlive()),
+        images=Images.by_name(templates, 0.0),
+        funding=funding,
+        turns_seed=1,
+    )
+    assert env.done
+    return env
+
+
+def crowd(order: str, funding: Funding) -> RawEnv:
+    """120 workflows of three tenants in a minute, three times what the node can do."""
+    rng = np.random.default_rng(0)
+    arrivals = np.sort(rng.uniform(0.0, 60.0, 120)).tolist()
+    names = list(funding.tenants)
+    owners = [names[index] for index in rng.integers(len(names), size=120)]
+    templates = [(TEN, FIVE, PAIR)[index] for index in rng.integers(3, size=120)]
+    return finished(order, arrivals, templates, owners, funding)
+
+
+def test_first_come_first_served_by_hand() -> None:
+    """Alice's first two start at once; from 10 s on two more of hers go before both of Bob's.
+
+    While both wait 20 core-seconds start, of which Alice is entitled to two thirds.
+    """
+    arrivals, owners = [0.0, 0.0, 1.0, 1.0, 2.0, 2.0], ["alice"] * 4 + ["bob"] * 2
+    shares = shares_of(finished("fcfs", arrivals, [TEN] * 6, owners, TICKETS))
+    assert shares.tenants == ("alice", "bob")
+    assert shares.tickets == pytest.approx([2 / 3, 1 / 3])
+    assert shares.quantum == 1.0
+    assert shares.times.tolist() == [0.0, 10.0, 10.0]
+    assert shares.received == pytest.approx(np.array([[0, 0], [10, 0], [20, 0]]))
+    assert shares.entitled == pytest.approx(np.array([[0, 0], [20, 10], [40, 20]]) / 3)
+    assert shares.error == pytest.approx([20 / 3, 20 / 3])
+    assert shares.pair_error == pytest.approx([20 / 3, 20 / 3])
+    assert shares.largest_lag == pytest.approx([0.0, 20 / 3])
+    assert shares.last_lag == pytest.approx([-20 / 3, 20 / 3])
+    assert shares.jain == pytest.approx(0.5)
+    # The node is full with Alice's until 20 s and with Bob's until 30 s.
+    assert shares.dominant == pytest.approx([2 / 3, 1 / 3])
+    assert shares.response == pytest.approx([14.5, 28.0])
+    assert shares.response_deviation == pytest.approx([4.5, 0.0])
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("funding", [TICKETS, CURRENCIES], ids=["tickets", "currencies"])
+def test_the_end_is_what_the_engine_has_counted(order: str, funding: Funding) -> None:
+    """Also where functions are preempted, and where tickets are worth what others make of them."""
+    env = crowd(order, funding)
+    shares, metrics = shares_of(env), episode_metrics(env.state, OBJECTIVE)
+    counted = env.state.tenants
+    assert counted["received"].min() > 10.0
+    assert shares.received[-1] == pytest.approx(counted["received"])
+    # The engine rounds what tickets are worth to whole ones, of which there are a million.
+    assert shares.entitled[-1] == pytest.approx(counted["entitled"], rel=1e-5)
+    assert shares.entitled[-1].sum() == pytest.approx(shares.received[-1].sum())
+    assert shares.jain == pytest.approx(metrics["jain"], rel=1e-5)
+    error = np.abs(shares.last_lag).mean() / shares.received[-1].sum()
+    assert error == pytest.approx(metrics["share_error"], rel=1e-5)
+    assert (shares.error * shares.quantum >= np.abs(shares.last_lag) - 1e-9).all()
+    assert (np.diff(shares.times) >= 0).all() and (np.diff(shares.received, axis=0) >= 0).all()
+
+
+def test_turns_by_tickets_are_fairer_than_first_come_first_served() -> None:
+    fcfs, stride = (shares_of(crowd(order, TICKETS)) for order in ("fcfs", "stride"))
+    assert (stride.quantum, fcfs.quantum) == (60.0, 1.0)
+    assert stride.jain > fcfs.jain
+    assert (stride.error * stride.quantum < fcfs.error).all()
+    assert (stride.pair_error * stride.quantum < fcfs.pair_error).all()
+
+
+def test_nothing_contested_is_fair() -> None:
+    env = finished("stride", [0.0, 50.0], [TEN, TEN], ["alice", "bob"], TICKETS)
+    shares = shares_of(env)
+    assert shares.jain == 1.0 == episode_metrics(env.state, OBJECTIVE)["jain"]
+    assert shares.times.tolist() == [0.0] and shares.received.sum() == 0.0
+
+
+def test_without_tickets_there_are_no_shares() -> None:
+    env = finished("fcfs", [0.0], [TEN], ["alice"], None)
+    assert np.isnan(episode_metrics(env.state, OBJECTIVE)["jain"])
+    with pytest.raises(InputError, match="tenants with tickets are needed"):
+        shares_of(env)
