@@ -327,7 +327,7 @@ def _tenants(sample: Recording, kind: str | None) -> tuple[str, ...]:
     whole = sample.groups[kind]
     length = next(
         length
-        for length in range(SHORTEST_NAME, max(map(len, whole)) + 1)
+        for length in range(SHORTEST_NAME, max(SHORTEST_NAME, *map(len, whole)) + 1)
         if len({name[:length] for name in whole}) == len(set(whole))
     )
     return tuple(name[:length] for name in whole)
