@@ -142,29 +142,34 @@ def make_baselines(
     """
     configs: dict[str, BaselineConfig] = {}
     for given in names:
-        name, config = _composed(given)
+        *orders, file = _parts(given)
+        ((rule, path),) = _files([file]).items()
+        name = "+".join([*orders, rule])
         if name in configs:
             raise InputError(f"baselines: '{name}' is given twice")
-        _check_world(name, config, queued, forks, funded)
-        configs[name] = config
+        configs[name] = _composed(given, orders, _config(path))
+        _check_world(name, configs[name], queued, forks, funded)
     return [ComposedScheduler(name, config) for name, config in configs.items()]
 
 
-def _composed(given: str) -> tuple[str, BaselineConfig]:
-    """A baseline by what it is called: that of a file, or `ORDER+NAME`."""
+def _parts(given: str) -> list[str]:
+    """`ORDER+NAME` in its parts: the names of orders, then that of a file, or its path."""
     order, _, rest = given.partition("+")
-    if order not in _names() or order == given:
-        ((name, file),) = _files([given]).items()
-        return name, _config(file)
-    name, config = _composed(rest)
-    first = _config(CONF / "baseline" / f"{order}.yaml").order
-    if "+" in rest and not isinstance(first, InTurn):
-        raise InputError(
-            f"baselines: '{given}': an order before another one is by tickets, '{order}' is not"
-        )
-    if isinstance(first, InTurn) and not isinstance(config.order, Submission):
-        first = first.model_copy(update={"within": _within(given, config.order)})
-    return f"{order}+{name}", config.model_copy(update={"order": first})
+    return [given] if order == given or order not in _names() else [order, *_parts(rest)]
+
+
+def _composed(given: str, orders: Sequence[str], config: BaselineConfig) -> BaselineConfig:
+    """A baseline whose order is that of others; the last one comes first."""
+    for place, name in reversed(list(enumerate(orders))):
+        order = _config(CONF / "baseline" / f"{name}.yaml").order
+        if place < len(orders) - 1 and not isinstance(order, InTurn):
+            raise InputError(
+                f"baselines: '{given}': an order before another one is by tickets, '{name}' is not"
+            )
+        if isinstance(order, InTurn) and not isinstance(config.order, Submission):
+            order = order.model_copy(update={"within": _within(given, config.order)})
+        config = config.model_copy(update={"order": order})
+    return config
 
 
 def _within(given: str, order: QueueOrders) -> Within:
