@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,11 +32,9 @@ def check(config: DictConfig) -> None:
 
 def evaluate(config: DictConfig) -> None:
     """One evaluation, from its configuration to its results."""
-    from rich.console import Console
-
     from report.files import write_files
     from report.promise import answer, promise_table
-    from report.table import PLAIN_WIDTH
+    from report.table import console
 
     evaluation = Evaluation(config)
     settings = evaluation.settings
@@ -48,9 +45,8 @@ def evaluate(config: DictConfig) -> None:
     ):
         print(line, flush=True)
     folder = Path(HydraConfig.get().runtime.output_dir)
-    # A file or pipe has no width of its own.
-    console = Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH, markup=False)
-    results = play_to_the_end(evaluation, folder, console)
+    printed_on = console()
+    results = play_to_the_end(evaluation, folder, printed_on)
     if settings.policy:
         keep_trainings(settings, folder)
     metrics, statistics = evaluation.metrics, settings.statistics
@@ -58,11 +54,11 @@ def evaluate(config: DictConfig) -> None:
     if settings.keep:
         judgement = judge(results, settings.keep, settings.minimise, metrics, statistics)
     table = write_files(
-        folder, evaluation.run, results, metrics, statistics, console.width, judgement
+        folder, evaluation.run, results, metrics, statistics, printed_on.width, judgement
     )
-    console.print(table)
+    printed_on.print(table)
     if judgement is not None:
-        console.print(promise_table(judgement))
+        printed_on.print(promise_table(judgement))
         print(*answer(judgement), sep="\n")
     print(f"report: {folder / 'report.html'}")
     print(f"results: {folder}")

@@ -1,6 +1,5 @@
 """Trains schedulers: `python train.py cluster=hetero_numa algo=ppo`. See `--help`."""
 
-import sys
 import time
 from pathlib import Path
 
@@ -146,13 +145,12 @@ def train(config: DictConfig) -> None:
 def search(config: DictConfig) -> None:
     """Many runs with values of their own (`tune=...`); the policies of the best one are kept."""
     import ray
-    from rich.console import Console
 
     from agents.learned.algorithms import build, policy_spaces, run_config
     from agents.learned.tuning import run_trials
     from env.learn.multi_agent import ServerlessEnv, register
     from evaluation.yardstick import told_yardstick
-    from report.table import PLAIN_WIDTH
+    from report.table import console
     from report.trials import trials_table
 
     told = plain(config)
@@ -186,8 +184,7 @@ def search(config: DictConfig) -> None:
         ray.shutdown()
         environment.close()
 
-    console = Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH)
-    console.print(trials_table(outcomes, f"{len(outcomes)} trials, {settings.tune.scheduler}"))
+    console().print(trials_table(outcomes, f"{len(outcomes)} trials, {settings.tune.scheduler}"))
     print(f"results:  {folder}")
     print(f"evaluate: {evaluate_command(told, policy=folder / 'policy')}")
 

@@ -255,12 +255,15 @@ def written_whole(path: Path) -> Iterator[Path]:
     """A temporary file that takes the name `path` in the end: it appears whole or not at all.
 
     Raises:
-        InputError: `path` names no file, or its folder cannot be written to.
+        InputError: `path` names no file, something else has the name, as a device, or its folder
+            cannot be written to.
     """
-    if not path.name:
-        raise InputError(f"'{path}': no name of a file, which is needed")
+    if not path.name or "\0" in str(path):
+        raise InputError(f"'{as_line(str(path))}': no name of a file, which is needed")
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise InputError(f"{path}: not a regular file, it stays as it is")
         try:
             yield temporary
             temporary.replace(path)

@@ -19,6 +19,8 @@ from report.summary import summarise
 
 SETTINGS = StatisticsSettings(confidence=0.95)
 
+WIDE = 400
+"""Characters in which tables have all their columns."""
 DEADLINES, LATE = (2.0, 5.0), 100.0
 PARTS = ("queueing", "server_start", "container_start", "transfer", "execution")
 

@@ -42,6 +42,23 @@ def test_folders_of_the_same_name_are_told_apart(tmp_path: Path) -> None:
     assert [each.policy for each in summary.policies] == ["a (mon/noon)", "a (tue/noon)"]
 
 
+def test_a_pipe_has_80_columns_unless_it_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("one", "two"):
+        finished(tmp_path / name, {"a": [1.0] * 3, "rule": RULE})
+    folders = [str(tmp_path / "one"), str(tmp_path / "two")]
+    widths = {}
+    for columns in (None, "200"):
+        if columns is None:
+            monkeypatch.delenv("COLUMNS", raising=False)
+        else:
+            monkeypatch.setenv("COLUMNS", columns)
+        main(folders)
+        widths[columns] = max(map(len, capsys.readouterr().out.splitlines()))
+    assert widths[None] <= 80 < widths["200"] <= 200
+
+
 SWEPT = {f"lease.step={step}": {"lease.step": step} for step in (60, 3600)}
 
 

@@ -10,9 +10,15 @@ from rich.console import Console
 from evaluation.promise import Judgement
 from report.files import write_files
 from report.promise import answer, promise_table
-from report.table import PLAIN_WIDTH
 from tests.evaluation.test_promise import LARGE, PLAYED, SMALL, judged
-from tests.report.evaluations import SETTINGS, metrics_of_rows, result, run_of, write_results
+from tests.report.evaluations import (
+    SETTINGS,
+    WIDE,
+    metrics_of_rows,
+    result,
+    run_of,
+    write_results,
+)
 
 
 def in_words(judgement: Judgement) -> str:
@@ -54,7 +60,7 @@ def test_what_no_number_of_episodes_settles() -> None:
 
 
 def test_the_table_has_everyone() -> None:
-    console = Console(width=PLAIN_WIDTH, record=True, file=StringIO())
+    console = Console(width=WIDE, record=True, file=StringIO())
     console.print(promise_table(judged(PLAYED, "<3")))
     lines = [line.split()[:3] for line in console.export_text().splitlines() if "count=" in line]
     assert lines == [
@@ -76,7 +82,7 @@ def test_files_of_an_evaluation(bound: str, tmp_path: Path) -> None:
     run = run_of(scenarios=scenarios)
     results = write_results(tmp_path, run, rows)
     found = judged(PLAYED, bound)
-    write_files(tmp_path, run, results, metrics_of_rows(), SETTINGS, PLAIN_WIDTH, found)
+    write_files(tmp_path, run, results, metrics_of_rows(), SETTINGS, WIDE, found)
     kept = json.loads((tmp_path / "promise.json").read_text())
     assert kept["keep"] == {"slowdown": bound}
     assert (kept["best"] is None) == (bound == "<0")

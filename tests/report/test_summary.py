@@ -21,10 +21,11 @@ from report.figures import draw_comparison, draw_figures
 from report.files import write_files
 from report.flow_figures import draw_sweep
 from report.summary import Summary, means, summarise, write_summary
-from report.table import PLAIN_WIDTH, summary_table
+from report.table import summary_table
 from report.tensorboard import write_events
 from tests.report.evaluations import (
     SETTINGS,
+    WIDE,
     finished,
     metrics_of_rows,
     result,
@@ -134,8 +135,8 @@ def test_the_files_say_the_same(tmp_path: Path) -> None:
 def test_a_number_that_nobody_has_is_nowhere(tmp_path: Path) -> None:
     rows = [result("a", episode, 2.0, optimum_gap=math.nan) for episode in range(2)]
     results = write_results(tmp_path, run_of(), rows)
-    table = printed(summary_in(results), PLAIN_WIDTH)
-    write_files(tmp_path, run_of(), results, metrics_of_rows(), SETTINGS, PLAIN_WIDTH)
+    table = printed(summary_in(results), WIDE)
+    write_files(tmp_path, run_of(), results, metrics_of_rows(), SETTINGS, WIDE)
     assert "optimum" not in table and "decisions" in table
     for name in ("summary.json", "summary.csv", "summary.md", "figures/metrics.svg"):
         text = (tmp_path / name).read_text()
@@ -183,7 +184,7 @@ def test_policies_are_compared_scenario_by_scenario(tmp_path: Path) -> None:
 def test_the_files_of_several_scenarios(tmp_path: Path) -> None:
     short, long = SWEEP
     run = run_of(scenarios=SWEEP)
-    table = write_files(tmp_path, run, swept(tmp_path), metrics_of_rows(), SETTINGS, PLAIN_WIDTH)
+    table = write_files(tmp_path, run, swept(tmp_path), metrics_of_rows(), SETTINGS, WIDE)
     with (tmp_path / "summary.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [(row["scenario"], row["policy"], row["J_mean"]) for row in rows] == [
@@ -202,7 +203,7 @@ def test_the_files_of_several_scenarios(tmp_path: Path) -> None:
     assert set(events.Tags()["images"]) == {
         f"evaluation/{name.removesuffix('.png')}" for name in pictures
     }
-    console = Console(width=PLAIN_WIDTH, file=io.StringIO())
+    console = Console(width=WIDE, file=io.StringIO())
     console.print(table)
     assert isinstance(console.file, io.StringIO)
     words = [line.split() for line in console.file.getvalue().splitlines() if line.strip()]
@@ -245,7 +246,7 @@ def test_a_metric_declared_once_is_in_every_output(
     monkeypatch.setitem(metrics.METRICS, dummy.name, dummy)
     results = finished(tmp_path, {"a": [1.5, 2.5], "b": [3, 4]})
     told = run_of(policy="mine")
-    write_files(tmp_path, told, results, metrics_of_rows(), SETTINGS, PLAIN_WIDTH)
+    write_files(tmp_path, told, results, metrics_of_rows(), SETTINGS, WIDE)
     tree = json.loads((tmp_path / "summary.json").read_text())
     assert {
         "name": dummy.name, "unit": "h", "better": "lower", "formula": dummy.formula,
@@ -254,7 +255,7 @@ def test_a_metric_declared_once_is_in_every_output(
     assert f"{dummy.name}_mean" in (tmp_path / "summary.csv").read_text()
     text = (tmp_path / "summary.md").read_text()
     assert "| wait of cats (h) |" in text and "hours cats wait; lower is better" in text
-    assert "cats" in printed(summary_in(results), PLAIN_WIDTH)
+    assert "cats" in printed(summary_in(results), WIDE)
     # Text in these SVG files is drawn, with what it says in a comment.
     assert "wait of cats (h), lower is better" in (tmp_path / "figures/metrics.svg").read_text()
     assert "<th>wait of cats (h)</th>" in (tmp_path / "report.html").read_text()
@@ -302,7 +303,7 @@ def test_nothing_is_cut(width: int, tmp_path: Path) -> None:
 
 
 def test_files_and_pipes_have_all_columns(tmp_path: Path) -> None:
-    text = printed(summary_of(tmp_path, 1.0, 2.0), PLAIN_WIDTH)
+    text = printed(summary_of(tmp_path, 1.0, 2.0), WIDE)
     for metric in summary_of(tmp_path, 1.0, 2.0).metrics.values():
         assert all(word in text for word in metric.heading.split())
 
