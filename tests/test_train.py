@@ -221,8 +221,7 @@ def test_every_experiment_runs_for_a_moment_and_the_same_seed_repeats(
     names = sorted(
         path.stem
         for path in (CONF / "experiment").glob("*.yaml")
-        if "\nbaselines:"
-        not in path.read_text()  # they evaluate: test_funcsched, test_tickets
+        if "\nbaselines:" not in path.read_text()  # they evaluate: test_funcsched, test_tickets
     )
     # Those of the large cluster have batches and clones of minutes, the queue has no tiny world,
     # and no tiny workload has tickets.

@@ -1,5 +1,6 @@
 """Configurations of small worlds, composed from conf/ as the commands do."""
 
+import copy
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,7 @@ def _composed(overrides: tuple[str, ...]) -> dict[str, Any]:
 
 def world(*overrides: str, seed: int = 0) -> dict[str, Any]:
     """What `ServerlessEnv` is built from."""
-    return {**_composed(overrides), "seed": seed}
+    return {**copy.deepcopy(_composed(overrides)), "seed": seed}
 
 
 def with_queue(layout: str) -> tuple[str, ...]:

@@ -102,8 +102,18 @@ WORLDS = {
         (*TINY, "agents=placer", "variation=wide", "variation.unvaried=0.5", SCORE),
     ),
     "train tenants": (
-        (*TENANTS, "workload.arrivals.workflows=[30,40]", "keep_alive=fixed", "lease.charged=true"),
-        (*TENANTS, "lease=hourly", "variation=wide", "variation.unvaried=0.5", COLD),
+        (
+            *(*TENANTS, "workload.arrivals.workflows=[30,40]", "keep_alive=fixed"),
+            *("lease.charged=true", "cluster.server_types.large.server_count=1"),
+        ),
+        (
+            *TENANTS,
+            "lease=hourly",
+            "cluster.server_types.large.server_count=1",
+            "variation=wide",
+            "variation.unvaried=0.5",
+            COLD,
+        ),
     ),
     "train trace": (
         SHORT_TRACE,
