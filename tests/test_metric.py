@@ -32,6 +32,7 @@ def test_a_declared_metric_is_everywhere(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setitem(METRICS, CATS.name, CATS)
+    monkeypatch.setenv("COLUMNS", "200")  # room for all columns in the terminal
     trained, evaluated = tmp_path / "trained", tmp_path / "evaluated"
 
     brief = (
