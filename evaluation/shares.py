@@ -123,7 +123,7 @@ def _quantum(env: RawEnv) -> float:
     order = env.rules.order
     if not isinstance(order, SharedOrder) or order.sharing.resource != "core_seconds":
         return 1.0
-    return order.sharing.quantum
+    return float(env.state.share_head["quantum"][0])
 
 
 class _Account:

@@ -57,7 +57,7 @@ class ByUse(InTurn):
 
     name: Literal["lottery", "stride", "hierarchical_stride", "eevdf", "weighted_fair"]
     resource: Resource
-    quantum: Amount
+    quantum: Amount | None
 
     @property
     def sharing(self) -> Sharing:
@@ -79,7 +79,7 @@ class InSuperquanta(InTurn):
 
     name: Literal["multi_lottery", "stochastic_remainder"]
     resource: Resource
-    quantum: Amount
+    quantum: Amount | None
     winners: Annotated[int, Field(ge=1, le=MOST_WINNERS)]
 
     @property

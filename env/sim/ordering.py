@@ -9,12 +9,13 @@ from typing import Annotated, Final, Literal, Protocol, get_args, runtime_checka
 import numpy as np
 from pydantic import Field
 
+from env.base.errors import InputError
 from env.base.schema import Strict
 from env.sim.block import State
 from env.sim.central_queue import BY_RANK, BY_WORKFLOW, CHOSEN
 from env.sim.hardware import ClusterConfig
 from env.sim.proportional.blank import new_shares
-from env.sim.proportional.records import MOST_WINNERS, Shares
+from env.sim.proportional.records import MOST_QUANTA, MOST_WINNERS, Shares
 from env.sim.state import upward_ranks
 from env.sim.workflow_template import WorkflowTemplate
 
@@ -62,7 +63,8 @@ class Sharing(Strict):
         resource: of which each is charged what its functions really used: core-seconds of work,
             MB-seconds of containers, or seconds of the whole cluster, of the one used most. Of no
             matter for `drf`.
-        quantum: how much a function is taken to use until that is known, in units of the resource.
+        quantum: how much a function is taken to use until that is known, in units of the resource;
+            None: the mean of what the declared functions need of it.
         half_life: seconds after which use counts half; None: it is not remembered.
         winners: quanta of a superquantum, of lotteries that have one.
     """
@@ -78,22 +80,45 @@ class Sharing(Strict):
         "drf",
     ]
     resource: Resource = "core_seconds"
-    quantum: Annotated[float, Field(gt=0, le=1e9)] = 1.0
+    quantum: Annotated[float, Field(gt=0, le=1e9)] | None = None
     half_life: Annotated[float, Field(gt=0, le=1e9)] | None = None
     winners: Annotated[int, Field(ge=1, le=MOST_WINNERS)] = 1
 
-    def shares(self, tenants: int, seed: int) -> Shares:
+    def shares(self, state: State, seed: int) -> Shares:
         """Records of the mechanism.
 
         Args:
-            tenants: how many there are.
-            seed: of its draws.
+            state: of the episode, with its tenants.
+            seed: of the draws.
+
+        Raises:
+            InputError: functions need too many quanta.
         """
-        shares = new_shares(self.mechanism, tenants, np.random.SeedSequence(seed))
-        shares.head["quantum"], shares.head["winners"] = self.quantum, self.winners
+        shares = new_shares(self.mechanism, len(state.tenants), np.random.SeedSequence(seed))
+        needs = self._needs(state)
+        quantum = float(needs.mean()) if self.quantum is None else self.quantum
+        least = float(needs.max()) / MOST_QUANTA
+        if quantum < least:
+            raise InputError(
+                f"quantum: {quantum:g}, a function needs up to {needs.max():g} {self.resource}; "
+                f"numbers from {least:g} on are allowed"
+            )
+        shares.head["quantum"], shares.head["winners"] = quantum, self.winners
         if self.half_life is not None:
             shares.head["half_life"] = self.half_life
         return shares
+
+    def _needs(self, state: State) -> np.ndarray:
+        """(D,) of the resource, at the mean speed of a node, by what is declared."""
+        functions, nodes = state.template_functions, state.nodes
+        core_seconds = functions["computation"] / nodes["single_core_speed"].mean()
+        mb_seconds = functions["memory_req"] * functions["best_time"]
+        if self.resource == "core_seconds":
+            return np.asarray(core_seconds)
+        if self.resource == "mb_seconds":
+            return np.asarray(mb_seconds)
+        cores, memory = state.cluster["cores"][0], nodes["memory"].sum()
+        return np.maximum(core_seconds / cores, mb_seconds / memory)
 
 
 @runtime_checkable

@@ -140,6 +140,7 @@ REQUEST = np.dtype(
         ("joined_time", np.float64),
         ("dispatch_time", np.float64),
         ("warm", np.int64),  # 1: its present run is in a warm container
+        ("contested", np.int64),  # 1: several tenants waited when that began
         ("server_start", np.float64),  # seconds of its present run, as is the next
         ("cold_start", np.float64),
         ("queueing_time", np.float64),  # seconds in all its runs so far, as are the next

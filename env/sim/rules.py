@@ -205,7 +205,7 @@ def with_rules(
             )
         counts = state.templates["function_count"]
         trees = _trees(state.tenants, waiting, np.repeat(tenant_of, counts))
-        shares = rules.order.sharing.shares(len(state.tenants), seed)
+        shares = rules.order.sharing.shares(state, seed)
         state = state.replaced(**{f"share_{name}": rows for name, rows in shares._asdict().items()})
     state = state.replaced(
         waiting=waiting,

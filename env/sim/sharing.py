@@ -3,7 +3,8 @@
 A tenant competes while functions of it wait in the central queue. Tickets are worth what `Rights`
 (env/tickets) says, in floating point and rounded to whole ones, which mechanisms take. A mechanism
 (proportional/) says whose function goes next; the quantum it is charged counts until the function
-has left its container, and then what that really used.
+has left its container, and then what that really used. Of a function that starts while no other
+tenant waits the quantum stands: nobody contested what it used.
 
 Whatever the order, the core-seconds that a tenant gets are held against those it is entitled to:
 the work of each function that starts while several tenants wait belongs to all of these, by their
@@ -15,7 +16,7 @@ from typing import Final
 from env.sim.jit import compiled, compiled_apart
 from env.sim.proportional import drf, operations
 from env.sim.proportional.blank import reset
-from env.sim.proportional.records import Shares
+from env.sim.proportional.records import MOST_QUANTA, Shares
 from env.sim.records import NONE
 
 # What a mechanism is charged, besides `drf`, which looks at what is held.
@@ -163,7 +164,9 @@ def take_turn(state):
 def note_start(state, tenant, function, node, memory):
     """A function of a tenant leaves the queue for a container with `memory` MB on a node."""
     queue = state.queue
-    if queue[0].tenants_waiting > 1:
+    contested = queue[0].tenants_waiting > 1
+    state.requests[function].contested = 1 if contested else 0
+    if contested:
         work = state.functions[function].remaining_computation
         seconds = work / state.nodes[node].single_core_speed
         queue[0].fair_clock += seconds / queue[0].tickets
@@ -197,11 +200,13 @@ def note_use(state, tenant, index, core_seconds):
     held = memory * (state.cluster[0].time - state.requests[function].dispatch_time)
     resource, capacity = state.options[0].resource, shares.head[0].capacity
     amount = core_seconds
-    if resource == MB_SECONDS:
+    if state.requests[function].contested == 0:
+        amount = shares.head[0].quantum
+    elif resource == MB_SECONDS:
         amount = held
     elif resource == DOMINANT:
         amount = max(core_seconds / capacity[0], held / capacity[1])
-    operations.used(shares, tenant, amount)
+    operations.used(shares, tenant, min(amount, MOST_QUANTA * shares.head[0].quantum))
 
 
 @compiled

@@ -111,14 +111,14 @@ def test_the_end_is_what_the_engine_has_counted(order: str, funding: Funding) ->
     assert shares.entitled[-1].sum() == pytest.approx(shares.received[-1].sum())
     assert shares.jain == pytest.approx(metrics["jain"], rel=1e-5)
     error = np.abs(shares.last_lag).mean() / shares.received[-1].sum()
-    assert error == pytest.approx(metrics["share_error"], rel=1e-5)
+    assert error == pytest.approx(metrics["share_error"], abs=1e-5)
     assert (shares.error * shares.quantum >= np.abs(shares.last_lag) - 1e-9).all()
     assert (np.diff(shares.times) >= 0).all() and (np.diff(shares.received, axis=0) >= 0).all()
 
 
 def test_turns_by_tickets_are_fairer_than_first_come_first_served() -> None:
     fcfs, stride = (shares_of(crowd(order, TICKETS)) for order in ("fcfs", "stride"))
-    assert (stride.quantum, fcfs.quantum) == (60.0, 1.0)
+    assert fcfs.quantum == 1.0 < stride.quantum < 10.0  # functions are of 1 to 10 core-seconds
     assert stride.jain > fcfs.jain
     assert (stride.error * stride.quantum < fcfs.error).all()
     assert (stride.pair_error * stride.quantum < fcfs.pair_error).all()

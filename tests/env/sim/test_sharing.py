@@ -317,6 +317,37 @@ def test_what_is_charged_can_be_memory(resource: str) -> None:
     assert own["b"] == pytest.approx(2 * own["a"], abs=3)
 
 
+@pytest.mark.parametrize("name", ["stride", "hierarchical_stride", "eevdf", "weighted_fair"])
+def test_what_nobody_contested_is_not_charged(name: str) -> None:
+    """a is alone when its 100 s begin; those who come a second later get every other turn."""
+    templates = [chain(100.0)] + [chain(1.0)] * 60
+    env = env_of(
+        templates,
+        ["a", *["a", "b"] * 30],
+        order(name),
+        held(a=1, b=1),
+        arrival_times=[0.0] + [1.0] * 60,
+    )
+    found = turns(env)
+    assert found[0] == "a"
+    for first in range(1, 41, 4):
+        assert Counter(found[first : first + 4]) == {"a": 2, "b": 2}
+
+
+NEEDS = {"core_seconds": (1.0 + 3.0) / 2, "mb_seconds": (100.0 + 150.0) / 2, "dominant": 1.25}
+
+
+@pytest.mark.parametrize("resource", NEEDS)
+def test_the_quantum_is_what_functions_need_on_average(resource: str) -> None:
+    """1 s of 100 MB and 3 s of 50 MB, on 8 cores and 100 MB: the memory is the dominant one."""
+    templates = [chain(1.0, memory=100), chain(3.0, memory=50)]
+    told = order("stride", resource=resource, quantum=None)
+    state = env_of(templates, ["a", "b"], told, held(a=1, b=1)).state
+    assert state.share_head["quantum"][0] == pytest.approx(NEEDS[resource])
+    with pytest.raises(InputError, match="quantum: 1e-09, a function needs up to "):
+        env_of(templates, ["a", "b"], order("stride", quantum=1e-9), held(a=1, b=1))
+
+
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "0 tickets": ({"tenants": {"a": {"tickets": 0}}}, "tickets"),
     "negative": ({"tenants": {"a": {"tickets": -1}}}, "tickets"),
