@@ -64,7 +64,7 @@ def reset(shares):
         clients[client].weight = clients[client].place = 0
         clients[client].won = clients[client].consumed = 0.0
         clients[client].fresh = clients[client].out = 0.0
-        clients[client].late = 0
+        clients[client].late = clients[client].chained = 0
         clients[client].next_won = NONE
         clients[client].demand[:] = 0.0
         clients[client].held[:] = 0.0

@@ -14,6 +14,12 @@ PARTS: Final = 1 << 16
 """Of a ticket."""
 MOST_WEIGHT: Final = 1 << 40
 """Parts of one client; those of all are below 2^60."""
+REMEMBERED: Final = 64.0
+"""Quanta of a client whose mean use is compensated after a superquantum.
+
+Fewer give those too much who win few of them: the mean of 1 / f lies above 1 / the mean of f. More
+would be slow to notice that a client has changed.
+"""
 
 
 @compiled
@@ -117,7 +123,8 @@ def note_use(shares, client, quanta):
 def _chain(shares, client):
     """Has a client compensated when the superquantum ends."""
     head, clients = shares.head, shares.clients
-    if clients[client].won == 0.0 and clients[client].fresh == 0.0:
+    if clients[client].chained == 0:
+        clients[client].chained = 1
         clients[client].next_won = head[0].last_won
         head[0].last_won = client
 
@@ -126,20 +133,23 @@ def _chain(shares, client):
 def settle_one(shares):
     """Compensates one client of the superquantum that has ended; NONE if there is no other.
 
-    What it used at once is the mean of all uses that were told. Wins without one were whole quanta,
-    but where uses are told late: then theirs are still to come.
+    What it used at once is the mean of the uses that are remembered. Wins of which none was told
+    were whole quanta, but where uses are told late: then theirs are still to come.
     """
     head, clients = shares.head, shares.clients
     client = head[0].last_won
     if client != NONE:
         head[0].last_won = clients[client].next_won
-        whole = min(clients[client].fresh, clients[client].out)
-        if clients[client].late == 1:
-            whole = 0.0
-        consumed = clients[client].consumed + whole * price(shares, client)
-        mean = consumed * clients[client].quanta / (clients[client].won + whole)
-        compensate(shares, client, reciprocal(mean))
-        clients[client].won = clients[client].consumed = clients[client].fresh = 0.0
-        clients[client].late = 0
+        own = clients[client].quanta
+        if clients[client].late == 0:
+            whole = min(clients[client].fresh, clients[client].out)
+            clients[client].won += whole
+            clients[client].consumed += whole * price(shares, client)
+        compensate(shares, client, reciprocal(clients[client].consumed * own / clients[client].won))
+        kept = min(1.0, REMEMBERED * own / clients[client].won)
+        clients[client].won *= kept
+        clients[client].consumed *= kept
+        clients[client].fresh = 0.0
+        clients[client].chained = 0
         clients[client].next_won = NONE
     return client

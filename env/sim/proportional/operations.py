@@ -157,8 +157,7 @@ def used(shares, client, amount):
 def forget(shares, client):
     """Clears the record of a client that does not compete, so that another can have its slot."""
     clients, mechanism = shares.clients, shares.head[0].mechanism
-    due = clients[client].won > 0.0 or clients[client].fresh > 0.0
-    if mechanism in (MULTI_LOTTERY, STOCHASTIC_REMAINDER) and due:
+    if mechanism in (MULTI_LOTTERY, STOCHASTIC_REMAINDER) and clients[client].chained == 1:
         end(shares)
         if mechanism == MULTI_LOTTERY:
             multi_lottery.settle(shares)

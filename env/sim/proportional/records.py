@@ -81,11 +81,12 @@ CLIENT = np.dtype(
         ("compensation", np.float64),  # factor of its tickets
         ("weight", np.int64),  # parts of a ticket
         ("place", np.int64),  # in the list
-        ("won", np.float64),  # standard quanta that it was given, not compensated for, use told
+        ("won", np.float64),  # standard quanta that it was given and are remembered, use told
         ("consumed", np.float64),  # what it has really used of them
         ("fresh", np.float64),  # standard quanta that it was given in this superquantum
         ("out", np.float64),  # the same of all, of which no use was told
-        ("late", np.int64),  # 1: a use of an earlier superquantum was told in this one
+        ("late", np.int64),  # 1: a use was told after its superquantum had ended
+        ("chained", np.int64),  # 1: it is to be compensated when the superquantum ends
         ("next_won", np.int64),  # in the chain of those to be compensated
         # Dominant resource fairness.
         ("demand", np.float64, (RESOURCES,)),  # of one of its tasks

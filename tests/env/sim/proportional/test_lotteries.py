@@ -269,3 +269,15 @@ def test_uses_that_are_told_superquanta_later_are_compensated_all_the_same(name:
             mechanism.used(client, amount)
             used[client] += amount
     assert used[0] / used[1] == pytest.approx(3.0, rel=0.1)
+
+
+@pytest.mark.parametrize("name", ["lottery", "multi_lottery", "stochastic_remainder"])
+def test_who_wins_rarely_gets_no_more_where_quanta_are_unlike(name: str) -> None:
+    """Tickets 3 : 2 : 1; functions use 0.1, 0.5 or 2.4 quanta, whosever they are."""
+    mechanism, used = made(name, [3, 2, 1]), np.zeros(3)
+    for amount in np.random.default_rng(5).choice([0.1, 0.5, 2.4], 60_000).tolist():
+        client = mechanism.allocate()
+        assert client is not None
+        mechanism.used(client, amount)
+        used[client] += amount
+    assert used / used.sum() == pytest.approx([3 / 6, 2 / 6, 1 / 6], rel=0.04)
