@@ -42,7 +42,7 @@ def draw_shares(recordings: Sequence[Recording], workload: Mapping[str, Any]) ->
         return None
     label_of = labels_of(workload, recordings)
     colour_of = colours(label_of)
-    columns = min(COLUMNS, len(found))
+    columns = 2 if len(found) == 4 else min(COLUMNS, len(found))  # 2 x 2 leaves no hole
     rows = -(-len(found) // columns)
     figure, grid = plt.subplots(
         rows,
