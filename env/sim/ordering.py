@@ -223,6 +223,8 @@ def downward_ranks(
 ) -> np.ndarray:
     """Longest sum of times and transfers from a source to each function, itself left out."""
     ranks = np.zeros(template.function_count)
+    if len(template.edges) == 0:
+        return ranks
     for fn_id in template.topological_order():
         edges = np.flatnonzero(template.edges[:, 1] == fn_id)
         if len(edges):

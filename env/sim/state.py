@@ -381,6 +381,8 @@ def upward_ranks(
         transfers: (E,) seconds of its edges, or the same for all.
     """
     ranks = times.astype(np.float64)
+    if len(template.edges) == 0:
+        return ranks
     seconds = np.broadcast_to(transfers, len(template.edges))
     for fn_id in reversed(template.topological_order()):
         edges = np.flatnonzero(template.edges[:, 0] == fn_id)

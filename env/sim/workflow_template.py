@@ -87,6 +87,8 @@ class WorkflowTemplate:
 
     def topological_order(self) -> list[int]:
         """Function ids, each after its predecessors; fewer than F if there is a cycle."""
+        if len(self.edges) == 0:  # as in a trace, which may have thousands of these
+            return list(range(self.function_count))
         waiting = np.bincount(self.edges[:, 1], minlength=self.function_count)
         order = [int(fn) for fn in np.flatnonzero(waiting == 0)]
         for fn in order:
