@@ -196,7 +196,7 @@ def _assert_workflows(state: State, functions: dict[int, int]) -> None:
 def _assert_images(state: State, functions: dict[int, int]) -> None:
     """Containers of each image at work, requests that wait or run, and idle containers."""
     image_of = {
-        index: int(state.waiting[state.requests[index]["declared"]]["image"])
+        index: int(state.waiting[state.functions[index]["declared"]]["image"])
         for index in functions
         if _state(state, index) in (SUBMITTED, RUNNING)
     }

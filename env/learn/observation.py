@@ -12,7 +12,6 @@ import numpy as np
 
 from env.score.greedy_score import greedy_scores, leased_cores, server_cores, workflow_cost
 from env.score.reward import lease_value
-from env.sim.containers import declared
 from env.sim.forecast import forecast
 from env.sim.jit import compiled, places
 from env.sim.records import HOUR, INF, NONE
@@ -147,8 +146,8 @@ def write_context(state, out):
     """
     cluster = state.cluster[0]
     function = state.cluster[0].deciding
-    known = state.template_functions[declared(state, function)]
-    slot = function // cluster.functions_per_slot
+    known = state.template_functions[state.functions[function].declared]
+    slot = state.functions[function].slot
     workflow = state.workflows[slot]
     critical_path = state.templates[workflow.template].critical_path
     backlog = 0
@@ -209,8 +208,8 @@ def write_nodes(state, candidates, scores, out):
     """NODE_FEATURES of every candidate into `out` (N, I)."""
     cluster = state.cluster[0]
     function = state.cluster[0].deciding
-    known = state.template_functions[declared(state, function)]
-    slot = function // cluster.functions_per_slot
+    known = state.template_functions[state.functions[function].declared]
+    slot = state.functions[function].slot
     critical_path = state.templates[state.workflows[slot].template].critical_path
     best_finish = cluster.time + known.best_time
     unit = workflow_cost(state)

@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import Final
 
 from env.learn.observation import clip, log_of, log_seconds
-from env.sim.containers import declared
 from env.sim.jit import compiled, places
 from env.sim.records import FINISHED, NONE, RUNNING, SUBMITTED
 
@@ -48,7 +47,7 @@ def write_window(state, window, functions, edges):
         function = window[row]
         write_function(state, function, functions[row])
         first = function - state.functions[function].fn_id
-        known = state.template_functions[declared(state, function)]
+        known = state.template_functions[state.functions[function].declared]
         begin = known.first_successor
         for edge in range(begin, begin + known.successor_count):
             waiting = row_of(window, count, first + state.successors[edge].function)
@@ -82,8 +81,8 @@ def write_function(state, function, out):
     """FUNCTION_FEATURES of a function into `out` (G,)."""
     cluster = state.cluster[0]
     own = state.functions[function]
-    known = state.template_functions[declared(state, function)]
-    slot = function // cluster.functions_per_slot
+    known = state.template_functions[state.functions[function].declared]
+    slot = state.functions[function].slot
     critical_path = state.templates[state.workflows[slot].template].critical_path
     data_bytes = 0
     for edge in range(known.first_predecessor, known.first_predecessor + known.predecessor_count):

@@ -13,7 +13,6 @@ from pydantic import Field
 
 from env.base.schema import Strict
 from env.score.reward import Objective, cost_ratio
-from env.sim.containers import declared
 from env.sim.jit import compiled, places
 from env.sim.records import HOUR, INF, NONE
 
@@ -156,8 +155,8 @@ def greedy_scores(state, candidates, weights, scores):
         weights: float64 (10,), `ScoreWeights.by_objective`.
     """
     function = state.cluster[0].deciding
-    known = declared(state, function)
-    slot = function // state.cluster[0].functions_per_slot
+    known = state.functions[function].declared
+    slot = state.functions[function].slot
     critical_path = state.templates[state.workflows[slot].template].critical_path
     best_finish = state.cluster[0].time + state.template_functions[known].best_time
     unit = workflow_cost(state)

@@ -9,7 +9,7 @@ from typing import Final
 from env.sim.jit import compiled, compiled_apart
 from env.sim.records import INF, NONE
 from env.sim.sharing import begin_to_wait, reset_sharing, stop_to_wait, take_turn
-from env.sim.tracking import track, workflow_slot
+from env.sim.tracking import track
 from env.sim.workflow_tickets import first_by_workflow, workflow_begins_to_wait
 
 # How the priority of a declared function comes about.
@@ -142,7 +142,7 @@ def stands_behind(state, index, other):
     if state.options[0].order != SHORTEST_REMAINING:
         return True
     requests = state.requests
-    execution = state.waiting[requests[index].declared].execution
+    execution = state.waiting[state.functions[index].declared].execution
     own = max(0.0, execution - requests[index].served_time)
     return own >= max(0.0, execution - requests[other].served_time)
 
@@ -151,7 +151,7 @@ def stands_behind(state, index, other):
 def join_queue(state, index, time):
     """A submitted or preempted function starts to wait."""
     queue, waiting, requests = state.queue, state.waiting, state.requests
-    declared = requests[index].declared
+    declared = state.functions[index].declared
     requests[index].number = queue[0].next_number
     requests[index].joined_time = time
     queue[0].next_number += 1
@@ -170,7 +170,7 @@ def join_queue(state, index, time):
     if following == NONE:
         waiting[declared].last = index
     waiting[declared].count += 1
-    slot = workflow_slot(state, index)
+    slot = state.functions[index].slot
     waiting[declared].arrivals += state.workflows[slot].arrival_time
     if previous == NONE:
         update_first(state, declared)
@@ -227,7 +227,7 @@ def first_in_order(state):
 @compiled_apart
 def put_first(state, index):
     """Puts a waiting request before the others of its declared function; returns that."""
-    requests, waiting, declared = state.requests, state.waiting, state.requests[index].declared
+    requests, waiting, declared = state.requests, state.waiting, state.functions[index].declared
     if waiting[declared].first != index:
         previous = waiting[declared].first
         while requests[previous].next != index:
@@ -254,7 +254,7 @@ def first_by_funcsched(state):
 def leave_queue(state, declared):
     """Takes the first request of a declared function out of the queue."""
     waiting = state.waiting
-    index, slot = waiting[declared].first, workflow_slot(state, waiting[declared].first)
+    index, slot = waiting[declared].first, state.functions[waiting[declared].first].slot
     waiting[declared].first = state.requests[index].next
     if waiting[declared].first == NONE:
         waiting[declared].last = NONE

@@ -19,14 +19,6 @@ def memory_tier(memory_req, ratio):
 
 
 @compiled
-def declared(state, index):
-    """Index of a function in `template_functions`."""
-    slot = index // state.cluster[0].functions_per_slot
-    template = state.workflows[slot].template
-    return state.templates[template].first_function + state.functions[index].fn_id
-
-
-@compiled
 def declared_left(functions, index):
     """Operations that a function has left as far as anybody can know: its draw shows at its end."""
     return max(1, functions[index].remaining_computation - functions[index].surplus)

@@ -102,7 +102,7 @@ def choose_node(state, index):
         the index of the node, NONE if none suits.
     """
     memory = need_of(state, index)
-    image = state.waiting[state.requests[index].declared].image
+    image = state.waiting[state.functions[index].declared].image
     placement = state.options[0].placement
     best, best_tier, best_key = NONE, 4, 0
     for node in range(len(state.nodes)):
@@ -174,15 +174,14 @@ def end_slice(state, container):
     With `srtf` only to one that has less left to do.
     """
     index, time = state.containers[container].function, state.cluster[0].time
-    request = state.requests[index]
     first = first_in_order(state)
     gives_way = first != NONE
     if gives_way and state.options[0].order == SHORTEST_REMAINING:
-        served = request.served_time + time - state.functions[index].start_time
-        left = max(0.0, state.waiting[request.declared].execution - served)
+        served = state.requests[index].served_time + time - state.functions[index].start_time
+        left = max(0.0, state.waiting[state.functions[index].declared].execution - served)
         gives_way = state.waiting[first].priority < left
     if gives_way:
         preempt(state, container)
     else:
         due = time + state.options[0].time_slice
-        set_timer(state, due, SLICE_END, request.run, container)
+        set_timer(state, due, SLICE_END, state.requests[index].run, container)

@@ -84,7 +84,7 @@ def leave_container(state, index, outcome):
             functions[function].attempt += 1
         count_placed(state, function, -1)
         if state.options[0].queued == 1:
-            only = state.waiting[state.requests[function].declared].alone
+            only = state.waiting[state.functions[function].declared].alone
             if only == 1:
                 stop_tracking(state, slot)
         offer(state, function, cluster[0].time)
@@ -99,7 +99,7 @@ def leave_image(state, index, outcome):
     queue, time = state.queue, state.cluster[0].time
     function, memory = state.containers[index].function, state.containers[index].memory_alloc
     node = state.functions[function].node
-    image = state.waiting[state.requests[function].declared].image
+    image = state.waiting[state.functions[function].declared].image
     end_run(state, index, outcome)
     if outcome == COMPLETED:
         request_ends(state, image, time)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from env.sim.block import State
-from env.sim.containers import declared, declared_left, memory_ratio
+from env.sim.containers import declared_left, memory_ratio
 from env.sim.forecast_ends import demand_of, raise_bound
 from env.sim.forecast_node import forecast_node, play_forward
 from env.sim.jit import compiled, compiled_apart
@@ -40,8 +40,10 @@ def take_finish_bounds(state, index):
 def raise_by_rank(state, submitted):
     """Raises the finish bound of the workflow of a function that is to be placed."""
     workflows, cluster = state.workflows, state.cluster
-    slot = submitted // cluster[0].functions_per_slot
-    bound = cluster[0].time + state.template_functions[declared(state, submitted)].upward_rank
+    slot = state.functions[submitted].slot
+    bound = (
+        cluster[0].time + state.template_functions[state.functions[submitted].declared].upward_rank
+    )
     if bound > workflows[slot].finish_bound:
         workflows[slot].finish_bound = bound
 
@@ -95,7 +97,7 @@ def forecast(state, memory_alloc, candidates):
     containers, functions = state.containers, state.functions
     own = len(containers) - 1
     containers[own].function = function
-    containers[own].slot = function // state.cluster[0].functions_per_slot
+    containers[own].slot = state.functions[function].slot
     containers[own].chain_after = chain_after(state, function)
     containers[own].memory_alloc = memory_alloc
     containers[own].memory_ratio = memory_ratio(memory_alloc, functions[function].memory_req)
@@ -140,7 +142,7 @@ def sum_sources(state, function):
         nodes[node].source_bytes = 0.0
     for server in range(len(servers)):
         servers[server].source_bytes = 0.0
-    known = declared(state, function)
+    known = state.functions[function].declared
     first = function - state.functions[function].fn_id
     begin = state.template_functions[known].first_predecessor
     for edge in range(begin, begin + state.template_functions[known].predecessor_count):

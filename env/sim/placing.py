@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from env.sim.central_queue import BY_WORKFLOW, leave_queue
-from env.sim.containers import declared, memory_ratio, take_container
+from env.sim.containers import memory_ratio, take_container
 from env.sim.jit import compiled, compiled_apart
 from env.sim.lease import account_of, server_on_container_creation, startup_at
 from env.sim.records import INF, NO_CONTAINER_SLOT, NONE, SLICE_END
@@ -17,7 +17,7 @@ from env.sim.workflow_tickets import charge_workflow
 @compiled
 def chain_after(state, function):
     """Seconds of the longest chain of best times behind a function."""
-    known = state.template_functions[declared(state, function)]
+    known = state.template_functions[state.functions[function].declared]
     return known.upward_rank - known.best_time
 
 
@@ -41,7 +41,7 @@ def transfer(state, function, node):
         (seconds, added in ascending function id; bytes that come from other servers).
     """
     nodes = state.nodes
-    known = declared(state, function)
+    known = state.functions[function].declared
     first = function - state.functions[function].fn_id
     begin = state.template_functions[known].first_predecessor
     seconds = egress = 0.0
@@ -62,7 +62,7 @@ def fill_container(state, index, function, memory_alloc, seconds, creation):
     containers[index].wf_id = functions[function].wf_id
     containers[index].fn_id = functions[function].fn_id
     containers[index].function = function
-    containers[index].slot = function // state.cluster[0].functions_per_slot
+    containers[index].slot = state.functions[function].slot
     containers[index].chain_after = chain_after(state, function)
     containers[index].memory_req = functions[function].memory_req
     containers[index].memory_alloc = memory_alloc
@@ -97,13 +97,13 @@ def place(state, node, memory_alloc):
     log[0].submission_time = functions[function].submission_time
     log[0].cold_start_time = startup_at(state, server, time)
     log[0].data_transfer_time, egress = transfer(state, function, node)
-    tenant = state.workflows[function // cluster[0].functions_per_slot].tenant
+    tenant = state.workflows[state.functions[function].slot].tenant
     if state.options[0].queued == 1:
         if len(state.tenants) > 0:
             note_start(state, tenant, function, node, memory_alloc)
             if state.options[0].order == BY_WORKFLOW:
-                charge_workflow(state, function // cluster[0].functions_per_slot, function)
-        leave_queue(state, state.requests[function].declared)
+                charge_workflow(state, state.functions[function].slot, function)
+        leave_queue(state, state.functions[function].declared)
     else:
         get(state)
     if len(state.images) > 0:

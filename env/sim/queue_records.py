@@ -133,7 +133,6 @@ ON_NODE = np.dtype(
 REQUEST = np.dtype(
     [
         ("wf_id", np.int64),  # the number of the request in a trace
-        ("declared", np.int64),  # index into waiting
         ("number", np.int64),  # in the order of joining the queue
         ("run", np.int64),  # number of its present run
         ("next", np.int64),  # of the same declared function

@@ -58,6 +58,8 @@ FUNCTION = np.dtype(
     [
         ("wf_id", np.int64),
         ("fn_id", np.int64),
+        ("slot", np.int64),  # of its workflow
+        ("declared", np.int64),  # index into template_functions, and into waiting
         ("computation", np.int64),
         ("memory_req", np.int64),
         ("parallelism", np.int64),

@@ -11,12 +11,11 @@ from env.sim.warm import newest_idle, remove_idle
 
 
 @compiled_apart
-def begin_request(state, function, declared, time):
-    """A function has been submitted; `declared` is its index in `waiting`."""
+def begin_request(state, function, time):
+    """A function has been submitted."""
     requests = state.requests
     if state.queue[0].first_number == NONE:
         requests[function].wf_id = state.functions[function].wf_id
-    requests[function].declared = declared
     requests[function].joined_time = time
     requests[function].run = NONE
     requests[function].queueing_time = 0.0
@@ -25,7 +24,7 @@ def begin_request(state, function, declared, time):
     requests[function].data_transfer_time = 0.0
     requests[function].execution_time = 0.0
     requests[function].served_time = 0.0
-    request_arrives(state, state.waiting[declared].image, time)
+    request_arrives(state, state.waiting[state.functions[function].declared].image, time)
 
 
 @compiled
@@ -33,7 +32,7 @@ def container_start(state, function, node):
     """Seconds until a function has a container of its image on a node: less where one is warm."""
     if len(state.images) == 0:
         return 0.0
-    image = state.waiting[state.requests[function].declared].image
+    image = state.waiting[state.functions[function].declared].image
     idle = newest_idle(state, node, image)
     if idle != NONE:
         return max(0.0, state.idle[idle].ready_time - state.cluster[0].time)
@@ -48,7 +47,7 @@ def start_request(state, function, node, server_start, transfer):
         seconds of the container cold start.
     """
     requests, images, time = state.requests, state.images, state.cluster[0].time
-    image = state.waiting[requests[function].declared].image
+    image = state.waiting[state.functions[function].declared].image
     cold_start = container_start(state, function, node)
     idle = newest_idle(state, node, image)
     if idle != NONE:
@@ -89,7 +88,7 @@ def end_run(state, index, outcome):
     """A function has left its container: sums its times and logs the run."""
     requests, functions, runs = state.requests, state.functions, state.runs
     function, time = state.containers[index].function, state.cluster[0].time
-    image = state.waiting[requests[function].declared].image
+    image = state.waiting[state.functions[function].declared].image
     started = functions[function].start_time
     if not started <= time:
         started = time  # killed before its start, or while it waited for memory
@@ -102,7 +101,7 @@ def end_run(state, index, outcome):
     row = state.queue[0].runs_size
     runs[row].wf_id = requests[function].wf_id
     runs[row].fn_id = functions[function].fn_id
-    runs[row].declared = requests[function].declared
+    runs[row].declared = state.functions[function].declared
     runs[row].image = image
     runs[row].node = functions[function].node
     runs[row].memory_alloc = functions[function].memory_alloc

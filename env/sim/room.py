@@ -6,7 +6,6 @@ function may be given less than it needs. Of named resources it gets all that it
 
 from typing import Final
 
-from env.sim.containers import declared
 from env.sim.jit import compiled, compiled_apart
 from env.sim.records import IN_SERVICE, NONE
 from env.sim.server_state import is_leased, may_be_started
@@ -31,7 +30,7 @@ def free_memory(state, node):
 @compiled
 def named_need(state, function, named):
     """Units of a named resource that a function needs."""
-    return state.named_needs[declared(state, function) * len(state.named_kept) + named]
+    return state.named_needs[state.functions[function].declared * len(state.named_kept) + named]
 
 
 @compiled
@@ -137,4 +136,4 @@ def suits(state, node, memory):
 @compiled
 def need_of(state, index):
     """MB that a waiting function asks for: what its image was declared with."""
-    return state.images[state.waiting[state.requests[index].declared].image].memory
+    return state.images[state.waiting[state.functions[index].declared].image].memory

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from env.sim.containers import declared, declared_left
+from env.sim.containers import declared_left
 from env.sim.heap import drop_first, push
 from env.sim.jit import compiled, compiled_apart
 from env.sim.records import (
@@ -78,7 +78,8 @@ def arrive(state, position):
     if cluster[0].free_slots == 0:
         return NO_WORKFLOW_SLOT
     slot = state.free_slots[cluster[0].first_free_slot]
-    cluster[0].first_free_slot = (cluster[0].first_free_slot + 1) % len(workflows)
+    following = cluster[0].first_free_slot + 1
+    cluster[0].first_free_slot = following if following < len(workflows) else 0
     cluster[0].free_slots -= 1
     if workflows[slot].wf_id != NONE:
         state.slot_of[workflows[slot].wf_id] = RECYCLED
@@ -112,6 +113,8 @@ def arrive(state, position):
         index, declared = first + fn_id, known + fn_id
         functions[index].wf_id = wf_id
         functions[index].fn_id = fn_id
+        functions[index].slot = slot
+        functions[index].declared = declared
         functions[index].computation = state.template_functions[declared].computation
         functions[index].surplus = 0
         if drawn > 0:
@@ -157,7 +160,7 @@ def submit(state, index, time):
     functions = state.functions
     functions[index].submission_time = time
     if len(state.images) > 0:
-        begin_request(state, index, declared(state, index), time)
+        begin_request(state, index, time)
     offer(state, index, time)
 
 
@@ -165,7 +168,7 @@ def submit(state, index, time):
 def offer(state, index, time):
     """A function is there to be placed, or to join the central queue."""
     functions = state.functions
-    slot = index // state.cluster[0].functions_per_slot
+    slot = state.functions[index].slot
     functions[index].state = SUBMITTED
     push(
         state.submitted,
@@ -188,7 +191,7 @@ def get(state):
     drop_first(state.submitted, state.cluster[0].queue_size)
     state.cluster[0].queue_size -= 1
     state.cluster[0].queue_threads -= state.functions[index].parallelism
-    slot = index // state.cluster[0].functions_per_slot
+    slot = state.functions[index].slot
     state.workflows[slot].queue_threads -= state.functions[index].parallelism
     state.cluster[0].queue_computation -= declared_left(state.functions, index)
     return index
@@ -213,7 +216,7 @@ def end_function(state, index, time, outcome):
     Successors wait for predecessors to finish or be skipped; what follows a failed function fails.
     One that is skipped or fails is in no queue and in no container.
     """
-    slot = index // state.cluster[0].functions_per_slot
+    slot = state.functions[index].slot
     note_end(state, index, slot, time, outcome)
     if outcome == FAILED:
         fail_successors(state, index, slot, time)
@@ -240,7 +243,7 @@ def count_placed(state, index, sign):
     cluster = state.cluster
     work = sign * declared_left(state.functions, index) / cluster[0].single_core_speed
     cluster[0].placed_work += work
-    state.workflows[index // cluster[0].functions_per_slot].placed_work += work
+    state.workflows[state.functions[index].slot].placed_work += work
 
 
 @compiled
@@ -248,7 +251,7 @@ def release_successors(state, index, time):
     """Submits the successors of a function that wait for nothing else."""
     functions = state.functions
     first = index - functions[index].fn_id
-    known = declared(state, index)
+    known = state.functions[index].declared
     begin = state.template_functions[known].first_successor
     for edge in range(begin, begin + state.template_functions[known].successor_count):
         successor = first + state.successors[edge].function
@@ -270,7 +273,7 @@ def fail_successors(state, index, slot, time):
         for source in range(first, first + count):
             if functions[source].state != FAILED:
                 continue
-            known = declared(state, source)
+            known = state.functions[source].declared
             begin = state.template_functions[known].first_successor
             for edge in range(begin, begin + state.template_functions[known].successor_count):
                 successor = first + state.successors[edge].function
@@ -290,6 +293,6 @@ def end_workflow(state, slot, time):
     path = state.templates[workflows[slot].template].critical_path
     cluster[0].finished_slowdown += flow_time / path
     cluster[0].finished_flow_time += flow_time
-    free = (cluster[0].first_free_slot + cluster[0].free_slots) % len(workflows)
-    state.free_slots[free] = slot
+    free = cluster[0].first_free_slot + cluster[0].free_slots
+    state.free_slots[free if free < len(workflows) else free - len(workflows)] = slot
     cluster[0].free_slots += 1

@@ -8,12 +8,6 @@ from env.sim.jit import compiled
 
 
 @compiled
-def workflow_slot(state, index):
-    """Slot of the workflow of a function."""
-    return index // state.cluster[0].functions_per_slot
-
-
-@compiled
 def track(state, slot):
     """A workflow is looked at from now on."""
     state.tracked[state.cluster[0].tracked_count] = slot
@@ -50,7 +44,7 @@ def all_that_wait(state, waiting):
         (their flow times, seconds; the critical path of each; cores that they can use at once).
     """
     path = state.template_functions[waiting].upward_rank
-    first = workflow_slot(state, state.waiting[waiting].first)
+    first = state.functions[state.waiting[waiting].first].slot
     bound = state.cluster[0].time + path
     state.workflows[first].finish_bound = bound
     count = state.waiting[waiting].count

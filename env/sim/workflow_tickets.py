@@ -10,7 +10,7 @@ cannot use theirs: they lend them to the functions that they wait for, or, witho
 tickets count for nobody.
 """
 
-from env.sim.containers import declared, declared_left
+from env.sim.containers import declared_left
 from env.sim.jit import compiled, compiled_apart
 from env.sim.records import INF, NONE, SUBMITTED
 
@@ -68,7 +68,7 @@ def first_function(state, slot):
     template = state.workflows[slot].template
     for index in range(begin, begin + state.templates[template].function_count):
         if state.functions[index].state == SUBMITTED:
-            rank = state.template_functions[declared(state, index)].upward_rank
+            rank = state.template_functions[state.functions[index].declared].upward_rank
             if rank > highest:
                 first, highest = index, rank
     return first
