@@ -69,7 +69,7 @@ def said(word: str, chosen: str, needed: list[str]) -> str:
         base = ("cluster=tiny", "workflow=tiny", *needed[1:], chosen)
         save_untrained(Path(chosen.replace("=", "_")), base=base)
         return f"policy={chosen.replace('=', '_')}"
-    return word.replace("…", str(FILES.get(chosen, "fcfs")))
+    return word.replace("…", str(FILES.get(chosen, "earliest_finish")))
 
 
 @pytest.mark.long
