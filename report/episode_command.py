@@ -47,10 +47,20 @@ def convert_episode(
     )
     options = parser.parse_args(arguments)
     try:
-        write(read(options.episode), options.output)
+        found = read(options.episode)
+        if _same(options.output, Path(options.episode)):
+            raise InputError(f"--output: '{options.output}' is the episode file itself")
+        write(found, options.output)
     except InputError as error:
         print(f"error: {one_line(str(error))}", file=sys.stderr)
         return 2
     if options.output != STANDARD_OUTPUT:
         print(f"{made}: {options.output}")
     return 0
+
+
+def _same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except (OSError, ValueError):  # there is no such file, or none can have the name
+        return False

@@ -6,10 +6,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
-
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
@@ -19,6 +15,7 @@ from matplotlib.patches import Patch
 from env.base.files import written_whole
 from report import palette
 from report.episode_command import convert_episode
+from report.plots import any_glyph, in_figure
 from report.timeline import PHASES, Phase, Timeline, read_timeline
 
 ROW = 0.16
@@ -57,13 +54,13 @@ def draw_gantt(timeline: Timeline, path: Path) -> None:
         )
     axes.set_yticks(
         (first[:-1] + first[1:]) / 2,
-        [f"{node.server} · NUMA {node.node_id}" for node in timeline.nodes],
+        [f"{in_figure(node.server)} · NUMA {node.node_id}" for node in timeline.nodes],
     )
     axes.set(
         xlim=(0, timeline.end),
         ylim=(first[-1], 0),
         xlabel="time (s)",
-        title=f"{timeline.name}: {len(containers)} containers, coloured by workflow",
+        title=f"{in_figure(timeline.name)}: {len(containers)} containers, coloured by workflow",
     )
     axes.tick_params(axis="y", length=0)
     axes.spines[["top", "right"]].set_visible(False)
@@ -72,7 +69,7 @@ def draw_gantt(timeline: Timeline, path: Path) -> None:
     keys.append(Patch(color=palette.WARM, label="warm and idle"))
     figure.legend(handles=keys, loc="outside lower center", ncols=len(keys), frameon=False)
     try:
-        with written_whole(path) as temporary:
+        with written_whole(path) as temporary, any_glyph():
             figure.savefig(temporary, dpi=130, format="png")
     finally:
         plt.close(figure)

@@ -1,6 +1,8 @@
 """What all figures have in common."""
 
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
 
 from env.base.errors import InputError
+from env.base.schema import printable
 from evaluation.statistics import Estimate
 from report import palette
 from report.axes import is_wide, log_ticks
@@ -24,8 +27,24 @@ from report.summary import Summary
 matplotlib.rcParams["text.parse_math"] = False
 
 FORMATS = ("png", "svg")
+LONGEST = 100
+"""Characters of a name in a figure."""
 LINES = (*palette.SERIES, "black", palette.KINDS["reference"])
 """Of curves, of which there are at most so many: the policies with the lowest J."""
+
+
+def in_figure(name: str) -> str:
+    """A name from a file as a figure shows it: control characters spelt out, a long end cut off."""
+    shown = printable(name)
+    return shown if len(shown) <= LONGEST else f"{shown[:LONGEST]}…"
+
+
+@contextmanager
+def any_glyph() -> Iterator[None]:
+    """Within it a character that the font does not have is drawn as a box, without a warning."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        yield
 
 
 def save(figure: Figure, name: str, folder: Path) -> Path:
@@ -38,7 +57,7 @@ def save(figure: Figure, name: str, folder: Path) -> Path:
     except OSError as error:
         raise InputError(f"{folder}: cannot be written: {error.strerror}") from None
     # The same numbers give the same file: no date, no random ids.
-    with plt.rc_context({"svg.hashsalt": name}):
+    with plt.rc_context({"svg.hashsalt": name}), any_glyph():
         for ending in FORMATS:
             about = {"Date": None} if ending == "svg" else None
             figure.savefig(folder / f"{name}.{ending}", dpi=130, metadata=about)

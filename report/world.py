@@ -24,6 +24,7 @@ TERMS = {
     "time_weight": "mean slowdown",
     "cost_weight": "cost ratio",
     "completion_weight": "completion",
+    "fairness_weight": "share error",
 }
 """Of J, by their weights."""
 
@@ -50,8 +51,9 @@ def with_weights(metrics: Metrics, run: Mapping[str, Any], where: str) -> Metric
         for key, term in TERMS.items()
         if weights[key]
     ]
-    ideal = "1 each is ideal" if len(terms) > 1 else "1 is ideal"
-    formula = f"{' + '.join(terms)}, {ideal}"
+    shares = weights["fairness_weight"] > 0
+    ideal = "1 each is ideal" if len(terms) - shares > 1 else "1 is ideal"
+    formula = f"{' + '.join(terms)}, {ideal}{', no share error' if shares else ''}"
     return {**metrics, RANKED_BY: replace(metrics[RANKED_BY], formula=formula)}
 
 

@@ -407,7 +407,7 @@ def check_effect(command: str, jobs: Sequence[tuple[Told, Sequence[Override]]]) 
     """
     found: dict[str, str | None] = {}
     for told, overrides in jobs:
-        silent = [row for row in SILENT if command in row.commands.split() and row.where(told)]
+        silent = _silent(command, told)
         searched = at(told, "tune.space") or {}
         silent += [
             Silent(command, f"tune.space.{name} says it", lambda told: True, f"algo.{name}")
@@ -418,11 +418,26 @@ def check_effect(command: str, jobs: Sequence[tuple[Told, Sequence[Override]]]) 
             value = None if override.is_delete() else override.value()
             reasons = [_reason(silent, leaf) for leaf, _ in leaves(key, value)]
             of_new_type = override.is_add() and key.startswith("cluster.server_types.")
-            has_effect = of_new_type or not all(reasons) or found.get(key, "") is None
-            found[key] = None if has_effect else reasons[0]
+            counts = of_new_type or not all(reasons) or found.get(key, "") is None
+            found[key] = None if counts else reasons[0]
     for key, reason in found.items():
         if reason is not None:
             raise InputError(f"{key}: without effect, {reason}: leave it out")
+
+
+def has_effect(command: str, told: Told, key: str) -> bool:
+    """Whether a key, or something below it, can change anything.
+
+    Args:
+        command: as in `check_effect`.
+        told: as written.
+        key: dotted.
+    """
+    return _reason(_silent(command, told), key) is None
+
+
+def _silent(command: str, told: Told) -> list[Silent]:
+    return [row for row in SILENT if command in row.commands.split() and row.where(told)]
 
 
 def _reason(silent: Sequence[Silent], key: str) -> str | None:

@@ -1,21 +1,39 @@
 """What `--help` prints: the groups that a command takes, and its values with their comments."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from string import Template
 from typing import Any, NamedTuple, cast
 
 import yaml
 from hydra import compose
-from hydra.core.config_loader import ConfigLoader
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.object_type import ObjectType
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 
+from env.base.errors import InputError
+from run.config_file import read_yaml
+from run.effect import has_effect
+from run.interpolation import leaves
+
 BESIDE = {"experiment": None, "baseline": "evaluate"}
 """Groups that no list of defaults has, and the only command that has options of theirs, if any."""
+REFUSED = {
+    "train": {"keep_alive": {"hybrid_histogram"}},
+    "search_baseline": {"workload": {"azure2019", "azure2021", "azure_like", "azure_like_week"}},
+}
+"""Options that a command takes in no world."""
+NEEDED = {
+    "agents": {"queue": ["dispatch=queued"], "tenants": ["dispatch=queued", "workload=tickets"]}
+}
+"""What options need that their files do not show: words of a command line."""
+GIVES_EFFECT = {
+    "train": {"algo/cloning": "algo.warm_start=…"},
+    "evaluate": {"agents": "policy=…"},
+}
+"""The word that gives a group an effect, where it has none without."""
 _KEY = re.compile(r"( *)([\w.-]+):(?:\s|$)(.*)")
 _BEHIND = re.compile(r"(?:^|\s)#\s?(.*)")
 _PACKAGE = re.compile(r"# @package (\S+)")
@@ -35,47 +53,110 @@ def help_text(config_name: str, config: DictConfig) -> str:
         config_name: its primary configuration in conf/.
         config: composed of what was typed, with the node `hydra`, whose template it fills.
     """
-    loader = GlobalHydra.instance().config_loader()
-    groups = "\n".join(_groups(loader, config_name, config.hydra.runtime.choices))
+    groups = "\n".join(_groups(config_name, config))
     comments = dict(_comments(config))
-    tree = cast(dict[str, Any], OmegaConf.to_container(config, resolve=False))
-    del tree["hydra"]
+    tree = _tree(config)
     shown = "\n".join(_shown(tree, comments))
     return Template(config.hydra.help.template).substitute(APP_CONFIG_GROUPS=groups, CONFIG=shown)
 
 
-def _groups(
-    loader: ConfigLoader, config_name: str, choices: Mapping[str, str | None]
-) -> Iterator[str]:
+def _tree(config: DictConfig) -> dict[str, Any]:
+    """The configuration in plain containers, as written, without the node `hydra`."""
+    tree = cast(dict[str, Any], OmegaConf.to_container(config, resolve=False))
+    del tree["hydra"]
+    return tree
+
+
+def _groups(config_name: str, config: DictConfig) -> Iterator[str]:
+    """A line for each group: its options, and after `needs` those that need other words as well."""
+    loader, choices = GlobalHydra.instance().config_loader(), config.hydra.runtime.choices
     taken = {group for group in choices if not group.startswith("hydra/")}
     taken |= {group for group, only in BESIDE.items() if only in (None, config_name)}
+    base, tree = compose(config_name), _tree(config)
     for group in sorted(taken):
-        options = loader.get_group_options(group, ObjectType.CONFIG)
-        if group == "experiment":
-            base = compose(config_name)
-            options = [each for each in options if _is_for(config_name, each, base, taken)]
-        yield f"{group}: {', '.join(options)}"
+        needed: list[str] = []
+        if not has_effect(config_name, tree, group.replace("/", ".")):
+            if group not in GIVES_EFFECT.get(config_name, {}):
+                continue
+            needed.append(GIVES_EFFECT[config_name][group])
+        alike: dict[str, list[str]] = {"": []}  # options by what they need
+        for option in loader.get_group_options(group, ObjectType.CONFIG):
+            if option in REFUSED.get(config_name, {}).get(group, ()):
+                continue
+            try:
+                if group == "experiment":
+                    own = _needed_by_experiment(config_name, option, base, taken)
+                else:
+                    own = _needed_by_file(_folders(config), group, option)
+            except (HydraException, InputError):  # the command does not take it either
+                continue
+            words = [*needed, *(word for word in own if not _is_given(word, config))]
+            alike.setdefault(" ".join(words), []).append(option)
+        parts = [
+            f"needs {words}: {', '.join(options)}" if words else ", ".join(options)
+            for words, options in alike.items()
+            if options
+        ]
+        if parts:
+            yield f"{group}: {'; '.join(parts)}"
 
 
-def _is_for(config_name: str, experiment: str, base: DictConfig, groups: set[str]) -> bool:
-    """Whether an experiment is for this command: those of others have groups or keys it lacks."""
-    try:
-        found = compose(config_name, overrides=[f"experiment={experiment}"])
-    except HydraException:
-        return False
+def _is_given(word: str, config: DictConfig) -> bool:
+    key, _, value = word.partition("=")
+    if value == "…":
+        return OmegaConf.select(config, key) is not None
+    return bool(config.hydra.runtime.choices.get(key) == value)
+
+
+def _needed_by_experiment(
+    config_name: str, experiment: str, base: DictConfig, groups: set[str]
+) -> list[str]:
+    """Values that an experiment leaves open.
+
+    Raises:
+        InputError: it is for another command: it has groups or keys that this one lacks.
+        HydraException: the same, as Hydra says it.
+    """
+    found = compose(config_name, overrides=[f"experiment={experiment}"])
     own = [key for key in base if key not in groups and isinstance(base[key], DictConfig)]
-    return found.keys() <= base.keys() and all(found[key].keys() <= base[key].keys() for key in own)
+    known = all(found[key].keys() <= base[key].keys() for key in own)
+    if not (known and found.keys() <= base.keys()):
+        raise InputError(f"experiment={experiment}: not one of {config_name}.py")
+    return [f"{key}=…" for key in sorted(OmegaConf.missing_keys(found))]
+
+
+def _needed_by_file(folders: Sequence[Path], group: str, option: str) -> list[str]:
+    """What an option needs: values that its file leaves open, and the world it is for.
+
+    Raises:
+        InputError: the file is none of YAML.
+    """
+    files = [folder / group / f"{option}.yaml" for folder in folders]
+    tree: dict[str, Any] = next(
+        (read_yaml(file, str(file)) for file in files if file.is_file()), {}
+    )
+    if group == "baseline":
+        order = tree["order"]
+        shares = ["workload=tickets"] if "within" in order else []
+        return [] if order["name"] == "submission" else ["dispatch=queued", *shares]
+    package = group.replace("/", ".")
+    open_keys = [key for key, value in leaves(package, tree) if value == "???"]
+    return [*NEEDED.get(group, {}).get(option, []), *(f"{key}=…" for key in open_keys)]
 
 
 def _comments(config: DictConfig) -> Iterator[tuple[str, Comment]]:
     """By dotted key, of all files that the configuration was composed of; later ones count."""
-    runtime = config.hydra.runtime
-    folders = [Path(each.path) for each in runtime.config_sources if each.schema == "file"]
-    names = {"": config.hydra.job.config_name, **runtime.choices}
-    for folder in reversed(folders):  # the first one that has a file is the one that counts
+    names = {"": config.hydra.job.config_name, **config.hydra.runtime.choices}
+    for folder in reversed(_folders(config)):
         for group, option in names.items():
             if option is not None and not group.startswith("hydra/"):
                 yield from _of_file(folder / group / f"{option}.yaml", group.replace("/", "."))
+
+
+def _folders(config: DictConfig) -> list[Path]:
+    """Of configs; the first one that has a file is the one that counts."""
+    sources = config.hydra.runtime.config_sources
+    return [Path(each.path) for each in sources if each.schema == "file"]
 
 
 def _of_file(file: Path, package: str) -> Iterator[tuple[str, Comment]]:

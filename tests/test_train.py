@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -356,6 +357,44 @@ def test_policies_of_other_server_types_or_features_are_not_resumed(tmp_path: Pa
     check_resume(settings("cluster=tiny"), str(path))
     with pytest.raises(InputError, match="cluster.server_types are standard, .* small, large: "):
         check_resume(settings("cluster=homogeneous"), str(path))
+
+
+@pytest.mark.parametrize(
+    ("ruin", "says"),
+    [
+        (lambda config: config.update(agents={}), "run.json': config: agents.layout: missing"),
+        (lambda config: config.update(algo=5), "run.json': config: algo"),
+        (lambda config: config["agents"].update(queue="x"), "config: agents.queue: a mapping is"),
+        (lambda config: config.update(cluster={}), "config: cluster.server_types: a mapping is"),
+        (lambda config: config.update(odd=1), "config: odd: unknown key"),
+        (lambda config: config["objective"].clear(), "config: objective.time_weight: missing"),
+    ],
+)
+def test_a_checkpoint_whose_configuration_is_ruined_is_not_resumed(
+    ruin: Callable[[dict[str, Any]], object], says: str, command: Command
+) -> None:
+    apart = [*BRIEF, "agents.share_type_policy=false"]
+    with initialize_config_dir(str(CONF), version_base=None):
+        told = plain(compose("train", [*apart, "budget.iterations=1"]))
+    ruin(told)
+    write_checkpoint(NoWeights(), Path("saved"), RunState(), told)
+    refused(command(*apart, "budget.iterations=2", "resume=saved"), says)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("order: {name: subm", "algo.warm_start: mine.yaml: not YAML"),
+        ("order: {name: submission}\nplacement: {name: best_fit}", "mine.yaml: memory: missing"),
+        ("order: 5\nplacement: {}\nmemory: {}", "algo.warm_start: mine.yaml: order"),
+        ("[order]", "algo.warm_start: mine.yaml: a mapping is needed"),
+    ],
+)
+def test_a_teacher_whose_file_is_ruined_is_refused(
+    content: str, says: str, command: Command
+) -> None:
+    Path("mine.yaml").write_text(content)
+    refused(command(*BRIEF, "budget.iterations=1", "algo.warm_start=mine.yaml"), says)
 
 
 def test_what_is_assumed_of_the_workflows_is_said_and_kept(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from env.base.errors import InputError
+from env.base.schema import short, validated
 from run.settings import TrainSettings
 
 if TYPE_CHECKING:  # they take seconds to import
@@ -17,30 +18,17 @@ if TYPE_CHECKING:  # they take seconds to import
 
 
 def check_resume(settings: TrainSettings, path: str) -> None:
-    """Refuses a checkpoint whose networks are not those of this configuration."""
-    from agents.learned.checkpoint import environment_of, find_checkpoint, load_checkpoint
+    """Refuses a checkpoint whose networks are not those of this configuration.
+
+    Raises:
+        InputError: they are not; or the checkpoint is damaged, or has used all of the budget.
+    """
+    from agents.learned.checkpoint import STATE, environment_of, find_checkpoint, load_checkpoint
     from agents.learned.metrics_file import rows_until
     from env.learn.multi_agent import ENV_NAME
 
     checkpoint = find_checkpoint(path)
-    state, before = load_checkpoint(checkpoint)
-    told = settings.model_dump(mode="json")
-    # Older runs know one kind of dispatch.
-    before = {"dispatch": {"kind": "immediate"}, **before}
-    for group, keys in (
-        ("dispatch", ("kind",)),
-        ("agents", tuple(told["agents"])),
-        ("algo", ("name", "hidden", "network", "message_rounds")),
-    ):
-        for key in keys:
-            had = before.get(group)
-            if not isinstance(had, dict):
-                raise InputError(f"resume: '{checkpoint}' has no {group} in its configuration")
-            if had.get(key, told[group][key]) != told[group][key]:
-                raise InputError(
-                    f"resume: {group}.{key} is {told[group][key]}, '{checkpoint}' was made with "
-                    f"{had[key]}: give the same"
-                )
+    state, stored = load_checkpoint(checkpoint)
     trained_in = environment_of(checkpoint)
     if trained_in != ENV_NAME:
         raise InputError(
@@ -48,10 +36,28 @@ def check_resume(settings: TrainSettings, path: str) -> None:
             "in which agents may see or earn something else: train anew; its policies can still be "
             "evaluated"
         )
+    told = settings.model_dump(mode="json")
+    where = f"resume: '{checkpoint / STATE}': config"
+    # Groups that an older run did not know are as they are now.
+    before = validated(TrainSettings, {**told, **stored}, where).model_dump(mode="json")
+    for group, keys in (
+        ("dispatch", ("kind",)),
+        ("agents", tuple(told["agents"])),
+        ("algo", ("name", "hidden", "network", "message_rounds")),
+    ):
+        for key in keys:
+            if before[group].get(key) != told[group].get(key):
+                raise InputError(
+                    f"resume: {group}.{key} is {told[group].get(key)}, '{checkpoint}' was made "
+                    f"with {before[group].get(key)}: give the same"
+                )
     if not settings.agents.share_type_policy:
         splits = settings.agents.tenants is not None
         group, key = ("workload", "tenants") if splits else ("cluster", "server_types")
-        types, had = (list(config[group][key]) for config in (told, before))
+        named = before[group].get(key)
+        if not isinstance(named, Mapping):
+            raise InputError(f"{where}: {group}.{key}: a mapping is needed, found {short(named)}")
+        types, had = list(told[group][key]), list(named)
         if set(types) != set(had):
             raise InputError(
                 f"resume: {group}.{key} are {', '.join(types)}, '{checkpoint}' has policies "

@@ -9,7 +9,12 @@ import matplotlib.image
 import numpy as np
 import pytest
 
+from env.sim.episode.episode_file import write_episode
+from env.sim.episode.recording import episode_of
+from evaluation.contest import recording_name
+from evaluation.shares import shares_of
 from report.charts import pareto
+from tests.recorded_worlds import shared
 from tests.report.evaluations import finished, result, run_of, write_page, write_results
 from tests.report.recorded import POLICIES, finished_evaluation, write_training
 
@@ -178,6 +183,32 @@ def test_nobody_is_told_apart(browser: Any, tmp_path: Path) -> None:
     open_report(page, write_page(finished_evaluation(tmp_path / "run", episodes=1)))
     assert page.locator(".chart canvas").count() == page.locator(".chart").count() == 13
     assert page.locator("h3", has_text="enants").count() == 0
+    page.close()
+    assert complaints == []
+
+
+def test_shares_are_those_of_the_policies_that_are_chosen(browser: Any, tmp_path: Path) -> None:
+    orders = {"stride": "baseline", "fcfs": "baseline"}
+    folder = finished_evaluation(tmp_path / "run", orders, 1, tenants=dict.fromkeys("abc", 1.0))
+    envs = {order: shared(order) for order in orders}
+    for name, env in envs.items():
+        file = folder / "episodes" / f"{recording_name(name, 0, 0)}.json"
+        write_episode(file, episode_of(env, name, "a test"))
+    page = browser.new_page()
+    complaints = watch(page)
+    open_report(page, write_page(folder))
+    for upper in ("fcfs", "stride"):
+        page.select_option("#upper", upper)
+        page.wait_for_selector(f"#shares-upper-title >> text=/^{upper}$/")
+        told, *rows = page.locator("#shares-upper-rows tr").all_inner_texts()
+        found = shares_of(envs[upper])
+        assert told.startswith(f"{upper}: Jain's index {found.jain:.3f};")
+        assert {row.split()[0] for row in rows} == {"a", "b", "c"}
+        lines = page.evaluate("views['shares-upper'].data('shares')")
+        last = {(each["tenant"], each["what"]): each["core_seconds"] for each in lines}
+        for what in ("received", "entitled"):
+            shown = [last[tenant, what] for tenant in found.tenants]
+            assert shown == pytest.approx(getattr(found, what)[-1], abs=0.001)
     page.close()
     assert complaints == []
 

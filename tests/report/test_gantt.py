@@ -1,5 +1,7 @@
 """The Gantt picture shows the phases and the workflows of an episode."""
 
+import json
+import os
 from pathlib import Path
 
 import matplotlib.colors
@@ -46,6 +48,38 @@ def test_a_world_with_a_queue_and_warm_containers(tmp_path: Path) -> None:
         assert pixels_of(picture[-60:], colour) > 100
     for phase in ("server cold start", "container cold start"):
         assert pixels_of(picture[:-60], palette.PHASES[phase]) > 100
+
+
+def test_odd_names_are_shown_and_say_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder
+) -> None:
+    document = json.loads(MEMORY_WAITING.read_text())
+    for name in ("$x_{$", "\x1b[31m\n" * 1000, "\N{GRINNING FACE} \u4e2d"):
+        (tmp_path / "odd.json").write_text(json.dumps({**document, "name": name}))
+        assert main([str(tmp_path / "odd.json"), "-o", str(tmp_path / "gantt.png")]) == 0
+    assert capsys.readouterr().err == "" and not recwarn.list
+
+
+def test_the_episode_and_a_device_are_not_overwritten(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    episode, pipe = tmp_path / "episode.json", tmp_path / "pipe"
+    episode.write_bytes(MEMORY_WAITING.read_bytes())
+    os.mkfifo(pipe)
+    (tmp_path / "link.png").symlink_to(episode)
+    for target, says in (
+        (episode, "is the episode file itself"),
+        (tmp_path / "link.png", "is the episode file itself"),
+        (pipe, "not a regular file"),
+        (tmp_path, "cannot be written: Is a directory"),
+        (tmp_path / "none" / "gantt.png", "cannot be written: No such file"),
+        (tmp_path / "a\0b.png", "no name of a file"),
+    ):
+        assert main([str(episode), "-o", str(target)]) == 2
+        error = capsys.readouterr().err
+        assert says in error and error.count("\n") == 1
+    assert episode.read_bytes() == MEMORY_WAITING.read_bytes() and pipe.is_fifo()
+    assert len(list(tmp_path.iterdir())) == 3
 
 
 def test_a_bad_file_gets_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

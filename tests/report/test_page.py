@@ -336,6 +336,10 @@ def test_contents_lead_to_all_sections(folder: Path) -> None:
             {"time_weight": 0.0, "cost_weight": 0.0, "completion_weight": 2.0},
             "2 * completion, 1 is ideal",
         ),
+        (
+            {"time_weight": 1.0, "cost_weight": 0.0, "fairness_weight": 2.0},
+            "mean slowdown + 2 * share error, 1 is ideal, no share error",
+        ),
     ],
 )
 def test_J_is_defined_as_it_was_weighted(

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from omegaconf import DictConfig
 
-import train
 from env.base.errors import InputError
 from env.base.schema import validated
 from run.command import StopOnSignals, plain, refuse, run
@@ -293,30 +292,6 @@ def test_a_slip_in_an_own_config_gets_one_line(
     error = capsys.readouterr().err
     assert says in error
     assert error.startswith("error: ") and error.count("\n") == 1
-
-
-def test_the_help_explains_every_group(
-    elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["train.py", "--help"])
-    with pytest.raises(SystemExit) as caught:
-        run(train.train, "train", train.check)
-    assert not caught.value.code
-    shown = capsys.readouterr().out
-    groups = ("cluster", "workflow", "workload", "agents", "objective", "algo", "ray", "experiment")
-    for group in groups:
-        assert f"\n  {group} " in shown, group
-    assert "hetero_numa" in shown
-    # Values with the comments of their files; nothing that the command would refuse.
-    assert "\n  same_node_bandwidth_bytes_per_s: 100000000000\n" in shown
-    assert "\n  # Bytes per second. Local memory reads of one node" in shown
-    assert "\n      hourly_rate: 0.17\n" in shown
-    assert "\n    busy_core_w: 3.5  # W of a core at work" in shown
-    experiments = next(line for line in shown.splitlines() if line.startswith("experiment: "))
-    assert "hetero_numa_placer" in experiments and "funcsched" not in experiments
-    assert "\nbaseline: " not in shown
-    assert "Checkpoints are pickles" in shown
-    assert list(elsewhere.iterdir()) == []
 
 
 def test_pip_is_told_that_the_clone_is_the_program() -> None:
