@@ -6,19 +6,21 @@ of the simulation make of them. Uses nothing of the engine.
 
 import argparse
 import itertools
+import math
 import sys
 from collections.abc import Sequence
 
 from env.base.errors import InputError, located
 from env.base.pipes import until_reader_leaves
 from env.base.schema import one_line
+from env.sim.check.rounding import check_close
 from env.sim.check.validate_plain import check_plain, check_plain_accounts
 from env.sim.check.validate_servers import check_servers
 from env.sim.check.validate_world import check_world, check_world_accounts
 from env.sim.episode.episode_file import read_episode
 from env.sim.episode.episode_parts import EpisodeFile, named
 from env.sim.episode.plain_episode import PlainEpisode, Results
-from env.sim.episode.recorded_schedule import Schedule, check_close
+from env.sim.episode.recorded_schedule import Schedule
 from env.sim.episode.world_episode import RunResults, WorldEpisode
 
 
@@ -101,7 +103,9 @@ def _check_precedence(schedule: Schedule) -> list[str]:
 
 def _check_totals(results: Results | RunResults, schedule: Schedule) -> list[str]:
     """The sums at the end of the file."""
-    found = check_close("total_rent", results.total_rent, sum(row.rent for row in results.servers))
+    rent = sum(row.rent for row in results.servers)
+    leases = math.ceil(sum(row.seconds for row in schedule.leases.values()) / schedule.lease.step)
+    found = check_close("total_rent", results.total_rent, rent, additions=leases)
     ends: list[list[float]] = [[] for _ in schedule.workflows]
     for run in schedule.runs:
         ends[run.function[0]].append(run.end_time)

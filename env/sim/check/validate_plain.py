@@ -8,8 +8,9 @@ import itertools
 from collections import Counter
 
 from env.sim.check.accounts import check_accounts
+from env.sim.check.rounding import check_close
 from env.sim.episode.plain_episode import PlainEpisode, Results
-from env.sim.episode.recorded_schedule import Schedule, check_close
+from env.sim.episode.recorded_schedule import Schedule
 
 
 def check_plain_accounts(episode: PlainEpisode, results: Results) -> list[str]:
@@ -61,9 +62,9 @@ def _check_completed_sets(results: Results, schedule: Schedule) -> list[str]:
     decided = [run.submission_time for run in schedule.runs]
     due: list[list[tuple[float, int, int]]] = [[] for _ in schedule.runs]
     for run in schedule.runs:
-        after = bisect.bisect_left(decided, run.end_time) - 1
-        if after >= 0:
-            due[after].append((run.end_time, *run.function))
+        # One that ends at the moment of its own decision ends after that.
+        after = max(run.index, bisect.bisect_left(decided, run.end_time) - 1)
+        due[after].append((run.end_time, *run.function))
     found = []
     for index, (decision, completed) in enumerate(zip(results.decisions, due, strict=True)):
         wanted = [function for _, *function in sorted(completed)]

@@ -10,11 +10,8 @@ from collections import defaultdict
 
 import numpy as np
 
+from env.sim.check.rounding import close, slack
 from env.sim.records import COMPLETED, KILLED
-
-# Seconds, and a share of the time: the order of float64 additions is not part of the rules.
-TOLERANCE = 1e-6
-RELATIVE_TOLERANCE = 1e-12
 
 
 def queued_violations(
@@ -82,11 +79,11 @@ def _check_requests(runs: np.ndarray) -> list[str]:
             found.append(f"{name}: outcomes of its runs are {outcomes}, the last alone completes")
         joined = [own[0]["submission_time"], *(run["end_time"] for run in own[:-1])]
         waited = 0.0
-        for run, since in zip(own, joined, strict=True):
+        for count, (run, since) in enumerate(zip(own, joined, strict=True)):
             if run["joined_time"] != since:
                 found.append(f"{name}: joins the queue at {run['joined_time']}, not at {since}")
             waited += run["dispatch_time"] - since
-            if abs(run["queueing_time"] - waited) > _tolerance(run):
+            if not close(run["queueing_time"], waited, run["end_time"], count):
                 found.append(f"{name}: queueing_time is {run['queueing_time']}, it waited {waited}")
     return found
 
@@ -101,7 +98,7 @@ def _check_sums(runs: np.ndarray) -> list[str]:
             for key in ("cold_start_time", "data_transfer_time", "execution_time", "queueing_time")
         )
         completion = last["end_time"] - last["submission_time"]
-        if abs(total - completion) > _tolerance(last):
+        if not close(total, completion, last["end_time"], len(own)):
             found.append(
                 f"{_name(last)}: the parts of its completion time {completion} sum to {total}"
             )
@@ -116,27 +113,23 @@ def _check_execution(runs: np.ndarray, least: np.ndarray | None) -> list[str]:
     found = []
     for own in _of_functions(runs):
         executed = served = 0.0
-        for run in own:
+        for count, run in enumerate(own):
             seconds = float(run["end_time"] - run["start_time"])
             executed += seconds
             served = 0.0 if run["outcome"] == KILLED else served + seconds
-            if abs(run["execution_time"] - executed) > _tolerance(run):
+            if not close(run["execution_time"], executed, run["end_time"], count):
                 found.append(
                     f"{_name(run)}: execution_time is {run['execution_time']} at {run['end_time']} "
                     f"s, it executed {executed}"
                 )
         last = own[-1]
-        if least is not None and served < least[last["declared"]] - _tolerance(last):
+        less = slack(last["end_time"], len(own))
+        if least is not None and served < least[last["declared"]] - less:
             found.append(
                 f"{_name(last)}: completes after {served} s since it began anew, "
                 f"at least {least[last['declared']]} are needed"
             )
     return found
-
-
-def _tolerance(run: np.void) -> float:
-    """Seconds, where times up to the end of a run are added up."""
-    return max(TOLERANCE, RELATIVE_TOLERANCE * float(run["end_time"]))
 
 
 def memory_violations(runs: np.ndarray, memory: np.ndarray) -> list[str]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from env.sim.check.cores_by_tickets import CoresByTickets
+from env.sim.check.rounding import check_close, close, slack
 from env.sim.cluster_file import ServerTypeModel
 from env.sim.episode.plain_episode import NodeStatusModel
 from env.sim.episode.recorded_schedule import (
@@ -17,8 +18,6 @@ from env.sim.episode.recorded_schedule import (
     LeaseRecord,
     Run,
     Schedule,
-    check_close,
-    close,
     placed_at,
 )
 
@@ -145,6 +144,15 @@ class _Node:
             return True, [f"{shown}where {free} MB are free, it was given {given} MB"]
         return False, []
 
+    def ending_as(self, run: Run) -> Run | None:
+        """`run` if it is admitted; of equal completions the one admitted first."""
+        equal = [
+            one
+            for one in self.admitted
+            if one is run or (one.completed and run.completed and one.end_time == run.end_time)
+        ]
+        return next(iter(equal), None)
+
     def remove(self, run: Run) -> list[str]:
         """Takes `run` out at its recorded end and tries those waiting, in order."""
         self.clock = run.end_time
@@ -177,6 +185,8 @@ class _Lease:
             return 0
         start = max(time, self.end)
         steps = math.ceil((last_end - start) / self.step)
+        if start + steps * self.step < last_end:  # rounded, that many end just before
+            steps += 1
         self.end = start + steps * self.step
         self.steps += steps
         return steps
@@ -189,7 +199,7 @@ class _Lease:
 
 
 # What comes first at a moment: completions, then time slices that end, leases, and placements.
-_COMPLETION, _PREEMPTION, _PLACEMENT = 0, 1, 3
+_ENDS, _PLACEMENT = {True: 0, False: 1}, 3
 
 
 def check_servers(schedule: Schedule) -> list[str]:
@@ -204,14 +214,16 @@ def check_servers(schedule: Schedule) -> list[str]:
             lines, lease = _replay_server(schedule, (name, server_id), work_left, rents)
             found += lines
             seconds = lease.steps * lease.step
-            if not close(row.seconds, seconds):
+            if not close(row.seconds, seconds, additions=lease.steps):
                 found.append(
                     f"{shown}: {row.seconds / SECONDS_PER_HOUR:g} hours rented, "
                     f"{seconds / SECONDS_PER_HOUR:g} are due"
                 )
-            found += check_close(f"{shown}: rent", row.rent, lease.steps * price)
+            rent = lease.steps * price
+            found += check_close(f"{shown}: rent", row.rent, rent, additions=lease.steps)
             if lease.steps or schedule.lease.kind == "always":
-                found += check_close(f"{shown}: lease_expiration_time", row.end, lease.end)
+                end = f"{shown}: lease_expiration_time"
+                found += check_close(end, row.end, lease.end, additions=lease.steps)
                 found += [
                     f"{run}: ends at {run.end_time}, after the lease ends at {row.end}"
                     for run in schedule.runs
@@ -249,11 +261,16 @@ def _replay_server(
     decided = [run.dispatch_time for run in schedule.runs]
     last_end = [0.0] * len(nodes)
     found = []
-    events = sorted(
-        [(run.end_time, _COMPLETION if run.completed else _PREEMPTION, run.index) for run in runs]
-        + [(run.dispatch_time, _PLACEMENT, run.index) for run in runs]
+    events = deque(
+        sorted(
+            [(run.end_time, _ENDS[run.completed], run.index) for run in runs]
+            + [(run.dispatch_time, _PLACEMENT, run.index) for run in runs]
+        )
     )
-    for time, kind, index in events:
+    while events:
+        position = _next_of(events, schedule.runs, nodes)
+        time, kind, index = events[position]
+        del events[position]
         run = schedule.runs[index]
         node = nodes[run.place[2]]
         if renewed:
@@ -261,17 +278,12 @@ def _replay_server(
         if kind == _PLACEMENT:
             found += _place_run(schedule, run, nodes, lease)
         else:
-            # Of equal completions the one admitted first.
-            ending = [
-                one
-                for one in node.admitted
-                if one is run or (one.completed and run.completed and one.end_time == time)
-            ]
-            if not ending:
+            ending = node.ending_as(run)
+            if ending is None:
                 found.append(f"{run}: ends at {time}, while it still waits for memory")
                 continue
-            index = max(0, bisect.bisect_left(decided, time) - 1)
-            found += node.remove(ending[0])
+            index = max(ending.index, bisect.bisect_left(decided, time) - 1)
+            found += node.remove(ending)
         if lease.end < math.inf:
             last_end[run.place[2]] = max(node.projected_ends(), default=0.0)
             rents[index] += lease.extend(time, max(last_end)) * price
@@ -281,6 +293,23 @@ def _replay_server(
         f"{run}: never starts, its memory never fits" for node in nodes for run in node.waiting
     ]
     return found, lease
+
+
+def _next_of(
+    events: Sequence[tuple[float, int, int]], runs: Sequence[Run], nodes: Sequence[_Node]
+) -> int:
+    """Position of the first event that is possible.
+
+    Work may take no time that a late clock could tell. Such a run ends after the events of the same
+    moment with which it gets its place and its memory.
+    """
+    for position, (time, kind, index) in enumerate(events):
+        if time > events[0][0]:
+            break
+        run = runs[index]
+        if kind == _PLACEMENT or nodes[run.place[2]].ending_as(run) is not None:
+            return position
+    return 0
 
 
 def _place_run(schedule: Schedule, run: Run, nodes: list[_Node], lease: _Lease) -> list[str]:
@@ -296,12 +325,13 @@ def _place_run(schedule: Schedule, run: Run, nodes: list[_Node], lease: _Lease) 
             one.clock = time + server_start
         if run.warm:
             found.append(f"{run}: starts warm on a server that was off")
-    found += check_close(f"{run}: {schedule.server_start_key}", run.server_start, server_start)
+    what = f"{run}: {schedule.server_start_key}"
+    found += check_close(what, run.server_start, server_start, run.so_far)
     if not run.warm:
-        found += check_close(
-            f"{run}: container_cold_start_time", run.cold_start, run.container_cold_start
-        )
-    elif run.cold_start > run.container_cold_start:
+        what, due = f"{run}: container_cold_start_time", run.container_cold_start
+        found += check_close(what, run.cold_start, due, run.so_far)
+    # Of one that is started ahead, what is left is a difference of times.
+    elif run.cold_start > run.container_cold_start + slack(max(time, run.so_far)):
         found.append(
             f"{run}: container_cold_start_time is {run.cold_start} in a warm container, at most "
             f"{run.container_cold_start} is possible"
@@ -309,7 +339,7 @@ def _place_run(schedule: Schedule, run: Run, nodes: list[_Node], lease: _Lease) 
     transfer = 0.0
     for before, data_bytes in schedule.predecessors(run):
         transfer += data_bytes / _bandwidth(schedule, before.place, run.place)
-    found += check_close(f"{run}: data_transfer_time", run.transfer, transfer)
+    found += check_close(f"{run}: data_transfer_time", run.transfer, transfer, run.so_far)
     due = max(node.clock, time) + run.cold_start + transfer
     if run.creation_time is None:
         run.creation_time = due
@@ -385,7 +415,10 @@ def _check_status(run: Run, stated: NodeStatusModel, due: NodeStatusModel) -> li
         line
         for key in NodeStatusModel.model_fields
         for line in check_close(
-            f"{run}: target_node_before.{key}", getattr(stated, key), getattr(due, key)
+            f"{run}: target_node_before.{key}",
+            getattr(stated, key),
+            getattr(due, key),
+            run.dispatch_time if key.startswith("time_") else 0.0,
         )
     ]
 

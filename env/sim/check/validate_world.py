@@ -9,9 +9,10 @@ from collections import Counter, defaultdict
 import numpy as np
 
 from env.sim.check.accounts import check_accounts, place_exists
+from env.sim.check.rounding import slack
 from env.sim.check.validate_queued import memory_violations, order_violations, run_violations
 from env.sim.episode.episode_parts import named
-from env.sim.episode.recorded_schedule import TOLERANCE, placed_at
+from env.sim.episode.recorded_schedule import placed_at
 from env.sim.episode.world_episode import (
     PARTS,
     QueueModel,
@@ -220,8 +221,9 @@ def _check_warm(episode: WorldEpisode, results: RunResults) -> list[str]:
                 f"{shown}: no run of image {warm.image} with {warm.memory_mb} MB ends on "
                 f"{placed_at(*warm.place)} at {warm.begin_time}"
             )
-        seconds = min(_end(warm), results.last_completion_time) - warm.begin_time
-        if isinstance(policy, Fixed) and seconds > policy.keep + TOLERANCE:
+        end = min(_end(warm), results.last_completion_time)
+        seconds = end - warm.begin_time
+        if isinstance(policy, Fixed) and seconds > policy.keep + slack(end):
             found.append(f"{shown}: idle for more than {policy.keep} s")
     for run in results.runs:
         where, time = _container(episode, run), run.dispatch_time

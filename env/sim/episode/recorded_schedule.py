@@ -4,18 +4,15 @@ Uses nothing of the engine.
 """
 
 import math
+from collections import defaultdict
 from dataclasses import dataclass
 
 from env.sim.check.cores_by_tickets import CoresByTickets
 from env.sim.episode.episode_parts import EpisodeFile, FunctionModel, named
 from env.sim.episode.plain_episode import NodeStatusModel, PlainEpisode, Results
-from env.sim.episode.world_episode import RunResults, WorldEpisode
+from env.sim.episode.world_episode import PARTS, RunResults, WorldEpisode
 from env.sim.rules import HOURLY
 
-# The order of float64 additions is not part of the rules, and costs the last digits: of a number of
-# any size, and of a difference of times as many as the times have (seconds, USD).
-RELATIVE_TOLERANCE = 1e-12
-TOLERANCE = 1e-9
 SECONDS_PER_HOUR = 3600
 
 
@@ -32,6 +29,8 @@ class Run:
         left: operations left at its node's clock.
         cold_start: of its container; `container_cold_start` is that of its image.
         completed: whether it was not preempted.
+        so_far: what all runs of the function up to here are made of, summed; where there are
+            several, the parts of each are differences of such sums.
         creation_time, rent, node_before: what format 1 says besides: USD up to the next decision,
             and the node just before.
     """
@@ -52,6 +51,7 @@ class Run:
     container_cold_start: float = 0.0
     warm: bool = False
     completed: bool = True
+    so_far: float = 0.0
     creation_time: float | None = None
     rent: float | None = None
     node_before: NodeStatusModel | None = None
@@ -169,7 +169,9 @@ def _runs_of_plain(episode: PlainEpisode, results: Results) -> list[Run]:
 
 def _runs_of_world(episode: WorldEpisode, results: RunResults) -> list[Run]:
     runs = []
+    so_far: defaultdict[tuple[int, int], float] = defaultdict(float)
     for index, row in enumerate(results.runs):
+        so_far[row.function] += sum(getattr(row, part) for part in PARTS)
         workflow = episode.workflows[row.workflow_id]
         declared = workflow.functions[row.function_id]
         image = None if declared.image is None else episode.images[declared.image]
@@ -191,19 +193,10 @@ def _runs_of_world(episode: WorldEpisode, results: RunResults) -> list[Run]:
                 container_cold_start=image.container_cold_start if image else 0.0,
                 warm=row.warm,
                 completed=row.outcome == "completed",
+                so_far=so_far[row.function],
             )
         )
     return runs
-
-
-def close(first: float, second: float) -> bool:
-    """Whether two sums of seconds or USD are the same but for rounding."""
-    return math.isclose(first, second, rel_tol=RELATIVE_TOLERANCE, abs_tol=TOLERANCE)
-
-
-def check_close(what: str, stated: float, due: float) -> list[str]:
-    """A line if a number of the record is not the one that is due."""
-    return [] if close(stated, due) else [f"{what} is {stated}, {due} is due"]
 
 
 def placed_at(server_type: str, server_index: int, numa_node_index: int) -> str:
