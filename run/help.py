@@ -1,16 +1,14 @@
 """What `--help` prints: the groups that a command takes, and its values with their comments."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from string import Template
 from typing import Any, NamedTuple, cast
 
 import yaml
-from hydra import compose
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.object_type import ObjectType
-from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 
 from env.base.errors import InputError
@@ -72,7 +70,7 @@ def _groups(config_name: str, config: DictConfig) -> Iterator[str]:
     loader, choices = GlobalHydra.instance().config_loader(), config.hydra.runtime.choices
     taken = {group for group in choices if not group.startswith("hydra/")}
     taken |= {group for group, only in BESIDE.items() if only in (None, config_name)}
-    base, tree = compose(config_name), _tree(config)
+    folders, tree = _folders(config), _tree(config)
     for group in sorted(taken):
         needed: list[str] = []
         if not has_effect(config_name, tree, group.replace("/", ".")):
@@ -85,10 +83,10 @@ def _groups(config_name: str, config: DictConfig) -> Iterator[str]:
                 continue
             try:
                 if group == "experiment":
-                    own = _needed_by_experiment(config_name, option, base, taken)
+                    own = sorted(_needed_by_experiment(folders, option, taken, tree))
                 else:
-                    own = _needed_by_file(_folders(config), group, option)
-            except (HydraException, InputError):  # the command does not take it either
+                    own = _needed_by_option(folders, group, option)
+            except InputError:  # the command does not take it either
                 continue
             words = [*needed, *(word for word in own if not _is_given(word, config))]
             alike.setdefault(" ".join(words), []).append(option)
@@ -109,32 +107,47 @@ def _is_given(word: str, config: DictConfig) -> bool:
 
 
 def _needed_by_experiment(
-    config_name: str, experiment: str, base: DictConfig, groups: set[str]
-) -> list[str]:
+    folders: Sequence[Path], experiment: str, taken: Set[str], base: Mapping[str, Any]
+) -> set[str]:
     """Values that an experiment leaves open.
+
+    Args:
+        folders: of configs.
+        experiment: its name.
+        taken: groups of the command.
+        base: the configuration of the command.
 
     Raises:
         InputError: it is for another command: it has groups or keys that this one lacks.
-        HydraException: the same, as Hydra says it.
     """
-    found = compose(config_name, overrides=[f"experiment={experiment}"])
-    own = [key for key in base if key not in groups and isinstance(base[key], DictConfig)]
-    known = all(found[key].keys() <= base[key].keys() for key in own)
-    if not (known and found.keys() <= base.keys()):
-        raise InputError(f"experiment={experiment}: not one of {config_name}.py")
-    return [f"{key}=…" for key in sorted(OmegaConf.missing_keys(found))]
+    tree, needed = _read(folders, "experiment", experiment), set()
+    for entry in tree.pop("defaults", []):
+        if isinstance(entry, str):
+            needed |= _needed_by_experiment(folders, entry, taken, base)
+            continue
+        ((key, option),) = entry.items()
+        group = key.removeprefix("override /")
+        if group.partition("/")[0] not in taken:
+            raise InputError(f"experiment={experiment}: has the group {group}")
+        needed |= {word for word in _needed_by_option(folders, group, option) if "=…" in word}
+    for key, value in tree.items():
+        own = base.get(key)
+        if isinstance(own, Mapping) and isinstance(value, Mapping) and key not in taken:
+            known = value.keys() <= own.keys()
+        else:
+            known = key in base
+        if not known:
+            raise InputError(f"experiment={experiment}: has the key {key}")
+    return needed - {f"{key}=…" for key, _ in leaves("", tree)}
 
 
-def _needed_by_file(folders: Sequence[Path], group: str, option: str) -> list[str]:
+def _needed_by_option(folders: Sequence[Path], group: str, option: str) -> list[str]:
     """What an option needs: values that its file leaves open, and the world it is for.
 
     Raises:
         InputError: the file is none of YAML.
     """
-    files = [folder / group / f"{option}.yaml" for folder in folders]
-    tree: dict[str, Any] = next(
-        (read_yaml(file, str(file)) for file in files if file.is_file()), {}
-    )
+    tree = _read(folders, group, option)
     if group == "baseline":
         order = tree["order"]
         shares = ["workload=tickets"] if "within" in order else []
@@ -142,6 +155,12 @@ def _needed_by_file(folders: Sequence[Path], group: str, option: str) -> list[st
     package = group.replace("/", ".")
     open_keys = [key for key, value in leaves(package, tree) if value == "???"]
     return [*NEEDED.get(group, {}).get(option, []), *(f"{key}=…" for key in open_keys)]
+
+
+def _read(folders: Sequence[Path], group: str, option: str) -> dict[str, Any]:
+    """What stands in the file of an option."""
+    files = [folder / group / f"{option}.yaml" for folder in folders]
+    return next((read_yaml(file, str(file)) or {} for file in files if file.is_file()), {})
 
 
 def _comments(config: DictConfig) -> Iterator[tuple[str, Comment]]:
