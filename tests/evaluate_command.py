@@ -2,11 +2,13 @@
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from evaluation.contest import Contest, Played, Task
 from evaluation.results import read_results
 from run.command import PROJECT
 from tests.env.worlds import TINY
@@ -64,3 +66,14 @@ def rows_in(folder: Path) -> Rows:
     """What the summary of the only evaluation in a folder says of every policy."""
     rows: Rows = json.loads((run_in(folder) / "summary.json").read_text())["policies"]
     return rows
+
+
+def interrupted(play: Callable[[Contest, Task], Played]) -> Callable[[Contest, Task], Played]:
+    """`Contest.play`, which Ctrl-C stops at the second episode."""
+
+    def stopped(contest: Contest, task: Task) -> Played:
+        if task.episode == 1:
+            raise KeyboardInterrupt
+        return play(contest, task)
+
+    return stopped

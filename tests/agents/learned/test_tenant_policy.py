@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from agents.learned.callbacks import EPISODE_METRICS
@@ -11,6 +12,9 @@ from agents.learned.learned_scheduler import LearnedScheduler
 from agents.scheduler import Granter, play
 from env.base.errors import InputError
 from env.learn.multi_agent import ServerlessEnv
+from env.sim.check.validate import violations
+from env.sim.episode.recording import episode_of
+from env.sim.episode.replay import played
 from tests.agents.learned.test_queue_policy import SEED, runner, save_untrained
 from tests.env.worlds import TENANTS, world
 
@@ -63,6 +67,22 @@ def test_tenants_that_it_never_met_play_by_the_policy_too(tmp_path: Path) -> Non
     env = workload.env(cluster, environment.world.rules)
     play(env, scheduler, environment.objective, SEED)
     assert env.done
+
+
+def test_a_recorded_episode_has_what_was_granted_and_replays() -> None:
+    environment = ServerlessEnv(world(*TENANTS))
+    workload, cluster = environment.world.training_episode(0, 0, 0, 0)
+    env = workload.env(cluster, environment.world.rules, record=True)
+    rng, levels = np.random.default_rng(0), environment.world.agents.tenants.levels
+    granted = {}
+    while env.newcomer is not None:
+        granted[env.newcomer] = float(rng.choice(levels))
+        env.grant(granted[env.newcomer])
+    recorded = episode_of(env, "granted", "")
+    assert {own.workflow_id: own.tickets for own in recorded.workflows} == granted
+    assert violations(recorded) == []
+    again = played(recorded)
+    assert again.runs.tolist() == env.runs.tolist()
 
 
 def test_what_does_not_fit_is_refused_in_one_line(tmp_path: Path) -> None:
