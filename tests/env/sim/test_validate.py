@@ -8,12 +8,16 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from agents.order.fcfs import Fcfs
 from env.base.errors import InputError
 from env.sim.check.validate import main, violations
 from env.sim.episode.episode_file import read_episode, write_episode
 from env.sim.episode.plain_episode import PlainEpisode
 from env.sim.episode.recording import episode_of
 from env.sim.hardware import ClusterConfig, ServerType
+from env.sim.images import Images
+from env.sim.keep_alive_policy import Fixed, Lru, NoKeepAlive
+from env.sim.rules import KeepAlive, Lease, Rules
 from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
 from tests.reference_episode import reference_episode
@@ -69,6 +73,106 @@ def test_large_bills_are_compared_by_their_size() -> None:
     changed["expected"]["total_rent"] = rent * (1 + 1e-9)
     found = violations(PlainEpisode.model_validate(changed))
     assert [line.split(" ")[0] for line in found] == ["total_rent"]
+
+
+LATE = 1e7
+"""Seconds: float64 tells moments 2e-9 s apart here; so much do differences of times lose."""
+
+
+@pytest.mark.parametrize("lease", [Lease(), Lease(step=1.1), Lease(kind="always", step=7.7e3)])
+def test_late_schedules_of_any_world_are_right(lease: Lease) -> None:
+    """Containers kept for 0.1 s, transfers of thirds of seconds, many leases of an odd rate."""
+    chain = WorkflowTemplate(
+        "chain", [1, 5 * 10**9, 10**10], [1, 2, 4], [1, 1, 2], [(0, 1), (1, 2)], [10**9, 10**8]
+    )
+    server = ServerType("s", 2, 27493.546826731344, 2.7, 2, 1, 4)
+    cluster = ClusterConfig(10**10, 3e9, 3e9, 3e9, (server,))
+    arrivals = [0.0, *(LATE + 0.7 * k for k in range(8)), *(LATE + 1e4 / 3 * k for k in range(8))]
+    env = RawEnv(
+        arrivals,
+        [chain] * len(arrivals),
+        cluster,
+        record=True,
+        rules=Rules(lease=lease, keep_alive=Fixed(keep=0.1)),
+        images=Images.by_name([chain], 0.3),
+    )
+    turn = 0
+    while not env.done:
+        turn += 1
+        function = env.current_function
+        assert function is not None
+        env.step("s", turn % 2, turn // 2 % 2, function.memory_req)
+    assert violations(episode_of(env, "late", "a test")) == []
+
+
+def test_late_status_of_a_node_is_a_difference_of_late_times() -> None:
+    """A third of a second to the first completion is known to 1e-9 s at 1e7 s, not better."""
+    both = WorkflowTemplate("both", [10**9, 3 * 10**9], [1, 1], [1, 1], [], [])
+    env = RawEnv([LATE], [both], _one_server(1.0, 3 * 10**9), record=True)
+    for _ in range(2):
+        env.step("s", 0, 0, 1)
+    episode = episode_of(env, "late", "a test")
+
+    def found(seconds: float) -> list[str]:
+        document = episode.model_dump()
+        status = document["expected"]["decisions"][1]["target_node_before"]
+        status["time_to_first_completion"] += seconds
+        return violations(PlainEpisode.model_validate(document))
+
+    assert found(0.0) == found(4e-9) == []  # two roundings of a time
+    assert ["time_to_first_completion" in line for line in found(1e-4)] == [True]
+
+
+def test_work_that_takes_no_time_begins_a_lease() -> None:
+    """An operation of 1e-11 s is lost beside 1e7 s: its server is started and paid all the same."""
+    one = WorkflowTemplate("one", [1], [4], [1], np.zeros((0, 2), np.int64), [])
+    env = RawEnv([LATE, LATE], [one] * 2, _one_server(1.0, 10**11), record=True)
+    while not env.done:
+        env.step("s", 0, 0, 4)
+    assert env.total_rent == 1.0
+    episode = episode_of(env, "short", "a test")
+    assert isinstance(episode, PlainEpisode) and episode.expected is not None
+    assert episode.expected.servers[0].hours_rented == 1
+    assert [row.completion_time for row in episode.expected.functions] == [LATE, LATE]
+    assert violations(episode) == []
+
+
+@pytest.mark.parametrize("keep_alive", [NoKeepAlive(), Lru()])
+def test_functions_of_no_length_wait_their_turn(keep_alive: KeepAlive) -> None:
+    """Where each takes all memory of the one node, none starts beside another."""
+    one = WorkflowTemplate("one", [1, 1, 10**12], [4] * 3, [1] * 3, np.zeros((0, 2), np.int64), [])
+    env = RawEnv(
+        [LATE] * 3,
+        [one] * 3,
+        _one_server(1.0, 10**11),
+        record=True,
+        rules=Rules(Fcfs(), keep_alive=keep_alive),
+        images=Images.by_name([one], 0.0),
+    )
+    assert env.done and env.total_rent == 1.0
+    assert violations(episode_of(env, "short", "a test")) == []
+
+
+@pytest.mark.parametrize("late", [1.0, 1e3])
+def test_a_millionth_is_seen(late: float) -> None:
+    """Times and bills of ordinary episodes, each a millionth off."""
+    chain = WorkflowTemplate("chain", [10**9] * 3, [1] * 3, [1] * 3, [(0, 1), (1, 2)], [10**9] * 2)
+    env = RawEnv([late], [chain], _one_server(27493.5, 10**8), record=True)
+    while not env.done:
+        env.step("s", 0, 0, 1)
+    episode = episode_of(env, "ordinary", "a test")
+    assert violations(episode) == []
+    numbers = 0
+    for leaf in _leaves(episode.model_dump(mode="json")["expected"]):
+        document = episode.model_dump(mode="json")
+        holder = document["expected"]
+        for key in leaf[:-1]:
+            holder = holder[key]
+        if isinstance(holder[leaf[-1]], float) and holder[leaf[-1]]:
+            holder[leaf[-1]] *= 1 + 1e-6
+            numbers += 1
+            assert violations(PlainEpisode.model_validate(document)), leaf
+    assert numbers > 20
 
 
 def _changed(path: Path, change: Callable[[Any], None]) -> PlainEpisode:
