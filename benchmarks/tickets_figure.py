@@ -65,12 +65,12 @@ def rows() -> list[tuple[str, str, str]]:
     """What is compared, as published and as found here."""
     found = []
     for name, error in PUBLISHED_ERRORS.items():
-        what = f"largest error, 100 : 1 x 100, `{name}`"
+        what = f"largest error, one client of 100 tickets and 100 of 1, `{name}`"
         found.append((what, f"{error:.1f}", f"{largest_errors(name).max():.1f}"))
     for name, (mean, deviation) in PUBLISHED_RESPONSES.items():
         times = response_times(name)
         here = f"{times.mean():.2f} ± {times.std():.2f}"
-        what = f"response time, 1 of 20 tickets, `{name}`"
+        what = f"turn to turn, 1 of 20 tickets, quanta, `{name}`"
         found.append((what, f"{mean:.2f} ± {deviation:.2f}", here))
     one, other = np.bincount(order_of("stride", THREE_TO_ONE, ITERATIONS))
     published = f"{PUBLISHED_ITERATIONS[0]} : {PUBLISHED_ITERATIONS[1]}"

@@ -387,7 +387,10 @@ def test_the_line_names_what_makes_it_so(command: str, told: list[str], says: st
 
 @pytest.mark.parametrize(
     "kind",
-    [pytest.param(kind, marks=[pytest.mark.long] * (kind == "train trace")) for kind in WORLDS],
+    [
+        pytest.param(kind, marks=[pytest.mark.long] * (kind not in ("train", "evaluate")))
+        for kind in WORLDS
+    ],
 )
 @pytest.mark.usefixtures("hydra")
 def test_every_key_has_an_effect_or_is_refused(kind: str) -> None:
