@@ -322,10 +322,11 @@ def _tags_of(option: Any) -> list[str]:
     model = _bare(option)
     if not (isinstance(model, type) and issubclass(model, BaseModel)):
         return []
-    # A field with several words is a setting like any other, not what tells alternatives apart.
+    # One word tells alternatives apart; where none has one word alone, the first does so.
     literals = [
         get_args(field.annotation)
         for field in model.model_fields.values()
         if get_origin(field.annotation) is Literal
     ]
-    return [str(words[0]) for words in literals if len(words) == 1]
+    alone = [words for words in literals if len(words) == 1]
+    return [str(word) for words in alone or literals[:1] for word in words]

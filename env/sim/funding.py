@@ -46,7 +46,7 @@ class Funding(Strict):
 
     Raises:
         InputError: an amount is not allowed; a currency is unknown, has the name of a tenant or of
-            the base, or is backed by itself in a cycle.
+            the base, is backed by itself in a cycle, or nobody has tickets of it.
     """
 
     tenants: Annotated[dict[TenantName, Grant], Field(min_length=1)]
@@ -55,6 +55,10 @@ class Funding(Strict):
     @model_validator(mode="after")
     def _sound(self) -> Self:
         self.rights()
+        held = {grant.currency for grant in (*self.tenants.values(), *self.currencies.values())}
+        for name in self.currencies:
+            if name not in held:
+                raise InputError(f"currencies.{name}: nobody has tickets of it")
         return self
 
     def place_of(self, tenant: str) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import BeforeValidator, Field, model_validator
 
 from env.base.errors import InputError
-from env.base.schema import Strict, TenantName, Weight, short
+from env.base.schema import Strict, TenantName, Weight, nearest, short
 from env.sim.bounds import LONGEST
 from env.sim.funding import BASE, Funding, Grant
 from env.sim.hardware import ClusterConfig
@@ -38,8 +38,8 @@ class Tenant(Strict):
         active: seconds, [from, until): workflows of it arrive only then; None: always.
         tickets: its right to the cluster; None: it has none.
         currency: of these tickets.
-        workflows: how many tickets of the tenant's own currency its workflows get, by their names;
-            others get one.
+        workflows: how many tickets of the tenant's own currency its workflows get, by their names
+            or entries of the mix; others get one.
     """
 
     share: Weight
@@ -53,6 +53,10 @@ class Tenant(Strict):
         if self.active is not None and not self.active[0] < self.active[1]:
             raise ValueError(f"active is {list(self.active)}, [from, until] ascending is needed")
         return self
+
+    def tickets_of(self, name: str, entry: str) -> float:
+        """Of a workflow, in the tenant's own currency."""
+        return self.workflows.get(name, self.workflows.get(entry, 1.0))
 
     def at(self, times: np.ndarray) -> np.ndarray:
         """(W,) its share of what arrives at some times."""
@@ -199,7 +203,7 @@ class WorkloadGenerator:
         core_speed: operations per second of the cluster's reference core.
 
     Raises:
-        InputError: a workflow cannot be made.
+        InputError: a workflow cannot be made, or a tenant gives tickets to one that is none.
     """
 
     def __init__(
@@ -207,6 +211,15 @@ class WorkloadGenerator:
     ) -> None:
         self.pools = template_pools(workflow_config, core_speed)
         self._config = workload_config
+        pools = (self.pools.training, self.pools.evaluation)
+        known = {name for pool in pools for names in pool.names.values() for name in names}
+        for tenant, declared in workload_config.tenants.items():
+            for name in declared.workflows:
+                if name not in known:
+                    raise InputError(
+                        f"workload.tenants.{tenant}.workflows: no workflow is called "
+                        f"{short(name)}, {nearest(name, sorted(known))}"
+                    )
 
     @property
     def most_workflows(self) -> int:
@@ -256,7 +269,7 @@ class WorkloadGenerator:
             funding=self._config.funding,
             turns_seed=turns_seed(seed_sequence),
             tickets=tuple(
-                self._config.tenants[tenant].workflows.get(template.name, 1.0)
+                self._config.tenants[tenant].tickets_of(*pool.names[id(template)])
                 for tenant, template in zip(tenants, templates, strict=False)
             ),
         )

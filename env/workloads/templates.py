@@ -6,7 +6,7 @@ A pool is filled once in a process; episodes sample it.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
@@ -128,13 +128,21 @@ class TemplatePool:
 
     Attributes:
         templates: P templates.
+        entries: of the mix, one for each: how it was made.
         weights: float64 (P,), sums to 1.
         assumptions: what was assumed, by source: file or config key.
     """
 
     templates: tuple[WorkflowTemplate, ...]
+    entries: tuple[str, ...]
     weights: np.ndarray
     assumptions: Mapping[str, Assumptions]
+
+    @cached_property
+    def names(self) -> dict[int, tuple[str, str]]:
+        """By the id of a template: what people may call it, itself and its entry."""
+        pairs = zip(self.templates, self.entries, strict=True)
+        return {id(template): (template.name, entry) for template, entry in pairs}
 
     def draw(self, rng: np.random.Generator, count: int) -> tuple[WorkflowTemplate, ...]:
         """`count` templates, drawn by weight with replacement."""
@@ -201,6 +209,7 @@ def _filled(config_json: str, stamps: tuple[Any, ...], core_speed: int) -> Templ
 
 def _pool(config: WorkflowConfig, pool: PoolName, core_speed: int) -> TemplatePool:
     templates: list[WorkflowTemplate] = []
+    entries: list[str] = []
     weights: list[float] = []
     assumptions: dict[str, Assumptions] = {}
     for name, entry in config.entries.items():
@@ -212,10 +221,11 @@ def _pool(config: WorkflowConfig, pool: PoolName, core_speed: int) -> TemplatePo
             assumed = Assumptions(1, len(graph.tasks), most_cores, counts)
             assumptions[graph.where] = assumptions.get(graph.where, Assumptions()) + assumed
         found = len(templates) - found
+        entries += [name] * found
         weights += [entry.weight / found] * found
     shares = np.array(weights) / sum(weights)
     shares.flags.writeable = False
-    return TemplatePool(tuple(templates), shares, dict(assumptions))
+    return TemplatePool(tuple(templates), tuple(entries), shares, dict(assumptions))
 
 
 def _graphs(

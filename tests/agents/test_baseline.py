@@ -25,6 +25,11 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "empty": ("", "order: missing"),
     "unplaced": ("order: {name: submission}\nmemory: {name: required}\n", "placement: missing"),
     "misspelt": (PLACED + "{name: randm}", "placement.name: 'randm' is unknown, did you mean"),
+    "a resource": (
+        "order: {name: stride, within: {name: fcfs}, resource: gpu, quantum: 1, half_life: null}\n"
+        "placement: {name: worst_fit}\nmemory: {name: required}\n",
+        "order.resource: 'gpu' is unknown, allowed: core_seconds, mb_seconds, dominant",
+    ),
     "added": (PLACED + "{name: random}\nspeed: 1", "speed: unknown key"),
     "weighed": (GREEDY + "{finish: 1, delay: 1, rnt: 1}}", "did you mean 'rent'?"),
     "nan": (GREEDY + "{finish: .nan, delay: 1, rent: 1}}", "placement.weights.finish"),

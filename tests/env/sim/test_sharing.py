@@ -364,6 +364,10 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         },
         "'grup' is unknown, did you mean 'group'",
     ),
+    "a currency that nobody has": (
+        {"tenants": {"a": {"tickets": 1}}, "currencies": {"gold": {"tickets": 1}}},
+        "currencies.gold: nobody has tickets of it",
+    ),
     "a cycle": (
         {
             "tenants": {"a": {"tickets": 1}, "b": {"tickets": 1, "currency": "x"}},

@@ -80,6 +80,24 @@ def test_workflows_get_tickets_by_their_name(composed: Composed) -> None:
     assert 7.0 in wanted
 
 
+def test_workflows_of_a_recipe_get_tickets_by_its_entry(composed: Composed) -> None:
+    told = [
+        "+workflow=study",
+        "+workload=tickets",
+        "+workload.tenants.alice.workflows={genome: 10, blast: 3}",
+    ]
+    episode = generator(composed, *told).evaluation_episode(0)
+    expected = {"genome": 10.0, "blast": 3.0}
+    for template, tenant, tickets in zip(
+        episode.templates, episode.tenants, episode.tickets, strict=True
+    ):
+        entry = template.name.partition("-")[0]
+        assert tickets == (expected.get(entry, 1.0) if tenant == "alice" else 1.0)
+    assert {10.0, 3.0, 1.0} == set(episode.tickets)
+    with pytest.raises(InputError, match="no workflow is called 'gnome', did you mean 'genome'"):
+        generator(composed, *told[:2], "+workload.tenants.bob.workflows={gnome: 2}")
+
+
 def test_every_episode_draws_turns_of_its_own(composed: Composed) -> None:
     made = generator(composed, "+workflow=tiny", "+workload=tickets")
     seeds = [made.evaluation_episode(number).turns_seed for number in range(5)]
