@@ -21,6 +21,7 @@ from agents.order.srf import Srf
 from agents.order.srtf import Srtf
 from agents.order.submission import Submission
 from agents.order.tickets import ByUse, DominantResource, InSuperquanta, InTurn, Within
+from agents.order.workflows import Workflows
 from agents.placement.best_fit import BestFit
 from agents.placement.best_of import BestOf
 from agents.placement.cheapest import Cheapest
@@ -143,6 +144,8 @@ def make_baselines(
     configs: dict[str, BaselineConfig] = {}
     for given in names:
         *orders, file = _parts(given)
+        if orders and not file:
+            raise InputError(f"baselines: '{given}': a name is needed after the +")
         ((rule, path),) = _files([file]).items()
         name = "+".join([*orders, rule])
         if name in configs:
@@ -167,6 +170,10 @@ def _composed(given: str, orders: Sequence[str], config: BaselineConfig) -> Base
                 f"baselines: '{given}': an order before another one is by tickets, '{name}' is not"
             )
         if isinstance(order, InTurn) and not isinstance(config.order, Submission):
+            if isinstance(order.within, Workflows):
+                raise InputError(
+                    f"baselines: '{given}': '{name}' says who goes next within a tenant"
+                )
             order = order.model_copy(update={"within": _within(given, config.order)})
         config = config.model_copy(update={"order": order})
     return config
@@ -188,8 +195,7 @@ def _check_world(
 ) -> None:
     if not queued and not isinstance(config.order, Submission):
         raise InputError(
-            f"baselines: '{name}' has the order '{config.order.name}' of a central queue, here "
-            "functions are placed when they are submitted: 'submission' is needed"
+            f"baselines: '{name}' says who of a central queue goes next: dispatch=queued is needed"
         )
     if isinstance(config.order, Chosen):
         raise InputError(f"baselines: '{name}': order 'chosen' is for scripts")

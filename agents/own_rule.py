@@ -215,6 +215,16 @@ class OwnRule:
             placed = self._rule.place(decision)
         return checked_placement(placed, len(decision.env.state.nodes))
 
+    def grant(self, decision: Decision) -> float:
+        """Tickets of `env.newcomer`; asked where the order says so.
+
+        Raises:
+            InputError: it raised something, or there is no such method.
+        """
+        with self._named("grant"):
+            tickets: float = self._rule.grant(decision)
+        return tickets
+
     @contextmanager
     def _named(self, method: str) -> Iterator[None]:
         try:

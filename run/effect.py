@@ -426,13 +426,7 @@ def check_effect(command: str, jobs: Sequence[tuple[Told, Sequence[Override]]]) 
 
 
 def has_effect(command: str, told: Told, key: str) -> bool:
-    """Whether a key, or something below it, can change anything.
-
-    Args:
-        command: as in `check_effect`.
-        told: as written.
-        key: dotted.
-    """
+    """Whether a dotted key, or something below it, can change anything."""
     return _reason(_silent(command, told), key) is None
 
 

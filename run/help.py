@@ -107,7 +107,11 @@ def _is_given(word: str, config: DictConfig) -> bool:
 
 
 def _needed_by_experiment(
-    folders: Sequence[Path], experiment: str, taken: Set[str], base: Mapping[str, Any]
+    folders: Sequence[Path],
+    experiment: str,
+    taken: Set[str],
+    base: Mapping[str, Any],
+    outer: tuple[str, ...] = (),
 ) -> set[str]:
     """Values that an experiment leaves open.
 
@@ -116,20 +120,28 @@ def _needed_by_experiment(
         experiment: its name.
         taken: groups of the command.
         base: the configuration of the command.
+        outer: experiments that begin from it.
 
     Raises:
-        InputError: it is for another command: it has groups or keys that this one lacks.
+        InputError: it is for another command: it has groups or keys that this one lacks; or its
+            defaults are none, or go in a circle.
     """
     tree, needed = _read(folders, "experiment", experiment), set()
     for entry in tree.pop("defaults", []):
-        if isinstance(entry, str):
-            needed |= _needed_by_experiment(folders, entry, taken, base)
+        if entry == "_self_":
             continue
-        ((key, option),) = entry.items()
-        group = key.removeprefix("override /")
-        if group.partition("/")[0] not in taken:
-            raise InputError(f"experiment={experiment}: has the group {group}")
-        needed |= {word for word in _needed_by_option(folders, group, option) if "=…" in word}
+        if isinstance(entry, str) and entry not in (*outer, experiment):
+            inner = (*outer, experiment)
+            needed |= _needed_by_experiment(folders, entry, taken, base, inner)
+            continue
+        if not isinstance(entry, Mapping):
+            raise InputError(f"experiment={experiment}: defaults")
+        for key, option in entry.items():
+            group = str(key).removeprefix("override ").removeprefix("/")
+            if group.partition("/")[0] not in taken:
+                raise InputError(f"experiment={experiment}: has the group {group}")
+            words = _needed_by_option(folders, group, option)
+            needed |= {word for word in words if word.endswith("=…")}
     for key, value in tree.items():
         own = base.get(key)
         if isinstance(own, Mapping) and isinstance(value, Mapping) and key not in taken:

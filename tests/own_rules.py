@@ -8,6 +8,7 @@ from pathlib import Path
 
 from agents.order.chosen import Chosen
 from env.learn.layouts import Placement
+from env.learn.tenant_agents import TenantAgents
 
 
 @dataclass
@@ -75,6 +76,19 @@ class LastFirst(MyRule):
 
     def choose(self, decision):
         return decision.env.waiting[-1]
+
+
+class Generous(MyRule):
+    fit = "worst_fit"
+    order = TenantAgents(levels=(1.0, 10.0), mechanism="stride", placement="worst_fit")
+
+    def grant(self, decision):
+        return 1.0 + decision.env.newcomer % 3
+
+
+class Stingy(Generous):
+    def grant(self, decision):
+        return 0
 
 
 class Undecided(MyRule):

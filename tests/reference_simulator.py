@@ -260,7 +260,7 @@ class ReferenceServer:
         if not ends or max(ends) <= self.lease_end:
             return 0.0
         start = max(time, self.lease_end)
-        hours = math.ceil((max(ends) - start) / SECONDS_PER_HOUR)
+        hours = max(1, math.ceil((max(ends) - start) / SECONDS_PER_HOUR))
         self.lease_end = start + hours * SECONDS_PER_HOUR
         self.hours_rented += hours
         rent = hours * self.server_type.hourly_rate
@@ -335,6 +335,7 @@ class ReferenceSimulator:
         cold_start = 0.0
         if server.lease_end <= submission:  # rule 2
             cold_start = server.server_type.cold_start_latency
+            server.lease_end = -math.inf
             for other in server.nodes:
                 other.clock = submission + cold_start
         transfer = self._transfer_time(self.current, server, node_id)

@@ -224,8 +224,8 @@ class ReferenceWorld:
     def start(self, job: Job, node: Node, memory: int) -> None:
         function, image = job.function, job.function.image
         self.queue.remove(job)
-        startup = 0.0
-        if not self.leased(node):
+        startup, starts = 0.0, not self.leased(node)
+        if starts:
             startup = node.server.kind.cold_start_latency
             node.server.starts += 1
             for other in node.server.nodes:
@@ -261,7 +261,7 @@ class ReferenceWorld:
         node.jobs.append(job)
         node.place(job.container)
         self.make_room(node)
-        self.extend(node.server)
+        self.extend(node.server, starts)
         if self.rules.time_slice < math.inf:
             self.set_slice(job, job.container.creation_time + self.rules.time_slice)
 
@@ -324,12 +324,13 @@ class ReferenceWorld:
 
     # Leases
 
-    def extend(self, server: Server) -> None:
-        """Rule 9: pays for whole steps up to the last projected completion."""
+    def extend(self, server: Server, starts: bool = False) -> None:
+        """Rule 9: pays for whole steps up to the last projected completion, at a start for one."""
         ends = [end for node in server.nodes for end in node.completion_times()]
-        if max(ends, default=-math.inf) > server.expiration:
+        if starts or max(ends, default=-math.inf) > server.expiration:
             begin = max(self.now, server.expiration)
-            self.pay(server, begin, math.ceil((max(ends) - begin) / self.rules.step))
+            steps = math.ceil((max(ends) - begin) / self.rules.step)
+            self.pay(server, begin, max(1, steps))
 
     def pay(self, server: Server, begin: float, steps: int) -> None:
         end = begin + steps * self.rules.step

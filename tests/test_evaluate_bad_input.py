@@ -159,22 +159,22 @@ BAD: dict[str, tuple[list[str], str]] = {
             f"workload: tenants.a.tickets: Input should be {says}",
         )
         for amount, says in (
-            ("0", "greater than 0"),
-            ("-3", "greater than 0"),
+            ("0", "greater than or equal to 1e-09"),
+            ("-3", "greater than or equal to 1e-09"),
             ("nan", "a finite number"),
             ("1e308", "less than or equal to"),
         )
     },
     "tickets of an unknown currency": (
         ["+workload.tenants={a: {share: 1, tickets: 2, currency: x}}"],
-        "workload: currency: 'x' is unknown, allowed: base",
+        "workload: tenants.a.currency: 'x' is unknown, allowed: base",
     ),
     "a cycle of currencies": (
         [
             "+workload.tenants={a: {share: 1, tickets: 2, currency: x}}",
             "+workload.currencies={x: {tickets: 1, currency: y}, y: {tickets: 1, currency: x}}",
         ],
-        "a cycle: y -> x -> y",
+        "workload: currencies.y.currency: 'y', a cycle: y -> x -> y",
     ),
     "a currency of a tenant's name": (
         [
@@ -195,6 +195,18 @@ BAD: dict[str, tuple[list[str], str]] = {
         ["workload=tickets", "dispatch=queued", "baselines=[stride+rr]"],
         "'stride+rr': within a tenant functions go by critical_path, fcfs, ",
     ),
+    "a second order within a tenant": (
+        ["workload=tickets", "dispatch=queued", "baselines=[stride_workflows+sjf]"],
+        "'stride_workflows+sjf': 'stride_workflows' says who goes next within a tenant",
+    ),
+    "half a pair": (
+        ["dispatch=queued", "baselines=[sjf+]"],
+        "'sjf+': a name is needed after the +",
+    ),
+    "a turn where nobody waits": (
+        ["workload=tickets", "baselines=[stride]"],
+        "baselines: 'stride' says who of a central queue goes next: dispatch=queued is needed",
+    ),
     "two orders before a rule": (
         ["dispatch=queued", "baselines=[sjf+srf+best_fit]"],
         "'sjf+srf+best_fit': an order before another one is by tickets, 'sjf' is not",
@@ -204,6 +216,7 @@ BAD: dict[str, tuple[list[str], str]] = {
         "tenants.bob: active is [5.0, 5.0], [from, until] ascending",
     ),
     "cores by nothing": (["cluster.cpu_share=lots"], "allowed: equal, tickets"),
+    "cores by null": (["cluster.cpu_share=null"], "cpu_share: None is unknown, allowed: equal"),
     "negative fairness": (["objective.fairness_weight=-1"], "objective.fairness_weight: "),
     "a tenant of two words": (["+workload.tenants={a b: 1}"], "found 'a b'"),
     "a list of tenants": (

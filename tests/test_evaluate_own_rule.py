@@ -36,6 +36,20 @@ def test_a_class_of_ones_own_plays(command: Command, tmp_path: Path) -> None:
     assert "MyRule" in (run_in(tmp_path) / "summary.md").read_text()
 
 
+def test_a_class_of_ones_own_gives_workflows_tickets(command: Command, tmp_path: Path) -> None:
+    world = ["workload=tickets", "dispatch=queued", "lease=always", "workload.arrivals.mean_gap=2"]
+    told = [*TOLD, *world, "baselines=[my_rules.py:Generous,stride_workflows]"]
+    done = command(*told)
+    assert done.code == 0, done.err
+    (file,) = run_in(tmp_path).glob("episodes/Generous_0_0000.json")
+    workflows = json.loads(file.read_text())["workflows"]
+    assert [each["tickets"] for each in workflows] == [1.0 + i % 3 for i in range(len(workflows))]
+    assert results_in(tmp_path).groupby("policy")["J"].mean().nunique() == 2
+
+    refused = command(*TOLD, *world, "baselines=[my_rules.py:Stingy]")
+    assert refused.code == 2 and "tickets: 0, numbers of 1e-09 to 1e+12 are allowed" in refused.err
+
+
 def test_parameters_tell_two_of_a_class_apart(command: Command, tmp_path: Path) -> None:
     told = "baselines=[{class: my_rules.py:MyRule, node: 3},my_rules.py:MyRule]"
     assert command(*TOLD, told).code == 0

@@ -217,8 +217,9 @@ def forecast_candidate(state, own, node, candidate):
     measure_delays(state, containers[own].slot, raised, candidate)
     candidate.finish_time = finish
     steps = lease_steps(state, server, time, last)
-    more_steps = steps - lease_steps(state, server, time, last_before)
-    candidate.rent_increase = more_steps * state.servers[server].step_price
+    # A server on which nothing runs is leased for nothing yet.
+    before = lease_steps(state, server, time, last_before) if busy else 0
+    candidate.rent_increase = (steps - before) * state.servers[server].step_price
     candidate.lease_left_after = candidate.lease_left + steps * state.servers[server].lease_step
 
 

@@ -18,7 +18,7 @@ from env.sim import queue_records
 from env.sim.images import Images
 from env.sim.records import NONE
 from env.sim.workflow_template import WorkflowTemplate
-from env.tickets.amounts import exact, whole_scale
+from env.tickets.amounts import LEAST, MOST, exact, whole_scale
 from env.tickets.rights import Rights
 
 BASE = "base"
@@ -33,7 +33,7 @@ class Grant(Strict):
         currency: of which; the base, or one that is declared.
     """
 
-    tickets: float = Field(gt=0, le=1e12)
+    tickets: float = Field(ge=float(LEAST), le=float(MOST))
     currency: TenantName = BASE
 
 
@@ -54,6 +54,11 @@ class Funding(Strict):
 
     @model_validator(mode="after")
     def _sound(self) -> Self:
+        if self.base_amount > MOST:
+            raise InputError(
+                f"tickets of the base: {float(self.base_amount):g} together, at most "
+                f"{float(MOST):g} are allowed"
+            )
         self.rights()
         held = {grant.currency for grant in (*self.tenants.values(), *self.currencies.values())}
         for name in self.currencies:
@@ -100,8 +105,12 @@ class Funding(Strict):
             rights.add_currency(name)
         for name in self.tenants:
             rights.add_client(name)
-        for name, grant in {**self.currencies, **self.tenants}.items():
-            rights.issue(grant.tickets, grant.currency, to=name)
+        for group, grants in (("currencies", self.currencies), ("tenants", self.tenants)):
+            for name, grant in grants.items():
+                try:
+                    rights.issue(grant.tickets, grant.currency, to=name)
+                except InputError as error:
+                    raise InputError(f"{group}.{name}.{error}") from None
         for name in self.tenants:
             rights.start(name)
         return rights

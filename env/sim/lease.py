@@ -35,6 +35,8 @@ def startup_at(state, server, time):
     for node in range(first, first + state.servers[server].node_count):
         node_on_server_startup(state, node, time + latency)
     state.servers[server].ready_time = time + latency
+    # Even work that takes no time a late clock could tell begins a lease.
+    state.servers[server].expiration_time = -np.inf
     state.cluster[0].cold_starts += 1
     return latency
 
@@ -46,7 +48,7 @@ def lease_steps(state, server, time, last):
     if last <= end:
         return 0
     begin = max(time, end)
-    steps = math.ceil((last - begin) / step)
+    steps = max(1, math.ceil((last - begin) / step))
     # Rounded, that many may end just before what they are to cover.
     return steps + 1 if begin + steps * step < last else steps
 

@@ -100,8 +100,8 @@ class Sharing(Strict):
         least = float(needs.max()) / MOST_QUANTA
         if quantum < least:
             raise InputError(
-                f"quantum: {quantum:g}, a function needs up to {needs.max():g} {self.resource}; "
-                f"numbers from {least:g} on are allowed"
+                f"quantum of {self.mechanism}: {quantum:g}, a function needs up to "
+                f"{needs.max():g} {self.resource}; numbers from {least:g} on are allowed"
             )
         shares.head["quantum"], shares.head["winners"] = quantum, self.winners
         if self.half_life is not None:

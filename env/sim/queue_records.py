@@ -114,6 +114,7 @@ CURRENCY = np.dtype(
         ("currency", np.int64),  # of the tickets that back it; NONE: the base
         ("amount", np.float64),  # of them
         ("active", np.float64),  # amount of its own tickets that count
+        ("rest", np.float64),  # what rounding left out of `active`
         ("holders", np.int64),  # who hold these
         ("on_node", np.float64),  # as `active`, of those that run on the node looked at
     ]

@@ -51,7 +51,7 @@ def reset_sharing(state):
         tenants[tenant].workflow_clock = 0.0
         tenants[tenant].clock = tenants[tenant].entitled = tenants[tenant].received = 0.0
     for currency in range(len(currencies)):
-        currencies[currency].active = 0.0
+        currencies[currency].active = currencies[currency].rest = 0.0
         currencies[currency].holders = 0
     if state.options[0].shared == 1:
         shares = shares_of(state)
@@ -65,14 +65,24 @@ def reset_sharing(state):
 
 @compiled
 def activate(state, currency, amount, sign):
-    """Tickets of a currency begin to count (`sign` 1) or no longer do, and with it its backing."""
+    """Tickets of a currency begin to count (`sign` 1) or no longer do, and with it its backing.
+
+    Each sum is kept with what rounding leaves out (Dekker's double-length sum): once 1e12 tickets
+    have gone, what is left is what the others hold.
+    """
     currencies = state.currencies
     while currency != NONE:
         before = currencies[currency].holders
         currencies[currency].holders += sign
-        currencies[currency].active += sign * amount
+        old, added = currencies[currency].active, sign * amount
+        total = old + added
+        part = total - old
+        rest = currencies[currency].rest + ((old - (total - part)) + (added - part))
+        currencies[currency].active = total + rest
+        currencies[currency].rest = rest - (currencies[currency].active - total)
         if currencies[currency].holders == 0:
-            currencies[currency].active = 0.0  # without what rounding has left
+            # Amounts of very unlike size leave a little even so.
+            currencies[currency].active = currencies[currency].rest = 0.0
         elif before > 0:
             return
         amount = currencies[currency].amount

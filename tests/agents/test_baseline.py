@@ -102,5 +102,5 @@ def test_who_places_a_function_that_waits(tmp_path: Path) -> None:
 
 
 def test_a_dispatch_rule_places_nothing_at_once() -> None:
-    with pytest.raises(InputError, match="'fcfs' has the order 'fcfs' of a central queue"):
+    with pytest.raises(InputError, match="'fcfs' says who of a central queue goes next"):
         make_baselines(["fcfs"])

@@ -184,7 +184,7 @@ class _Lease:
         if last_end <= self.end:
             return 0
         start = max(time, self.end)
-        steps = math.ceil((last_end - start) / self.step)
+        steps = max(1, math.ceil((last_end - start) / self.step))
         if start + steps * self.step < last_end:  # rounded, that many end just before
             steps += 1
         self.end = start + steps * self.step
@@ -323,6 +323,7 @@ def _place_run(schedule: Schedule, run: Run, nodes: list[_Node], lease: _Lease) 
         server_start = node.declared.cold_start_latency
         for one in nodes:
             one.clock = time + server_start
+        lease.end = -math.inf  # even work of no length begins a lease
         if run.warm:
             found.append(f"{run}: starts warm on a server that was off")
     what = f"{run}: {schedule.server_start_key}"

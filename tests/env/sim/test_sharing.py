@@ -344,7 +344,7 @@ def test_the_quantum_is_what_functions_need_on_average(resource: str) -> None:
     told = order("stride", resource=resource, quantum=None)
     state = env_of(templates, ["a", "b"], told, held(a=1, b=1)).state
     assert state.share_head["quantum"][0] == pytest.approx(NEEDS[resource])
-    with pytest.raises(InputError, match="quantum: 1e-09, a function needs up to "):
+    with pytest.raises(InputError, match="quantum of stride: 1e-09, a function needs up to "):
         env_of(templates, ["a", "b"], order("stride", quantum=1e-9), held(a=1, b=1))
 
 
@@ -408,3 +408,21 @@ def test_who_has_no_tickets_cannot_take_turns() -> None:
         env_of([chain(1.0)], ["a"], order("stride"), None)
     with pytest.raises(InputError, match="tenants: 'b' holds no tickets"):
         env_of([chain(1.0)], ["b"], order("stride"), held(a=1))
+
+
+def test_nothing_is_left_of_tickets_that_have_gone() -> None:
+    """b and c share what a unit backs 1 : 3, once a has gone that held 1e17 times as much of it."""
+    grants = {name: (amount, "unit") for name, amount in (("a", 1e12), ("b", 1e-5), ("c", 3e-5))}
+    funding = Funding.model_validate(
+        {
+            "tenants": {
+                name: {"tickets": amount, "currency": currency}
+                for name, (amount, currency) in (grants | {"d": (1.0, "base")}).items()
+            },
+            "currencies": {"unit": {"tickets": 1}},
+        }
+    )
+    tenants = ["a", *["b", "c", "d"] * 40]
+    found = turns(env_of([chain(1.0)] * 121, tenants, order("stride"), funding))
+    first = found.index("a") + 1
+    assert Counter(found[first : first + 64]) == pytest.approx({"b": 8, "c": 24, "d": 32}, abs=2)

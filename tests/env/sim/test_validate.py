@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from agents.order.fcfs import Fcfs
 from env.base.errors import InputError
 from env.sim.check.validate import main, violations
 from env.sim.episode.episode_file import read_episode, write_episode
@@ -15,8 +16,8 @@ from env.sim.episode.plain_episode import PlainEpisode
 from env.sim.episode.recording import episode_of
 from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.images import Images
-from env.sim.keep_alive_policy import Fixed
-from env.sim.rules import Lease, Rules
+from env.sim.keep_alive_policy import Fixed, Lru, NoKeepAlive
+from env.sim.rules import KeepAlive, Lease, Rules
 from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
 from tests.reference_episode import reference_episode
@@ -120,6 +121,36 @@ def test_late_status_of_a_node_is_a_difference_of_late_times() -> None:
 
     assert found(0.0) == found(4e-9) == []  # two roundings of a time
     assert ["time_to_first_completion" in line for line in found(1e-4)] == [True]
+
+
+def test_work_that_takes_no_time_begins_a_lease() -> None:
+    """An operation of 1e-11 s is lost beside 1e7 s: its server is started and paid all the same."""
+    one = WorkflowTemplate("one", [1], [4], [1], np.zeros((0, 2), np.int64), [])
+    env = RawEnv([LATE, LATE], [one] * 2, _one_server(1.0, 10**11), record=True)
+    while not env.done:
+        env.step("s", 0, 0, 4)
+    assert env.total_rent == 1.0
+    episode = episode_of(env, "short", "a test")
+    assert isinstance(episode, PlainEpisode) and episode.expected is not None
+    assert episode.expected.servers[0].hours_rented == 1
+    assert [row.completion_time for row in episode.expected.functions] == [LATE, LATE]
+    assert violations(episode) == []
+
+
+@pytest.mark.parametrize("keep_alive", [NoKeepAlive(), Lru()])
+def test_functions_of_no_length_wait_their_turn(keep_alive: KeepAlive) -> None:
+    """Where each takes all memory of the one node, none starts beside another."""
+    one = WorkflowTemplate("one", [1, 1, 10**12], [4] * 3, [1] * 3, np.zeros((0, 2), np.int64), [])
+    env = RawEnv(
+        [LATE] * 3,
+        [one] * 3,
+        _one_server(1.0, 10**11),
+        record=True,
+        rules=Rules(Fcfs(), keep_alive=keep_alive),
+        images=Images.by_name([one], 0.0),
+    )
+    assert env.done and env.total_rent == 1.0
+    assert violations(episode_of(env, "short", "a test")) == []
 
 
 @pytest.mark.parametrize("late", [1.0, 1e3])
