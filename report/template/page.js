@@ -77,7 +77,8 @@ const shareLines = ({times, curves}) => curves.flatMap(([tenant, received, entit
 
 function tellShares(body, policy, {told, rows}) {
   const cell = (kind, text) => Object.assign(document.createElement(kind), {textContent: text});
-  const title = cell("th", `${policy}: ${told}`);
+  const title = document.createElement("th");
+  title.append(Object.assign(cell("span", `${policy}: ${told}`), {className: "told"}));
   title.colSpan = rows[0]?.length ?? 1;
   const lines = [[title], ...rows.map(([label, tenant, ...cells]) => {
     const name = document.createElement("th");
