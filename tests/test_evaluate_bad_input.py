@@ -31,7 +31,10 @@ BAD: dict[str, tuple[list[str], str]] = {
     "an unknown keep-alive": (["keep_alive=lur"], "unknown option, did you mean 'lru'?"),
     "half a keep-alive": (["keep_alive.policy=fixed"], "evaluate: keep_alive.keep: missing"),
     "negative completion": (["objective.completion_weight=-1"], "objective.completion_weight: "),
-    "an order where none waits": (["baselines=[srf+random]"], "has the order 'srf' of a central"),
+    "an order where none waits": (
+        ["baselines=[srf+random]"],
+        "'srf+random' says who of a central queue",
+    ),
     "an unknown order": (["dispatch=queued", "baselines=[srv+random]"], "'srv+random' is unknown"),
     "a reference that waits": (
         ["dispatch=queued", "baselines=[srf+rollout]"],
@@ -159,8 +162,8 @@ BAD: dict[str, tuple[list[str], str]] = {
             f"workload: tenants.a.tickets: Input should be {says}",
         )
         for amount, says in (
-            ("0", "greater than or equal to 1e-09"),
-            ("-3", "greater than or equal to 1e-09"),
+            ("0", "greater than or equal to 0.000000001"),
+            ("-3", "greater than or equal to 0.000000001"),
             ("nan", "a finite number"),
             ("1e308", "less than or equal to"),
         )
@@ -216,7 +219,10 @@ BAD: dict[str, tuple[list[str], str]] = {
         "tenants.bob: active is [5.0, 5.0], [from, until] ascending",
     ),
     "cores by nothing": (["cluster.cpu_share=lots"], "allowed: equal, tickets"),
-    "cores by null": (["cluster.cpu_share=null"], "cpu_share: None is unknown, allowed: equal"),
+    "cores by null": (
+        ["cluster.cpu_share=null"],
+        "cpu_share: Input should be 'equal' or 'tickets', found None",
+    ),
     "negative fairness": (["objective.fairness_weight=-1"], "objective.fairness_weight: "),
     "a tenant of two words": (["+workload.tenants={a b: 1}"], "found 'a b'"),
     "a list of tenants": (

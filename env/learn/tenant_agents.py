@@ -18,6 +18,7 @@ from env.sim.ordering import ByWorkflow, Sharing
 from env.sim.records import NONE
 from env.sim.room import available_memory
 from env.sim.rules import Fit
+from env.tickets.amounts import Tickets
 
 TENANT_CONTEXT: Final = (
     "right",  # its share of the tickets if all tenants compete
@@ -58,9 +59,7 @@ class TenantAgents(Sharing, ByWorkflow):
         placement: which of several equally suited nodes a function goes to.
     """
 
-    levels: Annotated[
-        tuple[Annotated[float, Field(ge=1e-9, le=1e12)], ...], Field(min_length=2, max_length=1000)
-    ]
+    levels: Annotated[tuple[Tickets, ...], Field(min_length=2, max_length=1000)]
     placement: Fit
 
     @field_validator("levels")

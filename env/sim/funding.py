@@ -18,7 +18,7 @@ from env.sim import queue_records
 from env.sim.images import Images
 from env.sim.records import NONE
 from env.sim.workflow_template import WorkflowTemplate
-from env.tickets.amounts import LEAST, MOST, exact, whole_scale
+from env.tickets.amounts import MOST, Tickets, exact, whole_scale
 from env.tickets.rights import Rights
 
 BASE = "base"
@@ -33,7 +33,7 @@ class Grant(Strict):
         currency: of which; the base, or one that is declared.
     """
 
-    tickets: float = Field(ge=float(LEAST), le=float(MOST))
+    tickets: Tickets
     currency: TenantName = BASE
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from env.base.errors import InputError
 from env.base.schema import short
@@ -15,6 +17,8 @@ MOST_TICKETS = 1 << 20
 """Of one client; a mechanism takes whole tickets."""
 LEAST = Fraction(1, 10**9)
 MOST = Fraction(10**12)
+Tickets = Annotated[float, Field(ge=float(LEAST), le=float(MOST))]
+"""A number of them, as configurations and files say it."""
 
 
 def exact(where: str, amount: Any) -> Fraction:

@@ -17,6 +17,7 @@ from env.sim.images import NOTHING_EARLIER, Images
 from env.sim.rules import DEFAULT_RULES, Rules
 from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
+from env.tickets.amounts import Tickets
 from env.workloads.arrivals import Arrivals
 from env.workloads.templates import TemplatePool, WorkflowConfig, template_pools
 from env.workloads.traces.trace import Trace, earlier
@@ -44,9 +45,9 @@ class Tenant(Strict):
 
     share: Weight
     active: tuple[Seconds, Seconds] | None = None
-    tickets: Annotated[float, Field(gt=0, le=1e12)] | None = None
+    tickets: Tickets | None = None
     currency: TenantName = BASE
-    workflows: dict[str, Annotated[float, Field(ge=1e-9, le=1e12)]] = Field(default_factory=dict)
+    workflows: dict[str, Tickets] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _active_for_some_time(self) -> Self:

@@ -27,6 +27,7 @@ from env.sim.keep_alive_policy import KeepAlivePolicy, NoKeepAlive
 from env.sim.ordering import Sharing
 from env.sim.rules import HOURLY, Lease, Placement
 from env.sim.workflow_template import WorkflowTemplate
+from env.tickets.amounts import Tickets
 
 Moment = Annotated[float, Field(strict=True, ge=-LONGEST, le=LONGEST)]
 Rank = Annotated[float, Field(strict=True)]
@@ -112,7 +113,7 @@ class WorldWorkflow(WorkflowModel):
     """
 
     work: Work | None = None
-    tickets: Annotated[float, Field(gt=0, le=1e12)] | None = None
+    tickets: Tickets | None = None
     functions: Annotated[tuple[WorldFunction, ...], Field(min_length=1)]
 
 
