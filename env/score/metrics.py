@@ -160,6 +160,15 @@ METRICS: dict[str, Metric[FinishedEpisode]] = by_name(
         lambda episode: episode.J,
     ),
     Metric(
+        "share_error",
+        "",
+        "lower",
+        "mean over tenants of |core-seconds received - entitled by tickets| / all core-seconds, of "
+        "functions that start while several tenants wait",
+        lambda episode: episode.share_error,
+        shown="share",
+    ),
+    Metric(
         "slowdown",
         "",
         "lower",
@@ -261,15 +270,6 @@ METRICS: dict[str, Metric[FinishedEpisode]] = by_name(
         "lower",
         "mean over functions of time in the central queue",
         lambda episode: episode.queueing,
-    ),
-    Metric(
-        "share_error",
-        "",
-        "lower",
-        "mean over tenants of |core-seconds received - entitled by tickets| / all core-seconds, of "
-        "functions that start while several tenants wait",
-        lambda episode: episode.share_error,
-        shown="share",
     ),
     Metric(
         "jain",
