@@ -62,7 +62,11 @@ def in_process(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> InProcess:
-    """Makes commands that run in `elsewhere` and in this process: starting one takes seconds."""
+    """Makes commands that run in `elsewhere` and in this process: starting one takes seconds.
+
+    They do not say that they compile: that depends on the tests before.
+    """
+    monkeypatch.setattr("run.command.before_compiling", lambda call: None)
 
     def of(
         name: str, program: Callable[[DictConfig], None], check: Callable[[DictConfig], None]
