@@ -1,5 +1,6 @@
 """A trained policy as a scheduler: its agents decide through the layout they were trained in."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -127,7 +128,8 @@ def policy_folder(path: str | Path) -> Path:
         InputError: none of them has one.
     """
     for folder in (Path(path), Path(path) / "policy", SHIPPED / path):
-        if (folder / DESCRIPTION).is_file():
+        # Of what is no regular file, or leads nowhere, its reader says so.
+        if os.path.lexists(folder / DESCRIPTION):
             return folder
     shipped = ", ".join(sorted(found.parent.name for found in SHIPPED.glob(f"*/{DESCRIPTION}")))
     raise InputError(

@@ -11,6 +11,7 @@ import pytest
 import torch
 from safetensors.numpy import load_file, save_file
 
+from agents.learned.learned_scheduler import policy_folder
 from agents.learned.network import PolicySizes, SetPolicyNetwork
 from agents.learned.policy_file import load_policy, save_policy
 from env.base.errors import InputError
@@ -376,3 +377,9 @@ def test_weights_that_are_not_finite_are_refused(network: SetPolicyNetwork, fold
     )
     with pytest.raises(InputError, match="not finite"):
         load_policy(folder)
+
+
+def test_a_description_that_is_no_file_is_not_called_missing(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "policy.json")
+    with pytest.raises(InputError, match="policy.json: not a regular file, which is needed"):
+        load_policy(policy_folder(tmp_path))
