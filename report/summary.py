@@ -170,6 +170,8 @@ class Summary:
     @property
     def means_are(self) -> str:
         """What stands in tables."""
+        if self.episodes == 1:
+            return "One episode, too few for intervals and tests."
         if self.few:
             return f"Means over {self.episodes} episodes, too few for intervals and tests."
         return f"Means over {self.episodes} episodes [{self.confidence:.0%} interval]."
