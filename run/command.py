@@ -39,7 +39,7 @@ from run.help import help_text
 from run.interpolation import check_named, copied
 from run.names import check_names
 from run.next_command import PROJECT
-from run.run_folder import RUN_FILES, check_run_name
+from run.run_folder import ASSUMPTIONS, RUN_FILES, check_run_name
 from run.sweep import scenarios_of
 
 CONF = PROJECT / "conf"
@@ -163,8 +163,8 @@ def _resumes(folder: Path, config: DictConfig) -> bool:
 
 
 def _forget(folder: Path) -> bool:
-    """Removes the folder of a run of which nothing but Hydra's own files has been written."""
-    nothing = [path.name for path in folder.iterdir()] == [".hydra"]
+    """Removes the folder of a run that has left no result."""
+    nothing = {path.name for path in folder.iterdir()} <= {".hydra", ASSUMPTIONS}
     if nothing:
         shutil.rmtree(folder)
     return nothing

@@ -15,6 +15,8 @@ MOST_CHARACTERS = 80
 """Of a name, which is part of the name of a folder."""
 RUN_FILES = (".hydra", "run.json", "results.parquet", "metrics.csv", "checkpoints", "policy")
 """What Hydra writes first into the folder of a run, which a copy may lack, and what runs leave."""
+ASSUMPTIONS = "assumptions.json"
+"""What a training assumes of what arrives; it is written before anything is made of that."""
 _NAME = re.compile(rf"[\w.+-]{{1,{MOST_CHARACTERS}}}", re.ASCII)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from env.base.errors import InputError
 from env.base.schema import short, validated
+from run.run_folder import ASSUMPTIONS
 from run.settings import TrainSettings
 
 if TYPE_CHECKING:  # they take seconds to import
@@ -120,7 +121,7 @@ def write_policy(
 
 
 def tell_assumed(world: dict[str, Any], folder: Path) -> None:
-    """Says what is assumed of what arrives, and keeps it in assumptions.json."""
+    """Says what is assumed of what arrives, and keeps it in `ASSUMPTIONS`."""
     from env.base.files import written_whole
     from env.sim.cluster_file import cluster_from_config
     from env.workloads.assumptions import printed
@@ -136,5 +137,5 @@ def tell_assumed(world: dict[str, Any], folder: Path) -> None:
     for line in printed(assumptions):
         print(line)
     if assumptions:
-        with written_whole(folder / "assumptions.json") as temporary:
+        with written_whole(folder / ASSUMPTIONS) as temporary:
             temporary.write_text(json.dumps(assumptions, indent=2))

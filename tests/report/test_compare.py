@@ -71,7 +71,7 @@ def test_scenarios_are_compared_one_by_one(
     main([str(tmp_path / "one"), str(tmp_path / "two")])
     block = ["a (one)", "a (two)", "rule"]
     lines = capsys.readouterr().out.splitlines()
-    shown = [name for line in lines for name in block if line.lstrip().startswith(name)]
+    shown = [name for line in lines for name in block if line.lstrip().startswith(f"{name}  ")]
     assert shown == block * 2
     found = {
         (each.scenario, each.policy): each.metrics["J"].mean.value

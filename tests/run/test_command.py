@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from env.base.errors import InputError
@@ -14,6 +15,7 @@ from env.base.schema import validated
 from run.command import StopOnSignals, plain, refuse, run
 from run.next_command import PROJECT
 from run.settings import TrainSettings
+from tests.commands import InProcess
 
 BAD = {
     "a group": (["clutser=tiny"], "clutser: unknown key, did you mean 'cluster'?"),
@@ -299,3 +301,13 @@ def test_pip_is_told_that_the_clone_is_the_program() -> None:
     done = subprocess.run(install, text=True, capture_output=True, check=False)
     assert done.returncode != 0
     assert "run `make .venv/installed` in it" in done.stderr
+
+
+def test_a_run_that_is_refused_while_it_plays_leaves_nothing(in_process: InProcess) -> None:
+    def played(config: DictConfig) -> None:
+        (Path(HydraConfig.get().runtime.output_dir) / "assumptions.json").write_text("{}")
+        raise InputError("workload: nobody has a choice")
+
+    done = in_process("train", played, lambda config: None)("hydra.run.dir=run")
+    assert (done.code, done.err) == (2, "error: workload: nobody has a choice\n")
+    assert not Path("run").exists()
