@@ -1,6 +1,5 @@
 """A trained policy as a scheduler: its agents decide through the layout they were trained in."""
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -128,9 +127,11 @@ def policy_folder(path: str | Path) -> Path:
         InputError: none of them has one.
     """
     for folder in (Path(path), Path(path) / "policy", SHIPPED / path):
-        # Of what is no regular file, or leads nowhere, its reader says so.
-        if os.path.lexists(folder / DESCRIPTION):
-            return folder
+        try:
+            (folder / DESCRIPTION).lstat()
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        return folder  # what is no regular file, or leads nowhere, is told by whoever reads it
     shipped = ", ".join(sorted(found.parent.name for found in SHIPPED.glob(f"*/{DESCRIPTION}")))
     raise InputError(
         f"policy: no {DESCRIPTION} in '{path}' nor in '{Path(path) / 'policy'}'; "
