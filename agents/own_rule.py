@@ -25,6 +25,7 @@ from agents.scheduler import Decision, Kind, Placement, checked_placement
 from env.base.errors import InputError, located
 from env.base.files import name_apart, read_bytes, user_path
 from env.base.schema import listed, names_file, nearest, one_line, short
+from env.learn.tenant_agents import TenantAgents
 from env.score.reward import Objective
 from env.sim.ordering import Order
 from env.sim.rules import PLACEMENTS
@@ -184,7 +185,7 @@ class OwnRule:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Another process has no module of this file, so it loads the class again.
-        return OwnRule, (self.name, self._code, self._source)
+        return type(self), (self.name, self._code, self._source)
 
     def _stated(self, name: str, allowed: Sequence[Any], default: Any) -> Any:
         """What the class says of itself, in a word."""
@@ -215,16 +216,6 @@ class OwnRule:
             placed = self._rule.place(decision)
         return checked_placement(placed, len(decision.env.state.nodes))
 
-    def grant(self, decision: Decision) -> float:
-        """Tickets of `env.newcomer`; asked where the order says so.
-
-        Raises:
-            InputError: it raised something, or there is no such method.
-        """
-        with self._named("grant"):
-            tickets: float = self._rule.grant(decision)
-        return tickets
-
     @contextmanager
     def _named(self, method: str) -> Iterator[None]:
         try:
@@ -242,14 +233,28 @@ class OwnRule:
 class OwnChooser(OwnRule):
     """One that says who goes next as well."""
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return OwnChooser, (self.name, self._code, self._source)
-
     def choose(self, decision: Decision) -> int | None:
         """Which of `env.waiting` goes next."""
         with self._named("choose"):
             chosen: int | None = self._rule.choose(decision)
         return chosen
+
+
+class OwnGranter(OwnRule):
+    """One that says how many tickets workflows get as well."""
+
+    def grant(self, decision: Decision) -> float:
+        """Tickets of `env.newcomer`."""
+        with self._named("grant"):
+            tickets: float = self._rule.grant(decision)
+        return tickets
+
+
+FURTHER: dict[str, tuple[type[OwnRule], type, str]] = {
+    "choose": (OwnChooser, Chosen, "Chosen()"),
+    "grant": (OwnGranter, TenantAgents, "TenantAgents(…)"),
+}
+"""Methods that a class may have besides: what it is with one, and the order that asks for it."""
 
 
 def own_rules(codes: Sequence[RuleCode], queued: bool) -> list[OwnRule]:
@@ -271,18 +276,20 @@ def own_rules(codes: Sequence[RuleCode], queued: bool) -> list[OwnRule]:
         with located("baselines"):
             source = Source.of(code)
             found = _class_of(code, source)
-            made = OwnChooser if hasattr(found, "choose") else OwnRule
+            further = _further(found)
+            made = FURTHER[further[0]][0] if further else OwnRule
             rule = made(name, code, source)
-            _check_world(rule, code, queued)
+            _check_world(rule, code, further, queued)
         rules.append(rule)
     return rules
 
 
-def _check_world(rule: OwnRule, code: RuleCode, queued: bool) -> None:
-    chooses = isinstance(rule.order, Chosen)
-    if chooses != isinstance(rule, OwnChooser):
-        lacks = "no method choose" if chooses else "a method choose and another order"
-        raise InputError(f"{code} has {lacks}: choose and `order = Chosen()` go together")
+def _check_world(rule: OwnRule, code: RuleCode, further: Sequence[str], queued: bool) -> None:
+    for method, (_, order, shown) in FURTHER.items():
+        asked = isinstance(rule.order, order)
+        if asked != (method in further):
+            lacks = f"no method {method}" if asked else f"a method {method} and another order"
+            raise InputError(f"{code} has {lacks}: {method} and `order = {shown}` go together")
     if rule.order is not None and not queued:
         raise InputError(
             f"{code} has an order of a central queue, here functions are placed when they are "
@@ -293,7 +300,7 @@ def _check_world(rule: OwnRule, code: RuleCode, queued: bool) -> None:
 def _made(code: RuleCode, source: Source) -> Any:
     """What making the class gives, which need not be an instance of it."""
     found = _class_of(code, source)
-    needed = (*METHODS, "choose") if hasattr(found, "choose") else METHODS
+    needed = (*METHODS, *_further(found))
     with _one_line(source.path, str(code)):
         known = inspect.signature(found).parameters.values()
     _check_parameters(code, known)
@@ -304,6 +311,11 @@ def _made(code: RuleCode, source: Source) -> Any:
         who = f"{code}" if isinstance(rule, found) else f"{code} makes {type(rule).__name__}, which"
         raise InputError(f"{who} has no method {lacking[0]}, {listed(needed)} are needed")
     return rule
+
+
+def _further(found: type) -> list[str]:
+    """Those of `FURTHER` that a class has."""
+    return [method for method in FURTHER if hasattr(found, method)]
 
 
 def _class_of(code: RuleCode, source: Source) -> type:

@@ -91,6 +91,15 @@ class Stingy(Generous):
         return 0
 
 
+class Ungenerous(MyRule):
+    order = Generous.order
+
+
+class Lavish(LastFirst):
+    def grant(self, decision):
+        return 1
+
+
 class Undecided(MyRule):
     order = Chosen()
 

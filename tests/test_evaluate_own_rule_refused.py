@@ -103,6 +103,11 @@ BAD = {
     "no method": ("my_rules.py:NoPlace", "my_rules.py:NoPlace has no method place"),
     "no method choose": ("my_rules.py:Undecided", "Undecided has no method choose: "),
     "a method choose for nothing": ("my_rules.py:Outspoken", "a method choose and another order"),
+    "no method grant": (
+        "my_rules.py:Ungenerous",
+        "Ungenerous has no method grant: grant and `order",
+    ),
+    "a method grant for nothing": ("my_rules.py:Lavish", "a method grant and another order"),
     "an order where none waits": ("my_rules.py:LastFirst", "dispatch=queued is needed"),
     "an unknown kind": ("my_rules.py:Boastful", "kind: 'winner', allowed: learned, baseline"),
     "a word for an order": ("my_rules.py:Ordered", "order: 'fcfs', one of agents/order"),

@@ -140,7 +140,7 @@ class ClusterGroupModel(_Hardware):
     """A `conf/cluster` file: server types by name, so that one key can be overridden."""
 
     server_types: Annotated[dict[Name, ServerTypeModel], Field(min_length=1)]
-    cpu_share: CpuShare = "equal"
+    cpu_share: CpuShare = "equal"  # episode files may leave it out; here null is refused
 
 
 def cluster_from_config(mapping: Mapping[str, Any], where: str) -> ClusterConfig:
