@@ -5,12 +5,19 @@ import os
 import tempfile
 from collections import namedtuple
 from collections.abc import Callable, Sequence
+from copy import copy
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import llvmlite.binding
 import numba
 from numba import config
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.event import Event, Listener, register
+from numba.core.registry import CPUDispatcher
+from numba.core.sigutils import normalize_signature
 
 # numba looks for changes only in the file of the function it caches, so a change in a function that
 # is called from another file would go unnoticed. A cache folder named after all sources cures that.
@@ -41,10 +48,51 @@ if not os.environ.get("NUMBA_CACHE_DIR"):
 # all the arrays of a `State`, which made decisions six times slower. Without the lock of the
 # interpreter (nogil) other threads run meanwhile. And calls are inlined: each would hand on all the
 # words of all these arrays, which cost a quarter of a decision; compiling takes no longer.
-compiled = numba.njit(cache=True, error_model="numpy", nogil=True, forceinline=True, _nrt=False)
+OPTIONS = {"error_model": "numpy", "nogil": True, "_nrt": False, "no_cfunc_wrapper": True}
+compiled = numba.njit(cache=True, forceinline=True, **OPTIONS)
 
-# For what happens seldom: it is compiled once, not again in everything that calls it.
-compiled_apart = numba.njit(cache=True, error_model="numpy", nogil=True, _nrt=False)
+
+class _Apart(CPUDispatcher):
+    """A function whose callers know its name alone, so that it is compiled once.
+
+    numba has each caller compile all the functions that it calls again, and theirs. Here the
+    address of the compiled function is noted under a name, by which callers find it. Who is read
+    from the cache has read before it what it calls: numba's `_reload_init`.
+    """
+
+    @global_compiler_lock
+    def compile(self, sig: Any) -> Any:
+        """numba's, then the name in place of the code."""
+        args, _ = normalize_signature(sig)
+        known = args in self.overloads
+        entry = super().compile(sig)
+        if known:
+            return entry
+        found = self.overloads[args]
+        named = copy(found.fndesc)
+        named.mangled_name = f"{self.__module__}.{self.__qualname__}{args}"
+        address = found.library.get_pointer_to_function(found.fndesc.llvm_func_name)
+        llvmlite.binding.add_symbol(named.mangled_name, address)
+        reader = found.codegen.create_library(named.mangled_name)
+        reader._shared_module = llvmlite.binding.parse_assembly("")
+        reader._reload_init.add(partial(_read, self.__module__, self.__qualname__, args))
+        reader.finalize()
+        self.targetctx.remove_user_function(entry)
+        self.targetctx.insert_user_function(entry, named, [reader])
+        return entry
+
+
+def _read(module: str, name: str, args: tuple[Any, ...]) -> None:
+    """Makes sure that a function is known under its name."""
+    getattr(import_module(module), name).compile(args)
+
+
+def compiled_apart(function: Callable[..., Any]) -> Any:
+    """For all but the smallest functions: compiled once, and called."""
+    options = {"nopython": True, "boundscheck": None, **OPTIONS}
+    apart = _Apart(function, targetoptions=options)
+    apart.enable_caching()
+    return apart
 
 
 class _First(Listener):

@@ -14,21 +14,21 @@ from env.sim.proportional.superquantum import end, over, spread
 from env.sim.records import NONE
 
 
-@compiled
+@compiled_apart
 def join(shares, client, tickets, quanta):
     """A client starts to compete; the superquantum ends."""
     lottery.join(shares, client, tickets, quanta)
     end(shares)
 
 
-@compiled
+@compiled_apart
 def leave(shares, client):
     """A client stops to compete; the superquantum ends."""
     lottery.leave(shares, client)
     end(shares)
 
 
-@compiled
+@compiled_apart
 def change(shares, client, tickets):
     """A client gets another number of tickets; the superquantum ends."""
     lottery.change(shares, client, tickets)
@@ -63,7 +63,7 @@ def begin(shares, first):
     head[0].taken = head[0].step = 0
 
 
-@compiled
+@compiled_apart
 def allocate(shares):
     """The client that goes next."""
     head = shares.head
@@ -79,7 +79,7 @@ def allocate(shares):
     return client
 
 
-@compiled
+@compiled_apart
 def used(shares, client, quanta):
     """Compensates a client when the superquantum has ended."""
     note_use(shares, client, quanta)
