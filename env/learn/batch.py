@@ -37,7 +37,7 @@ from env.learn.batch_turns import (
     see_all,
     start_decisions,
 )
-from env.learn.layouts import NOBODY, TURN_KINDS, WINDOW_PARTS
+from env.learn.layouts import NOBODY, WINDOW_PARTS
 from env.learn.turns import (
     BID_TURN,
     CHOICE,
@@ -142,9 +142,8 @@ class Batch:
     @property
     def nbytes(self) -> int:
         """Of the arrays that have a part for each environment."""
-        blocks = (state.block for state in self._states)
         own = (
-            *blocks,
+            *(state.block for state in self._states),
             self._arrivals,
             *self._sights[:-OF_ALL],
             self._episodes,
@@ -180,8 +179,7 @@ class Batch:
 
         At a turn that is nobody's in an environment none of them does there.
         """
-        kind = TURN_KINDS[turn]
-        return [agent for agent in self.layout.agents.values() if agent.kind == kind]
+        return self.layout.agents_of[turn]
 
     def acting(self, turn: int) -> np.ndarray:
         """(E * A,) which of `agents_of(turn)` each row is of, or NOBODY."""
@@ -192,8 +190,13 @@ class Batch:
             acting[:, 0] = self._episodes["tenant"]
         elif turn == BID_TURN:
             acting = np.tile(np.arange(len(self.agents_of(turn))), (len(self), 1))
-        acting[(self._episodes["kind"] == CHOOSE) != (turn == QUEUE_TURN)] = NOBODY
+        acting[~self._due(turn)] = NOBODY
         return acting.ravel()
+
+    def _due(self, turn: int) -> np.ndarray:
+        """(E,) whether a turn is one of each environment's agents, or nobody's."""
+        due: np.ndarray = (self._episodes["kind"] == CHOOSE) == (turn == QUEUE_TURN)
+        return due
 
     def observe(self, turn: int, out: Observation) -> None:
         """Writes what the agents of a turn see.
@@ -230,7 +233,8 @@ class Batch:
             InputError: the turn is not due or has not been observed, or an action is not allowed.
                 Then nothing has changed, and the turn can be answered again.
         """
-        asked = np.flatnonzero(self.acting(turn) != NOBODY)
+        due = self._due(turn)
+        asked = None if due.all() else np.flatnonzero(self.acting(turn) != NOBODY)
         bids, actions = self._unasked, self._order.take(turn, actions, asked)
         if actions.ndim == 2:
             bids, actions = np.ascontiguousarray(actions.T)

@@ -157,6 +157,7 @@ class Layout:
 
     Attributes:
         agents: by name, in the order in which they act.
+        agents_of: who can act at a turn.
         placing: turns of a placement.
         turns: that there can be in a decision, as env/learn/turns.py numbers them: first that of
             `queue`, if functions are to be chosen, or that of tenants, then those of a placement.
@@ -186,6 +187,10 @@ class Layout:
         self.node_count = sum(counts)
         own = _agents(config, self.type_names, counts, tenants)
         self.agents = {agent.name: agent for agent in own}
+        self.agents_of = {
+            turn: [agent for agent in own if agent.kind == kind]
+            for turn, kind in TURN_KINDS.items()
+        }
         self.score_weights = config.score.by_objective(objective)
         self._blank = {name: agent.blank_observation() for name, agent in self.agents.items()}
         self._see_future = see_future
@@ -328,8 +333,7 @@ class Layout:
         if turn == SHARE_TURN:
             assert self._env.newcomer is not None
             return [f"tenant_{self._env.tenants[self._env.newcomer]}"]
-        kind = TURN_KINDS[turn]
-        return [agent.name for agent in self.agents.values() if agent.kind == kind]
+        return [agent.name for agent in self.agents_of[turn]]
 
     def _observe(self) -> dict[str, Observation]:
         observations, self._masks = {}, {}

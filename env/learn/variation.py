@@ -113,7 +113,7 @@ class Variation(Strict):
         varied = 1.0 if self.unvaried == 1 else self.server_count[1]
         high = max(1.0, varied) if self.unvaried else varied
         counts = [max(1, round(high * kind.count)) for kind in cluster.server_types]
-        return _with_counts(cluster, counts)
+        return _varied(cluster, counts, [kind.hourly_rate for kind in cluster.server_types])
 
     def prepare(self, templates: Sequence[WorkflowTemplate]) -> Prepared:
         """The templates at every factor on their computation."""
@@ -136,8 +136,7 @@ class Variation(Strict):
             return None
         rate = float(np.exp(rng.uniform(*np.log(self.arrival_rate))))
         low, high = np.log(self.hourly_rate)
-        prices = np.exp(rng.uniform(low, high, len(cluster.server_types)))
-        cluster = _with_rates(cluster, prices)
+        prices = np.exp(rng.uniform(low, high, len(cluster.server_types))).tolist()
         while True:
             factors = rng.uniform(*self.server_count, len(cluster.server_types))
             counts = [
@@ -146,7 +145,11 @@ class Variation(Strict):
             ]
             if held[:, np.array(counts) > 0].any(axis=1).all():
                 break
-        return rate, _with_counts(cluster, counts)
+        rates = [
+            factor * kind.hourly_rate
+            for factor, kind in zip(prices, cluster.server_types, strict=True)
+        ]
+        return rate, _varied(cluster, counts, rates)
 
     def vary(
         self,
@@ -197,17 +200,10 @@ def _with_computation(template: WorkflowTemplate, factor: float) -> WorkflowTemp
     return dataclasses.replace(template, computation=computation)
 
 
-def _with_rates(cluster: ClusterConfig, factors: np.ndarray) -> ClusterConfig:
+def _varied(cluster: ClusterConfig, counts: Sequence[int], rates: Sequence[float]) -> ClusterConfig:
+    """The cluster with so many servers of each type, at so many USD an hour."""
     types = tuple(
-        dataclasses.replace(kind, hourly_rate=kind.hourly_rate * float(factor))
-        for kind, factor in zip(cluster.server_types, factors, strict=True)
-    )
-    return dataclasses.replace(cluster, server_types=types)
-
-
-def _with_counts(cluster: ClusterConfig, counts: list[int]) -> ClusterConfig:
-    types = tuple(
-        dataclasses.replace(kind, count=count)
-        for kind, count in zip(cluster.server_types, counts, strict=True)
+        dataclasses.replace(kind, count=count, hourly_rate=rate)
+        for kind, count, rate in zip(cluster.server_types, counts, rates, strict=True)
     )
     return dataclasses.replace(cluster, server_types=types)

@@ -236,7 +236,7 @@ class State(np.ndarray):
 
 def address(array: np.ndarray) -> int:
     """Where the data of an array begin."""
-    start: int = array.__array_interface__["data"][0]
+    start: int = array.ctypes.data
     return start
 
 
