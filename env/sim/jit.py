@@ -44,11 +44,10 @@ def _cache_folder() -> Path:
 if not os.environ.get("NUMBA_CACHE_DIR"):
     config.CACHE_DIR = str(_cache_folder())
 
-# The engine allocates nothing, so reference counting is switched off: with it, every call pays for
-# all the arrays of a `State`, which made decisions six times slower. Without the lock of the
-# interpreter (nogil) other threads run meanwhile. And calls are inlined: each would hand on all the
-# words of all these arrays, which cost a quarter of a decision; compiling takes no longer.
+# The engine allocates nothing, so reference counting is switched off. Without the lock of the
+# interpreter (nogil) other threads run meanwhile. C never calls what is compiled here.
 OPTIONS = {"error_model": "numpy", "nogil": True, "_nrt": False, "no_cfunc_wrapper": True}
+# Of small functions, which are inlined: a call costs more than most of them do.
 compiled = numba.njit(cache=True, forceinline=True, **OPTIONS)
 
 
