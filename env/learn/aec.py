@@ -11,6 +11,7 @@ from gymnasium.spaces import Box, Tuple
 from pettingzoo import AECEnv
 
 from env.base.errors import InputError
+from env.base.schema import listed, short
 from env.learn.actions import nothing_played, taken
 from env.learn.agent import Observation
 from env.learn.multi_agent import ServerlessEnv
@@ -74,10 +75,13 @@ class ServerlessAEC(AECEnv):
         """What an agent saw when it last acted or is to act.
 
         Raises:
-            InputError: no episode has begun.
+            InputError: no episode has begun, or there is no such agent.
         """
         if not hasattr(self, "agent_selection"):
             raise nothing_played("observe", ended=False)
+        if agent not in self.possible_agents:
+            known = listed(self.possible_agents)
+            raise InputError(f"observe: agent {short(agent)} is unknown, allowed: {known}")
         seen, bids = self._seen[agent], self._env.members[agent].bids
         mask = seen["mask"].astype(np.int8)
         return {

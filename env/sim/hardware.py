@@ -83,11 +83,11 @@ class ServerType:
             )
         where = f"server type '{self.name}'"
         for key, (least, most) in TYPE_BOUNDS.items():
-            _check(where, key, getattr(self, key), least, most)
+            _check(f"{where}: {key}", getattr(self, key), least, most)
         for name, units in self.resources.items():
-            _check(where, f"resources[{short(name)}]", units, 0, MOST_UNITS)
+            _check(f"{where}: resources[{short(name)}]", units, 0, MOST_UNITS)
         if self.hourly_rate:
-            _check(where, "hourly_rate", self.hourly_rate, LEAST_RATE, LARGEST_RATE)
+            _check(f"{where}: hourly_rate", self.hourly_rate, LEAST_RATE, LARGEST_RATE)
 
     @property
     def cores(self) -> int:
@@ -122,27 +122,26 @@ class ClusterConfig:
     cpu_share: CpuShare = "equal"
 
     def __post_init__(self) -> None:
-        _check("cluster", "single_core_speed", self.single_core_speed, 1, LARGEST_WHOLE)
+        _check("single_core_speed", self.single_core_speed, 1, LARGEST_WHOLE)
         for key in ("memory_bandwidth", "numa_bandwidth", "network_bandwidth"):
-            _check("cluster", key, getattr(self, key), LEAST_BANDWIDTH, LARGEST_BANDWIDTH)
+            _check(key, getattr(self, key), LEAST_BANDWIDTH, LARGEST_BANDWIDTH)
         if not self.present_types:
-            raise InputError("cluster: no servers, at least 1 is needed")
+            raise InputError("no servers, at least 1 is needed")
         nodes = sum(kind.count * kind.numa_nodes for kind in self.server_types)
         if nodes > MOST_NODES:
-            raise InputError(f"cluster: {nodes} NUMA nodes, at most {MOST_NODES} are possible")
+            raise InputError(f"{nodes} NUMA nodes, at most {MOST_NODES} are possible")
         speed = sum(
             kind.count * kind.cores * (kind.single_core_speed or self.single_core_speed)
             for kind in self.server_types
         )
         if speed > LARGEST_WORK:
             raise InputError(
-                f"cluster: all cores do {speed} operations/s together, "
-                f"at most {LARGEST_WORK} are possible"
+                f"all cores do {speed} operations/s together, at most {LARGEST_WORK} are possible"
             )
         names = [server_type.name for server_type in self.server_types]
         for name in names:
             if names.count(name) > 1:
-                raise InputError(f"cluster: server type '{name}' is declared twice")
+                raise InputError(f"server type '{name}' is declared twice")
 
     @property
     def present_types(self) -> tuple[ServerType, ...]:
@@ -190,9 +189,9 @@ class ClusterConfig:
         return max(kind.memory for kind in self.present_types)
 
 
-def _check(where: str, key: str, value: float | None, least: float, most: float) -> None:
+def _check(named: str, value: float | None, least: float, most: float) -> None:
     """Refuses a number out of its bounds; None is one that is not given."""
     if value is not None and not least <= value <= most:
         raise InputError(
-            f"{where}: {key} is {short(value)}, at least {least} and at most {most} is needed"
+            f"{named} is {short(value)}, at least {least} and at most {most} is needed"
         )

@@ -46,22 +46,38 @@ if not os.environ.get("NUMBA_CACHE_DIR"):
 
 # The engine allocates nothing, so reference counting is switched off. Without the lock of the
 # interpreter (nogil) other threads run meanwhile. C never calls what is compiled here.
-OPTIONS = {"error_model": "numpy", "nogil": True, "_nrt": False, "no_cfunc_wrapper": True}
-# Of small functions, which are inlined: a call costs more than most of them do.
-compiled = numba.njit(cache=True, forceinline=True, **OPTIONS)
+OPTIONS = {
+    "nopython": True,
+    "boundscheck": None,  # NUMBA_BOUNDSCHECK says it
+    "error_model": "numpy",
+    "nogil": True,
+    "_nrt": False,
+    "no_cfunc_wrapper": True,
+}
 
 
-class _Apart(CPUDispatcher):
+class _Compiled(CPUDispatcher):
+    """A function whose code is part of whatever calls it."""
+
+    @global_compiler_lock
+    def compile(self, sig: Any) -> Any:
+        """numba's; what is read from the cache hands on which functions have to be read before."""
+        entry = super().compile(sig)
+        found = self.overloads[normalize_signature(sig)[0]]
+        found.library._reload_init.update(found.reload_init)
+        return entry
+
+
+class _Apart(_Compiled):
     """A function whose callers know its name alone, so that it is compiled once.
 
-    numba has each caller compile all the functions that it calls again, and theirs. Here the
-    address of the compiled function is noted under a name, by which callers find it. Who is read
-    from the cache has read before it what it calls: numba's `_reload_init`.
+    Its address is noted under the name, by which callers find it. Those that are read from the
+    cache have read before them what they call: numba's `_reload_init`.
     """
 
     @global_compiler_lock
     def compile(self, sig: Any) -> Any:
-        """numba's, then the name in place of the code."""
+        """As above, then the name in place of the code."""
         args, _ = normalize_signature(sig)
         known = args in self.overloads
         entry = super().compile(sig)
@@ -86,12 +102,19 @@ def _read(module: str, name: str, args: tuple[Any, ...]) -> None:
     getattr(import_module(module), name).compile(args)
 
 
+def _cached(dispatcher: Any) -> Any:
+    dispatcher.enable_caching()
+    return dispatcher
+
+
+def compiled(function: Callable[..., Any]) -> Any:
+    """For small functions: inlined, as a call costs more than most of them do."""
+    return _cached(_Compiled(function, targetoptions={**OPTIONS, "forceinline": True}))
+
+
 def compiled_apart(function: Callable[..., Any]) -> Any:
-    """For all but the smallest functions: compiled once, and called."""
-    options = {"nopython": True, "boundscheck": None, **OPTIONS}
-    apart = _Apart(function, targetoptions=options)
-    apart.enable_caching()
-    return apart
+    """For all others: compiled once, not again in everything that calls them."""
+    return _cached(_Apart(function, targetoptions=dict(OPTIONS)))
 
 
 class _First(Listener):

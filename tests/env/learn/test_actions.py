@@ -200,6 +200,7 @@ def test_agents_that_act_in_turn_are_asked_again() -> None:
     refused(lambda _: env.render(), None, "render: no episode has begun")
     refused(lambda given: env.reset(options=given), {"worklod": 1}, "did you mean 'workload'?")
     env.reset(seed=0)
+    refused(env.observe, "server_tiny", "agent 'server_tiny' is unknown, allowed: server_small")
     first = env.agent_selection
     refused(env.step, [8, 0], f"{first}: [8, 0] is not in MultiDiscrete([ 8 12])")
     for name in env.possible_agents[:-1]:

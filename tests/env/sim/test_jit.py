@@ -22,12 +22,15 @@ def twice_and(number, more):
 @compiled
 def four_times(number):
     return twice_and(number, twice(number))
+
+@compiled
+def five_times(number):
+    return four_times(number) + number
 """
 CALL = """
-import functions
-answer = functions.four_times(3), functions.four_times(0.5)
-hits = sum(functions.four_times.stats.cache_hits.values())
-print(*answer, hits)
+import sys, functions
+called = getattr(functions, sys.argv[1])
+print(called(3), called(0.5), sum(called.stats.cache_hits.values()))
 """
 
 
@@ -37,11 +40,11 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def call(folder: Path) -> list[str]:
-    """What a new process answers, and how many of its two functions it has read."""
+def call(folder: Path, name: str) -> list[str]:
+    """What a function answers in a new process, and in how many of its two forms it was read."""
     paths = {"PYTHONPATH": f"{ROOT}:{folder}", "NUMBA_CACHE_DIR": str(folder / "cache")}
     done = subprocess.run(
-        [sys.executable, "-c", CALL],
+        [sys.executable, "-c", CALL, name],
         env={**os.environ, **paths},
         capture_output=True,
         text=True,
@@ -51,13 +54,19 @@ def call(folder: Path) -> list[str]:
 
 
 def test_callers_that_are_read_find_what_they_call(folder: Path) -> None:
-    assert call(folder) == ["12", "2.0", "0"]
-    assert call(folder) == ["12", "2.0", "2"]
+    assert call(folder, "four_times") == ["12", "2.0", "0"]
+    assert call(folder, "four_times") == ["12", "2.0", "2"]
 
 
-def test_callers_that_are_read_find_what_another_process_has_compiled(folder: Path) -> None:
-    call(folder)
+def test_they_find_what_another_process_has_compiled(folder: Path) -> None:
+    call(folder, "four_times")
     for name in ("twice", "twice_and"):
         for cached in folder.rglob(f"functions.{name}-*"):
             cached.unlink()
-    assert call(folder) == ["12", "2.0", "2"]
+    assert call(folder, "four_times") == ["12", "2.0", "2"]
+
+
+def test_they_find_what_those_call_that_had_been_read_when_they_were_compiled(folder: Path) -> None:
+    call(folder, "four_times")
+    assert call(folder, "five_times") == ["15", "2.5", "0"]
+    assert call(folder, "five_times") == ["15", "2.5", "2"]

@@ -181,15 +181,17 @@ def test_sizes_beyond_all_bounds_get_one_line() -> None:
 
 
 @pytest.mark.parametrize("tag", ["dax", "dag"])
-def test_sub_workflows_are_refused_as_such(tag: str) -> None:
+@pytest.mark.parametrize(
+    ("file", "told"), [('file="inner.dax"', " (file 'inner.dax')"), ("", "")], ids=["named", "not"]
+)
+def test_sub_workflows_are_refused_as_such(tag: str, file: str, told: str) -> None:
     with pytest.raises(InputError) as caught:
         dax(
-            f'<job id="a" name="x" runtime="1"/><{tag} id="b" file="inner.dax"/>'
+            f'<job id="a" name="x" runtime="1"/><{tag} id="b" {file}/>'
             '<child ref="b"><parent ref="a"/></child>'
         )
     assert str(caught.value) == (
-        f"w.dax: <{tag}> 'b' is a sub-workflow (file 'inner.dax'), which is not read: "
-        "only workflows of jobs are"
+        f"w.dax: <{tag}> 'b' is a sub-workflow{told}, which is not read: only workflows of jobs are"
     )
 
 
