@@ -31,7 +31,7 @@ class NoWeights:
 Command = Callable[..., Done]
 """Takes overrides."""
 InProcess = Callable[..., Command]
-"""Takes the name of the command, its program and its check."""
+"""Takes the name of the command, its program, its check, and whether figures are drawn."""
 
 
 def refused(done: Done, says: str) -> None:

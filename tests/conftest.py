@@ -64,13 +64,20 @@ def in_process(
 ) -> InProcess:
     """Makes commands that run in `elsewhere` and in this process: starting one takes seconds.
 
-    They do not say that they compile: that depends on the tests before.
+    They do not say that they compile: that depends on the tests before. Evaluations draw the
+    figures of each scenario only where a test looks at them, as that takes most of a brief one.
     """
     monkeypatch.setattr("run.command.before_compiling", lambda call: None)
 
     def of(
-        name: str, program: Callable[[DictConfig], None], check: Callable[[DictConfig], None]
+        name: str,
+        program: Callable[[DictConfig], None],
+        check: Callable[[DictConfig], None],
+        figures: bool = False,
     ) -> Command:
+        if name == "evaluate" and not figures:
+            monkeypatch.setattr("report.files.draw_figures", lambda *results: [])
+
         def call(*overrides: str) -> Done:
             monkeypatch.setattr(sys, "argv", [f"{name}.py", *overrides])
             code = 0

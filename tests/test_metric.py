@@ -48,7 +48,7 @@ def test_a_declared_metric_is_everywhere(
     assert scalars(trained)["episodes_more/cats"] == 250.0
 
     rules = ("baselines=[random,cheapest]", "episodes=2", f"hydra.run.dir={evaluated}")
-    done = in_process("evaluate", evaluate.evaluate, evaluate.check)(*TINY, *rules)
+    done = in_process("evaluate", evaluate.evaluate, evaluate.check, figures=True)(*TINY, *rules)
     assert done.code == 0, done.err
     assert "cats" in done.out and " 250 " in done.out
     table = pq.read_table(evaluated / "results.parquet")
