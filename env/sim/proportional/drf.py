@@ -62,21 +62,21 @@ def take(shares, client, quanta):
     place(shares, client)
 
 
-@compiled_apart
+@compiled
 def join(shares, client, tickets, quanta):
     """A client starts to compete."""
     enter(shares, client, tickets, quanta)
     place(shares, client)
 
 
-@compiled_apart
+@compiled
 def leave(shares, client):
     """A client stops to compete; it holds what its tasks hold until they end."""
     withdraw(shares, client)
     set_key(shares.nodes, client, NEVER)
 
 
-@compiled_apart
+@compiled
 def change(shares, client, tickets):
     """A client gets another number of tickets."""
     hold(shares, client, tickets)
@@ -94,13 +94,13 @@ def fits(shares, client):
     return True
 
 
-@compiled_apart
+@compiled
 def first_of(shares):
     """The client with the lowest dominant share; somebody competes."""
     return shares.nodes[1].client
 
 
-@compiled_apart
+@compiled
 def allocate(shares):
     """The client that goes next; NONE if there is no room for its task, and all wait for it."""
     if shares.head[0].competing == 0:
@@ -112,7 +112,7 @@ def allocate(shares):
     return client
 
 
-@compiled_apart
+@compiled
 def used(shares, client, quanta):
     """A task holds so much of its demand, not the whole that it was given."""
     take(shares, client, quanta - shares.clients[client].quanta)

@@ -58,7 +58,7 @@ def shift(shares, quanta):
     head[0].global_pass += rounded(quanta * (STRIDE_ONE / head[0].tickets))
 
 
-@compiled_apart
+@compiled
 def join(shares, client, tickets, quanta):
     """A client starts to compete with the lag that it had when it left; alone it has none."""
     alone, known = shares.head[0].competing == 0, shares.clients[client].known
@@ -76,7 +76,7 @@ def join(shares, client, tickets, quanta):
     place(shares, client)
 
 
-@compiled_apart
+@compiled
 def leave(shares, client):
     """A client stops to compete and takes its lag along."""
     behind = lag(shares, client)
@@ -86,14 +86,14 @@ def leave(shares, client):
         shift(shares, behind)
 
 
-@compiled_apart
+@compiled
 def change(shares, client, tickets):
     """A client gets another number of tickets and keeps its lag."""
     alter(shares, client, tickets)
     place(shares, client)
 
 
-@compiled_apart
+@compiled
 def first_of(shares):
     """The eligible client with the earliest deadline."""
     now = shares.head[0].global_pass
@@ -107,7 +107,7 @@ def first_of(shares):
     return shares.waiting[1].client  # rounding alone makes nobody eligible
 
 
-@compiled_apart
+@compiled
 def allocate(shares):
     """The client that goes next."""
     if shares.head[0].competing == 0:
@@ -119,7 +119,7 @@ def allocate(shares):
     return client
 
 
-@compiled_apart
+@compiled
 def used(shares, client, quanta):
     """Charges what a client used more or less than its quantum."""
     charge_use(shares, client, quanta)

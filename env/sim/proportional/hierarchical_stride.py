@@ -12,7 +12,7 @@ whole number, so nothing is rounded.
 
 import numpy as np
 
-from env.sim.jit import compiled, compiled_apart
+from env.sim.jit import compiled
 from env.sim.proportional.membership import enter, hold, withdraw
 from env.sim.proportional.memory import price, remember
 from env.sim.records import INF, NONE
@@ -52,21 +52,21 @@ def charge(shares, client, quanta):
         node >>= ONE
 
 
-@compiled_apart
+@compiled
 def join(shares, client, tickets, quanta):
     """A client starts to compete."""
     enter(shares, client, tickets, quanta)
     give(shares, client, tickets)
 
 
-@compiled_apart
+@compiled
 def leave(shares, client):
     """A client stops to compete."""
     withdraw(shares, client)
     give(shares, client, -shares.clients[client].tickets)
 
 
-@compiled_apart
+@compiled
 def change(shares, client, tickets):
     """A client gets another number of tickets."""
     more = tickets - shares.clients[client].tickets
@@ -74,7 +74,7 @@ def change(shares, client, tickets):
     give(shares, client, more)
 
 
-@compiled_apart
+@compiled
 def first_of(shares):
     """The client whose groups all go before those beside them."""
     pairs = shares.pairs
@@ -85,7 +85,7 @@ def first_of(shares):
     return np.int64(node - leaves)
 
 
-@compiled_apart
+@compiled
 def allocate(shares):
     """The client that goes next."""
     if shares.head[0].competing == 0:
@@ -97,7 +97,7 @@ def allocate(shares):
     return client
 
 
-@compiled_apart
+@compiled
 def used(shares, client, quanta):
     """Charges what a client used more or less than its quantum."""
     more = quanta - shares.clients[client].quanta

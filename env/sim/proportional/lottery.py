@@ -3,7 +3,7 @@
 Waldspurger, "Lottery and Stride Scheduling" (MIT, 1995), section 3.1.
 """
 
-from env.sim.jit import compiled_apart
+from env.sim.jit import compiled
 from env.sim.proportional.compensation import admit, compensate_use, compensate_win, weigh
 from env.sim.proportional.draws import below
 from env.sim.proportional.membership import enter, hold, withdraw
@@ -11,7 +11,7 @@ from env.sim.proportional.sum_tree import holder, set_key
 from env.sim.records import NONE
 
 
-@compiled_apart
+@compiled
 def join(shares, client, tickets, quanta):
     """A client starts to compete."""
     enter(shares, client, tickets, quanta)
@@ -19,7 +19,7 @@ def join(shares, client, tickets, quanta):
     set_key(shares.nodes, client, shares.clients[client].weight)
 
 
-@compiled_apart
+@compiled
 def leave(shares, client):
     """A client stops to compete."""
     withdraw(shares, client)
@@ -27,7 +27,7 @@ def leave(shares, client):
     set_key(shares.nodes, client, 0)
 
 
-@compiled_apart
+@compiled
 def change(shares, client, tickets):
     """A client gets another number of tickets."""
     hold(shares, client, tickets)
@@ -35,7 +35,7 @@ def change(shares, client, tickets):
     set_key(shares.nodes, client, shares.clients[client].weight)
 
 
-@compiled_apart
+@compiled
 def allocate(shares):
     """Draws the client that goes next."""
     head = shares.head
@@ -47,7 +47,7 @@ def allocate(shares):
     return client
 
 
-@compiled_apart
+@compiled
 def used(shares, client, quanta):
     """Compensates a client for what it has not used, or used beyond."""
     if compensate_use(shares, client, quanta) and shares.clients[client].competing == 1:

@@ -3,7 +3,7 @@
 Waldspurger, "Lottery and Stride Scheduling" (MIT, 1995), section 3.1.
 """
 
-from env.sim.jit import compiled, compiled_apart
+from env.sim.jit import compiled
 from env.sim.proportional.compensation import admit, compensate_use, compensate_win, weigh
 from env.sim.proportional.draws import below
 from env.sim.proportional.membership import enter, hold, withdraw
@@ -18,7 +18,7 @@ def put(shares, place, client):
     shares.clients[client].place = place
 
 
-@compiled_apart
+@compiled
 def join(shares, client, tickets, quanta):
     """A client goes to the end of the list."""
     enter(shares, client, tickets, quanta)
@@ -26,7 +26,7 @@ def join(shares, client, tickets, quanta):
     put(shares, shares.head[0].competing - 1, client)
 
 
-@compiled_apart
+@compiled
 def leave(shares, client):
     """The last of the list takes the place of a client."""
     withdraw(shares, client)
@@ -35,7 +35,7 @@ def leave(shares, client):
     put(shares, shares.clients[client].place, last)
 
 
-@compiled_apart
+@compiled
 def change(shares, client, tickets):
     """A client gets another number of tickets."""
     hold(shares, client, tickets)
@@ -53,7 +53,7 @@ def place_of(nodes, offset):
     return place
 
 
-@compiled_apart
+@compiled
 def allocate(shares):
     """Draws the client that goes next."""
     head, nodes = shares.head, shares.nodes
@@ -71,7 +71,7 @@ def allocate(shares):
     return client
 
 
-@compiled_apart
+@compiled
 def used(shares, client, quanta):
     """Compensates a client for what it has not used, or used beyond."""
     if compensate_use(shares, client, quanta) and shares.clients[client].competing == 1:

@@ -14,21 +14,21 @@ from env.sim.proportional.superquantum import end, over, spread
 from env.sim.records import NONE
 
 
-@compiled_apart
+@compiled
 def join(shares, client, tickets, quanta):
     """A client starts to compete; the superquantum ends."""
     lottery.join(shares, client, tickets, quanta)
     end(shares)
 
 
-@compiled_apart
+@compiled
 def leave(shares, client):
     """A client stops to compete; the superquantum ends."""
     lottery.leave(shares, client)
     end(shares)
 
 
-@compiled_apart
+@compiled
 def change(shares, client, tickets):
     """A client gets another number of tickets; the superquantum ends."""
     lottery.change(shares, client, tickets)
@@ -63,7 +63,7 @@ def begin(shares, first):
     head[0].taken = head[0].step = 0
 
 
-@compiled_apart
+@compiled
 def allocate(shares):
     """The client that goes next."""
     head = shares.head
@@ -79,7 +79,7 @@ def allocate(shares):
     return client
 
 
-@compiled_apart
+@compiled
 def used(shares, client, quanta):
     """Compensates a client when the superquantum has ended."""
     note_use(shares, client, quanta)

@@ -6,7 +6,7 @@ is known how much that was really: with whole quanta it need not be called.
 
 from typing import Final
 
-from env.sim.jit import compiled_apart
+from env.sim.jit import compiled, compiled_apart
 from env.sim.proportional import (
     drf,
     eevdf,
@@ -105,7 +105,7 @@ def change(shares, client, tickets):
         drf.change(shares, client, tickets)
 
 
-@compiled_apart
+@compiled
 def allocate(shares):
     """The client that goes next, or NONE."""
     mechanism = shares.head[0].mechanism
@@ -128,7 +128,7 @@ def allocate(shares):
     return drf.allocate(shares)
 
 
-@compiled_apart
+@compiled
 def used(shares, client, amount):
     """How much of the resource a client really used of the quantum that it was given."""
     quanta = amount / shares.head[0].quantum

@@ -7,7 +7,7 @@ in an order that is drawn. The tree holds what can still be drawn, not the ticke
 
 from typing import Final
 
-from env.sim.jit import compiled_apart
+from env.sim.jit import compiled, compiled_apart
 from env.sim.proportional.compensation import admit, note_use, note_win, settle_one, weigh
 from env.sim.proportional.draws import below
 from env.sim.proportional.membership import enter, hold, withdraw
@@ -19,7 +19,7 @@ WHOLE: Final = float(1 << 40)
 """What the remainder of one whole quantum counts as."""
 
 
-@compiled_apart
+@compiled
 def join(shares, client, tickets, quanta):
     """A client starts to compete; the superquantum ends."""
     enter(shares, client, tickets, quanta)
@@ -27,7 +27,7 @@ def join(shares, client, tickets, quanta):
     end(shares)
 
 
-@compiled_apart
+@compiled
 def leave(shares, client):
     """A client stops to compete; the superquantum ends."""
     withdraw(shares, client)
@@ -35,7 +35,7 @@ def leave(shares, client):
     end(shares)
 
 
-@compiled_apart
+@compiled
 def change(shares, client, tickets):
     """A client gets another number of tickets; the superquantum ends."""
     hold(shares, client, tickets)
@@ -75,7 +75,7 @@ def leave_to_chance(shares):
     sum_up(nodes)
 
 
-@compiled_apart
+@compiled
 def allocate(shares):
     """The client that goes next."""
     head, nodes = shares.head, shares.nodes
@@ -93,7 +93,7 @@ def allocate(shares):
     return client
 
 
-@compiled_apart
+@compiled
 def used(shares, client, quanta):
     """Compensates a client when the superquantum has ended."""
     note_use(shares, client, quanta)

@@ -37,14 +37,14 @@ def start_anew(shares):
             set_key(shares.nodes, client, shares.clients[client].pass_value)
 
 
-@compiled_apart
+@compiled
 def join(shares, client, tickets, quanta):
     """A client starts to compete, with what remained of its stride when it left."""
     update(shares)
     set_key(shares.nodes, client, come(shares, client, tickets, quanta))
 
 
-@compiled_apart
+@compiled
 def leave(shares, client):
     """A client stops to compete."""
     update(shares)
@@ -52,14 +52,14 @@ def leave(shares, client):
     set_key(shares.nodes, client, NEVER)
 
 
-@compiled_apart
+@compiled
 def change(shares, client, tickets):
     """A client gets another number of tickets."""
     update(shares)
     set_key(shares.nodes, client, alter(shares, client, tickets))
 
 
-@compiled_apart
+@compiled
 def allocate(shares):
     """The client with the lowest pass."""
     if shares.head[0].competing == 0:
@@ -71,7 +71,7 @@ def allocate(shares):
     return client
 
 
-@compiled_apart
+@compiled
 def used(shares, client, quanta):
     """Advances or puts back a client by what it used more or less than its quantum."""
     now = charge_use(shares, client, quanta)

@@ -7,7 +7,7 @@ nothing to make up for. How long a quantum really was is only needed once it is 
 everything.
 """
 
-from env.sim.jit import compiled_apart
+from env.sim.jit import compiled, compiled_apart
 from env.sim.proportional.least_tree import set_key
 from env.sim.proportional.membership import enter, hold, withdraw
 from env.sim.proportional.records import NEVER
@@ -21,7 +21,7 @@ from env.sim.proportional.virtual_time import (
 from env.sim.records import NONE
 
 
-@compiled_apart
+@compiled
 def join(shares, client, tickets, quanta):
     """A client starts to compete now, or where its last quantum has ended."""
     clients = shares.clients
@@ -32,7 +32,7 @@ def join(shares, client, tickets, quanta):
     set_key(shares.nodes, client, start)
 
 
-@compiled_apart
+@compiled
 def leave(shares, client):
     """A client stops to compete; the end of its last quantum is remembered."""
     withdraw(shares, client)
@@ -40,14 +40,14 @@ def leave(shares, client):
     set_key(shares.nodes, client, NEVER)
 
 
-@compiled_apart
+@compiled
 def change(shares, client, tickets):
     """A client gets another number of tickets, which counts from its next quantum on."""
     hold(shares, client, tickets)
     set_stride(shares, client)
 
 
-@compiled_apart
+@compiled
 def allocate(shares):
     """The client with the earliest start tag."""
     if shares.head[0].competing == 0:
@@ -61,7 +61,7 @@ def allocate(shares):
     return client
 
 
-@compiled_apart
+@compiled
 def used(shares, client, quanta):
     """Moves the end of a client's last quantum by what it used more or less."""
     now = charge_use(shares, client, quanta)
