@@ -4,13 +4,13 @@ Only where functions belong to images (`State.images`): in a world in which they
 in which containers start cold or stay warm.
 """
 
-from env.sim.jit import compiled, compiled_apart
+from env.sim.jit import compiled
 from env.sim.keep_alive import request_arrives
 from env.sim.records import COMPLETED, KILLED, NONE
 from env.sim.warm import newest_idle, remove_idle
 
 
-@compiled_apart
+@compiled
 def begin_request(state, function, time):
     """A function has been submitted."""
     requests = state.requests
@@ -39,7 +39,7 @@ def container_start(state, function, node):
     return state.images[image].cold_start
 
 
-@compiled_apart
+@compiled
 def start_request(state, function, node, server_start, transfer):
     """A function gets a warm container of its image on a node, or a new one.
 
@@ -83,7 +83,7 @@ def cut_start(state, index, time):
     requests[function].server_start_time -= server_start
 
 
-@compiled_apart
+@compiled
 def end_run(state, index, outcome):
     """A function has left its container: sums its times and logs the run."""
     requests, functions, runs = state.requests, state.functions, state.runs
