@@ -44,7 +44,7 @@ def words(experiment: str, *overrides: str) -> list[str]:
 
 @pytest.fixture
 def command(in_process: InProcess) -> Command:
-    return in_process("evaluate", evaluate, check)
+    return in_process("evaluate", evaluate, check, figures=True)
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)

@@ -43,7 +43,7 @@ BRIEF = {
 
 @pytest.fixture
 def command(in_process: InProcess) -> Command:
-    return in_process("evaluate", evaluate, check)
+    return in_process("evaluate", evaluate, check, figures=True)
 
 
 def finished(command: Command, folder: Path, experiment: str, *overrides: str) -> pd.DataFrame:

@@ -107,7 +107,8 @@ class ClusterModel(_Hardware):
         Raises:
             InputError: no server, or a type declared twice.
         """
-        return self._config((declared.name, declared) for declared in self.server_types)
+        with located("cluster"):
+            return self._config((declared.name, declared) for declared in self.server_types)
 
     @classmethod
     def of(cls, config: ClusterConfig) -> "ClusterModel":

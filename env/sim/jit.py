@@ -108,7 +108,7 @@ def _cached(dispatcher: Any) -> Any:
 
 
 def compiled(function: Callable[..., Any]) -> Any:
-    """For small functions: inlined, as a call costs more than most of them do."""
+    """For functions that are small or called in one place: inlined, as a call has its cost."""
     return _cached(_Compiled(function, targetoptions={**OPTIONS, "forceinline": True}))
 
 

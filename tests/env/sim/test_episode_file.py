@@ -223,7 +223,7 @@ TYPE = ("cluster", "server_types", 0)
         (_add_edge(0, 8), ["edge 0 -> 8", "function 8"]),
         (_set(*TYPE, "hourly_rate", to=-0.5), ["server_types.0.hourly_rate", "-0.5"]),
         (_set(*TYPE, "server_count", to=0), ["'small'"]),
-        (_repeat_type, ["'small'", "twice"]),
+        (_repeat_type, ["bad.json: cluster: server type 'small' is declared twice"]),
         (_set("cluster", "between_servers_bandwidth_bytes_per_s", to=0), ["bandwidth", "0"]),
         (_set("cluster", "single_core_speed_ops_per_s", to=-3), ["single_core_speed", "-3"]),
         (_set("expected", "total_rent", to=-1), ["expected.total_rent", "-1"]),
@@ -351,7 +351,7 @@ SPRAWLING = {
         (_set("server_types", to={}), ["server_types"]),
         (
             _set("server_types", "small", to=SPRAWLING),
-            ["100000002 NUMA nodes, at most 1000000"],
+            ["tiny.yaml: 100000002 NUMA nodes, at most 1000000"],
         ),
         (
             _set("server_types", "a/b", to=SPRAWLING),
