@@ -82,6 +82,7 @@ def see_queue(state, first, context, items, mask):
     waiting, images = state.waiting, state.images
     time = state.cluster[0].time
     memory = available = idle = 0.0
+    running = 0
     largest, most = 0.0, 0.0
     for node in range(len(state.nodes)):
         own = float(available_memory(state, node))
@@ -90,20 +91,18 @@ def see_queue(state, first, context, items, mask):
         idle += own - free_memory(state, node)
         largest = max(largest, float(state.nodes[node].memory))
         most = max(most, own)
-    running = 0
-    for image in range(len(images)):
-        running += images[image].running
+        running += state.nodes[node].running_count + state.nodes[node].waiting_count
     functions = 0
     oldest_wait = backlog = 0.0
-    for declared in range(len(waiting)):
-        count = waiting[declared].count
-        if count > 0:
-            functions += 1
-            own = time_and_memory(state, declared)
-            more = waiting[declared].execution * images[waiting[declared].image].memory
-            backlog += own + (count - 1) * more
-            since = state.functions[waiting[declared].first].submission_time
-            oldest_wait = max(oldest_wait, time - since)
+    declared = state.queue[0].first_declared
+    while declared != NONE:
+        functions += 1
+        own = time_and_memory(state, declared)
+        more = waiting[declared].execution * images[waiting[declared].image].memory
+        backlog += own + (waiting[declared].count - 1) * more
+        since = state.functions[waiting[declared].first].submission_time
+        oldest_wait = max(oldest_wait, time - since)
+        declared = waiting[declared].next_declared
     hold = len(first)
     items[:] = 0.0
     mask[:] = 0.0

@@ -25,6 +25,7 @@ def reset_queue(state):
     """Nobody waits."""
     queue, waiting = state.queue, state.waiting
     queue[0].waiting = 0
+    queue[0].first_declared = queue[0].last_declared = NONE
     queue[0].due = 0
     queue[0].chosen = NONE
     queue[0].next_number = 0
@@ -148,6 +149,34 @@ def stands_behind(state, index, other):
 
 
 @compiled
+def declared_begins_to_wait(state, declared):
+    """Puts a declared function behind all others that wait: few of them do, of many thousands."""
+    queue, waiting = state.queue, state.waiting
+    previous = queue[0].last_declared
+    waiting[declared].previous_declared, waiting[declared].next_declared = previous, NONE
+    queue[0].last_declared = declared
+    if previous == NONE:
+        queue[0].first_declared = declared
+    else:
+        waiting[previous].next_declared = declared
+
+
+@compiled
+def declared_stops_to_wait(state, declared):
+    """Takes a declared function out from between the others that wait."""
+    queue, waiting = state.queue, state.waiting
+    previous, following = waiting[declared].previous_declared, waiting[declared].next_declared
+    if previous == NONE:
+        queue[0].first_declared = following
+    else:
+        waiting[previous].next_declared = following
+    if following == NONE:
+        queue[0].last_declared = previous
+    else:
+        waiting[following].previous_declared = previous
+
+
+@compiled
 def join_queue(state, index, time):
     """A submitted or preempted function starts to wait."""
     queue, waiting, requests = state.queue, state.waiting, state.requests
@@ -170,6 +199,8 @@ def join_queue(state, index, time):
     if following == NONE:
         waiting[declared].last = index
     waiting[declared].count += 1
+    if waiting[declared].count == 1:
+        declared_begins_to_wait(state, declared)
     slot = state.functions[index].slot
     waiting[declared].arrivals += state.workflows[slot].arrival_time
     if previous == NONE:
@@ -262,6 +293,7 @@ def leave_queue(state, declared):
     waiting[declared].arrivals -= state.workflows[slot].arrival_time
     if waiting[declared].count == 0:
         waiting[declared].arrivals = 0.0  # without what rounding has left
+        declared_stops_to_wait(state, declared)
     state.queue[0].waiting -= 1
     if waiting[declared].alone == 1:
         track(state, slot)

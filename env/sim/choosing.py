@@ -48,9 +48,8 @@ def find_first(state, first):
     starves = oldest(state)
     if starves != NONE and not starving(state, state.waiting[starves].first):
         starves = NONE
-    for declared in range(len(state.waiting)):
-        if state.waiting[declared].count == 0:
-            continue
+    declared = state.queue[0].first_declared
+    while declared != NONE:
         waiting += 1
         priority = -1.0 if declared == starves else time_and_memory(state, declared)
         place = min(waiting, len(first))
@@ -61,6 +60,7 @@ def find_first(state, first):
                 first[place + 1].priority = first[place].priority
         if place < len(first):
             first[place].declared, first[place].priority = declared, priority
+        declared = state.waiting[declared].next_declared
     for place in range(min(waiting, len(first))):
         first[place].node = node_for(state, state.waiting[first[place].declared].first)
     return waiting

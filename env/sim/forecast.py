@@ -57,17 +57,19 @@ def update_finish_bounds(state):
     for position in range(cluster[0].queue_size):
         raise_by_rank(state, state.submitted[position].index)
     slowdown = flow_times = cores = 0.0
-    for waiting in range(len(state.waiting)):
-        index = state.waiting[waiting].first
-        if index != NONE and state.waiting[waiting].alone == 1:
-            seconds, path, core = all_that_wait(state, waiting)
+    declared = state.queue[0].first_declared
+    while declared != NONE:
+        if state.waiting[declared].alone == 1:
+            seconds, path, core = all_that_wait(state, declared)
             slowdown += seconds / path
             flow_times += seconds
             cores += core
-            continue
-        while index != NONE:
-            raise_by_rank(state, index)
-            index = state.requests[index].next
+        else:
+            index = state.waiting[declared].first
+            while index != NONE:
+                raise_by_rank(state, index)
+                index = state.requests[index].next
+        declared = state.waiting[declared].next_declared
     for node in range(len(nodes)):
         if nodes[node].running_count > 0:
             if nodes[node].forecast == 0:
