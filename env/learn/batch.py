@@ -59,7 +59,7 @@ from env.sim.hardware import ClusterConfig
 from env.sim.records import ARRIVING, CHOOSE, DONE, NONE
 from env.sim.resources import named_arrays
 from env.sim.rules import with_rules, write_lease
-from env.sim.state import allocate, catalogue, hardware, reset
+from env.sim.state import allocate, arriving, catalogue, hardware, reset
 from env.workloads.generator import EpisodeWorkload, WorkloadGenerator
 
 # Most episodes have the same cluster, or one of a few; what it gives is only copied from.
@@ -384,14 +384,11 @@ class Batch:
         head, servers, nodes = hardware_of(cluster)
         episode["servers"], episode["nodes"] = len(servers), len(nodes)
         first = self._first_template[int(head[0]["largest_node_cpu"])]
-        arrivals = sorted(
-            (time, wf_id, first[id(template)], 0, 0, 1.0)
-            for wf_id, (time, template) in enumerate(
-                zip(workload.arrival_times, workload.templates, strict=True)
-            )
+        arrivals = arriving(
+            workload.arrival_times, [first[id(template)] for template in workload.templates]
         )
         episode["workflows"] = len(arrivals)
-        self._arrivals[env, : len(arrivals)] = np.array(arrivals, ARRIVING)
+        self._arrivals[env, : len(arrivals)] = arrivals
         self._use(env)
         per_slot = state.cluster["functions_per_slot"].copy()
         state.cluster[:], state.servers[:], state.nodes[:] = head, servers, nodes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal, Protocol, get_args
 
@@ -185,7 +185,7 @@ def with_rules(
             raise InputError(
                 "rules: images are needed where functions wait or containers stay warm"
             )
-        return with_timers(state)
+        return state.replaced(timers=room_for_timers(state, {}))
     declared, nodes = len(state.template_functions), len(state.nodes)
     image_of = np.concatenate([images.of[template] for template in templates])
     memory = images.memory
@@ -207,20 +207,20 @@ def with_rules(
         trees = _trees(state.tenants, waiting, np.repeat(tenant_of, counts))
         shares = rules.order.sharing.shares(state, seed)
         state = state.replaced(**{f"share_{name}": rows for name, rows in shares._asdict().items()})
-    state = state.replaced(
-        waiting=waiting,
-        by_priority=np.zeros(trees, np.int64),
-        by_age=np.zeros(trees, np.int64),
-        requests=np.zeros(len(state.functions), queue_records.REQUEST),
-        images=np.zeros(len(memory), queue_records.IMAGE),
-        newest=np.zeros(nodes * len(memory), np.int64),
-        idle=np.zeros(_most_idle(state, memory, rules), queue_records.IDLE),
-        histograms=np.zeros((len(memory), bins), np.int64),
-        idle_times=np.zeros((len(memory), remembered), np.float64),
-        runs=np.zeros(
-            min(RUNS, _most_runs(state, rules)) + len(state.containers), queue_records.RUN
-        ),
-    )
+    runs = min(RUNS, _most_runs(state, rules)) + len(state.containers)
+    arrays = {
+        "waiting": waiting,
+        "by_priority": np.zeros(trees, np.int64),
+        "by_age": np.zeros(trees, np.int64),
+        "requests": np.zeros(len(state.functions), queue_records.REQUEST),
+        "images": np.zeros(len(memory), queue_records.IMAGE),
+        "newest": np.zeros(nodes * len(memory), np.int64),
+        "idle": np.zeros(_most_idle(state, memory, rules), queue_records.IDLE),
+        "histograms": np.zeros((len(memory), bins), np.int64),
+        "idle_times": np.zeros((len(memory), remembered), np.float64),
+        "runs": np.zeros(runs, queue_records.RUN),
+    }
+    state = state.replaced(**arrays, timers=room_for_timers(state, arrays))
     state.images["cold_start"] = images.cold_start
     state.images["memory"] = memory
     state.images["first_declared"] = NONE
@@ -235,7 +235,7 @@ def with_rules(
         image = image_of[index]
         state.waiting[index]["next_of_image"] = state.images[image]["first_declared"]
         state.images[image]["first_declared"] = index
-    return with_timers(state)
+    return state
 
 
 def _trees(tenants: np.ndarray, waiting: np.ndarray, tenant_of: np.ndarray) -> int:
@@ -288,12 +288,17 @@ def _most_runs(state: State, rules: Rules) -> int:
     return max(int(known), len(state.functions)) + 1
 
 
-def with_timers(state: State) -> State:
-    """The state with room for twice as many timers as can be up to date at once."""
-    live = 3 + len(state.requests) + len(state.idle) + len(state.images) + len(state.servers)
+def room_for_timers(state: State, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+    """The timers of a state, with room for twice as many as can be up to date at once.
+
+    Args:
+        arrays: of the state, by name, those that it is to have in place of its own.
+    """
+    owners = ("requests", "idle", "images", "servers")
+    live = 3 + sum(len(arrays.get(name, getattr(state, name))) for name in owners)
     timers = np.zeros(2 * live, records.EVENT)
     timers[: len(state.timers)] = state.timers
-    return state.replaced(timers=timers)
+    return timers
 
 
 def with_slots(state: State, slots: int) -> State:
@@ -309,15 +314,13 @@ def with_slots(state: State, slots: int) -> State:
     ring = np.roll(state.free_slots, -int(state.cluster[0]["first_free_slot"]))
     free = ring[: int(state.cluster[0]["free_slots"])]
     grown = {name: larger(getattr(state, name), slots) for name in SLOTS}
-    state = state.replaced(
-        **grown,
-        containers=larger(state.containers, slots + 1),
-        runs=larger(state.runs, RUNS + slots + 1),
-        free_slots=larger(np.concatenate([free, np.arange(known, slots)]), slots),
-    )
+    grown["containers"] = larger(state.containers, slots + 1)
+    grown["runs"] = larger(state.runs, RUNS + slots + 1)
+    grown["free_slots"] = larger(np.concatenate([free, np.arange(known, slots)]), slots)
+    state = state.replaced(**grown, timers=room_for_timers(state, grown))
     state.cluster["first_free_slot"] = 0
     state.cluster["free_slots"] += slots - known
     state.workflows["wf_id"][known:] = NONE
     state.functions["node"][known:] = NONE
     state.requests["run"][known:] = NONE
-    return with_timers(state)
+    return state

@@ -64,17 +64,34 @@ def new_state(
     slots = min(workflow_slots or len(templates), max(1, len(templates)))
     per_slot = max((template.function_count for template in distinct), default=1)
     state = allocate(config, slots, per_slot, len(templates), distinct, max(tenants, default=0) + 1)
-    arrivals = sorted(
-        (float(time), wf_id, position[id(templates[wf_id])])
-        for wf_id, time in enumerate(arrival_times)
-    )
-    for index, (time, wf_id, template) in enumerate(arrivals):
-        tenant, drawn = tenants[wf_id] if tenants else 0, work[wf_id] if len(work) else 0
-        own = tickets[wf_id] if tickets else 1.0
-        state.arrivals[index] = (time, wf_id, template, tenant, drawn, own)
+    own = [position[id(template)] for template in templates]
+    state.arrivals[:] = arriving(arrival_times, own, tenants, work, tickets)
     _check_size(state, distinct)
     reset(state)
     return state
+
+
+def arriving(
+    times: Sequence[float],
+    templates: Sequence[int],
+    tenants: Sequence[int] = (),
+    work: Sequence[int] = (),
+    tickets: Sequence[float] = (),
+) -> np.ndarray:
+    """ARRIVING (W,) of the workflows, by time and then by number.
+
+    Args:
+        templates: of each, by its place among those of the state.
+        times, tenants, work, tickets: as for `new_state`.
+    """
+    arrivals = np.zeros(len(times), records.ARRIVING)
+    arrivals["time"], arrivals["template"] = times, templates
+    arrivals["wf_id"] = np.arange(len(times))
+    arrivals["tickets"] = 1.0
+    for name, given in (("tenant", tenants), ("computation", work), ("tickets", tickets)):
+        if len(given):
+            arrivals[name] = given
+    return arrivals[np.argsort(arrivals["time"], kind="stable")]
 
 
 def copy_state(state: State) -> State:

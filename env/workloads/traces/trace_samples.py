@@ -134,17 +134,16 @@ class TraceSample:
         known = profiles.templates(core_speed)
         chunks = [np.zeros(0, REQUEST), *self.window.requests()]
         requests = np.concatenate(chunks)
+        functions = requests["function"].tolist()
         work = profiles.operations(requests["function"], requests["duration"], core_speed)
         return EpisodeWorkload(
             arrival_times=tuple(requests["time"].tolist()),
-            templates=tuple(known[function] for function in requests["function"]),
+            templates=tuple(known[function] for function in functions),
             work=tuple(work.tolist()),
             cold_start=dict(zip(profiles.names, profiles.cold_start.tolist(), strict=True)),
             known=known,
             history=self.history,
-            tenants=tuple(self.tenants[function] for function in requests["function"])
-            if self.tenants
-            else (),
+            tenants=tuple(self.tenants[function] for function in functions) if self.tenants else (),
             funding=self.funding,
             turns_seed=self.turns_seed,
         )
