@@ -376,13 +376,14 @@ class RawEnv:
         if not self.state.queue[0]["watched"]:
             return
         time, idle = self.time, self.state.idle[: int(self.state.queue[0]["idle_used"])]
-        warm = {int(one["number"]): one for one in idle[idle["number"] != NONE]}
-        for number in self._idle - warm.keys():
+        warm = set(idle["number"].tolist()) - {NONE}
+        for number in self._idle - warm:
             self._warm[number] = self._warm[number]._replace(end=time)
-        for number in warm.keys() - self._idle:
-            node, image, memory = warm[number][["node", "image", "memory"]].item()
+        for number in warm - self._idle:
+            (own,) = idle[idle["number"] == number]
+            node, image, memory = own[["node", "image", "memory"]].item()
             self._warm[number] = WarmPeriod(node, image, memory, time, np.inf)
-        self._idle = set(warm)
+        self._idle = warm
 
     def _no_room(self, node: int, memory_alloc: int) -> str:
         who, where = self._told(node)
