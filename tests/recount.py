@@ -155,6 +155,11 @@ def _assert_queues(state: State) -> list[int]:
         assert declared["last"] == (own[-1] if own else NONE)
         central += own
     assert state.queue[0]["waiting"] == len(central)
+    that_wait = list(listed(state.waiting, state.queue[0]["first_that_waits"], "next_that_waits"))
+    assert sorted(that_wait) == np.flatnonzero(state.waiting["count"]).tolist()
+    assert state.queue[0]["last_that_waits"] == (that_wait[-1] if that_wait else NONE)
+    before = state.waiting["previous_that_waits"][that_wait].tolist()
+    assert before == [NONE, *that_wait][: len(that_wait)]
     assert not (central and len(submitted))
     return [*submitted.tolist(), *central]
 

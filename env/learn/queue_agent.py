@@ -94,7 +94,7 @@ def see_queue(state, first, context, items, mask):
         running += state.nodes[node].running_count + state.nodes[node].waiting_count
     functions = 0
     oldest_wait = backlog = 0.0
-    declared = state.queue[0].first_declared
+    declared = state.queue[0].first_that_waits
     while declared != NONE:
         functions += 1
         own = time_and_memory(state, declared)
@@ -102,7 +102,7 @@ def see_queue(state, first, context, items, mask):
         backlog += own + (waiting[declared].count - 1) * more
         since = state.functions[waiting[declared].first].submission_time
         oldest_wait = max(oldest_wait, time - since)
-        declared = waiting[declared].next_declared
+        declared = waiting[declared].next_that_waits
     hold = len(first)
     items[:] = 0.0
     mask[:] = 0.0

@@ -25,7 +25,7 @@ def reset_queue(state):
     """Nobody waits."""
     queue, waiting = state.queue, state.waiting
     queue[0].waiting = 0
-    queue[0].first_declared = queue[0].last_declared = NONE
+    queue[0].first_that_waits = queue[0].last_that_waits = NONE
     queue[0].due = 0
     queue[0].chosen = NONE
     queue[0].next_number = 0
@@ -150,30 +150,30 @@ def stands_behind(state, index, other):
 
 @compiled
 def declared_begins_to_wait(state, declared):
-    """Puts a declared function behind all others that wait: few of them do, of many thousands."""
+    """Puts a declared function at the end of the list of those that wait, few of many thousands."""
     queue, waiting = state.queue, state.waiting
-    previous = queue[0].last_declared
-    waiting[declared].previous_declared, waiting[declared].next_declared = previous, NONE
-    queue[0].last_declared = declared
+    previous = queue[0].last_that_waits
+    waiting[declared].previous_that_waits, waiting[declared].next_that_waits = previous, NONE
+    queue[0].last_that_waits = declared
     if previous == NONE:
-        queue[0].first_declared = declared
+        queue[0].first_that_waits = declared
     else:
-        waiting[previous].next_declared = declared
+        waiting[previous].next_that_waits = declared
 
 
 @compiled
 def declared_stops_to_wait(state, declared):
-    """Takes a declared function out from between the others that wait."""
+    """Takes a declared function out of that list."""
     queue, waiting = state.queue, state.waiting
-    previous, following = waiting[declared].previous_declared, waiting[declared].next_declared
+    previous, following = waiting[declared].previous_that_waits, waiting[declared].next_that_waits
     if previous == NONE:
-        queue[0].first_declared = following
+        queue[0].first_that_waits = following
     else:
-        waiting[previous].next_declared = following
+        waiting[previous].next_that_waits = following
     if following == NONE:
-        queue[0].last_declared = previous
+        queue[0].last_that_waits = previous
     else:
-        waiting[following].previous_declared = previous
+        waiting[following].previous_that_waits = previous
 
 
 @compiled

@@ -48,7 +48,7 @@ def find_first(state, first):
     starves = oldest(state)
     if starves != NONE and not starving(state, state.waiting[starves].first):
         starves = NONE
-    declared = state.queue[0].first_declared
+    declared = state.queue[0].first_that_waits
     while declared != NONE:
         waiting += 1
         priority = -1.0 if declared == starves else time_and_memory(state, declared)
@@ -60,7 +60,7 @@ def find_first(state, first):
                 first[place + 1].priority = first[place].priority
         if place < len(first):
             first[place].declared, first[place].priority = declared, priority
-        declared = state.waiting[declared].next_declared
+        declared = state.waiting[declared].next_that_waits
     for place in range(min(waiting, len(first))):
         first[place].node = node_for(state, state.waiting[first[place].declared].first)
     return waiting

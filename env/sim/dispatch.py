@@ -133,14 +133,14 @@ def any_fits(state):
     for node in range(len(state.nodes)):
         if is_leased(state, state.nodes[node].server):
             most = max(most, available_memory(state, node))
-    declared = state.queue[0].first_declared
+    declared = state.queue[0].first_that_waits
     while declared != NONE:
         index = state.waiting[declared].first
         if need_of(state, index) <= most and has_room_now(state, index):
             return True
         if state.options[0].always_up == 0 and node_for(state, index) != NONE:
             return True
-        declared = state.waiting[declared].next_declared
+        declared = state.waiting[declared].next_that_waits
     return False
 
 

@@ -57,7 +57,7 @@ def update_finish_bounds(state):
     for position in range(cluster[0].queue_size):
         raise_by_rank(state, state.submitted[position].index)
     slowdown = flow_times = cores = 0.0
-    declared = state.queue[0].first_declared
+    declared = state.queue[0].first_that_waits
     while declared != NONE:
         if state.waiting[declared].alone == 1:
             seconds, path, core = all_that_wait(state, declared)
@@ -69,7 +69,7 @@ def update_finish_bounds(state):
             while index != NONE:
                 raise_by_rank(state, index)
                 index = state.requests[index].next
-        declared = state.waiting[declared].next_declared
+        declared = state.waiting[declared].next_that_waits
     for node in range(len(nodes)):
         if nodes[node].running_count > 0:
             if nodes[node].forecast == 0:

@@ -45,8 +45,8 @@ EARLIER = np.dtype([("image", np.int64), ("begin", np.float64), ("end", np.float
 QUEUE = np.dtype(
     [
         ("waiting", np.int64),  # functions in it
-        ("first_declared", np.int64),  # list of the entries of `waiting` of which one waits, by age
-        ("last_declared", np.int64),
+        ("first_that_waits", np.int64),  # list of entries of `waiting`, as they began to wait
+        ("last_that_waits", np.int64),
         ("due", np.int64),  # 1: something has changed at this moment, so one may start
         ("chosen", np.int64),  # entry of `waiting` that goes next, for the order `chosen`
         ("next_number", np.int64),  # of whoever joins, runs or becomes idle next
@@ -89,8 +89,8 @@ WAITING = np.dtype(
         ("first", np.int64),  # index into requests, as is the next
         ("last", np.int64),
         ("count", np.int64),
-        ("next_declared", np.int64),  # entry that began to wait after it
-        ("previous_declared", np.int64),
+        ("next_that_waits", np.int64),  # entry that began to wait after it
+        ("previous_that_waits", np.int64),
         ("alone", np.int64),  # 1: its workflow has no other function, so
         ("arrivals", np.float64),  # seconds, those of the workflows summed
     ]

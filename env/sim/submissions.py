@@ -286,7 +286,8 @@ def fail_successors(state, index, slot, time):
 def give_slot_back(state, slot):
     """A slot is free: the last to be taken, so that what has ended can still be looked at.
 
-    In a trace, at which nobody looks, it is the first: few records in turn stay in the caches.
+    Where a trace is played piece by piece nobody looks back, and it is the first to be taken: few
+    records in turn stay in the processor's caches.
     """
     cluster, slots = state.cluster, len(state.workflows)
     if state.queue[0].first_number == NONE:

@@ -55,9 +55,9 @@ def first_by_workflow(state, tenant):
         if workflows[slot].waiting == 0 or workflows[slot].tenant != tenant:
             continue
         function = first_function(state, slot)
-        finish, wf_id = finish_of(state, slot, function), workflows[slot].wf_id
-        if finish < least or (finish == least and wf_id < oldest):
-            first, least, oldest = function, finish, wf_id
+        finish, number = finish_of(state, slot, function), state.requests[function].wf_id
+        if finish < least or (finish == least and number < oldest):
+            first, least, oldest = function, finish, number
     return first
 
 

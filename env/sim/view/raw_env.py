@@ -53,8 +53,7 @@ class RawEnv:
         tickets: of each workflow, in its tenant's own currency; none: one each.
 
     Raises:
-        InputError: not one tenant a workflow, or see `new_state`, `with_rules` and, with `record`,
-            `check_recordable`.
+        InputError: see `new_state`, `with_rules` and, with `record`, `check_recordable`.
     """
 
     def __init__(
@@ -82,10 +81,6 @@ class RawEnv:
         if takes_turns and images is not None and self.tenants:
             workflow_templates, images = apart(workflow_templates, self.tenants, images)
         self.workflow_templates = tuple(workflow_templates)
-        if self.tenants and len(self.tenants) != len(self.workflow_templates):
-            raise InputError(
-                f"{len(self.workflow_templates)} workflow templates but {len(self.tenants)} tenants"
-            )
         self.cluster_config = cluster_config
         self.seed = seed
         self.record = record

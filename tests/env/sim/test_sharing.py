@@ -26,6 +26,8 @@ from env.sim.rules import Rules
 from env.sim.sharing import share_error
 from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
+from env.workloads.traces.simulate import Simulation
+from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
 
 SPEED = 1000
 ONE_AT_A_TIME = ClusterConfig(SPEED, 1e9, 1e9, 1e9, (ServerType("one", 1, 0.0, 0.0, 1, 8, 100),))
@@ -253,6 +255,23 @@ def test_a_grant_is_asked_for_each_workflow_and_checked() -> None:
     assert env.done
     with pytest.raises(InputError, match="no workflow is to get tickets"):
         env.grant(1.0)
+
+
+def test_equal_requests_of_a_trace_go_as_they_came() -> None:
+    """Though slots of requests that have ended are taken by those that come."""
+    requests = np.zeros(60, REQUEST)
+    requests["time"], requests["duration"] = np.arange(60) * 0.1, 1.0
+    ones = np.ones(1)
+    profiles = FunctionProfiles(("f",), ones, 0 * ones, ones, ones)
+    how = ByUse(
+        name="stride", within=Workflows(), half_life=None, resource="core_seconds", quantum=1.0
+    )
+    server = ClusterConfig(1_000_000, 1e9, 1e9, 1e9, (ServerType("s", 1, 0.0, 0.0, 1, 1, 1),))
+    simulation = Simulation(
+        profiles, server, Rules.always_up(how, NoKeepAlive()), ("a",), held(a=1)
+    )
+    runs = np.concatenate(list(simulation.play(Trace(profiles, lambda: iter([requests])))))
+    assert runs["wf_id"].tolist() == list(range(60))
 
 
 def test_a_currency_that_one_tenant_has_alone_is_all_its_own() -> None:

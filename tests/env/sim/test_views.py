@@ -105,6 +105,8 @@ def test_a_workflow_tells_whose_it_is():
     assert {workflow.tenant for workflow in RawEnv(*given).workload.workflows} == {None}
     with pytest.raises(InputError, match="4 workflow templates but 3 tenants"):
         RawEnv(*given, tenants=["a", "b", "a"])
+    with pytest.raises(InputError, match="4 workflow templates but 1 tickets"):
+        RawEnv(*given, tenants=["a", "b", "a", "c"], tickets=[2.0])
 
 
 def test_recycled_slots_change_nothing_but_the_history():
