@@ -12,6 +12,7 @@ from agents.own_rule import RuleCode, code_in
 from env.base.schema import Strict, distinct, short
 from env.score.optimum import OptimumSettings
 from env.score.reward import Objective
+from env.sim.dispatch_settings import Dispatch, Queued
 from env.sim.keep_alive_policy import KeepAlivePolicy
 from env.sim.ordering import FIRST_COME
 from env.sim.records import INF
@@ -19,7 +20,6 @@ from env.sim.rules import Lease, Rules
 from evaluation.contest import EpisodeCount
 from evaluation.promise import Promise
 from evaluation.statistics import StatisticsSettings
-from run.dispatch_settings import Dispatch, Queued
 from run.ray_session import Address
 
 Seed = Annotated[int, Field(ge=0, lt=2**32)]

@@ -13,9 +13,9 @@ from env.learn.actions import MOST_ENVIRONMENTS
 from env.learn.layouts import AgentsConfig
 from env.learn.variation import Variation
 from env.score.reward import Objective
+from env.sim.dispatch_settings import Dispatch
 from env.sim.keep_alive_policy import KeepAlivePolicy
 from env.sim.rules import Lease
-from run.dispatch_settings import Dispatch
 from run.ray_session import Address
 
 Positive = Annotated[float, Field(gt=0)]
