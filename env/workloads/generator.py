@@ -125,7 +125,8 @@ class EpisodeWorkload:
         tenants: whose each workflow is; empty where nobody is told apart.
         work: operations of each workflow's only function, where they are drawn; else empty.
         cold_start: seconds until a new container has started, by function name or of all.
-        known: workflows that may arrive later and belong to images, too; empty: those that arrive.
+        known: workflows that may arrive and belong to images, too, whether or not they do in this
+            episode: what an image needs does not tell what is to come; empty: those that arrive.
         history: requests of them before time 0, of which a keep-alive policy may know.
         funding: the tickets of the tenants; None where nobody holds any.
         turns_seed: of what an order draws by which tenants take turns.
@@ -267,6 +268,7 @@ class WorkloadGenerator:
             templates,
             tenants,
             cold_start=self._config.container_cold_start,
+            known=pool.templates,
             funding=self._config.funding,
             turns_seed=turns_seed(seed_sequence),
             tickets=tuple(

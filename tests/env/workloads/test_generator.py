@@ -7,6 +7,9 @@ import pytest
 
 from env.base.errors import InputError
 from env.base.schema import validated
+from env.sim.keep_alive_policy import NoKeepAlive
+from env.sim.ordering import FIRST_COME
+from env.sim.rules import Rules
 from env.workloads.generator import (
     EpisodeWorkload,
     WorkloadConfig,
@@ -99,6 +102,32 @@ def test_workloads_are_drawn_from_the_pool_of_their_purpose(composed: Composed) 
         assert all("-evaluation-" in template.name for template in held_out.templates)
         training = made.training_episode(training_seed(1, 2, 3, index))
         assert all("-training-" in template.name for template in training.templates)
+
+
+def test_what_an_image_needs_does_not_tell_what_will_arrive(composed: Composed) -> None:
+    """Two workflows call `resize`, with 400 and with 700 MB: containers of it have 700 always."""
+    of = "{{weight: 1, functions: {{resize: {{runtime: 1.0, memory: {}, parallelism: 1}}}}}}"
+    mix = f"{{small: {of.format(400)}, large: {of.format(700)}}}"
+    mine = generator(
+        composed,
+        "+workflow=inline",
+        "~workflow.mix",
+        f"+workflow.mix={mix}",
+        "+workload=tiny",
+        "workload.arrivals.workflows=1",
+    )
+    rules = Rules.always_up(FIRST_COME, NoKeepAlive())
+    arrived = set()
+    for index in range(10):
+        for episode in (
+            mine.evaluation_episode(index),
+            mine.training_episode(training_seed(0, 0, 0, index)),
+        ):
+            images = episode.images(rules)
+            assert images is not None and images.memory is not None
+            assert images.memory.tolist() == [700]
+            arrived.add(episode.templates[0].name)
+    assert len(arrived) == 2
 
 
 def test_no_two_seeds_are_the_same() -> None:
