@@ -143,7 +143,8 @@ def least_valuable(state, node):
 def request_arrives(state, image, time):
     """Notes how long an image was idle before a request of it."""
     images = state.images
-    idle = images[image].active == 0 and not np.isnan(images[image].last_end)
+    # False where it never ran, and where a request of before time 0 still does.
+    idle = images[image].active == 0 and time >= images[image].last_end
     if idle and state.options[0].keep_alive == HYBRID_HISTOGRAM:
         note_idle_time(state, image, time - images[image].last_end)
     images[image].active += 1
@@ -153,7 +154,14 @@ def request_arrives(state, image, time):
 def request_ends(state, image, time):
     """A request of an image has finished."""
     state.images[image].active -= 1
-    state.images[image].last_end = time
+    ends_last(state, image, time)
+
+
+@compiled
+def ends_last(state, image, time):
+    """Notes an end of a request, if none ends later; `last_end` is NaN before the first."""
+    if not time <= state.images[image].last_end:
+        state.images[image].last_end = time
 
 
 @compiled
@@ -164,8 +172,7 @@ def learn_idle_times(state, image, begin, end):
         last_end = images[image[k]].last_end
         if begin[k] >= last_end:
             note_idle_time(state, image[k], begin[k] - last_end)
-        if not end[k] <= last_end:
-            images[image[k]].last_end = end[k]
+        ends_last(state, image[k], end[k])
 
 
 @compiled_apart

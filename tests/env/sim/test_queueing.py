@@ -95,6 +95,20 @@ def test_histograms_are_learned_from_history() -> None:
     assert played.cold_start.tolist() == [2.0, 0.0]
 
 
+def test_who_still_runs_from_before_time_0_is_not_idle() -> None:
+    """One of the history ends at 99 s: one at 10 s meets it, one at 150 s comes 51 s later."""
+    known = profiles((1.0, 1.0, 1))
+    simulation = Simulation(
+        known, cluster(4), Rules.always_up(Fcfs(), ten_second_bins(20, margin=0.0))
+    )
+    past = np.array([(-1.0, 0, 100.0)], REQUEST)
+    requests = np.array([(10.0, 0, 1.0), (150.0, 0, 1.0)], REQUEST)
+    simulation.learn(Trace(known, lambda: iter([past])))
+    list(simulation.play(Trace(known, lambda: iter([requests]))))
+    assert np.flatnonzero(simulation.state.histograms[0]).tolist() == [5]
+    assert simulation.state.idle_times[0, 0] == 51.0
+
+
 @pytest.mark.parametrize(
     ("request_", "says"),
     [
