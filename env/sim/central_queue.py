@@ -30,6 +30,7 @@ def reset_queue(state):
     queue[0].chosen = NONE
     queue[0].next_number = 0
     queue[0].starvation_timer = queue[0].patience_timer = INF
+    queue[0].timer_number = queue[0].starvation_number = queue[0].patience_number = 0
     queue[0].may_start = 0
     queue[0].crowded = 0
     queue[0].watched = 0

@@ -83,8 +83,9 @@ def be_patient(state, index):
                 could_start = True
     waits = queue[0].may_start == 0 and could_start
     if waits and due < queue[0].patience_timer:
-        queue[0].patience_timer = due
-        set_timer(state, due, PATIENCE, 0, 0)
+        queue[0].timer_number += 1
+        queue[0].patience_timer, queue[0].patience_number = due, queue[0].timer_number
+        set_timer(state, due, PATIENCE, queue[0].timer_number, 0)
 
 
 @compiled
@@ -162,10 +163,11 @@ def watch_starvation(state):
     if state.options[0].starve_threshold == INF:
         return
     index = state.waiting[oldest(state)].first
-    if not starving(state, index) and queue[0].starvation_timer == INF:
-        due = state.functions[index].submission_time + state.options[0].starve_threshold
-        queue[0].starvation_timer = due
-        set_timer(state, due, STARVATION, 0, 0)
+    due = state.functions[index].submission_time + state.options[0].starve_threshold
+    if not starving(state, index) and due < queue[0].starvation_timer:
+        queue[0].timer_number += 1
+        queue[0].starvation_timer, queue[0].starvation_number = due, queue[0].timer_number
+        set_timer(state, due, STARVATION, queue[0].timer_number, 0)
 
 
 @compiled_apart

@@ -50,8 +50,11 @@ QUEUE = np.dtype(
         ("due", np.int64),  # 1: something has changed at this moment, so one may start
         ("chosen", np.int64),  # entry of `waiting` that goes next, for the order `chosen`
         ("next_number", np.int64),  # of whoever joins, runs or becomes idle next
-        ("starvation_timer", np.float64),  # time of the timer set, inf for none
+        ("starvation_timer", np.float64),  # time of the timer that counts, inf for none
         ("patience_timer", np.float64),  # as in the line above
+        ("timer_number", np.int64),  # how many of both were set before
+        ("starvation_number", np.int64),  # of the timer that counts
+        ("patience_number", np.int64),
         ("may_start", np.int64),  # 1: the first waiting function may start a server
         ("first_number", np.int64),  # in the trace, of the first of them; NONE if it is no trace
         ("more_arrivals", np.int64),  # 1: the trace goes on behind them

@@ -5,7 +5,7 @@ A timer is not taken back: what it was for carries another number by the time it
 
 from env.sim.heap import drop_first, push
 from env.sim.jit import compiled, compiled_apart
-from env.sim.records import EXPIRY, LEASE_END, PATIENCE, PREWARMING, SLICE_END
+from env.sim.records import EXPIRY, LEASE_END, PATIENCE, PREWARMING, SLICE_END, STARVATION
 
 
 @compiled
@@ -22,7 +22,9 @@ def up_to_date(state, position):
     if kind == LEASE_END:
         return state.servers[number].lease_number == index
     if kind == PATIENCE:
-        return state.queue[0].patience_timer == state.timers[position].time
+        return state.queue[0].patience_number == number
+    if kind == STARVATION:
+        return state.queue[0].starvation_number == number
     return True
 
 
