@@ -4,6 +4,7 @@ It stands where RLlib's multi-agent runner would and returns a `Chunk` of column
 episodes, whose bookkeeping is what costs RLlib its time.
 """
 
+import math
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor, wait
 from threading import Lock
@@ -114,7 +115,7 @@ class BatchEnvRunner(MultiAgentEnvRunner):
         random_actions: bool = False,
         force_reset: bool = False,
     ) -> list[Chunk]:
-        """Chunks of at least `num_timesteps` turns in all, or with `num_episodes` episodes.
+        """Chunks of at least `num_timesteps` turns of agents, or with `num_episodes` episodes.
 
         Episodes are shared out among the environments beforehand, as stopping at the first
         `num_episodes` that end would favour short ones.
@@ -123,29 +124,30 @@ class BatchEnvRunner(MultiAgentEnvRunner):
             if force_reset or self._needs_initial_reset:
                 self._restart()
             assert num_timesteps is not None
-            per_decision = self.num_envs * len(self.samplers[0].batch.turns)
-            chunks = self._play(-(-num_timesteps // per_decision), explore, random_actions)
+            chunks: list[Chunk] = []
+            taken, played = 0, 0
+            most = self.num_envs * len(self.samplers[0].batch.turns)
+            while taken < num_timesteps:
+                # Turns can be nobody's: how many are is known from what has been played.
+                per_decision = taken / played if played else most
+                decisions = math.ceil((num_timesteps - taken) / per_decision)
+                chunks += self._play(decisions, explore, random_actions)
+                taken, played = sum(map(len, chunks)), played + decisions
             self._log_episodes([each for own in self.samplers for each in own.take_ended()])
             return chunks
         self._restart()
         quota = np.full(self.num_envs, num_episodes // self.num_envs)
         quota[: num_episodes % self.num_envs] += 1
-        wanted = {
-            sampler: sampler.batch.numbers + own
-            for sampler, own in zip(
-                self.samplers, np.array_split(quota, len(self.samplers)), strict=True
-            )
-        }
+        missing = np.array_split(quota, len(self.samplers))
         counted: list[Ended] = []
         chunks = []
         while len(counted) < num_episodes:
             chunks += self._play(FRAGMENT, explore, random_actions)
-            counted += [
-                ended
-                for sampler, until in wanted.items()
-                for ended in sampler.take_ended()
-                if ended.number < until[ended.environment]
-            ]
+            for sampler, left in zip(self.samplers, missing, strict=True):
+                for ended in sampler.take_ended():
+                    if left[ended.environment] > 0:
+                        left[ended.environment] -= 1
+                        counted.append(ended)
         self._log_episodes(counted)
         self._needs_initial_reset = True
         return chunks
@@ -184,8 +186,7 @@ class BatchEnvRunner(MultiAgentEnvRunner):
     def _log_episodes(self, episodes: list[Ended]) -> None:
         for ended in episodes:
             log_episode(ended.metrics, self.metrics)
-            length = int(ended.metrics["decisions"]) * len(self.samplers[0].batch.turns)
-            self._log_episode_metrics(length, ended.earned, 0.0)
+            self._log_episode_metrics(ended.turns, ended.earned, 0.0)
         for key in (NUM_EPISODES, NUM_EPISODES_LIFETIME):
             self._count(key, len(episodes))
 

@@ -137,12 +137,14 @@ class Sampler:
         policies = {name: self._as_it_is(module[name]) for name in names}
         for turn in batch.turns:
             self._recorder(turn).begin(decisions * self._rows(turn))
+        taken = 0
         for _ in range(decisions):
             for turn in batch.turns:
                 recorder, rows = self._recorder(turn), self._rows(turn)
                 seen = recorder.room(rows)
                 batch.observe(turn, seen)
                 acting = batch.acting(turn)
+                taken += int(np.count_nonzero(acting != NOBODY)) * len(batch) // rows
                 if random_actions:
                     logits = np.where(seen["mask"] < 0.5, np.float32(MASKED_LOGIT), np.float32(0.0))
                 else:
@@ -156,7 +158,7 @@ class Sampler:
         modules: dict[str, Steps] = {}
         for kind, recorder in self._recorders.items():
             modules |= self._by_policy(recorder, self._policies[kind])
-        return Chunk(modules, decisions * len(batch.turns) * len(batch))
+        return Chunk(modules, taken)
 
     def get_state(self) -> dict[str, Any]:
         """Everything that sampling goes on from."""

@@ -71,13 +71,13 @@ class Ended(NamedTuple):
 
     Attributes:
         environment: where.
-        number: which one of the environment's stream.
+        turns: that were an agent's, as many as `ServerlessEnv` takes steps.
         metrics: `episode_metrics`.
         earned: by all its agents together.
     """
 
     environment: int
-    number: int
+    turns: int
     metrics: dict[str, float]
     earned: float
 
@@ -132,12 +132,6 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self._episodes)
-
-    @property
-    def numbers(self) -> np.ndarray:
-        """(E,) which episode of its stream each environment plays."""
-        numbers: np.ndarray = self._episodes["number"] - 1
-        return numbers
 
     @property
     def nbytes(self) -> int:
@@ -278,8 +272,8 @@ class Batch:
             metrics = episode_metrics(self.state(env), objective, power)
             each = float(ideal(self._weights[env]) - self._episodes[env]["potential"])
             earned = len(self.layout.agents) * each
-            number = int(self._episodes[env]["number"]) - 1
-            self.ended.append(Ended(env, number, metrics, earned))
+            turns = int(self._episodes[env]["turns"])
+            self.ended.append(Ended(env, turns, metrics, earned))
             self._start_episode(env)
         if len(over):
             self._start_decisions(over)
@@ -303,6 +297,7 @@ class Batch:
         """Goes on from `get_state` of a batch of the same world and size."""
         self._episodes[:] = state["episodes"]
         self._drawn[:] = state["drawn"]
+        self._streams = [(seed, stream) for seed, stream, _ in self._drawn]
         for env, block in enumerate(state["blocks"]):
             self._load(env)
             self.state(env).block[:] = block
@@ -359,6 +354,7 @@ class Batch:
         reset(state)
         episode["kind"] = play_to_choice(state, sight.queue)
         episode["potential"] = ideal(self._weights[env])
+        episode["turns"] = 0
         update_finish_bounds(state)
         turn_to_episode(state, sight)
 
@@ -412,13 +408,14 @@ def _one_state(world: World) -> tuple[State, dict[int, dict[int, int]]]:
     """A state with room for every episode of a world, and where to find templates in it.
 
     Where functions are drawn anew in every episode, each brings a state of its own; and so it does
-    where tenants take turns, as then each has its own templates.
+    where tenants hold tickets, as then each has its own templates.
 
     Templates are stored once for all environments of a batch. As best times and ranks depend on
     the largest NUMA node, they are stored for every size that it can have; the index is by those
     cores and the template's id.
     """
-    if not world.templates or world.tenants:
+    generator = world.generator
+    if not isinstance(generator, WorkloadGenerator) or generator.funding is not None:
         return allocate(world.largest_cluster, 1, 1, 1, []), {}
     cores = sorted({kind.cpu for kind in world.largest_cluster.server_types})
     pool = world.templates
@@ -426,8 +423,7 @@ def _one_state(world: World) -> tuple[State, dict[int, dict[int, int]]]:
     index: dict[int, dict[int, int]] = {cpu: {} for cpu in cores}
     for position, (template, cpu) in enumerate(entries):
         index[cpu][id(template)] = position
-    assert isinstance(world.generator, WorkloadGenerator)
-    most = world.generator.most_workflows
+    most = generator.most_workflows
     per_slot = max(template.function_count for template in pool)
     one = allocate(world.largest_cluster, most, per_slot, most, [])
     shared = catalogue(entries, world.cluster.single_core_speed)
@@ -437,7 +433,7 @@ def _one_state(world: World) -> tuple[State, dict[int, dict[int, int]]]:
         **dict(zip(names, shared, strict=True)),
         **named_arrays(templates, world.largest_cluster, len(one.nodes)),
     )
-    known = EpisodeWorkload((), pool, cold_start=world.generator.container_cold_start)
+    known = EpisodeWorkload((), pool, cold_start=generator.container_cold_start)
     images = known.images(world.rules)
     return with_rules(one, templates, images, world.rules, world.largest_cluster), index
 

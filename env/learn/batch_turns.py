@@ -36,6 +36,7 @@ EPISODE = np.dtype(
         ("potential", np.float64),  # at the last decision
         ("kind", np.int64),  # what `play` returned; PLACE once it has been chosen who goes next
         ("tenant", np.int64),  # whose workflow is to get tickets; SHARE alone
+        ("turns", np.int64),  # that were an agent's in this episode
     ]
 )
 
@@ -133,6 +134,7 @@ def decide_all(turn, sights, episodes, choices, actions, bids):
     for env in range(len(choices)):
         sight = sight_of(sights, env)
         if is_due(turn, episodes[env]):
+            episodes[env].turns += 1
             for agent in range(acting):
                 row = env * acting + agent
                 decide(turn, agent, sight, choices[env : env + 1], actions[row], bids[row])

@@ -162,7 +162,7 @@ class Layout:
         turns: that there can be in a decision, as env/learn/turns.py numbers them: first that of
             `queue`, if functions are to be chosen, or that of tenants, then those of a placement.
         type_names: of the server types.
-        weights: float64 (3,), those of the objective as the rewards of the episode count them.
+        weights: float64 (4,), those of the objective as the rewards of the episode count them.
     """
 
     def __init__(

@@ -167,7 +167,7 @@ def start_decision(turn, state, sight, weights, cheapest, see_future):
         turn: the first one of the decision; at QUEUE_TURN `queue` has to be there.
         state: the simulator.
         sight: its own.
-        weights: float64 (3,), those of the objective as rewards count them.
+        weights: float64 (4,), those of the objective as rewards count them.
         cheapest: USD, see `cheapest_cost`.
         see_future: whether `critic` is filled; the trace of the reference has to be there.
     """

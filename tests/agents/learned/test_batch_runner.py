@@ -18,7 +18,7 @@ from env.learn.multi_agent import ENV_NAME, ServerlessEnv
 from run.settings import PPOSettings
 from tests.agents.learned.conftest import ray_settings
 from tests.agents.learned.test_training import PPO_SETTINGS
-from tests.env.worlds import LAYOUTS, TINY, world
+from tests.env.worlds import LAYOUTS, TINY, TRACE, with_queue, world
 
 ENVIRONMENTS = 4
 
@@ -34,6 +34,16 @@ def config_of(
     config = world(*TINY, f"agents={layout}", *overrides, seed=seed)
     if layout != "placer":
         config["agents"] = {**config["agents"], "share_type_policy": shared}
+    return config_in(config, shared, seed, ppo, **ray)
+
+
+def config_in(
+    config: dict[str, Any],
+    shared: bool = True,
+    seed: int = 3,
+    ppo: dict[str, Any] | None = None,
+    **ray: Any,
+) -> PPOConfig:
     return ppo_config(
         PPOSettings.model_validate(
             PPO_SETTINGS | {"sampler": "fast", "batch_size": 480} | (ppo or {})
@@ -143,6 +153,28 @@ def test_sampling_by_episodes_counts_each_environments_first_ones() -> None:
     assert sum(chunk.env_steps() for chunk in chunks) >= 6 * 10
     runner.sample(num_timesteps=40)
     assert runner.get_metrics()["num_env_steps_sampled"].peek() == 40
+
+
+def test_episodes_without_a_choice_are_not_waited_for() -> None:
+    """One workflow in an episode, or a few: alone it leaves the agent `queue` nothing to choose."""
+    told = ("dispatch=queued", "workload.arrivals.workflows=[1,4]", "workload.arrivals.mean_gap=20")
+    config = world(*TINY, *with_queue("queue"), *told)
+    config["cluster"]["server_types"]["small"]["server_count"] = 0
+    runner = BatchEnvRunner(config=config_in(config), worker_index=0)
+    runner.sample(num_episodes=10)
+    assert len(episodes_of(runner)["J"]) == 10
+
+
+def test_turns_that_are_nobodys_do_not_count_as_steps() -> None:
+    config = world(*TRACE, *with_queue("placer"), "workload.sampling.ratio=0.3")
+    runner = BatchEnvRunner(config=config_in(config), worker_index=0)
+    chunks = runner.sample(num_timesteps=400)
+    steps = sum(chunk.env_steps() for chunk in chunks)
+    rows = sum(len(own) for chunk in chunks for own in chunk.modules.values())
+    assert 400 <= steps < 500
+    # What is open at the end of a chunk opens the next one, too.
+    assert steps <= rows <= steps + 2 * ENVIRONMENTS * (len(chunks) - 1)
+    assert runner.get_metrics()["num_env_steps_sampled"].peek() == steps
 
 
 def test_without_exploring_the_likeliest_action_is_taken() -> None:

@@ -76,7 +76,7 @@ class Follower:
         self.env = ServerlessEnv(config)
         self.env._stream = (7, environment)
         self.seen, _ = self.env.reset()
-        self.running = 0.0
+        self.running, self.steps = 0.0, 0
 
     def check_and_act(self, rows: list[tuple[str, Observation, Any]]) -> tuple[float, bool]:
         """Compares a turn's observations with those of the batch, and takes its actions."""
@@ -89,8 +89,10 @@ class Follower:
         self.seen, rewards, terminateds, _, infos = self.env.step(actions)
         done = terminateds["__all__"]
         self.running += next(iter(rewards.values()), 0.0)
+        self.steps += 1
         if done:
             self.earned, self.running = self.running, 0.0
+            self.turns, self.steps = self.steps, 0
             self.metrics = next(iter(infos.values()))["episode_metrics"]
             self.seen, _ = self.env.reset()
         return next(iter(rewards.values()), 0.0), done
@@ -180,6 +182,12 @@ def test_so_it_is_where_agents_split_the_currencies_of_tenants(
     check_batch(config)
 
 
+def test_so_it_is_where_tenants_hold_tickets_and_agents_place() -> None:
+    config = world(*TENANTS, "agents=placer")
+    config["objective"]["fairness_weight"] = 1.0
+    check_batch(config)
+
+
 def check_batch(config: dict[str, Any], nobody: bool = False) -> None:
     """Some episodes of a batch at random, beside as many single environments.
 
@@ -226,6 +234,7 @@ def check_batch(config: dict[str, Any], nobody: bool = False) -> None:
             episode = batch.ended.pop(0)
             np.testing.assert_equal(episode.metrics, followers[environment].metrics)
             agents = len(batch.layout.agents)
+            assert episode.turns == followers[environment].turns
             assert episode.earned == pytest.approx(agents * followers[environment].earned)
             ended += 1
     assert (idle > 0) == nobody
@@ -266,6 +275,16 @@ def test_a_batch_goes_on_exactly_from_its_state(name: str) -> None:
     wanted = play(one, 30, np.random.default_rng(2))
     other.set_state(state)
     found = play(other, 30, np.random.default_rng(2))
+    assert all(np.array_equal(a, b) for a, b in zip(wanted, found, strict=True))
+
+
+def test_so_it_does_in_streams_that_it_was_told_to_start() -> None:
+    one, other = (Batch(World(world(*TINY)), 2, seed=1, worker=0) for _ in range(2))
+    one.restart([5, 6])
+    other.set_state(one.get_state())
+    wanted = play(one, 60, np.random.default_rng(2))
+    assert one.ended
+    found = play(other, 60, np.random.default_rng(2))
     assert all(np.array_equal(a, b) for a, b in zip(wanted, found, strict=True))
 
 
