@@ -214,6 +214,12 @@ SILENT: Final = (
     ),
     Silent(
         "evaluate train",
+        "dispatch is immediate and workload.container_cold_start=0, new containers start at once",
+        lambda told: not queued(told) and at(told, "workload.container_cold_start") == 0,
+        "keep_alive",
+    ),
+    Silent(
+        "evaluate train",
         "dispatch=queued lease=always, no server is ever started",
         lambda told: queued(told) and at(told, "lease.kind") == "always",
         "dispatch.patience",
@@ -309,6 +315,36 @@ SILENT: Final = (
     ),
     Silent("evaluate", "nothing is to keep", lambda told: not at(told, "keep"), "minimise"),
     Silent("evaluate", "workers is 1", lambda told: at(told, "workers") == 1, "ray.address"),
+    Silent(
+        "train",
+        "agents.tenants.mechanism is drf, it charges the memory and threads that tasks hold",
+        lambda told: at(told, "agents.tenants.mechanism") == "drf",
+        "agents.tenants.resource agents.tenants.quantum",
+    ),
+    Silent(
+        "train",
+        "agents.tenants.mechanism is not multi_lottery",
+        lambda told: at(told, "agents.tenants.mechanism") != "multi_lottery",
+        "agents.tenants.winners",
+    ),
+    Silent(
+        "search_baseline",
+        "search.economy is [0, 0]",
+        lambda told: at(told, "search.economy") == [0, 0],
+        "search.demand",
+    ),
+    Silent(
+        "search_baseline",
+        "search.arrival_use is [0, 0]",
+        lambda told: at(told, "search.arrival_use") == [0, 0],
+        "search.arrival_horizon",
+    ),
+    Silent(
+        "search_baseline",
+        "search.arrival_use and search.known_use are [0, 0]",
+        lambda told: at(told, "search.arrival_use") == at(told, "search.known_use") == [0, 0],
+        "search.own_use",
+    ),
     Silent(
         "train",
         "agents.score.economy is 0",

@@ -28,8 +28,8 @@ NEEDED = {
 }
 """What options need that their files do not show: words of a command line."""
 GIVES_EFFECT = {
-    "train": {"algo/cloning": "algo.warm_start=…"},
-    "evaluate": {"agents": "policy=…"},
+    "train": {"algo/cloning": "algo.warm_start=…", "keep_alive": "workload.container_cold_start=…"},
+    "evaluate": {"agents": "policy=…", "keep_alive": "workload.container_cold_start=…"},
 }
 """The word that gives a group an effect, where it has none without."""
 _KEY = re.compile(r"( *)([\w.-]+):(?:\s|$)(.*)")

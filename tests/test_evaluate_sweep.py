@@ -30,6 +30,7 @@ LOADS = "sweep={workload.sampling.ratio: [0.1,0.3]}"
 WORDS = [*TRACE, *FREE, LOADS, "baselines=[fcfs,funcsched]", "seed=[1,2]", "episodes=1"]
 ROWS = 2 * 2 * 2
 """Scenarios, seeds, schedulers."""
+COLD = "workload.container_cold_start=2.5"
 WORKFLOWS = [*TINY, "baselines=[random,cheapest]", "episodes=2"]
 
 
@@ -79,8 +80,8 @@ def test_a_scenario_alone_has_the_same_numbers(
 def test_schedulers_meet_the_same_workflows_in_every_scenario(
     command: Command, tmp_path: Path
 ) -> None:
-    told = "sweep={lease: [hourly,always], keep_alive: [none,lru]}"
-    assert command(*WORKFLOWS, told).code == 0
+    told = "sweep={lease: [hourly,always], keep_alive: [none,lru]}", COLD
+    assert command(*WORKFLOWS, *told).code == 0
     found = results_in(tmp_path)
     assert found["scenario"].nunique() == 4
     assert (found.groupby("episode")["decisions"].nunique() == 1).all()
