@@ -15,7 +15,6 @@ from env.score.reward import Objective
 from env.sim.dispatch_settings import Dispatch, Queued
 from env.sim.keep_alive_policy import KeepAlivePolicy
 from env.sim.ordering import FIRST_COME
-from env.sim.records import INF
 from env.sim.rules import Lease, Rules
 from evaluation.contest import EpisodeCount
 from evaluation.promise import Promise
@@ -98,8 +97,7 @@ class EvaluateSettings(Strict):
         rules = Rules(lease=self.lease, keep_alive=self.keep_alive)
         if not isinstance(self.dispatch, Queued):
             return rules
-        patience = INF if self.dispatch.patience is None else self.dispatch.patience
-        return replace(rules, order=FIRST_COME, placement="asked", patience=patience)
+        return replace(rules, order=FIRST_COME, placement="asked", patience=self.dispatch.seconds)
 
     @field_validator("policy", mode="before")
     @classmethod

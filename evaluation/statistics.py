@@ -9,7 +9,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Self
+from typing import Annotated, Final, Self
 
 import numpy as np
 from pydantic import Field
@@ -58,6 +58,10 @@ class Distribution:
     iqm: float
     p95: float
     p99: float
+
+
+NOTHING: Final = Distribution(Estimate(np.nan, np.nan, np.nan), *[np.nan] * 4)
+"""Of a policy that never has such a number."""
 
 
 @dataclass(frozen=True)
@@ -126,18 +130,19 @@ def distributions(values: np.ndarray, settings: StatisticsSettings) -> list[Dist
     """Averages and tails of a metric of every policy.
 
     Args:
-        values: (P, N), N episodes of each of P policies. Episodes that have no such number (NaN)
-            are left out, for all policies.
+        values: (P, N), N episodes of each of P policies. Episodes in which one has no such number
+            (NaN) are left out, for all policies but those that never have one.
         settings: of the intervals.
     """
-    known = values[:, np.isfinite(values).all(axis=0)]
-    if known.shape[1] == 0:
-        nothing = Estimate(np.nan, np.nan, np.nan)
-        return [Distribution(nothing, *[np.nan] * 4)] * len(values)
+    has_any = np.isfinite(values).any(axis=1)
+    known = values[has_any][:, np.isfinite(values[has_any]).all(axis=0)]
+    if known.size == 0:
+        return [NOTHING] * len(values)
     means = [estimate(each, settings.confidence) for each in known]
     medians, iqms = np.median(known, axis=1).tolist(), interquartile_mean(known).tolist()
     tails = np.percentile(known, (95, 99), axis=1).tolist()
-    return [Distribution(*each) for each in zip(means, medians, iqms, *tails, strict=True)]
+    found = map(Distribution, means, medians, iqms, *tails)
+    return [next(found) if has else NOTHING for has in has_any]
 
 
 def comparisons(

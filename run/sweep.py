@@ -108,7 +108,7 @@ def _points(sweep: Any, typed: Sequence[str]) -> Iterator[dict[str, Value]]:
     ]
     if len(points) > MOST_POINTS:
         raise InputError(f"sweep: {len(points)} points, at most {MOST_POINTS} are allowed")
-    if len({tuple(point.values()) for point in points}) < len(points):
+    if len({frozenset(point.items()) for point in points}) < len(points):
         raise InputError("sweep: a point is given twice")
     yield from points
 

@@ -7,10 +7,10 @@ from pydantic import Field
 
 from env.base.schema import Strict
 from env.sim.central_queue import FUNCSCHED
-from env.sim.ordering import DeclaredFunctions
+from env.sim.ordering import WithoutRank
 
 
-class FuncSched(Strict):
+class FuncSched(Strict, WithoutRank):
     """The smallest (E + D * [W = 0]) * R first; who waits too long goes before all others.
 
     Jin et al., "Exploiting Temporal-Spatial Characteristics for Function Scheduling in Serverless
@@ -27,7 +27,3 @@ class FuncSched(Strict):
         """Fills in the options of the engine."""
         options["order"] = FUNCSCHED
         options["starve_threshold"] = self.starve_threshold
-
-    def rank(self, functions: DeclaredFunctions) -> np.ndarray:
-        """(D,) see `Order` in env/sim/ordering.py."""
-        return np.zeros(len(functions.execution))

@@ -5,11 +5,11 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from agents.order.by_rank import ByRank
-from env.sim.ordering import DeclaredFunctions
+from env.base.schema import Strict
+from env.sim.ordering import FirstCome
 
 
-class RoundRobin(ByRank):
+class RoundRobin(Strict, FirstCome):
     """Every function runs for at most a time slice while others wait, then joins the queue again.
 
     A slice is execution alone, without the cold start before it.
@@ -25,7 +25,3 @@ class RoundRobin(ByRank):
         """Fills in the options of the engine."""
         super().write(options)
         options["time_slice"] = self.time_slice
-
-    def rank(self, functions: DeclaredFunctions) -> np.ndarray:
-        """(D,) see `Order` in env/sim/ordering.py."""
-        return np.zeros(len(functions.execution))

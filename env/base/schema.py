@@ -75,6 +75,11 @@ def validated(model: type[Model], data: Any, where: str) -> Model:
     return made
 
 
+def as_range(value: Any) -> Any:
+    """A whole number as the range of it alone, for fields that take both."""
+    return (value, value) if isinstance(value, int) else value
+
+
 def distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
     """The values of a field, refused if two of them would be called the same.
 

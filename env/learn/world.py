@@ -14,6 +14,7 @@ from env.learn.layouts import AgentsConfig, Layout
 from env.learn.variation import Variation
 from env.score.reward import Objective, check_rates, check_world
 from env.sim.cluster_file import cluster_from_config
+from env.sim.dispatch_settings import DispatchConfig, Queued
 from env.sim.hardware import ClusterConfig
 from env.sim.keep_alive_policy import HybridHistogram, KeepAliveConfig, KeepAlivePolicy
 from env.sim.ordering import FIRST_COME
@@ -136,9 +137,9 @@ class World:
         self.templates = self._episodes.templates
         self.objective = validated(Objective, config["objective"], "objective")
         self.agents = validated(AgentsConfig, config["agents"], "agents")
-        dispatch = config.get("dispatch", {})
-        queued = dispatch.get("kind") == "queued"
-        patience = dispatch.get("patience")
+        told = {"dispatch": config["dispatch"]} if "dispatch" in config else {}
+        dispatch = validated(DispatchConfig, told, "dispatch").dispatch
+        queued = isinstance(dispatch, Queued)
         if self.agents.queue is not None and not queued:
             raise InputError(
                 "agents.queue: dispatch=immediate has no central queue, allowed: null, or "
@@ -150,7 +151,7 @@ class World:
         self.rules = Rules(
             order=(self.agents.order or FIRST_COME) if queued else None,
             placement=self.agents.placement,
-            patience=INF if patience is None else float(patience),
+            patience=dispatch.seconds if isinstance(dispatch, Queued) else INF,
             lease=validated(Lease, config.get("lease", {}), "lease"),
             keep_alive=kept_warm(config),
         )

@@ -60,14 +60,20 @@ def play_greedy(state, weights, candidates, scores):
     """
     kind = play(state)
     while kind == PLACE:
-        memory_req = state.functions[state.cluster[0].deciding].memory_req
         update_finish_bounds(state)
-        forecast(state, memory_req, candidates)
-        greedy_scores(state, candidates, weights, scores)
-        kind = place(state, greedy_node(candidates, scores), memory_req)
+        kind = place_greedily(state, weights, candidates, scores)
         if kind == 0:
             kind = play(state)
     return kind
+
+
+@compiled
+def place_greedily(state, weights, candidates, scores):
+    """Places the current function; bounds of finish times are up to date. As `place` returns."""
+    memory_req = state.functions[state.cluster[0].deciding].memory_req
+    forecast(state, memory_req, candidates)
+    greedy_scores(state, candidates, weights, scores)
+    return place(state, greedy_node(candidates, scores), memory_req)
 
 
 @compiled
@@ -88,7 +94,7 @@ def trace_greedy(state, weights, objective, cheapest, relative, candidates, scor
 
     Args:
         state, weights, candidates, scores: as for `play_greedy`.
-        objective: float64 (3,), its weights; out, with `relative`: divided by the J of the
+        objective: float64 (4,), its weights; out, with `relative`: divided by the J of the
             reference, so that the reference itself comes to 1.
         cheapest: USD, see `cheapest_cost`.
         relative: whether the potential of this episode, and with it rewards, count in that J.
@@ -116,10 +122,7 @@ def trace_greedy(state, weights, objective, cheapest, relative, candidates, scor
             trace[row, 1] = potential(state, objective, cheapest)
             row += 1
         if kind == PLACE:
-            memory_req = state.functions[state.cluster[0].deciding].memory_req
-            forecast(state, memory_req, candidates)
-            greedy_scores(state, candidates, weights, scores)
-            kind = place(state, greedy_node(candidates, scores), memory_req)
+            kind = place_greedily(state, weights, candidates, scores)
         else:
             if kind == SHARE:
                 grant(state, state.workflows[state.queue[0].newcomer].tickets)
@@ -158,7 +161,7 @@ def try_nodes(
         memory_alloc: MB for the current function.
         clairvoyant: whether later workflows arrive in the forks.
         weights, candidates, scores: as for `play_greedy`.
-        objective: float64 (3,), its weights.
+        objective: float64 (4,), its weights.
         outcomes: (N,) J of all workflows that arrived in the fork; inf where the function does not
             fit, or where an equal node has been tried (`are_twins`).
 
@@ -194,9 +197,10 @@ def rollout_outcomes(
     """(N,) J that follows from each node for the current function; see `try_nodes`.
 
     Raises:
-        InputError: no function is to be placed, the memory is not at least 1 MB, or more workflows
-            are active in a fork than the state has slots.
+        InputError: no function is to be placed, the memory is not at least 1 MB, or see
+            `rule_outcomes`.
     """
+    _check_world(state)
     if state.cluster[0]["queue_size"] == 0:
         raise InputError("rollout: no function is to be placed, a decision is needed")
     if not memory_alloc >= 1:
@@ -228,8 +232,10 @@ def rule_outcomes(
         rules: weights of `greedy_objective`.
 
     Raises:
-        InputError: more workflows are active in a fork than the state has slots.
+        InputError: containers stay warm or start cold, functions wait centrally, or more workflows
+            are active in a fork than the state has slots.
     """
+    _check_world(state)
     fork, buffers = state.blank(), Buffers.of(state)
     outcomes = np.empty(len(rules))
     for rule, weights in enumerate(rules):
@@ -239,6 +245,14 @@ def rule_outcomes(
         _check(play_greedy(fork, weights.by_objective(objective), *buffers), state)
         outcomes[rule] = arrived_objective(fork, objective.weights)
     return outcomes
+
+
+def _check_world(state: State) -> None:
+    if len(state.images) > 0:
+        raise InputError(
+            "rollout: schedules are tried out only where functions are placed at once and "
+            "containers neither stay warm nor start cold"
+        )
 
 
 def _check(kind: int, state: State) -> None:

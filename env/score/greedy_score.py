@@ -14,7 +14,7 @@ from pydantic import Field
 from env.base.schema import Strict
 from env.score.reward import Objective, cost_ratio
 from env.sim.jit import compiled, places
-from env.sim.records import HOUR, INF, NONE
+from env.sim.records import INF, NONE
 
 MOST_WEIGHT = 1e6
 # Servers differ in size by at most 1e9 (1,000 nodes of 1e6 cores); its power stays below 1e180.
@@ -42,11 +42,11 @@ class ScoreWeights(Strict):
 
     `charged` is 1, the whole lease, but where others are expected to use the server too:
 
-    charged = 1 - used + used * own_use * the function's core-seconds / (cores * 1 h), at most as
-    many as the server has in an hour
+    charged = 1 - used + used * own_use * the function's core-seconds / (cores * the
+    smallest step of a lease), at most as many as the server has in it
     used = (expected load - cores of other servers under a lease) / cores, from 0 to 1
     expected load = arrival_use * core-seconds arrived / (seconds so far + arrival_horizon)
-    + known_use * core-seconds arrived and not placed / 1 h
+    + known_use * core-seconds arrived and not placed / the smallest step of a lease
 
     Attributes:
         economy: 0: the size of a server does not matter.
@@ -130,7 +130,8 @@ def unmet_load(state, weights):
     """Cores that will be used beyond those under a lease; see `ScoreWeights`."""
     cluster = state.cluster[0]
     elapsed = cluster.time + weights[WEIGHT.arrival_horizon]
-    load = weights[WEIGHT.known_use] * (cluster.arrived_work - cluster.placed_work) / HOUR
+    load = weights[WEIGHT.known_use] * (cluster.arrived_work - cluster.placed_work)
+    load /= state.servers[0].lease_step
     arrival_use = weights[WEIGHT.arrival_use]
     if arrival_use > 0.0:
         load += arrival_use * cluster.arrived_work / elapsed if elapsed > 0.0 else INF

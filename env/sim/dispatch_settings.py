@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from env.base.schema import Strict
+from env.sim.records import INF
 
 
 class Immediate(Strict):
@@ -24,5 +25,16 @@ class Queued(Strict):
     kind: Literal["queued"]
     patience: Annotated[float, Field(ge=0, le=1e9)] | None
 
+    @property
+    def seconds(self) -> float:
+        """`patience`, inf for never."""
+        return INF if self.patience is None else self.patience
+
 
 Dispatch = Annotated[Immediate | Queued, Field(discriminator="kind")]
+
+
+class DispatchConfig(Strict):
+    """The config group, as it stands among others."""
+
+    dispatch: Dispatch = Immediate(kind="immediate")

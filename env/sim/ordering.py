@@ -128,22 +128,26 @@ class SharedOrder(Order, Protocol):
     sharing: Sharing
 
 
-class FirstCome:
+class WithoutRank:
+    """What orders have in common in which no function stands before others for what it is."""
+
+    def rank(self, functions: DeclaredFunctions) -> np.ndarray:
+        """(D,) all the same."""
+        return np.zeros(len(functions.execution))
+
+
+class FirstCome(WithoutRank):
     """First come, first served."""
 
     def write(self, options: np.void) -> None:
         """Fills in the options of the engine."""
         options["order"] = BY_RANK
 
-    def rank(self, functions: DeclaredFunctions) -> np.ndarray:
-        """(D,) nobody stands before others, so who joined first goes first."""
-        return np.zeros(len(functions.execution))
-
 
 FIRST_COME = FirstCome()
 
 
-class ByChoice(Strict):
+class ByChoice(Strict, WithoutRank):
     """Whoever plays chooses, whenever a waiting function could start.
 
     Attributes:
@@ -159,12 +163,8 @@ class ByChoice(Strict):
         if self.starve_threshold is not None:
             options["starve_threshold"] = self.starve_threshold
 
-    def rank(self, functions: DeclaredFunctions) -> np.ndarray:
-        """(D,) see `Order`."""
-        return np.zeros(len(functions.execution))
 
-
-class ByWorkflow(Strict):
+class ByWorkflow(Strict, WithoutRank):
     """By virtual finish times of a tenant's workflows; see env/sim/workflow_tickets.py.
 
     Attributes:
@@ -177,10 +177,6 @@ class ByWorkflow(Strict):
         """Fills in the options of the engine."""
         options["order"] = BY_WORKFLOW
         options["lends"] = self.lends
-
-    def rank(self, functions: DeclaredFunctions) -> np.ndarray:
-        """(D,) see `Order`."""
-        return np.zeros(len(functions.execution))
 
 
 def declared_functions(

@@ -4,12 +4,12 @@ Every process draws from the generator it is given, starts at time 0 and returns
 """
 
 import math
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 import numpy as np
 from pydantic import BeforeValidator, Field, model_validator
 
-from env.base.schema import Strict
+from env.base.schema import Strict, as_range
 from env.sim.bounds import LONGEST
 
 SECONDS_PER_HOUR = 3_600
@@ -23,10 +23,6 @@ RARE = 30
 Gap = Annotated[float, Field(gt=0, le=1e9)]
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Hour = Annotated[float, Field(ge=0, le=24)]
-
-
-def _as_range(value: Any) -> Any:
-    return (value, value) if isinstance(value, int) else value
 
 
 class FixedArrivals(Strict):
@@ -63,7 +59,7 @@ class RandomArrivals(Strict):
 
     workflows: Annotated[
         tuple[Count, Count],
-        BeforeValidator(_as_range),
+        BeforeValidator(as_range),
     ]
 
     @model_validator(mode="after")

@@ -19,7 +19,7 @@ import numpy as np
 from pydantic import BeforeValidator, Field, model_validator
 
 from env.base.errors import InputError
-from env.base.schema import Strict, Weight
+from env.base.schema import Strict, Weight, as_range
 from env.workloads.task_graph import Task, TaskGraph, graph_from_files, named, positions
 
 RecipeName = Literal[
@@ -43,10 +43,6 @@ ENDS = ("SRC", "DST")
 Tasks = Annotated[int, Field(ge=1, le=1_000_000)]
 
 
-def _as_range(value: Any) -> Any:
-    return (value, value) if isinstance(value, int) else value
-
-
 class RecipeEntry(Strict):
     """Workflows of one recipe in the mix.
 
@@ -60,7 +56,7 @@ class RecipeEntry(Strict):
     """
 
     recipe: RecipeName
-    num_tasks: Annotated[tuple[Tasks, Tasks], BeforeValidator(_as_range)]
+    num_tasks: Annotated[tuple[Tasks, Tasks], BeforeValidator(as_range)]
     seed: int = Field(ge=0)
     training_templates: int = Field(default=10, ge=1, le=10_000)
     evaluation_templates: int = Field(default=5, ge=1, le=10_000)

@@ -71,6 +71,8 @@ def test_episodes_without_a_number_are_left_out() -> None:
     nan = math.nan
     one, other = distributions(np.array([[1.0, nan, 3.0], [2.0, 5.0, 6.0]]), SETTINGS)
     assert (one.mean.value, other.mean.value) == (2.0, 4.0)
+    one, never = distributions(np.array([[1.0, 3.0], [nan, nan]]), SETTINGS)
+    assert one.mean.value == 2.0 and math.isnan(never.mean.value)
     (none,) = distributions(np.array([[nan, nan]]), SETTINGS)
     assert math.isnan(none.mean.value) and math.isnan(none.p99)
 

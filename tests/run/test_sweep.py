@@ -45,7 +45,7 @@ def test_every_combination_is_a_scenario(
     written: str, command: Command, scenarios: list[Scenario]
 ) -> None:
     """The last key varies fastest; dotted or nested keys are the same."""
-    assert command(*TINY, written).code == 0
+    assert command(*TINY, "workload.container_cold_start=2.5", written).code == 0
     found = points(scenarios)
     if written.startswith("+"):
         assert found == [{"keep_alive": kept, "lease.step": 60} for kept in ("none", "lru")]
@@ -91,6 +91,15 @@ def test_mappings_of_a_list_come_one_after_the_other(
     assert [one["kind"] for one in found] == kinds
     assert [one["ratio"] for one in found] == [0.5, 0.5, 0.1, 0.2]
     assert found[0]["compression"] == 32  # of the option
+
+
+def test_keys_of_a_mapping_may_stand_in_any_order(
+    command: Command, scenarios: list[Scenario]
+) -> None:
+    step, patience = "lease.step", "dispatch.patience"
+    swept = f"sweep=[{{{step}: [60], {patience}: [5]}},{{{patience}: [60], {step}: [5]}}]"
+    assert command("dispatch=queued", swept).code == 0
+    assert points(scenarios) == [{step: 60, patience: 5}, {step: 5, patience: 60}]
 
 
 def test_what_is_typed_holds_in_every_scenario(command: Command, scenarios: list[Scenario]) -> None:
@@ -166,6 +175,14 @@ def test_options_of_ones_own_can_be_swept(
         (["sweep={lease.step: [60,60]}"], "sweep: a point is given twice"),
         (["sweep={lease.step: [60,60.0]}"], "sweep: a point is given twice"),
         (["sweep=[{lease: [hourly,always]},{lease: [always]}]"], "sweep: a point is given twice"),
+        (
+            [
+                "dispatch=queued",
+                "sweep=[{lease.step: [60], dispatch.patience: [5]},"
+                "{dispatch.patience: [5], lease.step: [60]}]",
+            ],
+            "sweep: a point is given twice",
+        ),
         (
             ["sweep={lease: {step: [60]}, lease.step: [90]}"],
             "sweep: a key is given twice among lease.step, lease.step",

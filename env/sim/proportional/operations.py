@@ -20,7 +20,6 @@ from env.sim.proportional import (
 )
 from env.sim.proportional.records import MECHANISMS
 from env.sim.proportional.superquantum import end
-from env.sim.records import NONE
 
 LOTTERY_LIST: Final = MECHANISMS.index("lottery_list")
 LOTTERY: Final = MECHANISMS.index("lottery")
@@ -202,13 +201,3 @@ def allocate_many(shares, out):
     """`allocate` as often as `out` has entries, which become the clients."""
     for index in range(len(out)):
         out[index] = allocate(shares)
-
-
-@compiled_apart
-def use_many(shares, amounts, out):
-    """`allocate` and at once `used`, as often as there are amounts; `out` becomes the clients."""
-    for index in range(len(amounts)):
-        client = allocate(shares)
-        out[index] = client
-        if client != NONE:
-            used(shares, client, amounts[index])

@@ -115,15 +115,14 @@ def annotate_functions(
     cold_start = np.empty(len(recording.names))
     shares = np.array([rules.runtime_shares.get(runtime, 0.0) for runtime in RUNTIMES])
     shares /= shares.sum()
-    cold_start_factor, memory_factor = np.log(rules.cold_start_factor), np.log(rules.memory_factor)
     for j, (name, measured) in enumerate(zip(recording.names, recording.memory, strict=True)):
         stream = np.random.SeedSequence(seed, spawn_key=(key, zlib.crc32(name.encode())))
         rng = np.random.default_rng(stream)
         # All are drawn for every function, so that none shifts the others.
         drawn = rules.missing_memory.draw(rng)
         runtime = RUNTIMES[rng.choice(len(RUNTIMES), p=shares)]
-        factor = math.exp(rng.uniform(*cold_start_factor))
-        given_over_used = math.exp(rng.uniform(*memory_factor))
+        factor = _log_uniform(rng, rules.cold_start_factor)
+        given_over_used = _log_uniform(rng, rules.memory_factor)
         if math.isnan(measured):
             counts[MEMORY_DRAWN] += 1
         amount = given_over_used * (drawn if math.isnan(measured) else measured)
@@ -141,6 +140,12 @@ def annotate_functions(
         parallelism=np.ones(len(recording.names), np.int64),
     )
     return profiles, counts
+
+
+def _log_uniform(rng: np.random.Generator, bounds: tuple[float, float]) -> float:
+    """Within its bounds, which the exponential of a logarithm may miss by a digit."""
+    drawn = math.exp(rng.uniform(*np.log(bounds)))
+    return min(max(drawn, bounds[0]), bounds[1])
 
 
 def largest_memory(recording: Recording, rules: ProfileRules) -> np.ndarray:

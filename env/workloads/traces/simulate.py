@@ -26,6 +26,7 @@ from env.sim.queue_records import RUN
 from env.sim.records import ARRIVING, COMPLETED
 from env.sim.room import free_memory
 from env.sim.rules import Rules, with_rules, with_slots
+from env.sim.server_state import is_leased
 from env.sim.state import allocate, reset
 from env.sim.submissions import schedule_arrival
 from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace, earlier
@@ -197,6 +198,7 @@ class Simulation:
         rules: Rules,
         tenants: Sequence[str] = (),
         funding: Funding | None = None,
+        seed: int = 0,
     ) -> None:
         """Nothing has arrived.
 
@@ -206,6 +208,7 @@ class Simulation:
             rules: how the world works; functions wait centrally.
             tenants: whose each function is; empty: nobody is told apart.
             funding: the tickets of the tenants; None where nobody holds any.
+            seed: of what the order draws.
 
         Raises:
             InputError: see `simulate`; or a tenant without tickets.
@@ -228,7 +231,9 @@ class Simulation:
         state = state.replaced(arrivals=np.zeros(0, ARRIVING))
         own = {template: np.array([j]) for j, template in enumerate(templates)}
         images = Images(profiles.cold_start, own)
-        self.state = with_rules(state, templates, images, rules, cluster, funding, self._tenant_of)
+        self.state = with_rules(
+            state, templates, images, rules, cluster, funding, self._tenant_of, seed
+        )
         reset(self.state)
         self.state.queue["first_number"] = 0
         self.state.queue["more_arrivals"] = 1
@@ -243,7 +248,8 @@ class Simulation:
         """A container of a function is idle on a NUMA node at time 0.
 
         Raises:
-            InputError: there is no such node or function, or the node has no memory for it.
+            InputError: there is no such node or function, its server is off, or the node has no
+                memory for it.
         """
         nodes, functions = len(self.state.nodes), len(self._profiles.names)
         if node not in range(nodes) or function not in range(functions):
@@ -251,6 +257,8 @@ class Simulation:
                 f"warm: NUMA nodes are 0 to {nodes - 1} and functions 0 to {functions - 1}, found "
                 f"node {short(node)}, function {short(function)}"
             )
+        if not is_leased(self.state, self.state.nodes[node]["server"]):
+            raise InputError(f"warm: NUMA node {node} has no containers, its server is off")
         free, memory = free_memory(self.state, node), int(self._profiles.memory[function])
         if free < memory:
             raise InputError(

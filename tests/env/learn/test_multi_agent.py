@@ -239,10 +239,13 @@ def test_pettingzoo_bidders_earn_the_same():
         ("objective", "time_weight", float("nan"), "time_weight"),
         ("agents", "layout", "boss", "layout"),
         ("agents", "memory_tiers", [1.0, 0.5], "tiers must ascend"),
+        ("dispatch", "kind", "queud", "'queud' is unknown, did you mean 'queued'"),
+        ("dispatch", "patiense", 5.0, "patiense: unknown key"),
+        ("dispatch", "patience", "long", "patience: .*found 'long'"),
     ],
 )
 def test_bad_groups_get_one_line(group, key, value, message):
-    config = world(*TINY)
+    config = world(*TINY, "dispatch=queued")
     config[group] = {**config[group], key: value}
     with pytest.raises(InputError, match=message) as caught:
         ServerlessEnv(config)

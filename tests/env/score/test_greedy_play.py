@@ -19,6 +19,7 @@ from env.score.greedy_score import ScoreWeights
 from env.score.metrics import episode_metrics
 from env.score.reward import Objective
 from env.sim.block import CHANGING
+from env.sim.images import Images
 from env.sim.view.raw_env import RawEnv
 from tests.env.sim.test_forecast import random_decision, random_env
 
@@ -126,6 +127,17 @@ def test_a_rollout_needs_a_decision_and_memory() -> None:
     play_slowly(env)
     with pytest.raises(InputError, match="no function is to be placed"):
         rollout_outcomes(env.state, 128, True, OBJECTIVE, WEIGHTS)
+
+
+def test_rollouts_know_only_worlds_in_which_containers_end_with_their_functions() -> None:
+    plain, _ = random_env(0)
+    templates = plain.workflow_templates[:2]
+    images = Images.by_name(templates, 5.0)
+    env = RawEnv([0.0, 1.0], templates, plain.cluster_config, images=images)
+    with pytest.raises(InputError, match="schedules are tried out only where functions are placed"):
+        rollout_outcomes(env.state, 4096, True, OBJECTIVE, WEIGHTS)
+    with pytest.raises(InputError, match="schedules are tried out only where functions are placed"):
+        rule_outcomes(env.state, True, OBJECTIVE, (WEIGHTS,))
 
 
 def test_too_few_slots_are_an_error() -> None:

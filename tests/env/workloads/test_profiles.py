@@ -73,6 +73,12 @@ def test_no_seed_gives_more_memory_than_the_largest() -> None:
     assert (np.max(drawn, axis=0)[:3] > 0.95 * most[:3]).all()
 
 
+@pytest.mark.parametrize("factor", [3, 10])
+def test_a_factor_that_is_not_drawn_multiplies_exactly(factor: int) -> None:
+    rules = RULES.model_copy(update={"memory_factor": (factor, factor)})
+    assert profiles(recording([200.0]), rules).memory.tolist() == [200 * factor]
+
+
 def test_cold_start_is_the_measured_one_of_a_drawn_runtime() -> None:
     made = profiles(recording([200.0] * 400))
     # Median of 40 cold starts of a hello-world at 256 MB: 86.8 ms in Python, 257.8 ms in Java.
