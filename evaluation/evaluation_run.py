@@ -27,8 +27,8 @@ from evaluation.players import hashes_of, other_objectives, players_of
 from evaluation.promise import check_promises
 from evaluation.results import check_resume, describe
 from run.command import plain
-from run.effect import plain_world
 from run.sweep import Scenario, scenarios_of
+from run.told import plain_world
 
 
 @dataclass(frozen=True)
