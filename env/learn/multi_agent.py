@@ -66,7 +66,8 @@ class ServerlessEnv(MultiAgentEnv):
     ) -> tuple[dict[str, Observation], dict[str, Any]]:
         """Starts the next episode of the stream; a seed starts the stream that it names.
 
-        `options={"workload": EpisodeWorkload}` plays that workload instead of drawing one.
+        `options={"workload": EpisodeWorkload}` plays that workload instead of drawing one; the
+        next drawn episode is the one that would have been drawn.
 
         Raises:
             InputError: the seed is none, there are other options, the workload cannot be played, or
@@ -86,9 +87,9 @@ class ServerlessEnv(MultiAgentEnv):
                     break
             else:
                 raise no_choice()
-            number += skipped
+            number += skipped + 1
         self.raw_env = raw_env
-        self._seed, self._stream, self._episode = seed, stream, number + 1
+        self._seed, self._stream, self._episode = seed, stream, number
         self._cheapest = cheapest_cost(raw_env.state)
         self.layout.reset(raw_env)
         self._potential = float(ideal(self.layout.weights))

@@ -107,6 +107,18 @@ def test_episodes_of_a_stream_differ():
     assert len(arrivals) == 5
 
 
+def test_a_workload_of_ones_own_takes_no_episode_of_the_stream():
+    env, plain = (ServerlessEnv(world(*TINY)) for _ in "ab")
+    workload, _ = env.world.training_episode(7, 0, 0, 0)
+    env.reset(seed=3)
+    plain.reset(seed=3)
+    env.reset(options={"workload": workload})
+    (seen, _), (wanted, _) = env.reset(), plain.reset()
+    for name, parts in wanted.items():
+        for part, values in parts.items():
+            assert np.array_equal(seen[name][part], values)
+
+
 def test_training_knows_whose_a_workflow_is():
     env = ServerlessEnv(world("cluster=tiny", "workflow=tiny", "workload=tenants", "agents=placer"))
     env.reset()
