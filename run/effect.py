@@ -356,6 +356,19 @@ SILENT: Final = (
 )
 
 
+OF_ANY_NAME: Final = (
+    "cluster.power.",
+    "cluster.server_types.",
+    "hydra.",
+    "tune.",
+    "variation.",
+    "workflow.mix.",
+    "workload.currencies.",
+    "workload.tenants.",
+)
+"""What may be deleted: entries with names of the user's, and parts that may be missing."""
+
+
 def check_effect(command: str, jobs: Sequence[tuple[Told, Sequence[Override]]]) -> None:
     """Refuses what was typed and cannot change anything, of a sweep in any of its jobs.
 
@@ -367,7 +380,7 @@ def check_effect(command: str, jobs: Sequence[tuple[Told, Sequence[Override]]]) 
         jobs: of each, what its overrides come to, and these.
 
     Raises:
-        InputError: an override has no effect.
+        InputError: an override has no effect, or takes away what settings need.
     """
     found: dict[str, str | None] = {}
     for told, overrides in jobs:
@@ -379,6 +392,8 @@ def check_effect(command: str, jobs: Sequence[tuple[Told, Sequence[Override]]]) 
         ]
         for override in overrides:
             key = override.key_or_group.replace("/", ".")
+            if override.is_delete() and not f"{key}.".startswith(OF_ANY_NAME):
+                raise InputError(f"~{key}: cannot be left out, give it a value")
             value = None if override.is_delete() else override.value()
             reasons = [_reason(silent, leaf) for leaf, _ in leaves(key, value)]
             of_new_type = override.is_add() and key.startswith("cluster.server_types.")

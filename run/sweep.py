@@ -24,6 +24,7 @@ from env.base.schema import one_line, short
 from run.arguments import as_text, parsed
 from run.interpolation import leaves
 from run.names import check_names
+from run.told import meant
 
 Value = str | int | float | bool | None
 MOST_POINTS = 1_000
@@ -108,7 +109,8 @@ def _points(sweep: Any, typed: Sequence[str]) -> Iterator[dict[str, Value]]:
     ]
     if len(points) > MOST_POINTS:
         raise InputError(f"sweep: {len(points)} points, at most {MOST_POINTS} are allowed")
-    if len({frozenset(point.items()) for point in points}) < len(points):
+    alike = {frozenset((key, meant(value)) for key, value in point.items()) for point in points}
+    if len(alike) < len(points):
         raise InputError("sweep: a point is given twice")
     yield from points
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from env.workloads.source import is_funded, is_trace
 
 Told = Mapping[str, Any]
 """A composed configuration in plain containers."""
+TRUTH: Final = {
+    **dict.fromkeys(("false", "f", "no", "n", "off"), False),
+    **dict.fromkeys(("true", "t", "yes", "y", "on"), True),
+}
+"""Words that settings take for false and true."""
 
 
 def at(told: Told, key: str) -> Any:
@@ -16,7 +21,19 @@ def at(told: Told, key: str) -> Any:
     value: Any = told
     for name in key.split("."):
         value = value.get(name) if isinstance(value, Mapping) else None
-    return value
+    return meant(value)
+
+
+def meant(value: Any) -> Any:
+    """A value as the settings will take it: words of numbers and of truth are what they say."""
+    if isinstance(value, list):
+        return [meant(each) for each in value]
+    if not isinstance(value, str):
+        return value
+    try:
+        return float(value)
+    except ValueError:
+        return TRUTH.get(value.lower(), value)
 
 
 def queued(told: Told) -> bool:
@@ -26,7 +43,7 @@ def queued(told: Told) -> bool:
 
 def leased(told: Told) -> bool:
     """Whether servers are paid."""
-    return not (at(told, "lease.kind") == "always" and at(told, "lease.charged") is False)
+    return not (at(told, "lease.kind") == "always" and not at(told, "lease.charged"))
 
 
 def plain_world(told: Told) -> bool:

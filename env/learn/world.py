@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from env.base.errors import InputError
-from env.base.schema import validated
+from env.base.schema import nearest, short, validated
+from env.learn.actions import LARGEST_SEED, whole_number
 from env.learn.layouts import AgentsConfig, Layout
 from env.learn.variation import Variation
 from env.score.reward import Objective, check_rates, check_world
@@ -26,8 +27,29 @@ from env.workloads.generator import EpisodeWorkload, WorkloadGenerator, training
 from env.workloads.source import workload_source
 from env.workloads.traces.trace_samples import TraceGenerator
 
+NEEDED = ("cluster", "workload", "agents", "objective", "seed")
+MAY_BE_MISSING = ("workflow", "variation", "dispatch", "lease", "keep_alive")
+"""Groups of a world: what stands for those that are missing, `World` says."""
 VARIATION_KEY = 0
 """Last word of the spawn key of what varies an episode: its workload is drawn without."""
+
+
+def check_groups(config: Mapping[str, Any]) -> None:
+    """Refuses a configuration that lacks a group, or has one that there is not.
+
+    Raises:
+        InputError: see above.
+    """
+    if not isinstance(config, Mapping):
+        raise InputError(f"world: a mapping of config groups is needed, found {short(config)}")
+    for group in NEEDED:
+        if group not in config:
+            raise InputError(f"{group}: missing, required")
+    for group in config:
+        if group not in (*NEEDED, *MAY_BE_MISSING):
+            raise InputError(
+                f"{group}: unknown group, {nearest(str(group), (*NEEDED, *MAY_BE_MISSING))}"
+            )
 
 
 def kept_warm(config: Mapping[str, Any]) -> KeepAlivePolicy:
@@ -130,6 +152,7 @@ class World:
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
+        check_groups(config)
         self._episodes = TrainingEpisodes(config)
         self.cluster = self._episodes.cluster
         self.largest_cluster = self._episodes.largest_cluster
@@ -155,7 +178,7 @@ class World:
             lease=validated(Lease, config.get("lease", {}), "lease"),
             keep_alive=kept_warm(config),
         )
-        self.seed = int(config["seed"])
+        self.seed = whole_number("seed", config["seed"], 0, LARGEST_SEED)
 
     def layout(self) -> Layout:
         """Its agents and their turns; critics see the future of an episode."""

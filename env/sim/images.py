@@ -26,7 +26,7 @@ class Images:
         earlier: EARLIER (K,), executions before time 0 from which idle times are learned.
 
     Raises:
-        InputError: a cold start is out of its bounds.
+        InputError: a cold start or an image is out of its bounds, or there are too few or too many.
     """
 
     cold_start: np.ndarray
@@ -41,6 +41,20 @@ class Images:
                 f"images: a cold start is {self.cold_start[outside][0]} s, "
                 f"at least 0 and at most {LONGEST:g} is needed"
             )
+        count = len(self.cold_start)
+        for template, images in self.of.items():
+            if len(images) != template.function_count:
+                raise InputError(
+                    f"images: {len(images)} are given for the {template.function_count} functions "
+                    f"of '{template.name}'"
+                )
+            wrong = (images < 0) | (images >= count)
+            if wrong.any():
+                raise InputError(
+                    f"images: {images[wrong][0]} of '{template.name}' is none, 0 to {count - 1} are"
+                )
+        if self.memory is not None and (len(self.memory) != count or (self.memory < 1).any()):
+            raise InputError(f"images: memory: {count} amounts of at least 1 MB are needed")
 
     @classmethod
     def by_name(

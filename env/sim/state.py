@@ -54,17 +54,23 @@ def new_state(
 
     Raises:
         InputError: the lengths differ, work is given of a workflow of several functions, an arrival
-            time is not a number >= 0, a template is none, or a function fits no NUMA node.
+            time is not a number >= 0, tickets are not above 0, there are no slots, a template is
+            none, or a function fits no NUMA node.
     """
     _check(arrival_times, templates)
     for what, given in (("tenants", tenants), ("tickets", tickets)):
         if len(given) not in (0, len(templates)):
             raise InputError(f"{len(templates)} workflow templates but {len(given)} {what}")
+    if not all(0 < given < np.inf for given in tickets):
+        raise InputError("tickets: numbers above 0 are needed")
+    if workflow_slots is not None and workflow_slots < 1:
+        raise InputError(f"workflow_slots: at least 1 is needed, found {workflow_slots}")
     distinct = list({id(template): template for template in templates}.values())
     check_needs(distinct, config)
     _check_work(work, templates)
     position = {id(template): index for index, template in enumerate(distinct)}
-    slots = min(workflow_slots or len(templates), max(1, len(templates)))
+    most = max(1, len(templates))
+    slots = most if workflow_slots is None else min(workflow_slots, most)
     per_slot = max((template.function_count for template in distinct), default=1)
     state = allocate(config, slots, per_slot, len(templates), distinct, max(tenants, default=0) + 1)
     own = [position[id(template)] for template in templates]

@@ -322,6 +322,17 @@ def test_a_key_that_another_copies_passes(in_process: InProcess) -> None:
     assert command("record=0", "report.episodes_mb=3").code == 2
 
 
+@pytest.mark.parametrize("key", ["lease.kind", "lease.step", "objective.completion_weight"])
+@pytest.mark.usefixtures("hydra")
+def test_what_settings_need_cannot_be_taken_away(key: str) -> None:
+    world = plain(composed("evaluate", ("lease=always", f"~{key}")))
+    override = OverridesParser.create().parse_override(f"~{key}")
+    with pytest.raises(InputError, match=f"~{key}: cannot be left out, give it a value"):
+        check_effect("evaluate", [(world, [override])])
+    taken = OverridesParser.create().parse_override("~workflow.mix.montage")
+    check_effect("evaluate", [(plain(composed("evaluate", ())), [taken])])
+
+
 @pytest.mark.parametrize(
     ("command", "told", "says"),
     [
@@ -337,9 +348,17 @@ def test_a_key_that_another_copies_passes(in_process: InProcess) -> None:
         ("evaluate", [*FREE, "objective.cost_weight=3"], "nothing is paid"),
         (
             "evaluate",
-            ["keep_alive=lru"],
+            ["workload.container_cold_start='0'", "keep_alive=lru"],
             "dispatch is immediate and workload.container_cold_start=0",
         ),
+        # What is meant counts, however it is written.
+        (
+            "evaluate",
+            ["lease=always", "lease.charged=0", "lease.step=60"],
+            "lease.charged is false",
+        ),
+        ("evaluate", ["lease=always", "lease.charged='no'", "lease.step=60"], "lease.charged is"),
+        ("search_baseline", ["search.economy=['0',0]", "search.demand=[1,2]"], "search.economy is"),
         ("train", ["keep_alive=fixed"], "dispatch is immediate and workload."),
         (
             "train",

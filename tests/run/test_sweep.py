@@ -174,6 +174,7 @@ def test_options_of_ones_own_can_be_swept(
         # Twice.
         (["sweep={lease.step: [60,60]}"], "sweep: a point is given twice"),
         (["sweep={lease.step: [60,60.0]}"], "sweep: a point is given twice"),
+        (["sweep={lease.step: [60,'60']}"], "sweep: a point is given twice"),
         (["sweep=[{lease: [hourly,always]},{lease: [always]}]"], "sweep: a point is given twice"),
         (
             [

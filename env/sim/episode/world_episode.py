@@ -88,7 +88,7 @@ class ImageModel(Strict):
 
     image_id: Whole
     container_cold_start: Seconds
-    memory_mb: Whole
+    memory_mb: Memory
 
 
 class EarlierModel(Strict):

@@ -107,6 +107,27 @@ def test_episodes_of_a_stream_differ():
     assert len(arrivals) == 5
 
 
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"leese": {"kind": "always"}}, "leese: unknown group, did you mean 'lease'"),
+        ({"seed": 1.5}, "seed: a whole number from 0 to"),
+        ({"seed": -1}, "seed: a whole number from 0 to"),
+        ({"cluster": None}, "cluster: "),
+    ],
+)
+def test_a_world_has_the_groups_that_there_are(changed, message):
+    with pytest.raises(InputError, match=message):
+        ServerlessEnv({**world(*TINY), **changed})
+
+
+def test_a_world_needs_its_groups():
+    config = world(*TINY)
+    del config["workload"]
+    with pytest.raises(InputError, match="workload: missing, required"):
+        ServerlessEnv(config)
+
+
 def test_a_workload_of_ones_own_takes_no_episode_of_the_stream():
     env, plain = (ServerlessEnv(world(*TINY)) for _ in "ab")
     workload, _ = env.world.training_episode(7, 0, 0, 0)

@@ -370,3 +370,23 @@ def test_statistics_of_a_stream_are_those_of_its_requests() -> None:
         assert statistics.quantile(share) == pytest.approx(
             np.quantile(kept.completion, share, method="inverted_cdf"), rel=0.011
         )
+
+
+@pytest.mark.parametrize(
+    ("cold_start", "of", "memory", "says"),
+    [
+        ([1.0], [-1], [8], "-1 of 'one' is none, 0 to 0 are"),
+        ([1.0], [1], [8], "1 of 'one' is none, 0 to 0 are"),
+        ([1.0], [0, 0], [8], "2 are given for the 1 functions of 'one'"),
+        ([1.0], [0], [1, 2], "memory: 1 amounts of at least 1 MB are needed"),
+        ([1.0], [0], [0], "memory: 1 amounts of at least 1 MB are needed"),
+        ([-1.0], [0], [8], "a cold start is -1.0 s"),
+    ],
+)
+def test_images_that_are_wrong_are_refused(
+    cold_start: list[float], of: list[int], memory: list[int], says: str
+) -> None:
+    none = np.zeros((0, 2), np.int64)
+    template = WorkflowTemplate("one", [10], [8], [1], none, [])
+    with pytest.raises(InputError, match=says):
+        Images(np.array(cold_start), {template: np.array(of)}, np.array(memory))

@@ -447,6 +447,13 @@ def test_who_has_no_tickets_cannot_take_turns() -> None:
         env_of([chain(1.0)], ["b"], order("stride"), held(a=1))
 
 
+@pytest.mark.parametrize("wrong", [[1.0, float("nan")], [1.0, -1.0], [0.0, 1.0]])
+def test_tickets_of_workflows_are_above_0(wrong: list[float]) -> None:
+    how, templates = order("stride"), [chain(1.0), chain(1.0)]
+    with pytest.raises(InputError, match="tickets: numbers above 0 are needed"):
+        env_of(templates, ["a", "b"], how, held(a=1, b=1), tickets=wrong)
+
+
 def test_nothing_is_left_of_tickets_that_have_gone() -> None:
     """b and c share what a unit backs 1 : 3, once a has gone that held 1e17 times as much of it."""
     grants = {name: (amount, "unit") for name, amount in (("a", 1e12), ("b", 1e-5), ("c", 3e-5))}

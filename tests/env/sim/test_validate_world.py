@@ -204,3 +204,13 @@ def test_one_of_a_tenant_who_goes_before_its_turn(episodes: dict[str, WorldEpiso
     assert _changed(episodes["shared"], all_of_one) == []
     found = _changed(episodes["shared"], some_of_one)
     assert any("before its turn" in line for line in found), found
+
+
+@pytest.mark.parametrize("late", [2.0**63, 1e30])
+def test_a_moment_that_is_far_too_late_is_seen_at_once(
+    episodes: dict[str, WorldEpisode], late: float
+) -> None:
+    """Leases of servers that are always up are not renewed one by one up to it."""
+    assert _changed(
+        episodes["queued"], lambda document: document["expected"]["runs"][-1].update(end_time=late)
+    )
