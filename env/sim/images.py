@@ -53,7 +53,10 @@ class Images:
                 raise InputError(
                     f"images: {images[wrong][0]} of '{template.name}' is none, 0 to {count - 1} are"
                 )
-        if self.memory is not None and (len(self.memory) != count or (self.memory < 1).any()):
+        if self.memory is None:
+            return
+        few = len(self.memory) != count
+        if few or any((self.memory[images] < 1).any() for images in self.of.values()):
             raise InputError(f"images: memory: {count} amounts of at least 1 MB are needed")
 
     @classmethod

@@ -145,12 +145,14 @@ def test_a_number_that_nobody_has_is_nowhere(tmp_path: Path) -> None:
     assert not any(name.startswith("optimum_gap") for name in means(summary_in(results)))
 
 
-def test_a_number_that_one_policy_lacks_is_null(tmp_path: Path) -> None:
-    rows = [result("a", 0, 2.0), result("b", 0, 2.0, optimum_gap=math.nan)]
+def test_a_number_that_a_policy_lacks_is_null(tmp_path: Path) -> None:
+    rows = [result("a", 0, 2.0, optimum_gap=1.5), result("b", 0, 2.0, optimum_gap=math.nan)]
     summary = summary_in(write_results(tmp_path, run_of(), rows))
     write_summary(tmp_path, summary)
-    (one, _) = json.loads((tmp_path / "summary.json").read_text())["policies"]
-    assert one["metrics"]["optimum_gap"]["mean"] == dict.fromkeys(("value", "ci_low", "ci_high"))
+    (one, other) = json.loads((tmp_path / "summary.json").read_text())["policies"]
+    keys = ("value", "ci_low", "ci_high")
+    assert one["metrics"]["optimum_gap"]["mean"]["value"] == 1.5
+    assert other["metrics"]["optimum_gap"]["mean"] == dict.fromkeys(keys)
 
 
 def swept(folder: Path) -> pd.DataFrame:

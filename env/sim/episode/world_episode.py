@@ -84,11 +84,11 @@ class WorldOptions(Strict):
 
 
 class ImageModel(Strict):
-    """What containers are started from: seconds until one has started, and MB."""
+    """What containers are started from: seconds until one has started, and MB, 0 if none is."""
 
     image_id: Whole
     container_cold_start: Seconds
-    memory_mb: Memory
+    memory_mb: Whole
 
 
 class EarlierModel(Strict):
@@ -247,6 +247,10 @@ class WorldEpisode(EpisodeFile):
         if (image is None) != (count == 0) or (image is not None and image >= count):
             allowed = f"allowed are 0 to {count - 1}" if count else "there are no images"
             raise InputError(f"{where}.image: {image} found, {allowed}")
+        if image is not None and self.images[image].memory_mb < 1:
+            raise InputError(
+                f"images.{image}.memory_mb: 0 found, a function of it needs at least 1"
+            )
 
     def _check_funding(self) -> None:
         if self.funding is None:

@@ -109,7 +109,11 @@ SERVER = ("expected", "servers", 0)
             ["images.0.container_cold_start", "-1"],
         ),
         ("asked", _set("images", 0, "memory_mb", to=1.5), ["images.0.memory_mb", "1.5"]),
-        ("engine", _set("images", 0, "memory_mb", to=0), ["images.0.memory_mb", "0"]),
+        (
+            "engine",
+            _set("images", 0, "memory_mb", to=0),
+            ["images.0.memory_mb: 0 found", "at least 1"],
+        ),
         ("asked", _set("earlier", 0, "image", to=7), ["earlier.0.image: 7", "0 to 2"]),
         ("asked", _set("earlier", 0, "begin", to=None), ["earlier.0.begin", "None"]),
         ("asked", _set("earlier", 0, "end", to=2e9), ["earlier.0.end", "2000000000"]),
