@@ -21,8 +21,9 @@ from env.sim.hardware import ClusterConfig
 from env.sim.view.raw_env import RawEnv
 from env.workloads.generator import EpisodeWorkload
 
-ENV_NAME = "serverless-v5"
-"""Its version rises whenever the same actions would give other observations or rewards."""
+ENV_NAME = "serverless-v6"
+"""Its version rises whenever the same actions would give other observations or rewards, or
+checkpoints hold what an earlier version cannot read."""
 
 
 class ServerlessEnv(MultiAgentEnv):
