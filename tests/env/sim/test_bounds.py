@@ -20,6 +20,7 @@ from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
 from env.workloads.traces.simulate import simulate
 from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
+from tests.env.sim.test_sharing import env_of, held, order
 
 KIND = ServerType("s", 1, 1.0, 1.0, 1, 4, 1000)
 CLUSTER = ClusterConfig(1000, 1e9, 1e9, 1e9, (KIND,))
@@ -214,3 +215,10 @@ def test_what_is_still_allowed_plays_to_its_end(corner: str) -> None:
     assert np.isfinite(env.time) and np.isfinite(env.total_rent)
     assert env.total_rent > 0
     assert violations(episode_of(env, corner, "a test")) == []
+
+
+@pytest.mark.parametrize("wrong", [[1.0, float("nan")], [1.0, -1.0], [0.0, 1.0]])
+def test_tickets_of_workflows_are_above_0(wrong: list[float]) -> None:
+    how, templates = order("stride"), [chain(), chain()]
+    with pytest.raises(InputError, match="tickets: numbers above 0 are needed"):
+        env_of(templates, ["a", "b"], how, held(a=1, b=1), tickets=wrong)

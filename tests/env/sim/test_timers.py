@@ -1,8 +1,9 @@
-"""Timers have room, however many are out of date."""
+"""Timers have room, however many are out of date, and the earliest that counts fires."""
 
 import numpy as np
 import pytest
 
+from agents.order.funcsched import FuncSched
 from env.sim.endings import bring_back, take_down
 from env.sim.images import Images
 from env.sim.records import ARRIVAL, LEASE_END, NONE
@@ -10,6 +11,7 @@ from env.sim.submissions import schedule_arrival
 from env.sim.timers import set_timer
 from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
+from tests.env.sim.test_sharing import chain, env_of, held, order
 from tests.env.sim.test_ways_out import CHAIN, CLUSTER, IMAGES, NO_EDGES, PROBE, WORLDS, go_on
 
 
@@ -48,3 +50,21 @@ def test_an_arrival_takes_the_place_of_timers_that_are_out_of_date(world: str) -
     left = timers[: cluster[0]["timers_size"]]
     assert left["index"].min() > NONE
     assert left["time"][left["major"] == ARRIVAL].tolist() == [50.0, 50.0]
+
+
+@pytest.mark.parametrize("name", ["stride", "hierarchical_stride", "eevdf"])
+def test_who_starves_goes_first_though_the_turn_had_been_another_tenants(name: str) -> None:
+    """a's last, the oldest of the tenant in turn, starves at 115 s; b's large one does at 110 s."""
+    arriving = {
+        "first": (0.0, "a", chain(70.0, memory=80)),
+        "second": (1.0, "a", chain(10.0, memory=90)),
+        "long": (60.0, "b", chain(1000.0, memory=10)),
+        "short": (60.0, "b", chain(10.0, memory=50)),
+        "last": (65.0, "a", chain(1000.0, memory=70)),
+    }
+    times, tenants, templates = zip(*arriving.values(), strict=True)
+    how = order(name, FuncSched(starve_threshold=50.0))
+    env = env_of(templates, tenants, how, held(a=1000, b=1), arrival_times=times)
+    began = dict(zip(env.runs["wf_id"].tolist(), env.runs["dispatch_time"].tolist(), strict=True))
+    # `short` would go before `long`, and has no room from 80 s on.
+    assert [began[number] for number in range(5)] == [0.0, 70.0, 110.0, 1080.0, 80.0]
