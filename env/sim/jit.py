@@ -20,13 +20,16 @@ from numba.core.registry import CPUDispatcher
 from numba.core.sigutils import normalize_signature
 
 # numba looks for changes only in the file of the function it caches, so a change in a function that
-# is called from another file would go unnoticed. A cache folder named after all sources cures that.
+# is called from another file would go unnoticed. A cache folder named after the sources cures that.
+ROOMS = ("sim", "sim/proportional", "score", "learn")
+"""Folders of env/ whose files hold what is compiled, or the constants in it."""
 
 
 def _cache_folder() -> Path:
     digest = hashlib.sha256(f"{numba.__version__} {config.BOUNDSCHECK}".encode())
-    for source in sorted(Path(__file__).parent.parent.glob("**/*.py")):
-        digest.update(source.read_bytes())
+    for room in ROOMS:
+        for source in sorted((Path(__file__).parent.parent / room).glob("*.py")):
+            digest.update(source.read_bytes())
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     name = Path("serverless-scheduling") / digest.hexdigest()[:16]
     for parent in (base, Path(tempfile.gettempdir())):
