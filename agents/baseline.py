@@ -72,6 +72,8 @@ QueueOrders = (
     | InSuperquanta
     | DominantResource
 )
+ALL = "all"
+"""In place of names: all that can play."""
 WITHIN: TypeAdapter[Within] = TypeAdapter(Within)
 
 
@@ -122,6 +124,13 @@ def known_baselines(queued: bool = False, funded: bool = False) -> list[str]:
         for name, order in orders.items()
         if isinstance(order, Submission) != queued and (funded or not isinstance(order, InTurn))
     ]
+
+
+def all_baselines(queued: bool = False, funded: bool = False) -> list[str]:
+    """Names of all that can play in a world and are no references; see `known_baselines`."""
+    names = known_baselines(queued, funded) + (known_baselines() if queued else [])
+    players = make_baselines(names, queued, funded=funded)
+    return [player.name for player in players if player.kind == "baseline"]
 
 
 def make_baselines(

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator
 
+from agents.baseline import ALL
 from agents.own_rule import RuleCode, code_in
 from env.base.schema import Strict, distinct, short
 from env.score.optimum import OptimumSettings
@@ -109,6 +110,11 @@ class EvaluateSettings(Strict):
         if isinstance(policy, list | tuple):
             return policy
         raise ValueError(f"{short(policy)} is found, a folder, a name or a list of them is allowed")
+
+    @field_validator("baselines", mode="before")
+    @classmethod
+    def _all(cls, baselines: Any) -> Any:
+        return [ALL] if baselines == ALL else baselines
 
     @field_validator("seed", mode="before")
     @classmethod

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
-from agents.baseline import make_baselines
+from agents.baseline import ALL, all_baselines, make_baselines
 from agents.own_rule import RuleCode, own_rules
 from agents.scheduler import Scheduler
 from env.base.errors import InputError
@@ -46,15 +46,16 @@ def players_of(settings: EvaluateSettings, cluster: ClusterConfig, forks: bool) 
 
 
 def _baselines(settings: EvaluateSettings, forks: bool) -> list[Scheduler]:
-    codes = [entry for entry in settings.baselines if isinstance(entry, RuleCode)]
-    names = [entry for entry in settings.baselines if isinstance(entry, str)]
+    queued, funded = settings.rules.order is not None, is_funded(settings.workload)
+    entries: list[str | RuleCode] = []
+    for entry in settings.baselines:
+        entries += all_baselines(queued, funded) if entry == ALL else [entry]
+    codes = [entry for entry in entries if isinstance(entry, RuleCode)]
+    names = [entry for entry in entries if isinstance(entry, str)]
     _check_typed(codes)
-    queued = settings.rules.order is not None
-    named = iter(make_baselines(names, queued, forks, is_funded(settings.workload)))
+    named = iter(make_baselines(names, queued, forks, funded))
     own = iter(own_rules(codes, queued))
-    return [
-        next(own) if isinstance(entry, RuleCode) else next(named) for entry in settings.baselines
-    ]
+    return [next(own) if isinstance(entry, RuleCode) else next(named) for entry in entries]
 
 
 def _check_typed(codes: Sequence[RuleCode]) -> None:

@@ -5,11 +5,10 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from agents.placement.greedy_objective import greedy_choice
+from agents.placement.greedy_objective import WeightsByObjective, greedy_choice
 from agents.scheduler import Decision
 from env.base.schema import Strict
 from env.score.greedy_play import rule_outcomes
-from env.score.greedy_score import ScoreWeights
 
 
 class BestOf(Strict):
@@ -26,7 +25,7 @@ class BestOf(Strict):
 
     name: Literal["best_of"]
     clairvoyant: bool
-    rules: Annotated[tuple[ScoreWeights, ...], Field(min_length=2)]
+    rules: Annotated[tuple[WeightsByObjective, ...], Field(min_length=2)]
 
     def choose(
         self,
@@ -36,7 +35,6 @@ class BestOf(Strict):
         rng: np.random.Generator,
     ) -> int:
         """Index of the NUMA node; see `PlacementRule`."""
-        outcomes = rule_outcomes(
-            decision.env.state, self.clairvoyant, decision.objective, self.rules
-        )
-        return greedy_choice(decision, candidates, self.rules[int(np.argmin(outcomes))])
+        rules = [rule.of(decision.objective) for rule in self.rules]
+        outcomes = rule_outcomes(decision.env.state, self.clairvoyant, decision.objective, rules)
+        return greedy_choice(decision, candidates, rules[int(np.argmin(outcomes))])

@@ -1,15 +1,42 @@
 """Placement `greedy_objective`: the node with the smallest predicted rise of J."""
 
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 
 from agents.scheduler import Decision
 from env.base.schema import Strict
 from env.score.greedy_score import ScoreWeights, greedy_node, greedy_scores
+from env.score.reward import Objective
+
+MUCH_MORE: Final = 3.0
+"""How many times more than the other time or cost has to count to have weights of its own."""
 
 
-class GreedyObjective(Strict):
+class WeightsByObjective(Strict):
+    """Weights of the greedy score, which are searched for one objective each.
+
+    Attributes:
+        weights: where time and cost count about the same, and wherever there are no others.
+        latency: where time counts `MUCH_MORE` than cost.
+        cost: where cost counts `MUCH_MORE` than time.
+    """
+
+    weights: ScoreWeights
+    latency: ScoreWeights | None = None
+    cost: ScoreWeights | None = None
+
+    def of(self, objective: Objective) -> ScoreWeights:
+        """Those of an objective."""
+        time, cost = objective.time_weight + objective.completion_weight, objective.cost_weight
+        if time > MUCH_MORE * cost:
+            return self.latency or self.weights
+        if cost > MUCH_MORE * time:
+            return self.cost or self.weights
+        return self.weights
+
+
+class GreedyObjective(WeightsByObjective):
     """Weighs finish delay, the delay of all workflows it touches, and extra rent.
 
     The formula is that of `ScoreWeights`; its terms for delay and rent are the predicted rise of J,
@@ -18,7 +45,6 @@ class GreedyObjective(Strict):
     """
 
     name: Literal["greedy_objective"]
-    weights: ScoreWeights
 
     def choose(
         self,
@@ -28,7 +54,7 @@ class GreedyObjective(Strict):
         rng: np.random.Generator,
     ) -> int:
         """Index of the NUMA node; see `PlacementRule`."""
-        return greedy_choice(decision, candidates, self.weights)
+        return greedy_choice(decision, candidates, self.of(decision.objective))
 
 
 def greedy_choice(decision: Decision, candidates: np.ndarray, weights: ScoreWeights) -> int:

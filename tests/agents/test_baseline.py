@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 from agents import baseline
-from agents.baseline import QueueOrders, known_baselines, make_baselines
+from agents.baseline import QueueOrders, all_baselines, known_baselines, make_baselines
 from agents.order.srf import Srf
 from agents.order.tickets import InTurn
 from env.base.errors import InputError
+from env.score.reward import Objective
 from env.sim.proportional.records import MECHANISMS
 
 PLACED = "order: {name: submission}\nmemory: {name: required}\nplacement: "
@@ -99,6 +100,31 @@ def test_who_places_a_function_that_waits(tmp_path: Path) -> None:
         file.write_text(parts.format(placement, memory))
         (scheduler,) = make_baselines([str(file)], queued=True)
         assert scheduler.fit == fit
+
+
+def test_a_family_of_rules_has_weights_for_each_objective() -> None:
+    (rule,) = make_baselines(["greedy_per_core"])
+    weights = rule._config.placement
+    for time, cost, completion, chosen in (
+        (1.0, 1.0, 0.0, weights.weights),
+        (3.0, 1.0, 0.0, weights.weights),
+        (1.0, 0.1, 0.0, weights.latency),
+        (0.0, 0.0, 1.0, weights.latency),
+        (0.1, 1.0, 0.0, weights.cost),
+    ):
+        objective = Objective(time_weight=time, cost_weight=cost, completion_weight=completion)
+        assert weights.of(objective) == chosen
+    (single,) = make_baselines(["greedy_objective"])
+    assert single._config.placement.of(Objective(time_weight=1.0, cost_weight=0.0)).rent == 1.0
+
+
+def test_all_are_those_that_can_play_and_are_no_references() -> None:
+    at_once = set(all_baselines())
+    assert {"random", "cheapest", "greedy_objective_tuned"} <= at_once
+    assert not at_once & {"rollout", "clairvoyant", "best_of", "fcfs", "stride"}
+    queued = set(all_baselines(queued=True))
+    assert at_once < queued and "fcfs" in queued and "stride" not in queued
+    assert "stride" in all_baselines(queued=True, funded=True)
 
 
 def test_a_dispatch_rule_places_nothing_at_once() -> None:

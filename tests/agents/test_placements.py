@@ -50,7 +50,7 @@ def rules() -> dict[str, PlacementRule]:
     weights = ScoreWeights(finish=1, delay=1, rent=1)
     return {
         "best_fit": BestFit(name="best_fit"),
-        "best_of": BestOf(name="best_of", clairvoyant=False, rules=(weights, weights)),
+        "best_of": BestOf(name="best_of", clairvoyant=False, rules=({"weights": weights},) * 2),
         "cheapest": Cheapest(name="cheapest"),
         "data_local": DataLocal(name="data_local"),
         "earliest_finish": EarliestFinish(name="earliest_finish"),
@@ -442,4 +442,4 @@ def test_the_baselines_of_the_configuration_use_all_rules() -> None:
         if isinstance(scheduler, ComposedScheduler)
     ]
     assert {config.placement.name for config in used} == set(rules())
-    assert {config.memory.name for config in used} == {"required", "stingy", "tiered"}
+    assert {config.memory.name for config in used} == {"required", "stingy"}

@@ -68,7 +68,9 @@ def test_best_of_does_as_the_rule_that_comes_out_best(
     arrival_times: list[float], workflows: list[WorkflowTemplate], clairvoyant: bool, node: int
 ) -> None:
     decision = Decision(RawEnv(arrival_times, workflows, TWO_TYPES), BALANCED)
-    rule = BestOf(name="best_of", clairvoyant=clairvoyant, rules=(HASTY, WEIGHTS))
+    rule = BestOf(
+        name="best_of", clairvoyant=clairvoyant, rules=({"weights": HASTY}, {"weights": WEIGHTS})
+    )
     assert chosen(GreedyObjective(name="greedy_objective", weights=HASTY), decision) == FAST
     assert chosen(rule, decision) == node
 

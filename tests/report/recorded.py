@@ -40,7 +40,7 @@ CLUSTER = ClusterConfig(
 )
 POLICIES: dict[str, Kind] = {
     "learned": "learned",
-    "greedy_objective_tuned_latency": "baseline",
+    "greedy_objective_tuned_for_us": "baseline",
     "round_robin": "baseline",
     "clairvoyant": "reference",
 }

@@ -363,7 +363,7 @@ def test_the_front_holds_whom_nobody_beats() -> None:
     [
         ("random", ["random"]),
         ("earliest_finish_stingy", ["earliest_", "finish_stingy"]),
-        ("greedy_objective_tuned_latency", ["greedy_objective_", "tuned_latency"]),
+        ("greedy_objective_tuned_for_us", ["greedy_objective_", "tuned_for_us"]),
         ("onewordwithoutanybreakinit", ["onewordwithoutanybreakinit"]),
     ],
 )

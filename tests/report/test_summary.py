@@ -289,7 +289,7 @@ def test_figures_and_their_images(tmp_path: Path) -> None:
 @pytest.mark.parametrize("width", [80, 100, 140, 200])
 def test_nothing_is_cut(width: int, tmp_path: Path) -> None:
     """The longest name a baseline has, differences and J are there at any width."""
-    values = {"greedy_objective_tuned": 1.0, "greedy_objective_tuned_latency": 12.0, "random": 1234}
+    values = {"greedy_objective_tuned": 1.0, "greedy_objective_tuned_for_us": 12.0, "random": 1234}
     wave = [1.0, 1.1, 0.9, 1.0, 1.05, 0.95]
     played = {name: [value * each for each in wave] for name, value in values.items()}
     text = printed(summary_in(finished(tmp_path, played)), width)
@@ -297,7 +297,7 @@ def test_nothing_is_cut(width: int, tmp_path: Path) -> None:
     assert max(map(len, text.splitlines())) <= width
     first = " ".join(text.split("episodes")[0].split())
     assert first.startswith("Lowest J: greedy_objective_tuned; next is greedy_objective_tuned_lat")
-    for shown in ("greedy_objective_tuned_latency", "+1,100% [1,020, 1,180]", "1,230", "0.062"):
+    for shown in ("greedy_objective_tuned_for_us", "+1,100% [1,020, 1,180]", "1,230", "0.062"):
         assert shown.replace("[", "[+").replace(", 1,1", ", +1,1") in text
     told = " ".join(text.split())
     assert ("P(better): share of" in told) == ("P(better) " in text.replace("P(better):", ""))
