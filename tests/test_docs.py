@@ -43,7 +43,7 @@ from tests.env.worlds import TINY, world
 from tests.report.recorded import finished_evaluation
 
 README = PROJECT / "README.md"
-PAGES = [README, *sorted((PROJECT / "docs").glob("*.md"))]
+PAGES = [README, *sorted((PROJECT / "docs").glob("**/*.md"))]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 POLICIES = PROJECT / "agents" / "learned" / "policies"
