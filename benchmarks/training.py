@@ -4,10 +4,9 @@ The fast path (algo.sampler=fast and the lean learner) and RLlib's own, here cal
 MultiAgentEnvRunner, its learner connectors and its PPOTorchLearner. Both have the same world,
 layout, network, number of environments, batch, minibatches and epochs, those of
 `experiment=hetero_numa` and `hetero_numa_placer`, and take every gradient step: none stops early at
-a KL divergence. `placer` has a second peer, where sb3-contrib is installed: its MaskablePPO on the
-vector environment of env/learn/gym.py, see benchmarks/own_loop.py. They take turns, an iteration
-each, in one process; what counts is the median iteration. The fast path samples and learns with the
-threads of conf/ray (`ray.threads_per_runner`, `ray.threads_per_learner`), its peers have one.
+a KL divergence. They take turns, an iteration each, in one process; what counts is the median
+iteration. The fast path samples and learns with the threads of conf/ray (`ray.threads_per_runner`,
+`ray.threads_per_learner`), its peer has one. benchmarks/own_loop.py has more peers.
 
 Rates are agent steps per second by the clock. `_cpu` marks those per second of processor time,
 which other work on the machine blurs less. An agent step is one turn of one agent: a decision of
@@ -22,8 +21,9 @@ import gc
 import json
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import ray
@@ -34,19 +34,11 @@ from rich.table import Table
 
 from agents.learned.algorithms import build, policy_spaces, run_config
 from agents.learned.run_log import env_steps_of
-from benchmarks.own_loop import (
-    MASKABLE_UNITS,
-    VECTOR_UNITS,
-    MaskablePPOLoop,
-    installed,
-    play_vector,
-)
 from benchmarks.random_choice import choose
 from benchmarks.stopwatch import PHASES, Stopwatch, phase_rates
 from env.base.pipes import until_reader_leaves
 from env.base.schema import validated
 from env.learn.batch import Batch
-from env.learn.gym import SingleAgentVectorEnv
 from env.learn.multi_agent import ServerlessEnv, register
 from run.command import CONF, plain
 from run.settings import PPOSettings, TrainSettings
@@ -146,6 +138,16 @@ def ppo_of(settings: TrainSettings) -> PPOSettings:
     return settings.algo
 
 
+class Timed(Protocol):
+    """An algorithm whose iterations are timed, phase by phase."""
+
+    def iterate(self) -> np.ndarray:
+        """One iteration; (PHASES, 2) agent steps per second, as of `clocks`."""
+
+    def stop(self) -> None:
+        """Frees what it holds."""
+
+
 class Pipeline:
     """An algorithm whose iterations are timed, phase by phase.
 
@@ -188,15 +190,18 @@ class Pipeline:
         gc.collect()
 
 
-def compare(layout: str, overrides: list[str], repeats: int) -> Figures:
-    """The figures of `units_of(layout)`, rates and ratios also by processor time."""
-    settings = settings_of(layout, overrides)
-    pipelines: dict[str, Pipeline | MaskablePPOLoop] = {
+def compare(settings: TrainSettings, repeats: int, **others: Timed) -> Figures:
+    """The figures of `LAYOUT_UNITS`, rates and ratios also by processor time.
+
+    Args:
+        settings: of a run of `train.py`.
+        repeats: iterations that count.
+        others: that take their turns too; their rates have their names.
+    """
+    pipelines: dict[str, Timed] = {
         name: Pipeline(with_algo(settings, sampler=sampler))
         for name, sampler in (("stock", "rllib"), ("fast", "fast"))
-    }
-    if layout == "placer" and installed():
-        pipelines["maskable"] = MaskablePPOLoop(ppo_of(settings), environments_of(settings))
+    } | others
     found: dict[str, list[np.ndarray]] = {name: [] for name in pipelines}
     # The first iteration compiles and warms up.
     for _ in range(1 + repeats):
@@ -213,37 +218,7 @@ def compare(layout: str, overrides: list[str], repeats: int) -> Figures:
             for name, rate in of.items():
                 figures[f"{name}_{phase}_agent_steps_per_s{suffix}"] = rate
             figures[f"{phase}_ratio{suffix}"] = of["fast"] / of["stock"]
-            if "maskable" in of:
-                figures[f"maskable_{phase}_ratio{suffix}"] = of["fast"] / of["maskable"]
-    if layout == "placer":
-        figures |= vector_figures(settings, repeats)
     return figures
-
-
-def vector_figures(settings: TrainSettings, repeats: int) -> Figures:
-    """The figures of `VECTOR_UNITS`, also by processor time."""
-    envs = environments_of(settings)
-    envs.reset()
-    decisions = max(1, ppo_of(settings).batch_size // envs.num_envs)
-    rates = []
-    for _ in range(1 + repeats):
-        watch = Stopwatch(play_vector)
-        watch(envs, decisions)
-        rates.append(decisions * envs.num_envs / watch.seconds)
-    found = np.median(rates[1:], axis=0)
-    return {f"vector_agent_steps_per_s{clock}": found[at] for at, clock in enumerate(CLOCKS)}
-
-
-def environments_of(settings: TrainSettings) -> SingleAgentVectorEnv:
-    """As many as a runner has, in Gymnasium's form."""
-    return SingleAgentVectorEnv(world_of(settings), settings.ray.envs_per_runner)
-
-
-def units_of(layout: str) -> dict[str, str]:
-    """What the figures of a layout are."""
-    if layout != "placer":
-        return LAYOUT_UNITS
-    return LAYOUT_UNITS | VECTOR_UNITS | (MASKABLE_UNITS if installed() else {})
 
 
 def play(batch: Batch, decisions: int) -> None:
@@ -311,17 +286,15 @@ def measure(overrides: list[str], repeats: int, scaling: bool) -> Figures:
         scaling: measure more environments and NUMA nodes too, on the fast path.
 
     Returns:
-        The figures of `UNITS`; under the name of each layout those of `units_of`; and as
+        The figures of `UNITS`; under the name of each layout those of `LAYOUT_UNITS`; and as
         `scaling` a list of rows as in `SCALING_UNITS`. Rates and ratios also with `_cpu`.
     """
     register()
-    if not installed():
-        tell("no MaskablePPO, as sb3-contrib is not installed: `make .venv/installed-dev` does")
     settings = settings_of("hierarchical", overrides)
     layouts = {}
     for layout in LAYOUTS:
         tell(f"{layout}: stock and fast")
-        layouts[layout] = compare(layout, overrides, repeats)
+        layouts[layout] = compare(settings_of(layout, overrides), repeats)
     figures: Figures = {
         f"{name}{clock}": min(each[f"{name}{clock}"] for each in layouts.values())
         for clock in CLOCKS
@@ -361,23 +334,23 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:.2f}"
 
 
+def table_of(*sections: tuple[str, Figures, Mapping[str, str]]) -> Table:
+    """What each section is called, its figures, and what they are."""
+    table = Table("figure", "value", "by processor time", "what")
+    for prefix, figures, units in sections:
+        table.add_section()
+        for key, what in units.items():
+            processor = figures.get(f"{key}_cpu")
+            shown = "" if processor is None else number(processor)
+            table.add_row(f"{prefix}{key}", number(figures[key]), shown, what)
+    return table
+
+
 def show(figures: Figures) -> None:
     """Prints tables."""
     console = Console()
-    table = Table("figure", "value", "by processor time", "what")
-
-    def add(name: str, values: Figures, key: str, what: str) -> None:
-        processor = values.get(f"{key}_cpu")
-        shown = "" if processor is None else number(processor)
-        table.add_row(name, number(values[key]), shown, what)
-
-    for key, what in UNITS.items():
-        add(key, figures, key, what)
-    for layout in LAYOUTS:
-        table.add_section()
-        for key, what in units_of(layout).items():
-            add(f"{layout}.{key}", figures[layout], key, what)
-    console.print(table)
+    layouts = [(f"{layout}.", figures[layout], LAYOUT_UNITS) for layout in LAYOUTS]
+    console.print(table_of(("", figures, UNITS), *layouts))
     if "scaling" in figures:
         shown = [key for key in SCALING_UNITS if "decisions" not in key]
         rows = Table(*[key.removesuffix("_agent_steps_per_s") for key in shown])

@@ -7,9 +7,10 @@ registers the environments of env/learn/gym.py.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import gymnasium
+from gymnasium import Env, register
+from gymnasium.vector import VectorEnv
 
 from env.base.errors import InputError
 from env.base.schema import short, validated
@@ -18,9 +19,6 @@ from run.effect import WORLD, check_effect
 from run.interpolation import copied
 from run.settings import TrainSettings
 from run.training_start import world_of
-
-if TYPE_CHECKING:
-    from env.learn.gym import SingleAgentEnv, SingleAgentVectorEnv
 
 
 def world(*overrides: str) -> dict[str, Any]:
@@ -44,18 +42,29 @@ def world(*overrides: str) -> dict[str, Any]:
     return world_of(settings)
 
 
-def single_agent_env(overrides: Sequence[str] = ()) -> SingleAgentEnv:
+def single_agent_env(overrides: Sequence[str] = (), render_mode: str | None = None) -> Env:
     """One environment in the world of these overrides; `agents=placer` where they leave it open."""
     from env.learn.gym import SingleAgentEnv
 
+    _check_render_mode(render_mode, None, "ansi")
     return SingleAgentEnv(world(*_of_one_agent(overrides)))
 
 
-def single_agent_vector_env(num_envs: int, overrides: Sequence[str] = ()) -> SingleAgentVectorEnv:
+def single_agent_vector_env(
+    num_envs: int, overrides: Sequence[str] = (), render_mode: str | None = None
+) -> VectorEnv:
     """So many of them, in compiled calls."""
     from env.learn.gym import SingleAgentVectorEnv
 
+    _check_render_mode(render_mode, None)
     return SingleAgentVectorEnv(world(*_of_one_agent(overrides)), num_envs)
+
+
+def _check_render_mode(given: Any, *allowed: str | None) -> None:
+    if given not in allowed:
+        # After a TypeError Stable-Baselines3 tries without one.
+        modes = ", ".join(map(str, allowed))
+        raise TypeError(f"render_mode: {short(given)} is unknown, allowed: {modes}")
 
 
 def _of_one_agent(overrides: Sequence[str]) -> list[str]:
@@ -66,7 +75,7 @@ def _of_one_agent(overrides: Sequence[str]) -> list[str]:
     return list(overrides) if chosen else ["agents=placer", *overrides]
 
 
-gymnasium.register(
+register(
     "Serverless-v0",
     entry_point="run.worlds:single_agent_env",
     vector_entry_point="run.worlds:single_agent_vector_env",

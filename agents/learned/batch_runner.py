@@ -25,15 +25,13 @@ from ray.rllib.utils.metrics import (
 
 from agents.learned.callbacks import log_episode
 from agents.learned.chunk import OPEN, Chunk
-from agents.learned.env_runner import reseeded
+from agents.learned.env_runner import reseeded, worker_of
 from agents.learned.sampler import Sampler
 from env.learn.batch import Ended
 from env.learn.multi_agent import ServerlessEnv
 
 BATCH = "batch"
 """The part of the runner's state that makes sampling go on exactly."""
-EVALUATION_WORKERS = 1_000_000
-"""Numbers of evaluating workers start here: they never play the episodes of training."""
 FRAGMENT = 64
 """Decisions of every environment between looks at how many episodes have ended."""
 
@@ -81,7 +79,7 @@ class BatchEnvRunner(MultiAgentEnvRunner):
 
     def _start_samplers(self) -> None:
         environment: ServerlessEnv = self.env.envs[0].unwrapped
-        worker = self._worker()
+        worker = worker_of(self)
         threads = min(self.config.threads_per_runner, self.num_envs)
         parts = np.array_split(np.arange(self.num_envs), threads)
         sequence = np.random.SeedSequence(self.config.seed, spawn_key=(worker,))
@@ -101,10 +99,6 @@ class BatchEnvRunner(MultiAgentEnvRunner):
         """Plays other episodes from here on, see `reseeded`."""
         self.config = reseeded(self.config, part)
         self._start_samplers()
-
-    def _worker(self) -> int:
-        first = EVALUATION_WORKERS if self.config.in_evaluation else 0
-        return first + (self.worker_index or 0)
 
     def _sample(
         self,
@@ -203,7 +197,7 @@ class BatchEnvRunner(MultiAgentEnvRunner):
         )
         if self.env is not None and self._check_component(BATCH, components, not_components):
             state[BATCH] = {
-                "worker": self._worker(),
+                "worker": worker_of(self),
                 "environments": self._environments(),
                 "samplers": [sampler.get_state() for sampler in self.samplers],
             }
@@ -216,7 +210,7 @@ class BatchEnvRunner(MultiAgentEnvRunner):
         """
         super().set_state(state)
         given = state.get(BATCH)
-        if given is None or self.env is None or given["worker"] != self._worker():
+        if given is None or self.env is None or given["worker"] != worker_of(self):
             return
         if given.get("environments") != self._environments():
             # It would play the first episodes of the run again.

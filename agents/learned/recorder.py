@@ -156,25 +156,13 @@ class Recorder:
 
     def finish(self) -> tuple[Steps, np.ndarray]:
         """The steps, and (R,) which of `agents` each is of."""
-        columns = self._columns
-        steps = Steps(
-            obs={part: columns[part] for part in self._blank},
-            **{
-                name: columns[name]
-                for name in (
-                    "actions",
-                    "action_logp",
-                    "action_dist_inputs",
-                    "rewards",
-                    "following",
-                    "environment",
-                )
-            },
-        )
-        made = columns["agent"] != NOBODY
+        others = dict(self._columns)
+        agents = others.pop("agent")
+        steps = Steps(obs={part: others.pop(part) for part in self._blank}, **others)
+        made = agents != NOBODY
         if made.all():
-            return steps, columns["agent"]
-        return steps.select(made), columns["agent"][made]
+            return steps, agents
+        return steps.select(made), agents[made]
 
     def forget(self) -> None:
         """The environments have started anew: nothing is open."""

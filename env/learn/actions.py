@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from env.base.errors import InputError
-from env.base.schema import nearest, one_line, short
+from env.base.schema import one_line, short
 from env.sim.jit import compiled
 
 if TYPE_CHECKING:
@@ -115,30 +115,21 @@ def taken(
     return parts if agents[0].bids else parts[:, 0]
 
 
-class Batched(Protocol):
-    """Many environments side by side, see `env.learn.batch.Batch`."""
-
-    turns: tuple[int, ...]
-
-    def __len__(self) -> int: ...
-
-    def agents_of(self, turn: int) -> list[Agent]:
-        """Who can act at a turn."""
-
-    def acting(self, turn: int) -> np.ndarray:
-        """(E * A,) which of `agents_of(turn)` each row is of."""
-
-
 class TurnOrder:
-    """Which turn of a batch is due, and what its agents may do, as they have observed it."""
+    """Which turn of a batch is due, and what its agents may do, as they have observed it.
 
-    def __init__(self, batch: Batched) -> None:
-        self._batch = batch
+    Args:
+        agents_of: who can act at each turn, in the order of the turns.
+        environments: E.
+    """
+
+    def __init__(self, agents_of: Mapping[int, Sequence[Agent]], environments: int) -> None:
+        self._agents_of, self._turns = agents_of, tuple(agents_of)
+        self._environments = environments
         self._masks: dict[int, np.ndarray] = {}
         self._shapes: dict[int, dict[str, tuple[int, ...]]] = {}
-        for turn in batch.turns:
-            agents = batch.agents_of(turn)
-            rows = len(batch) * (len(agents) if agents[0].bids else 1)
+        for turn, agents in agents_of.items():
+            rows = environments * (len(agents) if agents[0].bids else 1)
             blank = agents[0].blank_observation()
             self._shapes[turn] = {part: (rows, *zeros.shape) for part, zeros in blank.items()}
         self.begin()
@@ -171,20 +162,16 @@ class TurnOrder:
 
     def observed(self, turn: int, mask: np.ndarray) -> None:
         """Notes what the agents of a turn may do."""
-        known = self._masks.get(turn)
-        if known is None:
-            self._masks[turn] = np.array(mask, np.float32)
-        else:
-            known[:] = mask
+        self._masks[turn] = mask.copy()
         self._observed = True
 
-    def take(self, turn: int, actions: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+    def take(self, turn: int, actions: np.ndarray, acting: np.ndarray) -> np.ndarray:
         """Checks the actions of a turn; after it the next one is due.
 
         Args:
             turn: whose.
             actions: (E * A,), or (E * A, 2) of bids and places.
-            rows: those of somebody, of whole environments where they bid; None: all.
+            acting: (E * A,) which of the turn's agents each row is of; below 0: nobody's.
 
         Returns:
             them as int64, C-contiguous.
@@ -195,7 +182,7 @@ class TurnOrder:
         self._check_due(turn)
         if not self._observed:
             raise InputError(f"turn {turn} has not been observed")
-        agents, mask = self._batch.agents_of(turn), self._masks[turn]
+        agents, mask = self._agents_of[turn], self._masks[turn]
         shape = (len(mask), 2) if agents[0].bids else (len(mask),)
         if not isinstance(actions, np.ndarray):
             raise InputError(f"actions: an array is needed, found {short(actions)}")
@@ -204,18 +191,16 @@ class TurnOrder:
             raise InputError(
                 f"actions: integers of shape {shape} are needed, found {kind} of {actions.shape}"
             )
-        acting = len(mask) // len(self._batch)
+        together = len(mask) // self._environments
         found = np.ascontiguousarray(actions, np.int64)
-        parts = found.reshape(len(found), -1)
-        if rows is not None:
-            parts, mask = parts[rows], mask[rows]
+        rows = np.flatnonzero(acting >= 0)
+        parts, mask = found.reshape(len(found), -1)[rows], mask[rows]
 
         def whose(row: int) -> Agent:
-            at = row if rows is None else int(rows[row])
-            agent = agents[self._batch.acting(turn)[at]]
-            return agent._replace(name=f"environment {at // acting}: {agent.name}")
+            agent = agents[acting[rows[row]]]
+            return agent._replace(name=f"environment {rows[row] // together}: {agent.name}")
 
-        _refuse(parts, mask, acting, whose, agents[0].bids)
+        _refuse(parts, mask, together, whose, agents[0].bids)
         self._taken += 1
         self._observed = False
         return found
@@ -226,37 +211,16 @@ class TurnOrder:
         Raises:
             InputError: one has not.
         """
-        if self._taken < len(self._batch.turns):
-            raise InputError(f"turn {self._batch.turns[self._taken]} has not been taken")
+        if self._taken < len(self._turns):
+            raise InputError(f"turn {self._turns[self._taken]} has not been taken")
         self.begin()
 
     def _check_due(self, turn: int) -> None:
         """Refuses a turn that is not due: another one is, or `step`."""
-        turns = self._batch.turns
-        due = turns[self._taken] if self._taken < len(turns) else None
+        due = self._turns[self._taken] if self._taken < len(self._turns) else None
         if type(turn) is not int or turn != due:
             named = "step" if due is None else f"turn {due}"
             raise InputError(f"turn {short(turn)} is not due; due: {named}")
-
-
-def option(options: Mapping[str, Any] | None, name: str, kind: type) -> Any:
-    """What `reset` was given under the only option that it knows, None for nothing.
-
-    Raises:
-        InputError: there are others, or it is of another kind.
-    """
-    if options is None:
-        return None
-    if not isinstance(options, Mapping):
-        raise InputError(f"options: a mapping is needed, found {short(options)}")
-    for key in options:
-        if key != name:
-            known = nearest(key, [name]) if isinstance(key, str) else f"allowed: {name}"
-            raise InputError(f"options: {short(key)} is unknown, {known}")
-    given = options.get(name)
-    if given is not None and not isinstance(given, kind):
-        raise InputError(f"options: {name}: {kind.__name__} is needed, found {short(given)}")
-    return given
 
 
 def whole_number(name: str, value: Any, least: int, most: int) -> int:
@@ -277,12 +241,10 @@ MOST_ENVIRONMENTS: Final = 10_000
 """Of a batch."""
 LARGEST_SEED: Final = 2**64 - 1
 """Of an episode, as RLlib's runners draw them."""
-LARGEST_NUMBER: Final = 2**32 - 1
-"""Of a worker and an environment: a word of a spawn key."""
 
 
 def next_episode(seed: Any, otherwise: Drawn) -> Drawn:
-    """Which episode `reset` draws: the first one of the stream that a seed names.
+    """Which episode `reset` draws: the first one of the stream that a seed names in a worker.
 
     Args:
         seed: that `reset` was given, None for none.
@@ -293,25 +255,29 @@ def next_episode(seed: Any, otherwise: Drawn) -> Drawn:
     """
     if seed is None:
         return otherwise
-    return whole_number("seed", seed, 0, LARGEST_SEED), (0, 0), 0
+    worker, _ = otherwise[1]
+    return whole_number("seed", seed, 0, LARGEST_SEED), (worker, 0), 0
 
 
-def seed_each(seeds: Any, environments: int) -> Sequence[Any]:
-    """One seed for each environment.
+def seed_each(seed: Any, environments: int) -> Sequence[Any]:
+    """One seed for each environment, None for none: those of a list, or those from a number on.
 
     Raises:
-        InputError: it is no sequence of so many.
+        InputError: there is not one for each.
     """
-    if not isinstance(seeds, Sequence) or isinstance(seeds, str):
-        raise InputError(f"seed: a list of {environments} seeds is needed, found {short(seeds)}")
-    if len(seeds) != environments:
-        raise InputError(f"seed: {environments} seeds are needed, found {len(seeds)}")
-    return seeds
+    if seed is None:
+        return [None] * environments
+    if not isinstance(seed, list | tuple):
+        first = whole_number("seed", seed, 0, LARGEST_SEED - environments)
+        return range(first, first + environments)
+    if len(seed) != environments:
+        raise InputError(f"seed: {environments} seeds are needed, found {len(seed)}")
+    return seed
 
 
-def nothing_played(method: str, ended: bool) -> InputError:
+def nothing_played(method: str, ended: bool = False) -> InputError:
     """What a call outside an episode gets."""
-    why = "the episode is over" if ended else "no episode has begun"
+    why = "the episode is over" if ended else "no episode is being played"
     return InputError(f"{method}: {why}, call reset() first")
 
 

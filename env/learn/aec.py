@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -30,6 +31,7 @@ class ServerlessAEC(AECEnv):
         "name": "serverless_v1",
         "is_parallelizable": False,
     }
+    __copy__ = copy.deepcopy  # a copy never moves the original
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         super().__init__()
@@ -75,10 +77,10 @@ class ServerlessAEC(AECEnv):
         """What an agent saw when it last acted or is to act.
 
         Raises:
-            InputError: no episode has begun, or there is no such agent.
+            InputError: no episode is being played, or there is no such agent.
         """
         if not hasattr(self, "agent_selection"):
-            raise nothing_played("observe", ended=False)
+            raise nothing_played("observe")
         if agent not in self.possible_agents:
             known = listed(self.possible_agents)
             raise InputError(f"observe: agent {short(agent)} is unknown, allowed: {known}")
@@ -141,12 +143,13 @@ class ServerlessAEC(AECEnv):
         return self._env.render()
 
     def close(self) -> None:
-        """Nothing is open."""
+        """The episode is no longer played."""
         self._env.close()
+        self.agents = []
 
     def _check_played(self, method: str) -> None:
         if not self.agents:
-            raise nothing_played(method, hasattr(self, "agent_selection"))
+            raise nothing_played(method, self._env.raw_env is not None)
 
     def _space(self, agent: str) -> gym.spaces.Dict:
         member = self._env.members[agent]

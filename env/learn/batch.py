@@ -9,6 +9,7 @@ that of `queue` where only one function waits, those of a placement where `queue
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -18,8 +19,6 @@ import numpy as np
 from env.base.errors import InputError
 from env.learn.actions import (
     ATTEMPTS,
-    LARGEST_NUMBER,
-    LARGEST_SEED,
     MOST_ENVIRONMENTS,
     Drawn,
     TurnOrder,
@@ -50,7 +49,6 @@ from env.learn.turns import (
 )
 from env.learn.world import World
 from env.score.greedy_play import trace_greedy
-from env.score.metrics import episode_metrics
 from env.score.reward import cheapest_cost, ideal
 from env.sim.block import State
 from env.sim.choosing import play_to_choice
@@ -59,7 +57,7 @@ from env.sim.hardware import ClusterConfig
 from env.sim.records import ARRIVING, CHOOSE, DONE, NONE
 from env.sim.resources import named_arrays
 from env.sim.rules import with_rules, write_lease
-from env.sim.state import allocate, arriving, catalogue, hardware, reset
+from env.sim.state import allocate, arriving, catalogue, copy_into, hardware, reset
 from env.workloads.generator import EpisodeWorkload, WorkloadGenerator
 
 # Most episodes have the same cluster, or one of a few; what it gives is only copied from.
@@ -86,7 +84,8 @@ class Batch:
     """E environments of one world, restarted when they end.
 
     A decision is: `observe` and `act` for each of `turns`, then `step`. Rows of NOBODY are blank,
-    and what they do does not matter.
+    and what they do does not matter. Copies and pickles are independent; in them the decision that
+    is due begins with its first turn.
 
     Args:
         world: where episodes come from.
@@ -96,7 +95,7 @@ class Batch:
         first: number of the first environment in the process.
 
     Raises:
-        InputError: E is not a whole number from 1 to `MOST_ENVIRONMENTS`, or another is none.
+        InputError: E is not a whole number from 1 to `MOST_ENVIRONMENTS`.
 
     Attributes:
         layout: the agents and their turns.
@@ -107,9 +106,6 @@ class Batch:
         self, world: World, environments: int, seed: int, worker: int, first: int = 0
     ) -> None:
         environments = whole_number("environments", environments, 1, MOST_ENVIRONMENTS)
-        seed = whole_number("seed", seed, 0, LARGEST_SEED)
-        worker = whole_number("worker", worker, 0, LARGEST_NUMBER)
-        first = whole_number("first", first, 0, LARGEST_NUMBER)
         self.layout = world.layout()
         self.turns = self.layout.turns
         self.ended: list[Ended] = []
@@ -127,43 +123,39 @@ class Batch:
         self._rewards = np.zeros(environments)
         self._unasked = np.zeros(environments, np.int64)
         self._first_of_placing = self.layout.placing[0] if self.layout.placing else NONE
-        self._order = TurnOrder(self)
+        self._order = TurnOrder({turn: self.agents_of(turn) for turn in self.turns}, environments)
         self.restart()
 
     def __len__(self) -> int:
         return len(self._episodes)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Batch, (self._world, len(self), 0, 0), self.get_state()
+
     @property
     def nbytes(self) -> int:
-        """Of the arrays that have a part for each environment."""
-        own = (
-            *(state.block for state in self._states),
-            self._arrivals,
-            *self._sights[:-OF_ALL],
-            self._episodes,
-            self._choices,
-            self._rewards,
-        )
+        """Of the simulators and of what is seen of them, which have a part for each environment."""
+        own = (*(state.block for state in self._states), *self._sights[:-OF_ALL])
         return sum(array.nbytes for array in own)
 
-    def restart(self, seeds: Sequence[int | None] | None = None) -> None:
+    def restart(self, seed: int | Sequence[int | None] | None = None) -> None:
         """Every environment starts the next episode of its stream, wherever it was.
 
         Args:
-            seeds: one for each environment; it starts the stream that `ServerlessEnv.reset` starts
-                with the same seed, and stays in its own with None.
+            seed: of the first environment, the next one has the next seed; or one for each. It
+                starts the stream that `ServerlessEnv.reset` starts with the same seed; with None
+                an environment stays in its own.
 
         Raises:
             InputError: a seed is none, or there is not one for each. Then nothing has changed.
         """
-        if seeds is not None:
-            own = zip(self._streams, self._episodes["number"].tolist(), strict=True)
-            begun = [
-                next_episode(seed, (*stream, number))
-                for seed, (stream, number) in zip(seed_each(seeds, len(self)), own, strict=True)
-            ]
-            self._streams = [(seed, stream) for seed, stream, _ in begun]
-            self._episodes["number"] = [number for *_, number in begun]
+        own = zip(self._streams, self._episodes["number"].tolist(), strict=True)
+        begun = [
+            next_episode(each, (*stream, number))
+            for each, (stream, number) in zip(seed_each(seed, len(self)), own, strict=True)
+        ]
+        self._streams = [(each, stream) for each, stream, _ in begun]
+        self._episodes["number"] = [number for *_, number in begun]
         for env in range(len(self)):
             self._start_episode(env)
         self._begin()
@@ -189,7 +181,8 @@ class Batch:
 
     def _due(self, turn: int) -> np.ndarray:
         """(E,) whether a turn is one of each environment's agents, or nobody's."""
-        due: np.ndarray = (self._episodes["kind"] == CHOOSE) == (turn == QUEUE_TURN)
+        kinds = self._episodes["kind"]
+        due: np.ndarray = (kinds != DONE) & ((kinds == CHOOSE) == (turn == QUEUE_TURN))
         return due
 
     def observe(self, turn: int, out: Observation) -> None:
@@ -219,6 +212,7 @@ class Batch:
         for part in WINDOW_PARTS & out.keys():
             rows = out[part].reshape(len(self), -1, *out[part].shape[1:])
             rows[:] = getattr(self._sights, part)[:, None]
+            rows[~self._due(turn)] = 0.0
 
     def act(self, turn: int, actions: np.ndarray) -> None:
         """Takes the actions of a turn: integers (E,), or (E * A, 2) of bids and places.
@@ -227,9 +221,7 @@ class Batch:
             InputError: the turn is not due or has not been observed, or an action is not allowed.
                 Then nothing has changed, and the turn can be answered again.
         """
-        due = self._due(turn)
-        asked = None if due.all() else np.flatnonzero(self.acting(turn) != NOBODY)
-        bids, actions = self._unasked, self._order.take(turn, actions, asked)
+        bids, actions = self._unasked, self._order.take(turn, actions, self.acting(turn))
         if actions.ndim == 2:
             bids, actions = np.ascontiguousarray(actions.T)
         decide_all(turn, self._sights, self._episodes, self._choices, actions, bids)
@@ -243,8 +235,12 @@ class Batch:
                 self._weights,
             )
 
-    def step(self) -> tuple[np.ndarray, np.ndarray]:
+    def step(self, rest: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """Places, plays on to the next choices, and restarts the environments that end.
+
+        Args:
+            rest: where an episode ends the next one begins in the next step, as in Gymnasium's
+                NEXT_STEP: until then all turns are nobody's, and that step earns nothing.
 
         Returns:
             rewards, float64 (E,), and whether the episodes have ended, bool (E,).
@@ -253,6 +249,8 @@ class Batch:
             InputError: a turn has not been taken, or the engine ran out of records.
         """
         self._order.finish()
+        kinds = self._episodes["kind"]
+        rested = kinds == DONE
         place_all(
             self._first_of_placing,
             self._handles,
@@ -262,21 +260,20 @@ class Batch:
             self._weights,
             self._rewards,
         )
-        kinds = self._episodes["kind"]
         if kinds.min() < 0:
             raise InputError(f"the engine ran out of records (code {kinds.min()})")
-        done, objective = kinds == DONE, self._world.objective
-        power = self._world.cluster.power
-        over = np.flatnonzero(done)
-        for env in over.tolist():
-            metrics = episode_metrics(self.state(env), objective, power)
+        done = (kinds == DONE) & ~rested
+        for env in np.flatnonzero(done).tolist():
+            metrics = self._world.metrics(self.state(env))
             each = float(ideal(self._weights[env]) - self._episodes[env]["potential"])
             earned = len(self.layout.agents) * each
             turns = int(self._episodes[env]["turns"])
             self.ended.append(Ended(env, turns, metrics, earned))
+        following = np.flatnonzero(rested if rest else kinds == DONE)
+        for env in following.tolist():
             self._start_episode(env)
-        if len(over):
-            self._start_decisions(over)
+        if len(following):
+            self._start_decisions(following)
         return self._rewards.copy(), done
 
     def state(self, env: int) -> State:
@@ -284,28 +281,28 @@ class Batch:
         return self._states[env]
 
     def get_state(self) -> dict[str, Any]:
-        """Everything that changes, to go on exactly from here, by name."""
+        """What it needs to go on exactly from the decision that is due, by name."""
         return {
-            "blocks": [state.block.copy() for state in self._states],
+            "blocks": [_packed(state) for state in self._states],
             "drawn": list(self._drawn),
             "episodes": self._episodes.copy(),
-            "trace": self._sights.trace.copy(),
-            "weights": self._weights.copy(),
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Goes on from `get_state` of a batch of the same world and size."""
-        self._episodes[:] = state["episodes"]
         self._drawn[:] = state["drawn"]
         self._streams = [(seed, stream) for seed, stream, _ in self._drawn]
         for env, block in enumerate(state["blocks"]):
             self._load(env)
-            self.state(env).block[:] = block
-        self._sights = self._sights._replace(trace=state["trace"].copy())
-        self._weights[:] = state["weights"]
-        for env in range(len(self)):
-            turn_to_episode(self.state(env), self._sight(env))
+            self._begin_episode(env)  # what is seen of the reference
+            # Earlier versions did not pack the records.
+            block = zlib.decompress(block) if isinstance(block, bytes) else block
+            self.state(env).block[:] = np.frombuffer(block, np.uint8)
+        for name in EPISODE.names or ():  # earlier versions had more
+            self._episodes[name] = state["episodes"][name]
         self._begin()
+
+    __setstate__ = set_state
 
     def _begin(self) -> None:
         """All environments have come to a decision."""
@@ -339,7 +336,7 @@ class Batch:
         """Has the reference play an episode, then plays it up to the first choice."""
         episode, state, sight = self._episodes[env], self.state(env), self._sight(env)
         episode["cheapest"] = cheapest = cheapest_cost(state)
-        nodes = episode["nodes"]
+        nodes = len(state.nodes)
         self._weights[env] = self._world.objective.weights
         trace_greedy(
             state,
@@ -367,7 +364,6 @@ class Batch:
             return
         self._states[env] = state = workload.env(cluster, self._world.rules).state
         self._handles[env] = state[0]
-        self._episodes[env]["nodes"] = len(state.nodes)
         trace = self._sights.trace
         missing = len(state.functions) + 1 - trace.shape[1]
         if missing > 0:
@@ -376,32 +372,32 @@ class Batch:
 
     def _write(self, env: int, workload: EpisodeWorkload, cluster: ClusterConfig) -> None:
         """Writes the hardware and the arrivals of an episode into the records that are there."""
-        state, episode = self._states[env], self._episodes[env]
-        head, servers, nodes = hardware_of(cluster)
-        episode["servers"], episode["nodes"] = len(servers), len(nodes)
+        state, (head, servers, nodes) = self._states[env], hardware_of(cluster)
         first = self._first_template[int(head[0]["largest_node_cpu"])]
         arrivals = arriving(
             workload.arrival_times, [first[id(template)] for template in workload.templates]
         )
-        episode["workflows"] = len(arrivals)
-        self._arrivals[env, : len(arrivals)] = arrivals
-        self._use(env)
+        own = self._arrivals[env, : len(arrivals)]
+        own[:] = arrivals
+        count = len(servers)
+        rows = {"servers": count, "ledger": count, "nodes": len(nodes), "slot_of": len(own)}
+        state.use(rows, arrivals=own)
         per_slot = state.cluster["functions_per_slot"].copy()
         state.cluster[:], state.servers[:], state.nodes[:] = head, servers, nodes
         state.cluster["functions_per_slot"] = per_slot
         write_lease(state.servers, self._world.rules.lease)
 
-    def _use(self, env: int) -> None:
-        """As much of the records of an environment as its episode needs."""
-        servers, nodes, workflows = (
-            int(self._episodes[env][name]) for name in ("servers", "nodes", "workflows")
-        )
-        rows = {"servers": servers, "ledger": servers, "nodes": nodes, "slot_of": workflows}
-        self._states[env].use(rows, arrivals=self._arrivals[env, :workflows])
-
     def _sight(self, env: int) -> Sight:
         own = (part[env] for part in self._sights[:-OF_ALL])
         return Sight._make((*own, *self._sights[-OF_ALL:]))
+
+
+def _packed(state: State) -> bytes:
+    """The records that are in use; the others, which hold anything, would be most of it."""
+    used = state.blank()
+    used.block[:] = 0
+    copy_into(used, state)
+    return zlib.compress(used.block.tobytes())
 
 
 def _one_state(world: World) -> tuple[State, dict[int, dict[int, int]]]:

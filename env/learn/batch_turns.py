@@ -25,16 +25,14 @@ from env.sim.placing import place
 from env.sim.records import CHOOSE, DONE, NONE, PLACE, SHARE
 from env.sim.workflow_tickets import grant
 
-# What the episode of an environment is: the sizes of its arrays, and what its reward needs.
+# What the episode of an environment is.
 EPISODE = np.dtype(
     [
-        ("servers", np.int64),
-        ("nodes", np.int64),
-        ("workflows", np.int64),
         ("number", np.int64),  # of the episode in the environment's stream
         ("cheapest", np.float64),  # USD, see `cheapest_cost`
         ("potential", np.float64),  # at the last decision
-        ("kind", np.int64),  # what `play` returned; PLACE once it has been chosen who goes next
+        # What `play` returned; PLACE once it has been chosen who goes next; DONE: it rests.
+        ("kind", np.int64),
         ("tenant", np.int64),  # whose workflow is to get tickets; SHARE alone
         ("turns", np.int64),  # that were an agent's in this episode
     ]
@@ -67,7 +65,7 @@ def sight_of(sights, env):
 @compiled
 def is_due(turn, episode):
     """Whether a turn is one of the agents of an environment, or nobody's."""
-    return (turn == QUEUE_TURN) == (episode.kind == CHOOSE)
+    return episode.kind != DONE and (turn == QUEUE_TURN) == (episode.kind == CHOOSE)
 
 
 @compiled
@@ -85,6 +83,8 @@ def first_turn(turn, state, episodes, env):
 def start_decisions(turn, states, sights, episodes, weights, environments):
     """`start_decision` of some environments; `turn` is the first one of a placement."""
     for env in environments:
+        if episodes[env].kind == DONE:
+            continue
         state, sight = states[env : env + 1], sight_of(sights, env)
         if episodes[env].kind == CHOOSE:
             forced_choice(state, sight.queue)  # fills it
@@ -163,7 +163,7 @@ def choose_all(turn, states, sights, episodes, choices, weights):
 def place_all(turn, states, sights, episodes, choices, weights, rewards):
     """Places or grants what was decided, plays on, and starts the next decision.
 
-    Where an episode is over none is started.
+    Where an episode is over none is started; one that was over before is left as it is.
 
     Args:
         turn: the first one of a placement.
@@ -171,6 +171,9 @@ def place_all(turn, states, sights, episodes, choices, weights, rewards):
         rewards: out, float64 (E,), the fall of each potential.
     """
     for env in range(len(episodes)):
+        if episodes[env].kind == DONE:
+            rewards[env] = 0.0
+            continue
         state, sight = states[env : env + 1], sight_of(sights, env)
         kind = 0
         if episodes[env].kind == PLACE:

@@ -7,6 +7,7 @@ registers them.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
@@ -17,9 +18,9 @@ from gymnasium.vector.utils import batch_space
 
 from env.base.errors import InputError
 from env.base.schema import short
-from env.learn.actions import LARGEST_SEED, Action, nothing_played, whole_number
+from env.learn.actions import Action, nothing_played
 from env.learn.agent import Observation
-from env.learn.batch import Batch
+from env.learn.batch import Batch, Ended
 from env.learn.layouts import AgentsConfig
 from env.learn.world import World
 from env.sim.view.raw_env import RawEnv
@@ -50,7 +51,9 @@ class SingleAgentEnv(gym.Env[Observation, Action]):
         world: where episodes come from.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": []}  # type: ignore[misc]
+    metadata: ClassVar = {"render_modes": ["ansi"], "render_fps": 1}  # type: ignore[misc]
+    render_mode = "ansi"
+    __copy__ = copy.deepcopy  # a copy never moves the original
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         from env.learn.multi_agent import ServerlessEnv  # Ray takes seconds to import
@@ -100,15 +103,19 @@ class SingleAgentEnv(gym.Env[Observation, Action]):
         """(A,) int8, 1 where an action is possible: sb3-contrib and `action_space.sample` take it.
 
         Raises:
-            InputError: no episode has begun.
+            InputError: no episode is being played.
         """
         if self._mask is None:
-            raise nothing_played("action_masks", ended=False)
+            raise nothing_played("action_masks")
         return self._mask.astype(np.int8)
 
     def render(self) -> str:  # type: ignore[override]
-        """The cluster at this moment, a line a NUMA node; it needs no render mode."""
+        """The cluster at this moment, a line a NUMA node."""
         return self._env.render()
+
+    def close(self) -> None:
+        """The episode is no longer played."""
+        self._env.close()
 
     def _observed(self, seen: Observation) -> Observation:
         self._mask = seen["mask"]
@@ -118,9 +125,9 @@ class SingleAgentEnv(gym.Env[Observation, Action]):
 class SingleAgentVectorEnv(VectorEnv[Observation, np.ndarray, np.ndarray]):
     """N environments as `SingleAgentEnv` on one `Batch`, each call of all of them compiled.
 
-    An episode that ends is followed by the next one in the same step, as a batch restarts its
-    environments: no action is thrown away. Its last observation, which is blank, and its infos are
-    `final_obs` and `final_info` in the infos, as Gymnasium has them.
+    An episode ends with a blank observation, and `episode_metrics` in the infos. The next one
+    begins in the next step, which takes no notice of that environment's action and earns nothing
+    there: Gymnasium's NEXT_STEP, which its wrappers count on.
 
     Args:
         config: what a `World` is made of.
@@ -131,10 +138,11 @@ class SingleAgentVectorEnv(VectorEnv[Observation, np.ndarray, np.ndarray]):
             of environments.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc]
+    metadata: ClassVar = {  # type: ignore[misc]
         "render_modes": [],
-        "autoreset_mode": AutoresetMode.SAME_STEP,
+        "autoreset_mode": AutoresetMode.NEXT_STEP,
     }
+    __copy__ = copy.deepcopy  # a copy never moves the original
 
     def __init__(self, config: Mapping[str, Any], num_envs: int) -> None:
         world = World(config)
@@ -169,9 +177,10 @@ class SingleAgentVectorEnv(VectorEnv[Observation, np.ndarray, np.ndarray]):
         if options:
             raise InputError(f"options: {short(options)}: there are none, reset() takes seeds")
         if seed is not None or self._masks is not None:
-            self._batch.restart(self._seeds(seed))
+            self._batch.restart(seed)
         if seed is not None and not isinstance(seed, Sequence):
             super().reset(seed=int(seed))
+        self.closed = False
         return self._observe(), {}
 
     def step(
@@ -187,39 +196,42 @@ class SingleAgentVectorEnv(VectorEnv[Observation, np.ndarray, np.ndarray]):
             whether one was cut off, which never happens, bool (N,), and infos.
 
         Raises:
-            InputError: no episode has begun, or an action is not allowed. Then nothing has changed
-                in any environment, and all decisions are still due.
+            InputError: nothing is being played, or an action is not allowed. Then nothing has
+                changed in any environment, and all decisions are still due.
         """
-        if self._masks is None:
-            raise nothing_played("step", ended=False)
-        self._batch.act(self._turn, actions)
-        rewards, ends = self._batch.step()
+        seen, rewards, ends, over = self.play(actions, rest=True)
         infos: dict[str, Any] = {}
-        for ended in self._batch.ended:
-            info = {"episode_metrics": ended.metrics}
-            final = {"final_obs": shown(self._blank), "final_info": info}
-            infos = self._add_info(infos, final, ended.environment)
+        for ended in over:
+            own = {"episode_metrics": ended.metrics}
+            infos = self._add_info(infos, own, ended.environment)
+        return seen, rewards, ends, np.zeros(self.num_envs, bool), infos
+
+    def play(
+        self, actions: np.ndarray, rest: bool
+    ) -> tuple[Observation, np.ndarray, np.ndarray, list[Ended]]:
+        """`step` as a batch has it, see `Batch.step`: with the episodes that are over as infos."""
+        if self._masks is None or self.closed:
+            raise nothing_played("step")
+        self._batch.act(self._turn, actions)
+        rewards, ends = self._batch.step(rest)
+        over = list(self._batch.ended)
         self._batch.ended.clear()
-        return self._observe(), rewards, ends, np.zeros(self.num_envs, bool), infos
+        return self._observe(), rewards, ends, over
 
     def action_masks(self) -> np.ndarray:
         """(N, A) int8, 1 where an action is possible.
 
         Raises:
-            InputError: no episode has begun.
+            InputError: no episode is being played.
         """
         if self._masks is None:
-            raise nothing_played("action_masks", ended=False)
+            raise nothing_played("action_masks")
         return self._masks.astype(np.int8)
 
-    def _seeds(self, seed: Any) -> Sequence[Any]:
-        """One for each environment."""
-        if seed is None:
-            return [None] * self.num_envs
-        if isinstance(seed, list | tuple):
-            return seed
-        first = whole_number("seed", seed, 0, LARGEST_SEED - self.num_envs)
-        return range(first, first + self.num_envs)
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if self._masks is not None:
+            self._observe()  # in the copied batch the decision begins anew
 
     def _observe(self) -> Observation:
         seen = {

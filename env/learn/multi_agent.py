@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import copy
+import secrets
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from pydantic import InstanceOf
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from ray.tune.registry import register_env
 
 from env.base.errors import InputError
-from env.learn.actions import ATTEMPTS, Action, next_episode, no_choice, nothing_played, option
+from env.base.schema import Strict, validated
+from env.learn.actions import ATTEMPTS, Action, next_episode, no_choice, nothing_played
 from env.learn.agent import Observation
 from env.learn.batch import Batch
 from env.learn.layouts import Choice, Placement, Share
 from env.learn.world import World
-from env.score.metrics import METRICS, episode_metrics
+from env.score.metrics import METRICS
 from env.score.reward import cheapest_cost, ideal, potential
 from env.sim.forecast import update_finish_bounds
 from env.sim.hardware import ClusterConfig
@@ -24,6 +28,12 @@ from env.workloads.generator import EpisodeWorkload
 ENV_NAME = "serverless-v6"
 """Its version rises whenever the same actions would give other observations or rewards, or
 checkpoints hold what an earlier version cannot read."""
+
+
+class ResetOptions(Strict):
+    """Options of `reset`: what is played instead of what would be drawn."""
+
+    workload: InstanceOf[EpisodeWorkload] | None = None
 
 
 class ServerlessEnv(MultiAgentEnv):
@@ -36,6 +46,11 @@ class ServerlessEnv(MultiAgentEnv):
     reference in the same episode.
     Spaces are those of the members, see `Agent`.
 
+    RLlib tells an environment the number of its runner, and not which one of the runner's it is.
+    Still all play different episodes. Without a seed each draws a stream of its own from the
+    system. With one, RLlib gives environment i of runner w the seed + w + i, and the number of the
+    runner is part of what names the stream.
+
     Args:
         config: what a `World` is made of. RLlib's `EnvContext` adds the number of the worker.
 
@@ -45,6 +60,7 @@ class ServerlessEnv(MultiAgentEnv):
 
     metadata: ClassVar = {"render_modes": ["ansi"], "name": ENV_NAME}
     render_mode = "ansi"
+    __copy__ = copy.deepcopy  # a copy never moves the original
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         super().__init__()
@@ -53,7 +69,8 @@ class ServerlessEnv(MultiAgentEnv):
         self.metrics = tuple(METRICS)
         self.layout = self.world.layout()
         self._seed = self.world.seed
-        self._stream = (int(getattr(config, "worker_index", 0)), 0)
+        worker = getattr(config, "worker_index", None)
+        self._stream = (worker or 0, 0 if worker is None else secrets.randbits(64))
         self._episode = 0
         self.members = members = self.layout.agents
         self.possible_agents = list(members)
@@ -74,7 +91,7 @@ class ServerlessEnv(MultiAgentEnv):
             InputError: the seed is none, there are other options, the workload cannot be played, or
                 leaves the agents no choice. Then nothing has changed.
         """
-        workload = option(options, "workload", EpisodeWorkload)
+        workload = validated(ResetOptions, options or {}, "options").workload
         seed, stream, number = next_episode(seed, (self._seed, self._stream, self._episode))
         if workload is not None:
             raw_env = self._begun(workload, self.world.cluster)
@@ -132,8 +149,7 @@ class ServerlessEnv(MultiAgentEnv):
         rewards = dict.fromkeys(self.possible_agents, reward)
         if not self.raw_env.done:
             return self.layout.start(), rewards, {"__all__": False}, {"__all__": False}, {}
-        power = self.raw_env.cluster_config.power
-        metrics = episode_metrics(self.raw_env.state, self.objective, power)
+        metrics = self.world.metrics(self.raw_env.state)
         observations = {
             name: agent.blank_observation() for name, agent in self.layout.agents.items()
         }
@@ -151,10 +167,10 @@ class ServerlessEnv(MultiAgentEnv):
         """The cluster at this moment, a line a NUMA node.
 
         Raises:
-            InputError: no episode has begun.
+            InputError: no episode is being played.
         """
         if self.raw_env is None:
-            raise nothing_played("render", ended=False)
+            raise nothing_played("render")
         env = self.raw_env
         following = str(env.current_function or "none, the episode is over")
         if env.choosing:
@@ -175,6 +191,10 @@ class ServerlessEnv(MultiAgentEnv):
                         f"waiting {len(node.waiting_containers):>3}, lease left {lease:7.1f} s"
                     )
         return "\n".join(lines)
+
+    def close(self) -> None:
+        """The episode is no longer played."""
+        self.raw_env = None
 
     def _begun(self, workload: EpisodeWorkload, cluster: ClusterConfig) -> RawEnv:
         """An episode at the first choice that agents have, or over."""

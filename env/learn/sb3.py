@@ -5,6 +5,7 @@ Stable-Baselines3 is needed here alone: `pip install -c constraints.txt sb3-cont
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,13 @@ from env.learn.gym import SingleAgentVectorEnv
 class BatchVecEnv(VecEnv):
     """What `MaskablePPO` of sb3-contrib steps; it asks `env_method` for the masks.
 
+    The next episode begins in the step that ends one, as Stable-Baselines3 has it.
+
     Args:
         envs: which it takes over.
     """
+
+    __copy__ = copy.deepcopy  # a copy never moves the original
 
     def __init__(self, envs: SingleAgentVectorEnv) -> None:
         self._envs = envs
@@ -46,22 +51,18 @@ class BatchVecEnv(VecEnv):
 
     def step_wait(self) -> VecEnvStepReturn:
         """As `SingleAgentVectorEnv.step`; the infos of an end are `episode_metrics`."""
-        seen, rewards, ends, _, infos = self._envs.step(self._actions)
-        told: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
-        for env in np.flatnonzero(ends).tolist():
-            metrics = infos["final_info"]["episode_metrics"]
-            told[env] = {
-                "terminal_observation": infos["final_obs"][env],
-                "episode_metrics": {
-                    name: float(of_all[env])
-                    for name, of_all in metrics.items()
-                    if f"_{name}" in metrics
-                },
+        seen, rewards, ends, over = self._envs.play(self._actions, rest=False)
+        infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        for ended in over:
+            blank = {part: np.zeros_like(rows[0]) for part, rows in seen.items()}
+            infos[ended.environment] = {
+                "terminal_observation": blank,
+                "episode_metrics": ended.metrics,
             }
-        return seen, rewards, ends, told
+        return seen, rewards, ends, infos
 
     def close(self) -> None:
-        """Nothing is open."""
+        """The episodes are no longer played."""
         self._envs.close()
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:

@@ -163,18 +163,16 @@ class Variation(Strict):
         times = tuple(time / rate for time in workload.arrival_times)
         at = prepared[self.computation[rng.integers(len(self.computation))]]
         templates = tuple(at[template] for template in workload.templates)
-        tenants, tickets = workload.tenants, workload.tickets
-        if rng.random() < self.single:
-            times, templates, tenants = times[:1], templates[:1], tenants[:1]
-            tickets = tickets[:1]
+        some = slice(1 if rng.random() < self.single else None)
+        times, templates = times[some], templates[some]
         slower = max(1.0, _load(times, templates, cluster) / self.load)
         times = tuple(time * slower for time in times)
         return dataclasses.replace(
             workload,
             arrival_times=times,
             templates=templates,
-            tenants=tenants,
-            tickets=tickets,
+            tenants=workload.tenants[some],
+            tickets=workload.tickets[some],
         )
 
 

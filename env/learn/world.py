@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -13,7 +14,9 @@ from env.base.schema import nearest, short, validated
 from env.learn.actions import LARGEST_SEED, whole_number
 from env.learn.layouts import AgentsConfig, Layout
 from env.learn.variation import Variation
+from env.score.metrics import episode_metrics
 from env.score.reward import Objective, check_rates, check_world
+from env.sim.block import State
 from env.sim.cluster_file import cluster_from_config
 from env.sim.dispatch_settings import DispatchConfig, Queued
 from env.sim.hardware import ClusterConfig
@@ -129,7 +132,7 @@ class TrainingEpisodes:
         return replace(workload, known=self.templates), cluster
 
 
-class World:
+class World(TrainingEpisodes):
     """What training environments are made of, and where their episodes come from.
 
     Args:
@@ -139,9 +142,6 @@ class World:
             `keep_alive` (none).
 
     Attributes:
-        cluster: as configured.
-        largest_cluster: with as many servers of every type as an episode can have.
-        templates: as in `TrainingEpisodes`.
         tenants: names of those that hold tickets, where agents split their currencies.
         rules: how it works; where no agent has a part in it, functions that wait centrally go first
             come, first served.
@@ -153,11 +153,7 @@ class World:
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         check_groups(config)
-        self._episodes = TrainingEpisodes(config)
-        self.cluster = self._episodes.cluster
-        self.largest_cluster = self._episodes.largest_cluster
-        self.generator = self._episodes.generator
-        self.templates = self._episodes.templates
+        super().__init__(config)
         self.objective = validated(Objective, config["objective"], "objective")
         self.agents = validated(AgentsConfig, config["agents"], "agents")
         told = {"dispatch": config["dispatch"]} if "dispatch" in config else {}
@@ -186,6 +182,11 @@ class World:
             self.agents, self.objective, self.largest_cluster, see_future=True, tenants=self.tenants
         )
 
+    def metrics(self, state: State) -> dict[str, float]:
+        """The `episode_metrics` that a finished episode has, without those that are NaN."""
+        found = episode_metrics(state, self.objective, self.cluster.power)
+        return {name: value for name, value in found.items() if not math.isnan(value)}
+
     def _with_tickets(self, queued: bool) -> tuple[str, ...]:
         """Names of the tenants that hold tickets."""
         if not queued:
@@ -203,4 +204,4 @@ class World:
         self, seed: int, worker: int, environment: int, episode: int
     ) -> tuple[EpisodeWorkload, ClusterConfig]:
         """What arrives in a training episode, and the cluster it runs on."""
-        return self._episodes.draw(training_seed(seed, worker, environment, episode))
+        return self.draw(training_seed(seed, worker, environment, episode))

@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import ray
 
-from benchmarks import training
-from benchmarks.training import LAYOUTS, SCALING_UNITS, UNITS, main, measure, units_of
+from benchmarks import own_loop, training
+from benchmarks.training import LAYOUT_UNITS, LAYOUTS, SCALING_UNITS, UNITS, main, measure
 from tests.agents.learned.conftest import ray_settings
 from train import start_ray
 
@@ -40,7 +41,7 @@ def test_all_figures_are_there(running_ray: None, monkeypatch: pytest.MonkeyPatc
     assert figures["environments"] == 4
     assert figures["batch_size"] == 48
     for layout in LAYOUTS:
-        assert set(figures[layout]) == with_cpu(units_of(layout))
+        assert set(figures[layout]) == with_cpu(LAYOUT_UNITS)
         assert all(value > 0 for value in figures[layout].values())
     worst = min(figures[layout]["ppo_ratio"] for layout in LAYOUTS)
     assert figures["ppo_ratio"] == worst
@@ -54,37 +55,50 @@ def test_all_figures_are_there(running_ray: None, monkeypatch: pytest.MonkeyPatc
     )
 
 
+@pytest.mark.long
+def test_so_they_are_of_a_loop_of_others(running_ray: None) -> None:
+    figures = own_loop.measure(TINY, repeats=1)
+    assert set(figures) == with_cpu(own_loop.UNITS)
+    assert all(value > 0 for value in figures.values())
+
+
 def test_tables_name_all_figures(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     row = dict.fromkeys(with_cpu(SCALING_UNITS), 1.0) | {"layout": "placer"}
     figures = dict.fromkeys(with_cpu(UNITS), 1.0) | {"scaling": [row]}
-    figures |= {layout: dict.fromkeys(with_cpu(units_of(layout)), 1.0) for layout in LAYOUTS}
+    figures |= {layout: dict.fromkeys(with_cpu(LAYOUT_UNITS), 1.0) for layout in LAYOUTS}
     monkeypatch.setattr(training, "measure", lambda *given: figures)
     monkeypatch.setattr(training, "start_ray", lambda settings, cores: None)
     monkeypatch.setenv("COLUMNS", "200")
     main([])
     printed = capsys.readouterr().out
     assert all(name in printed for name in UNITS)
-    assert all(f"{layout}.{name}" in printed for layout in LAYOUTS for name in units_of(layout))
+    assert all(f"{layout}.{name}" in printed for layout in LAYOUTS for name in LAYOUT_UNITS)
     assert all(name in printed for name in ("simulator", "bytes_per_env", "rss_mb"))
     main(["--json"])
     assert json.loads(capsys.readouterr().out) == figures
 
 
-def test_without_sb3_its_figures_are_left_out_and_that_is_said(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_without_sb3_there_is_no_loop_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(own_loop, "find_spec", lambda name: None)
+    with pytest.raises(SystemExit, match="sb3-contrib is not installed"):
+        own_loop.main([])
+
+
+@pytest.mark.parametrize("command", [main, own_loop.main])
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--repeats", "0"], "--repeats is 0, at least 1 is needed"),
+        (["--nope"], "unrecognized arguments: --nope"),
+    ],
+)
+def test_wrong_arguments_are_refused(
+    command: Any, arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert {name for name in units_of("placer") if "maskable" in name}
-    monkeypatch.setattr(training, "installed", lambda: False)
-    assert not {name for name in units_of("placer") if "maskable" in name}
-    monkeypatch.setattr(training, "compare", lambda *given: dict.fromkeys(with_cpu(UNITS), 1.0))
-    measure(TINY, 1, False)
-    assert "no MaskablePPO, as sb3-contrib is not installed" in capsys.readouterr().err
-
-
-def test_no_repeats_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
-        main(["--repeats", "0"])
+        command(arguments)
     assert stop.value.code == 2
-    assert "--repeats is 0, at least 1 is needed" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert says in said and said.count("\n") == 1

@@ -99,7 +99,7 @@ def same(one: Any, other: Any) -> None:
 def test_what_is_refused_changes_nothing(name: str) -> None:
     """One environment meets all that is wrong, another one never: they go the same way."""
     tried, plain = MAKERS[name](), MAKERS[name]()
-    refused(tried.step, {}, "no episode has begun, call reset() first")
+    refused(tried.step, {}, "no episode is being played, call reset() first")
     refused(lambda given: tried.reset(options=given), {"workloa": 1}, "did you mean 'workload'?")
     refused(lambda given: tried.reset(options=given), {"workload": 1}, "options: workload: ")
     seen, expected = tried.reset(seed=1)[0], plain.reset(seed=1)[0]
@@ -171,7 +171,7 @@ def test_copies_go_on_alike(name: str) -> None:
     seen, _ = env.reset(seed=3)
     for _ in range(10):
         seen, *_ = env.step(allowed(env, seen))
-    others = copy.deepcopy(env), pickle.loads(pickle.dumps(env))
+    others = copy.copy(env), copy.deepcopy(env), pickle.loads(pickle.dumps(env))
     for _ in range(10):
         actions = allowed(env, seen)
         seen, *rest = env.step(actions)
@@ -194,10 +194,10 @@ def test_an_all_zero_bid_needs_a_place() -> None:
 
 def test_agents_that_act_in_turn_are_asked_again() -> None:
     env = ServerlessAEC(world(*STUDY, "agents=server_types"))
-    refused(env.step, [0, 0], "step: no episode has begun")
-    refused(env.observe, env.possible_agents[0], "observe: no episode has begun")
-    refused(lambda _: env.last(), None, "last: no episode has begun")
-    refused(lambda _: env.render(), None, "render: no episode has begun")
+    refused(env.step, [0, 0], "step: no episode is being played")
+    refused(env.observe, env.possible_agents[0], "observe: no episode is being played")
+    refused(lambda _: env.last(), None, "last: no episode is being played")
+    refused(lambda _: env.render(), None, "render: no episode is being played")
     refused(lambda given: env.reset(options=given), {"worklod": 1}, "did you mean 'workload'?")
     env.reset(seed=0)
     refused(env.observe, "server_tiny", "agent 'server_tiny' is unknown, allowed: server_small")
@@ -208,7 +208,7 @@ def test_agents_that_act_in_turn_are_asked_again() -> None:
         env.step([0, NO_PLACE])
     refused(env.step, [0, NO_PLACE], "bid 0 wins and needs a place")
     assert env.agent_selection == first
-    copied = copy.deepcopy(env)
+    copied = copy.copy(env)
     for each in (env, copied):
         for _ in env.possible_agents:
             each.step([1, 0])
@@ -235,18 +235,12 @@ def test_a_batch_of_no_number_of_environments_is_refused(name: str) -> None:
         said = "environments: a whole number from 1 to 10000 is needed, found "
         refused(lambda given: env.batch(given, 0, 0, 0), wrong, said)
     assert len(env.batch(np.int64(2), 0, 0, 0)) == 2
-    for at, what in enumerate(("seed", "worker", "first")):
-        for wrong in (-1, "a", 1.5, None, 2**64):
-            given = [0, 0, 0]
-            given[at] = wrong
-            refused(lambda each: env.batch(2, *each), given, f"{what}: a whole number from 0 to ")
 
 
 def test_a_batch_needs_a_seed_for_each_environment() -> None:
     batch, plain = (MAKERS["placer"]().batch(2, 0, 0, 0) for _ in range(2))
     for wrong, said in (
         ([1], "seed: 2 seeds are needed, found 1"),
-        (5, "seed: a list of 2 seeds is needed, found 5"),
         ([1, "a"], "seed: a whole number from 0 to "),
     ):
         refused(batch.restart, wrong, said)

@@ -149,6 +149,7 @@ def test_so_it_is_where_an_agent_says_who_goes_next(name: str, varied: bool, lay
     """On one small server, so that functions wait; varied there are up to two, of other prices."""
     shared = (*TINY, *with_queue(layout), "workload.container_cold_start=5.0")
     config = world(*shared, "dispatch=queued", "workload.arrivals.mean_gap=5")
+    config["agents"]["workflow_window"] = 0 if layout == "queue" else 3
     config["cluster"]["server_types"]["small"]["server_count"] = 0
     if varied:
         config["variation"] = VARIATION | {"server_count": [1.0, 2.0], "single": 0.0}
@@ -276,6 +277,7 @@ def test_a_batch_goes_on_exactly_from_its_state(name: str) -> None:
     other.set_state(state)
     found = play(other, 30, np.random.default_rng(2))
     assert all(np.array_equal(a, b) for a, b in zip(wanted, found, strict=True))
+    assert len(pickle.dumps(state)) < one.nbytes / 8
 
 
 def test_so_it_does_in_streams_that_it_was_told_to_start() -> None:

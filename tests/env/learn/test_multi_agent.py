@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pettingzoo.test import api_test
+from pettingzoo.test import api_test, seed_test
+from ray.rllib.env.env_context import EnvContext
 from ray.rllib.utils.pre_checks.env import check_multiagent_environments
 
 from agents.baseline import make_baselines
@@ -245,6 +246,42 @@ def test_pettingzoos_api_test(layout):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         api_test(ServerlessAEC(world(*TINY, f"agents={layout}")), num_cycles=100)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_pettingzoos_seed_test(layout):
+    config = world(*TINY, f"agents={layout}")
+    seed_test(lambda: ServerlessAEC(config), num_cycles=60)
+
+
+def drawn(worker: int, count: int, seed: int | None) -> list[Any]:
+    """What the environments of one of RLlib's runners play first, which seeds them so."""
+    made = [ServerlessEnv(EnvContext(world(*TINY), worker_index=worker)) for _ in range(count)]
+    for index, env in enumerate(made):
+        env.reset(seed=None if seed is None else seed + worker + index)
+    return [env.raw_env.arrival_times for env in made]
+
+
+@pytest.mark.parametrize("seed", [None, 5])
+def test_rllibs_environments_play_different_episodes(seed):
+    """Those of one runner, of two of them, and of a runner that evaluates."""
+    evaluated = None if seed is None else seed + 1_000_000
+    every = [*drawn(1, 3, seed), *drawn(2, 3, seed), *drawn(1, 3, evaluated)]
+    assert len(set(every)) == len(every)
+    assert (drawn(1, 3, seed) == every[:3]) == (seed is not None)
+
+
+@pytest.mark.parametrize("kind", [ServerlessEnv, ServerlessAEC])
+def test_nothing_is_played_after_close(kind: type) -> None:
+    env = kind(world(*TINY, "agents=placer"))
+    env.reset()
+    env.close()
+    with pytest.raises(
+        InputError, match=r"^step: no episode is being played, call reset\(\) first"
+    ):
+        env.step({"placer": 0})
+    env.reset()
+    assert env.render().startswith("time ")
 
 
 def test_pettingzoo_bidders_earn_the_same():
