@@ -3,15 +3,7 @@
 import numpy as np
 
 from env.sim.jit import compiled, compiled_apart
-from env.sim.proportional.records import (
-    CLIENT,
-    HEAD,
-    MECHANISMS,
-    NEVER,
-    NODE,
-    PAIR,
-    Shares,
-)
+from env.sim.proportional.records import CLIENT, HEAD, MECHANISMS, NEVER, NODE, PAIR, Shares
 from env.sim.records import INF, NONE
 
 BY_LEAST_KEY = tuple(MECHANISMS.index(name) for name in ("stride", "eevdf", "drf", "weighted_fair"))

@@ -1,6 +1,7 @@
 """Lottery, the clients in a tree of sums: O(log n) for everything.
 
-Waldspurger, "Lottery and Stride Scheduling" (MIT, 1995), section 3.1.
+Waldspurger, "Lottery and Stride Scheduling" (MIT, 1995), section 3.1. Who joins, leaves or changes
+ends the superquantum, where there are several winners.
 """
 
 from env.sim.jit import compiled
@@ -8,6 +9,7 @@ from env.sim.proportional.compensation import admit, compensate_use, compensate_
 from env.sim.proportional.draws import below
 from env.sim.proportional.membership import enter, hold, withdraw
 from env.sim.proportional.sum_tree import holder, set_key
+from env.sim.proportional.superquantum import end
 from env.sim.records import NONE
 
 
@@ -17,6 +19,7 @@ def join(shares, client, tickets, quanta):
     enter(shares, client, tickets, quanta)
     admit(shares, client)
     set_key(shares.nodes, client, shares.clients[client].weight)
+    end(shares)
 
 
 @compiled
@@ -25,6 +28,7 @@ def leave(shares, client):
     withdraw(shares, client)
     shares.head[0].weight -= shares.clients[client].weight
     set_key(shares.nodes, client, 0)
+    end(shares)
 
 
 @compiled
@@ -33,6 +37,7 @@ def change(shares, client, tickets):
     hold(shares, client, tickets)
     weigh(shares, client)
     set_key(shares.nodes, client, shares.clients[client].weight)
+    end(shares)
 
 
 @compiled

@@ -21,6 +21,8 @@ from env.sim.proportional.records import (
 from env.sim.records import NONE
 from env.tickets.amounts import MOST_TICKETS
 
+MOST_AT_ONCE = 10**8
+"""Turns that are asked for in one call."""
 OF_WINNERS = ("multi_lottery", "stochastic_remainder")
 
 
@@ -139,8 +141,12 @@ class Mechanism:
         operations.forget(self.shares, client)
 
     def allocate_many(self, count: int) -> np.ndarray:
-        """int64 (count,): who goes next so many times; `NONE` where nobody can."""
-        out = np.empty(count, np.int64)
+        """int64 (count,): who goes next so many times; `NONE` where nobody can.
+
+        Raises:
+            InputError: `count` is not a whole number from 0 to `MOST_AT_ONCE`.
+        """
+        out = np.empty(_whole("count", count, 0, MOST_AT_ONCE), np.int64)
         operations.allocate_many(self.shares, out)
         return out
 

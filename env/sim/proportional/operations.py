@@ -18,8 +18,9 @@ from env.sim.proportional import (
     stride,
     weighted_fair,
 )
+from env.sim.proportional.compensation import note_use
 from env.sim.proportional.records import MECHANISMS
-from env.sim.proportional.superquantum import end
+from env.sim.proportional.superquantum import end, settle
 
 LOTTERY_LIST: Final = MECHANISMS.index("lottery_list")
 LOTTERY: Final = MECHANISMS.index("lottery")
@@ -30,6 +31,8 @@ HIERARCHICAL_STRIDE: Final = MECHANISMS.index("hierarchical_stride")
 EEVDF: Final = MECHANISMS.index("eevdf")
 DRF: Final = MECHANISMS.index("drf")
 WEIGHTED_FAIR: Final = MECHANISMS.index("weighted_fair")
+IN_SUPERQUANTA: Final = (MULTI_LOTTERY, STOCHASTIC_REMAINDER)
+DRAWN_IN_A_TREE: Final = (LOTTERY, MULTI_LOTTERY, STOCHASTIC_REMAINDER)
 
 
 @compiled_apart
@@ -38,12 +41,8 @@ def join(shares, client, tickets, quanta):
     mechanism = shares.head[0].mechanism
     if mechanism == LOTTERY_LIST:
         lottery_list.join(shares, client, tickets, quanta)
-    elif mechanism == LOTTERY:
+    elif mechanism in DRAWN_IN_A_TREE:
         lottery.join(shares, client, tickets, quanta)
-    elif mechanism == MULTI_LOTTERY:
-        multi_lottery.join(shares, client, tickets, quanta)
-    elif mechanism == STOCHASTIC_REMAINDER:
-        stochastic_remainder.join(shares, client, tickets, quanta)
     elif mechanism == STRIDE:
         stride.join(shares, client, tickets, quanta)
     elif mechanism == HIERARCHICAL_STRIDE:
@@ -62,12 +61,8 @@ def leave(shares, client):
     mechanism = shares.head[0].mechanism
     if mechanism == LOTTERY_LIST:
         lottery_list.leave(shares, client)
-    elif mechanism == LOTTERY:
+    elif mechanism in DRAWN_IN_A_TREE:
         lottery.leave(shares, client)
-    elif mechanism == MULTI_LOTTERY:
-        multi_lottery.leave(shares, client)
-    elif mechanism == STOCHASTIC_REMAINDER:
-        stochastic_remainder.leave(shares, client)
     elif mechanism == STRIDE:
         stride.leave(shares, client)
     elif mechanism == HIERARCHICAL_STRIDE:
@@ -86,12 +81,8 @@ def change(shares, client, tickets):
     mechanism = shares.head[0].mechanism
     if mechanism == LOTTERY_LIST:
         lottery_list.change(shares, client, tickets)
-    elif mechanism == LOTTERY:
+    elif mechanism in DRAWN_IN_A_TREE:
         lottery.change(shares, client, tickets)
-    elif mechanism == MULTI_LOTTERY:
-        multi_lottery.change(shares, client, tickets)
-    elif mechanism == STOCHASTIC_REMAINDER:
-        stochastic_remainder.change(shares, client, tickets)
     elif mechanism == STRIDE:
         stride.change(shares, client, tickets)
     elif mechanism == HIERARCHICAL_STRIDE:
@@ -136,10 +127,8 @@ def used(shares, client, amount):
         lottery_list.used(shares, client, quanta)
     elif mechanism == LOTTERY:
         lottery.used(shares, client, quanta)
-    elif mechanism == MULTI_LOTTERY:
-        multi_lottery.used(shares, client, quanta)
-    elif mechanism == STOCHASTIC_REMAINDER:
-        stochastic_remainder.used(shares, client, quanta)
+    elif mechanism in IN_SUPERQUANTA:
+        note_use(shares, client, quanta)
     elif mechanism == STRIDE:
         stride.used(shares, client, quanta)
     elif mechanism == HIERARCHICAL_STRIDE:
@@ -156,12 +145,9 @@ def used(shares, client, amount):
 def forget(shares, client):
     """Clears the record of a client that does not compete, so that another can have its slot."""
     clients, mechanism = shares.clients, shares.head[0].mechanism
-    if mechanism in (MULTI_LOTTERY, STOCHASTIC_REMAINDER) and clients[client].chained == 1:
+    if mechanism in IN_SUPERQUANTA and clients[client].chained == 1:
         end(shares)
-        if mechanism == MULTI_LOTTERY:
-            multi_lottery.settle(shares)
-        else:
-            stochastic_remainder.settle(shares)
+        settle(shares)
     if mechanism == HIERARCHICAL_STRIDE:
         hierarchical_stride.forget(shares, client)
     shares.head[0].held[0] -= clients[client].held[0]

@@ -2,52 +2,21 @@
 
 Waldspurger, "Lottery and Stride Scheduling" (MIT, 1995), section 3.2.1, after Goldberg. A
 superquantum takes O(n) to begin, each of its quanta O(log n). Quanta that are certain come first,
-in an order that is drawn. The tree holds what can still be drawn, not the tickets.
+in an order that is drawn. Clients join, leave and change as in `lottery`; from the beginning of a
+superquantum on the tree holds what can still be drawn, not the tickets.
 """
 
 from typing import Final
 
 from env.sim.jit import compiled, compiled_apart
-from env.sim.proportional.compensation import admit, note_use, note_win, settle_one, weigh
+from env.sim.proportional.compensation import note_win
 from env.sim.proportional.draws import below
-from env.sim.proportional.membership import enter, hold, withdraw
 from env.sim.proportional.sum_tree import holder, set_key, sum_up
-from env.sim.proportional.superquantum import end, over
+from env.sim.proportional.superquantum import over, settle
 from env.sim.records import NONE
 
 WHOLE: Final = float(1 << 40)
 """What the remainder of one whole quantum counts as."""
-
-
-@compiled
-def join(shares, client, tickets, quanta):
-    """A client starts to compete; the superquantum ends."""
-    enter(shares, client, tickets, quanta)
-    admit(shares, client)
-    end(shares)
-
-
-@compiled
-def leave(shares, client):
-    """A client stops to compete; the superquantum ends."""
-    withdraw(shares, client)
-    shares.head[0].weight -= shares.clients[client].weight
-    end(shares)
-
-
-@compiled
-def change(shares, client, tickets):
-    """A client gets another number of tickets; the superquantum ends."""
-    hold(shares, client, tickets)
-    weigh(shares, client)
-    end(shares)
-
-
-@compiled_apart
-def settle(shares):
-    """Compensates the winners of the superquantum that has ended."""
-    while settle_one(shares) != NONE:
-        pass
 
 
 @compiled_apart
@@ -91,9 +60,3 @@ def allocate(shares):
     head[0].taken += 1
     note_win(shares, client)
     return client
-
-
-@compiled
-def used(shares, client, quanta):
-    """Compensates a client when the superquantum has ended."""
-    note_use(shares, client, quanta)

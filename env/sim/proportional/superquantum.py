@@ -1,6 +1,9 @@
 """What the lotteries of several winners have in common: a superquantum of so many quanta."""
 
-from env.sim.jit import compiled
+from env.sim.jit import compiled, compiled_apart
+from env.sim.proportional.compensation import settle_one
+from env.sim.proportional.sum_tree import set_key
+from env.sim.records import NONE
 
 
 @compiled
@@ -13,6 +16,16 @@ def over(shares):
 def end(shares):
     """Ends it, however many of its quanta are taken."""
     shares.head[0].taken = shares.head[0].winners
+
+
+@compiled_apart
+def settle(shares):
+    """Compensates the winners of the superquantum that has ended."""
+    client = settle_one(shares)
+    while client != NONE:
+        if shares.clients[client].competing == 1:
+            set_key(shares.nodes, client, shares.clients[client].weight)
+        client = settle_one(shares)
 
 
 @compiled

@@ -133,6 +133,27 @@ def test_use_that_is_known_after_a_client_has_left(name: str) -> None:
         assert order.count(client) <= 2
 
 
+@of_time
+def test_who_leaves_after_each_turn_and_comes_back_at_once(name: str) -> None:
+    """Its share of the turns of two: half, but where each leave begins another superquantum.
+
+    Of 8 winners the second is the other client, so that turns go `1` or `0, 1`, equally likely. Of
+    4 and 4 certain quanta k are client 0's before one is client 1's with probability (4)_k / (8)_k
+    (falling factorials), whose sum is 9 / 5.
+    """
+    mechanism, count = made(name, (1, 1)), 10_000
+    turns = [0, 0]
+    for _ in range(count):
+        client = mechanism.allocate()
+        assert client is not None
+        turns[client] += 1
+        if client == 1:
+            mechanism.leave(1)
+            mechanism.join(1, 1)
+    expected = {"multi_lottery": 2 / 3, "stochastic_remainder": 5 / 9}.get(name, 1 / 2)
+    assert turns[1] / count == pytest.approx(expected, abs=tolerance(name, count))
+
+
 @every
 def test_one_call_for_many_is_many_calls(name: str) -> None:
     tickets = np.arange(1, 31)
@@ -214,6 +235,7 @@ def test_a_forgotten_client_leaves_nothing(name: str) -> None:
     assert mechanism.shares.head["remembered"] >= 0
 
 
+TURNS = "whole numbers of 0 to 100000000 are allowed"
 WHOLE = "whole numbers of 1 to 1048576 are allowed"
 REFUSED: dict[str, tuple[Callable[[Mechanism], Any], str]] = {
     "no tickets": (lambda m: m.join(2, 0), f"tickets: 0, {WHOLE}"),
@@ -232,6 +254,9 @@ REFUSED: dict[str, tuple[Callable[[Mechanism], Any], str]] = {
     ),
     "amount": (lambda m: m.used(0, math.nan), "amount: nan, numbers of 0 to 65536 are allowed"),
     "time": (lambda m: m.tell_time(-1.0), "seconds: -1.0, numbers from 0 on are allowed"),
+    "turns": (lambda m: m.allocate_many(-1), f"count: -1, {TURNS}"),
+    "many": (lambda m: m.allocate_many(10**18), f"count: 1000000000000000000, {TURNS}"),
+    "half": (lambda m: m.allocate_many(2.5), f"count: 2.5, {TURNS}"),  # type: ignore[arg-type]
 }
 
 
