@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final, Literal
 
 from env.base.errors import InputError
-from env.base.schema import names_file, short
+from env.base.schema import listed, names_file, one_line, short
 from env.sim.bounds import (
     LARGEST_BANDWIDTH,
     LARGEST_MEMORY,
@@ -142,6 +143,37 @@ class ClusterConfig:
         for name in names:
             if names.count(name) > 1:
                 raise InputError(f"server type '{name}' is declared twice")
+
+    @cached_property
+    def places(self) -> dict[tuple[str, int, int], int]:
+        """Index in the records of (server name, server id, NUMA node id), for all NUMA nodes."""
+        names = (
+            (kind.name, server_id, node_id)
+            for kind in self.server_types
+            for server_id in range(kind.count)
+            for node_id in range(kind.numa_nodes)
+        )
+        return {place: index for index, place in enumerate(names)}
+
+    def node_index(self, server_name: str, server_id: int, numa_node_id: int) -> int:
+        """Index of a NUMA node in the records.
+
+        Raises:
+            InputError: there is no such place.
+        """
+        node = self.places.get((server_name, server_id, numa_node_id))
+        if node is not None:
+            return node
+        kinds = {kind.name: kind for kind in self.server_types}
+        if server_name not in kinds:
+            known = one_line(listed(kinds))
+            raise InputError(f"server type {short(server_name)} is unknown, known are {known}")
+        kind = kinds[server_name]
+        raise InputError(
+            f"server type '{server_name}' has servers 0 to {kind.count - 1} with NUMA nodes 0 to "
+            f"{kind.numa_nodes - 1}, found server {short(server_id)}, NUMA node "
+            f"{short(numa_node_id)}"
+        )
 
     @property
     def present_types(self) -> tuple[ServerType, ...]:

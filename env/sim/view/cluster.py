@@ -96,14 +96,15 @@ class Cluster:
 
     def start_server(self, server_name: str, server_id: int, time: float) -> float:
         """Starts a server if its lease is over; returns the cold start latency paid, seconds."""
-        server = self._server(server_name, server_id)
-        return float(startup_at(self.state, server.index, float(time)))
+        node = self.config.node_index(server_name, server_id, 0)
+        return float(startup_at(self.state, self.state.nodes[node]["server"], float(time)))
 
     def get_data_transfer_speed(
         self, source: tuple[str, int, int], target: tuple[str, int, int]
     ) -> float:
         """Bytes/s between two places, each (server name, server id, NUMA node id)."""
-        return float(transfer_speed(self.state, self._node(*source), self._node(*target)))
+        nodes = (self.config.node_index(*place) for place in (source, target))
+        return float(transfer_speed(self.state, *nodes))
 
     def on_container_creation(
         self, server_name: str, server_id: int, numa_node_id: int, container: Container
@@ -113,7 +114,7 @@ class Cluster:
         Raises:
             InputError: there is no such NUMA node, or no room for another container.
         """
-        node = self._node(server_name, server_id, numa_node_id)
+        node = self.config.node_index(server_name, server_id, numa_node_id)
         index = take_container(self.state)
         if index == NONE:
             raise InputError("cluster: no room for another container")
@@ -152,26 +153,3 @@ class Cluster:
     def _latest_server(self) -> Server | None:
         server = max(self._all_servers(), key=lambda server: server.latest_finished_time)
         return server if server.latest_finished_time > -math.inf else None
-
-    def _server(self, server_name: str, server_id: int) -> Server:
-        servers = self.servers.get(server_name)
-        if servers is None:
-            raise InputError(
-                f"server type '{server_name}' is unknown, known are {', '.join(self.servers)}"
-            )
-        if not 0 <= server_id < len(servers):
-            raise InputError(
-                f"server type '{server_name}' has servers 0 to {len(servers) - 1}, "
-                f"found {server_id}"
-            )
-        return servers[server_id]
-
-    def _node(self, server_name: str, server_id: int, numa_node_id: int) -> int:
-        server = self._server(server_name, server_id)
-        nodes = server.numa_nodes
-        if not 0 <= numa_node_id < len(nodes):
-            raise InputError(
-                f"server type '{server_name}' has NUMA nodes 0 to {len(nodes) - 1} a server, "
-                f"found {numa_node_id}"
-            )
-        return nodes[numa_node_id].index

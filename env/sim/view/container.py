@@ -1,6 +1,6 @@
 """The `Container` snapshot: a container as it was when it was read."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -39,21 +39,15 @@ class Container:
     completion_time: float | None = None
 
 
+GIVEN = tuple(each.name for each in fields(Container))[:9]
+"""What the record of a container has from the beginning."""
+
+
 def write_container(state: State, index: int, container: Container) -> None:
     """Fills an unused record from a snapshot that stands alone (no function behind it)."""
     record = state.containers[index]
-    for field in (
-        "wf_id",
-        "fn_id",
-        "memory_req",
-        "memory_alloc",
-        "computation",
-        "parallelism",
-        "submission_time",
-        "creation_time",
-        "data_transfer_time",
-    ):
-        record[field] = getattr(container, field)
+    for name in GIVEN:
+        record[name] = getattr(container, name)
     record["memory_ratio"] = memory_ratio(container.memory_alloc, container.memory_req)
     record["remaining_computation"] = container.computation
     record["function"] = NONE
@@ -65,15 +59,7 @@ def read_container(state: State, index: int) -> Container:
     record = state.containers[index]
     started = not np.isnan(record["start_time"])
     return Container(
-        wf_id=int(record["wf_id"]),
-        fn_id=int(record["fn_id"]),
-        memory_req=int(record["memory_req"]),
-        memory_alloc=int(record["memory_alloc"]),
-        computation=int(record["computation"]),
-        parallelism=int(record["parallelism"]),
-        submission_time=float(record["submission_time"]),
-        creation_time=float(record["creation_time"]),
-        data_transfer_time=float(record["data_transfer_time"]),
+        **{name: record[name].item() for name in GIVEN},
         remaining_computation=int(record["remaining_computation"]),
         start_time=float(record["start_time"]) if started else None,
         completion_time=float(record["completion_time"]) if started else None,

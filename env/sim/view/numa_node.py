@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +25,7 @@ from env.sim.records import FINISHED, NONE
 from env.sim.state import allocate, reset
 from env.sim.tournament import update_tree
 from env.sim.view.container import Container, read_container, write_container
+from env.sim.view.recorded import Recorded
 
 
 class NodeStatus(NamedTuple):
@@ -60,6 +60,13 @@ class SpeedRecord(NamedTuple):
     speed: int
 
 
+OF_RUN = (
+    *("wf_id", "fn_id", "start_time", "completion_time", "parallelism"),
+    *("memory_alloc", "memory_req"),
+)
+"""What is read of a function or of a `Container` alike."""
+
+
 @dataclass(frozen=True)
 class _Run:
     """A container's time on a node: [start, completion)."""
@@ -81,6 +88,14 @@ class NumaNode:
     play with: `reset`, `on_server_startup`, `on_container_creation`, `on_container_completion`.
     """
 
+    node_id = Recorded(int, "Index within its server.")
+    cpu = Recorded(int, "Cores.")
+    memory = Recorded(int, "MB.")
+    single_core_speed = Recorded(int, "Operations per second of one core.")
+    computing_capacity = Recorded(int, "Operations per second of all cores.")
+    current_time = Recorded(float, "Its clock: moves at completions and cold starts.", "clock")
+    next_completion_time = Recorded(float, "The first; inf if nothing runs.", "next_completion")
+
     def __init__(self, state: State, index: int) -> None:
         self.state = state
         self.index = index
@@ -93,41 +108,6 @@ class NumaNode:
         )
 
     @property
-    def node_id(self) -> int:
-        """Index within its server."""
-        return int(self._record["node_id"])
-
-    @property
-    def cpu(self) -> int:
-        """Cores."""
-        return int(self._record["cpu"])
-
-    @property
-    def memory(self) -> int:
-        """MB."""
-        return int(self._record["memory"])
-
-    @property
-    def single_core_speed(self) -> int:
-        """Operations per second of one core."""
-        return int(self._record["single_core_speed"])
-
-    @property
-    def computing_capacity(self) -> int:
-        """Operations per second of all cores."""
-        return int(self._record["computing_capacity"])
-
-    @property
-    def current_time(self) -> float:
-        """The node's clock: moves at completions on it and at cold starts."""
-        return float(self._record["clock"])
-
-    @property
-    def next_completion_time(self) -> float:
-        """Time of the first projected completion, inf if nothing runs."""
-        return float(self._record["next_completion"])
-
-    @property
     def last_completion_time(self) -> float:
         """Time of the last projected completion, -inf if nothing runs."""
         return float(last_completion(self.state, self.index))
@@ -137,12 +117,12 @@ class NumaNode:
         """Admitted and not completed, in order of admission; future starts included."""
         if not self._record["projected"]:
             project(self.state, self.index, True)
-        return self._list(int(self._record["first_running"]))
+        return [read_container(self.state, index) for index in self._indices("first_running")]
 
     @property
     def waiting_containers(self) -> list[Container]:
         """Waiting for memory, first come first."""
-        return self._list(int(self._record["first_waiting"]))
+        return [read_container(self.state, index) for index in self._indices("first_waiting")]
 
     def reset(self) -> None:
         """Empties a node that stands alone."""
@@ -213,15 +193,6 @@ class NumaNode:
             records.append(SpeedRecord(time, container_speed(own.ratio, share, own.parallelism)))
         return [*records, SpeedRecord(own.completion, 0)]
 
-    def completed_computation(self, wf_id: int, fn_id: int, time: float) -> int:
-        """Operations a container has done by `time`: rounded down in every piece of its record."""
-        done = 0
-        records = self.speed_records(wf_id, fn_id)
-        for record, following in pairwise(records):
-            if record.timestamp < time:
-                done += int(record.speed * (min(time, following.timestamp) - record.timestamp))
-        return done
-
     def _status(self, runs: list[_Run], time: float) -> NodeStatus:
         active = [run for run in runs if run.start <= time < run.completion]
         speed = sum(
@@ -249,34 +220,13 @@ class NumaNode:
         """Every run on this node that the records still know, past and projected."""
         functions = self.state.functions
         past = functions[(functions["node"] == self.index) & (functions["state"] == FINISHED)]
-        runs = [
-            _Run(
-                int(record["wf_id"]),
-                int(record["fn_id"]),
-                float(record["start_time"]),
-                float(record["completion_time"]),
-                int(record["parallelism"]),
-                memory_ratio(record["memory_alloc"], record["memory_req"]),
-                int(record["memory_alloc"]),
-                self._tenant(int(record["wf_id"])),
-            )
-            for record in past
-        ]
+        rows = past[list(OF_RUN)].tolist()
         for container in (*self._completed, *self.running_containers):
-            assert container.start_time is not None and container.completion_time is not None
-            runs.append(
-                _Run(
-                    container.wf_id,
-                    container.fn_id,
-                    container.start_time,
-                    container.completion_time,
-                    container.parallelism,
-                    memory_ratio(container.memory_alloc, container.memory_req),
-                    container.memory_alloc,
-                    self._tenant(container.wf_id),
-                )
-            )
-        return runs
+            rows.append(tuple(getattr(container, name) for name in OF_RUN))
+        return [
+            _Run(wf, fn, start, end, threads, memory_ratio(given, req), given, self._tenant(wf))
+            for wf, fn, start, end, threads, given, req in rows
+        ]
 
     def _tenant(self, wf_id: int) -> int:
         """Whose a workflow is; of no matter where tenants do not share cores by tickets."""
@@ -290,13 +240,6 @@ class NumaNode:
             indices.append(index)
             index = int(self.state.containers[index]["next"])
         return indices
-
-    def _list(self, first: int) -> list[Container]:
-        containers = []
-        while first != NONE:
-            containers.append(read_container(self.state, first))
-            first = int(self.state.containers[first]["next"])
-        return containers
 
     @property
     def _record(self) -> np.void:

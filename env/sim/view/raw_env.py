@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from env.base.errors import InputError
-from env.base.schema import listed, one_line, short
+from env.base.schema import short
 from env.sim.central_queue import choose
 from env.sim.engine import is_stuck, play, step
 from env.sim.funding import Funding, apart
@@ -25,6 +25,7 @@ from env.sim.server_state import OUT_OF_SERVICE
 from env.sim.state import copy_state, new_state, reset
 from env.sim.view.cluster import Cluster
 from env.sim.view.function import Function
+from env.sim.view.recorded import Recorded
 from env.sim.view.step_log import NodeBefore, StepLog, WarmPeriod
 from env.sim.view.workload import Workload
 from env.sim.workflow_template import WorkflowTemplate
@@ -55,6 +56,12 @@ class RawEnv:
     Raises:
         InputError: see `new_state`, `with_rules` and, with `record`, `check_recordable`.
     """
+
+    time = Recorded(float, "Seconds: the last event.")
+    total_rent = Recorded(float, "USD paid so far.")
+    decisions = Recorded(int, "Decisions taken so far.")
+    cold_starts = Recorded(int, "Servers started so far.")
+    overcommits = Recorded(int, "Admissions after which a node's projection exceeded its memory.")
 
     def __init__(
         self,
@@ -112,13 +119,7 @@ class RawEnv:
         self.rules = rules
         self.earlier = NOTHING_EARLIER if images is None else images.earlier
         self.arrival_times = tuple(float(time) for time in arrival_times)
-        self._places = [
-            (kind.name, server_id, node_id)
-            for kind in cluster_config.server_types
-            for server_id in range(kind.count)
-            for node_id in range(kind.numa_nodes)
-        ]
-        self._node_of = {place: node for node, place in enumerate(self._places)}
+        self._places, self._node_of = list(cluster_config.places), cluster_config.places
         self._memory_of = self.state.nodes["memory"].tolist()
         self.reset()
 
@@ -142,29 +143,8 @@ class RawEnv:
         return self._kind == DONE
 
     @property
-    def time(self) -> float:
-        """Seconds: the last event."""
-        return float(self.state.cluster[0]["time"])
-
-    @property
-    def total_rent(self) -> float:
-        """USD paid so far."""
-        return float(self.state.cluster[0]["total_rent"])
-
-    @property
-    def decisions(self) -> int:
-        """Decisions taken so far."""
-        return int(self.state.cluster[0]["decisions"])
-
-    @property
-    def cold_starts(self) -> int:
-        """Servers started so far."""
-        return int(self.state.cluster[0]["cold_starts"])
-
-    @property
-    def overcommits(self) -> int:
-        """Admissions after which a node's projection exceeded its memory."""
-        return int(self.state.cluster[0]["overcommits"])
+    def _record(self) -> np.void:
+        return self.state.cluster[0]
 
     @property
     def cluster(self) -> Cluster:
@@ -311,24 +291,8 @@ class RawEnv:
         self._play_on(play(self.state))
 
     def node_index(self, server_name: str, server_id: int, numa_node_id: int) -> int:
-        """Index of a NUMA node in the records.
-
-        Raises:
-            InputError: there is no such place.
-        """
-        node = self._node_of.get((server_name, server_id, numa_node_id))
-        if node is not None:
-            return node
-        kinds = {kind.name: kind for kind in self.cluster_config.server_types}
-        if server_name not in kinds:
-            known = one_line(listed(kinds))
-            raise InputError(f"server type {short(server_name)} is unknown, known are {known}")
-        kind = kinds[server_name]
-        raise InputError(
-            f"server type '{server_name}' has servers 0 to {kind.count - 1} with NUMA nodes 0 to "
-            f"{kind.numa_nodes - 1}, found server {short(server_id)}, NUMA node "
-            f"{short(numa_node_id)}"
-        )
+        """Index of a NUMA node in the records; see `ClusterConfig.node_index`."""
+        return self.cluster_config.node_index(server_name, server_id, numa_node_id)
 
     def place_of(self, node: int) -> tuple[str, int, int]:
         """(server name, server id, NUMA node id) of an index in the records."""

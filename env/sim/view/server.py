@@ -11,6 +11,7 @@ from env.sim.lease import renew_lease_at, reset_server, startup_at
 from env.sim.server_state import STATES, server_state
 from env.sim.view.container import Container
 from env.sim.view.numa_node import NumaNode
+from env.sim.view.recorded import Recorded
 
 if TYPE_CHECKING:
     from env.sim.block import State
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
 
 class Server:
     """Reads one server: its lease, its rent and its NUMA nodes."""
+
+    server_id = Recorded(int, "Index within its type.")
+    hourly_rate = Recorded(float, "USD per started hour.")
+    cold_start_latency = Recorded(float, "Seconds.")
+    expiration_time = Recorded(float, "Seconds: end of the lease, -inf before the first one.")
+    container_count = Recorded(int, "Containers created and not completed, waiting ones included.")
 
     def __init__(self, state: State, index: int, name: str) -> None:
         self.state = state
@@ -31,31 +38,11 @@ class Server:
         )
 
     @property
-    def server_id(self) -> int:
-        """Index within its type."""
-        return int(self._record["server_id"])
-
-    @property
-    def hourly_rate(self) -> float:
-        """USD per started hour."""
-        return float(self._record["hourly_rate"])
-
-    @property
-    def cold_start_latency(self) -> float:
-        """Seconds."""
-        return float(self._record["cold_start_latency"])
-
-    @property
     def numa_nodes(self) -> tuple[NumaNode, ...]:
         """Its NUMA nodes."""
         first = int(self._record["first_node"])
         count = int(self._record["node_count"])
         return tuple(NumaNode(self.state, node) for node in range(first, first + count))
-
-    @property
-    def expiration_time(self) -> float:
-        """Seconds: end of the lease, -inf before the first one."""
-        return float(self._record["expiration_time"])
 
     @property
     def hours_rented(self) -> float:
@@ -66,11 +53,6 @@ class Server:
     def rent(self) -> float:
         """USD paid so far."""
         return float(self._ledger["rent"].sum())
-
-    @property
-    def container_count(self) -> int:
-        """Containers created and not completed, waiting ones included."""
-        return int(self._record["container_count"])
 
     @property
     def earliest_finished_time(self) -> float:
