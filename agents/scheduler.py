@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, NoReturn, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from env.base.schema import one_line, short
 from env.learn.actions import integers
 from env.learn.layouts import Placement
 from env.score.reward import Objective
+from env.sim.block import State
 from env.sim.forecast import forecast_placements
 from env.sim.ordering import Order
 from env.sim.rules import Placement as Fit
@@ -21,6 +22,24 @@ Kind = Literal["learned", "baseline", "reference"]
 """What a scheduler is: learned, hand-written, or a reference that knows more or tries it all."""
 
 
+class Shown(RawEnv):
+    """An episode as schedulers see it, as it goes on: the records can be read alone."""
+
+    def __init__(self, env: RawEnv) -> None:
+        self.__dict__ = env.__dict__
+
+    @property
+    def state(self) -> State:  # type: ignore[override]
+        """The records."""
+        played: State = self.__dict__["state"]
+        return played.read_only
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise InputError("the episode is to be read only: fork() gives a copy to play on")
+
+    reset = step = choose = grant = _refuse  # type: ignore[assignment]
+
+
 class Decision:
     """What a scheduler may look at: what is to be decided, and the whole cluster at this moment.
 
@@ -28,12 +47,12 @@ class Decision:
     workflow `env.newcomer` is to get tickets.
 
     Attributes:
-        env: the simulator; to be read only.
+        env: the simulator; it can be read and forked.
         objective: what J is made of.
     """
 
     def __init__(self, env: RawEnv, objective: Objective) -> None:
-        self.env = env
+        self.env = env if isinstance(env, Shown) else Shown(env)
         self.objective = objective
         self._candidates: dict[int, np.ndarray] = {}
 
@@ -47,7 +66,9 @@ class Decision:
     def candidates(self, memory_alloc: int) -> np.ndarray:
         """CANDIDATE (N,): what placing it with `memory_alloc` MB on each NUMA node would do."""
         if memory_alloc not in self._candidates:
-            self._candidates[memory_alloc] = forecast_placements(self.env.state, memory_alloc)
+            found = forecast_placements(self.env.state, memory_alloc)
+            found.flags.writeable = False
+            self._candidates[memory_alloc] = found
         return self._candidates[memory_alloc]
 
 
@@ -122,11 +143,12 @@ def play(
         InputError: somebody has to choose who goes next, or to grant tickets, which this scheduler
             does not.
     """
-    scheduler.reset(env, objective, seed)
+    shown = Shown(env)
+    scheduler.reset(shown, objective, seed)
     chooser = scheduler if isinstance(scheduler, Chooser) else None
     granter = scheduler if isinstance(scheduler, Granter) else None
     while not env.done:
-        decision = Decision(env, objective)
+        decision = Decision(shown, objective)
         if env.choosing:
             if chooser is None:
                 raise InputError(f"{scheduler.name}: order is 'chosen', but it does not choose")

@@ -6,7 +6,9 @@ some thirty arrays would cost more than a decision, and minutes of compilation.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, Final
 
 import numba
@@ -17,6 +19,7 @@ from numba.core.typing.templates import AttributeTemplate
 from numba.extending import infer_getattr, lower_getattr
 from numba.np.arrayobj import array_record_getattr, make_array, populate_array
 
+from env.base.errors import InputError
 from env.sim import queue_records, records
 from env.sim.proportional import records as proportional
 
@@ -81,6 +84,9 @@ FIXED: Final = {
 FIELDS: Final = {**CHANGING, **FIXED}
 TABLES: Final = ("histograms", "idle_times")
 """Arrays of two dimensions."""
+OF_PAIRS: Final = {"ledger": "servers x tenants", "newest": "NUMA nodes x images"}
+MACHINE: Final = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+"""Bytes of memory."""
 
 # Of each field: address, rows, columns.
 HANDLE: Final = np.dtype([("words", np.int64, (3 * len(FIELDS),))])
@@ -92,52 +98,6 @@ class State(np.ndarray):
     The object itself is the array of their addresses.
     """
 
-    cluster: np.ndarray
-    servers: np.ndarray
-    ledger: np.ndarray
-    nodes: np.ndarray
-    containers: np.ndarray
-    workflows: np.ndarray
-    functions: np.ndarray
-    submitted: np.ndarray
-    timers: np.ndarray
-    tree: np.ndarray
-    free_slots: np.ndarray
-    tracked: np.ndarray
-    slot_of: np.ndarray
-    completed: np.ndarray
-    log: np.ndarray
-    queue: np.ndarray
-    waiting: np.ndarray
-    by_priority: np.ndarray
-    by_age: np.ndarray
-    requests: np.ndarray
-    tenants: np.ndarray
-    currencies: np.ndarray
-    on_node: np.ndarray
-    share_head: np.ndarray
-    share_clients: np.ndarray
-    share_nodes: np.ndarray
-    share_waiting: np.ndarray
-    share_pairs: np.ndarray
-    images: np.ndarray
-    newest: np.ndarray
-    idle: np.ndarray
-    histograms: np.ndarray
-    idle_times: np.ndarray
-    runs: np.ndarray
-    named_held: np.ndarray
-    named_kept: np.ndarray
-    scratch: np.ndarray
-    options: np.ndarray
-    templates: np.ndarray
-    template_functions: np.ndarray
-    predecessors: np.ndarray
-    successors: np.ndarray
-    named_capacity: np.ndarray
-    named_needs: np.ndarray
-    arrivals: np.ndarray
-
     words: np.ndarray
     block: np.ndarray
     fixed: Mapping[str, np.ndarray]
@@ -148,9 +108,19 @@ class State(np.ndarray):
 
         Args:
             arrays: by the names in `FIELDS`, all of them.
+
+        Raises:
+            InputError: the machine has no memory for them.
         """
         shapes = [arrays[name].shape for name in FIELDS]
         sizes = [arrays[name].nbytes for name in CHANGING]
+        if sum(sizes) > MACHINE:
+            size, name = max(zip(sizes, CHANGING, strict=True))
+            raise InputError(
+                f"an episode needs {sum(sizes) / 1e9:.3g} GB, of which the machine has "
+                f"{MACHINE / 1e9:.3g}: {size / 1e9:.3g} are for {len(arrays[name])} records "
+                f"'{name}' ({OF_PAIRS.get(name, 'for what is active at once')})"
+            )
         block = np.empty(sum(sizes), np.uint8)
         words = np.zeros((len(FIELDS), 3), np.int64)
         words[: len(CHANGING), 0] = address(block) + np.cumsum([0, *sizes[:-1]])
@@ -176,7 +146,7 @@ class State(np.ndarray):
             assert array.dtype == dtype and array.flags.c_contiguous
             self.words[row] = address(array), len(array), len(array)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> np.ndarray:
         """An array, made when it is first asked for."""
         if name in FIXED:
             array = self.fixed[name]
@@ -198,6 +168,15 @@ class State(np.ndarray):
             other._share({**self.fixed, **arrays})
             return other
         return State.of({name: getattr(self, name) for name in FIELDS} | arrays)
+
+    @cached_property
+    def read_only(self) -> State:
+        """The same memory in arrays that cannot be written; compiled code does all the same."""
+        other = State._on(self.words, self.block.view())
+        other.fixed = {name: array.view() for name, array in self.fixed.items()}
+        for array in (other.block, *other.fixed.values()):
+            array.flags.writeable = False
+        return other
 
     def blank(self) -> State:
         """A state like this one whose arrays that change are without meaning."""

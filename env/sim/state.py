@@ -304,7 +304,7 @@ def allocate(
     }
     for name in CHANGING.keys() - known.keys():
         shape = (0, 0) if name in TABLES else sizes.get(name, 0)
-        known[name] = np.zeros(shape, CHANGING[name])
+        known[name] = np.broadcast_to(np.zeros((), CHANGING[name]), shape)
     return State.of(known)
 
 

@@ -242,7 +242,7 @@ def test_earliest_finish(case: str) -> None:
     assert chosen(EarliestFinish(name="earliest_finish"), decision) == node
     assert decision.candidates(ask.row[1])["finish_time"][node] == pytest.approx(finish)
     # It comes true.
-    env = decision.env
+    env = decision.env.fork()
     wf_id = decision.function.wf_id
     env.step(*env.place_of(node), ask.row[1])
     assert env.done
