@@ -9,29 +9,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from numbers import Integral, Real
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from agents.scheduler import Decision, Scheduler, checked_placement
+from agents.scheduler import Decision, Scheduler, Shown, checked_placement
 from env.base.errors import InputError, located
 from env.base.schema import listed, one_line, short
 from env.learn.actions import whole_number
 from env.score.reward import Objective, check_rates
-from env.sim.actual import (
-    finish_function,
-    pass_time,
-    server_is_up,
-    start_function,
-)
+from env.sim.actual import finish_function, pass_time, server_is_up, start_function
 from env.sim.bounds import LONGEST
 from env.sim.endings import bring_back, take_down
 from env.sim.hardware import ClusterConfig
 from env.sim.placing import place
 from env.sim.records import DOWN, MORE_ARRIVALS, PLACE, RUNNING, STATE_NAMES
-from env.sim.room import any_takes, suits
+from env.sim.room import suits
 from env.sim.state import copy_into, reset
-from env.sim.submissions import arrive
+from env.sim.submissions import any_to_place, arrive
 from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
 
@@ -114,7 +109,7 @@ class LiveCluster:
         self._names: dict[int, str] = {}
         self._started = np.zeros(len(self.env.state.functions), np.bool_)
         self._up = np.zeros(len(self.env.state.servers), np.bool_)
-        scheduler.reset(self.env, objective, np.random.SeedSequence(seed))
+        scheduler.reset(Shown(self.env), objective, np.random.SeedSequence(seed))
 
     def __repr__(self) -> str:
         return f"LiveCluster(time={self.env.time}, active={len(self._slots)} workflows)"
@@ -151,10 +146,10 @@ class LiveCluster:
         self._slots[workflow], self._names[slot] = slot, workflow
 
     def next_assignment(self, time: float) -> Assignment | None:
-        """Where the next function that is ready is to run; None if none is, or no server takes it.
+        """Where the next function that is ready is to run; None if none can be placed now.
 
-        It counts as placed from now on. To be asked until it says None after `arrived`, `finished`,
-        `server_gone` and `server_back`.
+        It counts as placed from now on; what no server in service holds waits. To be asked until it
+        says None after `arrived`, `finished`, `server_gone` and `server_back`.
 
         Raises:
             InputError: the time is past, or the scheduler chose what is not possible; the function
@@ -175,13 +170,13 @@ class LiveCluster:
         with located(f"scheduler {self._scheduler.name}"):
             placed = self._scheduler.place(decision)
             node, memory_alloc = checked_placement(placed, len(state.nodes))
-        name, server_id, numa_node_id = env.place_of(node)
+        where = env.place_of(node)
         if not 1 <= memory_alloc <= state.nodes[node]["memory"] or not suits(
             state, node, memory_alloc
         ):
             raise InputError(
-                f"scheduler {self._scheduler.name}: {memory_alloc} MB on NUMA node {numa_node_id} "
-                f"of server {name} {server_id} are not possible"
+                f"scheduler {self._scheduler.name}: {memory_alloc} MB on NUMA node {where[2]} "
+                f"of server {where[0]} {where[1]} are not possible"
             )
         server = int(state.nodes[node]["server"])
         starts = not state.servers[server]["expiration_time"] > time
@@ -190,15 +185,8 @@ class LiveCluster:
         if starts:
             self._up[server] = False
         self._started[env.function_index(function.wf_id, function.fn_id)] = False
-        return Assignment(
-            self._names[function.wf_id],
-            function.fn_id,
-            name,
-            server_id,
-            numa_node_id,
-            memory_alloc,
-            starts,
-        )
+        workflow = self._names[function.wf_id]
+        return Assignment(workflow, function.fn_id, *where, memory_alloc, starts)
 
     def started(self, time: float, workflow: str, function: int) -> None:
         """A function that has been placed has begun to compute: its data is there.
@@ -392,12 +380,9 @@ class _LiveEnv(RawEnv):
 
     def decides(self) -> bool:
         """Whether a function can be placed, which then is `current_function`."""
-        head = int(self.state.submitted[0]["index"])
-        places = self.state.cluster[0]["queue_size"] > 0 and any_takes(self.state, head)
+        places = bool(any_to_place(self.state))
         self._kind = PLACE if places else MORE_ARRIVALS
-        if places:
-            self.state.cluster["deciding"] = head
-        return bool(places)
+        return places
 
     def place(self, node: int, memory_alloc: int) -> None:
         """Places the current function."""
@@ -405,10 +390,7 @@ class _LiveEnv(RawEnv):
         self._kind = MORE_ARRIVALS
 
 
-T = TypeVar("T")
-
-
-def _replaced(values: tuple[T, ...], position: int, value: T) -> tuple[T, ...]:
+def _replaced(values: tuple[Any, ...], position: int, value: Any) -> tuple[Any, ...]:
     return (*values[:position], value, *values[position + 1 :])
 
 
@@ -417,11 +399,7 @@ def _is_whole(value: Any) -> bool:
 
 
 def _check_name(event: str, what: str, name: Any) -> None:
-    """Refuses what is no name.
-
-    Raises:
-        InputError: it is no text, or empty.
-    """
+    """Refuses what is no name: no text, or an empty one."""
     if not (isinstance(name, str) and name):
         raise InputError(f"{event}: {what} is {one_line(short(name))}, a name is needed, as text")
 

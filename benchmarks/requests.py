@@ -282,7 +282,7 @@ def measure(requests: int) -> dict[str, float]:
         "fcfs_of_tenants_per_s": requests / fcfs_seconds,
         "stride_of_tenants_per_s": requests / stride_seconds,
         "stride_over_fcfs": fcfs_seconds / stride_seconds,
-        "slots": simulation.slots,
+        "slots": len(simulation.state.workflows),
         "w_change_ns": w_change_ns(WAITING),
         "w_change_few_ns": w_change_ns(FUNCTIONS),
     }

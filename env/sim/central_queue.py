@@ -32,7 +32,6 @@ def reset_queue(state):
     queue[0].starvation_timer = queue[0].patience_timer = INF
     queue[0].timer_number = queue[0].starvation_number = queue[0].patience_number = 0
     queue[0].may_start = 0
-    queue[0].crowded = 0
     queue[0].watched = 0
     queue[0].runs_size = 0
     queue[0].ended_node = NONE
@@ -179,12 +178,13 @@ def declared_stops_to_wait(state, declared):
 
 @compiled
 def join_queue(state, index, time):
-    """A submitted or preempted function starts to wait."""
+    """A submitted or preempted function starts to wait; since `time` if it was set aside."""
     queue, waiting, requests = state.queue, state.waiting, state.requests
     declared = state.functions[index].declared
-    requests[index].number = queue[0].next_number
+    if time == state.cluster[0].time:
+        requests[index].number = queue[0].next_number
+        queue[0].next_number += 1
     requests[index].joined_time = time
-    queue[0].next_number += 1
     queue[0].waiting += 1
     queue[0].due = 1
     previous, following = waiting[declared].last, NONE

@@ -4,13 +4,7 @@ from typing import Final
 
 import numpy as np
 
-from env.sim.central_queue import (
-    choose,
-    first_by_funcsched,
-    oldest,
-    starving,
-    time_and_memory,
-)
+from env.sim.central_queue import choose, first_by_funcsched, oldest, starving, time_and_memory
 from env.sim.dispatch import node_for
 from env.sim.engine import play
 from env.sim.jit import compiled, compiled_apart

@@ -8,22 +8,17 @@ is their model.
 
 from typing import Final
 
-from env.sim.central_queue import SHORTEST_REMAINING, first_in_order, oldest, starving
+from env.sim.central_queue import SHORTEST_REMAINING, first_in_order, leave_queue, oldest, starving
 from env.sim.endings import preempt
 from env.sim.jit import compiled, compiled_apart
 from env.sim.placing import place
-from env.sim.records import (
-    CHOOSE,
-    INF,
-    NONE,
-    PATIENCE,
-    PLACE,
-    SLICE_END,
-    STARVATION,
-)
-from env.sim.room import available_memory, can_go_to, free_memory, need_of, short_of
+from env.sim.records import CHOOSE, INF, NONE, PATIENCE, PLACE, SLICE_END, STARVATION
+from env.sim.room import any_holds, available_memory, can_go_to, free_memory, need_of, short_of
 from env.sim.server_state import is_leased, may_be_started
+from env.sim.sharing import give_turn_back
+from env.sim.submissions import offer
 from env.sim.timers import set_timer
+from env.sim.tracking import stop_tracking
 from env.sim.warm import newest_idle
 
 # Who names the node: of several equally suited ones as the placement rules of these names, or
@@ -38,6 +33,8 @@ ASKED: Final = 3
 def dispatch(state):
     """Starts waiting functions in order until the first of them can go nowhere.
 
+    Those that no server in service holds wait aside meanwhile, and nobody waits behind them.
+
     Returns:
         0, CHOOSE, PLACE, or a negative error code.
     """
@@ -50,6 +47,9 @@ def dispatch(state):
         index = state.waiting[declared].first
         node = node_for(state, index)
         if node == NONE:
+            if not any_holds(state, index, need_of(state, index)):
+                set_aside(state, declared)
+                continue
             watch_starvation(state)
             return 0
         state.cluster[0].deciding = index
@@ -60,6 +60,22 @@ def dispatch(state):
         if error != 0:
             return error
     return 0
+
+
+@compiled_apart
+def set_aside(state, declared):
+    """All requests of a declared function leave the queue until some server comes back.
+
+    They join it again in the places that they had.
+    """
+    while state.waiting[declared].count > 0:
+        index = leave_queue(state, declared)
+        if state.waiting[declared].alone == 1:
+            stop_tracking(state, state.functions[index].slot)
+        offer(state, index, state.requests[index].joined_time)
+    turn = state.queue[0].turn
+    if state.options[0].shared == 1 and state.tenants[turn].waiting == 0:
+        give_turn_back(state)
 
 
 @compiled

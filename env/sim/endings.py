@@ -130,7 +130,9 @@ def release_ended(state):
 def join_submitted(state):
     """Functions that are there to be placed wait in the central queue."""
     while state.cluster[0].queue_size > 0:
-        join_queue(state, get(state), state.cluster[0].time)
+        index, time = state.submitted[0].index, state.submitted[0].time
+        get(state, index)
+        join_queue(state, index, time)
 
 
 @compiled_apart
@@ -191,6 +193,8 @@ def bring_back(state, server):
     time = state.cluster[0].time
     if state.options[0].always_up == 1 and state.servers[server].expiration_time <= time:
         begin_lease(state, server, time)
+    if state.options[0].queued == 1:
+        join_submitted(state)
     state.queue[0].due = state.options[0].queued
 
 

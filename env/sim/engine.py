@@ -18,8 +18,8 @@ from env.sim.records import (
     INF,
     LEASE_END,
     MORE_ARRIVALS,
+    MORE_WARM,
     NO_SERVER,
-    NO_WARM_SLOT,
     NONE,
     PATIENCE,
     PLACE,
@@ -29,8 +29,7 @@ from env.sim.records import (
     STARVATION,
     TAKE_RUNS,
 )
-from env.sim.room import any_takes
-from env.sim.submissions import arrive_next
+from env.sim.submissions import any_to_place, arrive_next
 from env.sim.timers import drop_timer, up_to_date
 from env.sim.tournament import earliest_node
 
@@ -39,11 +38,11 @@ from env.sim.tournament import earliest_node
 def play(state):
     """Plays events until the caller is needed: completions first, then timers, then decisions.
 
-    Nobody is asked to place a function while no server in service takes it: it waits for one.
+    A function that no server in service holds waits for one, and nobody waits behind it.
 
     Returns:
         PLACE (of the function `deciding`), DONE, CHOOSE, SHARE, MORE_ARRIVALS, TAKE_RUNS, FORECAST,
-        or a negative error code.
+        MORE_WARM, or a negative error code.
     """
     cluster, queue = state.cluster, state.queue
     while True:
@@ -56,7 +55,7 @@ def play(state):
         if completion == INF and not waits and cluster[0].arrivals_left == 0:
             return DONE
         timer = state.timers[0].time if cluster[0].timers_size > 0 else INF
-        places = cluster[0].queue_size > 0 and any_takes(state, state.submitted[0].index)
+        places = state.options[0].queued == 0 and any_to_place(state)
         decides = places or queue[0].due == 1 or is_stuck(state)
         decision = cluster[0].time if decides else INF
         if completion < INF and completion <= timer and completion <= decision:
@@ -67,7 +66,6 @@ def play(state):
             if error < 0:
                 return error
         elif places:
-            cluster[0].deciding = state.submitted[0].index
             return PLACE
         else:
             queue[0].due = 0
@@ -102,8 +100,9 @@ def between_events(state):
         return SHARE
     if queue[0].ended_node != NONE:
         release_ended(state)
-    if queue[0].crowded == 1:
-        return NO_WARM_SLOT
+    # The next event may leave a container, and the function that it ends another.
+    if queue[0].idle_used + 2 > len(state.idle):
+        return MORE_WARM
     # All containers may be killed before the runs are taken: there is room for that.
     if queue[0].runs_size + len(state.containers) >= len(state.runs):
         return TAKE_RUNS

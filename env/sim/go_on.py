@@ -1,8 +1,9 @@
-"""`go_on`: what compiled code cannot do between two decisions: forecasts, emptying its log."""
+"""`go_on`: what compiled code cannot do between two decisions: forecasts, logs, larger tables."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 import numpy as np
 
@@ -10,15 +11,21 @@ from env.base.errors import InputError
 from env.sim.block import State
 from env.sim.engine import play
 from env.sim.idle_forecast import answer_forecasts
-from env.sim.records import FORECAST, NO_SERVER, NO_WARM_SLOT, TAKE_RUNS
-from env.sim.rules import LEAST_SHARE
+from env.sim.records import FORECAST, MORE_WARM, NO_SERVER, TAKE_RUNS
+from env.sim.rules import with_more_warm
 
 
-def go_on(state: State, kind: int, take: Callable[[np.ndarray], None]) -> int:
+class Played(Protocol):
+    """Whose state `go_on` may replace by a larger one."""
+
+    state: State
+
+
+def go_on(played: Played, kind: int, take: Callable[[np.ndarray], None]) -> int:
     """Plays on until the episode ends or waits for its caller.
 
     Args:
-        state: of an episode in which functions belong to images.
+        played: an episode in which functions belong to images.
         kind: what `play` returned.
         take: is given the RUN records that have ended, in the order of their ends.
 
@@ -29,8 +36,11 @@ def go_on(state: State, kind: int, take: Callable[[np.ndarray], None]) -> int:
         InputError: see `cannot_go_on`.
     """
     while True:
+        state = played.state
         if kind == FORECAST:
             answer_forecasts(state)
+        elif kind == MORE_WARM:
+            played.state = with_more_warm(state)
         else:
             take(state.runs[: int(state.queue[0]["runs_size"])].copy())
             state.queue[0]["runs_size"] = 0
@@ -38,7 +48,7 @@ def go_on(state: State, kind: int, take: Callable[[np.ndarray], None]) -> int:
                 raise cannot_go_on(state, kind)
             if kind != TAKE_RUNS:
                 return int(kind)
-        kind = play(state)
+        kind = play(played.state)
 
 
 def cannot_go_on(state: State, kind: int) -> InputError:
@@ -50,13 +60,7 @@ def cannot_go_on(state: State, kind: int) -> InputError:
         waiting = int(state.cluster[0]["queue_size"] + state.queue[0]["waiting"])
         return InputError(
             f"{waiting} functions wait at {float(state.cluster[0]['time'])} s, and no server in "
-            "service takes the first of them"
-        )
-    if kind == NO_WARM_SLOT:
-        return InputError(
-            f"more than {len(state.idle)} containers are warm at "
-            f"{float(state.cluster[0]['time'])} s: functions were given less than "
-            f"{LEAST_SHARE:.0%} of the memory they need"
+            "service holds any of them"
         )
     return InputError(
         f"more than {len(state.workflows)} workflows are active at "

@@ -16,15 +16,10 @@ def before(heap, a, b):
 @compiled
 def swap(heap, a, b):
     """Exchanges two entries."""
-    time, major, minor, index = heap[a].time, heap[a].major, heap[a].minor, heap[a].index
-    heap[a].time = heap[b].time
-    heap[a].major = heap[b].major
-    heap[a].minor = heap[b].minor
-    heap[a].index = heap[b].index
-    heap[b].time = time
-    heap[b].major = major
-    heap[b].minor = minor
-    heap[b].index = index
+    heap[a].time, heap[b].time = heap[b].time, heap[a].time
+    heap[a].major, heap[b].major = heap[b].major, heap[a].major
+    heap[a].minor, heap[b].minor = heap[b].minor, heap[a].minor
+    heap[a].index, heap[b].index = heap[b].index, heap[a].index
 
 
 @compiled
@@ -34,7 +29,12 @@ def push(heap, size, time, major, minor, index):
     heap[size].major = major
     heap[size].minor = minor
     heap[size].index = index
-    child = size
+    rise(heap, size)
+
+
+@compiled
+def rise(heap, child):
+    """Brings an entry before those that it comes before."""
     while child > 0:
         parent = (child - 1) // 2
         if not before(heap, child, parent):
@@ -44,11 +44,13 @@ def push(heap, size, time, major, minor, index):
 
 
 @compiled
-def drop_first(heap, size):
-    """Removes the first entry of a heap of `size` entries."""
+def drop(heap, size, position):
+    """Removes an entry, the first at position 0, of a heap of `size` entries."""
     last = size - 1
-    swap(heap, 0, last)
-    parent = 0
+    swap(heap, position, last)
+    if position < last:
+        rise(heap, position)
+    parent = position
     while True:
         child = 2 * parent + 1
         if child >= last:

@@ -105,7 +105,7 @@ def place(state, node, memory_alloc):
                 charge_workflow(state, state.functions[function].slot, function)
         leave_queue(state, state.functions[function].declared)
     else:
-        get(state)
+        get(state, function)
     if len(state.images) > 0:
         startup, seconds = log[0].cold_start_time, log[0].data_transfer_time
         cold_start = start_request(state, function, node, startup, seconds)

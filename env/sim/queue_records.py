@@ -67,7 +67,6 @@ QUEUE = np.dtype(
         ("ended_memory", np.int64),
         ("container_cold_starts", np.int64),
         ("queueing_time", np.float64),  # seconds, all that left it summed
-        ("crowded", np.int64),  # 1: there were more warm containers than records for them
         ("watched", np.int64),  # 1: the caller is to look after the next event, 2: it has looked
         ("newcomer", np.int64),  # slot of a workflow that is to get tickets, or NONE
         ("turn", np.int64),  # tenant whose function goes next, NONE: is to be found

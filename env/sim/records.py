@@ -40,10 +40,10 @@ MORE_ARRIVALS: Final = 3  # those given have all arrived
 TAKE_RUNS: Final = 4  # the log of runs is full, or each event is watched
 FORECAST: Final = 5  # next idle times of images (env/sim/idle_forecast.py)
 SHARE: Final = 6  # how many tickets the workflow that has arrived, in slot `newcomer`, gets
+MORE_WARM: Final = 7  # the table of warm containers is full
 NO_WORKFLOW_SLOT: Final = -1
 NO_CONTAINER_SLOT: Final = -2
-NO_WARM_SLOT: Final = -3
-NO_SERVER: Final = -4  # no server in service takes what waits, and nothing is to come
+NO_SERVER: Final = -3  # no server in service holds what waits, and nothing is to come
 
 # Kinds of timers, in the order in which they fire at one moment.
 ARRIVAL: Final = 0

@@ -118,11 +118,11 @@ def can_go_to(state, node, function, memory):
 
 
 @compiled
-def any_takes(state, function):
-    """Whether any server in service takes a function, now or later, with what memory it has."""
+def any_holds(state, function, memory):
+    """Whether any server in service holds a function with `memory` MB, once it has room."""
     for node in range(len(state.nodes)):
         in_service = state.servers[state.nodes[node].server].condition == IN_SERVICE
-        if in_service and short_of_named(state, node, function, True) == NONE:
+        if in_service and short_of(state, node, function, memory, True) == NONE:
             return True
     return False
 

@@ -34,11 +34,12 @@ SLOTS = (
 )
 """Arrays with an entry for each slot of a trace, whose workflows have one function."""
 
-LEAST_SHARE = 0.1
-"""Of the memory it needs, below which a function leaves no record for its warm container."""
+WARM = 1 << 14
+"""Warm containers that there is room for at first, where there can be any number of runs."""
 
 RUNS = 1 << 14
 """Runs that are logged before they are taken."""
+ANY_NUMBER = 1 << 62
 
 
 class KeepAlive(Protocol):
@@ -214,8 +215,8 @@ def with_rules(
         "by_age": np.zeros(trees, np.int64),
         "requests": np.zeros(len(state.functions), queue_records.REQUEST),
         "images": np.zeros(len(memory), queue_records.IMAGE),
-        "newest": np.zeros(nodes * len(memory), np.int64),
-        "idle": np.zeros(_most_idle(state, memory, rules), queue_records.IDLE),
+        "newest": np.broadcast_to(NONE, nodes * len(memory)),
+        "idle": np.zeros(_warm(state, memory, rules), queue_records.IDLE),
         "histograms": np.zeros((len(memory), bins), np.int64),
         "idle_times": np.zeros((len(memory), remembered), np.float64),
         "runs": np.zeros(runs, queue_records.RUN),
@@ -265,24 +266,26 @@ def write_lease(servers: np.ndarray, lease: Lease) -> None:
     servers["step_price"] = servers["hourly_rate"] * (lease.step / records.HOUR)
 
 
-def _most_idle(state: State, memory: np.ndarray, rules: Rules) -> int:
-    """How many containers can be warm at once; `memory` is that of the images."""
+def _warm(state: State, memory: np.ndarray, rules: Rules) -> int:
+    """Records of warm containers; `memory` is that of the images.
+
+    As many as there can be where that is known, as compiled code that plays whole episodes cannot
+    stop for more, and two that are unused at every event.
+    """
     if not rules.keeps_warm:
-        return 0
-    least = int(memory[memory > 0].min())
-    if rules.placement == "asked":
-        least = max(1, int(least * LEAST_SHARE))
-    together = int((state.nodes["memory"] // least).sum())
-    left = _most_runs(state, rules) + len(memory)
-    # Functions may be given less memory than they need, but each run leaves one container.
-    return left if rules.order is None else min(left, together)
+        return 2
+    runs = _most_runs(state, rules)
+    # Each run leaves one, and of each image one can be started ahead.
+    most = WARM if runs == ANY_NUMBER else runs + len(memory)
+    if rules.order is not None and rules.placement != "asked":
+        most = min(most, 1 + int((state.nodes["memory"] // memory[memory > 0].min()).sum()))
+    return most + 2
 
 
 def _most_runs(state: State, rules: Rules) -> int:
     """How many runs there can be; in a trace, or where functions are cut short, any number."""
-    endless = len(state.arrivals) == 0 or rules.options()[0]["time_slice"] < INF
-    if endless:
-        return 1 << 62
+    if len(state.arrivals) == 0 or rules.options()[0]["time_slice"] < INF:
+        return ANY_NUMBER
     # A batch has not been told yet what arrives, but has room for all of it.
     known = state.templates["function_count"][state.arrivals["template"]].sum()
     return max(int(known), len(state.functions)) + 1
@@ -304,19 +307,13 @@ def room_for_timers(state: State, arrays: Mapping[str, np.ndarray]) -> np.ndarra
 def with_slots(state: State, slots: int) -> State:
     """The state of a trace in the midst of its episode, with more slots for active requests."""
     known = len(state.workflows)
-
-    def larger(array: np.ndarray, size: int) -> np.ndarray:
-        copy = np.zeros(size, array.dtype)
-        copy[: len(array)] = array
-        return copy
-
     # The ring of free slots is laid out from its beginning, the new ones behind it.
     ring = np.roll(state.free_slots, -int(state.cluster[0]["first_free_slot"]))
     free = ring[: int(state.cluster[0]["free_slots"])]
-    grown = {name: larger(getattr(state, name), slots) for name in SLOTS}
-    grown["containers"] = larger(state.containers, slots + 1)
-    grown["runs"] = larger(state.runs, RUNS + slots + 1)
-    grown["free_slots"] = larger(np.concatenate([free, np.arange(known, slots)]), slots)
+    grown = {name: _larger(getattr(state, name), slots) for name in SLOTS}
+    grown["containers"] = _larger(state.containers, slots + 1)
+    grown["runs"] = _larger(state.runs, RUNS + slots + 1)
+    grown["free_slots"] = _larger(np.concatenate([free, np.arange(known, slots)]), slots)
     state = state.replaced(**grown, timers=room_for_timers(state, grown))
     state.cluster["first_free_slot"] = 0
     state.cluster["free_slots"] += slots - known
@@ -324,3 +321,15 @@ def with_slots(state: State, slots: int) -> State:
     state.functions["node"][known:] = NONE
     state.requests["run"][known:] = NONE
     return state
+
+
+def with_more_warm(state: State) -> State:
+    """The state in the midst of its episode, with room for twice as many warm containers."""
+    idle = _larger(state.idle, 2 * len(state.idle))
+    return state.replaced(idle=idle, timers=room_for_timers(state, {"idle": idle}))
+
+
+def _larger(array: np.ndarray, size: int) -> np.ndarray:
+    copy = np.zeros(size, array.dtype)
+    copy[: len(array)] = array
+    return copy

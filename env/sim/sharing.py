@@ -171,6 +171,15 @@ def take_turn(state):
 
 
 @compiled_apart
+def give_turn_back(state):
+    """The tenant whose turn it is has no function that could go."""
+    shares = shares_of(state)
+    if shares.head[0].mechanism != operations.DRF:
+        operations.used(shares, state.queue[0].turn, 0.0)
+    state.queue[0].turn = NONE
+
+
+@compiled_apart
 def note_start(state, tenant, function, node, memory):
     """A function of a tenant leaves the queue for a container with `memory` MB on a node."""
     queue = state.queue

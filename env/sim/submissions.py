@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from env.sim.containers import declared_left
-from env.sim.heap import drop_first, push
+from env.sim.heap import before, drop, push
 from env.sim.jit import compiled, compiled_apart
 from env.sim.records import (
     ARRIVAL,
@@ -19,6 +19,7 @@ from env.sim.records import (
     SUBMITTED,
 )
 from env.sim.requests import begin_request
+from env.sim.room import any_holds
 from env.sim.timers import drop_timer, set_timer
 from env.sim.tracking import stop_tracking, track
 
@@ -184,17 +185,35 @@ def offer(state, index, time):
     state.cluster[0].queue_computation += declared_left(functions, index)
 
 
+@compiled_apart
+def any_to_place(state):
+    """Whether a submitted function can be placed; the first of them becomes `deciding`.
+
+    A function waits while no server in service holds it with all the memory that it needs.
+    """
+    submitted, first = state.submitted, NONE
+    for position in range(state.cluster[0].queue_size):
+        if first == NONE or before(submitted, position, first):
+            index = submitted[position].index
+            if any_holds(state, index, state.functions[index].memory_req):
+                first, state.cluster[0].deciding = position, index
+        if first == 0:
+            break  # the first of a heap comes before all others
+    return first != NONE
+
+
 @compiled
-def get(state):
-    """Takes the next function from the queue."""
-    index = state.submitted[0].index
-    drop_first(state.submitted, state.cluster[0].queue_size)
+def get(state, index):
+    """Takes a function from those that are submitted, mostly the first of them."""
+    position = 0
+    while state.submitted[position].index != index:
+        position += 1
+    drop(state.submitted, state.cluster[0].queue_size, position)
     state.cluster[0].queue_size -= 1
     state.cluster[0].queue_threads -= state.functions[index].parallelism
     slot = state.functions[index].slot
     state.workflows[slot].queue_threads -= state.functions[index].parallelism
     state.cluster[0].queue_computation -= declared_left(state.functions, index)
-    return index
 
 
 @compiled

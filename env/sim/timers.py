@@ -3,7 +3,7 @@
 A timer is not taken back: what it was for carries another number by the time it fires.
 """
 
-from env.sim.heap import drop_first, push
+from env.sim.heap import drop, push
 from env.sim.jit import compiled, compiled_apart
 from env.sim.records import EXPIRY, LEASE_END, PATIENCE, PREWARMING, SLICE_END, STARVATION
 
@@ -51,5 +51,5 @@ def set_timer(state, time, kind, number, index):
 @compiled
 def drop_timer(state):
     """Removes the first timer."""
-    drop_first(state.timers, state.cluster[0].timers_size)
+    drop(state.timers, state.cluster[0].timers_size, 0)
     state.cluster[0].timers_size -= 1

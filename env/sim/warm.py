@@ -32,18 +32,11 @@ def newest_idle(state, node, image):
 
 @compiled_apart
 def add_idle(state, node, image, memory, ready_time, expiration_time):
-    """Keeps a container of an image warm on a node; W grows by 1.
-
-    Returns:
-        its record; NONE where there is none left.
-    """
+    """Keeps a container of an image warm on a node; W grows by 1. Returns its record."""
     queue, idle, nodes = state.queue, state.idle, state.nodes
     index = queue[0].free_idle
     if index != NONE:
         queue[0].free_idle = idle[index].next
-    elif queue[0].idle_used == len(idle):
-        queue[0].crowded = 1
-        return NONE
     else:
         index = queue[0].idle_used
         queue[0].idle_used += 1

@@ -5,9 +5,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from agents.baseline import make_baselines
+from agents.baseline import known_baselines, make_baselines
+from agents.learned.learned_scheduler import SHIPPED, LearnedScheduler
 from agents.live import Assignment, LiveCluster
-from agents.scheduler import Decision
+from agents.scheduler import Decision, Scheduler
 from env.base.errors import InputError
 from env.learn.layouts import Placement
 from env.score.reward import Objective
@@ -196,16 +197,6 @@ def test_what_runs_on_a_server_that_goes_is_placed_again() -> None:
     assert_recounted(live.env.state)
 
 
-def test_nothing_is_placed_while_all_servers_are_gone() -> None:
-    live = running(0)
-    live.server_gone(15.0, "s", 0)
-    live.server_up(15.0, "s", 1)
-    live.server_gone(16.0, "s", 1)
-    assert live.next_assignment(17.0) is None
-    live.server_back(20.0, "s", 0)
-    assert live.next_assignment(20.0) == Assignment("a", 0, "s", 0, 0, 3, starts_server=True)
-
-
 def test_a_server_that_nobody_started_is_leased_from_when_it_is_up() -> None:
     live = live_with(1)
     live.server_up(100.0, "s", 1)
@@ -335,3 +326,44 @@ def test_what_a_live_cluster_does_not_have_is_refused() -> None:
     big = WorkflowTemplate("big", [1], [5], [1], [], [])
     with pytest.raises(InputError, match="^workflow 'big'"):
         LiveCluster(CLUSTER, [CHAIN, big], InTurn(), OBJECTIVE)
+
+
+UNLIKE = ClusterConfig(
+    *(1_000, 1e12, 1e12, 100.0),
+    (
+        ServerType("small", 2, 0.1, 10.0, 1, 2, 4),
+        ServerType("large", 1, 0.4, 10.0, 2, 4, 16, resources={"gpu": 1}),
+    ),
+)
+PLACERS: list[Scheduler] = [
+    *(each for each in make_baselines(known_baselines()) if each.kind != "reference"),
+    *(LearnedScheduler(path.name, UNLIKE, OBJECTIVE, name=path.name) for path in SHIPPED.iterdir()),
+]
+
+
+@pytest.mark.parametrize("scheduler", PLACERS, ids=lambda each: each.name)
+@pytest.mark.parametrize("memory, gpu", [(8, 0), (1, 1)], ids=["memory", "gpu"])
+def test_what_only_a_server_that_is_gone_holds_waits_and_all_others_are_placed(
+    scheduler: Scheduler, memory: int, gpu: int
+) -> None:
+    """Half of 8 MB would find room on a small server, at half the speed; `stingy` gives no more."""
+    only_large = WorkflowTemplate("only", [10_000], [memory], [1], [], [], resources={"gpu": [gpu]})
+    live = LiveCluster(UNLIKE, [only_large, LONG], scheduler, OBJECTIVE)
+    live.server_up(0.0, "large", 0)
+    live.server_gone(1.0, "large", 0)
+    live.arrived(2.0, "a", "only")
+    assert live.next_assignment(2.0) is None
+    live.arrived(3.0, "b", "long")
+    live.arrived(3.0, "c", "only")
+    live.arrived(4.0, "d", "long")
+    found = [live.next_assignment(4.0) for _ in range(3)]
+    assert [each and (each.workflow, each.server_name) for each in found] == [
+        ("b", "small"),
+        ("d", "small"),
+        None,
+    ]
+    assert_recounted(live.env.state)
+    live.server_back(5.0, "large", 0)
+    found = [live.next_assignment(5.0) for _ in range(3)]
+    assert [each and each.workflow for each in found] == ["a", "c", None]
+    assert_recounted(live.env.state)

@@ -323,7 +323,7 @@ class RawEnv:
     def _play_on(self, kind: int) -> None:
         """On from what the engine stopped at, to the end or to what the caller has to decide."""
         if len(self.state.images):
-            kind = go_on(self.state, kind, self._take)
+            kind = go_on(self, kind, self._take)
         elif kind < 0:
             raise cannot_go_on(self.state, kind)
         self._kind = kind

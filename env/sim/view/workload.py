@@ -63,7 +63,7 @@ class Workload:
         while function.state == "PENDING":
             if arrive_next(state) < 0:
                 raise InputError(f"workload: {len(state.workflows)} workflows are active already")
-        get(state)
+        get(state, int(state.submitted[0]["index"]))
         return function
 
     def run_function(

@@ -25,7 +25,7 @@ from env.sim.keep_alive import keep_warm
 from env.sim.queue_records import RUN
 from env.sim.records import ARRIVING, COMPLETED
 from env.sim.room import free_memory
-from env.sim.rules import Rules, with_rules, with_slots
+from env.sim.rules import Rules, with_more_warm, with_rules, with_slots
 from env.sim.server_state import is_leased
 from env.sim.state import allocate, reset
 from env.sim.submissions import schedule_arrival
@@ -239,11 +239,6 @@ class Simulation:
         self.state.queue["more_arrivals"] = 1
         self._given = 0
 
-    @property
-    def slots(self) -> int:
-        """Requests that can be active at once before the records grow."""
-        return len(self.state.workflows)
-
     def keep_warm(self, node: int, function: int) -> None:
         """A container of a function is idle on a NUMA node at time 0.
 
@@ -266,6 +261,8 @@ class Simulation:
                 f"{self._profiles.memory[function]} MB, NUMA node {node} has {free} left"
             )
         until = float(self.state.images[function]["keep_until"])
+        if self.state.queue[0]["idle_used"] == len(self.state.idle):
+            self.state = with_more_warm(self.state)
         keep_warm(self.state, node, function, memory, 0.0, until)
 
     def learn(self, history: Trace) -> None:
@@ -291,7 +288,7 @@ class Simulation:
     def _play_on(self) -> Iterator[np.ndarray]:
         """Up to the end of what has been given."""
         taken: list[np.ndarray] = []
-        go_on(self.state, play(self.state), taken.append)
+        go_on(self, play(self.state), taken.append)
         yield from taken
 
     def _give(self, chunk: np.ndarray) -> None:

@@ -14,7 +14,7 @@ from env.sim.cluster_file import ClusterModel
 from env.sim.episode.recording import episode_of
 from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.images import Images
-from env.sim.keep_alive_policy import Fixed, NoKeepAlive
+from env.sim.keep_alive_policy import Fixed, Lru, NoKeepAlive
 from env.sim.rules import Rules
 from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
@@ -222,3 +222,26 @@ def test_tickets_of_workflows_are_above_0(wrong: list[float]) -> None:
     how, templates = order("stride"), [chain(), chain()]
     with pytest.raises(InputError, match="tickets: numbers above 0 are needed"):
         env_of(templates, ["a", "b"], how, held(a=1, b=1), tickets=wrong)
+
+
+def test_what_the_memory_of_the_machine_does_not_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """10 NUMA nodes and 100,000 images: 8 MB of which is the newest container of which image."""
+    monkeypatch.setattr("env.sim.block.MACHINE", 10**7)
+    template = chain()
+    images = Images(np.zeros(10**5), {template: np.zeros(2, int)})
+    cluster = replace(CLUSTER, server_types=(replace(KIND, count=20),))
+    with pytest.raises(InputError) as caught:
+        RawEnv([0.0], [template], cluster, rules=Rules.always_up(Fcfs(), Lru()), images=images)
+    told = str(caught.value)
+    assert told.startswith("an episode needs ") and "of which the machine has 0.01: " in told
+    assert told.endswith("are for 2000000 records 'newest' (NUMA nodes x images)")
+
+
+def test_the_table_of_warm_containers_grows_with_what_is_warm() -> None:
+    """Not with what a cluster of 1,300 nodes of 256 GB could keep of an image of 1 MB."""
+    cluster = replace(CLUSTER, server_types=(replace(KIND, count=1300, memory=262_144),))
+    template = chain()
+    images = Images(np.ones(1), {template: np.zeros(2, int)})
+    rules = Rules.always_up(RoundRobin(time_slice=1.0), Lru())
+    env = RawEnv([0.0] * 5, [template] * 5, cluster, rules=rules, images=images)
+    assert env.done and env.state.block.nbytes < 10**7

@@ -13,13 +13,10 @@ from env.learn.multi_agent import ServerlessEnv
 from env.score.optimum import optimum
 from env.score.reward import Objective
 from env.sim.cluster_file import ClusterModel, cluster_from_config
-from env.sim.endings import bring_back, take_down
-from env.sim.engine import play
 from env.sim.forecast import forecast_placements
 from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.images import Images
 from env.sim.keep_alive_policy import Lru
-from env.sim.records import NO_SERVER, PLACE
 from env.sim.rules import Rules
 from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
@@ -171,18 +168,6 @@ def test_none_is_needed() -> None:
 def test_episodes_that_need_some_are_not_recorded() -> None:
     with pytest.raises(InputError, match="^record: functions need gpu, for which an episode file"):
         RawEnv([0.0], [functions([2], gpu=[1])], CLUSTER, record=True)
-
-
-def test_a_function_waits_for_the_server_that_has_it() -> None:
-    """Nobody is asked while no server in service has one."""
-    template = functions([2], gpu=[1])
-    env = RawEnv([0.0], [template], CLUSTER, images=Images.by_name([template], 0.0))
-    state = env.state
-    assert state.cluster[0]["deciding"] == 0
-    take_down(state, 1)
-    assert play(state) == NO_SERVER
-    bring_back(state, 1)
-    assert play(state) == PLACE
 
 
 @pytest.mark.parametrize(

@@ -231,9 +231,9 @@ def test_records_grow_with_what_waits(order: Order) -> None:
     """Overload: thousands wait. All requests end, each once, and the checker has no complaint."""
     trace = day(12_000)
     simulation = Simulation(trace.profiles, cluster(6), Rules.always_up(order, Lru()))
-    at_first = simulation.slots
+    at_first = len(simulation.state.workflows)
     runs = np.concatenate(list(simulation.play(trace)))
-    assert simulation.slots > at_first
+    assert len(simulation.state.workflows) > at_first
     assert sorted(runs["wf_id"]) == list(range(12_000))
     rank = np.zeros(20) if isinstance(order, Fcfs) else None
     assert queued_violations(runs, np.array([6]), rank) == []
@@ -243,9 +243,9 @@ def test_memory_is_bounded_by_what_waits_and_runs() -> None:
     """With room for all, 40,000 requests need no more records than the first of them."""
     trace = day(40_000)
     simulation = Simulation(trace.profiles, cluster(600, cpu=64), Rules.always_up(Fcfs(), Lru()))
-    at_first = simulation.slots
+    at_first = len(simulation.state.workflows)
     assert sum(len(runs) for runs in simulation.play(trace)) == 40_000
-    assert simulation.slots == at_first
+    assert len(simulation.state.workflows) == at_first
     # Nobody is left in the queue of those that have just become ready, by any count of it.
     (cluster_of_all,) = simulation.state.cluster
     for count in ("queue_size", "queue_threads", "queue_computation"):

@@ -15,11 +15,7 @@ from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.images import Images
 from env.sim.keep_alive import prewarm
 from env.sim.keep_alive_policy import Lru, NoKeepAlive
-from env.sim.records import (
-    COMPLETED,
-    FAILED,
-    KILLED,
-)
+from env.sim.records import COMPLETED, FAILED, KILLED
 from env.sim.rules import Lease, Rules
 from env.sim.state import reset
 from env.sim.submissions import end_function
@@ -262,6 +258,52 @@ def test_without_any_server_the_engine_says_so_and_goes_on_when_one_is_back(worl
     while not env.done:
         env.step("s", 1, 0, env.current_function.memory_req)
     assert env.state.cluster[0]["finished_workflows"] == 2
+
+
+LARGE = WorkflowTemplate("large", [10_000], [8], [1], NO_EDGES, [])
+WITH_GPU = WorkflowTemplate("gpu", [10_000], [1], [1], NO_EDGES, [], resources={"gpu": [1]})
+
+
+@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("template", [LARGE, WITH_GPU], ids=lambda each: each.name)
+def test_what_only_a_server_that_is_down_holds_waits_and_nobody_behind_it(
+    world: str, template: WorkflowTemplate
+) -> None:
+    """0 and 2 need server 1, which is down up to 30; 1 and 3 are done on server 0 meanwhile."""
+    cold = 0.0 if "always" in world else 10.0
+    kinds = (
+        ServerType("small", 1, 0.36, cold, 1, 2, 4),
+        ServerType("large", 1, 0.36, cold, 1, 2, 8, resources={"gpu": 1}),
+    )
+    env = RawEnv(
+        [0.0, 0.0, 20.0, 20.0, 30.0],
+        [template, PROBE, template, PROBE, PROBE],
+        ClusterConfig(1_000, 1e12, 1e12, 100.0, kinds),
+        rules=WORLDS[world],
+        images=Images.by_name([template, PROBE], 0.0),
+    )
+    reset(env.state)
+    take_down(env.state, 1)
+    go_on(env)
+    assert (env.time, env.current_function.wf_id) == (0.0, 1)
+    assert forecast_placements(env.state, 1)["feasible"].tolist() == [1, 0]
+    env.step("small", 0, 0, 1)
+    assert (env.time, env.current_function.wf_id) == (20.0, 3)
+    assert_recounted(env.state)
+    env.step("small", 0, 0, 1)
+    assert (env.time, env.current_function.wf_id) == (30.0, 4)
+    bring_back(env.state, 1)
+    go_on(env)
+    placed = []
+    while not env.done:
+        placed.append((env.time, env.current_function.wf_id))
+        large = env.current_function.wf_id < 4
+        env.step("large" if large else "small", 0, 0, env.current_function.memory_req)
+        assert_recounted(env.state)
+    # In the queue 2 waits for what 0 holds, and 4 behind it.
+    then = 40.0 + cold if "queued" in world else 30.0
+    assert placed == [(30.0, 0), (then, 2), (then, 4)]
+    assert np.sort(env.runs, order="wf_id")["joined_time"].tolist() == [0.0, 0.0, 20.0, 20.0, 30.0]
 
 
 def test_leases_are_not_renewed_for_ever_where_nothing_fits() -> None:

@@ -24,12 +24,14 @@ from env.sim.records import (
     FORECAST,
     IN_SERVICE,
     KILLED,
+    MORE_WARM,
     NO_SERVER,
     PENDING,
     PLACE,
     SKIPPED,
     TAKE_RUNS,
 )
+from env.sim.resources import holders
 from env.sim.room import need_of, suits
 from env.sim.rules import Lease, Rules
 from env.sim.state import reset
@@ -71,8 +73,11 @@ class Troubled:
         while True:
             self._trouble()
             kind = play(state)
-            while kind == FORECAST:
-                answer_forecasts(state)
+            while kind in (FORECAST, MORE_WARM):
+                if kind == FORECAST:
+                    answer_forecasts(state)
+                else:
+                    state = self.env.state = rules.with_more_warm(state)
                 kind = play(state)
             assert_recounted(state)
             size = int(state.queue[0]["runs_size"])
@@ -81,6 +86,7 @@ class Troubled:
             if kind == DONE:
                 return
             if kind == NO_SERVER:
+                assert not any(self._held(index) for index in self._waiting())
                 assert (state.servers["condition"] != IN_SERVICE).any()
                 assert (state.nodes["next_completion"] == np.inf).all()
                 for server in range(len(state.servers)):
@@ -90,9 +96,26 @@ class Troubled:
             else:
                 assert kind in (PLACE, TAKE_RUNS)
 
+    def _waiting(self) -> list[int]:
+        """Submitted functions, in the order of submission."""
+        state = self.env.state
+        entries = state.submitted[: int(state.cluster[0]["queue_size"])]
+        return [int(index) for *_, index in sorted(entries.tolist())]
+
+    def _held(self, function: int) -> bool:
+        """Whether a server in service has a node that holds a function when it is empty."""
+        state, queued = self.env.state, self.world.dispatch == "queued"
+        memory = state.images["memory"][state.waiting["image"]] if queued else None
+        distinct = list({id(each): each for each in self.world.templates}.values())
+        holds = holders(distinct, self.world.cluster, memory)
+        in_service = state.servers["type"][state.servers["condition"] == IN_SERVICE]
+        return bool(holds[state.functions[function]["declared"], in_service].any())
+
     def _place(self) -> None:
         state = self.env.state
         function = int(state.cluster[0]["deciding"])
+        if self.world.dispatch == "immediate":
+            assert function == next(each for each in self._waiting() if self._held(each))
         own = int(state.functions[function]["memory_req"])
         need = need_of(state, function) if self.world.dispatch == "queued" else 1
         candidates = [node for node in range(len(state.nodes)) if suits(state, node, need)]
@@ -153,6 +176,7 @@ def test_whatever_happens_all_records_agree_and_every_function_ends_once(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(idle_forecast, "next_idle_time", mean)
         patch.setattr(rules, "RUNS", 1)
+        patch.setattr(rules, "WARM", 1)
         own = Rules(
             order=world.order if queued else None,
             placement="asked" if queued and world.placement == "asked" else "first_fit",

@@ -225,7 +225,10 @@ def play_reference(world: World) -> Played:
 
 
 def engine(world: World) -> RawEnv:
-    """The engine, having played the episode, recorded if it can be; who is asked is a `Chooser`."""
+    """The engine, having played the episode, recorded if it can be; who is asked is a `Chooser`.
+
+    Wherever any number of containers can be warm, it begins with room for one.
+    """
     chooser = Chooser(world)
     rules = Rules(
         order=world.order if world.dispatch == "queued" else None,
@@ -257,6 +260,7 @@ def play_engine(world: World) -> Played:
     """Plays in the engine; forecasts are those of `mean`."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(idle_forecast, "next_idle_time", mean)
+        patch.setattr("env.sim.rules.WARM", 1)
         env = engine(world)
     steps = env.state.ledger["lease_seconds"] / world.step
     return Played(

@@ -23,16 +23,7 @@ from env.sim.resources import names_of
 from env.sim.view.raw_env import RawEnv
 from evaluation.shares import shares_of
 from tests.env.sim.test_world_against_reference import World, engine, worlds
-from tests.recorded_worlds import (
-    FUNDING,
-    KEPT,
-    LEASES,
-    crowded,
-    played,
-    shared,
-    trace,
-    world,
-)
+from tests.recorded_worlds import FUNDING, KEPT, LEASES, crowded, played, shared, trace, world
 from tests.reference_inputs import mean
 
 RANDOM = settings(

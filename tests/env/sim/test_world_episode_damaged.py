@@ -14,12 +14,7 @@ from env.base.errors import InputError
 from env.sim.episode.episode_file import read_episode, write_episode
 from env.sim.episode.recording import episode_of
 from env.sim.episode.replay import main
-from tests.recorded_worlds import (
-    crowded,
-    shared,
-    trace,
-    world,
-)
+from tests.recorded_worlds import crowded, shared, trace, world
 
 Change = Callable[[Any], None]
 
