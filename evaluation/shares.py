@@ -1,8 +1,7 @@
 """How fairly an episode was shared: what each tenant got, and what its tickets entitled it to.
 
-Everything follows from what ran. The work of a function that starts while functions of several
-tenants wait is divided among all of these by their tickets; what starts while one tenant waits
-alone is nobody else's, and does not count (env/sim/sharing.py counts in the same way as it goes).
+The account is the engine's (env/sim/sharing.py): it is kept anew from what ran, to be looked at
+after every start.
 """
 
 from __future__ import annotations
@@ -12,9 +11,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from env.base.errors import InputError
-from env.sim.funding import Funding
+from env.sim.block import State
 from env.sim.ordering import SharedOrder
 from env.sim.records import COMPLETED
+from env.sim.sharing import (
+    begin_to_wait,
+    count_start,
+    jain_index,
+    reset_sharing,
+    right_of,
+    stop_to_wait,
+)
+from env.sim.state import copy_state
 from env.sim.view.raw_env import RawEnv
 
 MOST_POINTS = 300
@@ -36,6 +44,7 @@ class Shares:
         pair_error: (K,) quanta, largest of its pairs at any time: |received by one - its part, by
             tickets, of what both received| since both began to compete.
         largest_lag: (K,) core-seconds, largest entitled - received at any time; 0 at first.
+        jain: Jain's index of received / entitled.
         dominant: (K,) mean over time of the larger share of the cluster's cores and memory held; by
             threads, so above 1 where these share cores.
         response: (K,) seconds from submission to end of its functions, mean; NaN of none.
@@ -51,6 +60,7 @@ class Shares:
     error: np.ndarray
     pair_error: np.ndarray
     largest_lag: np.ndarray
+    jain: float
     dominant: np.ndarray
     response: np.ndarray
     response_deviation: np.ndarray
@@ -59,14 +69,6 @@ class Shares:
     def last_lag(self) -> np.ndarray:
         """(K,) core-seconds, entitled - received at the end."""
         return np.asarray(self.entitled[-1] - self.received[-1])
-
-    @property
-    def jain(self) -> float:
-        """Jain's index of received / entitled; 1 where nobody is entitled to anything."""
-        entitled = self.entitled[-1]
-        served = self.received[-1][entitled > 0] / entitled[entitled > 0]
-        squares = float((served**2).sum())
-        return float(served.sum()) ** 2 / (len(served) * squares) if squares else 1.0
 
 
 def is_shared(env: RawEnv) -> bool:
@@ -91,7 +93,7 @@ def shares_of(env: RawEnv) -> Shares:
     place = {name: index for index, name in enumerate(env.funding.tenants)}
     owner = np.array([place[name] for name in env.tenants])[runs["wf_id"]]
     quantum = _quantum(env)
-    account = _Account(env.funding, len(runs))
+    account = _Account(env.state, len(runs))
     seconds = runs["computation"] / env.state.nodes["single_core_speed"][runs["node"]]
     # Of one count, the smaller number came first.
     for event in np.argsort(np.concatenate([runs["joined"], runs["dispatched"]])).tolist():
@@ -104,7 +106,7 @@ def shares_of(env: RawEnv) -> Shares:
     response = _by_tenant(runs, owner, len(place))
     return Shares(
         tenants=tuple(place),
-        tickets=account.everybody / account.everybody.sum(),
+        tickets=np.array([right_of(env.state, tenant) for tenant in range(len(place))]),
         quantum=quantum,
         times=times,
         received=received,
@@ -112,6 +114,7 @@ def shares_of(env: RawEnv) -> Shares:
         error=account.error / quantum,
         pair_error=account.pair_error / quantum,
         largest_lag=account.largest_lag,
+        jain=float(jain_index(env.state)),
         dominant=_dominant(env, runs, owner),
         response=response[0],
         response_deviation=response[1],
@@ -127,49 +130,42 @@ def _quantum(env: RawEnv) -> float:
 
 
 class _Account:
-    """What tenants have received and are entitled to while events of the queue pass.
+    """That of the engine, kept anew while events of the queue pass, with what it does not keep.
 
     Attributes:
-        everybody: (K,) tickets while all compete.
-        received, entitled: (K,) core-seconds so far.
+        state: a copy of that of the episode, with the account of the tenants.
         error, pair_error, largest_lag: (K,) core-seconds, see `Shares`.
     """
 
-    def __init__(self, funding: Funding, starts: int) -> None:
-        self._names = tuple(funding.tenants)
-        self._rights = funding.rights()
-        self._fixed = not funding.currencies  # then nobody's tickets depend on who competes
-        self.everybody = self._worth()
-        for name in self._names:
-            self._rights.stop(name)
-        count = len(self._names)
-        self._waiting = np.zeros(count, np.int64)
-        self._tickets = np.zeros(count)
+    def __init__(self, state: State, starts: int) -> None:
+        options = state.options.copy()
+        options["shared"] = 0  # nobody takes turns
+        self.state = copy_state(state).replaced(options=options)
+        reset_sharing(self.state)
+        self._tenants = self.state.tenants
+        count = len(self._tenants)
         # Received per ticket, that of one tenant less that of another, since both compete.
         self._apart = np.zeros((count, count))
-        self.received, self.entitled = np.zeros(count), np.zeros(count)
         self.error, self.pair_error, self.largest_lag = np.zeros((3, count))
         self._every = max(1, starts // MOST_POINTS)
         self._counted = 0
-        self._points = [(0.0, self.received.copy(), self.entitled.copy())]
+        self._points = [self._point(0.0)]
         self._last = 0.0
 
     def join(self, tenant: int) -> None:
         """A function of a tenant begins to wait."""
-        self._waiting[tenant] += 1
-        if self._waiting[tenant] == 1:
-            self._compete(tenant, True)
+        self._tenants["waiting"][tenant] += 1
+        if self._tenants["waiting"][tenant] == 1:
+            begin_to_wait(self.state, tenant)
             self._apart[tenant, :] = self._apart[:, tenant] = 0.0
 
     def start(self, tenant: int, seconds: float, time: float) -> None:
         """A function of a tenant leaves the queue with so many core-seconds of work."""
-        tickets = self._tickets
-        if np.count_nonzero(tickets) > 1:
-            self.received[tenant] += seconds
-            self.entitled += seconds * tickets / tickets.sum()
-            lag = self.entitled - self.received
+        if count_start(self.state, tenant, seconds):
+            lag = self._entitled() - self._tenants["received"]
             np.maximum(self.error, np.abs(lag), out=self.error)
             np.maximum(self.largest_lag, lag, out=self.largest_lag)
+            tickets = self._tenants["tickets"]
             own = tickets[tenant]
             self._apart[tenant, :] += seconds / own
             self._apart[:, tenant] -= seconds / own
@@ -180,32 +176,25 @@ class _Account:
             self._last = time
             self._counted += 1
             if self._counted % self._every == 0:
-                self._note()
-        self._waiting[tenant] -= 1
-        if self._waiting[tenant] == 0:
-            self._compete(tenant, False)
+                self._points.append(self._point(time))
+        self._tenants["waiting"][tenant] -= 1
+        if self._tenants["waiting"][tenant] == 0:
+            stop_to_wait(self.state, tenant)
 
     def curves(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(T,) seconds, (T, K) received and (T, K) entitled up to now."""
         if self._points[-1][0] < self._last or self._counted % self._every:
-            self._note()
+            self._points.append(self._point(self._last))
         times, received, entitled = zip(*self._points, strict=True)
         return np.array(times), np.array(received), np.array(entitled)
 
-    def _note(self) -> None:
-        self._points.append((self._last, self.received.copy(), self.entitled.copy()))
+    def _entitled(self) -> np.ndarray:
+        """(K,) core-seconds up to now; the engine adds them up when tickets change."""
+        since = self.state.queue[0]["fair_clock"] - self._tenants["clock"]
+        return np.asarray(self._tenants["entitled"] + self._tenants["tickets"] * since)
 
-    def _compete(self, tenant: int, competes: bool) -> None:
-        if self._fixed:
-            self._tickets[tenant] = self.everybody[tenant] if competes else 0.0
-            return
-        (self._rights.start if competes else self._rights.stop)(self._names[tenant])
-        self._tickets = self._worth()
-
-    def _worth(self) -> np.ndarray:
-        """(K,) base tickets that those of each are worth, 0 of who does not compete."""
-        values = self._rights.values()
-        return np.array([float(values.get(name, 0)) for name in self._names])
+    def _point(self, time: float) -> tuple[float, np.ndarray, np.ndarray]:
+        return time, self._tenants["received"].copy(), self._entitled()
 
 
 def _dominant(env: RawEnv, runs: np.ndarray, owner: np.ndarray) -> np.ndarray:

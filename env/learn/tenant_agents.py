@@ -15,9 +15,11 @@ from pydantic import Field, field_validator
 from env.learn.observation import clip, log_of, log_seconds
 from env.sim.jit import compiled, places
 from env.sim.ordering import ByWorkflow, Sharing
+from env.sim.queue_records import BASE, COMPETING
 from env.sim.records import NONE
 from env.sim.room import available_memory
 from env.sim.rules import Fit
+from env.sim.sharing import right_of
 from env.tickets.amounts import Tickets
 
 TENANT_CONTEXT: Final = (
@@ -81,25 +83,6 @@ class TenantAgents(Sharing, ByWorkflow):
 
 
 @compiled
-def right_of(state, tenant):
-    """Share of all tickets that those of a tenant are worth if everybody competes."""
-    tenants, currencies = state.tenants, state.currencies
-    amount, currency, right = tenants[tenant].amount, tenants[tenant].currency, 1.0
-    while True:
-        together = 0.0
-        for other in range(len(tenants)):
-            if tenants[other].currency == currency:
-                together += tenants[other].amount
-        for other in range(len(currencies)):
-            if currencies[other].currency == currency:
-                together += currencies[other].amount
-        right *= amount / together
-        if currency == NONE:
-            return right
-        amount, currency = currencies[currency].amount, currencies[currency].currency
-
-
-@compiled
 def lead_of(state, tenant):
     """Core-seconds that a tenant has received beyond those it is entitled to."""
     own = state.tenants[tenant]
@@ -142,9 +125,9 @@ def see_newcomer(state, levels, context, items, mask):
         threads += state.nodes[node].parallelism
     cores = cluster.computing_capacity / cluster.single_core_speed
     right, lead = right_of(state, tenant), lead_of(state, tenant) / cores
-    own = state.tenants[tenant]
+    own, together = state.tenants[tenant], state.currencies[BASE].sums[COMPETING]
     context[CONTEXT.right] = right
-    context[CONTEXT.share] = own.tickets / queue.tickets if queue.tickets > 0 else 0.0
+    context[CONTEXT.share] = own.tickets / together if together > 0.0 else 0.0
     competing = queue.tenants_waiting - (1 if own.tickets > 0 else 0)
     context[CONTEXT.competing] = log_of(competing) / 3.0
     context[CONTEXT.lead] = log_seconds(abs(lead)) * (1.0 if lead > 0.0 else -1.0)

@@ -8,7 +8,9 @@ threads than its part has cores leaves the rest to the others. With one tenant t
 
 from env.sim.jit import compiled, compiled_apart
 from env.sim.proportional.cpu_share import cpu_share
+from env.sim.queue_records import ON_THE_NODE
 from env.sim.records import NONE
+from env.sim.sharing import whole_tickets
 
 
 @compiled
@@ -38,21 +40,17 @@ def divide_cores(state, cpu, core_speed):
     rows, count = state.on_node, state.queue[0].on_node
     tenants, currencies = state.tenants, state.currencies
     for currency in range(len(currencies)):
-        currencies[currency].on_node = 0.0
+        currencies[currency].sums[ON_THE_NODE] = 0.0
     for row in range(count):
         amount, currency = tenants[rows[row].tenant].amount, tenants[rows[row].tenant].currency
         while currency != NONE:
-            known = currencies[currency].on_node > 0.0
-            currencies[currency].on_node += amount
+            known = currencies[currency].sums[ON_THE_NODE] > 0.0
+            currencies[currency].sums[ON_THE_NODE] += amount
             if known:
                 break
             amount, currency = currencies[currency].amount, currencies[currency].currency
     for row in range(count):
-        value, currency = tenants[rows[row].tenant].amount, tenants[rows[row].tenant].currency
-        while currency != NONE:
-            value *= currencies[currency].amount / currencies[currency].on_node
-            currency = currencies[currency].currency
-        rows[row].weight = max(1, int(value * state.options[0].ticket_scale + 0.5))
+        rows[row].weight = whole_tickets(state, rows[row].tenant, ON_THE_NODE)
     cpu_share(rows, count, cpu, core_speed)
 
 

@@ -23,6 +23,8 @@ from env.tickets.rights import Rights
 
 BASE = "base"
 """The currency that all value comes from."""
+FEW = 1000
+"""Whole tickets, from which on rounding changes a share by less than a thousandth."""
 
 
 class Grant(Strict):
@@ -115,15 +117,31 @@ class Funding(Strict):
             rights.start(name)
         return rights
 
-    def records(self) -> tuple[np.ndarray, np.ndarray, float]:
-        """(TENANT (K,), CURRENCY (C,), whole tickets for a base ticket), in the order declared."""
-        place = {BASE: NONE, **{name: index for index, name in enumerate(self.currencies)}}
+    @cached_property
+    def rough(self) -> bool:
+        """Whether rounding to whole tickets could show: somebody has few, and not whole ones."""
+        scale = whole_scale(self.base_amount)
+        return any(
+            value * scale < FEW and (value * scale % 1 != 0 or self.tenants[name].currency != BASE)
+            for name, value in self.rights().values().items()
+        )
+
+    def records(self) -> tuple[np.ndarray, np.ndarray]:
+        """(TENANT (K,), CURRENCY (1 + C,)), in the order declared.
+
+        Amounts of the base are in whole tickets, unless these are `rough`.
+        """
+        scale = 1 if self.rough else whole_scale(self.base_amount)
+        place = {name: index for index, name in enumerate((BASE, *self.currencies))}
         tenants = np.zeros(len(self.tenants), queue_records.TENANT)
-        currencies = np.zeros(len(self.currencies), queue_records.CURRENCY)
-        for rows, grants in ((tenants, self.tenants), (currencies, self.currencies)):
+        currencies = np.zeros(len(place), queue_records.CURRENCY)
+        currencies[queue_records.BASE]["currency"] = NONE
+        for rows, grants in ((tenants, self.tenants), (currencies[1:], self.currencies)):
             for row, grant in zip(rows, grants.values(), strict=True):
-                row["currency"], row["amount"] = place[grant.currency], grant.tickets
-        return tenants, currencies, float(whole_scale(self.base_amount))
+                amount = exact("tickets", grant.tickets) * (scale if grant.currency == BASE else 1)
+                row["currency"], row["amount"] = place[grant.currency], float(amount)
+                currencies["sums"][row["currency"], queue_records.ALL] += row["amount"]
+        return tenants, currencies
 
 
 def apart(

@@ -3,6 +3,8 @@
 Units, and what `NONE` is, as in records.py.
 """
 
+from typing import Final
+
 import numpy as np
 
 # How the world works (env/sim/rules.py has the names).
@@ -15,7 +17,7 @@ OPTIONS = np.dtype(
         ("cpu_by_tickets", np.int64),  # 1: cores of a node are shared by tickets of tenants
         ("lends", np.int64),  # 1: functions that wait for others lend these their tickets
         ("asks_tickets", np.int64),  # 1: whoever plays says how many each workflow gets
-        ("ticket_scale", np.float64),  # whole tickets of a mechanism for a base ticket
+        ("rough", np.int64),  # 1: whole tickets are of those who compete, else of all of the base
         ("placement", np.int64),  # who names the node
         ("patience", np.float64),  # seconds of waiting after which a server may be started
         ("always_up", np.int64),  # 1: all servers are up from the start
@@ -71,7 +73,6 @@ QUEUE = np.dtype(
         ("newcomer", np.int64),  # slot of a workflow that is to get tickets, or NONE
         ("turn", np.int64),  # tenant whose function goes next, NONE: is to be found
         ("tenants_waiting", np.int64),  # of which functions wait
-        ("tickets", np.int64),  # of these, all together
         ("on_node", np.int64),  # tenants on the node that is looked at
         ("fair_clock", np.float64),  # core-seconds for each ticket, see env/sim/sharing.py
     ]
@@ -101,9 +102,9 @@ WAITING = np.dtype(
 # Who shares a cluster, where tenants hold tickets.
 TENANT = np.dtype(
     [
-        ("currency", np.int64),  # of its tickets; NONE: the base
+        ("currency", np.int64),  # of its tickets
         ("amount", np.float64),  # of them
-        ("tickets", np.int64),  # what they are worth now, in whole tickets; 0: it does not compete
+        ("tickets", np.float64),  # of the base that they are worth now; 0: it does not compete
         ("waiting", np.int64),  # functions of it in the central queue
         ("workflow_clock", np.float64),  # `passed` of that of its workflows that went last
         ("tree", np.int64),  # where its tournament begins, where tenants take turns
@@ -114,17 +115,20 @@ TENANT = np.dtype(
     ]
 )
 
-# A unit of tickets, other than the base: a group of tenants or of other currencies.
+# A unit of tickets: first the base, then groups of tenants or of other currencies.
 CURRENCY = np.dtype(
     [
-        ("currency", np.int64),  # of the tickets that back it; NONE: the base
+        ("currency", np.int64),  # of the tickets that back it; NONE: it is the base
         ("amount", np.float64),  # of them
-        ("active", np.float64),  # amount of its own tickets that count
-        ("rest", np.float64),  # what rounding left out of `active`
+        ("sums", np.float64, (3,)),  # its own tickets of ALL, COMPETING and ON_THE_NODE
+        ("rest", np.float64),  # what rounding left out of that of COMPETING
         ("holders", np.int64),  # who hold these
-        ("on_node", np.float64),  # as `active`, of those that run on the node looked at
     ]
 )
+BASE: Final = 0
+ALL: Final = 0  # tenants
+COMPETING: Final = 1
+ON_THE_NODE: Final = 2  # that is looked at (env/sim/cpu_by_tickets.py)
 
 # A tenant on the NUMA node that is looked at (env/sim/cpu_by_tickets.py).
 ON_NODE = np.dtype(

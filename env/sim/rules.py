@@ -177,10 +177,10 @@ def with_rules(
     if funding is None and by_tickets:
         raise InputError("cluster: cpu_share is 'tickets': tenants with tickets are needed")
     if funding is not None and (by_tickets or rules.order is not None):
-        tenants, currencies, scale = funding.records()
+        tenants, currencies = funding.records()
         on_node = np.zeros(len(tenants), queue_records.ON_NODE)
         state = state.replaced(tenants=tenants, currencies=currencies, on_node=on_node)
-        state.options["ticket_scale"], state.options["cpu_by_tickets"] = scale, by_tickets
+        state.options["rough"], state.options["cpu_by_tickets"] = funding.rough, by_tickets
     if images is None:
         if rules.order is not None or rules.keeps_warm:
             raise InputError(

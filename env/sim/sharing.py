@@ -1,7 +1,7 @@
 """Tenants share the cluster by tickets: what these are worth, whose turn it is, who got how much.
 
 A tenant competes while functions of it wait in the central queue. Tickets are worth what `Rights`
-(env/tickets) says, in floating point and rounded to whole ones, which mechanisms take. A mechanism
+(env/tickets) says, in floating point; mechanisms take them rounded to whole ones. A mechanism
 (proportional/) says whose function goes next; the quantum it is charged counts until the function
 has left its container, and then what that really used. Of a function that starts while no other
 tenant waits the quantum stands: nobody contested what it used.
@@ -13,11 +13,15 @@ tickets. `fair_clock` sums up work / tickets, so that who starts or stops to wai
 
 from typing import Final
 
+import numpy as np
+
 from env.sim.jit import compiled, compiled_apart
 from env.sim.proportional import drf, operations
 from env.sim.proportional.blank import reset
 from env.sim.proportional.records import MOST_QUANTA, Shares
+from env.sim.queue_records import ALL, BASE, COMPETING
 from env.sim.records import NONE
+from env.tickets.amounts import MOST_TICKETS
 
 # What a mechanism is charged, besides `drf`, which looks at what is held.
 CORE_SECONDS: Final = 0
@@ -42,16 +46,16 @@ def reset_sharing(state):
     """Nobody waits, has got anything or is entitled to it; the mechanism begins anew."""
     queue, tenants, currencies = state.queue, state.tenants, state.currencies
     queue[0].turn = queue[0].newcomer = NONE
-    queue[0].tenants_waiting = queue[0].tickets = 0
+    queue[0].tenants_waiting = 0
     queue[0].on_node = 0
     queue[0].fair_clock = 0.0
     for tenant in range(len(tenants)):
-        tenants[tenant].tickets = tenants[tenant].waiting = 0
+        tenants[tenant].waiting = 0
         tenants[tenant].row = NONE
-        tenants[tenant].workflow_clock = 0.0
+        tenants[tenant].workflow_clock = tenants[tenant].tickets = 0.0
         tenants[tenant].clock = tenants[tenant].entitled = tenants[tenant].received = 0.0
     for currency in range(len(currencies)):
-        currencies[currency].active = currencies[currency].rest = 0.0
+        currencies[currency].sums[COMPETING] = currencies[currency].rest = 0.0
         currencies[currency].holders = 0
     if state.options[0].shared == 1:
         shares = shares_of(state)
@@ -74,15 +78,15 @@ def activate(state, currency, amount, sign):
     while currency != NONE:
         before = currencies[currency].holders
         currencies[currency].holders += sign
-        old, added = currencies[currency].active, sign * amount
+        old, added = currencies[currency].sums[COMPETING], sign * amount
         total = old + added
         part = total - old
         rest = currencies[currency].rest + ((old - (total - part)) + (added - part))
-        currencies[currency].active = total + rest
-        currencies[currency].rest = rest - (currencies[currency].active - total)
+        currencies[currency].sums[COMPETING] = total + rest
+        currencies[currency].rest = rest - (currencies[currency].sums[COMPETING] - total)
         if currencies[currency].holders == 0:
             # Amounts of very unlike size leave a little even so.
-            currencies[currency].active = currencies[currency].rest = 0.0
+            currencies[currency].sums[COMPETING] = currencies[currency].rest = 0.0
         elif before > 0:
             return
         amount = currencies[currency].amount
@@ -90,13 +94,29 @@ def activate(state, currency, amount, sign):
 
 
 @compiled
-def worth(state, tenant):
-    """Whole tickets that those of a tenant are worth while it competes, at least 1."""
+def worth(state, tenant, who):
+    """Tickets of the base that those of a tenant are worth among ALL, COMPETING or ON_THE_NODE."""
     value, currency = state.tenants[tenant].amount, state.tenants[tenant].currency
-    while currency != NONE:
-        value *= state.currencies[currency].amount / state.currencies[currency].active
+    while currency != BASE:
+        value *= state.currencies[currency].amount / state.currencies[currency].sums[who]
         currency = state.currencies[currency].currency
-    return max(1, int(value * state.options[0].ticket_scale + 0.5))
+    return value
+
+
+@compiled
+def right_of(state, tenant):
+    """Share of all tickets that those of a tenant are worth if everybody competes."""
+    return worth(state, tenant, ALL) / state.currencies[BASE].sums[ALL]
+
+
+@compiled
+def whole_tickets(state, tenant, who):
+    """As `worth`, in whole tickets, at least 1; where rounding could show, of those who count."""
+    value = worth(state, tenant, who)
+    if state.options[0].rough == 1:
+        scale = MOST_TICKETS / state.currencies[BASE].sums[who]
+        value *= np.floor(scale) if scale >= 1.0 else scale
+    return max(1, int(value + 0.5))
 
 
 @compiled
@@ -111,7 +131,6 @@ def settle(state, tenant):
 def give_tickets(state, tenant, tickets):
     """A tenant has this many tickets from now on, 0 while it does not compete."""
     settle(state, tenant)
-    state.queue[0].tickets += tickets - state.tenants[tenant].tickets
     state.tenants[tenant].tickets = tickets
 
 
@@ -120,12 +139,11 @@ def begin_to_wait(state, tenant):
     """The first function of a tenant has joined the queue: the tenant competes."""
     activate(state, state.tenants[tenant].currency, state.tenants[tenant].amount, 1)
     state.queue[0].tenants_waiting += 1
-    tickets = worth(state, tenant)
-    give_tickets(state, tenant, tickets)
+    give_tickets(state, tenant, worth(state, tenant, COMPETING))
     if state.options[0].shared == 1:
         shares = shares_of(state)
         shares.head[0].clock = state.cluster[0].time
-        operations.join(shares, tenant, tickets, 1.0)
+        operations.join(shares, tenant, whole_tickets(state, tenant, COMPETING), 1.0)
     value_anew(state, tenant)
 
 
@@ -134,7 +152,7 @@ def stop_to_wait(state, tenant):
     """The last function of a tenant has left the queue: the tenant no longer competes."""
     activate(state, state.tenants[tenant].currency, state.tenants[tenant].amount, -1)
     state.queue[0].tenants_waiting -= 1
-    give_tickets(state, tenant, 0)
+    give_tickets(state, tenant, 0.0)
     if state.options[0].shared == 1:
         operations.leave(shares_of(state), tenant)
     value_anew(state, tenant)
@@ -142,17 +160,20 @@ def stop_to_wait(state, tenant):
 
 @compiled
 def value_anew(state, changed):
-    """Tickets of other tenants are worth more or less, if they are backed by the same ones."""
-    if state.tenants[changed].currency == NONE:
+    """Tickets of other tenants count for more or less, if the same ones back or scale them."""
+    rough = state.options[0].rough == 1
+    if state.tenants[changed].currency == BASE and not rough:
         return
     for tenant in range(len(state.tenants)):
-        before = state.tenants[tenant].tickets
-        if before > 0 and state.tenants[tenant].currency != NONE:
-            tickets = worth(state, tenant)
-            if tickets != before:
+        backed = state.tenants[tenant].currency != BASE
+        if state.tenants[tenant].tickets > 0.0 and (backed or rough):
+            tickets = worth(state, tenant, COMPETING)
+            if tickets != state.tenants[tenant].tickets:
                 give_tickets(state, tenant, tickets)
-                if state.options[0].shared == 1:
-                    operations.change(shares_of(state), tenant, tickets)
+            if state.options[0].shared == 1:
+                shares, whole = shares_of(state), whole_tickets(state, tenant, COMPETING)
+                if whole != shares.clients[tenant].tickets:
+                    operations.change(shares, tenant, whole)
 
 
 @compiled_apart
@@ -180,18 +201,27 @@ def give_turn_back(state):
 
 
 @compiled_apart
+def count_start(state, tenant, seconds):
+    """A function of a tenant leaves the queue, with so many core-seconds of work.
+
+    Returns:
+        whether several tenants compete: whether it counts.
+    """
+    contested = state.queue[0].tenants_waiting > 1
+    if contested:
+        state.queue[0].fair_clock += seconds / state.currencies[BASE].sums[COMPETING]
+        state.tenants[tenant].received += seconds
+    return contested
+
+
+@compiled_apart
 def note_start(state, tenant, function, node, memory):
     """A function of a tenant leaves the queue for a container with `memory` MB on a node."""
-    queue = state.queue
-    contested = queue[0].tenants_waiting > 1
+    work = state.functions[function].remaining_computation
+    contested = count_start(state, tenant, work / state.nodes[node].single_core_speed)
     state.requests[function].contested = 1 if contested else 0
-    if contested:
-        work = state.functions[function].remaining_computation
-        seconds = work / state.nodes[node].single_core_speed
-        queue[0].fair_clock += seconds / queue[0].tickets
-        state.tenants[tenant].received += seconds
     if state.options[0].shared == 1:
-        queue[0].turn = NONE
+        state.queue[0].turn = NONE
         shares = shares_of(state)
         if shares.head[0].mechanism == operations.DRF:
             shares.head[0].clock = state.cluster[0].time

@@ -43,12 +43,9 @@ def exact(where: str, amount: Any) -> Fraction:
 
 
 def whole_scale(base: Fraction) -> Fraction:
-    """Whole tickets for a base ticket: as many as can be, and a whole number if that is above 1.
+    """Whole tickets for a ticket of a base: as many as can be, and a whole number if above 1.
 
     Whole base tickets then keep their ratios.
-
-    Args:
-        base: amount of all base tickets.
     """
     scale = MOST_TICKETS / base
     return Fraction(math.floor(scale)) if scale >= 1 else scale

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
+from typing import TypeVar
 
 from env.base.errors import InputError
 from env.base.schema import nearest, short
@@ -17,6 +18,7 @@ from env.tickets.amounts import Amount, exact, whole_scale
 from env.tickets.ticket import Client, Currency, Holder, Loan, Ticket
 
 NAME = re.compile(r"[\w.-]{1,40}")
+H = TypeVar("H", bound=Holder)
 
 
 class Rights:
@@ -72,24 +74,15 @@ class Rights:
 
     def client(self, name: str) -> Client:
         """The client of a name."""
-        found = self._holders.get(name) if isinstance(name, str) else None
-        if not isinstance(found, Client):
-            raise InputError(self._unknown("client", name, Client))
-        return found
+        return self._found("client", name, Client)
 
     def currency(self, name: str) -> Currency:
         """The currency of a name."""
-        found = self._holders.get(name) if isinstance(name, str) else None
-        if not isinstance(found, Currency):
-            raise InputError(self._unknown("currency", name, Currency))
-        return found
+        return self._found("currency", name, Currency)
 
     def holder(self, name: str) -> Holder:
         """The client or currency of a name."""
-        found = self._holders.get(name) if isinstance(name, str) else None
-        if found is None:
-            raise InputError(self._unknown("holder", name, Holder))
-        return found
+        return self._found("holder", name, Holder)
 
     # Inflation and deflation.
 
@@ -217,20 +210,29 @@ class Rights:
             if isinstance(who, Client) and who.competing
         }
 
-    def whole_tickets(self) -> dict[str, int]:
-        """Values as whole tickets, which mechanisms take: at least 1 of each that is worth any."""
-        scale = whole_scale(self.base_amount)
+    def whole_tickets(self, rough: bool = False) -> dict[str, int]:
+        """Values as whole tickets, which mechanisms take: at least 1 of each that is worth any.
+
+        Args:
+            rough: there are as many for those that compete, and not for all of the base, so that
+                rounding does not change the ratios of small ones.
+        """
+        values = self.values()
+        scale = whole_scale(sum(values.values(), Fraction(0)) if rough else self.base_amount)
         return {
             name: max(1, math.floor(value * scale + Fraction(1, 2)))
-            for name, value in self.values().items()
+            for name, value in values.items()
             if value > 0
         }
 
     # What is refused.
 
-    def _unknown(self, what: str, name: object, kind: type[Holder]) -> str:
+    def _found(self, what: str, name: object, kind: type[H]) -> H:
+        found = self._holders.get(name) if isinstance(name, str) else None
+        if isinstance(found, kind):
+            return found
         known = [each for each, who in self._holders.items() if isinstance(who, kind)]
-        return f"{what}: {short(name)} is unknown, {nearest(str(name), known)}"
+        raise InputError(f"{what}: {short(name)} is unknown, {nearest(str(name), known)}")
 
     def _new_name(self, name: str) -> str:
         if not (isinstance(name, str) and NAME.fullmatch(name)):

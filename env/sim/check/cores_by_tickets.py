@@ -62,5 +62,5 @@ class CoresByTickets:
             for tenant in self.funding.tenants:
                 if tenant not in there:
                     rights.stop(tenant)
-            self._tickets[there] = rights.whole_tickets()
+            self._tickets[there] = rights.whole_tickets(self.funding.rough)
         return self._tickets[there]

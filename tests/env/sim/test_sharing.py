@@ -17,6 +17,8 @@ from agents.order.sjf import Sjf
 from agents.order.tickets import ByUse, DominantResource, InSuperquanta, InTurn
 from agents.order.workflows import Workflows
 from env.base.errors import InputError
+from env.sim.endings import bring_back, take_down
+from env.sim.engine import play
 from env.sim.funding import Funding
 from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.images import Images
@@ -24,6 +26,7 @@ from env.sim.keep_alive_policy import NoKeepAlive
 from env.sim.ordering import Order
 from env.sim.rules import Rules
 from env.sim.sharing import share_error
+from env.sim.state import reset
 from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
 from env.workloads.traces.simulate import Simulation
@@ -291,6 +294,46 @@ def test_a_currency_that_one_tenant_has_alone_is_all_its_own() -> None:
     assert Counter(found[:16]) == {"a": 8, "b": 4, "c": 4}
     later = Counter(found[20:60])
     assert later["c"] == 0 and abs(later["a"] - later["b"]) <= 1
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_tenant_whose_functions_no_server_holds_keeps_nobody_waiting(name: str) -> None:
+    """Those of a need the large server, which is down while b's run; then they run, too."""
+    kinds = (ServerType("s", 1, 0.0, 0.0, 1, 8, 50), ServerType("l", 1, 0.0, 0.0, 1, 8, 100))
+    large, small = chain(1.0, memory=100), chain(1.0, memory=50)
+    env = RawEnv(
+        [0.0] * 40,
+        [large, small] * 20,
+        ClusterConfig(SPEED, 1e9, 1e9, 1e9, kinds),
+        tenants=["a", "b"] * 20,
+        funding=held(a=1, b=1),
+        rules=Rules.always_up(order(name), NoKeepAlive()),
+        images=Images(np.zeros(2), {large: np.array([0]), small: np.array([1])}),
+    )
+    reset(env.state)
+    take_down(env.state, 1)
+    env._taken = []
+    with pytest.raises(InputError, match="20 functions wait at 20.0 s, and no server in service"):
+        env._play_on(play(env.state))
+    assert turns(env) == ["b"] * 20
+    bring_back(env.state, 1)
+    env._play_on(play(env.state))
+    assert env.done and turns(env)[20:] == ["a"] * 20
+
+
+def test_a_tenant_that_sends_nothing_does_not_round_the_tickets_of_others() -> None:
+    """Tickets 1 : 2 beside one of a million, which sends a workflow only after all others."""
+    tenants = ["a", "b"] * 60
+    for rich in (1, 1e3, 1e6, 1e11):
+        funding = held(a=0.5, b=1, rich=rich)
+        templates, arrival_times = [chain(1.0)] * 121, [*[0.0] * 120, 500.0]
+        env = env_of(
+            templates, [*tenants, "rich"], order("stride"), funding, arrival_times=arrival_times
+        )
+        assert Counter(turns(env)[:60]) == {"a": 20, "b": 40}
+        # All of b's have gone after 90, and then a waits alone.
+        assert env.state.tenants["received"] == pytest.approx([30.0, 60.0, 0.0], abs=1.0)
+        assert env.state.tenants["entitled"] == pytest.approx([30.0, 60.0, 0.0], abs=1.0)
 
 
 def test_a_copy_goes_on_as_the_original() -> None:
