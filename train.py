@@ -24,16 +24,13 @@ def check(config: DictConfig) -> None:
     if settings.resume is not None:
         check_resume(settings, settings.resume)
     from env.learn.multi_agent import ServerlessEnv
+    from evaluation.held_out import EvaluatedWorld
 
     world = world_of(settings)
     ServerlessEnv(world).close()
+    EvaluatedWorld(world, settings.held_out)
     check_address(settings.ray.address)
     check_teachers(settings, world)
-    if settings.yardstick is not None:
-        from evaluation.yardstick import hand_written
-
-        queued, splits = settings.dispatch.kind == "queued", settings.agents.tenants is not None
-        hand_written(settings.yardstick, queued, splits)
 
 
 def start(config: DictConfig) -> None:
@@ -61,10 +58,11 @@ def train(config: DictConfig) -> None:
         load_checkpoint,
         save_checkpoint,
     )
+    from agents.learned.evaluator import Evaluator
     from agents.learned.fault_tolerance import RunnersLost
-    from agents.learned.run_log import RunLog, count
+    from agents.learned.run_log import RunLog, env_steps_of, measures_of
     from env.learn.multi_agent import ServerlessEnv, register
-    from evaluation.yardstick import told_yardstick
+    from evaluation.held_out import HeldOut
     from run.hparams import compared
 
     told = plain(config)
@@ -81,7 +79,9 @@ def train(config: DictConfig) -> None:
         state, _ = load_checkpoint(checkpoint)
 
     tell_assumed(world, folder)
-    yardstick = told_yardstick(world, settings.yardstick)
+    held_out = HeldOut(world, settings.held_out)
+    evaluator = Evaluator(held_out.evaluate, settings.held_out.share)
+    print(f"rule:     {held_out.of_rule()}")
     print(f"curves:   {curves_command(folder)}", flush=True)
     start_ray(settings.ray)
     try:
@@ -99,44 +99,48 @@ def train(config: DictConfig) -> None:
         progress = settings.budget.progress(state.seconds, state.iteration)
         lost: RunnersLost | None = None
         runners = settings.ray.num_env_runners
-        with (
-            RunLog(folder, environment.metrics, spaces, runners, state, yardstick) as log,
-            StopOnSignals() as stop,
-        ):
+        with RunLog(folder, spaces, runners, state) as log, StopOnSignals() as stop:
             log.write_settings(compared(told))
             while progress < 1 and not stop.asked:
                 # Learning rate and entropy fall with the share of the budget that is used.
                 set_progress(algorithm, progress)
 
                 # Sample a batch, learn from it.
+                began = time.monotonic() - started
                 try:
                     result = algorithm.train()
                 except RunnersLost as error:
                     lost = error
                     break
 
-                # Count what was done, and tell.
-                seconds = time.monotonic() - started
-                measures, best = count(result, state, seconds, settings.checkpoint.best_over)
+                # Count what was done, and now and then see what it is worth.
+                state.iteration += 1
+                state.env_steps += env_steps_of(result)
+                state.seconds = time.monotonic() - started
+                measures = measures_of(result, state.seconds - began)
                 progress = settings.budget.progress(state.seconds, state.iteration)
+                if progress >= 1 or evaluator.is_due(state):
+                    measures |= evaluator.evaluate(algorithm, state)._asdict()
                 log.write(measures, state, progress)
 
                 # Keep what shall outlive a crash.
-                if best:
+                if state.is_best:
                     write_policy(folder / "policy_best", algorithm, environment, settings, told)
-                if seconds - saved >= 60 * settings.checkpoint.every_minutes:
+                if state.seconds - saved >= 60 * settings.checkpoint.every_minutes:
                     write_policy(folder / "policy", algorithm, environment, settings, told)
                     save_checkpoint(algorithm, folder, state, told, settings.checkpoint.keep)
-                    saved = seconds
+                    saved = state.seconds
 
             write_policy(folder / "policy", algorithm, environment, settings, told)
             save_checkpoint(algorithm, folder, state, told, settings.checkpoint.keep)
+        found = evaluator.evaluate(algorithm, state)
         algorithm.stop()
     finally:
         ray.shutdown()
         environment.close()
 
     print(f"results:  {folder}")
+    print(f"policy:   {held_out.of_policy(found)}")
     if lost is not None:
         raise SystemExit(f"error: {lost}; go on with resume={folder}")
     print(f"evaluate: {evaluate_command(told, policy=folder / 'policy')}")
@@ -146,10 +150,10 @@ def search(config: DictConfig) -> None:
     """Many runs with values of their own (`tune=...`); the policies of the best one are kept."""
     import ray
 
-    from agents.learned.algorithms import build, policy_spaces, run_config
+    from agents.learned.algorithms import build, policy_networks, policy_spaces, run_config
     from agents.learned.tuning import run_trials
     from env.learn.multi_agent import ServerlessEnv, register
-    from evaluation.yardstick import told_yardstick
+    from evaluation.held_out import HeldOut
     from report.table import console
     from report.trials import trials_table
 
@@ -162,13 +166,14 @@ def search(config: DictConfig) -> None:
     spaces = policy_spaces(environment, settings.agents.share_type_policy)
 
     tell_assumed(world, folder)
-    told_yardstick(world, settings.yardstick)
+    held_out = HeldOut(world, settings.held_out)
+    print(f"rule:     {held_out.of_rule()}")
     print(f"curves:   {curves_command(folder)}", flush=True)
     # A trial is a process of its own, beside its runners.
     start_ray(settings.ray, beside_runners=1)
     try:
         register()
-        outcomes = run_trials(settings, told, world, environment.metrics, spaces, folder)
+        outcomes = run_trials(settings, told, world, held_out.evaluate, spaces, folder)
         best = outcomes[0]
         if best.checkpoint is None:
             raise SystemExit(f"error: no trial came to an end; {best.name}: {best.error}")
@@ -176,9 +181,10 @@ def search(config: DictConfig) -> None:
         # As the run it could have been: in this process, with the values that were best.
         chosen = with_values({**told, "tune": None}, best.values)
         chosen["ray"] |= {"num_env_runners": 0, "num_learners": 0}
-        found = validated(TrainSettings, chosen, "train")
-        algorithm = build(run_config(found, world, spaces, 0), best.checkpoint)
-        write_policy(folder / "policy", algorithm, environment, found, chosen)
+        best_settings = validated(TrainSettings, chosen, "train")
+        algorithm = build(run_config(best_settings, world, spaces, 0), best.checkpoint)
+        write_policy(folder / "policy", algorithm, environment, best_settings, chosen)
+        found = held_out.evaluate(policy_networks(algorithm))
         algorithm.stop()
     finally:
         ray.shutdown()
@@ -186,6 +192,7 @@ def search(config: DictConfig) -> None:
 
     console().print(trials_table(outcomes, f"{len(outcomes)} trials, {settings.tune.scheduler}"))
     print(f"results:  {folder}")
+    print(f"policy:   {held_out.of_policy(found)}")
     print(f"evaluate: {evaluate_command(told, policy=folder / 'policy')}")
 
 

@@ -302,10 +302,11 @@ def tenant_flow_time(rows: pd.DataFrame, colours: Mapping[str, str]) -> Spec:
 
 
 def learning_curve(rows: pd.DataFrame) -> Spec:
-    """J of training episodes over the decisions that training has seen, a line a policy.
+    """How policies compare with the best rule as training sees more decisions, a line a policy.
 
     Args:
-        rows: an iteration each: env_steps, J, and policy where it is said.
+        rows: an evaluation each: env_steps, difference (percent of J, in held-out episodes), and
+            policy where it is said.
     """
     colour = palette.KINDS["learned"]
     # A line of one point is not drawn, and an axis around it has no room for numbers.
@@ -315,14 +316,16 @@ def learning_curve(rows: pd.DataFrame) -> Spec:
         .mark_line(color=colour, strokeWidth=2, point={"color": colour} if alone else False)
         .encode(
             alt.X("env_steps:Q", title="decisions trained on", axis=alt.Axis(format="~s")),
-            alt.Y("J:Q", title="J", scale=alt.Scale(zero=alone)),
-            tooltip=numbers(["env_steps", "J"]),
+            alt.Y("difference:Q", title="J against the best rule (%)"),
+            tooltip=numbers(["env_steps", "difference"]),
         )
     )
     if "policy" in rows and rows["policy"].nunique() > 1:
         several = alt.Color("policy:N", legend=alt.Legend(orient="top", title=None, labelLimit=0))
         scale = alt.Scale(range=list(palette.SERIES))
-        chart = chart.encode(several.scale(scale), tooltip=numbers(["policy", "env_steps", "J"]))
+        chart = chart.encode(
+            several.scale(scale), tooltip=numbers(["policy", "env_steps", "difference"])
+        )
     return spec_of(chart, HEIGHT)
 
 

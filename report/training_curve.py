@@ -14,13 +14,13 @@ from env.base.errors import InputError
 from env.base.files import opened
 from env.base.schema import one_line, printable
 
-SHOWN = ("env_steps", "J")
+SHOWN = ("env_steps", "difference")
 POLICY = "policy"
 """Column of the file of an evaluation, which has the curves of all its policies."""
 
 
 def read_training(file: Path) -> pd.DataFrame | None:
-    """Environment steps and J of the iterations in which an episode ended, and of whom if it says.
+    """Environment steps and difference to the rule where policies were evaluated, and whose.
 
     None where there is no such file, or one that is damaged: that is said in a line, as no
     evaluation may fail because of what lies beside its policy.
@@ -38,7 +38,7 @@ def read_training(file: Path) -> pd.DataFrame | None:
 
 def _rows(content: IO[bytes]) -> Iterator[dict[str, float | str]]:
     for cells in rows_of(content, SHOWN):
-        # Of an iteration in which no episode ended the cell is empty.
+        # Where they were not evaluated the cell is empty.
         row = {name: float(cells[name] or "nan") for name in SHOWN}
         if any(map(math.isinf, row.values())):
             raise InputError("a number that is not finite")

@@ -23,7 +23,7 @@ def trials_table(outcomes: Sequence[Outcome], title: str) -> Table:
     table = Table(
         title=title,
         title_justify="left",
-        caption="J: mean of a trial's last training episodes"
+        caption="J: difference to the rule in held-out episodes"
         + (f"; {left} more trials in trials.csv" if left > 0 else ""),
         caption_justify="left",
         box=SIMPLE_HEAD,
@@ -38,7 +38,7 @@ def trials_table(outcomes: Sequence[Outcome], title: str) -> Table:
     for each in outcomes[:SHOWN]:
         cells = [_shown(each.values.get(key, "-")) for key in searched]
         error = "" if each.error is None else f"failed: {each.error}"
-        table.add_row(each.name, f"{each.J:.3f}", f"{each.used:.0f}%", *cells, error)
+        table.add_row(each.name, f"{each.difference:+.1f}%", f"{each.used:.0f}%", *cells, error)
     return table
 
 

@@ -351,7 +351,7 @@ SILENT: Final = (
         WORLD,
         "an environment does not train",
         lambda told: True,
-        "agents.share_type_policy algo ray tune budget checkpoint yardstick name resume hydra",
+        "agents.share_type_policy algo ray tune budget checkpoint held_out name resume hydra",
     ),
 )
 

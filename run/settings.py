@@ -298,18 +298,20 @@ class BudgetSettings(Strict):
 
 
 class CheckpointSettings(Strict):
-    """When to save, what to keep, and over how many episodes a policy's J is judged."""
+    """When to save, and what to keep."""
 
     every_minutes: Positive
     keep: Count
-    best_over: Count
 
 
-class YardstickSettings(Strict):
-    """Which hand-written schedulers play how many training episodes first (conf/train.yaml)."""
+class HeldOutSettings(Strict):
+    """Which held-out episodes policies and hand-written schedulers play (conf/train.yaml)."""
 
     baselines: Annotated[tuple[str, ...], Field(min_length=1)]
-    episodes: Annotated[int, Field(ge=1, le=10_000)]
+    episodes: Annotated[int, Field(ge=2, le=1000)]
+    functions: Count
+    seed: Annotated[int, Field(ge=0, lt=2**32)]
+    share: Annotated[float, Field(gt=0, le=1)]
 
 
 class TrainSettings(Strict):
@@ -320,7 +322,7 @@ class TrainSettings(Strict):
     resume: str | None
     budget: BudgetSettings
     checkpoint: CheckpointSettings
-    yardstick: YardstickSettings | None
+    held_out: HeldOutSettings
     agents: AgentsConfig
     objective: Objective
     algo: AlgoSettings

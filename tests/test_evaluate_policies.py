@@ -42,11 +42,11 @@ def make_policy(folder: Path, layout: str, network: Network = "pooling", **agent
     features = features_of(made.agents)
     shared = settings.get("share_type_policy", True)
     torch.manual_seed(0)
-    sizes, weights = {}, {}
+    networks = {}
     for agent in made.agents.values():
         name = agent.kind if shared else agent.name
         counts = {part: len(names) for part, names in features[agent.kind].items()}
-        sizes[name] = PolicySizes(
+        sizes = PolicySizes(
             context=counts["context"],
             item=counts["items"],
             choices=agent.choices,
@@ -56,14 +56,12 @@ def make_policy(folder: Path, layout: str, network: Network = "pooling", **agent
             function=counts["functions"],
             message_rounds=2,
         )
-        policy = SetPolicyNetwork(sizes[name])
-        for parameter in policy.parameters():
+        networks[name] = SetPolicyNetwork(sizes)
+        for parameter in networks[name].parameters():
             torch.nn.init.normal_(parameter)
-        weights[name] = {key: tensor.numpy() for key, tensor in policy.state_dict().items()}
     save_policy(
         folder,
-        weights=weights,
-        sizes=sizes,
+        networks=networks,
         features=features,
         layout=layout,
         memory_tiers=settings["memory_tiers"],
@@ -275,7 +273,7 @@ def test_a_damaged_metrics_csv_beside_a_policy_is_said_and_left_out(
     command: Command, tmp_path: Path
 ) -> None:
     make_policy(tmp_path / "shared" / "policy", "placer")
-    (tmp_path / "shared" / "metrics.csv").write_text("env_steps,J\n1,much\n")
+    (tmp_path / "shared" / "metrics.csv").write_text("env_steps,difference\n1,much\n")
     done = command(*BRIEF, "policy=shared/policy")
     assert (done.code, done.err) == (0, "")
     (line,) = [line for line in done.out.splitlines() if "metrics.csv" in line]
@@ -292,7 +290,7 @@ def test_an_unknown_policy_is_told_the_shipped_ones(command: Command) -> None:
 def test_several_policies_play_under_their_names(command: Command, tmp_path: Path) -> None:
     for folder in ("one/run/policy", "two/run/policy", "mine"):
         policy = make_policy(tmp_path / folder, "placer")
-        curve = "env_steps,J\n1,9\n2,8\n" if folder != "mine" else "env_steps,J\n"
+        curve = "env_steps,difference\n" + ("" if folder == "mine" else "1,9\n2,8\n")
         (policy.parent / "metrics.csv").write_text(curve)
     told = "policy=[mine,one/run,two/run/policy,hetero_numa]"
     done = command(*TINY, "baselines=[random]", told, "episodes=1")

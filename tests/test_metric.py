@@ -36,7 +36,7 @@ def test_a_declared_metric_is_everywhere(
     trained, evaluated = tmp_path / "trained", tmp_path / "evaluated"
 
     brief = (
-        "yardstick=null",
+        "held_out.episodes=2",
         "ray.envs_per_runner=2",
         "algo.batch_size=256",
         "algo.minibatch_size=64",

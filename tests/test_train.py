@@ -24,10 +24,13 @@ from env.base.errors import InputError
 from env.base.schema import validated
 from env.score.greedy_score import ScoreWeights
 from env.score.reward import Objective
+from evaluate import check as check_evaluation
+from evaluate import evaluate
 from run.command import CONF, PROJECT, plain
 from run.settings import TrainSettings
 from tests.commands import Command, InProcess, NoWeights, refused
 from tests.env.worlds import TENANTS, TRACE, world
+from tests.evaluate_command import results_in
 from train import check, check_resume, start, tell_assumed
 
 TRAIN = [sys.executable, str(PROJECT / "train.py")]
@@ -38,8 +41,7 @@ MOMENT = [
     "workload=tiny",
     "ray.envs_per_runner=2",
     "budget.minutes=null",
-    "checkpoint.best_over=2",
-    "yardstick=null",
+    "held_out.episodes=2",
 ]
 BRIEF = [*MOMENT, "algo.batch_size=256", "algo.minibatch_size=64"]
 QUEUE_MOMENT = [*MOMENT[3:], *TRACE[1:]]
@@ -50,6 +52,9 @@ KIND = (
 )
 CURVES = {
     "J",
+    "J_rule",
+    "difference",
+    "J_relative",
     "slowdown",
     "cost_ratio",
     "makespan",
@@ -105,7 +110,7 @@ def first(shadowed: Path) -> Path:
     """The folder of a finished run of two iterations."""
     done = call(*BRIEF, "budget.iterations=2", folder=shadowed)
     assert done.returncode == 0, done.stderr
-    assert "results:" in done.stdout
+    assert "results:" in done.stdout and "policy:   " in done.stdout
     (run,) = runs_in(shadowed)
     return run
 
@@ -124,17 +129,30 @@ def test_a_run_leaves_what_it_says(first: Path) -> None:
     assert all("/" in tag for tag in tags)
     assert {tag.partition("/")[2] for tag in tags} >= CURVES
     assert {tag for tag in tags if tag.startswith("episodes/")} == {
-        "episodes/J",
+        "episodes/J_relative",
         "episodes/slowdown",
         "episodes/cost_ratio",
     }
-    assert len(events.Scalars("episodes/J")) == len(events.Scalars("final/J")) == 2
+    assert len(events.Scalars("episodes/J_relative")) == len(events.Scalars("held_out/J")) == 2
+    assert "custom_scalars__config__" in events.Tags()["tensors"]
     # Its settings, for TensorBoard's page HPARAMS, and a name that is short where it matters.
     about = events.summary_metadata["_hparams_/session_start_info"].plugin_data.content
     session = parse_session_start_info_plugin_data(about)
     assert session.group_name.startswith(f"{first.name} {first.parent.name}")
     assert session.hparams["cluster"].string_value == "tiny"
     assert session.hparams["algo.batch_size"].number_value == 256
+
+
+def test_evaluate_says_the_same_of_the_policy(
+    first: Path, in_process: InProcess, tmp_path: Path
+) -> None:
+    rule = "greedy_objective_tuned"
+    told = [*MOMENT[:3], f"policy={first}", f"baselines=[{rule}]", "episodes=2"]
+    assert in_process("evaluate", evaluate, check_evaluation)(*told).code == 0
+    found = results_in(tmp_path).set_index("policy")["J"]
+    last = rows_of(first)[-1]
+    assert float(last["J"]) == pytest.approx(found.drop(rule).mean(), rel=1e-5)
+    assert float(last["J_rule"]) == pytest.approx(found[rule].mean(), rel=1e-5)
 
 
 @pytest.mark.parametrize("name", ["policy", "policy_best"])
@@ -167,7 +185,7 @@ def test_a_run_resumes_with_two_remote_runners(first: Path, shadowed: Path) -> N
     assert int(before[1]["env_steps"]) < int(after[2]["env_steps"]) < 999999
     events = EventAccumulator(str(resumed))
     events.Reload()
-    steps = [each.step for each in events.Scalars("episodes/J")]
+    steps = [each.step for each in events.Scalars("episodes/J_relative")]
     assert steps == [int(row["env_steps"]) for row in after]
 
 
@@ -177,7 +195,8 @@ def test_two_learners_share_a_batch(first: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     (run,) = runs_in(tmp_path)
     (shared,), alone = rows_of(run), rows_of(first)[0]
-    assert [shared[key] for key in ("env_steps", "J")] == [alone[key] for key in ("env_steps", "J")]
+    for name in ("env_steps", "J_relative"):
+        assert shared[name] == alone[name]
     assert float(shared["loss/placer/value"]) > 0
     assert load_policy(run / "policy").description.layout == "hierarchical"
 
@@ -188,7 +207,8 @@ def test_a_resumed_run_ends_as_one_that_ran_through(tmp_path: Path) -> None:
     assert call(*told, folder=tmp_path).returncode == 0
     (through,) = runs_in(tmp_path)
     middle = through / "checkpoints" / "iteration_000002"
-    assert call(*told, f"resume={middle}", folder=tmp_path).returncode == 0
+    # Held-out episodes, played more or less often, change nothing.
+    assert call(*told, "held_out.share=1", f"resume={middle}", folder=tmp_path).returncode == 0
     resumed = runs_in(tmp_path)[-1]
     assert [row["iteration"] for row in rows_of(resumed)] == ["3", "4"]
     for file in sorted((through / "policy").glob("*.safetensors")):
@@ -291,12 +311,12 @@ def test_an_interrupted_run_is_saved(tmp_path: Path) -> None:
         (["workflow=files", "workflow.path=nowhere.json"], "nowhere.json"),
         (["workload.arrivals.mean_gap=nan"], "arrivals.mean_gap: Input should be a finite number"),
         (
-            ["yardstick={baselines: [clairvoyant], episodes: 1}"],
-            "yardstick.baselines: 'clairvoyant' is a reference",
+            ["held_out.baselines=[clairvoyant]"],
+            "held_out: baselines: 'clairvoyant' is a reference",
         ),
         (
-            ["yardstick={baselines: [cheapst], episodes: 1}"],
-            "error: yardstick.baselines: 'cheapst' is unknown, did you mean 'cheapest'?",
+            ["held_out.baselines=[cheapst]"],
+            "error: held_out: baselines: 'cheapst' is unknown, did you mean 'cheapest'?",
         ),
         # Nobody listens at the first port of all.
         (["ray.address=127.0.0.1:1"], "ray.address: '127.0.0.1:1': Connection refused"),

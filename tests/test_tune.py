@@ -28,7 +28,7 @@ def test_a_search_leaves_a_table_curves_and_the_best_policy(tmp_path: Path) -> N
     with (run / "trials.csv").open() as file:
         trials = list(csv.DictReader(file))
     assert len(trials) == 2
-    assert float(trials[0]["J"]) <= float(trials[1]["J"])
+    assert float(trials[0]["difference_percent"]) <= float(trials[1]["difference_percent"])
     assert {trial["budget_percent"] for trial in trials} == {"100.0"}
     rates = {trial["learning_rate"] for trial in trials}
     assert len(rates) == 2
@@ -54,7 +54,7 @@ def test_a_trial_that_could_not_begin_is_in_the_table(tmp_path: Path) -> None:
     broken = Outcome("trial_1", {}, float("nan"), 0.0, "clip does not fit", None)
     write_outcomes([fine, broken], ["clip"], tmp_path / "trials.csv")
     assert (tmp_path / "trials.csv").read_text().splitlines() == [
-        "trial,J,budget_percent,clip,error",
+        "trial,difference_percent,budget_percent,clip,error",
         "trial_0,1.5,100.0,0.2,",
         "trial_1,nan,0.0,,clip does not fit",
     ]

@@ -32,9 +32,10 @@ from agents.learned.fault_tolerance import (
     FaultTolerantPPO,
 )
 from agents.learned.learner import PROGRESS_STEPS, BudgetPPOLearner
+from agents.learned.network import SetPolicyNetwork, network_of
 from agents.learned.policy_file import kind_of
 from agents.learned.q_network import SetQNetwork
-from agents.learned.set_policy import SetPolicy
+from agents.learned.set_policy import SetPolicy, policy_sizes
 from agents.learned.target_policy import TargetSetPolicy
 from env.learn.multi_agent import ENV_NAME
 from run.settings import (
@@ -367,14 +368,22 @@ def _set_progress(learner: Learner, progress: float) -> None:
         learner.set_progress(progress)
 
 
-def policy_weights(algorithm: Algorithm) -> dict[str, dict[str, np.ndarray]]:
-    """The weights of each policy's `SetPolicyNetwork`: what acting needs, no critic."""
+def policy_networks(algorithm: Algorithm) -> dict[str, SetPolicyNetwork]:
+    """Each policy as it is now: what acting needs, no critic. Nothing is drawn at random."""
+    specs = algorithm.config.rl_module_spec.rl_module_specs
     return {
-        policy: {
-            key.removeprefix("policy."): np.asarray(array)
-            for key, array in weights.items()
-            if key.startswith("policy.")
-        }
+        policy: network_of(
+            policy_sizes(
+                specs[policy].observation_space,
+                specs[policy].action_space,
+                specs[policy].model_config,
+            ),
+            {
+                key.removeprefix("policy."): np.asarray(array)
+                for key, array in weights.items()
+                if key.startswith("policy.")
+            },
+        )
         for policy, weights in algorithm.learner_group.get_weights().items()
     }
 

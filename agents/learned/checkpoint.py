@@ -3,8 +3,6 @@
 import hashlib
 import json
 import shutil
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,14 +20,31 @@ MOST_FILE_BYTES = 64_000_000_000
 """Of a file of a checkpoint, which may hold a replay memory."""
 
 
-class _StoredState(Strict):
-    """`RunState` as `run.json` holds it."""
+class RunState(Strict, frozen=False):
+    """What a run has done so far, over all its parts.
 
-    iteration: Annotated[int, Field(ge=0)]
-    env_steps: Annotated[int, Field(ge=0)]
-    seconds: Annotated[float, Field(ge=0)]
-    recent: list[float]
-    best: float | None
+    Attributes:
+        iteration: iterations done.
+        env_steps: environment steps sampled.
+        seconds: spent training, evaluations among them.
+        evaluated: iteration after which the policies were last evaluated; 0 before.
+        evaluating: seconds spent on evaluations.
+        difference: percent of J, to the rule in held-out episodes, when last evaluated.
+        best: lowest difference so far.
+    """
+
+    iteration: Annotated[int, Field(ge=0)] = 0
+    env_steps: Annotated[int, Field(ge=0)] = 0
+    seconds: Annotated[float, Field(ge=0)] = 0.0
+    evaluated: Annotated[int, Field(ge=0)] = 0
+    evaluating: Annotated[float, Field(ge=0)] = 0.0
+    difference: float | None = None
+    best: float | None = None
+
+    @property
+    def is_best(self) -> bool:
+        """Whether the policies of this iteration have been evaluated, and none were better."""
+        return self.evaluated == self.iteration and self.difference == self.best
 
 
 class _Stored(Strict):
@@ -42,45 +57,10 @@ class _Stored(Strict):
         files: SHA-256 of every other file, by path.
     """
 
-    state: _StoredState
+    state: RunState
     config: dict[str, Any]
     environment: str = "of an earlier version"
     files: Annotated[dict[str, str], Field(min_length=1)]
-
-
-@dataclass
-class RunState:
-    """What a run has done so far, over all its parts.
-
-    Attributes:
-        iteration: iterations done.
-        env_steps: environment steps sampled.
-        seconds: spent training.
-        recent: J of the last episodes.
-        best: lowest mean of a full `recent`; None before there is one.
-    """
-
-    iteration: int = 0
-    env_steps: int = 0
-    seconds: float = 0.0
-    recent: list[float] = field(default_factory=list)
-    best: float | None = None
-
-    @property
-    def J(self) -> float | None:
-        """Mean J of the last episodes."""
-        return sum(self.recent) / len(self.recent) if self.recent else None
-
-    def add_episodes(self, metrics: Mapping[str, list[float]], window: int) -> bool:
-        """Adds finished episodes; True when the last `window` of them are the best so far."""
-        found = metrics.get("J", [])
-        self.recent = (self.recent + found)[-window:]
-        mean = self.J
-        full = len(found) > 0 and len(self.recent) == window
-        if mean is None or not full or (self.best is not None and self.best <= mean):
-            return False
-        self.best = mean
-        return True
 
 
 def save_checkpoint(
@@ -88,14 +68,14 @@ def save_checkpoint(
 ) -> Path:
     """Writes `checkpoints/iteration_<n>`, and removes what is older than the `keep` newest.
 
-    The one with the lowest J of all stays, however old.
+    The one with the lowest difference to the rule stays, however old.
     """
     folder = run_folder / FOLDER
     target = folder / f"{PREFIX}{state.iteration:06}"
     with folder_written_whole(target) as fresh:
         write_checkpoint(algorithm, fresh, state, config)
     saved = _checkpoints(folder)
-    best = min(saved, key=lambda path: _rank(_counters(_stored(path))))
+    best = min(saved, key=lambda path: _rank(_stored(path).state))
     for old in saved[:-keep]:
         if old != best:
             shutil.rmtree(old)
@@ -110,7 +90,7 @@ def write_checkpoint(
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
     names = [path.relative_to(folder).as_posix() for path in paths]
     stored = {
-        "state": asdict(state),
+        "state": state.model_dump(),
         "config": config,
         "environment": algorithm.config.env,
         "files": {name: _digest(folder, name) for name in names},
@@ -147,7 +127,7 @@ def load_checkpoint(path: Path) -> tuple[RunState, dict[str, Any]]:
             raise InputError(
                 f"resume: '{path / name}' is damaged, its SHA-256 is not that in {STATE}"
             )
-    return _counters(stored), stored.config
+    return stored.state, stored.config
 
 
 def environment_of(path: Path) -> str:
@@ -157,10 +137,6 @@ def environment_of(path: Path) -> str:
         InputError: the file that holds it is damaged.
     """
     return _stored(path).environment
-
-
-def _counters(stored: _Stored) -> RunState:
-    return RunState(**stored.state.model_dump())
 
 
 def _stored(path: Path) -> _Stored:
@@ -180,4 +156,4 @@ def _checkpoints(folder: Path) -> list[Path]:
 
 
 def _rank(state: RunState) -> float:
-    return float("inf") if state.J is None else state.J
+    return float("inf") if state.difference is None else state.difference

@@ -1,6 +1,7 @@
 """metrics.csv: a row an iteration of a training, read with bounds since it may be of others."""
 
 import csv
+import io
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,8 +12,6 @@ from env.base.files import opened
 from env.base.schema import one_line
 
 METRICS = "metrics.csv"
-LONGEST_LINE = 65_536
-"""Bytes; a training with many policies has some thousand."""
 MOST_LINES = 100_000
 """One an iteration; a long training has some thousand."""
 MOST_BYTES = 64_000_000
@@ -23,24 +22,19 @@ def rows_of(content: IO[bytes], needed: Sequence[str]) -> Iterator[dict[str, str
     """The rows of a table of comma-separated values: cells by the names of their columns.
 
     Raises:
-        InputError: a column is missing, a line is too long, has another number of cells than the
-            header, or there are too many.
+        InputError: a column is missing, a line has another number of cells than the header, or
+            there are too many.
     """
-    lines = csv.reader(_lines(content), strict=True)
-    header = next(lines, [])
+    rows = csv.DictReader(io.TextIOWrapper(content, "utf-8-sig", newline=""), strict=True)
     for name in needed:
-        if name not in header:
+        if name not in (rows.fieldnames or ()):
             raise InputError(f"no column '{name}'")
-    if len(set(header)) < len(header):
-        raise InputError("a column is there twice")
-    for cells in lines:
-        if lines.line_num > MOST_LINES:
+    for row in rows:
+        if rows.line_num > MOST_LINES:
             raise InputError(f"more than {MOST_LINES:,} lines, too many")
-        if len(cells) != len(header):
-            raise InputError(
-                f"line {lines.line_num}: {len(cells)} cells, the header has {len(header)}"
-            )
-        yield dict(zip(header, cells, strict=True))
+        if None in row or None in row.values():
+            raise InputError(f"line {rows.line_num}: not as many cells as the header has")
+        yield row
 
 
 def rows_until(folder: Path, iteration: int) -> list[dict[str, str]]:
@@ -70,11 +64,3 @@ def rows_until(folder: Path, iteration: int) -> list[dict[str, str]]:
     except (InputError, ValueError, csv.Error) as error:
         raise InputError(f"resume: '{file}' is damaged: {one_line(str(error))}") from None
     raise InputError(f"resume: '{file}' is damaged: it lacks iteration {iteration}")
-
-
-def _lines(content: IO[bytes]) -> Iterator[str]:
-    """Its lines; a reader of CSV would keep one without end in memory."""
-    while line := content.readline(LONGEST_LINE + 1):
-        if len(line) > LONGEST_LINE:
-            raise InputError(f"a line of more than {LONGEST_LINE:,} bytes")
-        yield line.decode("utf-8-sig")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear, relu, scaled_dot_product_attention
@@ -99,6 +100,15 @@ class SetPolicyNetwork(nn.Module):
         for last in (self.score[-1], *([self.bid] if self.sizes.bids else ())):
             for parameter in last.parameters():
                 parameter.div_(temperature)
+
+
+def network_of(sizes: PolicySizes, weights: Mapping[str, np.ndarray]) -> SetPolicyNetwork:
+    """A network that has these weights, copied; nothing is drawn at random on the way."""
+    with torch.device("meta"):
+        network = SetPolicyNetwork(sizes)
+    tensors = {key: torch.tensor(array) for key, array in weights.items()}
+    network.load_state_dict(tensors, assign=True)
+    return network.eval()
 
 
 class Context(nn.Module):

@@ -18,7 +18,7 @@ from pydantic import Field, field_validator
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from agents.learned.network import PolicySizes, SetPolicyNetwork
+from agents.learned.network import PolicySizes, SetPolicyNetwork, network_of
 from env.base.errors import InputError
 from env.base.files import MOST_BYTES, folder_written_whole, parse_json, read_bytes
 from env.base.schema import Strict, listed, names_file, short, validated
@@ -236,8 +236,7 @@ def kind_of(agent: str) -> str:
 def save_policy(
     folder: Path,
     *,
-    weights: Mapping[str, Mapping[str, np.ndarray]],
-    sizes: Mapping[str, PolicySizes],
+    networks: Mapping[str, SetPolicyNetwork],
     features: Mapping[str, Mapping[str, Sequence[str]]],
     layout: str,
     memory_tiers: Sequence[float],
@@ -248,8 +247,7 @@ def save_policy(
 
     Args:
         folder: to write.
-        weights: of every policy's `SetPolicyNetwork`.
-        sizes: of every policy's `SetPolicyNetwork`.
+        networks: by policy.
         features: names by kind of agent and part, see `FeatureNames`.
         layout: of the agents.
         memory_tiers: ratios of memory_req.
@@ -264,17 +262,17 @@ def save_policy(
             kind: {part: list(own) for part, own in names.items()}
             for kind, names in features.items()
         },
-        "networks": {name: vars(shape) for name, shape in sizes.items()},
+        "networks": {name: vars(network.sizes) for name, network in networks.items()},
         "objective": dict(objective),
         "config": dict(config),
         "versions": {package: version(package) for package in PACKAGES},
     }
     with folder_written_whole(folder) as fresh:
         fresh.mkdir(parents=True)
-        for name, arrays in weights.items():
+        for name, network in networks.items():
             # safetensors' own files could be read by nobody else, whatever the umask.
-            weights_of = {key: np.ascontiguousarray(a) for key, a in arrays.items()}
-            (fresh / _file(name)).write_bytes(save(weights_of))
+            weights = {key: tensor.numpy() for key, tensor in network.state_dict().items()}
+            (fresh / _file(name)).write_bytes(save(weights))
         (fresh / DESCRIPTION).write_text(json.dumps(description, indent=2) + "\n")
 
 
@@ -367,6 +365,4 @@ def _network_of(content: bytes, shape: NetworkShape, path: Path) -> SetPolicyNet
             raise InputError(f"{path}: {key} holds {array.dtype}, float32 is needed")
         if not np.isfinite(array).all():
             raise InputError(f"{path}: {key} holds weights that are not finite")
-    network = SetPolicyNetwork(sizes)
-    network.load_state_dict({key: torch.tensor(array) for key, array in arrays.items()})
-    return network.eval()
+    return network_of(sizes, arrays)

@@ -95,23 +95,12 @@ def write_policy(
     config: dict[str, Any],
 ) -> None:
     """Writes the policy as it is now, in the form that evaluation and sharing use."""
-    from agents.learned.algorithms import policy_spaces, policy_weights
+    from agents.learned.algorithms import policy_networks
     from agents.learned.policy_file import features_of, save_policy
-    from agents.learned.set_policy import policy_sizes
 
-    spaces = policy_spaces(environment, settings.agents.share_type_policy)
     save_policy(
         folder,
-        weights=policy_weights(algorithm),
-        sizes={
-            name: policy_sizes(
-                *pair,
-                settings.algo.hidden,
-                settings.algo.network,
-                settings.algo.message_rounds,
-            )
-            for name, pair in spaces.items()
-        },
+        networks=policy_networks(algorithm),
         features=features_of(environment.members),
         layout=settings.agents.layout,
         memory_tiers=settings.agents.memory_tiers,

@@ -2,7 +2,7 @@
 
 import csv
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
 from types import TracebackType
@@ -21,7 +21,9 @@ from torch.utils.tensorboard import SummaryWriter
 
 from agents.learned.callbacks import EPISODE_METRICS
 from agents.learned.checkpoint import RunState
+from agents.learned.evaluator import Evaluated
 from agents.learned.metrics_file import METRICS, rows_until
+from env.score.metrics import METRICS as OF_EPISODES
 from run.hparams import flattened, write_hparams
 
 # Our names of what each policy's learner reports, and RLlib's, which differ between algorithms: the
@@ -41,8 +43,6 @@ LEARNER_METRICS = {
 }
 OTHER = "episodes_more"
 """The card of what else episodes report."""
-FINAL_J = "final/J"
-"""Mean J of the last training episodes of a run, for TensorBoard's page HPARAMS."""
 # Our names of what RLlib counts of remote runners.
 RUNNERS = {
     "runners": "num_healthy_workers",
@@ -51,10 +51,21 @@ RUNNERS = {
 }
 # Cards of TensorBoard's page, and what each holds beside curves of their own card, as loss/placer.
 CARDS = {
-    "episodes": ("J", "slowdown", "cost_ratio"),
+    "held_out": Evaluated._fields,
+    "episodes": ("J_relative", "slowdown", "cost_ratio"),
     "rates": ("env_steps_per_s",),
     "runners": tuple(RUNNERS),
 }
+CHARTS = {
+    "held out": {
+        "J, and that of the rule": ["Multiline", ["held_out/J$", "held_out/J_rule"]],
+        "difference to the rule, %": [
+            "Margin",
+            ["held_out/difference", "held_out/difference_low", "held_out/difference_high"],
+        ],
+    }
+}
+"""TensorBoard's page CUSTOM SCALARS: curves that belong together in one chart."""
 # Seconds between lines where there is no terminal to redraw a line on.
 LINE_EVERY = 10.0
 
@@ -80,11 +91,12 @@ def measures_of(result: Mapping[str, Any], seconds: float) -> dict[str, float]:
         result: of `Algorithm.train()`.
         seconds: that it took.
     """
-    # What no episode has, as carbon where it is not known, has no curve.
+    # What no episode has, as carbon where it is not known, has no curve. J of episodes that vary
+    # is mostly that of a few: J_relative is told in its place.
     measures = {
         name: float(np.mean(values))
         for name, values in episodes_of(result).items()
-        if not np.isnan(values).all()
+        if name != "J" and not np.isnan(values).all()
     }
     measures["env_steps_per_s"] = env_steps_of(result) / seconds
     for name, key in RUNNERS.items():
@@ -96,33 +108,11 @@ def measures_of(result: Mapping[str, Any], seconds: float) -> dict[str, float]:
     return measures
 
 
-def count(
-    result: Mapping[str, Any], state: RunState, seconds: float, best_over: int
-) -> tuple[dict[str, float], bool]:
-    """Adds an iteration to what a run has done.
-
-    Args:
-        result: of `Algorithm.train()`.
-        state: of the run; changed.
-        seconds: that the run has trained for, this iteration included.
-        best_over: episodes that a policy is judged by.
-
-    Returns:
-        What the iteration measured; and whether the policy is the best so far.
-    """
-    measures = measures_of(result, seconds - state.seconds)
-    state.iteration += 1
-    state.env_steps += env_steps_of(result)
-    state.seconds = seconds
-    return measures, state.add_episodes(episodes_of(result), best_over)
-
-
 class Curves:
     """The TensorBoard events and metrics.csv of a run; those of a resumed run go on.
 
     Args:
         folder: of the run.
-        metrics: names of what episodes report.
         policies: their names.
         state: of the run so far; what the folder has of later iterations is forgotten.
 
@@ -130,18 +120,19 @@ class Curves:
         InputError: metrics.csv of a resumed run is damaged.
     """
 
-    def __init__(
-        self, folder: Path, metrics: Iterable[str], policies: Iterable[str], state: RunState
-    ) -> None:
+    def __init__(self, folder: Path, policies: Iterable[str], state: RunState) -> None:
         self._folder = folder
         kept = rows_until(folder, state.iteration) if state.iteration else []
         later = state.env_steps + 1 if state.iteration else None
         self._writer = SummaryWriter(str(folder), purge_step=later)
+        self._writer.add_custom_scalars(CHARTS)
         self._file = (folder / METRICS).open("w", newline="")
-        learned = [name.format(policy) for policy in policies for name in LEARNER_METRICS]
+        columns = ["iteration", "env_steps", "seconds", *CARDS["held_out"], *CARDS["episodes"]]
+        columns += [*OF_EPISODES, "env_steps_per_s", *RUNNERS]
+        columns += [name.format(policy) for policy in policies for name in LEARNER_METRICS]
         self._table = csv.DictWriter(
             self._file,
-            ["iteration", "env_steps", "seconds", *metrics, "env_steps_per_s", *RUNNERS, *learned],
+            list(dict.fromkeys(columns)),
             extrasaction="ignore",
         )
         self._table.writeheader()
@@ -153,13 +144,11 @@ class Curves:
         """Writes an iteration.
 
         Args:
-            measures: from `measures_of`.
+            measures: from `measures_of`, and those of `Evaluated` where it has been evaluated.
             state: of the run, this iteration included.
         """
         for name, value in measures.items():
             self._writer.add_scalar(_tag(name), value, global_step=state.env_steps)
-        if state.J is not None:
-            self._writer.add_scalar(FINAL_J, state.J, global_step=state.env_steps)
         self._writer.flush()
         row = {
             "iteration": state.iteration,
@@ -185,24 +174,20 @@ class RunLog:
 
     Args:
         folder: of the run.
-        metrics: names of what episodes report.
         policies: their names.
         runners: remote ones, when none is lost.
         state: of the run so far.
-        yardstick: what the best hand-written scheduler comes to in the same world.
     """
 
     def __init__(
         self,
         folder: Path,
-        metrics: Sequence[str],
         policies: Iterable[str],
         runners: int,
         state: RunState,
-        yardstick: float | None = None,
     ) -> None:
-        self._curves = Curves(folder, metrics, policies, state)
-        self._rule = "" if yardstick is None else f" (rule {_number(yardstick)})"
+        self._curves = Curves(folder, policies, state)
+        self._evaluated = "-"
         self._console = Console()
         self._line = Live(console=self._console, transient=False, auto_refresh=False)
         self._last_line = -math.inf
@@ -229,17 +214,20 @@ class RunLog:
         """Writes an iteration everywhere.
 
         Args:
-            measures: from `measures_of`.
+            measures: as for `Curves.write`.
             state: of the run, this iteration included.
             progress: share of the budget that is used.
         """
         self._curves.write(measures, state)
         self._tell_of_runners(measures)
+        if "difference" in measures:
+            found = Evaluated(**{name: measures[name] for name in Evaluated._fields})
+            self._evaluated = found.told()
+        best = "-" if state.best is None else f"{state.best:+.1f}%"
         left = state.seconds * (1 / progress - 1) if progress < 1 else 0.0
         self._show(
-            f"iteration {state.iteration}  {measures['env_steps_per_s']:,.0f} steps/s  "
-            f"J {_number(state.J)}{self._rule}  best {_number(state.best)}  "
-            f"left {_duration(left)}",
+            f"iteration {state.iteration}  J against the rule {self._evaluated}  best {best}  "
+            f"left {_duration(left)}  {measures['env_steps_per_s']:,.0f} steps/s",
             state.seconds,
             last=progress >= 1,
         )
@@ -264,7 +252,7 @@ class RunLog:
         self._healthy, self._timed_out = healthy, timed_out
 
     def _print(self, line: str) -> None:
-        self._console.print(line, highlight=False)
+        self._console.print(line, highlight=False, soft_wrap=True)
 
     def _show(self, line: str, seconds: float, last: bool) -> None:
         if self._console.is_terminal:
@@ -280,10 +268,6 @@ def _tag(name: str) -> str:
         return name
     card = next((card for card, names in CARDS.items() if name in names), OTHER)
     return f"{card}/{name}"
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4g}"
 
 
 def _duration(seconds: float) -> str:

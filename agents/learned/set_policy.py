@@ -1,6 +1,6 @@
 """The RLModule of every agent: a policy that scores NUMA nodes, server types or tiers as a set."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium as gym
@@ -14,7 +14,6 @@ from ray.rllib.core.rl_module.torch import TorchRLModule
 from torch import Tensor
 
 from agents.learned.network import PolicySizes, SetPolicyNetwork, SetValueNetwork
-from run.settings import Network
 
 
 class SetPolicy(TorchRLModule, ValueFunctionAPI, InferenceOnlyAPI):
@@ -29,14 +28,7 @@ class SetPolicy(TorchRLModule, ValueFunctionAPI, InferenceOnlyAPI):
 
     def setup(self) -> None:
         """Builds the networks; RLlib removes `value` where the module only infers."""
-        told = self.model_config
-        sizes = policy_sizes(
-            self.observation_space,
-            self.action_space,
-            told["hidden"],
-            told["network"],
-            told["message_rounds"],
-        )
+        sizes = policy_sizes(self.observation_space, self.action_space, self.model_config)
         if isinstance(self.action_space, gym.spaces.MultiDiscrete):
             self.action_dist_cls = TorchMultiCategorical.get_partial_dist_cls(
                 input_lens=[int(n) for n in self.action_space.nvec]
@@ -65,13 +57,9 @@ class SetPolicy(TorchRLModule, ValueFunctionAPI, InferenceOnlyAPI):
 
 
 def policy_sizes(
-    observations: gym.spaces.Dict,
-    actions: gym.Space[Any],
-    hidden: Sequence[int],
-    network: Network,
-    message_rounds: int,
+    observations: gym.spaces.Dict, actions: gym.Space[Any], model: Mapping[str, Any]
 ) -> PolicySizes:
-    """Reads the sizes of a policy's weights from an agent's spaces."""
+    """The sizes of a policy's weights, from an agent's spaces and the `model_config`."""
     seen = {name: space.shape or () for name, space in observations.items()}
     count, features = seen["items"]
     function = seen["functions"][1] if "functions" in seen else 0
@@ -81,8 +69,8 @@ def policy_sizes(
         item=features,
         choices=(seen["mask"][0] - bids) // count,
         bids=bids,
-        hidden=tuple(hidden),
-        network=network,
+        hidden=tuple(model["hidden"]),
+        network=model["network"],
         function=function,
-        message_rounds=message_rounds if function else 0,
+        message_rounds=model["message_rounds"] if function else 0,
     )

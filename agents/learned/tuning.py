@@ -1,14 +1,15 @@
 """A search for good settings: many trainings under Ray Tune, each as `train.py` would do it.
 
-A trial is one training with values of its own. Tune sees its J, and how much of its budget is used:
-that is the time in which the schedulers count.
+A trial is one training with values of its own. Tune sees how it compares with the best rule in
+held-out episodes, and how much of its budget is used: that is the time in which the schedulers
+count.
 """
 
 import csv
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,8 @@ from ray.tune.search import BasicVariantGenerator
 
 from agents.learned.algorithms import PolicySpaces, build, run_config, set_progress, warm_start
 from agents.learned.checkpoint import RunState, load_checkpoint, write_checkpoint
-from agents.learned.run_log import LINE_EVERY, Curves, count
+from agents.learned.evaluator import Evaluate, Evaluator
+from agents.learned.run_log import LINE_EVERY, Curves, env_steps_of, measures_of
 from env.base.files import table_row
 from env.base.schema import validated
 from run.settings import PBTSettings, TrainSettings, TuneSettings, Values, with_values
@@ -29,7 +31,7 @@ from run.settings import PBTSettings, TrainSettings, TuneSettings, Values, with_
 TRIALS = "trials"
 """The folder in a run's: one of every trial, with curves and checkpoint, and Tune's own files."""
 # What a trial reports to Tune.
-J = "J"
+DIFFERENCE = "difference_percent"
 USED = "budget_percent"
 MEASURES = "measures"
 STATE = "state"
@@ -42,7 +44,7 @@ class Outcome:
     Attributes:
         name: of the trial and its folder.
         values: what it had of the space searched, at its end; none if it could not begin.
-        J: mean of its last episodes; NaN if none ended.
+        difference: percent of J, to the rule in held-out episodes; NaN if it could not begin.
         used: percent of its budget.
         error: the last line of what it failed with.
         checkpoint: where its training ended.
@@ -50,7 +52,7 @@ class Outcome:
 
     name: str
     values: Mapping[str, Any]
-    J: float
+    difference: float
     used: float
     error: str | None
     checkpoint: Path | None
@@ -64,13 +66,14 @@ class Training(tune.Trainable):
         config: dict[str, Any],
         told: dict[str, Any],
         world: dict[str, Any],
+        evaluate: Evaluate,
         spaces: PolicySpaces,
     ) -> None:
         """The run that the values make of the configuration; not begun yet."""
         torch.set_num_threads(1)
         self._world, self._spaces = world, spaces
         self._algorithm: Algorithm | None = None
-        self._told = told
+        self._told, self._evaluate = told, evaluate
         self.reset_config(config)
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
@@ -79,6 +82,7 @@ class Training(tune.Trainable):
         self._told = with_values(self._told, new_config)
         self._settings = validated(TrainSettings, self._told, "train")
         self._state = RunState()
+        self._evaluator = Evaluator(self._evaluate, self._settings.held_out.share)
         return True
 
     def step(self) -> dict[str, Any]:
@@ -93,14 +97,20 @@ class Training(tune.Trainable):
         started = time.monotonic()
         set_progress(algorithm, self._progress())
         result = algorithm.train()
-        seconds = state.seconds + time.monotonic() - started
-        measures, _ = count(result, state, seconds, settings.checkpoint.best_over)
+        took = time.monotonic() - started
+        state.iteration += 1
+        state.env_steps += env_steps_of(result)
+        state.seconds += took
+        measures = measures_of(result, took)
+        if self._progress() >= 1 or self._evaluator.is_due(state):
+            measures |= self._evaluator.evaluate(algorithm, state)._asdict()
+            state.seconds += time.monotonic() - started - took
         progress = self._progress()
         return {
-            J: float("nan") if state.J is None else state.J,
+            DIFFERENCE: state.difference,
             USED: 100 * min(progress, 1.0),
             MEASURES: measures,
-            STATE: asdict(state),
+            STATE: state.model_dump(),
             "done": progress >= 1,
         }
 
@@ -136,12 +146,10 @@ class SearchLog(tune.Callback):
     def __init__(
         self,
         folder: Path,
-        metrics: Sequence[str],
         policies: Sequence[str],
         search: TuneSettings,
     ) -> None:
         self._folder = folder / TRIALS
-        self._metrics = metrics
         self._policies = policies
         self._search = search
         self._curves: dict[str, Curves] = {}
@@ -154,7 +162,7 @@ class SearchLog(tune.Callback):
         if str(trial) not in self._curves:
             folder = self._folder / str(trial)
             folder.mkdir(parents=True, exist_ok=True)
-            self._curves[str(trial)] = Curves(folder, self._metrics, self._policies, RunState())
+            self._curves[str(trial)] = Curves(folder, self._policies, RunState())
         self._curves[str(trial)].write(result[MEASURES], RunState(**result[STATE]))
         if time.monotonic() - self._last_line >= LINE_EVERY:
             self._tell(trials)
@@ -170,18 +178,19 @@ class SearchLog(tune.Callback):
     def _tell(self, trials: list[Any]) -> None:
         self._last_line = time.monotonic()
         ended = sum(trial.is_finished() for trial in trials)
-        found = {str(trial): trial.last_result.get(J, float("nan")) for trial in trials}
-        known = {name: value for name, value in found.items() if value == value}
+        results = {str(trial): trial.last_result for trial in trials}
+        known = {name: each[DIFFERENCE] for name, each in results.items() if DIFFERENCE in each}
         best = min(known, key=known.__getitem__, default=None)
-        told = "-" if best is None else f"{known[best]:.3f} ({best})"
-        print(f"{ended} of {self._search.trials} trials ended  lowest J so far {told}", flush=True)
+        told = "-" if best is None else f"{known[best]:+.1f}% ({best})"
+        line = f"{ended} of {self._search.trials} trials ended  best J against the rule so far"
+        print(f"{line} {told}", flush=True)
 
 
 def run_trials(
     settings: TrainSettings,
     told: dict[str, Any],
     world: dict[str, Any],
-    metrics: Sequence[str],
+    evaluate: Evaluate,
     spaces: PolicySpaces,
     folder: Path,
 ) -> list[Outcome]:
@@ -191,12 +200,12 @@ def run_trials(
         settings: of the run; its `tune` is the search.
         told: the composed configuration.
         world: what the environment is built from.
-        metrics: names of what episodes report.
+        evaluate: has policies play the held-out episodes.
         spaces: of every policy.
         folder: of the run.
 
     Returns:
-        All trials, the lowest J first.
+        All trials, the lowest difference first.
     """
     assert settings.tune is not None
     # Curves are written here, under the names that all runs use.
@@ -206,7 +215,9 @@ def run_trials(
     # A trial is told of one core, and has one thread.
     alone = {"threads_per_runner": 1, "threads_per_learner": 1}
     single = {**told, "tune": None, "ray": {**told["ray"], **alone}}
-    trainable = tune.with_parameters(Training, told=single, world=world, spaces=dict(spaces))
+    trainable = tune.with_parameters(
+        Training, told=single, world=world, evaluate=evaluate, spaces=dict(spaces)
+    )
     bundles: list[dict[str, float]] = [{"CPU": 1}] * (
         1 + settings.ray.num_env_runners + settings.ray.num_learners
     )
@@ -214,7 +225,7 @@ def run_trials(
         tune.with_resources(trainable, tune.PlacementGroupFactory(bundles)),
         param_space={key: _drawn(values) for key, values in settings.tune.space.items()},
         tune_config=tune.TuneConfig(
-            metric=J,
+            metric=DIFFERENCE,
             mode="min",
             num_samples=settings.tune.trials,
             search_alg=BasicVariantGenerator(
@@ -229,7 +240,7 @@ def run_trials(
             name=TRIALS,
             storage_path=str(folder.absolute()),
             verbose=0,
-            callbacks=[SearchLog(folder, metrics, list(spaces), settings.tune)],
+            callbacks=[SearchLog(folder, list(spaces), settings.tune)],
             checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=True),
         ),
     )
@@ -242,10 +253,11 @@ def write_outcomes(outcomes: Sequence[Outcome], searched: Sequence[str], path: P
     """All trials as a table of comma-separated values, those searched among them."""
     with path.open("w", newline="") as file:
         table = csv.writer(file)
-        table.writerow(["trial", J, USED, *searched, "error"])
+        table.writerow(["trial", DIFFERENCE, USED, *searched, "error"])
         for each in outcomes:
             values = [each.values.get(key) for key in searched]
-            table.writerow(table_row([each.name, each.J, each.used, *values, each.error or ""]))
+            row = [each.name, each.difference, each.used, *values, each.error or ""]
+            table.writerow(table_row(row))
 
 
 def _scheduler(search: TuneSettings) -> TrialScheduler:
@@ -295,7 +307,7 @@ def _outcome(result: Any) -> Outcome:
     return Outcome(
         name=Path(result.path).name,
         values=result.config or {},  # None if it could not begin
-        J=measured.get(J, float("nan")),
+        difference=measured.get(DIFFERENCE, float("nan")),
         used=measured.get(USED, 0.0),
         error=error,
         checkpoint=None if result.checkpoint is None else Path(result.checkpoint.path),
@@ -303,6 +315,6 @@ def _outcome(result: Any) -> Outcome:
 
 
 def _rank(outcome: Outcome) -> tuple[bool, float]:
-    """Trials with a policy and a J first."""
-    unknown = outcome.J != outcome.J or outcome.checkpoint is None
-    return (unknown, 0.0 if unknown else outcome.J)
+    """Trials with a policy first."""
+    unknown = outcome.difference != outcome.difference or outcome.checkpoint is None
+    return (unknown, 0.0 if unknown else outcome.difference)

@@ -70,7 +70,7 @@ class Ended(NamedTuple):
     Attributes:
         environment: where.
         turns: that were an agent's, as many as `ServerlessEnv` takes steps.
-        metrics: `episode_metrics`.
+        metrics: `episode_metrics`, and J_relative, J in units of the reference's in this episode.
         earned: by all its agents together.
     """
 
@@ -268,6 +268,8 @@ class Batch:
             each = float(ideal(self._weights[env]) - self._episodes[env]["potential"])
             earned = len(self.layout.agents) * each
             turns = int(self._episodes[env]["turns"])
+            relative = self._episodes[env]["potential"] / self._sights.trace[env, -1, 1]
+            metrics["J_relative"] = float(relative)
             self.ended.append(Ended(env, turns, metrics, earned))
         following = np.flatnonzero(rested if rest else kinds == DONE)
         for env in following.tolist():

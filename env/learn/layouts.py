@@ -217,6 +217,11 @@ class Layout:
             )
         turn_to_episode(self._state, self._sight)
 
+    @property
+    def reference(self) -> float:
+        """J of the reference in this episode (`trace_greedy`), counted with `weights`."""
+        return float(self._sight.trace[-1, 1])
+
     def new_sight(self, functions: int) -> Sight:
         """Buffers for episodes of so many functions at most."""
         return new_sight(

@@ -18,7 +18,6 @@ from env.learn.agent import Observation
 from env.learn.batch import Batch
 from env.learn.layouts import Choice, Placement, Share
 from env.learn.world import World
-from env.score.metrics import METRICS
 from env.score.reward import cheapest_cost, ideal, potential
 from env.sim.forecast import update_finish_bounds
 from env.sim.hardware import ClusterConfig
@@ -66,7 +65,6 @@ class ServerlessEnv(MultiAgentEnv):
         super().__init__()
         self.world = World(config)
         self.objective = self.world.objective
-        self.metrics = tuple(METRICS)
         self.layout = self.world.layout()
         self._seed = self.world.seed
         worker = getattr(config, "worker_index", None)
@@ -153,6 +151,7 @@ class ServerlessEnv(MultiAgentEnv):
         observations = {
             name: agent.blank_observation() for name, agent in self.layout.agents.items()
         }
+        metrics["J_relative"] = self._potential / self.layout.reference
         infos = {name: {"episode_metrics": metrics} for name in self.possible_agents}
         terminateds = dict.fromkeys([*self.possible_agents, "__all__"], True)
         truncateds = dict.fromkeys([*self.possible_agents, "__all__"], False)

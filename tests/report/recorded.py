@@ -118,5 +118,5 @@ def finished_evaluation(
 def write_training(folder: Path) -> None:
     """Adds what a training of the learned policy has left."""
     steps = np.arange(1, 11)
-    curve = pd.DataFrame({"env_steps": 8192 * steps, "J": 15.0 / np.sqrt(steps)})
+    curve = pd.DataFrame({"env_steps": 8192 * steps, "difference": 15.0 / np.sqrt(steps)})
     curve.to_csv(folder / "metrics.csv", index=False)

@@ -98,9 +98,9 @@ def test_all_policies_metrics_and_recordings_are_there(
 
 def test_a_training_without_a_finished_episode_has_no_curve(tmp_path: Path) -> None:
     folder = finished_evaluation(tmp_path / "run", episodes=1)
-    (folder / "metrics.csv").write_text("env_steps,J\n8192,\n")
+    (folder / "metrics.csv").write_text("env_steps,difference\n8192,\n")
     assert 'id="learning"' not in write_page(folder).read_text()
-    (folder / "metrics.csv").write_text("env_steps,J\n8192,\n16384,5.24\n")
+    (folder / "metrics.csv").write_text("env_steps,difference\n8192,\n16384,5.24\n")
     assert 'id="learning"' in write_page(folder).read_text()
 
 

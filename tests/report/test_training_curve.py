@@ -9,8 +9,8 @@ from report import training_curve
 from report.training_curve import read_training
 
 
-def test_steps_and_j_where_an_episode_ended(tmp_path: Path) -> None:
-    (tmp_path / "metrics.csv").write_text("iteration,env_steps,J\n1,8,\n2,16,5.25\n")
+def test_steps_and_difference_where_policies_were_evaluated(tmp_path: Path) -> None:
+    (tmp_path / "metrics.csv").write_text("iteration,env_steps,difference\n1,8,\n2,16,5.25\n")
     found = read_training(tmp_path / "metrics.csv")
     assert found is not None and found.values.tolist() == [[16.0, 5.25]]
     assert read_training(tmp_path / "absent.csv") is None
@@ -20,13 +20,13 @@ def test_steps_and_j_where_an_episode_ended(tmp_path: Path) -> None:
     ("content", "says"),
     [
         (b"\xff\xfe", "not UTF-8"),
-        (b"steps,J\n1,2\n", "no column 'env_steps'"),
-        (b"env_steps,J\n1,2,3\n", "line 2: 3 cells, the header has 2"),
-        (b"env_steps,J\n1,much\n", "could not convert"),
-        (b"env_steps,J\n1,inf\n", "not finite"),
-        (b"," * 1_000_000, "a line of more than 65,536 bytes"),
-        (b"env_steps,J\n" + b"1,2\n" * 100_000, "more than 100,000 lines"),
-        (b"env_steps,J\n" + b"1,2".ljust(65_000) + b"\n", "more than 64,000 bytes"),
+        (b"steps,difference\n1,2\n", "no column 'env_steps'"),
+        (b"env_steps,difference\n1,2,3\n", "line 2: not as many cells as the header has"),
+        (b"env_steps,difference\n1,much\n", "could not convert"),
+        (b"env_steps,difference\n1,inf\n", "not finite"),
+        (b"," * 1_000_000, "no column"),
+        (b"env_steps,difference\n" + b"1,2\n" * 100_000, "more than 100,000 lines"),
+        (b"env_steps,difference\n" + b"1,2".ljust(65_000) + b"\n", "more than 64,000 bytes"),
         (b"", "no column"),
     ],
 )
@@ -49,7 +49,7 @@ def test_a_damaged_file_is_left_out_in_one_line(
 def test_links_and_pipes_are_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = tmp_path / "run"
     run.mkdir()
-    (tmp_path / "secret").write_text("env_steps,J\n1,2\n")
+    (tmp_path / "secret").write_text("env_steps,difference\n1,2\n")
     (run / "metrics.csv").symlink_to(tmp_path / "secret")
     assert read_training(run / "metrics.csv") is None
     assert "a link that leads out" in capsys.readouterr().out

@@ -130,7 +130,7 @@ WORLDS = {
 ELSEWHERE = ("algo", "ray", "budget", "checkpoint", "name", "resume", "policy", "workers")
 ELSEWHERE += ("statistics", "report", "tune", "experiment", "baselines", "optimum", "seed")
 ELSEWHERE += ("kind", "layout", "share_type_policy", "sweep", "late", "slo", "keep", "minimise")
-ELSEWHERE += ("yardstick",)
+ELSEWHERE += ("held_out",)
 # Of files, and of what they lack: these worlds have one file, and it is complete.
 OF_FILES = ("max_bytes", "without_runtimes", "missing_runtime", "missing_memory")
 OF_FILES += ("missing_parallelism", "min_memory", "max_memory")

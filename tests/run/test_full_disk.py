@@ -17,6 +17,7 @@ from tensorboard.summary.writer.record_writer import RecordWriter
 
 from agents.learned import policy_file
 from agents.learned.checkpoint import RunState, find_checkpoint, load_checkpoint, save_checkpoint
+from agents.learned.network import PolicySizes, SetPolicyNetwork
 from agents.learned.policy_file import save_policy
 from agents.learned.run_log import Curves
 from run.command import run
@@ -43,8 +44,7 @@ def full(*args: object) -> None:
 def save_weights(folder: Path) -> None:
     save_policy(
         folder / "policy",
-        weights={"placer": {"weight": np.zeros(1)}},
-        sizes={},
+        networks={"placer": SetPolicyNetwork(PolicySizes(1, 1, 1, 0, (1,)))},
         features={},
         layout="placer",
         memory_tiers=[1.0],
@@ -73,7 +73,7 @@ def full_in_policy(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def full_in_table(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "metrics.csv").symlink_to("/dev/full")
-    curves = Curves(folder, ["J"], ["placer"], RunState())
+    curves = Curves(folder, ["placer"], RunState())
     try:
         curves.write({"J": 1.0}, RunState())
     finally:
@@ -81,7 +81,7 @@ def full_in_table(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def full_in_events(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    curves = Curves(folder, ["J"], ["placer"], RunState())
+    curves = Curves(folder, ["placer"], RunState())
     monkeypatch.setattr(RecordWriter, "write", full)
     try:
         while True:  # a thread writes them

@@ -13,9 +13,9 @@ from agents.baseline import make_baselines
 from agents.learned.algorithms import (
     algorithm_config,
     build,
+    policy_networks,
     policy_of,
     policy_spaces,
-    policy_weights,
     warm_start,
 )
 from agents.learned.cloning import check_teacher, demonstrate
@@ -121,8 +121,8 @@ def test_a_cloned_policy_repeats_its_teacher(toy: str, layout: str) -> None:
     agreements = [value for name, value in measures.items() if name.startswith("agreement/")]
     assert len(agreements) == {"placer": 1, "hierarchical": 3, "server_types": 1}[layout]
     assert min(agreements) > 0.9
-    # Random weights have a J of about 700, the teacher 180.
-    assert measures["J"] < 300
+    # Random weights come to four times the J of the reference, the teacher to no more than it.
+    assert measures["J_relative"] < 1.6
 
 
 @pytest.mark.parametrize("name", ["ppo", "impala", "appo"])
@@ -130,22 +130,21 @@ def test_a_warm_start_hands_the_policies_over_and_leaves_the_critic(toy: str, na
     told = world(*TINY, "agents=placer")
     settings = SETTINGS[name] | {"warm_start": "greedy_objective", "cloning": LESSON}
     algorithm = make_algorithm(settings, told)
-    critics, before = critics_of(algorithm), policy_weights(algorithm)
+    critics, before = critics_of(algorithm), policy_networks(algorithm)
     parsed: Any = TypeAdapter(AlgoSettings).validate_python(settings)
     agreement = warm_start(algorithm, parsed, told, True, seed=5)
     assert agreement["placer"] > 0.9
     assert same(critics_of(algorithm), critics)
-    learned = policy_weights(algorithm)["placer"]
+    learned = policy_networks(algorithm)["placer"]
     assert not same(learned, before["placer"])
     # Who samples has it, and so has the network that APPO is held to.
-    acting = algorithm.env_runner.module["placer"].policy.state_dict()
-    assert same({key: tensor.numpy() for key, tensor in acting.items()}, learned)
+    assert same(algorithm.env_runner.module["placer"].policy, learned)
     weights = algorithm.learner_group.get_weights()["placer"]
     held = {k.partition(".")[2]: v for k, v in weights.items() if k.startswith("target_policy.")}
-    assert not held or same(held, learned)
+    assert not held or same(held, learned.state_dict())
     assert bool(held) == (name == "appo")
     algorithm.train()
-    assert not same(policy_weights(algorithm)["placer"], learned)
+    assert not same(policy_networks(algorithm)["placer"], learned)
     algorithm.stop()
 
 

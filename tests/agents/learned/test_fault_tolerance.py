@@ -39,7 +39,7 @@ def test_a_run_goes_on_with_the_runners_left_and_ends_without_any(toy: str, tmp_
 
 
 def test_what_becomes_of_runners_is_told(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    with RunLog(tmp_path, ["J"], ["placer"], runners=4, state=RunState()) as log:
+    with RunLog(tmp_path, ["placer"], runners=4, state=RunState()) as log:
         for runners, timed_out in ((4, 0), (2, 0), (2, 0), (4, 0), (4, 1)):
             measures = {
                 "env_steps_per_s": 1.0,

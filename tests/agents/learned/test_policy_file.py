@@ -12,7 +12,7 @@ import torch
 from safetensors.numpy import load_file, save_file
 
 from agents.learned.learned_scheduler import policy_folder
-from agents.learned.network import PolicySizes, SetPolicyNetwork
+from agents.learned.network import PolicySizes, SetPolicyNetwork, network_of
 from agents.learned.policy_file import load_policy, save_policy
 from env.base.errors import InputError
 
@@ -46,11 +46,9 @@ def folder(network: SetPolicyNetwork, tmp_path: Path) -> Path:
 
 
 def saved(network: SetPolicyNetwork, tmp_path: Path, **told: Any) -> Path:
-    weights = {key: tensor.numpy() for key, tensor in network.state_dict().items()}
     save_policy(
         tmp_path / "policy",
-        weights={"server": weights},
-        sizes={"server": network.sizes},
+        networks={"server": network},
         layout="server_types",
         memory_tiers=(0.5, 1.0),
         objective={"time_weight": 1.0, "cost_weight": 1.0},
@@ -203,12 +201,11 @@ def test_a_policy_that_does_not_fit_is_refused(
 def test_server_types_never_seen_act_by_a_policy_of_their_kind(
     network: SetPolicyNetwork, tmp_path: Path
 ) -> None:
-    weights = {key: tensor.numpy() for key, tensor in network.state_dict().items()}
-    other = {key: -array for key, array in weights.items()}
+    weights = {key: -tensor.numpy() for key, tensor in network.state_dict().items()}
+    other = network_of(SIZES, weights)
     save_policy(
         tmp_path / "policy",
-        weights={"server_a": weights, "server_b": other},
-        sizes={"server_a": SIZES, "server_b": SIZES},
+        networks={"server_a": network, "server_b": other},
         features=FITS["features"],
         layout="server_types",
         memory_tiers=(0.5, 1.0),
@@ -363,12 +360,10 @@ def test_a_damaged_policy_is_refused_in_one_line(folder: Path, damage: str) -> N
 
 
 def test_weights_that_are_not_finite_are_refused(network: SetPolicyNetwork, folder: Path) -> None:
-    weights = {key: tensor.numpy().copy() for key, tensor in network.state_dict().items()}
-    weights["bid.bias"][0] = np.nan
+    network.bid.bias.data[0] = np.nan
     save_policy(
         folder,
-        weights={"server": weights},
-        sizes={"server": SIZES},
+        networks={"server": network},
         features=FITS["features"],
         layout="server_types",
         memory_tiers=(0.5, 1.0),

@@ -45,17 +45,14 @@ def save_untrained(
     told = world(*base, *overrides)
     environment = ServerlessEnv(told)
     torch.manual_seed(0)
+    model = {"hidden": (8, 8), "network": "pooling", "message_rounds": 2}
     networks = {
-        name: SetPolicyNetwork(policy_sizes(*pair, (8, 8), "pooling", 2))
+        name: SetPolicyNetwork(policy_sizes(*pair, model))
         for name, pair in policy_spaces(environment, shared).items()
     }
     save_policy(
         folder,
-        weights={
-            name: {key: array.numpy() for key, array in network.state_dict().items()}
-            for name, network in networks.items()
-        },
-        sizes={name: network.sizes for name, network in networks.items()},
+        networks=networks,
         features=features_of(environment.members),
         layout=environment.layout.config.layout,
         memory_tiers=environment.layout.tiers,

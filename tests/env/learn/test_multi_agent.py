@@ -85,6 +85,11 @@ def test_relative_rewards_count_in_what_the_greedy_rule_comes_to(layout, objecti
     reference = episode_metrics(alone.state, env.objective)["J"]
     gained = config["objective"]["time_weight"] - metrics["J"]
     assert list(returns.values()) == pytest.approx([gained / reference] * len(returns), abs=1e-9)
+    # Whatever rewards count in, it is told.
+    config["agents"]["relative_reward"] = False
+    _, absolute, _ = play(ServerlessEnv(config), seed=5)
+    for told in (metrics, absolute):
+        assert told["J_relative"] == pytest.approx(told["J"] / reference)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

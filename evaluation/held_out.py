@@ -1,0 +1,186 @@
+"""What evaluate.py would say of policies that still learn: they play the held-out episodes."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property, partial
+from threading import Lock
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from agents.baseline import make_baselines
+from agents.learned.algorithms import policy_of
+from agents.learned.evaluator import Evaluated
+from agents.learned.network import SetPolicyNetwork
+from agents.learned.sampler import Sampler
+from env.base.errors import InputError, located
+from env.learn.batch import Batch
+from env.learn.world import World
+from env.score.metrics import FinishedEpisode
+from env.score.reward import check_world
+from env.sim.hardware import ClusterConfig
+from env.sim.ordering import FIRST_COME
+from env.workloads.generator import EpisodeWorkload, WorkloadGenerator
+from env.workloads.source import is_funded
+from evaluation.contest import Contest, Task
+from evaluation.statistics import estimate
+from run.settings import HeldOutSettings
+
+CONFIDENCE = 0.95
+"""Of the interval, as in conf/evaluate.yaml."""
+FRAGMENT = 16
+"""Decisions of every environment between looks at which episodes have ended."""
+
+
+class EvaluatedWorld(World):
+    """The world that evaluate.py plays in: nothing varies, and its episodes are the held-out ones.
+
+    Args:
+        config: of the world that is trained in, as `World` takes it.
+        settings: which episodes, and which hand-written schedulers.
+
+    Attributes:
+        workloads: of the episodes, by their numbers.
+
+    Raises:
+        InputError: what arrives cannot be made or fits no server, or a scheduler is unknown, is a
+            reference, or does not work in this world.
+    """
+
+    def __init__(self, config: Mapping[str, Any], settings: HeldOutSettings) -> None:
+        self._settings = settings
+        workload = {**config["workload"], "seed": settings.seed}
+        super().__init__({**config, "workload": workload, "variation": None})
+        queued = self.rules.order is not None
+        with located("held_out"):
+            funded = is_funded(config["workload"])
+            self._baselines = make_baselines(settings.baselines, queued, funded=funded)
+            for each in self._baselines:
+                if each.kind == "reference":
+                    raise InputError(f"baselines: '{each.name}' is a reference, not a baseline")
+        if isinstance(self.generator, WorkloadGenerator):
+            self.templates = self.generator.evaluation_templates(0)
+            check_world(self.templates, self.cluster)
+        self.workloads: list[EpisodeWorkload] = []
+        functions = 0
+        while len(self.workloads) < settings.episodes and (
+            len(self.workloads) < 2 or functions < settings.functions
+        ):
+            self.workloads.append(self.generator.evaluation_episode(len(self.workloads)))
+            functions += sum(each.function_count for each in self.workloads[-1].templates)
+
+    @cached_property
+    def undecided(self) -> dict[int, float]:
+        """J of the episodes in which agents have no choice, by their numbers."""
+        layout, found = self.layout(), {}
+        for number, workload in enumerate(self.workloads):
+            env = workload.env(self.cluster, self.rules)
+            while (choice := layout.forced(env)) is not None:
+                env.choose(choice.declared)
+            if env.done:
+                found[number] = FinishedEpisode(env.state, self.objective, None).J
+        return found
+
+    @cached_property
+    def decided(self) -> list[int]:
+        """Numbers of the other episodes: environment i of a batch plays that of place i."""
+        return [each for each in range(len(self.workloads)) if each not in self.undecided]
+
+    def training_episode(
+        self, seed: int, worker: int, environment: int, episode: int
+    ) -> tuple[EpisodeWorkload, ClusterConfig]:
+        """What a batch of this world plays, again and again."""
+        return self.workloads[self.decided[environment]], self.cluster
+
+    def baselines(self) -> dict[str, list[float]]:
+        """J of the hand-written schedulers in every episode; they play as in evaluate.py."""
+        # Agents that choose have no part in this.
+        queued = self.rules.order is not None
+        contest = Contest(
+            self._baselines,
+            self.cluster,
+            {self._settings.seed: self.generator},
+            self.objective,
+            optimum=None,
+            rules=replace(self.rules, order=FIRST_COME) if queued else self.rules,
+            deadlines=(),
+            late=np.inf,
+        )
+        J: dict[str, list[float]] = {each.name: [] for each in self._baselines}
+        for number in range(len(self.workloads)):
+            for row, _ in contest.play(Task("", self._settings.seed, number, tuple(J), False)):
+                J[row.policy].append(row.metrics["J"])
+        return J
+
+
+class HeldOut:
+    """The held-out episodes of a world, and what the best rule comes to in them.
+
+    Args:
+        config, settings: see `EvaluatedWorld`.
+
+    Attributes:
+        rule: name of the best hand-written scheduler.
+        rule_J: (N,) of it in every episode.
+    """
+
+    def __init__(self, config: Mapping[str, Any], settings: HeldOutSettings) -> None:
+        self._config, self._settings = config, settings
+        baselines = EvaluatedWorld(config, settings).baselines()
+        self.rule = min(baselines, key=lambda name: np.mean(baselines[name]))
+        self.rule_J = np.array(baselines[self.rule])
+
+    @cached_property
+    def _world(self) -> EvaluatedWorld:
+        """Made where policies play, which may be another process."""
+        return EvaluatedWorld(self._config, self._settings)
+
+    def evaluate(self, networks: Mapping[str, SetPolicyNetwork]) -> Evaluated:
+        """Compares policies with the rule, see `play`."""
+        J, J_rule = self.play(networks), float(self.rule_J.mean())
+        found = estimate((J - self.rule_J) * 100.0 / J_rule, CONFIDENCE)
+        return Evaluated(float(J.mean()), J_rule, found.value, found.ci_low, found.ci_high)
+
+    def play(self, networks: Mapping[str, SetPolicyNetwork]) -> np.ndarray:
+        """(N,) J of policies in every episode, with their likeliest actions as in evaluate.py.
+
+        Everything random is its own: training draws the same whether or not this is played.
+        """
+        world = self._world
+        J = np.array([world.undecided.get(each, np.nan) for each in range(len(world.workloads))])
+        left = set(world.decided)
+        if not left:
+            return J
+        sampler = Sampler(
+            Batch(world, len(left), seed=0, worker=0),
+            partial(policy_of, share_type_policy=world.agents.share_type_policy),
+            np.random.default_rng(0),
+            Lock(),
+        )
+        modules = {name: SimpleNamespace(policy=own, logits=own) for name, own in networks.items()}
+        while left:
+            sampler.play(modules, FRAGMENT, explore=False, random_actions=False)
+            for ended in sampler.take_ended():
+                J[world.decided[ended.environment]] = ended.metrics["J"]
+                left.discard(world.decided[ended.environment])
+        return J
+
+    def of_rule(self) -> str:
+        """The rule, in words."""
+        return (
+            f"{self.rule}, the best of {len(self._settings.baselines)} hand-written schedulers: "
+            f"J {self.rule_J.mean():.4g} over {len(self.rule_J)} held-out episodes"
+        )
+
+    def of_policy(self, found: Evaluated) -> str:
+        """What policies are against the rule, in words."""
+        verdict = "neither shown to be better nor worse than"
+        if found.difference_high < 0:
+            verdict = "better than"
+        elif found.difference_low > 0:
+            verdict = "worse than"
+        return (
+            f"{verdict} {self.rule}, the best rule: J {found.J:.4g} against {found.J_rule:.4g}, "
+            f"{found.told()} over {len(self.rule_J)} held-out episodes"
+        )
