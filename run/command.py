@@ -48,7 +48,7 @@ HYDRAS_BYTES = 100_000
 PRINTING = ("hydra_help", "cfg", "info")
 """Flags with which nothing runs: Hydra composes the configuration and prints it."""
 
-COMPILING = "compiling the simulator, once after it is installed or changed: takes a minute or two"
+COMPILING = "compiling {}, once after it is installed or changed: takes a minute or two"
 
 
 @until_reader_leaves()
@@ -66,7 +66,9 @@ def run(
         check: raises `InputError` for a configuration that `main` cannot run.
     """
     fix_hash_seed()
-    before_compiling(lambda: print(COMPILING, file=sys.stderr, flush=True))
+    before_compiling(
+        lambda module: print(COMPILING.format(module), file=sys.stderr, flush=True)
+    )
     try:
         # Something moves, on a terminal, while packages are imported and the world is made.
         with Console(stderr=True).status("reading what was typed"):

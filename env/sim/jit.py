@@ -30,18 +30,18 @@ def _cache_folder() -> Path:
     for room in ROOMS:
         for source in sorted((Path(__file__).parent.parent / room).glob("*.py")):
             digest.update(source.read_bytes())
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    name = Path("serverless-scheduling") / digest.hexdigest()[:16]
-    for parent in (base, Path(tempfile.gettempdir())):
+    base = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
+    # The temporary folder is everybody's, so what stands in it has the user's number in its name.
+    shared = Path(tempfile.gettempdir()) / f"serverless-scheduling-{os.getuid()}"
+    for parent in (base / "serverless-scheduling", shared):
         try:
-            (parent / name).mkdir(parents=True, exist_ok=True)
-        except OSError:
+            folder = parent.expanduser() / digest.hexdigest()[:16]
+            folder.mkdir(parents=True, exist_ok=True)
+        except (OSError, RuntimeError):  # RuntimeError: the user has no home
             continue
-        if os.access(parent / name, os.W_OK):
-            return parent / name
-    raise OSError(
-        f"no folder for compiled code: neither {base} nor the temporary folder is writable"
-    )
+        if os.access(folder, os.W_OK):
+            return folder
+    raise OSError(f"no folder for compiled code: neither {base} nor {shared.parent} is writable")
 
 
 if not os.environ.get("NUMBA_CACHE_DIR"):
@@ -123,20 +123,20 @@ def compiled_apart(function: Callable[..., Any]) -> Any:
 class _First(Listener):
     """Calls a function at the first compilation that no cache spares."""
 
-    def __init__(self, call: Callable[[], None]) -> None:
-        self._call: Callable[[], None] | None = call
+    def __init__(self, call: Callable[[str], None]) -> None:
+        self._call: Callable[[str], None] | None = call
 
     def on_start(self, event: Event) -> None:
         call, self._call = self._call, None
         if call is not None:
-            call()
+            call(event.data["dispatcher"].py_func.__module__)
 
     def on_end(self, event: Event) -> None:
         pass
 
 
-def before_compiling(call: Callable[[], None]) -> None:
-    """Has a function called once, before the first compilation of this process."""
+def before_compiling(call: Callable[[str], None]) -> None:
+    """Has a function called once, with a module's name, before this process compiles anything."""
     register("numba:compile", _First(call))
 
 
