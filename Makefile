@@ -1,7 +1,8 @@
-# `make train` learns a policy. `make test` runs lint, types and most tests, in minutes;
+# `make train` learns a policy and evaluates it. `make test` runs lint, types and most tests, in minutes;
 # `make test-long` the tests that are marked `long`. All make .venv first.
 PYTHON ?= python3
 TRAIN ?= experiment=hetero_numa_placer budget.minutes=5
+RUN := outputs/$(shell date +%Y-%m-%d/%H-%M-%S)_trained
 REQUIRED = .venv/bin/python -c "import tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['project']; print(*$(1), sep='\n')"
 # Tests are shared out evenly among two processes; whoever is done takes some of the other's.
 IN_TWO = -n 2 --dist worksteal
@@ -9,13 +10,14 @@ IN_TWO = -n 2 --dist worksteal
 .PHONY: train test test-long clean
 
 train: .venv/installed
-	.venv/bin/python train.py $(TRAIN)
+	.venv/bin/python train.py $(TRAIN) hydra.run.dir=$(RUN)
+	.venv/bin/python evaluate.py policy=$(RUN)
 
 test: .venv/installed-dev
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy env run agents evaluation report benchmarks train.py evaluate.py search_baseline.py
-	.venv/bin/python -m pytest $(IN_TWO) -m "not long"
+	.venv/bin/python -m pytest $(IN_TWO) --durations=25 -m "not long"
 
 # Those of compiled code run a second time with numba's bounds checks, which it leaves out.
 test-long: .venv/installed-dev

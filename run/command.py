@@ -66,9 +66,7 @@ def run(
         check: raises `InputError` for a configuration that `main` cannot run.
     """
     fix_hash_seed()
-    before_compiling(
-        lambda module: print(COMPILING.format(module), file=sys.stderr, flush=True)
-    )
+    before_compiling(lambda module: print(COMPILING.format(module), file=sys.stderr, flush=True))
     try:
         # Something moves, on a terminal, while packages are imported and the world is made.
         with Console(stderr=True).status("reading what was typed"):

@@ -213,7 +213,7 @@ def matching(word: str) -> list[str]:
 
 def test_every_page_is_linked_from_the_readme() -> None:
     for path in PAGES[1:]:
-        assert f"](docs/{path.name})" in README.read_text()
+        assert f"]({path.relative_to(PROJECT)})" in README.read_text()
 
 
 def test_the_table_of_groups_names_every_option() -> None:

@@ -296,7 +296,9 @@ def test_nothing_is_cut(width: int, tmp_path: Path) -> None:
     assert "…" not in text
     assert max(map(len, text.splitlines())) <= width
     first = " ".join(text.split("episodes")[0].split())
-    assert first.startswith("Lowest J: greedy_objective_tuned; next is greedy_objective_tuned_lat")
+    assert first.startswith(
+        "Lowest J: greedy_objective_tuned; next is greedy_objective_tuned_for_us"
+    )
     for shown in ("greedy_objective_tuned_for_us", "+1,100% [1,020, 1,180]", "1,230", "0.062"):
         assert shown.replace("[", "[+").replace(", 1,1", ", +1,1") in text
     told = " ".join(text.split())

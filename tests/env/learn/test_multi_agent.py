@@ -16,6 +16,7 @@ from env.learn.aec import ServerlessAEC
 from env.learn.agent import Agent
 from env.learn.multi_agent import ServerlessEnv
 from env.score.metrics import episode_metrics
+from env.score.reward import Objective
 from env.sim.view.raw_env import RawEnv
 from env.workloads.generator import EpisodeWorkload
 from tests.env.worlds import LAYOUTS, STUDY, TINY, sampling_with_masks, world
@@ -75,7 +76,7 @@ def test_every_agents_return_is_minus_j_less_the_time_weight(size, layout, objec
 def test_relative_rewards_count_in_what_the_greedy_rule_comes_to(layout, objective):
     rule = make_baselines(["greedy_objective_tuned"])[0]
     config = world(*STUDY, f"agents={layout}", f"objective={objective}")
-    score = rule._config.placement.weights.model_dump()
+    score = rule._config.placement.of(Objective(**config["objective"])).model_dump()
     config["agents"] = {**config["agents"], "relative_reward": True, "score": score}
     env = ServerlessEnv(config)
     returns, metrics, _ = play(env, seed=5)
