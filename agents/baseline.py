@@ -20,7 +20,7 @@ from agents.order.sjf import Sjf
 from agents.order.srf import Srf
 from agents.order.srtf import Srtf
 from agents.order.submission import Submission
-from agents.order.tickets import ByUse, DominantResource, InSuperquanta, InTurn, Within
+from agents.order.tickets import ByUse, DominantResource, InTurn, SeveralWinners, Within
 from agents.order.workflows import Workflows
 from agents.placement.best_fit import BestFit
 from agents.placement.best_of import BestOf
@@ -69,7 +69,7 @@ QueueOrders = (
     | Srf
     | Srtf
     | ByUse
-    | InSuperquanta
+    | SeveralWinners
     | DominantResource
 )
 ALL = "all"

@@ -131,44 +131,6 @@ class MultiLottery(TreeLottery):
         return self._holder(offset)
 
 
-class StochasticRemainder(ListLottery):
-    """Whole quanta of each share, then a lottery of what is left over."""
-
-    def __init__(self, clients: int, winners: int) -> None:
-        super().__init__(clients)
-        self.winners = winners
-        self.due: list[int] = []
-
-    def join(self, client: int, tickets: int) -> None:
-        """The superquantum ends."""
-        super().join(client, tickets)
-        self.due.clear()
-
-    def leave(self, client: int) -> None:
-        """The superquantum ends."""
-        super().leave(client)
-        self.due.clear()
-
-    def change(self, client: int, tickets: int) -> None:
-        """The superquantum ends."""
-        super().change(client, tickets)
-        self.due.clear()
-
-    def allocate(self) -> int:
-        """The next winner of the superquantum."""
-        if not self.due:
-            shares = [self.winners * self.tickets[client] for client in self.order]
-            certain, remainders = [], []
-            for client, share in zip(self.order, shares, strict=True):
-                certain += [client] * (share // self.total)
-                remainders.append(share % self.total)
-            self.random.shuffle(certain)
-            left = self.winners - len(certain)
-            chosen = self.random.choices(self.order, remainders, k=left) if left else []
-            self.due = chosen + certain
-        return self.due.pop()
-
-
 class Stride:
     """Stride with a heap; who has left or changed is skipped when its entry comes up."""
 
@@ -219,41 +181,6 @@ class Stride:
         return client
 
 
-class WeightedFair:
-    """Start-time fair queueing with a heap of start tags; who has left is skipped."""
-
-    def __init__(self, clients: int) -> None:
-        self.heap: list[tuple[float, int, int]] = []
-        self.version = [0] * clients
-        self.tickets = [0] * clients
-        self.start = [0.0] * clients
-        self.now = 0.0
-
-    def join(self, client: int, tickets: int) -> None:
-        """Now, or where its last quantum has ended."""
-        self.tickets[client] = tickets
-        start = self.start[client] = max(self.now, self.start[client])
-        heapq.heappush(self.heap, (start, client, self.version[client]))
-
-    def leave(self, client: int) -> None:
-        """Its entry no longer counts."""
-        self.version[client] += 1
-
-    def change(self, client: int, tickets: int) -> None:
-        """From its next quantum on."""
-        self.tickets[client] = tickets
-
-    def allocate(self) -> int:
-        """The earliest start tag."""
-        heap = self.heap
-        while heap[0][2] != self.version[heap[0][1]]:
-            heapq.heappop(heap)
-        self.now, client, version = heap[0]
-        start = self.start[client] = self.now + 1 / self.tickets[client]
-        heapq.heapreplace(heap, (start, client, version))
-        return client
-
-
 class HierarchicalStride(TreeLottery):
     """Stride between the halves of a tree and within them."""
 
@@ -282,64 +209,6 @@ class HierarchicalStride(TreeLottery):
                 lags[node] -= left
                 node = 2 * node + 1
         return node - leaves
-
-
-class Eevdf(Stride):
-    """EEVDF with two heaps: of the eligible by deadline, of the others by eligible time."""
-
-    def __init__(self, clients: int) -> None:
-        super().__init__(clients)
-        self.waiting: list[tuple[float, int, int]] = []
-
-    def join(self, client: int, tickets: int) -> None:
-        """With the lag that it had; the others have theirs sum to none again."""
-        remain, before = self.remain[client], self.stride[client]
-        stride = self.stride[client] = 1 / tickets
-        self.tickets[client] = tickets
-        ahead = 0.0 if remain is None else (remain - before) * stride / before
-        if self.total:
-            self.global_pass += ahead * tickets / self.total
-        self.total += tickets
-        self._enter(client, stride + (ahead if self.total > tickets else 0.0))
-
-    def _enter(self, client: int, remain: float) -> None:
-        self.passes[client] = self.global_pass + remain
-        eligible = self.passes[client] - self.stride[client]
-        heapq.heappush(self.waiting, (eligible, client, self.version[client]))
-
-    def leave(self, client: int) -> None:
-        """With its lag."""
-        super().leave(client)
-        if self.total:
-            ahead = self.passes[client] - self.global_pass - self.stride[client]
-            self.global_pass -= ahead * self.tickets[client] / self.total
-
-    def change(self, client: int, tickets: int) -> None:
-        """Keeps its lag."""
-        remain = (self.passes[client] - self.global_pass) * self.tickets[client] / tickets
-        self.total += tickets - self.tickets[client]
-        self.tickets[client] = tickets
-        self.stride[client] = 1 / tickets
-        self.version[client] += 1
-        self._enter(client, remain)
-
-    def allocate(self) -> int:
-        """The eligible client with the earliest deadline."""
-        heap, waiting, passes, version = self.heap, self.waiting, self.passes, self.version
-        while True:
-            # Rounding alone makes nobody eligible: then the first to be.
-            while waiting and (waiting[0][0] <= self.global_pass or not heap):
-                _, client, of = heapq.heappop(waiting)
-                if of == version[client]:
-                    heapq.heappush(heap, (passes[client], client, of))
-            _, client, of = heapq.heappop(heap)
-            if of == version[client]:
-                break
-        eligible = passes[client]
-        passes[client] += self.stride[client]
-        heapq.heappush(waiting, (eligible, client, of))
-        self.global_pass += 1 / self.total
-        return client
 
 
 class Drf:

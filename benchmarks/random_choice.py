@@ -1,7 +1,7 @@
 """Random choices under masks, compiled, so that what is measured is the environment."""
 
 from benchmarks.simulator import next_number
-from env.sim.jit import compiled
+from env.base.jit import compiled
 
 
 @compiled

@@ -20,11 +20,11 @@ from agents.order.fcfs import Fcfs
 from agents.order.funcsched import FuncSched
 from agents.order.tickets import ByUse
 from benchmarks.figures import print_figures
+from env.base.jit import compiled
 from env.base.pipes import until_reader_leaves
 from env.sim.central_queue import update_image
 from env.sim.funding import Funding, Grant
 from env.sim.hardware import ClusterConfig, ServerType
-from env.sim.jit import compiled
 from env.sim.keep_alive_policy import Lru
 from env.sim.ordering import Order
 from env.sim.rules import Rules

@@ -22,6 +22,7 @@ from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 
 from benchmarks.figures import print_figures
+from env.base.jit import compiled
 from env.base.pipes import until_reader_leaves
 from env.base.schema import validated
 from env.learn.observation import observe_nodes, write_context
@@ -33,7 +34,6 @@ from env.sim.cluster_file import cluster_from_config
 from env.sim.engine import play
 from env.sim.forecast import update_finish_bounds
 from env.sim.hardware import ClusterConfig
-from env.sim.jit import compiled
 from env.sim.placing import place
 from env.sim.records import PLACE
 from env.sim.state import reset

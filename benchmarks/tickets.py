@@ -1,6 +1,6 @@
 """What a decision by tickets costs: `python -m benchmarks.tickets [--json]`.
 
-Every mechanism of `env/sim/proportional` at 10, 1,000 and 100,000 clients with 1 to 100 tickets,
+Every mechanism of `env/tickets` at 10, 1,000 and 100,000 clients with 1 to 100 tickets,
 beside the same in plain Python (benchmarks/plain_shares.py, with lists and heapq). Compiled
 operations are timed as one call for many: allocations by the thousand, joins, leaves and changes of
 up to 1,000 clients in random order. Times are those of one thread's processor, best of some
@@ -21,10 +21,11 @@ from rich.table import Table
 
 from benchmarks import plain_shares
 from benchmarks.plain_shares import Plain
+from env.base.jit import compiled_apart
 from env.base.pipes import until_reader_leaves
-from env.sim.proportional import operations
-from env.sim.proportional.mechanism import Mechanism
-from env.sim.proportional.records import MECHANISMS
+from env.tickets import operations
+from env.tickets.mechanism import Mechanism
+from env.tickets.records import MECHANISMS
 
 SIZES = (10, 1_000, 100_000)
 FITTED = (10, 32, 100, 316, 1_000, 3_162, 10_000, 31_623, 100_000)
@@ -34,21 +35,15 @@ CAPACITY = 1e12
 MOST_TICKETS = 100
 AT_ONCE = 1_000
 OPERATIONS = ("allocate", "join", "leave", "change")
-LOGARITHMIC = (
-    *("lottery", "multi_lottery", "stride", "hierarchical_stride", "eevdf", "drf"),
-    "weighted_fair",
-)
+LOGARITHMIC = (*("lottery", "multi_lottery", "stride", "hierarchical_stride", "drf"),)
 """Mechanisms that promise O(log n); the fit is theirs."""
 
 PEERS: dict[str, Callable[[int], Plain]] = {
     "lottery_list": plain_shares.ListLottery,
     "lottery": plain_shares.TreeLottery,
     "multi_lottery": lambda clients: plain_shares.MultiLottery(clients, WINNERS),
-    "stochastic_remainder": lambda clients: plain_shares.StochasticRemainder(clients, WINNERS),
     "stride": plain_shares.Stride,
     "hierarchical_stride": plain_shares.HierarchicalStride,
-    "eevdf": plain_shares.Eevdf,
-    "weighted_fair": plain_shares.WeightedFair,
     "drf": lambda clients: plain_shares.Drf(clients, CAPACITY),
 }
 
@@ -76,6 +71,27 @@ class Clients:
         return cls(tickets, chosen, rng.integers(1, MOST_TICKETS, len(chosen), endpoint=True))
 
 
+@compiled_apart
+def join_many(shares, clients, tickets):
+    """Some clients join, with standard quanta."""
+    for index in range(len(clients)):
+        operations.join(shares, clients[index], tickets[index], 1.0)
+
+
+@compiled_apart
+def leave_many(shares, clients):
+    """Some clients leave."""
+    for index in range(len(clients)):
+        operations.leave(shares, clients[index])
+
+
+@compiled_apart
+def change_many(shares, clients, tickets):
+    """Some clients get another number of tickets."""
+    for index in range(len(clients)):
+        operations.change(shares, clients[index], tickets[index])
+
+
 Steps = dict[str, Callable[[], None]]
 """What is timed, by operation, in the order in which it is done again and again."""
 
@@ -84,21 +100,19 @@ def compiled_steps(name: str, clients: Clients, allocations: int) -> Steps:
     """The operations of a mechanism, each one call."""
     count = len(clients.tickets)
     told: dict[str, object] = {}
-    if name in ("multi_lottery", "stochastic_remainder"):
+    if name == "multi_lottery":
         told["winners"] = WINNERS
     if name == "drf":
         told["capacity"] = (CAPACITY, CAPACITY)
     shares = Mechanism(name, count, np.random.SeedSequence(0), **told).shares  # type: ignore[arg-type]
     shares.clients["demand"] = 1.0
-    operations.join_many(shares, np.arange(count), clients.tickets, np.ones(count))
-    out, quanta = np.empty(allocations, np.int64), np.ones(len(clients.chosen))
+    join_many(shares, np.arange(count), clients.tickets)
+    out = np.empty(allocations, np.int64)
     return {
         "allocate": lambda: operations.allocate_many(shares, out),
-        "leave": lambda: operations.leave_many(shares, clients.chosen),
-        "join": lambda: operations.join_many(
-            shares, clients.chosen, clients.tickets[clients.chosen], quanta
-        ),
-        "change": lambda: operations.change_many(shares, clients.chosen, clients.later),
+        "leave": lambda: leave_many(shares, clients.chosen),
+        "join": lambda: join_many(shares, clients.chosen, clients.tickets[clients.chosen]),
+        "change": lambda: change_many(shares, clients.chosen, clients.later),
     }
 
 
@@ -150,7 +164,7 @@ def nanoseconds(steps: Steps, each: dict[str, int], repeats: int) -> dict[str, f
 
 def allocations_of(name: str, count: int) -> tuple[int, int]:
     """How many allocations are timed at once, compiled and plain: fewer where each is O(n)."""
-    linear = name in ("lottery_list", "stochastic_remainder") and count > AT_ONCE
+    linear = name == "lottery_list" and count > AT_ONCE
     return (2_000, 32) if linear else (20_000, 2_000)
 
 

@@ -30,9 +30,9 @@ from omegaconf.errors import OmegaConfBaseException
 from rich.console import Console
 
 from env.base.errors import InputError
+from env.base.jit import before_compiling
 from env.base.pipes import until_reader_leaves
 from env.base.schema import as_line, one_line
-from env.sim.jit import before_compiling
 from run.arguments import check_emptied, parsed
 from run.effect import check_effect
 from run.help import help_text

@@ -11,8 +11,7 @@ from run.next_command import PROJECT
 
 LINES = {
     "env/base": 707,
-    "env/tickets": 588,
-    "env/sim/proportional": 2108,
+    "env/tickets": 2100,
     "env/sim": 12010,
     "env/workloads": 4346,
     "env/score": 1117,

@@ -13,7 +13,7 @@ from ray.rllib.core.rl_module.torch import TorchRLModule
 from torch import Tensor
 
 from agents.learned.chunk import ENDED, OPEN, Chunk, Steps
-from env.sim.jit import compiled
+from env.base.jit import compiled
 
 # Rows of one forward pass for values: their activations stay in the processor's cache.
 VALUE_ROWS = 2048

@@ -19,8 +19,8 @@ import torch
 from torch import Tensor, nn
 
 from agents.learned.network import MASKED_LOGIT, SetPolicyNetwork
+from env.base.jit import compiled
 from env.learn.agent import Observation
-from env.sim.jit import compiled
 
 WIDEST = 64
 """Units of hidden layers that are compiled; with 128 torch is faster."""

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from agents.learned.chunk import ENDED, OPEN, Steps
+from env.base.jit import compiled
 from env.learn.agent import Agent, Observation
 from env.learn.layouts import NOBODY
-from env.sim.jit import compiled
 
 NO_ROW = -1
 # Of columns that are not float32.

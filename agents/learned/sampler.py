@@ -13,11 +13,11 @@ from agents.learned.chunk import Chunk, Steps
 from agents.learned.compiled_policy import CompiledPolicy, can_compile
 from agents.learned.network import MASKED_LOGIT
 from agents.learned.recorder import Recorder
+from env.base.jit import compiled
 from env.learn.agent import Observation
 from env.learn.batch import Batch, Ended
 from env.learn.layouts import NOBODY, TURN_KINDS
 from env.learn.turns import BID_TURN
-from env.sim.jit import compiled
 
 
 @compiled

@@ -16,7 +16,7 @@ from agents.order.srf import Srf
 from agents.order.workflows import Workflows
 from env.base.schema import Strict
 from env.sim.ordering import DeclaredFunctions, Resource, Sharing
-from env.sim.proportional.records import MOST_WINNERS
+from env.tickets.records import MOST_WINNERS
 
 Within = Annotated[
     CriticalPath | Fcfs | FuncSched | Heft | Sjf | Srf | Workflows, Field(discriminator="name")
@@ -28,11 +28,13 @@ class InTurn(Strict):
     """What all of them have in common.
 
     Attributes:
+        name: of the mechanism in env/tickets.
         within: whose function goes next of a tenant whose turn it is.
         half_life: seconds after which use counts half: who had more than its share lately pays up
             to twice as much. None: it is not remembered.
     """
 
+    name: str
     within: Within
     half_life: Amount | None
 
@@ -44,54 +46,38 @@ class InTurn(Strict):
         """(D,) see `Order` in env/sim/ordering.py."""
         return self.within.rank(functions)
 
+    @property
+    def sharing(self) -> Sharing:
+        """How tenants take turns."""
+        given = self.model_dump(include=set(Sharing.model_fields))
+        return Sharing(mechanism=self.name, **given)  # type: ignore[arg-type]
+
 
 class ByUse(InTurn):
     """Tenants are charged what their functions really used.
 
-    Waldspurger, "Lottery and Stride Scheduling" (MIT, 1995); Stoica and Abdel-Wahab, "Earliest
-    Eligible Virtual Deadline First" (1995); Goyal, Vin and Cheng, "Start-time Fair Queuing" (1996).
+    Waldspurger, "Lottery and Stride Scheduling" (MIT, 1995).
 
     Attributes:
         resource, quantum: see `Sharing` in env/sim/ordering.py.
     """
 
-    name: Literal["lottery", "stride", "hierarchical_stride", "eevdf", "weighted_fair"]
+    name: Literal["lottery", "stride", "hierarchical_stride"]
     resource: Resource
     quantum: Amount | None
 
-    @property
-    def sharing(self) -> Sharing:
-        """How tenants take turns."""
-        return Sharing(
-            mechanism=self.name,
-            resource=self.resource,
-            quantum=self.quantum,
-            half_life=self.half_life,
-        )
 
-
-class InSuperquanta(InTurn):
-    """As `ByUse`, by lotteries of several winners.
+class SeveralWinners(InTurn):
+    """As `ByUse`, by a lottery of several winners.
 
     Attributes:
         resource, quantum, winners: see `Sharing` in env/sim/ordering.py.
     """
 
-    name: Literal["multi_lottery", "stochastic_remainder"]
+    name: Literal["multi_lottery"]
     resource: Resource
     quantum: Amount | None
     winners: Annotated[int, Field(ge=1, le=MOST_WINNERS)]
-
-    @property
-    def sharing(self) -> Sharing:
-        """How tenants take turns."""
-        return Sharing(
-            mechanism=self.name,
-            resource=self.resource,
-            quantum=self.quantum,
-            half_life=self.half_life,
-            winners=self.winners,
-        )
 
 
 class DominantResource(InTurn):
@@ -101,8 +87,3 @@ class DominantResource(InTurn):
     """
 
     name: Literal["drf"]
-
-    @property
-    def sharing(self) -> Sharing:
-        """How tenants take turns."""
-        return Sharing(mechanism=self.name, half_life=self.half_life)

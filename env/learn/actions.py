@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from env.base.errors import InputError
+from env.base.jit import compiled
 from env.base.schema import one_line, short
-from env.sim.jit import compiled
 
 if TYPE_CHECKING:
     from env.learn.agent import Agent, Observation

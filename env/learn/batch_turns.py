@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from env.base.jit import compiled
 from env.learn.turns import (
     QUEUE_TURN,
     SHARE_TURN,
@@ -20,7 +21,6 @@ from env.score.reward import potential
 from env.sim.central_queue import choose
 from env.sim.choosing import forced_choice, play_to_choice
 from env.sim.forecast import update_finish_bounds
-from env.sim.jit import compiled
 from env.sim.placing import place
 from env.sim.records import CHOOSE, DONE, NONE, PLACE, SHARE
 from env.sim.workflow_tickets import grant

@@ -10,10 +10,10 @@ from typing import Final
 
 import numpy as np
 
+from env.base.jit import compiled, places
 from env.score.greedy_score import greedy_scores, leased_cores, server_cores, workflow_cost
 from env.score.reward import lease_value
 from env.sim.forecast import forecast
-from env.sim.jit import compiled, places
 from env.sim.records import HOUR, INF, NONE
 from env.sim.tracking import parallel_cores
 

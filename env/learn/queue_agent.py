@@ -10,9 +10,9 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
+from env.base.jit import compiled, places
 from env.learn.observation import clip, log_of, log_seconds
 from env.sim.central_queue import starving, time_and_memory
-from env.sim.jit import compiled, places
 from env.sim.ordering import ByChoice
 from env.sim.records import NONE
 from env.sim.room import available_memory, free_memory

@@ -12,8 +12,8 @@ from typing import Annotated, Final
 import numpy as np
 from pydantic import Field, field_validator
 
+from env.base.jit import compiled, places
 from env.learn.observation import clip, log_of, log_seconds
-from env.sim.jit import compiled, places
 from env.sim.ordering import ByWorkflow, Sharing
 from env.sim.queue_records import BASE, COMPETING
 from env.sim.records import NONE

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from env.base.jit import compiled
 from env.learn.observation import (
     CONTEXT,
     CONTEXT_FEATURES,
@@ -33,7 +34,6 @@ from env.learn.workflow_window import FUNCTION_FEATURES, write_window
 from env.score.reward import potential
 from env.sim.choosing import FIRST
 from env.sim.containers import memory_tier
-from env.sim.jit import compiled
 from env.sim.records import CANDIDATE, NONE
 from env.sim.room import suits
 

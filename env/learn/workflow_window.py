@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from env.base.jit import compiled, places
 from env.learn.observation import clip, log_of, log_seconds
-from env.sim.jit import compiled, places
 from env.sim.records import FINISHED, NONE, RUNNING, SUBMITTED
 
 FUNCTION_FEATURES: Final = (

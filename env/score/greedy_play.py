@@ -13,6 +13,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from env.base.errors import InputError
+from env.base.jit import compiled
 from env.score.greedy_score import ScoreWeights, greedy_node, greedy_scores
 from env.score.reward import Objective, arrived_objective, potential
 from env.sim.block import State
@@ -20,7 +21,6 @@ from env.sim.choosing import choose_first
 from env.sim.dispatch import ASKED
 from env.sim.engine import play
 from env.sim.forecast import are_twins, forecast, update_finish_bounds
-from env.sim.jit import compiled
 from env.sim.placing import place
 from env.sim.records import CANDIDATE, CHOOSE, DONE, INF, NONE, PLACE, SHARE, TAKE_RUNS
 from env.sim.room import suits

@@ -11,9 +11,9 @@ from typing import Annotated, Final
 import numpy as np
 from pydantic import Field
 
+from env.base.jit import compiled, places
 from env.base.schema import Strict
 from env.score.reward import Objective, cost_ratio
-from env.sim.jit import compiled, places
 from env.sim.records import INF, NONE
 
 MOST_WEIGHT = 1e6

@@ -16,10 +16,10 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from env.base.errors import InputError
+from env.base.jit import compiled
 from env.base.schema import Strict, nothing_or
 from env.sim.block import State
 from env.sim.hardware import ClusterConfig
-from env.sim.jit import compiled
 from env.sim.sharing import share_error
 from env.sim.state import drawn_shares, new_state
 from env.sim.workflow_template import WorkflowTemplate

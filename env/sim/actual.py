@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from env.base.jit import compiled, compiled_apart
 from env.sim.endings import complete_next, end_completed, take_off
-from env.sim.jit import compiled, compiled_apart
 from env.sim.lease import extend_lease, renew_lease_at
 from env.sim.projection import (
     admit,

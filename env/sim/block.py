@@ -21,7 +21,7 @@ from numba.np.arrayobj import array_record_getattr, make_array, populate_array
 
 from env.base.errors import InputError
 from env.sim import queue_records, records
-from env.sim.proportional import records as proportional
+from env.tickets import records as shares
 
 INTEGER: Final = np.dtype(np.int64)
 FLOAT: Final = np.dtype(np.float64)
@@ -55,12 +55,11 @@ CHANGING: Final = {
     "tenants": queue_records.TENANT,  # (K,) where they hold tickets, as have the next
     "currencies": queue_records.CURRENCY,  # (C,)
     "on_node": queue_records.ON_NODE,  # (K,), without meaning between calls
-    # Of the mechanism by which they take turns (proportional/records.py).
-    "share_head": proportional.HEAD,
-    "share_clients": proportional.CLIENT,
-    "share_nodes": proportional.NODE,
-    "share_waiting": proportional.NODE,
-    "share_pairs": proportional.PAIR,
+    # Of the mechanism by which they take turns (env/tickets/records.py).
+    "share_head": shares.HEAD,
+    "share_clients": shares.CLIENT,
+    "share_nodes": shares.NODE,
+    "share_pairs": shares.PAIR,
     "images": queue_records.IMAGE,  # (J,)
     "newest": INTEGER,  # (N * J,), newest idle container of image j on node n at n * J + j
     "idle": queue_records.IDLE,

@@ -6,7 +6,7 @@ their first: a change of W or of a rank costs the logarithm of the number of fun
 
 from typing import Final
 
-from env.sim.jit import compiled, compiled_apart
+from env.base.jit import compiled, compiled_apart
 from env.sim.records import INF, NONE
 from env.sim.sharing import begin_to_wait, reset_sharing, stop_to_wait, take_turn
 from env.sim.tracking import track

@@ -4,10 +4,10 @@ from typing import Final
 
 import numpy as np
 
+from env.base.jit import compiled, compiled_apart
 from env.sim.central_queue import choose, first_by_funcsched, oldest, starving, time_and_memory
 from env.sim.dispatch import node_for
 from env.sim.engine import play
-from env.sim.jit import compiled, compiled_apart
 from env.sim.records import CHOOSE, NONE, TAKE_RUNS
 
 UNDECIDED: Final = -2

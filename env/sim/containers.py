@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from env.sim.jit import compiled
+from env.base.jit import compiled
 from env.sim.records import NONE
 
 

@@ -6,11 +6,11 @@ threads than its part has cores leaves the rest to the others. With one tenant t
 `speed_share` in projection.py.
 """
 
-from env.sim.jit import compiled, compiled_apart
-from env.sim.proportional.cpu_share import cpu_share
+from env.base.jit import compiled, compiled_apart
 from env.sim.queue_records import ON_THE_NODE
 from env.sim.records import NONE
 from env.sim.sharing import whole_tickets
+from env.tickets.cpu_share import cpu_share
 
 
 @compiled

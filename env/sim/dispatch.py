@@ -8,9 +8,9 @@ is their model.
 
 from typing import Final
 
+from env.base.jit import compiled, compiled_apart
 from env.sim.central_queue import SHORTEST_REMAINING, first_in_order, leave_queue, oldest, starving
 from env.sim.endings import preempt
-from env.sim.jit import compiled, compiled_apart
 from env.sim.placing import place
 from env.sim.records import CHOOSE, INF, NONE, PATIENCE, PLACE, SLICE_END, STARVATION
 from env.sim.room import any_holds, available_memory, can_go_to, free_memory, need_of, short_of

@@ -6,9 +6,9 @@ again even if somebody was to decide: who is next, and where there is room, may 
 
 from __future__ import annotations
 
+from env.base.jit import compiled, compiled_apart
 from env.sim.central_queue import join_queue
 from env.sim.containers import give_back_container
-from env.sim.jit import compiled, compiled_apart
 from env.sim.keep_alive import release, remove_all_warm, request_ends
 from env.sim.lease import (
     account_of,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from env.base.jit import compiled, compiled_apart
 from env.sim.dispatch import dispatch, end_slice
 from env.sim.endings import complete_next, join_submitted, release_ended
-from env.sim.jit import compiled, compiled_apart
 from env.sim.keep_alive import prewarm, remove_all_warm, remove_warm
 from env.sim.lease import extend_lease
 from env.sim.node_status import last_completion, status_at

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from env.base.jit import compiled, compiled_apart
 from env.sim.block import State
 from env.sim.containers import declared_left, memory_ratio
 from env.sim.forecast_ends import demand_of, raise_bound
 from env.sim.forecast_node import forecast_node, play_forward
-from env.sim.jit import compiled, compiled_apart
 from env.sim.lease import cold_start_time, lease_steps
 from env.sim.placing import chain_after
 from env.sim.projection import container_speed, fits_at, speed_share

@@ -4,9 +4,9 @@ As `play_at_one_rate` in forecast_node.py, but without its marks, for which all 
 rate: each event looks at everybody who runs.
 """
 
+from env.base.jit import compiled, compiled_apart
 from env.sim.cpu_by_tickets import add_threads, begin_sharing, divide_cores, tenant_of, thread_speed
 from env.sim.forecast_ends import insert_joined, later_end, raise_bound
-from env.sim.jit import compiled, compiled_apart
 from env.sim.records import INF, NONE
 from env.sim.room import hold_named, keep_named, restore_named, short_of_named
 

@@ -1,6 +1,6 @@
 """Ends of containers in a forecast: lists of them by time, the finish bounds that they raise."""
 
-from env.sim.jit import compiled
+from env.base.jit import compiled
 from env.sim.records import INF, NONE
 
 

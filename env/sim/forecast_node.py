@@ -8,9 +8,9 @@ lists. Left out are the roundings of speeds and of work done to whole operations
 early by at most about one operation an event, and by one operation a second where memory is short.
 """
 
+from env.base.jit import compiled, compiled_apart
 from env.sim.forecast_by_tickets import play_by_tickets
 from env.sim.forecast_ends import demand_of, insert_joined, insert_ordered, later_end, raise_bound
-from env.sim.jit import compiled, compiled_apart
 from env.sim.projection import speed_share
 from env.sim.records import INF, NONE
 from env.sim.room import hold_named, keep_named, restore_named, short_of_named

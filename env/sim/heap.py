@@ -1,6 +1,6 @@
 """A binary heap of EVENT records, ordered by (time, major, minor). The caller keeps the size."""
 
-from env.sim.jit import compiled
+from env.base.jit import compiled
 
 
 @compiled

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from env.sim.jit import compiled, compiled_apart
+from env.base.jit import compiled, compiled_apart
 from env.sim.records import EXPIRY, IN_SERVICE, INF, NONE, PREWARMING
 from env.sim.room import free_memory
 from env.sim.server_state import is_leased

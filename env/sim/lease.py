@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from env.sim.jit import compiled
+from env.base.jit import compiled
 from env.sim.node_status import completion_bound, last_completion
 from env.sim.projection import (
     node_on_container_completion,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from env.base.jit import compiled, compiled_apart
 from env.sim.block import State
 from env.sim.cpu_by_tickets import add_threads, begin_sharing, divide_cores, tenant_of, thread_speed
-from env.sim.jit import compiled, compiled_apart
 from env.sim.projection import container_speed, project, speed_share, used_memory_at
 from env.sim.records import INF, NONE
 

@@ -14,10 +14,9 @@ from env.base.schema import Strict
 from env.sim.block import State
 from env.sim.central_queue import BY_RANK, BY_WORKFLOW, CHOSEN
 from env.sim.hardware import ClusterConfig
-from env.sim.proportional.blank import new_shares
-from env.sim.proportional.records import MOST_QUANTA, MOST_WINNERS, Shares
 from env.sim.state import upward_ranks
 from env.sim.workflow_template import WorkflowTemplate
+from env.tickets.records import MOST_QUANTA, MOST_WINNERS, Shares, new_shares
 
 
 @dataclass(frozen=True)
@@ -59,26 +58,17 @@ class Sharing(Strict):
     """How tenants take turns by their tickets; see env/sim/sharing.py.
 
     Attributes:
-        mechanism: which; env/sim/proportional has them.
+        mechanism: which; env/tickets has them.
         resource: of which each is charged what its functions really used: core-seconds of work,
             MB-seconds of containers, or seconds of the whole cluster, of the one used most. Of no
             matter for `drf`.
         quantum: how much a function is taken to use until that is known, in units of the resource;
             None: the mean of what the declared functions need of it.
         half_life: seconds after which use counts half; None: it is not remembered.
-        winners: quanta of a superquantum, of lotteries that have one.
+        winners: quanta of a superquantum of `multi_lottery`.
     """
 
-    mechanism: Literal[
-        "lottery",
-        "multi_lottery",
-        "stochastic_remainder",
-        "stride",
-        "hierarchical_stride",
-        "eevdf",
-        "weighted_fair",
-        "drf",
-    ]
+    mechanism: Literal["lottery", "multi_lottery", "stride", "hierarchical_stride", "drf"]
     resource: Resource = "core_seconds"
     quantum: Annotated[float, Field(gt=0, le=1e9)] | None = None
     half_life: Annotated[float, Field(gt=0, le=1e9)] | None = None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from env.base.jit import compiled, compiled_apart
 from env.sim.central_queue import BY_WORKFLOW, leave_queue
 from env.sim.containers import memory_ratio, take_container
-from env.sim.jit import compiled, compiled_apart
 from env.sim.lease import account_of, server_on_container_creation, startup_at
 from env.sim.records import INF, NO_CONTAINER_SLOT, NONE, SLICE_END
 from env.sim.requests import start_request

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from env.base.jit import compiled, compiled_apart
 from env.sim.cpu_by_tickets import share_out
-from env.sim.jit import compiled, compiled_apart
 from env.sim.keep_alive import make_room
 from env.sim.records import INF, NONE
 from env.sim.room import NAMED, hold_named, short_of

@@ -4,7 +4,7 @@ Only where functions belong to images (`State.images`): in a world in which they
 in which containers start cold or stay warm.
 """
 
-from env.sim.jit import compiled
+from env.base.jit import compiled
 from env.sim.keep_alive import request_arrives
 from env.sim.records import COMPLETED, KILLED, NONE
 from env.sim.warm import newest_idle, remove_idle

@@ -6,7 +6,7 @@ function may be given less than it needs. Of named resources it gets all that it
 
 from typing import Final
 
-from env.sim.jit import compiled, compiled_apart
+from env.base.jit import compiled, compiled_apart
 from env.sim.records import IN_SERVICE, NONE
 from env.sim.server_state import is_leased, may_be_started
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from env.sim.jit import compiled
+from env.base.jit import compiled
 from env.sim.records import DOWN, DRAINING, IN_SERVICE
 
 STATES: Final = ("off", "starting", "up", "draining", "down")

@@ -1,10 +1,10 @@
 """Tenants share the cluster by tickets: what these are worth, whose turn it is, who got how much.
 
 A tenant competes while functions of it wait in the central queue. Tickets are worth what `Rights`
-(env/tickets) says, in floating point; mechanisms take them rounded to whole ones. A mechanism
-(proportional/) says whose function goes next; the quantum it is charged counts until the function
-has left its container, and then what that really used. Of a function that starts while no other
-tenant waits the quantum stands: nobody contested what it used.
+of env/tickets says, in floating point; mechanisms take them rounded to whole ones. A mechanism says
+whose function goes next; the quantum it is charged counts until the function has left its
+container, and then what that really used. Of a function that starts while no other tenant waits the
+quantum stands: nobody contested what it used.
 
 Whatever the order, the core-seconds that a tenant gets are held against those it is entitled to:
 the work of each function that starts while several tenants wait belongs to all of these, by their
@@ -15,13 +15,12 @@ from typing import Final
 
 import numpy as np
 
-from env.sim.jit import compiled, compiled_apart
-from env.sim.proportional import drf, operations
-from env.sim.proportional.blank import reset
-from env.sim.proportional.records import MOST_QUANTA, Shares
+from env.base.jit import compiled, compiled_apart
 from env.sim.queue_records import ALL, BASE, COMPETING
 from env.sim.records import NONE
+from env.tickets import drf, operations
 from env.tickets.amounts import MOST_TICKETS
+from env.tickets.records import DRF, MOST_QUANTA, Shares, reset
 
 # What a mechanism is charged, besides `drf`, which looks at what is held.
 CORE_SECONDS: Final = 0
@@ -36,7 +35,6 @@ def shares_of(state):
         state.share_head,
         state.share_clients,
         state.share_nodes,
-        state.share_waiting,
         state.share_pairs,
     )
 
@@ -184,7 +182,7 @@ def take_turn(state):
     is found anew each time.
     """
     shares = shares_of(state)
-    if shares.head[0].mechanism == operations.DRF:
+    if shares.head[0].mechanism == DRF:
         state.queue[0].turn = drf.first_of(shares)
     elif state.queue[0].turn == NONE:
         shares.head[0].clock = state.cluster[0].time
@@ -195,7 +193,7 @@ def take_turn(state):
 def give_turn_back(state):
     """The tenant whose turn it is has no function that could go."""
     shares = shares_of(state)
-    if shares.head[0].mechanism != operations.DRF:
+    if shares.head[0].mechanism != DRF:
         operations.used(shares, state.queue[0].turn, 0.0)
     state.queue[0].turn = NONE
 
@@ -223,7 +221,7 @@ def note_start(state, tenant, function, node, memory):
     if state.options[0].shared == 1:
         state.queue[0].turn = NONE
         shares = shares_of(state)
-        if shares.head[0].mechanism == operations.DRF:
+        if shares.head[0].mechanism == DRF:
             shares.head[0].clock = state.cluster[0].time
             want(shares, tenant, state.functions[function].parallelism, memory)
             drf.take(shares, tenant, 1.0)
@@ -242,7 +240,7 @@ def note_use(state, tenant, index, core_seconds):
     shares = shares_of(state)
     shares.head[0].clock = state.cluster[0].time
     function, memory = state.containers[index].function, state.containers[index].memory_alloc
-    if shares.head[0].mechanism == operations.DRF:
+    if shares.head[0].mechanism == DRF:
         want(shares, tenant, state.containers[index].parallelism, memory)
         drf.give_back(shares, tenant, 1.0)
         return

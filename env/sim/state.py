@@ -8,6 +8,7 @@ from numbers import Integral, Real
 import numpy as np
 
 from env.base.errors import InputError
+from env.base.jit import compiled, compiled_apart
 from env.base.schema import short
 from env.sim import queue_records, records
 from env.sim.block import CHANGING, TABLES, State
@@ -15,7 +16,6 @@ from env.sim.bounds import LARGEST_WORK, LONGEST
 from env.sim.central_queue import reset_queue
 from env.sim.containers import reset_containers
 from env.sim.hardware import ClusterConfig
-from env.sim.jit import compiled, compiled_apart
 from env.sim.keep_alive import reset_keep_alive
 from env.sim.lease import lease_from_start, reset_server
 from env.sim.projection import reset_node
@@ -138,7 +138,6 @@ def copy_into(copy, state):
     copy_records(copy.share_head, state.share_head, len(state.share_head))
     copy_records(copy.share_clients, state.share_clients, len(state.share_clients))
     copy_records(copy.share_nodes, state.share_nodes, len(state.share_nodes))
-    copy_records(copy.share_waiting, state.share_waiting, len(state.share_waiting))
     copy_records(copy.share_pairs, state.share_pairs, len(state.share_pairs))
     if len(state.images) > 0:
         copy_images(copy, state)

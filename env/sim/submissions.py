@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from env.base.jit import compiled, compiled_apart
 from env.sim.containers import declared_left
 from env.sim.heap import before, drop, push
-from env.sim.jit import compiled, compiled_apart
 from env.sim.records import (
     ARRIVAL,
     FAILED,

@@ -3,8 +3,8 @@
 A timer is not taken back: what it was for carries another number by the time it fires.
 """
 
+from env.base.jit import compiled, compiled_apart
 from env.sim.heap import drop, push
-from env.sim.jit import compiled, compiled_apart
 from env.sim.records import EXPIRY, LEASE_END, PATIENCE, PREWARMING, SLICE_END, STARVATION
 
 

@@ -1,6 +1,6 @@
 """Which NUMA node completes a container next: a tournament (winner tree) over all nodes."""
 
-from env.sim.jit import compiled
+from env.base.jit import compiled
 from env.sim.records import NONE
 
 

@@ -4,7 +4,7 @@ All active ones are, but for those of one function that waits in the central que
 thousands of them, and all that is known of them is known of their declared function.
 """
 
-from env.sim.jit import compiled
+from env.base.jit import compiled
 
 
 @compiled

@@ -3,8 +3,8 @@
 W of an image, the number of its idle containers, changes here alone. Their memory is reclaimable.
 """
 
+from env.base.jit import compiled, compiled_apart
 from env.sim.central_queue import update_image
-from env.sim.jit import compiled, compiled_apart
 from env.sim.records import NONE
 
 

@@ -10,8 +10,8 @@ cannot use theirs: they lend them to the functions that they wait for, or, witho
 tickets count for nobody.
 """
 
+from env.base.jit import compiled, compiled_apart
 from env.sim.containers import declared_left
-from env.sim.jit import compiled, compiled_apart
 from env.sim.records import INF, NONE, SUBMITTED
 
 

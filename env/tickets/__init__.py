@@ -1,4 +1,5 @@
-"""Rights to a shared cluster: tickets that can be named, lent and split (`rights.py`).
+"""A resource shared by tickets, a library that knows no simulator.
 
-How rights become turns is in `env/sim/proportional`.
+Who has a right to how much is in `rights.py`, with tickets that can be named, lent and split. Who
+goes next is what a `Mechanism` says (`mechanism.py`): lotteries, stride, dominant resources.
 """

@@ -10,7 +10,7 @@ from agents.order.srf import Srf
 from agents.order.tickets import InTurn
 from env.base.errors import InputError
 from env.score.reward import Objective
-from env.sim.proportional.records import MECHANISMS
+from env.tickets.records import MECHANISMS
 
 PLACED = "order: {name: submission}\nmemory: {name: required}\nplacement: "
 GREEDY = PLACED + "{name: greedy_objective, weights: "

@@ -2,21 +2,19 @@
 
 import json
 from collections import Counter
-from pathlib import Path
 from random import Random
 
 import numpy as np
 import pytest
 
-from benchmarks import tickets, tickets_figure
+from benchmarks import tickets
 from benchmarks.tickets import FITTED, LOGARITHMIC, MECHANISMS, OPERATIONS, PEERS, main
-from env.sim.proportional.mechanism import Mechanism
+from env.tickets.mechanism import Mechanism
 
 EXACT = ("stride", "hierarchical_stride", "drf")
 """Peers without chance, and without rounding where tickets are powers of two."""
 NEEDED = {
     "multi_lottery": {"winners": tickets.WINNERS},
-    "stochastic_remainder": {"winners": tickets.WINNERS},
     "drf": {"capacity": (tickets.CAPACITY, tickets.CAPACITY)},
 }
 
@@ -85,12 +83,3 @@ def test_no_repeats_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
         main(["--repeats", "0"])
     assert stop.value.code == 2
     assert "--repeats is 0, at least 1 is needed" in capsys.readouterr().err
-
-
-def test_the_figure_and_the_table_of_the_page_are_those_of_the_program(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    tickets_figure.main(["--folder", str(tmp_path)])
-    assert (tmp_path / "tickets.png").stat().st_size > 10_000
-    printed = capsys.readouterr().out
-    assert printed in (Path(__file__).parents[2] / "docs" / "tickets.md").read_text()

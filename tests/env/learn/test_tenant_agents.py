@@ -189,7 +189,7 @@ MOST, QUANTUM = 4.0, 1.0
 
 
 @pytest.mark.parametrize("adversary", ADVERSARIES)
-@pytest.mark.parametrize("mechanism", ["stride", "hierarchical_stride", "eevdf"])
+@pytest.mark.parametrize("mechanism", ["stride", "hierarchical_stride"])
 def test_nobody_is_harmed_by_the_agent_of_another_tenant(mechanism: str, adversary: str) -> None:
     """Alice and bob stay within the bound of stride of what they are entitled to, at every turn.
 

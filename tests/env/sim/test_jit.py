@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 FUNCTIONS = """
-from env.sim.jit import compiled, compiled_apart
+from env.base.jit import compiled, compiled_apart
 
 @compiled_apart
 def twice(number):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from agents.order.fcfs import Fcfs
 from agents.order.funcsched import FuncSched
 from agents.order.sjf import Sjf
-from agents.order.tickets import ByUse, DominantResource, InSuperquanta, InTurn
+from agents.order.tickets import ByUse, DominantResource, InTurn, SeveralWinners
 from agents.order.workflows import Workflows
 from env.base.errors import InputError
 from env.sim.endings import bring_back, take_down
@@ -34,9 +34,7 @@ from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
 
 SPEED = 1000
 ONE_AT_A_TIME = ClusterConfig(SPEED, 1e9, 1e9, 1e9, (ServerType("one", 1, 0.0, 0.0, 1, 8, 100),))
-BY_USE = ("lottery", "stride", "hierarchical_stride", "eevdf", "weighted_fair")
-IN_SUPERQUANTA = ("multi_lottery", "stochastic_remainder")
-ALL = (*BY_USE, *IN_SUPERQUANTA, "drf")
+ALL = ("lottery", "multi_lottery", "stride", "hierarchical_stride", "drf")
 MOST = 4.0
 """Seconds of the longest function."""
 
@@ -46,7 +44,7 @@ def order(name: str, within: Any = None, **others: Any) -> InTurn:
     if name == "drf":
         return DominantResource(**told)
     told = {"resource": "core_seconds", "quantum": 1.0, **told}
-    return InSuperquanta(winners=6, **told) if name in IN_SUPERQUANTA else ByUse(**told)
+    return SeveralWinners(winners=6, **told) if name == "multi_lottery" else ByUse(**told)
 
 
 def chain(*seconds: float, memory: int = 100, threads: int = 1) -> WorkflowTemplate:
@@ -101,7 +99,7 @@ def ends(env: RawEnv) -> list[float]:
     return [float(end) for end in found]
 
 
-@pytest.mark.parametrize("name", ["stride", "hierarchical_stride", "eevdf", "weighted_fair"])
+@pytest.mark.parametrize("name", ["stride", "hierarchical_stride"])
 def test_six_turns_of_tickets_3_2_1(name: str) -> None:
     tenants = ["a", "b", "c"] * 12
     found = turns(env_of([chain(1.0)] * 36, tenants, order(name), held(a=3, b=2, c=1)))
@@ -127,7 +125,7 @@ def test_each_receives_what_it_is_entitled_to(name: str, seed: int) -> None:
     work = until["execution_time"]
     own = {name: work[[tenants[i] == name for i in until["wf_id"]]].sum() for name in "abc"}
     # The standard deviation of a lottery of 400 draws is below 12 mean functions.
-    near = 60.0 if "lottery" in name or name == "stochastic_remainder" else 3 * MOST
+    near = 60.0 if "lottery" in name else 3 * MOST
     if name == "drf":
         near = np.inf  # shares what is held at a time: one at a time is no choice of shares
     for tenant, share in (("a", 3 / 6), ("b", 2 / 6), ("c", 1 / 6)):
@@ -176,7 +174,7 @@ def test_who_starves_goes_first_of_its_own_tenant_alone() -> None:
     """b's long function waits 5 s, then goes before b's short ones; a has every other turn."""
     templates = [chain(1.0)] * 12 + [chain(4.0), *[chain(0.5)] * 12]
     tenants = ["a"] * 12 + ["b"] * 13
-    how = order("weighted_fair", FuncSched(starve_threshold=5.0))
+    how = order("stride", FuncSched(starve_threshold=5.0))
     env = env_of(templates, tenants, how, held(a=1, b=1))
     runs = np.sort(env.runs, order="dispatched")
     place = runs["wf_id"].tolist().index(12)
@@ -219,7 +217,7 @@ class Asking(ByUse):
 
 
 @settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-@given(data=st.data(), name=st.sampled_from(["stride", "hierarchical_stride", "eevdf"]))
+@given(data=st.data(), name=st.sampled_from(["stride", "hierarchical_stride"]))
 def test_nobody_is_harmed_by_how_another_splits_its_own(data: st.DataObject, name: Any) -> None:
     """Whatever c does within its currency, a and b get what they are entitled to."""
     count = 120
@@ -379,7 +377,7 @@ def test_what_is_charged_can_be_memory(resource: str) -> None:
     assert own["b"] == pytest.approx(2 * own["a"], abs=3)
 
 
-@pytest.mark.parametrize("name", ["stride", "hierarchical_stride", "eevdf", "weighted_fair"])
+@pytest.mark.parametrize("name", ["stride", "hierarchical_stride"])
 def test_what_nobody_contested_is_not_charged(name: str) -> None:
     """a is alone when its 100 s begin; those who come a second later get every other turn."""
     templates = [chain(100.0)] + [chain(1.0)] * 60

@@ -52,7 +52,7 @@ def test_an_arrival_takes_the_place_of_timers_that_are_out_of_date(world: str) -
     assert left["time"][left["major"] == ARRIVAL].tolist() == [50.0, 50.0]
 
 
-@pytest.mark.parametrize("name", ["stride", "hierarchical_stride", "eevdf"])
+@pytest.mark.parametrize("name", ["stride", "hierarchical_stride"])
 def test_who_starves_goes_first_though_the_turn_had_been_another_tenants(name: str) -> None:
     """a's last, the oldest of the tenant in turn, starves at 115 s; b's large one does at 110 s."""
     arriving = {

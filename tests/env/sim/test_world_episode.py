@@ -101,8 +101,8 @@ def test_who_is_asked_is_asked_again(tmp_path: Path, order: str) -> None:
 @pytest.mark.parametrize(
     "order",
     [
-        *("lottery", "multi_lottery", "stochastic_remainder", "stride", "hierarchical_stride"),
-        *("eevdf", "weighted_fair", "drf", "stride+sjf", "lottery+funcsched"),
+        *("lottery", "multi_lottery", "stride", "hierarchical_stride"),
+        *("drf", "stride+sjf", "lottery+funcsched"),
         *("stride_workflows", "stride_workflows_apart"),
     ],
 )

@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from env.tickets.rights import Rights
-from tests.env.sim.proportional.made import made
+from tests.env.tickets.made import made
 
 
 @pytest.fixture

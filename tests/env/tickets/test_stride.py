@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from env.sim.proportional import virtual_time
-from env.sim.proportional.records import MOST_QUANTA
-from env.sim.proportional.virtual_time import STRIDE_ONE
+from env.tickets import stride
 from env.tickets.amounts import MOST_TICKETS
-from tests.env.sim.proportional.errors import absolute_errors, pairwise_error
-from tests.env.sim.proportional.made import ONE_CHANCE_IN_A_MILLION, counts, made
+from env.tickets.records import MOST_QUANTA
+from env.tickets.stride import STRIDE_ONE
+from tests.env.tickets.errors import absolute_errors, pairwise_error
+from tests.env.tickets.made import ONE_CHANCE_IN_A_MILLION, counts, made
 
 SKEWED = np.array([100] + [1] * 100)
 TWENTIETH = (10, 4, 3, 2, 1)
@@ -107,7 +107,7 @@ def test_case_17_a_part_of_a_quantum_advances_by_that_part_of_a_stride(fraction:
     mechanism.used(client, fraction)
     advanced = passes(mechanism) - before
     assert advanced[client] == pytest.approx(fraction * STRIDE_ONE / (3, 2, 1)[client], abs=1)
-    virtual_time.update_global_pass(mechanism.shares)
+    stride.update(mechanism.shares)
     expected = fraction * STRIDE_ONE / 6
     assert mechanism.shares.head["global_pass"][0] == pytest.approx(expected, abs=1)
 
@@ -220,9 +220,8 @@ def test_whole_numbers_do_as_well_as_fractions() -> None:
     assert order == exact_stride(tickets, uses)
 
 
-@pytest.mark.parametrize("name", ["stride", "eevdf"])
-def test_passes_are_counted_anew_before_they_overflow(name: str) -> None:
-    mechanism = made(name, (1, 3))
+def test_passes_are_counted_anew_before_they_overflow() -> None:
+    mechanism = made("stride", (1, 3))
     wins = np.zeros(2)
     for _ in range(2000):
         client = mechanism.allocate()

@@ -1,4 +1,4 @@
-"""The records of all mechanisms: one of the whole, one a client, and trees over the clients.
+"""The records of a mechanism: one of the whole, one a client, and a tree over the clients.
 
 Compiled functions take the whole `Shares` and indices. A client is a slot of `clients`: whoever
 numbers the clients may give a slot to another after `forget`. Amounts of the resource are in the
@@ -9,18 +9,22 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from env.base.jit import compiled, compiled_apart
+
 MECHANISMS: Final = (
     "lottery_list",
     "lottery",
     "multi_lottery",
-    "stochastic_remainder",
     "stride",
     "hierarchical_stride",
-    "eevdf",
     "drf",
-    "weighted_fair",
 )
-"""Names of the mechanisms; the engine knows each by its place."""
+"""Names of the mechanisms; compiled code knows each by its place."""
+LOTTERY_LIST, LOTTERY, MULTI_LOTTERY, STRIDE, HIERARCHICAL_STRIDE, DRF = range(len(MECHANISMS))
+
+NOBODY: Final = -1
+"""In place of a client."""
+INF: Final = np.inf
 
 MOST_CLIENTS: Final = 1 << 20
 MOST_QUANTA: Final = 1 << 16
@@ -48,8 +52,6 @@ HEAD = np.dtype(
         ("step", np.int64),  # of the order within the superquantum
         ("space", np.int64),  # parts between winners
         ("space_rest", np.int64),  # what this division has left
-        ("certain", np.int64),  # quanta of the superquantum that are not left to chance
-        ("last_won", np.int64),  # last of the chain of clients to be compensated, or NONE
         # Virtual time.
         ("global_pass", np.int64),
         ("global_rest", np.int64),  # what its divisions have left
@@ -86,8 +88,7 @@ CLIENT = np.dtype(
         ("fresh", np.float64),  # standard quanta that it was given in this superquantum
         ("out", np.float64),  # the same of all, of which no use was told
         ("late", np.int64),  # 1: a use was told after its superquantum had ended
-        ("chained", np.int64),  # 1: it is to be compensated when the superquantum ends
-        ("next_won", np.int64),  # in the chain of those to be compensated
+        ("due", np.int64),  # 1: it is to be compensated when the superquantum ends
         # Dominant resource fairness.
         ("demand", np.float64, (RESOURCES,)),  # of one of its tasks
         ("held", np.float64, (RESOURCES,)),
@@ -106,10 +107,74 @@ PAIR = np.dtype([("lag", np.float64), ("bound", np.float64)])
 
 
 class Shares(NamedTuple):
-    """All records of one mechanism; L is the number of slots, a power of two."""
+    """All records of a mechanism; L is the number of slots, a power of two."""
 
     head: np.ndarray  # HEAD (1,)
     clients: np.ndarray  # CLIENT (L,)
     nodes: np.ndarray  # NODE (2 L,), a tree, or the list of `lottery_list`
-    waiting: np.ndarray  # NODE (2 L,), of `eevdf`: who is not eligible yet
     pairs: np.ndarray  # PAIR (L,), of `hierarchical_stride`, by inner node
+
+
+def new_shares(mechanism: str, clients: int, seed: np.random.SeedSequence) -> Shares:
+    """Records without any client.
+
+    Args:
+        mechanism: one of MECHANISMS.
+        clients: slots that are needed, at most MOST_CLIENTS.
+        seed: of all draws.
+    """
+    slots = 1 << max(1, clients - 1).bit_length()
+    head = np.zeros(1, HEAD)
+    head["mechanism"] = MECHANISMS.index(mechanism)
+    head["quantum"] = head["winners"] = 1
+    head["seed"] = seed.generate_state(1, np.uint64)
+    head["capacity"] = 1.0
+    head["half_life"] = INF
+    shares = Shares(
+        head,
+        np.zeros(slots, CLIENT),
+        np.zeros(2 * slots, NODE),
+        np.zeros(slots if mechanism == "hierarchical_stride" else 1, PAIR),
+    )
+    reset(shares)
+    return shares
+
+
+@compiled_apart
+def reset(shares):
+    """Nobody has ever competed; the draws begin anew."""
+    head, clients, nodes, pairs = shares
+    head[0].random = head[0].seed
+    head[0].competing = head[0].tickets = head[0].weight = 0
+    head[0].taken = head[0].winners
+    head[0].first = head[0].step = head[0].space = head[0].space_rest = 0
+    head[0].global_pass = head[0].global_rest = head[0].elapsed = 0
+    head[0].held[:] = 0.0
+    head[0].clock = head[0].remembered = head[0].remembered_at = 0.0
+    for client in range(len(clients)):
+        clear(shares, client)
+        clients[client].tickets = clients[client].competing = 0
+        clients[client].pass_value = clients[client].pass_rest = clients[client].remain = 0
+        clients[client].stride = clients[client].stride_rest = 0
+        clients[client].quanta = clients[client].compensation = 1.0
+        clients[client].weight = clients[client].place = 0
+        clients[client].remembered_at = 0.0
+    by_least_key = head[0].mechanism == STRIDE or head[0].mechanism == DRF
+    for node in range(len(nodes)):
+        nodes[node].key = NEVER if by_least_key else 0
+        nodes[node].client = max(0, node - len(clients))
+    for pair in range(len(pairs)):
+        pairs[pair].lag = 0.0
+        pairs[pair].bound = INF
+
+
+@compiled
+def clear(shares, client):
+    """Nothing is remembered of a client that does not compete."""
+    clients = shares.clients
+    clients[client].known = clients[client].late = clients[client].due = 0
+    clients[client].won = clients[client].consumed = 0.0
+    clients[client].fresh = clients[client].out = 0.0
+    clients[client].demand[:] = 0.0
+    clients[client].held[:] = 0.0
+    clients[client].remembered = 0.0

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from env.sim.proportional.records import MECHANISMS
-from tests.env.sim.proportional.made import counts, made
+from env.tickets.records import MECHANISMS
+from tests.env.tickets.made import counts, made
 
 TIMED = [name for name in MECHANISMS if name != "drf"]
 

@@ -1,4 +1,4 @@
-"""Lotteries: the worked examples, cases 6 to 13, and what the source states about chance.
+"""Lotteries: the worked examples, cases 6 to 12, and what the source states about chance.
 
 Each statistical test would fail by chance for one seed in a million (or 500,000 where it looks at
 two sides of two figures); the seed is fixed.
@@ -11,20 +11,19 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from env.sim.proportional import lottery_list, sum_tree
-from env.sim.proportional.compensation import PARTS
-from env.sim.proportional.draws import below, draw
-from env.sim.proportional.mechanism import Mechanism
-from env.sim.proportional.multi_lottery import begin, offset_of
-from env.sim.proportional.records import HEAD
-from env.sim.proportional.superquantum import spread
-from tests.env.sim.proportional.made import ONE_CHANCE_IN_A_MILLION, SEED, counts, made
+from env.tickets import lottery_list, trees
+from env.tickets.compensation import PARTS
+from env.tickets.draws import below, draw
+from env.tickets.mechanism import Mechanism
+from env.tickets.multi_lottery import begin, offset_of, spread
+from env.tickets.records import HEAD
+from tests.env.tickets.made import ONE_CHANCE_IN_A_MILLION, SEED, counts, made
 
 FIVE = (10, 2, 5, 1, 2)
 """Tickets of figures 3-1 and 3-8, 20 in all."""
 CHANCE = 1e-6
 SINGLE = ["lottery_list", "lottery"]
-EVERY = [*SINGLE, "multi_lottery", "stochastic_remainder"]
+EVERY = [*SINGLE, "multi_lottery"]
 
 
 def test_draws_are_those_of_the_published_generator() -> None:
@@ -49,7 +48,7 @@ def test_case_6_ticket_13_of_20_is_the_third_client_s() -> None:
             place = lottery_list.place_of(shares.nodes, 13 * PARTS)
             assert shares.nodes["client"][place] == 2
         else:
-            assert sum_tree.holder(shares.nodes, 13 * PARTS) == 2
+            assert trees.holder(shares.nodes, 13 * PARTS) == 2
 
 
 def test_every_ticket_wins_for_who_holds_it() -> None:
@@ -58,7 +57,7 @@ def test_every_ticket_wins_for_who_holds_it() -> None:
     for ticket, client in enumerate(expected):
         for offset in (ticket * PARTS, ticket * PARTS + PARTS - 1):
             assert in_list.nodes["client"][lottery_list.place_of(in_list.nodes, offset)] == client
-            assert sum_tree.holder(in_tree.nodes, offset) == client
+            assert trees.holder(in_tree.nodes, offset) == client
 
 
 def test_case_7_offsets_on_the_way_down_a_tree() -> None:
@@ -67,7 +66,7 @@ def test_case_7_offsets_on_the_way_down_a_tree() -> None:
     assert nodes["key"][1] == 48 * PARTS
     node, offset, offsets = 1, 25 * PARTS, [25]
     while node < 8:
-        node, offset = sum_tree.follow(nodes, node, offset)
+        node, offset = trees.follow(nodes, node, offset)
         offsets.append(offset // PARTS)
     assert offsets == [25, 15, 15, 3]
     assert node - 8 == 5
@@ -157,11 +156,6 @@ def test_case_9_the_resource_is_shared_by_tickets_however_much_is_used(name: str
     assert abs(parts / whole - 1) < ONE_CHANCE_IN_A_MILLION * 0.02
 
 
-def superquanta(name: str, tickets: tuple[int, ...], winners: int, count: int) -> np.ndarray:
-    order = made(name, tickets, winners=winners).allocate_many(count * winners)
-    return order.reshape(count, winners)
-
-
 def begun(winners: int, first: int) -> Mechanism:
     """A superquantum of the five clients whose first ticket is not drawn but given."""
     mechanism = made("multi_lottery", FIVE, winners=winners)
@@ -182,11 +176,11 @@ def test_case_10_two_and_one_of_four_quanta_whatever_is_drawn(first: int) -> Non
         assert of_four[0] >= 2 and of_four[2] >= 1
 
 
-@pytest.mark.parametrize("name", ["multi_lottery", "stochastic_remainder"])
 @pytest.mark.parametrize("winners", [3, 4, 7, 16])
-def test_case_10_whole_quanta_of_a_share_are_certain(name: str, winners: int) -> None:
+def test_case_10_whole_quanta_of_a_share_are_certain(winners: int) -> None:
     certain = winners * np.array(FIVE) // 20
-    for lot in superquanta(name, FIVE, winners, 500):
+    order = made("multi_lottery", FIVE, winners=winners).allocate_many(500 * winners)
+    for lot in order.reshape(500, winners):
         assert np.all(counts(lot, 5) >= certain)
 
 
@@ -211,16 +205,14 @@ def test_case_11_every_winner_has_its_turn(winners: int) -> None:
     assert sorted(numbers) == list(range(winners))
 
 
-@pytest.mark.parametrize("name", ["multi_lottery", "stochastic_remainder"])
 @pytest.mark.parametrize("what", ["join", "leave", "change"])
-def test_case_12_a_change_ends_the_superquantum(name: str, what: str) -> None:
-    mechanism = made(name, (*FIVE, 1), winners=16)
+def test_case_12_a_change_ends_the_superquantum(what: str) -> None:
+    mechanism = made("multi_lottery", (*FIVE, 1), winners=16)
     mechanism.leave(5)
     mechanism.allocate_many(3)
     before = mechanism.shares.head["random"][0]
     mechanism.allocate()
-    if name == "multi_lottery":  # within a superquantum nothing is drawn
-        assert mechanism.shares.head["random"][0] == before
+    assert mechanism.shares.head["random"][0] == before  # within one nothing is drawn
     operations = {
         "join": lambda: mechanism.join(5, 1),
         "leave": lambda: mechanism.leave(3),
@@ -230,16 +222,6 @@ def test_case_12_a_change_ends_the_superquantum(name: str, what: str) -> None:
     mechanism.allocate()
     assert mechanism.shares.head["taken"] == 1
     assert mechanism.shares.head["random"][0] != before
-
-
-def test_case_13_the_last_of_ten_is_drawn_by_the_remainders() -> None:
-    count = 20_000
-    lots = superquanta("stochastic_remainder", (2, 1), 10, count)
-    of_first = (lots == 0).sum(axis=1)
-    assert set(of_first) == {6, 7}
-    assert np.all((lots[:, :9] == 0).sum(axis=1) == 6)
-    bound = ONE_CHANCE_IN_A_MILLION * np.sqrt(count * 2 / 9)
-    assert abs((of_first == 7).sum() - count * 2 / 3) < bound
 
 
 def test_move_to_front_brings_winners_forward_and_changes_no_share() -> None:
@@ -254,7 +236,7 @@ def test_move_to_front_brings_winners_forward_and_changes_no_share() -> None:
     assert abs(wins[99] - 100_000 * 300 / 399) < bound
 
 
-@pytest.mark.parametrize("name", ["lottery", "multi_lottery", "stochastic_remainder"])
+@pytest.mark.parametrize("name", ["lottery", "multi_lottery"])
 def test_uses_that_are_told_superquanta_later_are_compensated_all_the_same(name: str) -> None:
     """Tickets 3 : 1; the first uses a tenth of each quantum, which is known 30 quanta later."""
     mechanism = made(name, [3, 1])
@@ -271,7 +253,7 @@ def test_uses_that_are_told_superquanta_later_are_compensated_all_the_same(name:
     assert used[0] / used[1] == pytest.approx(3.0, rel=0.1)
 
 
-@pytest.mark.parametrize("name", ["lottery", "multi_lottery", "stochastic_remainder"])
+@pytest.mark.parametrize("name", ["lottery", "multi_lottery"])
 def test_who_wins_rarely_gets_no_more_where_quanta_are_unlike(name: str) -> None:
     """Tickets 3 : 2 : 1; functions use 0.1, 0.5 or 2.4 quanta, whosever they are."""
     mechanism, used = made(name, [3, 2, 1]), np.zeros(3)

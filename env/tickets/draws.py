@@ -6,7 +6,7 @@ are those of Java's SplittableRandom.
 
 import numpy as np
 
-from env.sim.jit import compiled
+from env.base.jit import compiled
 
 STEP = np.uint64(0x9E3779B97F4A7C15)
 FIRST = np.uint64(0xBF58476D1CE4E5B9)

@@ -6,20 +6,13 @@ again. Tickets are counted in parts, so that what is compensated is still a whol
 
 from typing import Final
 
-from env.sim.jit import compiled
-from env.sim.proportional.memory import price, remember
-from env.sim.records import NONE
+from env.base.jit import compiled
+from env.tickets.clients import price, remember
 
 PARTS: Final = 1 << 16
 """Of a ticket."""
 MOST_WEIGHT: Final = 1 << 40
 """Parts of one client; those of all are below 2^60."""
-REMEMBERED: Final = 64.0
-"""Quanta of a client whose mean use is compensated after a superquantum.
-
-Fewer give those too much who win few of them: the mean of 1 / f lies above 1 / the mean of f. More
-would be slow to notice that a client has changed.
-"""
 
 
 @compiled
@@ -93,63 +86,3 @@ def _compensate_told(shares, client):
     if clients[client].won > 0.0:
         mean = clients[client].consumed * own / clients[client].won
     return compensate(shares, client, reciprocal(mean))
-
-
-@compiled
-def note_win(shares, client):
-    """A win within a superquantum: compensated when that has ended."""
-    own = shares.clients[client].quanta
-    remember(shares, client, own)
-    _chain(shares, client)
-    shares.clients[client].fresh += own
-    shares.clients[client].out += own
-
-
-@compiled
-def note_use(shares, client, quanta):
-    """What a client has really used of its oldest win of which no use was told yet."""
-    clients = shares.clients
-    own = clients[client].quanta
-    remember(shares, client, quanta - own)
-    _chain(shares, client)
-    if clients[client].out > clients[client].fresh:
-        clients[client].late = 1
-    clients[client].won += own
-    clients[client].consumed += quanta * price(shares, client)
-    clients[client].out = max(0.0, clients[client].out - own)
-
-
-@compiled
-def _chain(shares, client):
-    """Has a client compensated when the superquantum ends."""
-    head, clients = shares.head, shares.clients
-    if clients[client].chained == 0:
-        clients[client].chained = 1
-        clients[client].next_won = head[0].last_won
-        head[0].last_won = client
-
-
-@compiled
-def settle_one(shares):
-    """Compensates one client of the superquantum that has ended; NONE if there is no other.
-
-    What it used at once is the mean of the uses that are remembered. Wins of which none was told
-    were whole quanta, but where uses are told late: then theirs are still to come.
-    """
-    head, clients = shares.head, shares.clients
-    client = head[0].last_won
-    if client != NONE:
-        head[0].last_won = clients[client].next_won
-        own = clients[client].quanta
-        if clients[client].late == 0:
-            whole = min(clients[client].fresh, clients[client].out)
-            clients[client].won += whole
-            clients[client].consumed += whole * price(shares, client)
-        compensate(shares, client, reciprocal(clients[client].consumed * own / clients[client].won))
-        kept = min(1.0, REMEMBERED * own / clients[client].won)
-        clients[client].won *= kept
-        clients[client].consumed *= kept
-        clients[client].fresh = 0.0
-        clients[client].chained = 0
-        clients[client].next_won = NONE
-    return client

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from env.sim.proportional import drf
-from env.sim.proportional.mechanism import Mechanism
-from tests.env.sim.proportional.made import SEED, counts
+from env.tickets import drf
+from env.tickets.mechanism import Mechanism
+from tests.env.tickets.made import SEED, counts
 
 
 def cluster(*demands: tuple[float, float], capacity: tuple[float, float] = (9, 18)) -> Mechanism:

@@ -1,17 +1,19 @@
-"""Passes: virtual time in whole numbers, for `stride` and `eevdf`.
+"""Stride: the client with the lowest pass goes next; O(log n) for everything.
 
-Waldspurger, "Lottery and Stride Scheduling" (MIT, 1995), section 3.3. A quantum of a client with t
-of T tickets advances its pass by STRIDE_ONE / t and the global pass by STRIDE_ONE / T. What these
-divisions leave over is kept, so that no error grows with time.
+Waldspurger, "Lottery and Stride Scheduling" (MIT, 1995), section 3.3. Passes are virtual time in
+whole numbers: a quantum of a client with t of T tickets advances its pass by STRIDE_ONE / t and the
+global pass by STRIDE_ONE / T. What these divisions leave over is kept, so that no error grows with
+time. Of equal passes the lowest slot goes first. No client is ever more than a quantum ahead of
+another, measured against their tickets.
 """
 
 import math
 from typing import Final
 
-from env.sim.jit import compiled, compiled_apart
-from env.sim.proportional.membership import enter, hold, withdraw
-from env.sim.proportional.memory import price, remember
-from env.sim.records import INF
+from env.base.jit import compiled, compiled_apart
+from env.tickets.clients import enter, hold, price, remember, withdraw
+from env.tickets.records import INF, NEVER, NOBODY
+from env.tickets.trees import set_key
 
 STRIDE_ONE: Final = 1 << 40
 """Stride of a client with one ticket."""
@@ -30,8 +32,8 @@ def rounded(value):
 
 
 @compiled
-def update_global_pass(shares):
-    """Brings the global pass up to the quanta that were used; returns whether it is too high."""
+def update(shares):
+    """Brings the global pass up to the quanta that were used."""
     head = shares.head
     if head[0].elapsed != 0 and head[0].tickets > 0:
         due = head[0].elapsed + head[0].global_rest
@@ -39,7 +41,8 @@ def update_global_pass(shares):
         head[0].global_pass += passes
         head[0].global_rest = due - passes * head[0].tickets
     head[0].elapsed = 0
-    return head[0].global_pass > MOST_PASS
+    if head[0].global_pass > MOST_PASS:
+        count_anew(shares)
 
 
 @compiled_apart
@@ -48,6 +51,8 @@ def count_anew(shares):
     head, clients = shares.head, shares.clients
     for client in range(len(clients)):
         clients[client].pass_value -= head[0].global_pass
+        if clients[client].competing == 1:
+            set_key(shares.nodes, client, clients[client].pass_value)
     head[0].global_pass = 0
 
 
@@ -63,18 +68,23 @@ def set_stride(shares, client):
 
 
 @compiled
+def go_after(shares, client, remain):
+    """A client goes when the global pass has advanced by so much."""
+    now = min(shares.head[0].global_pass + remain, LAST_PASS)
+    shares.clients[client].pass_value = now
+    set_key(shares.nodes, client, now)
+
+
+@compiled
 def rescaled(remain, before, now):
     """What remains until a client goes next, when its tickets change."""
     return remain if before == now else rounded(remain * (before / now))
 
 
 @compiled
-def come(shares, client, tickets, quanta):
-    """A client joins where it left, or with a whole stride to wait; the global pass is up to date.
-
-    Returns:
-        its pass.
-    """
+def join(shares, client, tickets, quanta):
+    """A client starts to compete: where it left, or with a whole stride to wait."""
+    update(shares)
     clients = shares.clients
     known, before = clients[client].known, clients[client].tickets
     # Beyond a stride: what it was ahead. The stride is another if its quantum is.
@@ -84,39 +94,43 @@ def come(shares, client, tickets, quanta):
     remain = clients[client].stride
     if known == 1:
         remain += rescaled(ahead, before, tickets)
-    clients[client].pass_value = min(shares.head[0].global_pass + remain, LAST_PASS)
-    return clients[client].pass_value
+    go_after(shares, client, remain)
 
 
 @compiled
-def go(shares, client):
-    """A client leaves and keeps what remains until it would go next; as `come`."""
+def leave(shares, client):
+    """A client stops to compete and keeps what remains until it would go next."""
+    update(shares)
     withdraw(shares, client)
     clients = shares.clients
     clients[client].remain = clients[client].pass_value - shares.head[0].global_pass
+    set_key(shares.nodes, client, NEVER)
 
 
 @compiled
-def alter(shares, client, tickets):
-    """A client gets another number of tickets; as `come`. Returns its pass."""
+def change(shares, client, tickets):
+    """A client gets another number of tickets; what remains until it goes next is scaled."""
+    update(shares)
     clients = shares.clients
-    now = shares.head[0].global_pass
-    remain = clients[client].pass_value - now
+    remain = clients[client].pass_value - shares.head[0].global_pass
     remain = rescaled(remain, clients[client].tickets, tickets)
     hold(shares, client, tickets)
     set_stride(shares, client)
-    clients[client].pass_value = min(now + remain, LAST_PASS)
-    return clients[client].pass_value
+    go_after(shares, client, remain)
 
 
 @compiled
-def charge_quantum(shares, client):
-    """A client goes and is taken to use its own quantum; returns its pass."""
+def allocate(shares):
+    """The client with the lowest pass, which is taken to use its own quantum."""
     head, clients = shares.head, shares.clients
+    if head[0].competing == 0:
+        return NOBODY
+    client = shares.nodes[1].client
     if head[0].half_life < INF:
         own = clients[client].quanta
         remember(shares, client, own)
-        return charge(shares, client, own * price(shares, client))
+        charge(shares, client, own * price(shares, client))
+        return client
     rest = clients[client].pass_rest + clients[client].stride_rest
     carried = 1 if rest >= clients[client].tickets else 0
     clients[client].pass_rest = rest - carried * clients[client].tickets
@@ -124,20 +138,23 @@ def charge_quantum(shares, client):
     head[0].elapsed += (
         clients[client].stride * clients[client].tickets + clients[client].stride_rest
     )
-    return clients[client].pass_value
+    set_key(shares.nodes, client, clients[client].pass_value)
+    if head[0].elapsed > MOST_ELAPSED:
+        update(shares)
+    return client
 
 
 @compiled
-def charge_use(shares, client, quanta):
-    """A client has really used so much of a quantum of its own; returns its pass, or `remain`."""
+def used(shares, client, quanta):
+    """Advances or puts back a client by what it used more or less than its quantum."""
     more = quanta - shares.clients[client].quanta
     remember(shares, client, more)
-    return charge(shares, client, more * price(shares, client))
+    charge(shares, client, more * price(shares, client))
 
 
 @compiled
 def charge(shares, client, quanta):
-    """Advances a client by standard quanta, or puts it back; returns its pass, or `remain`."""
+    """Advances a client by standard quanta, or puts it back."""
     head, clients = shares.head, shares.clients
     due = rounded(quanta * STRIDE_ONE)
     rest = clients[client].pass_rest + due
@@ -145,15 +162,9 @@ def charge(shares, client, quanta):
     clients[client].pass_rest = rest - passes * clients[client].tickets
     if clients[client].competing == 0:
         clients[client].remain += passes
-        return clients[client].remain
+        return
     clients[client].pass_value = min(clients[client].pass_value + passes, LAST_PASS)
+    set_key(shares.nodes, client, clients[client].pass_value)
     head[0].elapsed += due
-    return clients[client].pass_value
-
-
-@compiled
-def lag(shares, client):
-    """Standard quanta that a client should have had and has not; the global pass is up to date."""
-    clients = shares.clients
-    behind = shares.head[0].global_pass - clients[client].pass_value + clients[client].stride
-    return behind * (clients[client].tickets / STRIDE_ONE)
+    if head[0].elapsed > MOST_ELAPSED:
+        update(shares)

@@ -3,11 +3,11 @@
 Waldspurger, "Lottery and Stride Scheduling" (MIT, 1995), section 3.1.
 """
 
-from env.sim.jit import compiled
-from env.sim.proportional.compensation import admit, compensate_use, compensate_win, weigh
-from env.sim.proportional.draws import below
-from env.sim.proportional.membership import enter, hold, withdraw
-from env.sim.records import NONE
+from env.base.jit import compiled
+from env.tickets.clients import enter, hold, withdraw
+from env.tickets.compensation import admit, compensate_use, compensate_win, weigh
+from env.tickets.draws import below
+from env.tickets.records import NOBODY
 
 
 @compiled
@@ -58,7 +58,7 @@ def allocate(shares):
     """Draws the client that goes next."""
     head, nodes = shares.head, shares.nodes
     if head[0].competing == 0:
-        return NONE
+        return NOBODY
     place = place_of(nodes, below(head, head[0].weight))
     client = nodes[place].client
     if head[0].move_to_front == 1:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.env.sim.proportional.made import made
+from tests.env.tickets.made import made
 
 LEAVES = 8
 

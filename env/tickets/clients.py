@@ -1,14 +1,44 @@
-"""Use that is remembered with a half-life: whoever had more than its share lately pays more.
+"""What all mechanisms know of a client: whether it competes, and what it has used.
 
-An option of all mechanisms. The price of a quantum is 2^(u / s - 1), at least 1/2 and at most 2: u
-is the client's share of all remembered use, s its share of the tickets. The formula is Slurm's
-fair-share factor 2^(-u / s), turned from a priority into a price that is 1 at the entitled share.
+Use can be remembered with a half-life: whoever had more than its share lately pays more. The price
+of a quantum is 2^(u / s - 1), at least 1/2 and at most 2: u is the client's share of all remembered
+use, s its share of the tickets. The formula is Slurm's fair-share factor 2^(-u / s), turned from a
+priority into a price that is 1 at the entitled share.
 """
 
 import math
 
-from env.sim.jit import compiled
-from env.sim.records import INF
+from env.base.jit import compiled
+from env.tickets.records import INF
+
+
+@compiled
+def enter(shares, client, tickets, quanta):
+    """A client starts to compete with some tickets and a quantum of its own."""
+    head, clients = shares.head, shares.clients
+    if clients[client].known == 0:
+        clients[client].known = 1
+        clients[client].compensation = 1.0 / quanta
+    clients[client].tickets = tickets
+    clients[client].quanta = quanta
+    clients[client].competing = 1
+    head[0].competing += 1
+    head[0].tickets += tickets
+
+
+@compiled
+def withdraw(shares, client):
+    """A client stops to compete; its record remembers the rest."""
+    shares.clients[client].competing = 0
+    shares.head[0].competing -= 1
+    shares.head[0].tickets -= shares.clients[client].tickets
+
+
+@compiled
+def hold(shares, client, tickets):
+    """A client that competes gets another number of tickets."""
+    shares.head[0].tickets += tickets - shares.clients[client].tickets
+    shares.clients[client].tickets = tickets
 
 
 @compiled

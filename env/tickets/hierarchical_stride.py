@@ -12,12 +12,10 @@ whole number, so nothing is rounded.
 
 import numpy as np
 
-from env.sim.jit import compiled
-from env.sim.proportional.membership import enter, hold, withdraw
-from env.sim.proportional.memory import price, remember
-from env.sim.records import INF, NONE
-
-ONE = np.uint64(1)
+from env.base.jit import compiled
+from env.tickets.clients import enter, hold, price, remember, withdraw
+from env.tickets.records import INF, NOBODY
+from env.tickets.trees import ONE
 
 
 @compiled
@@ -89,7 +87,7 @@ def first_of(shares):
 def allocate(shares):
     """The client that goes next."""
     if shares.head[0].competing == 0:
-        return NONE
+        return NOBODY
     client = first_of(shares)
     own = shares.clients[client].quanta
     remember(shares, client, own)

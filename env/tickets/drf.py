@@ -5,12 +5,10 @@ cores and memory. Its dominant share is the largest share that it holds of any r
 its tickets. Its own quantum scales the demand; O(log n) for everything.
 """
 
-from env.sim.jit import compiled, compiled_apart
-from env.sim.proportional.least_tree import set_key
-from env.sim.proportional.membership import enter, hold, withdraw
-from env.sim.proportional.memory import price, remember
-from env.sim.proportional.records import NEVER, RESOURCES
-from env.sim.records import INF, NONE
+from env.base.jit import compiled, compiled_apart
+from env.tickets.clients import enter, hold, price, remember, withdraw
+from env.tickets.records import INF, NEVER, NOBODY, RESOURCES
+from env.tickets.trees import set_key
 
 WHOLE = float(1 << 60)
 """Key of a client with one ticket that holds all of a resource."""
@@ -102,12 +100,12 @@ def first_of(shares):
 
 @compiled
 def allocate(shares):
-    """The client that goes next; NONE if there is no room for its task, and all wait for it."""
+    """The client that goes next; NOBODY if there is no room for its task, and all wait for it."""
     if shares.head[0].competing == 0:
-        return NONE
+        return NOBODY
     client = first_of(shares)
     if not fits(shares, client):
-        return NONE
+        return NOBODY
     take(shares, client, shares.clients[client].quanta)
     return client
 

@@ -5,12 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from env.sim.proportional.mechanism import Mechanism
+from env.tickets.mechanism import Mechanism
 
 SEED = np.random.SeedSequence(1995)
 WHAT_IT_NEEDS: dict[str, dict[str, Any]] = {
     "multi_lottery": {"winners": 8},
-    "stochastic_remainder": {"winners": 8},
     "drf": {"capacity": (1e6, 1e6)},
 }
 ONE_CHANCE_IN_A_MILLION = 4.89

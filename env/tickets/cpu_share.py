@@ -1,6 +1,6 @@
 """Cores of a NUMA node shared by weight among those that run there."""
 
-from env.sim.jit import compiled
+from env.base.jit import compiled
 
 
 @compiled
