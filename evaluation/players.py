@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from hydra.core.override_parser.overrides_parser import OverridesParser
-
 from agents.baseline import ALL, all_baselines, make_baselines
 from agents.own_rule import RuleCode, own_rules
 from agents.scheduler import Scheduler
@@ -19,9 +17,6 @@ from env.sim.hardware import ClusterConfig
 from env.workloads.source import funded_tenants, is_funded
 from evaluation.contest import Contests
 from evaluation.evaluate_settings import EvaluateSettings
-from run.arguments import parsed
-from run.interpolation import leaves
-from run.sweep import typed_words
 
 
 def players_of(settings: EvaluateSettings, cluster: ClusterConfig, forks: bool) -> list[Scheduler]:
@@ -50,25 +45,10 @@ def _baselines(settings: EvaluateSettings, forks: bool) -> list[Scheduler]:
     entries: list[str | RuleCode] = []
     for entry in settings.baselines:
         entries += all_baselines(queued, funded) if entry == ALL else [entry]
-    codes = [entry for entry in entries if isinstance(entry, RuleCode)]
     names = [entry for entry in entries if isinstance(entry, str)]
-    _check_typed(codes)
     named = iter(make_baselines(names, queued, forks, funded))
-    own = iter(own_rules(codes, queued))
+    own = iter(own_rules([entry for entry in entries if isinstance(entry, RuleCode)], queued))
     return [next(own) if isinstance(entry, RuleCode) else next(named) for entry in entries]
-
-
-def _check_typed(codes: Sequence[RuleCode]) -> None:
-    """Refuses code that is not named on the command line itself: others may not say what runs."""
-    given = [
-        value
-        for override in parsed(OverridesParser.create(), typed_words("task"))
-        if override.key_or_group == "baselines" and not override.is_delete()
-        for _, value in leaves("", override.value())
-    ]
-    for code in codes:
-        if str(code) not in given:
-            raise InputError(f"baselines: {code}: only the command line itself may name code")
 
 
 def _policies(settings: EvaluateSettings, cluster: ClusterConfig) -> list[Scheduler]:

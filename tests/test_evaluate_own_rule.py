@@ -3,19 +3,60 @@
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
 
-from agents.own_rule import RuleCode, row_names
 from evaluate import check, evaluate
 from evaluation.contest import Contest
 from run.command import PROJECT
 from tests.commands import Command, InProcess
 from tests.env.worlds import TINY
 from tests.evaluate_command import interrupted, results_in, results_of, run_in, told_in
-from tests.own_rules import RULE, TOLD
+
+RULE = """
+from dataclasses import dataclass
+from pathlib import Path
+
+from agents.order.chosen import Chosen
+from env.learn.layouts import Placement
+from env.learn.tenant_agents import TenantAgents
+
+
+@dataclass
+class MyRule:
+    node: "int" = 0
+
+    def reset(self, env, objective, seed):
+        if Path("mood").exists():
+            raise RuntimeError("in a mood")
+
+    def place(self, decision):
+        memory = decision.function.memory_req
+        nodes = decision.candidates(memory)["feasible"].nonzero()[0]
+        return Placement(int(nodes[min(self.node, len(nodes) - 1)]), memory)
+
+
+class LastFirst(MyRule):
+    order = Chosen()
+
+    def choose(self, decision):
+        return decision.env.waiting[-1]
+
+
+class Generous(MyRule):
+    fit = "worst_fit"
+    order = TenantAgents(levels=(1.0, 10.0), mechanism="stride", placement="worst_fit")
+
+    def grant(self, decision):
+        return 1.0 + decision.env.newcomer % 3
+
+
+class Stingy(Generous):
+    def grant(self, decision):
+        return 0
+"""
+TOLD = [*TINY, "episodes=2", "record=1"]
 
 
 @pytest.fixture
@@ -56,27 +97,6 @@ def test_parameters_tell_two_of_a_class_apart(command: Command, tmp_path: Path) 
     found = results_in(tmp_path)
     J = found.groupby("policy")["J"].mean()
     assert set(J.index) == {"MyRule(node=3)", "MyRule"} and J.nunique() == 2
-    (tmp_path / "outputs").rename(tmp_path / "before")
-    assert command(*TOLD, "baselines=[{class: my_rules.py:MyRule, node: 3}]").code == 0
-    alone = results_in(tmp_path)
-    assert alone["J"].tolist() == found.loc[found["policy"] == "MyRule(node=3)", "J"].tolist()
-    assert set(alone["policy"]) == {"MyRule"}
-
-
-@pytest.mark.parametrize(
-    ("parameters", "names"),
-    [
-        (({"a": 1}, {"a": True}, {"a": 1.0}), ["Ok(a=1)", "Ok(a=true)", "Ok(a=1.0)"]),
-        (({"a": None}, {}), ["Ok(a=null)", "Ok"]),
-        (({"a": 1}, {"a": "1"}, {"a": "b"}), ["Ok(a=1)", 'Ok(a="1")', "Ok(a=b)"]),
-        (({"a": [0]}, {"a": [False]}), ["Ok(a=[0])", "Ok(a=[false])"]),
-        (({"a": 1, "b": 2}, {"b": 2, "a": 1}), ["Ok", "Ok"]),
-    ],
-)
-def test_parameters_differ_by_type_and_presence(
-    parameters: tuple[dict[str, Any], ...], names: list[str]
-) -> None:
-    assert row_names([RuleCode("odd.py", "Ok", each) for each in parameters]) == names
 
 
 def test_it_plays_in_several_processes_and_scenarios(command: Command, tmp_path: Path) -> None:
@@ -121,17 +141,25 @@ def test_who_waits_goes_in_an_order_of_ones_own(command: Command, tmp_path: Path
     assert (found["LastFirst"] != found["MyRule"]).any()
 
 
-def test_classes_of_one_name_are_told_apart_by_file(command: Command, tmp_path: Path) -> None:
-    (tmp_path / "old").mkdir()
-    for place in ("old/my_rules.py", "mine.py"):
-        (tmp_path / place).write_text(RULE)
-    files = "my_rules.py:MyRule,old/my_rules.py:MyRule,{class: mine.py:MyRule, node: 3}"
-    assert command(*TOLD, f"baselines=[{files}]").code == 0
-    assert list(results_in(tmp_path)["policy"].unique()) == [
-        f"{tmp_path.name}_my_rules.py:MyRule",
-        "old_my_rules.py:MyRule",
-        "mine.py:MyRule",
-    ]
+def test_what_a_rule_raises_costs_no_rows(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = [*TOLD, "baselines=[my_rules.py:MyRule]"]
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(Contest, "play", interrupted(Contest.play))
+        command(*told, "hydra.run.dir=run")
+    rows = (tmp_path / "run" / "unfinished.jsonl").read_bytes()
+    (tmp_path / "mood").touch()
+    failed = command(*told, "resume=run")
+    assert failed.code == 2
+    assert "error: MyRule: episode 1 of seed 0: reset raised RuntimeError: in a mood" in failed.err
+    assert 'my_rules.py", line 16, in reset' in failed.err
+    assert (tmp_path / "run" / "unfinished.jsonl").read_bytes() == rows
+    assert command(*told, "hydra.run.dir=another").code == 2
+    assert not (tmp_path / "another").exists()
+    (tmp_path / "mood").unlink()
+    assert command(*told, "resume=run").code == 0
+    assert len(results_of(tmp_path / "run")) == 2
 
 
 def test_the_class_that_the_docs_teach(command: Command, tmp_path: Path) -> None:

@@ -1,0 +1,193 @@
+"""A rule of the user's own: what is taken for one, what it is called, what its errors show."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agents.own_rule import OwnRule, RuleCode, Source, code_in, own_rules
+from agents.scheduler import play
+from env.base.errors import InputError
+from env.sim.view.raw_env import RawEnv
+from tests.agents.moments import BALANCED, TWO_TYPES, Fn, workflow
+
+RULES = """
+from agents.order.chosen import Chosen
+from env.learn.layouts import Placement
+
+
+class First:
+    def __init__(self, node=0):
+        self.node = node
+
+    def reset(self, env, objective, seed):
+        pass
+
+    def place(self, decision):
+        memory = decision.function.memory_req
+        return Placement(int(decision.candidates(memory)["feasible"].argmax()), memory)
+
+
+class Broken(First):
+    def place(self, decision):
+        return {}["of nobody"]
+
+
+class Leaves(First):
+    def place(self, decision):
+        raise SystemExit(0)
+
+
+class Refuses(First):
+    def place(self, decision):
+        decision.env.step("nowhere", 0, 0, 1)
+
+
+class Lost(First):
+    def place(self, decision):
+        return Placement(99, 1)
+
+
+class Undecided(First):
+    order = Chosen()
+
+
+class Outspoken(First):
+    def choose(self, decision):
+        return 0
+
+
+class LastFirst(Undecided, Outspoken):
+    pass
+
+
+class Boastful(First):
+    kind = "winner"
+
+
+class NoPlace:
+    def reset(self, env, objective, seed):
+        pass
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "rules.py"
+    path.write_text(RULES)
+    return str(path)
+
+
+def played(rule: OwnRule) -> RawEnv:
+    env = RawEnv([0.0], [workflow(Fn())], TWO_TYPES)
+    play(env, rule, BALANCED, np.random.SeedSequence(0))
+    return env
+
+
+def one(file: str, name: str, **parameters: Any) -> OwnRule:
+    (rule,) = own_rules([RuleCode(file, name, parameters)], queued=False)
+    return rule
+
+
+def test_a_rule_plays_and_says_what_it_is(file: str) -> None:
+    rule = one(file, "First")
+    assert (rule.name, rule.kind, rule.fit, rule.order) == ("First", "baseline", "asked", None)
+    assert played(rule).done
+
+
+BAD: dict[str, tuple[str, dict[str, Any], str]] = {
+    "no such class": ("Fist", {}, "no class 'Fist', did you mean 'First'?"),
+    "no method": ("NoPlace", {}, "NoPlace has no method place, reset, place are needed"),
+    "an order without its method": ("Undecided", {}, "`order = Chosen()` and a method choose go"),
+    "a method without its order": ("Outspoken", {}, "`order = Chosen()` and a method choose go"),
+    "an order where none waits": ("LastFirst", {}, "dispatch=queued is needed"),
+    "an unknown kind": ("Boastful", {}, "kind: 'winner', allowed: learned, baseline, reference"),
+    "an unknown parameter": ("First", {"nod": 3}, "unexpected keyword argument 'nod'"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_is_no_rule_is_refused(case: str, file: str) -> None:
+    name, parameters, says = BAD[case]
+    with pytest.raises(InputError) as refused:
+        one(file, name, **parameters)
+    assert says in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("class First\n    pass\n", "SyntaxError: expected ':' (rules.py, line 1)"),
+        ("import numpy\n\nnumpy.no_such_thing\n", "AttributeError: module 'numpy' has no"),
+    ],
+)
+def test_a_file_that_cannot_be_executed(content: str, says: str, file: str) -> None:
+    Path(file).write_text(content)
+    with pytest.raises(InputError) as refused:
+        one(file, "First")
+    assert says in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "says", "line"),
+    [
+        ("Broken", "place raised KeyError: 'of nobody'", 'return {}["of nobody"]'),
+        ("Leaves", "place raised SystemExit: 0", "raise SystemExit(0)"),
+        ("Refuses", "place raised InputError: ", 'decision.env.step("nowhere", 0, 0, 1)'),
+        ("Lost", "place returned NUMA node 99, allowed: 0 to ", None),
+    ],
+)
+def test_what_a_rule_does_wrong_is_shown(name: str, says: str, line: str | None, file: str) -> None:
+    """With a traceback that begins in its file."""
+    with pytest.raises(InputError) as failed:
+        played(one(file, name))
+    assert str(failed.value).startswith(says)
+    if line is not None:
+        first = failed.value.__notes__[0].splitlines()[:2]
+        number = RULES[: RULES.index(line)].count("\n") + 1
+        assert first == [f'  File "{file}", line {number}, in place', f"    {line}"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "says"),
+    [
+        ("rules.py", "FILE.py:CLASS is needed, or {class: FILE.py:CLASS, PARAMETER: VALUE}"),
+        ("rules.py:1st", "FILE.py:CLASS is needed"),
+        ({"node": 3}, "FILE.py:CLASS is needed"),
+        ({"class": 5}, "FILE.py:CLASS is needed"),
+        (5, "the name of a baseline or FILE.py:CLASS is needed"),
+        ({"class": "rules.py:First", "a": float("inf")}, "what JSON can hold"),
+    ],
+)
+def test_what_names_no_class(entry: Any, says: str) -> None:
+    with pytest.raises(ValueError) as refused:
+        code_in(entry)
+    assert says in str(refused.value)
+
+
+def test_rows_are_told_apart(file: str, tmp_path: Path) -> None:
+    (tmp_path / "more.py").write_text(RULES)
+    other = str(tmp_path / "more.py")
+    codes = [RuleCode(file, "First", {}), RuleCode(other, "First", {})]
+    codes += [RuleCode(file, "First", {"node": value}) for value in (1, True, "1")]
+    rules = own_rules(codes, queued=False)
+    assert [rule.name for rule in rules] == [
+        "rules.py:First",
+        "more.py:First",
+        "First(node=1)",
+        "First(node=true)",
+        'First(node="1")',
+    ]
+    assert len({rule.sha256 for rule in rules}) == 4  # of two files with one content the same
+    with pytest.raises(InputError, match="'rules.py:First' is given twice"):
+        own_rules([codes[0], codes[0]], queued=False)
+
+
+def test_another_process_needs_no_file(file: str) -> None:
+    rule = one(file, "First", node=3)
+    Path(file).unlink()
+    kind, given = rule.__reduce__()
+    again = kind(*given)
+    assert (again.name, again.sha256) == (rule.name, rule.sha256)
+    assert isinstance(given[2], Source)
