@@ -19,11 +19,12 @@ test: .venv/installed-dev
 	.venv/bin/mypy env run agents evaluation report benchmarks train.py evaluate.py search_baseline.py
 	.venv/bin/python -m pytest $(IN_TWO) --durations=25 -m "not long"
 
-# Those of compiled code run a second time with numba's bounds checks, which it leaves out.
+# Those of compiled code run a second time, with more examples drawn at random and with numba's bounds
+# checks, which it leaves out.
 test-long: .venv/installed-dev
 	.venv/bin/python -m pytest $(IN_TWO) -m long
-	NUMBA_BOUNDSCHECK=1 .venv/bin/python -m pytest $(IN_TWO) tests/env/sim \
-		tests/agents/learned/test_compiled_policy.py
+	NUMBA_BOUNDSCHECK=1 .venv/bin/python -m pytest $(IN_TWO) --hypothesis-profile=long tests/env/sim \
+		tests/env/tickets tests/agents/learned/test_compiled_policy.py
 
 # The smallest evaluation compiles the simulator, once, and shows that all packages work.
 .venv/installed: pyproject.toml constraints.txt

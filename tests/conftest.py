@@ -6,12 +6,24 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 from omegaconf import DictConfig
 
 from run.command import run
 from tests.commands import Command, Done, InProcess
 
 DATA_DIR = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+# `make test` plays the short one, `make test-long` the other.
+for name, examples in (("short", 25), ("long", 200)):
+    settings.register_profile(
+        name,
+        max_examples=examples,
+        deadline=None,
+        derandomize=True,
+        suppress_health_check=list(HealthCheck),
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.baseline import ComposedScheduler, known_baselines, make_baselines
@@ -401,7 +401,7 @@ def with_free_servers(draw: st.DrawFn) -> Scenario:
 
 
 @pytest.mark.parametrize("name", known_baselines())
-@settings(max_examples=10, deadline=None, derandomize=True, suppress_health_check=[*HealthCheck])
+@settings(max_examples=10)
 @given(scenario=with_free_servers())
 def test_every_baseline_schedules_with_free_servers(name: str, scenario: Scenario) -> None:
     env = RawEnv(scenario.arrival_times, scenario.templates, scenario.cluster, record=True)

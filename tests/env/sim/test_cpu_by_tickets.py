@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from env.base.errors import InputError
@@ -18,9 +18,6 @@ from env.sim.workflow_template import WorkflowTemplate
 from tests.reference_simulator import ReferenceSimulator
 from tests.strategies import Scenario, scenarios
 
-RANDOM = settings(
-    max_examples=100, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
-)
 NO_EDGES = np.zeros((0, 2), np.int64), np.zeros(0, np.int64)
 FOUR_CORES = ClusterConfig(
     1000, 1e9, 1e9, 1e9, (ServerType("only", 1, 1.0, 0.0, 1, 4, 1000),), cpu_share="tickets"
@@ -91,7 +88,6 @@ def test_a_currency_is_shared_by_those_of_it_that_run() -> None:
     assert ends(functions, funding, at=[0.0, 0.0, 2.0])[1] == 4.0
 
 
-@RANDOM
 @given(scenario=scenarios(), data=st.data())
 def test_random_episodes(scenario: Scenario, data: st.DataObject) -> None:
     """The same times, number for number, as the reference; who runs nothing does not count."""
@@ -125,7 +121,6 @@ def test_random_episodes(scenario: Scenario, data: st.DataObject) -> None:
     assert env.total_rent == pytest.approx(reference.total_rent)
 
 
-@RANDOM
 @given(scenario=scenarios())
 def test_one_tenant_has_what_all_have_where_threads_share_alike(scenario: Scenario) -> None:
     plain = RawEnv(scenario.arrival_times, scenario.templates, scenario.cluster)

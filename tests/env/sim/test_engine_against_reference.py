@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 
 from env.sim.check.validate import violations
 from env.sim.episode.recording import episode_of
@@ -15,10 +15,6 @@ from env.sim.workflow_template import WorkflowTemplate
 from tests.reference_episode import reference_episode
 from tests.reference_simulator import ReferenceContainer, ReferenceNode
 from tests.strategies import NodeScenario, Scenario, node_scenarios, scenarios
-
-RANDOM = settings(
-    max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
-)
 
 
 def _run(scenario: Scenario) -> RawEnv:
@@ -45,7 +41,6 @@ EIGHTEEN_YEARS = Scenario(
 """At 7 operations a second: so long that float64 no longer holds a nanosecond."""
 
 
-@RANDOM
 @given(scenario=scenarios())
 @example(EIGHTEEN_YEARS)
 def test_random_episodes(scenario: Scenario) -> None:
@@ -59,7 +54,6 @@ def test_random_episodes(scenario: Scenario) -> None:
     assert violations(computed) == []
 
 
-@RANDOM
 @given(scenario=scenarios())
 def test_replay_and_fork(scenario: Scenario) -> None:
     """Reset, replay from a file and a fork at any moment all end the same way."""
@@ -84,7 +78,6 @@ def test_replay_and_fork(scenario: Scenario) -> None:
     assert env.total_rent == fork.total_rent
 
 
-@RANDOM
 @given(scenario=node_scenarios())
 def test_node_alone(scenario: NodeScenario) -> None:
     """A NUMA node outside any cluster: state, projection and use after every event."""

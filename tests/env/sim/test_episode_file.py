@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from hydra import compose, initialize_config_dir
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from omegaconf import OmegaConf
 
 from env.base.errors import InputError
@@ -121,7 +121,6 @@ def test_gzip_reads_back_and_leaves_nothing_behind(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["episode.json.gz"]
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(scenario=scenarios())
 def test_random_episodes_read_back(
     tmp_path_factory: pytest.TempPathFactory, scenario: Scenario

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.order.critical_path import CriticalPath
@@ -36,9 +36,6 @@ from tests.strategies import (
     scenarios,
 )
 
-RANDOM = settings(
-    max_examples=100, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
-)
 SLICES = st.sampled_from([1.0, 1.5, 2.0]) | st.floats(1.0, 3.0)
 LONG_SLICES = st.sampled_from([400.0, 1500.0])
 
@@ -116,7 +113,6 @@ def check(runs: np.ndarray, jobs: Sequence[Job], cluster: ClusterConfig, queuein
     assert {run.startup for run in wanted.runs} <= {0.0}
 
 
-@RANDOM
 @given(given_trace=traces(), queueing=queueings(SLICES))
 def test_traces(given_trace: Requested, queueing: Rules) -> None:
     cluster, profiles = given_trace.cluster, given_trace.profiles
@@ -149,14 +145,12 @@ def test_traces(given_trace: Requested, queueing: Rules) -> None:
     check(np.concatenate(played), jobs, cluster, queueing)
 
 
-@RANDOM
 @given(scenario=scenarios(), queueing=queueings(LONG_SLICES), data=st.data())
 def test_workflows(scenario: Scenario, queueing: Rules, data: st.DataObject) -> None:
     """Functions of DAGs in the queue; functions of different workflows may share an image."""
     check_workflows(scenario.arrival_times, scenario.templates, scenario.cluster, queueing, data)
 
 
-@RANDOM
 @given(scenario=scenarios(), order=orders(LONG_SLICES), data=st.data())
 def test_workflows_that_come_again(scenario: Scenario, order: Order, data: st.DataObject) -> None:
     """Images of several sources and successors become idle together, mostly for long times."""

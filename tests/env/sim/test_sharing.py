@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.order.fcfs import Fcfs
@@ -216,7 +216,6 @@ class Asking(ByUse):
         options["asks_tickets"] = 1
 
 
-@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(data=st.data(), name=st.sampled_from(["stride", "hierarchical_stride"]))
 def test_nobody_is_harmed_by_how_another_splits_its_own(data: st.DataObject, name: Any) -> None:
     """Whatever c does within its currency, a and b get what they are entitled to."""

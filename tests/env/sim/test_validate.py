@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
 from agents.order.fcfs import Fcfs
 from env.base.errors import InputError
@@ -32,7 +32,6 @@ def test_golden_schedules_are_right(path: Path) -> None:
     assert violations(read_episode(path)) == []
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(scenario=scenarios())
 def test_schedules_of_the_reference_are_right(scenario: Scenario) -> None:
     assert violations(reference_episode(scenario)) == []

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from env.sim import idle_forecast, rules
@@ -39,10 +39,6 @@ from env.sim.view.raw_env import RawEnv
 from tests.env.sim.test_world_against_reference import World, worlds
 from tests.recount import assert_recounted
 from tests.reference_inputs import mean
-
-RANDOM = settings(
-    max_examples=200, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
-)
 
 
 @dataclass
@@ -167,7 +163,6 @@ class Troubled:
             self.outages[server].append((after, time, np.inf))
 
 
-@RANDOM
 @given(world=worlds(), seed=st.integers(0, 10_000), likely=st.sampled_from([0.05, 0.3, 0.6]))
 def test_whatever_happens_all_records_agree_and_every_function_ends_once(
     world: World, seed: int, likely: float

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.order.fcfs import Fcfs
@@ -42,9 +42,6 @@ from tests.strategies import (
     workflow_templates,
 )
 
-RANDOM = settings(
-    max_examples=200, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
-)
 STEPS = st.sampled_from([60.0, 600.0, 3600.0])
 SLICES = st.sampled_from([2.0, 400.0, 1500.0])
 KEPT = st.sampled_from([Lru(), FaasCache()])
@@ -287,7 +284,6 @@ def play_engine(world: World) -> Played:
     )
 
 
-@RANDOM
 @given(world=worlds())
 def test_engine(world: World) -> None:
     """Same runs, leases and counts as the reference."""
@@ -296,7 +292,6 @@ def test_engine(world: World) -> None:
     assert computed.rent == pytest.approx(wanted.rent)
 
 
-@RANDOM
 @given(world=worlds())
 def test_reference_keeps_to_what_always_holds(world: World) -> None:
     played = reference(world, CheckedWorld)
@@ -336,7 +331,6 @@ def check_lease(world: World, played: ReferenceWorld, run: Run) -> None:
     assert reached >= run.end
 
 
-@RANDOM
 @given(scenario=scenarios())
 def test_at_once_by_the_hour_is_the_reference_simulator(scenario: Scenario) -> None:
     """Without cold starts of containers and keep-alive."""

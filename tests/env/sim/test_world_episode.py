@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 
 from env.base.errors import InputError
 from env.sim import idle_forecast
@@ -26,10 +26,6 @@ from tests.env.sim.test_world_against_reference import World, engine, worlds
 from tests.recorded_worlds import FUNDING, KEPT, LEASES, crowded, played, shared, trace, world
 from tests.reference_inputs import mean
 
-RANDOM = settings(
-    max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
-)
-
 
 def check_round_trip(env: RawEnv, path: Path) -> WorldEpisode:
     """Written, read back, played again and validated; the episode."""
@@ -43,7 +39,6 @@ def check_round_trip(env: RawEnv, path: Path) -> WorldEpisode:
     return episode
 
 
-@RANDOM
 @given(world=worlds())
 def test_random_worlds(tmp_path_factory: pytest.TempPathFactory, world: World) -> None:
     assume(not names_of(world.templates))  # of which an episode file knows nothing

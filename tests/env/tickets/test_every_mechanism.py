@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from env.base.errors import InputError
@@ -169,7 +169,6 @@ def test_a_seed_gives_one_order(name: str) -> None:
 
 
 @every
-@settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_at_random_only_those_that_compete_are_chosen(name: str, seed: int) -> None:
     random = np.random.default_rng(seed)

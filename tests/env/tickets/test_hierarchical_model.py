@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.env.tickets.made import made
@@ -58,7 +58,6 @@ class Model:
             node //= 2
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32))
 def test_it_does_as_a_slow_model_does(seed: int) -> None:
     random = np.random.default_rng(seed)

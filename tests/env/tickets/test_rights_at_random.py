@@ -4,7 +4,7 @@ from fractions import Fraction
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from env.base.errors import InputError
@@ -113,7 +113,6 @@ class AtRandom:
             rights.stop(self.anybody())
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32))
 def test_values_sum_to_the_base_whatever_happens(seed: int) -> None:
     random = Random(seed)
@@ -130,7 +129,6 @@ def test_values_sum_to_the_base_whatever_happens(seed: int) -> None:
         check(rights)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32))
 def test_whoever_inflates_only_its_own_currency_harms_nobody_outside(seed: int) -> None:
     """An owner does as it likes inside its currency: others have exactly what they had."""
@@ -171,7 +169,6 @@ def test_whoever_inflates_only_its_own_currency_harms_nobody_outside(seed: int) 
         assert {name: now[name] for name in others} == others
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32))
 def test_loans_that_all_come_back_leave_no_trace(seed: int) -> None:
     random = Random(seed)

@@ -5,7 +5,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from env.tickets import stride
@@ -27,7 +27,6 @@ def test_case_14_three_two_one() -> None:
     assert mechanism.allocate_many(6000).tolist() == [0, 1, 0, 0, 1, 2] * 1000
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.lists(st.integers(1, 1000), min_size=2, max_size=40))
 def test_case_15_no_pair_is_ever_more_than_a_quantum_apart(tickets: list[int]) -> None:
     order = made("stride", tickets).allocate_many(3000)
@@ -169,7 +168,6 @@ def absolute_errors_of(order: np.ndarray, tickets: np.ndarray, clients: np.ndarr
     return float(found[:others].max())
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.lists(st.integers(1, 1000), min_size=2, max_size=64))
 def test_case_20_whatever_the_tickets(tickets: list[int]) -> None:
     order = made("hierarchical_stride", tickets).allocate_many(3000)
