@@ -1,10 +1,10 @@
 """Validation of declared input: pydantic models in, one clear line out."""
 
 import difflib
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
-from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
+from typing import Annotated, Any, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -12,9 +12,10 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    Tag,
     ValidationError,
+    model_validator,
 )
+from pydantic_core import PydanticCustomError
 
 from env.base.errors import InputError
 
@@ -36,6 +37,18 @@ class Strict(BaseModel):
     model_config = ConfigDict(
         frozen=True, extra="forbid", allow_inf_nan=False, ser_json_inf_nan="constants"
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _keys_are_known_and_given(cls, data: Any) -> Any:
+        if isinstance(data, Mapping):
+            known = [field.alias or name for name, field in cls.model_fields.items()]
+            for key, value in data.items():
+                if key not in known:
+                    raise _of(key, f"unknown key, {nearest(str(key), sorted(known))}")
+                if isinstance(value, str) and value == LEFT_OUT:
+                    raise _of(key, NOT_GIVEN)
+        return data
 
 
 class Recorded(BaseModel):
@@ -66,13 +79,9 @@ def validated(model: type[Model], data: Any, where: str) -> Model:
         InputError: one line with the source, the key, what was found and what is allowed.
     """
     try:
-        made = model.model_validate(data)
+        return model.model_validate(data)
     except ValidationError as error:
-        raise InputError(f"{where}: {_first_error(model, error)}") from None
-    if issubclass(model, Strict):
-        for key, wrong in _let_pass(data, made):
-            raise InputError(f"{where}: {key}: {wrong}")
-    return made
+        raise InputError(f"{where}: {_first_error(data, error)}") from None
 
 
 def as_range(value: Any) -> Any:
@@ -169,75 +178,50 @@ def names_file(name: str) -> bool:
     return name.isprintable() and "/" not in name
 
 
-def _let_pass(data: Any, made: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
-    """Keys and faults of what pydantic takes: `???` as a text, true and false as numbers.
-
-    Args:
-        data: as given.
-        made: what pydantic made of it.
-        path: keys that lead to both.
-    """
-    if isinstance(data, str) and data == LEFT_OUT:
-        yield ".".join(path), NOT_GIVEN
-    elif isinstance(data, bool) and isinstance(made, int | float) and made is not data:
-        yield ".".join(path), f"a number is needed, found {data}"
-    elif isinstance(data, Mapping | list | tuple):
-        for key, value in data.items() if isinstance(data, Mapping) else enumerate(data):
-            if type(value) not in (int, float):  # most of a large file
-                yield from _let_pass(value, _part(made, key), (*path, str(key)))
+def _of(key: Any, fault: str) -> PydanticCustomError:
+    """What is wrong with a key of a mapping."""
+    return PydanticCustomError("of_key", "{fault}", {"key": str(key), "fault": fault})
 
 
-def _part(made: Any, key: Any) -> Any:
-    """What pydantic made of one entry; None where the whole was given another form."""
-    if isinstance(made, Mapping):
-        return made.get(key)
-    if isinstance(made, list | tuple):
-        return made[key] if isinstance(key, int) and key < len(made) else None
-    if not isinstance(made, BaseModel):
-        return None
-    values = vars(made)
-    if key in values:
-        return values[key]
-    fields = type(made).model_fields.items()
-    return next((values[name] for name, field in fields if field.alias == key), None)
-
-
-def _first_error(model: type[BaseModel], error: ValidationError) -> str:
-    errors = error.errors(include_url=False)
-    # A misspelt key is both unknown and missing: the unknown one tells the reader more.
-    first = min(errors, key=lambda found: found["type"] != "extra_forbidden")
-    place = _Place((), model).follow(first["loc"])
-    key, kind, context = ".".join(place.path), first["type"], first.get("ctx", {})
-    if kind == "extra_forbidden":
-        return one_line(f"{key}: unknown key, {nearest(place.path[-1], place.outer_keys)}")
-    if kind == "missing":
-        return one_line(f"{key}: missing, required")
-    if kind in ("union_tag_invalid", "union_tag_not_found"):
-        field = str(context["discriminator"]).strip("'")
-        key = f"{key}.{field}" if key else field
-        allowed = place.tags
-        if kind == "union_tag_not_found":
-            return one_line(f"{key}: missing, required; allowed: {listed(allowed)}")
-        tag = str(context["tag"])
-        return one_line(f"{key}: {short(tag)} is unknown, {nearest(tag, allowed)}")
-    found = first["input"]
-    if found == LEFT_OUT and kind != "value_error":
-        return one_line(f"{key}: {NOT_GIVEN}")
-    if kind == "literal_error" and isinstance(found, str):
-        words = [str(word) for word in get_args(_bare(_options(place.annotation)[0]))]
-        return one_line(f"{key}: {short(found)} is unknown, {nearest(found, words)}")
-    message = str(first["msg"]).removeprefix("Value error, ")
-    if kind in ("model_type", "model_attributes_type", "dict_type"):
+def _first_error(data: Any, error: ValidationError) -> str:
+    first = error.errors(include_url=False)[0]
+    kind, context, message = first["type"], first.get("ctx", {}), first["msg"]
+    path = _written(data, first["loc"], kind)
+    shown = f", found {short(first['input'])}"
+    if kind == "of_key":
+        path, shown = [*path, context["key"]], ""
+    elif kind == "missing":
+        message, shown = "missing, required", ""
+    elif kind == "union_tag_invalid":
+        path = [*path, context["discriminator"].strip("'")]
+        tag, tags = str(context["tag"]), re.findall(r"'([^']*)'", context["expected_tags"])
+        message, shown = f"{short(tag)} is unknown, {nearest(tag, tags)}", ""
+    elif kind == "union_tag_not_found":
+        path = [*path, context["discriminator"].strip("'")]
+        message, shown = "missing, required", ""
+    elif kind == "literal_error" and isinstance(first["input"], str):
+        words = re.findall(r"'([^']*)'", context["expected"])
+        message, shown = f"{short(first['input'])} is unknown, {nearest(first['input'], words)}", ""
+    elif kind == "value_error":  # its own text says what was found
+        message, shown = message.removeprefix("Value error, "), ""
+    elif kind in ("model_type", "model_attributes_type", "dict_type"):
         message = "a mapping is needed"
-    if kind in ("tuple_type", "list_type"):
+    elif kind in ("tuple_type", "list_type"):
         message = "a list is needed"
-    if kind in ("too_short", "too_long"):
-        bound = "at least" if kind == "too_short" else "at most"
-        count = context[f"{'min' if kind == 'too_short' else 'max'}_length"]
-        message = f"{bound} {count} {'entry is' if count == 1 else 'entries are'} needed"
-    # A validator's own text already says what it found.
-    shown = "" if kind == "value_error" else f", found {short(found)}"
-    return one_line(f"{key}: {message}{shown}" if key else f"{message}{shown}")
+    elif kind in ("too_short", "too_long"):  # says how many there are
+        shown = ""
+    return one_line(": ".join([".".join(path), message]) + shown if path else message + shown)
+
+
+def _written(data: Any, location: tuple[int | str, ...], kind: str) -> list[str]:
+    """The keys of an error's place as they were written: pydantic adds tags of unions to them."""
+    path = []
+    for place, part in enumerate(location):
+        is_there = isinstance(part, int) or (isinstance(data, Mapping) and part in data)
+        if is_there or (kind == "missing" and place == len(location) - 1):
+            path.append(str(part))
+            data = data[part] if is_there else None
+    return path
 
 
 def short(value: Any) -> str:
@@ -251,87 +235,3 @@ def short(value: Any) -> str:
     except ValueError:  # an integer of thousands of digits
         return f"a {type(value).__name__} too long to show"
     return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}..."
-
-
-@dataclass(frozen=True)
-class _Place:
-    """Where an error is: the keys a user wrote, and what the model declares there.
-
-    Attributes:
-        path: keys and list positions, without the tags pydantic adds for unions.
-        annotation: the type declared at that place, None where nothing is declared.
-        outer_keys: known keys of the mapping that holds the last key.
-    """
-
-    path: tuple[str, ...]
-    annotation: Any
-    outer_keys: tuple[str, ...] = ()
-
-    @property
-    def tags(self) -> list[str]:
-        """Names of the alternatives of a union."""
-        return [tag for option in _options(self.annotation) for tag in _tags_of(option)]
-
-    def follow(self, location: tuple[int | str, ...]) -> "_Place":
-        """The place reached along an error location of pydantic."""
-        place = self
-        for part in location:
-            place = place._step(part)
-        return place
-
-    def _step(self, part: int | str) -> "_Place":
-        options = _options(self.annotation)
-        if len(options) > 1:
-            chosen = [option for option in options if part in _tags_of(option)]
-            if chosen:
-                return _Place(self.path, chosen[0], self.outer_keys)
-        model = _bare(options[0]) if options else None
-        path = (*self.path, str(part))
-        if isinstance(model, type) and issubclass(model, BaseModel):
-            fields = {field.alias or name: field for name, field in model.model_fields.items()}
-            field = fields.get(str(part))
-            # A second argument is needed even where the field has no metadata.
-            declared = Annotated[field.annotation, *field.metadata, None] if field else None
-            return _Place(path, declared, tuple(sorted(fields)))
-        if get_origin(model) in (dict, Mapping):
-            return _Place(path, get_args(model)[1])
-        if get_origin(model) in (list, tuple):
-            items = get_args(model)
-            inner = items[part] if isinstance(part, int) and part < len(items) else items[0]
-            return _Place(path, inner)
-        return _Place(path, None)
-
-
-def _bare(annotation: Any) -> Any:
-    """The type without the metadata of `Annotated`."""
-    while get_origin(annotation) is Annotated:
-        annotation = get_args(annotation)[0]
-    return annotation
-
-
-def _options(annotation: Any) -> list[Any]:
-    """The alternatives of a union but None, each with its metadata; one where it is no union."""
-    bare = _bare(annotation)
-    if annotation is None or bare is type(None):
-        return []
-    if get_origin(bare) is None or get_origin(bare) in (dict, Mapping, list, tuple, Literal):
-        return [annotation]
-    return [option for inner in get_args(bare) for option in _options(inner)]
-
-
-def _tags_of(option: Any) -> list[str]:
-    """What pydantic may call one alternative of a union in an error location."""
-    marked = [part.tag for part in get_args(option) if isinstance(part, Tag)]
-    if marked:
-        return marked
-    model = _bare(option)
-    if not (isinstance(model, type) and issubclass(model, BaseModel)):
-        return []
-    # One word tells alternatives apart; where none has one word alone, the first does so.
-    literals = [
-        get_args(field.annotation)
-        for field in model.model_fields.values()
-        if get_origin(field.annotation) is Literal
-    ]
-    alone = [words for words in literals if len(words) == 1]
-    return [str(word) for words in alone or literals[:1] for word in words]

@@ -53,8 +53,7 @@ BAD = {
         ["+ray.runtime_env.env_var={A: b}"],
         "env_var: unknown key, did you mean 'env_vars'?",
     ),
-    "a boolean for a seed": (["seed=true"], "seed: a number is needed, found True"),
-    "no layers": (["algo.hidden=[]"], "algo.hidden: at least 1 entry is needed"),
+    "no layers": (["algo.hidden=[]"], "algo.hidden: Tuple should have at least 1 item"),
     "an algorithm": (["algo=dpn"], "algo=dpn: unknown option, did you mean 'dqn'?"),
     "an algorithm by its name": (
         ["algo.name=sac"],

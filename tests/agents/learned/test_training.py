@@ -268,7 +268,7 @@ def linked(name: str) -> Callable[[Path], None]:
         (lambda folder: shutil.rmtree(folder / "learner"), "weights.pkl: no such file"),
         (lambda folder: (folder / "metadata.json").write_text("[1"), "metadata.json' is damaged"),
         (lambda folder: (folder / "metadata.json").write_text("[1, 3]"), "SHA-256 is not that in"),
-        (list_no_files, "run.json': files: at least 1 entry is needed"),
+        (list_no_files, "run.json': files: Dictionary should have at least 1 item"),
         (linked("metadata.json"), "metadata.json: a link that leads out"),
         (linked("learner"), "weights.pkl: a link that leads out"),
         (linked("run.json"), "run.json: a link that leads out"),

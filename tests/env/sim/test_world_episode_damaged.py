@@ -160,7 +160,7 @@ SERVER = ("expected", "servers", 0)
         (
             "shared",
             _set("funding", "tenants", to={}),
-            ["funding.tenants: at least 1 entry is needed"],
+            ["funding.tenants: Dictionary should have at least 1 item"],
         ),
         (
             "shared",
