@@ -53,6 +53,12 @@ class Images:
                 raise InputError(
                     f"images: {images[wrong][0]} of '{template.name}' is none, 0 to {count - 1} are"
                 )
+        beyond = self.earlier["image"] >= count
+        if beyond.any():
+            raise InputError(
+                f"images: {self.earlier['image'][beyond][0]} of an earlier execution is none, "
+                f"0 to {count - 1} are"
+            )
         if self.memory is None:
             return
         few = len(self.memory) != count
@@ -61,30 +67,25 @@ class Images:
 
     @classmethod
     def by_name(
-        cls, templates: Sequence[WorkflowTemplate], cold_start: Mapping[str, float] | float
+        cls, templates: Sequence[WorkflowTemplate], cold_start: np.ndarray | float
     ) -> Images:
         """One image for all functions of a name, as workflows that call a function many times.
 
         Args:
-            templates: a function without a name has an image of its own.
-            cold_start: seconds, by function name or the same for all.
+            templates: what their `images` say counts more than names; a function without either
+                has an image of its own.
+            cold_start: seconds (J,), in the order in which `templates` have images, or of all.
 
         Raises:
-            InputError: a name without a cold start.
+            InputError: there are fewer or more cold starts than images.
         """
         index: dict[Hashable, int] = {}
         of = {}
         for template in templates:
             unnamed = [(template, fn_id) for fn_id in range(template.function_count)]
-            names = template.function_names or unnamed
+            names = template.images or template.function_names or unnamed
             of[template] = np.array([index.setdefault(name, len(index)) for name in names])
-        if isinstance(cold_start, Mapping):
-            for name in index:
-                if name not in cold_start:
-                    raise InputError(f"images: no cold start is given for function '{name}'")
-            seconds = np.array([cold_start[str(name)] for name in index], np.float64)
-        else:
-            seconds = np.full(len(index), float(cold_start))
+        seconds = np.full(len(index), cold_start) if np.isscalar(cold_start) else cold_start
         memory = np.zeros(len(index), np.int64)
         for template in templates:
             np.maximum.at(memory, of[template], template.memory_req)

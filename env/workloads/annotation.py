@@ -117,6 +117,7 @@ def annotate(
             name: np.array([task.resources.get(name, 0) for task in graph.tasks])
             for name in resources
         },
+        images=tuple((graph.where, graph.name, task.category) for task in graph.tasks),
     )
     return template, +counts
 

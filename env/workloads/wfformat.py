@@ -226,7 +226,9 @@ def _edges(tasks: Sequence[_Linked], where: str) -> tuple[set[tuple[int, int]], 
 
 def _category(name: str, command: _Command | None) -> str:
     program = command.program if command else None
-    return program if program and PROGRAM.fullmatch(program) else NUMBERING.sub("", name)
+    if program and PROGRAM.fullmatch(program):
+        return program
+    return NUMBERING.sub("", name) or name  # a number alone tells no kind
 
 
 def _megabytes(memory: float | None) -> float | None:

@@ -7,7 +7,7 @@ Several rows of one function are put together, which is counted too.
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -75,7 +75,7 @@ class Azure2019(Strict):
     def read(self, min_duration: float) -> Recording:
         """The functions that have both invocations and durations. Nothing is drawn.
 
-        - Functions are told by `HashOwner`, `HashApp` and `HashFunction`.
+        - Functions are told by `HashOwner`, `HashApp` and `HashFunction`; see `_names`.
         - Rows of one function are put together. Invocations are summed by minute, whatever the
           trigger. Durations, average and percentiles alike, are means weighted by `Count`, memory
           is one weighted by `SampleCount`. A blank count weighs nothing; without any, rows weigh
@@ -116,7 +116,7 @@ class Azure2019(Strict):
         assumed["functions with percentiles raised to min_duration"] = int(raised.sum())
         return Recording(
             source=self.path,
-            names=tuple(key[-1] for key in keys),
+            names=_names(keys),
             memory=np.array([memory.get(key, math.nan) for key in keys]),
             invocations=MinuteCounts(
                 counts=np.stack([counts[key] for key in keys], axis=1),
@@ -243,6 +243,7 @@ class Azure2021(Strict):
     def read(self, min_duration: float) -> Recording:
         """All functions, in the order of their first row. Nothing is drawn.
 
+        They are told by `app` and `func`; see `_names`.
         A request arrives its duration before the end that is stated: the trace has no waiting. It
         has no memory. Passed over: invocations that began before the trace.
 
@@ -276,7 +277,7 @@ class Azure2021(Strict):
         requests["duration"][raised] = min_duration
         return Recording(
             source=self.path,
-            names=tuple(function for _, function in index),
+            names=_names(index),
             memory=np.full(len(index), math.nan),
             invocations=SingleInvocations(
                 requests,
@@ -299,6 +300,12 @@ class _Weighted:
 
 def _key(row: Row, columns: Sequence[str]) -> Key:
     return tuple(row.text(column) for column in columns)
+
+
+def _names(keys: Collection[Key]) -> tuple[str, ...]:
+    """Of functions: their own, and where several have that, owner and application before it."""
+    count = Counter(key[-1] for key in keys)
+    return tuple(key[-1] if count[key[-1]] == 1 else "-".join(key) for key in keys)
 
 
 def _weight(row: Row, column: str) -> float:

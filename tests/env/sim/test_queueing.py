@@ -293,7 +293,7 @@ def test_ranks_of_a_workflow(order: Order, rank: list[float]) -> None:
 def test_functions_of_a_workflow_wait_centrally() -> None:
     """One place. Both `work` functions share an image: the second of them starts warm."""
     template = diamond()
-    images = Images.by_name([template], {"split": 1.0, "work": 2.0, "join": 3.0})
+    images = Images.by_name([template], np.array([1.0, 2.0, 3.0]))
     env = RawEnv([0.0], [template], cluster(1), rules=Rules.always_up(Heft(), Lru()), images=images)
     assert env.done
     assert env.runs["fn_id"].tolist() == [0, 2, 1, 3]
