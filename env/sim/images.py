@@ -85,8 +85,9 @@ class Images:
             unnamed = [(template, fn_id) for fn_id in range(template.function_count)]
             names = template.images or template.function_names or unnamed
             of[template] = np.array([index.setdefault(name, len(index)) for name in names])
-        seconds = np.full(len(index), cold_start) if np.isscalar(cold_start) else cold_start
+        if not isinstance(cold_start, np.ndarray):
+            cold_start = np.full(len(index), float(cold_start))
         memory = np.zeros(len(index), np.int64)
         for template in templates:
             np.maximum.at(memory, of[template], template.memory_req)
-        return cls(seconds, of, memory)
+        return cls(cold_start, of, memory)

@@ -6,6 +6,7 @@ The rules are here, their numbers in conf/workflow/annotation.
 import math
 import zlib
 from collections import Counter
+from collections.abc import Hashable
 from typing import Annotated, Literal, Self
 
 import numpy as np
@@ -117,9 +118,16 @@ def annotate(
             name: np.array([task.resources.get(name, 0) for task in graph.tasks])
             for name in resources
         },
-        images=tuple((graph.where, graph.name, task.category) for task in graph.tasks),
+        images=tuple(_image(task, graph) for task in graph.tasks),
     )
     return template, +counts
+
+
+def _image(task: Task, graph: TaskGraph) -> Hashable:
+    """A task's kind in its workflow, or the name that a person gave it; a number is no name."""
+    if graph.measured or task.name.isdecimal():
+        return graph.where, graph.name, task.category
+    return task.name
 
 
 def _check_runtimes(graph: TaskGraph) -> None:
