@@ -42,23 +42,20 @@ class Images:
                 f"at least 0 and at most {LONGEST:g} is needed"
             )
         count = len(self.cold_start)
+        used = [("an earlier execution", self.earlier["image"])]
         for template, images in self.of.items():
             if len(images) != template.function_count:
                 raise InputError(
                     f"images: {len(images)} are given for the {template.function_count} functions "
                     f"of '{template.name}'"
                 )
+            used.append((f"'{template.name}'", images))
+        for name, images in used:
             wrong = (images < 0) | (images >= count)
             if wrong.any():
                 raise InputError(
-                    f"images: {images[wrong][0]} of '{template.name}' is none, 0 to {count - 1} are"
+                    f"images: {images[wrong][0]} of {name} is none, 0 to {count - 1} are"
                 )
-        beyond = self.earlier["image"] >= count
-        if beyond.any():
-            raise InputError(
-                f"images: {self.earlier['image'][beyond][0]} of an earlier execution is none, "
-                f"0 to {count - 1} are"
-            )
         if self.memory is None:
             return
         few = len(self.memory) != count
@@ -72,19 +69,21 @@ class Images:
         """One image for all functions of a name, as workflows that call a function many times.
 
         Args:
-            templates: what their `images` say counts more than names; a function without either
-                has an image of its own.
-            cold_start: seconds (J,), in the order in which `templates` have images, or of all.
+            templates: their `images` count more than names. A number is no name: a function that
+                has nothing else has an image of its own.
+            cold_start: seconds (J,), by image in the order of `templates`, or of all.
 
         Raises:
-            InputError: there are fewer or more cold starts than images.
+            InputError: there are more or fewer cold starts than images.
         """
         index: dict[Hashable, int] = {}
         of = {}
         for template in templates:
-            unnamed = [(template, fn_id) for fn_id in range(template.function_count)]
-            names = template.images or template.function_names or unnamed
-            of[template] = np.array([index.setdefault(name, len(index)) for name in names])
+            names = template.images or template.function_names or template.function_count * ("0",)
+            keys = (
+                (template, at) if str(name).isdecimal() else name for at, name in enumerate(names)
+            )
+            of[template] = np.array([index.setdefault(key, len(index)) for key in keys])
         if not isinstance(cold_start, np.ndarray):
             cold_start = np.full(len(index), float(cold_start))
         memory = np.zeros(len(index), np.int64)

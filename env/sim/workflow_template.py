@@ -33,8 +33,7 @@ class WorkflowTemplate:
         function_names: for reading; empty, or one name a function.
         where: the file or the config key it came from, for errors; empty where it has none.
         resources: int64 (F,) each, units of named resources (env/sim/resources.py) by name.
-        images: what a container of each function is started from, told apart over all workflows;
-            empty: `function_names` are that.
+        images: what containers of each function are started from; empty: its name says it.
 
     Raises:
         InputError: an entry is out of range, an edge leads nowhere, or the graph has a cycle.

@@ -124,8 +124,7 @@ class EpisodeWorkload:
         templates: the workflow that arrives at each of them.
         tenants: whose each workflow is; empty where nobody is told apart.
         work: operations of each workflow's only function, where they are drawn; else empty.
-        cold_start: seconds until a new container has started: (J,), by image as `Images.by_name`
-            takes it, or of all.
+        cold_start: seconds until a new container has started, as `Images.by_name` takes them.
         known: workflows that may arrive and belong to images, too, whether or not they do in this
             episode: what an image needs does not tell what is to come; empty: those that arrive.
         history: requests of them before time 0, of which a keep-alive policy may know.
@@ -150,8 +149,7 @@ class EpisodeWorkload:
         if rules.order is None and not rules.keeps_warm and not np.any(self.cold_start):
             return None
         images = Images.by_name(self.known or self.templates, self.cold_start)
-        remembers = rules.keep_alive.history[1] > 0
-        if self.history is None or not remembers:
+        if self.history is None or rules.keep_alive.history[1] == 0:
             return images
         chunks = [earlier(chunk) for chunk in self.history.requests()]
         return replace(images, earlier=np.concatenate([NOTHING_EARLIER, *chunks]))

@@ -75,7 +75,7 @@ class Azure2019(Strict):
     def read(self, min_duration: float) -> Recording:
         """The functions that have both invocations and durations. Nothing is drawn.
 
-        - Functions are told by `HashOwner`, `HashApp` and `HashFunction`; see `_names`.
+        - Functions are told by `HashOwner`, `HashApp` and `HashFunction`.
         - Rows of one function are put together. Invocations are summed by minute, whatever the
           trigger. Durations, average and percentiles alike, are means weighted by `Count`, memory
           is one weighted by `SampleCount`. A blank count weighs nothing; without any, rows weigh
@@ -125,10 +125,7 @@ class Azure2019(Strict):
             skipped=+skipped,
             assumptions=+assumed,
             stated_duration=np.maximum(stated[:, 0], min_duration),
-            groups={
-                "owner": tuple(owner for owner, _, _ in keys),
-                "app": tuple(app for _, app, _ in keys),
-            },
+            groups=dict(zip(("owner", "app"), zip(*keys, strict=True), strict=False)),
         )
 
     def _counts(self, skipped: Counter[str], assumed: Counter[str]) -> dict[Key, np.ndarray]:
@@ -243,7 +240,6 @@ class Azure2021(Strict):
     def read(self, min_duration: float) -> Recording:
         """All functions, in the order of their first row. Nothing is drawn.
 
-        They are told by `app` and `func`; see `_names`.
         A request arrives its duration before the end that is stated: the trace has no waiting. It
         has no memory. Passed over: invocations that began before the trace.
 
