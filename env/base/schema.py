@@ -211,15 +211,15 @@ def _first_error(model: type[BaseModel], error: ValidationError) -> str:
     if kind == "extra_forbidden":
         return one_line(f"{key}: unknown key, {nearest(place.path[-1], place.outer_keys)}")
     if kind == "missing":
-        return one_line(f"{key}: missing, required")
+        missing = [each["loc"] for each in errors if each["type"] == "missing"]
+        keys = [".".join(_Place((), model).follow(location).path) for location in missing]
+        return one_line(f"{listed(keys)}: missing, required")
     if kind in ("union_tag_invalid", "union_tag_not_found"):
-        field = str(context["discriminator"]).strip("'")
-        key = f"{key}.{field}" if key else field
-        allowed = place.tags
+        key = ".".join((*place.path, str(context["discriminator"]).strip("'")))
         if kind == "union_tag_not_found":
-            return one_line(f"{key}: missing, required; allowed: {listed(allowed)}")
+            return one_line(f"{key}: missing, required; allowed: {listed(place.tags)}")
         tag = str(context["tag"])
-        return one_line(f"{key}: {short(tag)} is unknown, {nearest(tag, allowed)}")
+        return one_line(f"{key}: {short(tag)} is unknown, {nearest(tag, place.tags)}")
     found = first["input"]
     if found == LEFT_OUT and kind != "value_error":
         return one_line(f"{key}: {NOT_GIVEN}")
