@@ -184,14 +184,16 @@ def _of(key: Any, fault: str) -> PydanticCustomError:
 
 
 def _first_error(data: Any, error: ValidationError) -> str:
-    first = error.errors(include_url=False)[0]
+    errors = error.errors(include_url=False)
+    first = errors[0]
     kind, context, message = first["type"], first.get("ctx", {}), first["msg"]
     path = _written(data, first["loc"], kind)
     shown = f", found {short(first['input'])}"
     if kind == "of_key":
         path, shown = [*path, context["key"]], ""
     elif kind == "missing":
-        message, shown = "missing, required", ""
+        keys = [_written(data, each["loc"], kind) for each in errors if each["type"] == kind]
+        path, message, shown = [listed([".".join(key) for key in keys])], "missing, required", ""
     elif kind == "union_tag_invalid":
         path = [*path, context["discriminator"].strip("'")]
         tag, tags = str(context["tag"]), re.findall(r"'([^']*)'", context["expected_tags"])

@@ -42,16 +42,19 @@ class Images:
                 f"at least 0 and at most {LONGEST:g} is needed"
             )
         count = len(self.cold_start)
+        used = [("an earlier execution", self.earlier["image"])]
         for template, images in self.of.items():
             if len(images) != template.function_count:
                 raise InputError(
                     f"images: {len(images)} are given for the {template.function_count} functions "
                     f"of '{template.name}'"
                 )
+            used.append((f"'{template.name}'", images))
+        for name, images in used:
             wrong = (images < 0) | (images >= count)
             if wrong.any():
                 raise InputError(
-                    f"images: {images[wrong][0]} of '{template.name}' is none, 0 to {count - 1} are"
+                    f"images: {images[wrong][0]} of {name} is none, 0 to {count - 1} are"
                 )
         if self.memory is None:
             return
@@ -61,31 +64,29 @@ class Images:
 
     @classmethod
     def by_name(
-        cls, templates: Sequence[WorkflowTemplate], cold_start: Mapping[str, float] | float
+        cls, templates: Sequence[WorkflowTemplate], cold_start: np.ndarray | float
     ) -> Images:
         """One image for all functions of a name, as workflows that call a function many times.
 
         Args:
-            templates: a function without a name has an image of its own.
-            cold_start: seconds, by function name or the same for all.
+            templates: their `images` count more than names. A number is no name: a function that
+                has nothing else has an image of its own.
+            cold_start: seconds (J,), by image in the order of `templates`, or of all.
 
         Raises:
-            InputError: a name without a cold start.
+            InputError: there are more or fewer cold starts than images.
         """
         index: dict[Hashable, int] = {}
         of = {}
         for template in templates:
-            unnamed = [(template, fn_id) for fn_id in range(template.function_count)]
-            names = template.function_names or unnamed
-            of[template] = np.array([index.setdefault(name, len(index)) for name in names])
-        if isinstance(cold_start, Mapping):
-            for name in index:
-                if name not in cold_start:
-                    raise InputError(f"images: no cold start is given for function '{name}'")
-            seconds = np.array([cold_start[str(name)] for name in index], np.float64)
-        else:
-            seconds = np.full(len(index), float(cold_start))
+            names = template.images or template.function_names or template.function_count * ("0",)
+            keys = (
+                (template, at) if str(name).isdecimal() else name for at, name in enumerate(names)
+            )
+            of[template] = np.array([index.setdefault(key, len(index)) for key in keys])
+        if not isinstance(cold_start, np.ndarray):
+            cold_start = np.full(len(index), float(cold_start))
         memory = np.zeros(len(index), np.int64)
         for template in templates:
             np.maximum.at(memory, of[template], template.memory_req)
-        return cls(seconds, of, memory)
+        return cls(cold_start, of, memory)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -33,6 +33,7 @@ class WorkflowTemplate:
         function_names: for reading; empty, or one name a function.
         where: the file or the config key it came from, for errors; empty where it has none.
         resources: int64 (F,) each, units of named resources (env/sim/resources.py) by name.
+        images: what containers of each function are started from; empty: its name says it.
 
     Raises:
         InputError: an entry is out of range, an edge leads nowhere, or the graph has a cycle.
@@ -47,6 +48,7 @@ class WorkflowTemplate:
     function_names: tuple[str, ...] = ()
     where: str = ""
     resources: Mapping[str, np.ndarray] = field(default_factory=dict)
+    images: tuple[Hashable, ...] = ()
 
     def __post_init__(self) -> None:
         for key, most in FUNCTION_BOUNDS.items():

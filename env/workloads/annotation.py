@@ -6,7 +6,8 @@ The rules are here, their numbers in conf/workflow/annotation.
 import math
 import zlib
 from collections import Counter
-from typing import Annotated, Literal, Self
+from functools import lru_cache
+from typing import Annotated, Literal, NamedTuple, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -95,8 +96,7 @@ def annotate(
     counts = Counter(graph.assumptions)
     counts["execution records of no task"] = len(graph.foreign_records)
     counts["no dependencies"] = graph.measured and len(graph.tasks) > 1 and not graph.edge_bytes
-    draws = _Draws(graph.name, rules)
-    functions = [_function(task, graph, rules, draws, core_speed, counts) for task in graph.tasks]
+    functions = [_function(task, graph, rules, core_speed, counts) for task in graph.tasks]
     edges = sorted(graph.edge_bytes)
     data_bytes = [graph.edge_bytes[edge] for edge in edges]
     largest = max((value for function in functions for value in function), default=0)
@@ -117,6 +117,9 @@ def annotate(
             name: np.array([task.resources.get(name, 0) for task in graph.tasks])
             for name in resources
         },
+        images=tuple((graph.where, graph.name, task.category) for task in graph.tasks)
+        if graph.measured
+        else (),
     )
     return template, +counts
 
@@ -137,14 +140,13 @@ def _function(
     task: Task,
     graph: TaskGraph,
     rules: AnnotationRules,
-    draws: "_Draws",
     core_speed: int,
     counts: Counter[str],
 ) -> tuple[int, int, int]:
     """Computation (operations), memory (MB) and parallelism of one task."""
     cores = parallelism = math.ceil(task.cores or 0)
     if parallelism == 0:
-        cores = parallelism = draws.parallelism(task.category)
+        cores = parallelism = _drawn(rules, graph.name, task.category).parallelism
         counts["parallelism drawn"] += 1
     else:
         counts["cores rounded up"] += parallelism != task.cores
@@ -154,7 +156,7 @@ def _function(
 
     memory = math.ceil(task.memory or 0)
     if memory == 0:
-        memory = draws.memory(task.category)
+        memory = _drawn(rules, graph.name, task.category).memory
         counts["memory drawn"] += 1
     elif graph.measured and memory < rules.min_memory:
         memory = math.ceil(rules.min_memory)
@@ -162,7 +164,7 @@ def _function(
 
     if task.computation is not None:
         return task.computation, memory, parallelism
-    runtime = _runtime(task, graph.measured, rules, draws, counts)
+    runtime = _runtime(task, graph, rules, counts)
     operations = runtime * core_speed * cores
     if not operations < LARGEST:
         raise InputError(
@@ -176,18 +178,16 @@ def _function(
     return computation, memory, parallelism
 
 
-def _runtime(
-    task: Task, measured: bool, rules: AnnotationRules, draws: "_Draws", counts: Counter[str]
-) -> float:
+def _runtime(task: Task, graph: TaskGraph, rules: AnnotationRules, counts: Counter[str]) -> float:
     """Seconds."""
     runtime = task.runtime
     if runtime is None:
-        runtime = draws.runtime(task.category)
+        runtime = _drawn(rules, graph.name, task.category).runtime
         counts["runtime drawn"] += 1
     elif runtime == 0:
         runtime = rules.min_runtime
         counts["runtime 0 raised to min_runtime"] += 1
-    if not measured:
+    if not graph.measured:
         return runtime
     if rules.runtime_scale != 1:
         runtime *= rules.runtime_scale
@@ -200,37 +200,25 @@ def _runtime(
     return clipped
 
 
-class _Draws:
+class _Drawn(NamedTuple):
+    """What tasks of a category are given: seconds, MB and cores."""
+
+    runtime: float
+    memory: int
+    parallelism: int
+
+
+@lru_cache(maxsize=10_000)
+def _drawn(rules: AnnotationRules, template: str, category: str) -> _Drawn:
     """One draw per task category: tasks of a kind are alike, whatever else is in the template.
 
     The stream depends on the seed, the template's name and the category alone, so neither the
     order of files nor of tasks matters.
     """
-
-    def __init__(self, template: str, rules: AnnotationRules) -> None:
-        self._template = zlib.crc32(template.encode())
-        self._rules = rules
-        self._drawn: dict[str, tuple[float, int, int]] = {}
-
-    def runtime(self, category: str) -> float:
-        """Seconds."""
-        return self._of(category)[0]
-
-    def memory(self, category: str) -> int:
-        """MB."""
-        return self._of(category)[1]
-
-    def parallelism(self, category: str) -> int:
-        """Cores."""
-        return self._of(category)[2]
-
-    def _of(self, category: str) -> tuple[float, int, int]:
-        if category not in self._drawn:
-            rules, key = self._rules, (self._template, zlib.crc32(category.encode()))
-            rng = np.random.default_rng(np.random.SeedSequence(rules.seed, spawn_key=key))
-            runtime = math.exp(rng.uniform(*np.log(rules.missing_runtime)))
-            memory = math.exp(rng.uniform(*np.log(rules.missing_memory)))
-            low, high = rules.missing_parallelism
-            parallelism = int(rng.integers(low, high, endpoint=True))
-            self._drawn[category] = (runtime, max(1, round(memory)), parallelism)
-        return self._drawn[category]
+    key = (zlib.crc32(template.encode()), zlib.crc32(category.encode()))
+    rng = np.random.default_rng(np.random.SeedSequence(rules.seed, spawn_key=key))
+    runtime = math.exp(rng.uniform(*np.log(rules.missing_runtime)))
+    memory = math.exp(rng.uniform(*np.log(rules.missing_memory)))
+    low, high = rules.missing_parallelism
+    parallelism = int(rng.integers(low, high, endpoint=True))
+    return _Drawn(runtime, max(1, round(memory)), parallelism)

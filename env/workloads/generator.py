@@ -124,7 +124,7 @@ class EpisodeWorkload:
         templates: the workflow that arrives at each of them.
         tenants: whose each workflow is; empty where nobody is told apart.
         work: operations of each workflow's only function, where they are drawn; else empty.
-        cold_start: seconds until a new container has started, by function name or of all.
+        cold_start: seconds until a new container has started, as `Images.by_name` takes them.
         known: workflows that may arrive and belong to images, too, whether or not they do in this
             episode: what an image needs does not tell what is to come; empty: those that arrive.
         history: requests of them before time 0, of which a keep-alive policy may know.
@@ -137,7 +137,7 @@ class EpisodeWorkload:
     templates: tuple[WorkflowTemplate, ...]
     tenants: tuple[str, ...] = ()
     work: tuple[int, ...] = ()
-    cold_start: Mapping[str, float] | float = 0.0
+    cold_start: np.ndarray | float = 0.0
     known: tuple[WorkflowTemplate, ...] = ()
     history: Trace | None = None
     funding: Funding | None = None
@@ -146,11 +146,10 @@ class EpisodeWorkload:
 
     def images(self, rules: Rules) -> Images | None:
         """Of all functions, None in a world in which it does not matter."""
-        if rules.order is None and not rules.keeps_warm and self.cold_start == 0.0:
+        if rules.order is None and not rules.keeps_warm and not np.any(self.cold_start):
             return None
         images = Images.by_name(self.known or self.templates, self.cold_start)
-        remembers = rules.keep_alive.history[1] > 0
-        if self.history is None or not remembers:
+        if self.history is None or rules.keep_alive.history[1] == 0:
             return images
         chunks = [earlier(chunk) for chunk in self.history.requests()]
         return replace(images, earlier=np.concatenate([NOTHING_EARLIER, *chunks]))

@@ -32,7 +32,7 @@ KB_PER_MB = 1_000
 PROGRAM = re.compile(r"[A-Za-z][\w.+-]*")
 """A program's name. Nextflow records whole shell scripts instead, which say nothing of the kind."""
 NUMBERING = re.compile(r"[_-]?(ID)?\d+$")
-"""What makes the names of tasks of one kind differ: mProject_ID0000002."""
+"""What makes the names of tasks of one kind differ: mProject_ID0000002. Alone it tells no kind."""
 
 LAYOUTS = ("specification", "tasks", "jobs")
 """Keys of a workflow, any of which holds all of its tasks."""
@@ -226,7 +226,7 @@ def _edges(tasks: Sequence[_Linked], where: str) -> tuple[set[tuple[int, int]], 
 
 def _category(name: str, command: _Command | None) -> str:
     program = command.program if command else None
-    return program if program and PROGRAM.fullmatch(program) else NUMBERING.sub("", name)
+    return program if program and PROGRAM.fullmatch(program) else NUMBERING.sub("", name) or name
 
 
 def _megabytes(memory: float | None) -> float | None:

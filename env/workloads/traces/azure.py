@@ -7,7 +7,7 @@ Several rows of one function are put together, which is counted too.
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -116,7 +116,7 @@ class Azure2019(Strict):
         assumed["functions with percentiles raised to min_duration"] = int(raised.sum())
         return Recording(
             source=self.path,
-            names=tuple(key[-1] for key in keys),
+            names=_names(keys),
             memory=np.array([memory.get(key, math.nan) for key in keys]),
             invocations=MinuteCounts(
                 counts=np.stack([counts[key] for key in keys], axis=1),
@@ -125,10 +125,7 @@ class Azure2019(Strict):
             skipped=+skipped,
             assumptions=+assumed,
             stated_duration=np.maximum(stated[:, 0], min_duration),
-            groups={
-                "owner": tuple(owner for owner, _, _ in keys),
-                "app": tuple(app for _, app, _ in keys),
-            },
+            groups=dict(zip(("owner", "app"), zip(*keys, strict=True), strict=False)),
         )
 
     def _counts(self, skipped: Counter[str], assumed: Counter[str]) -> dict[Key, np.ndarray]:
@@ -276,7 +273,7 @@ class Azure2021(Strict):
         requests["duration"][raised] = min_duration
         return Recording(
             source=self.path,
-            names=tuple(function for _, function in index),
+            names=_names(index),
             memory=np.full(len(index), math.nan),
             invocations=SingleInvocations(
                 requests,
@@ -299,6 +296,12 @@ class _Weighted:
 
 def _key(row: Row, columns: Sequence[str]) -> Key:
     return tuple(row.text(column) for column in columns)
+
+
+def _names(keys: Collection[Key]) -> tuple[str, ...]:
+    """Of functions: their own, and where several have that, owner and application before it."""
+    count = Counter(key[-1] for key in keys)
+    return tuple(key[-1] if count[key[-1]] == 1 else "-".join(key) for key in keys)
 
 
 def _weight(row: Row, column: str) -> float:

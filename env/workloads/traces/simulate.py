@@ -229,8 +229,7 @@ class Simulation:
         held = 1 if funding is None else len(funding.tenants)
         state = allocate(cluster, CHUNK, 1, CHUNK, templates, held)
         state = state.replaced(arrivals=np.zeros(0, ARRIVING))
-        own = {template: np.array([j]) for j, template in enumerate(templates)}
-        images = Images(profiles.cold_start, own)
+        images = Images.by_name(templates, profiles.cold_start)
         self.state = with_rules(
             state, templates, images, rules, cluster, funding, self._tenant_of, seed
         )

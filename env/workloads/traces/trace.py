@@ -81,6 +81,7 @@ class FunctionProfiles:
                 NO_EDGES,
                 NO_EDGES,
                 function_names=(name,),
+                images=(j,),
             )
             for j, name in enumerate(self.names)
         )

@@ -140,7 +140,7 @@ class TraceSample:
             arrival_times=tuple(requests["time"].tolist()),
             templates=tuple(known[function] for function in functions),
             work=tuple(work.tolist()),
-            cold_start=dict(zip(profiles.names, profiles.cold_start.tolist(), strict=True)),
+            cold_start=profiles.cold_start,
             known=known,
             history=self.history,
             tenants=tuple(self.tenants[function] for function in functions) if self.tenants else (),

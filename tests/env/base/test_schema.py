@@ -80,7 +80,10 @@ def test_good_input() -> None:
             {"shapes": {"circle": {"kind": "circle", "radios": 1}}},
             "shapes.circle.radios: unknown key, did you mean 'radius'?",
         ),
-        ({"shapes": {"a": {"kind": "square"}}}, "shapes.a.side: missing, required"),
+        (
+            {"shapes": {"a": {"kind": "square"}}, "layers": [{"kind": "circle"}]},
+            "shapes.a.side, layers.0.radius: missing, required",
+        ),
         (
             {"shapes": {"a": {"kind": "square", "side": -1}}},
             "shapes.a.side: Input should be greater than 0, found -1",

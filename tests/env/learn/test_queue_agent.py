@@ -70,7 +70,7 @@ def workload_of(
         arrival_times=tuple(times.tolist()),
         templates=tuple(templates[each] for each in function),
         work=tuple(known.operations(function, seconds, 1_000_000).tolist()),
-        cold_start=dict(zip(known.names, known.cold_start.tolist(), strict=True)),
+        cold_start=known.cold_start,
         known=templates,
     )
 

@@ -70,7 +70,7 @@ def test_an_engine_rule_goes_where_there_is_one() -> None:
 def test_held_from_admission() -> None:
     """The first container takes 5 s more to start; the second does not slip in before it."""
     template = replace(functions([2, 3], gpu=[1, 1]), function_names=("slow", "fast"))
-    images = Images.by_name([template], {"slow": 5.0, "fast": 0.0})
+    images = Images.by_name([template], np.array([5.0, 0.0]))
     env = RawEnv([0.0], [template], CLUSTER, images=images)
     assert started(env, 1, 1) == [(15.0, 17.0), (17.0, 20.0)]
 

@@ -18,6 +18,7 @@ from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.images import Images
 from env.sim.keep_alive_policy import FaasCache, Fixed, Lru, NoKeepAlive
 from env.sim.ordering import Order
+from env.sim.queue_records import EARLIER
 from env.sim.rules import KeepAlive, Rules
 from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
@@ -293,7 +294,7 @@ def test_ranks_of_a_workflow(order: Order, rank: list[float]) -> None:
 def test_functions_of_a_workflow_wait_centrally() -> None:
     """One place. Both `work` functions share an image: the second of them starts warm."""
     template = diamond()
-    images = Images.by_name([template], {"split": 1.0, "work": 2.0, "join": 3.0})
+    images = Images.by_name([template], np.array([1.0, 2.0, 3.0]))
     env = RawEnv([0.0], [template], cluster(1), rules=Rules.always_up(Heft(), Lru()), images=images)
     assert env.done
     assert env.runs["fn_id"].tolist() == [0, 2, 1, 3]
@@ -390,3 +391,10 @@ def test_images_that_are_wrong_are_refused(
     template = WorkflowTemplate("one", [10], [8], [1], none, [])
     with pytest.raises(InputError, match=says):
         Images(np.array(cold_start), {template: np.array(of)}, np.array(memory))
+
+
+def test_earlier_executions_of_no_image_are_refused() -> None:
+    earlier = np.zeros(1, EARLIER)
+    earlier["image"] = 1
+    with pytest.raises(InputError, match="1 of an earlier execution is none, 0 to 0 are"):
+        Images(np.array([1.0]), {}, earlier=earlier)

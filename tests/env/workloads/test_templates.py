@@ -10,6 +10,7 @@ import pytest
 
 from env.base.errors import InputError
 from env.base.schema import validated
+from env.sim.images import Images
 from env.workloads.templates import FilesEntry, WorkflowConfig, template_pools
 
 from .conftest import Composed
@@ -113,6 +114,27 @@ def test_a_path_takes_the_place_of_the_mix(composed: Composed, fixtures: Path, g
     pools = template_pools(config, SPEED)
     assert [template.name for template in pools.training.templates] == ["photo"]
     assert [template.name for template in pools.evaluation.templates] == ["photo"]
+
+
+def test_containers_are_started_from_the_programs_of_a_file(
+    composed: Composed, fixtures: Path, tmp_path: Path
+) -> None:
+    for name in ("a", "b"):
+        shutil.copy(fixtures / "photo.json", tmp_path / f"{name}.json")
+    assert images(composed("+workflow=files", f"workflow.path={tmp_path}")) == [
+        [0, 1, 1, 2],
+        [3, 4, 4, 5],
+    ]
+
+
+def test_functions_without_a_name_share_no_containers(composed: Composed) -> None:
+    assert images(composed("+workflow=tiny")) == [[0, 1, 2], [3, 4, 5, 6], [7, 8, 9, 10, 11, 12]]
+
+
+def images(told: dict[str, Any]) -> list[list[int]]:
+    """Of the functions of each workflow."""
+    templates = template_pools(configured(told["workflow"]), SPEED).training.templates
+    return [of.tolist() for of in Images.by_name(templates, 1.0).of.values()]
 
 
 def test_other_files_for_evaluation(composed: Composed, fixtures: Path) -> None:

@@ -1,8 +1,10 @@
 """A sample of a trace is an episode: as `simulate` plays it, and in every world."""
 
 from itertools import product
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from agents.baseline import make_baselines
@@ -15,6 +17,7 @@ from env.sim.check.validate_queued import queued_violations
 from env.sim.cluster_file import cluster_from_config
 from env.sim.hardware import ClusterConfig
 from env.sim.keep_alive_policy import FaasCache, Fixed, Lru, NoKeepAlive
+from env.sim.ordering import FIRST_COME
 from env.sim.records import COMPLETED
 from env.sim.rules import KeepAlive, Lease, Rules
 from env.workloads.traces.simulate import stream
@@ -88,6 +91,37 @@ def test_what_was_learned_from_the_history_counts(composed: Composed) -> None:
         env.reset()
         assert env.runs.tolist() == found[-1]
     assert found[0] != found[1]
+
+
+@pytest.mark.parametrize("keep_alive", KEEP_ALIVES)
+def test_functions_of_one_name_in_two_applications_share_nothing(
+    keep_alive: str, composed: Composed, tmp_path: Path
+) -> None:
+    """Of each that is called twice before the window, some idle times are known."""
+    found = []
+    for name in ("{func}", "{app}-{func}"):
+        file = tmp_path / f"{name}.csv"
+        rows = [
+            (app, name.format(app=app, func=func), 20.0 * number + second, 1.0)
+            for number in range(1, 20)
+            for app, func, second in (("a", "f", 0), ("a", "g", 3), ("b", "f", 7), ("b", "g", 9))
+        ]
+        pd.DataFrame(rows, columns=["app", "func", "end_timestamp", "duration"]).to_csv(file)
+        told = composed(
+            "+workload=azure2021",
+            f"workload.source.path='{file}'",
+            "workload.sampling.start=3",
+            "workload.sampling.minutes=3",
+            "+cluster=funcsched",
+        )
+        config = validated(TraceConfig, told["workload"], "workload")
+        cluster = cluster_from_config(told["cluster"], "cluster")
+        episode = TraceGenerator(config, cluster.single_core_speed).evaluation_episode(0)
+        rules = Rules.always_up(FIRST_COME, KEEP_ALIVES[keep_alive])
+        found.append(episode.env(cluster, rules).runs)
+    assert found[0].tolist() == found[1].tolist()
+    colds = found[0]["cold_start_time"][found[0]["warm"] == 0]
+    assert len(set(colds)) == 4
 
 
 LEASES = {

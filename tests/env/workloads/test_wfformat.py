@@ -48,6 +48,12 @@ def test_current_layout(photo: dict[str, Any]) -> None:
     }
 
 
+def test_a_number_tells_no_kind(photo: dict[str, Any]) -> None:
+    numbered = json.loads(json.dumps(photo).replace("scale_", ""))
+    categories = [task.category for task in read(numbered).tasks]
+    assert categories == ["split", "ID02", "ID03", "join"]
+
+
 def test_what_had_to_be_decided_is_counted(photo: dict[str, Any]) -> None:
     assert read(photo).assumptions == {
         "edges stated by one end only, kept": 1,  # scale_ID03 does not name join_ID04 as its child
