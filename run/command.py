@@ -65,13 +65,11 @@ def run(
         config_name: its primary configuration in conf/.
         check: raises `InputError` for a configuration that `main` cannot run.
     """
-    fix_hash_seed()
-    before_compiling(
-        lambda module: print(COMPILING.format(module), file=sys.stderr, flush=True)
-    )
+    fix_python()
+    before_compiling(lambda module: print(COMPILING.format(module), file=sys.stderr, flush=True))
     try:
         # Something moves, on a terminal, while packages are imported and the world is made.
-        with Console(stderr=True).status("reading what was typed"):
+        with Console(stderr=True).status("reading what was typed", spinner="line"):
             _check(config_name, check)
     except InputError as error:
         refuse(error)
@@ -201,14 +199,15 @@ def _tell_of_thread(args: threading.ExceptHookArgs) -> None:
         threading.__excepthook__(args)
 
 
-def fix_hash_seed() -> None:
-    """Starts Python anew with `PYTHONHASHSEED=0`, unless it is set.
+def fix_python() -> None:
+    """Starts Python anew with `PYTHONHASHSEED=0`, unless it is set, and with files in UTF-8.
 
     RLlib goes through sets of policy names, so their hashes decide which network draws its first
     weights first: without this the same seed gives other numbers in every process.
     """
     if "PYTHONHASHSEED" not in os.environ:
-        os.environ["PYTHONHASHSEED"] = "0"
+        os.environ |= {"PYTHONHASHSEED": "0", "PYTHONUTF8": "1"}
+        os.environ["PYTHONIOENCODING"] = f"{sys.stdout.encoding}:replace"  # the terminal's own
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
 

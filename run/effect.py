@@ -120,6 +120,7 @@ SILENT: Final = (
         "variation.arrival_rate variation.computation variation.server_count "
         "variation.hourly_rate variation.single variation.load",
     ),
+    Silent(ALL, "paths start where the command does", lambda told: True, "hydra.job.chdir"),
     # Where functions wait.
     Silent(
         ALL,

@@ -19,6 +19,18 @@ from tests.commands import InProcess
 
 BAD = {
     "a group": (["clutser=tiny"], "clutser: unknown key, did you mean 'cluster'?"),
+    "a group of another command": (
+        ["baseline=drf"],
+        "baseline: unknown key, allowed: cluster, ",
+    ),
+    "a sweep as Hydra's settings": (
+        ["-m", "+hydra.sweeper.params={seed: '0,1'}"],
+        "hydra.sweeper.params: not supported, -m takes KEY=A,B",
+    ),
+    "another folder to run in": (
+        ["hydra.job.chdir=true"],
+        "hydra.job.chdir: without effect, paths",
+    ),
     "an option": (["cluster=tinny"], "cluster=tinny: unknown option, did you mean 'tiny'?"),
     "no option": (["experiment=null"], "experiment=None: unknown option"),
     "an experiment": (["experiment=smoek"], "did you mean 'smoke'?"),
