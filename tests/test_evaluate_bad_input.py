@@ -134,7 +134,7 @@ BAD: dict[str, tuple[list[str], str]] = {
     "an option": (["cluster=tinny"], "cluster=tinny: unknown option, did you mean 'tiny'?"),
     "a group for a key": (["baseline=drf"], "baseline: unknown key, did you mean 'baselines'?"),
     "an objective that nothing lowers": (
-        ["lease=always", "objective=cost"],
+        ["lease=always", "objective.time_weight=0"],
         "objective: with lease=always nothing is paid, so cost alone is no objective",
     ),
     "an objective that nothing lowers in one scenario": (
