@@ -328,6 +328,19 @@ def test_what_only_the_world_can_tell_is_refused_too(
     refused(command(*BRIEF, "budget.iterations=1", *overrides), says)
 
 
+@pytest.mark.parametrize(
+    ("folder", "says"), [(f"/tmp/{40 * 'x'}", "AF_UNIX path too long"), ("/proc/x", "No such file")]
+)
+def test_a_folder_that_cannot_hold_the_sockets_of_ray_is_refused(
+    folder: str, says: str, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", folder)
+    monkeypatch.delenv("RAY_TMPDIR", raising=False)
+    done = command(*BRIEF, "budget.iterations=1")
+    refused(done, f"error: TMPDIR: Ray's sockets in '{folder}/ray': {says}")
+    assert "as RAY_TMPDIR=/tmp" in done.err
+
+
 def test_a_trace_that_may_draw_too_large_a_function_is_refused(command: Command) -> None:
     says = "needs 10240 MB, the largest NUMA node has 8192"
     refused(command("experiment=queue_agent", "cluster=tiny", "budget.iterations=1"), says)
