@@ -93,7 +93,7 @@ def play_to_the_end(evaluation: Evaluation, folder: Path, console: Console) -> p
             if stop.asked and len(writer.done) < total:
                 raise SystemExit(
                     f"stopped, {len(writer.done)} of {total} episodes are played; "
-                    f"go on with the same command and resume={folder}"
+                    f"go on with resume={folder}"
                 )
         return writer.finish()
 

@@ -33,7 +33,7 @@ from env.base.errors import InputError
 from env.base.pipes import until_reader_leaves
 from env.base.schema import as_line, one_line
 from env.sim.jit import before_compiling
-from run.arguments import check_emptied, parsed
+from run.arguments import check_emptied, of_resumed, parsed
 from run.effect import check_effect
 from run.help import help_text
 from run.interpolation import check_named, copied
@@ -300,6 +300,10 @@ def _compositions(arguments: Namespace, config_name: str) -> Iterator[DictConfig
         jobs = [overrides]
         if arguments.multirun:
             (jobs,) = BasicSweeper.split_arguments(given, max_batch_size=None)
+        elif overrides:
+            at = sys.argv.index(overrides[0])  # Hydra reads them there
+            sys.argv[at:at] = told = of_resumed(parser, given, config_name == "train")
+            jobs = [told + overrides]
         for job in jobs:
             config, _ = _composition(loader, config_name, job)
             _check_folder("sweep" if arguments.multirun else "run", config)
