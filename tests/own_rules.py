@@ -3,6 +3,7 @@
 from tests.env.worlds import TINY
 
 RULE = """
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +38,14 @@ class Closed(MyRule):
 class Leaves(MyRule):
     def place(self, decision):
         raise SystemExit(0)
+
+
+class Vanishes(MyRule):
+    def place(self, decision):
+        if os.fork() == 0:
+            os._exit(3)  # its own process ends
+        os.wait()
+        os._exit(0)
 
 
 class Refuses(MyRule):

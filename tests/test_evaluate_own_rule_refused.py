@@ -88,6 +88,7 @@ def command(in_process: InProcess, tmp_path: Path) -> Command:
     (tmp_path / "my_rules.py").write_text(RULE)
     (tmp_path / "odd.py").write_text(ODD_RULES)
     (tmp_path / "closed.py").write_text("raise GeneratorExit('closed')\n")
+    (tmp_path / "left.py").write_text("from os import _exit\n\n_exit(0)\n")
     (tmp_path / "broken.py").write_text("import numpy\n\nnumpy.no_such_thing\n")
     (tmp_path / "untyped.py").write_text("class MyRule\n    pass\n")
     return in_process("evaluate", evaluate, check)
@@ -131,6 +132,7 @@ BAD = {
         "closed.py:Ok",
         "closed.py: line 1: GeneratorExit: closed",
     ),
+    "a module that ends the process": ("left.py:Ok", "left.py: line 3: SystemExit: os._exit(0)"),
     "what is no Exception": ("{class: odd.py:Raises, what: odd}", ": Odd: odd"),
     "an exit of a generator": ("{class: odd.py:Raises, what: closed}", ": GeneratorExit: closed"),
     "an exception without a text": ("{class: odd.py:Raises, what: mute}", ": Mute"),
@@ -180,6 +182,7 @@ def test_a_place_that_there_is_not(name: str, says: str, workers: int, command: 
         ("Broken", "KeyError: 'of nobody'", 'return {}["of nobody"]', 1),
         ("Broken", "KeyError: 'of nobody'", 'return {}["of nobody"]', 2),
         ("Leaves", "SystemExit: 0", "raise SystemExit(0)", 1),
+        ("Vanishes", "SystemExit: os._exit(0)", "os._exit(0)", 1),
         ("Closed", "GeneratorExit: closed", 'raise GeneratorExit("closed")', 1),
         ("Refuses", "InputError: ", 'decision.env.step("nowhere", 0, 0, 1)', 1),
     ],
