@@ -11,8 +11,8 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -217,19 +217,15 @@ class OwnRule:
             placed = self._rule.place(decision)
         return checked_placement(placed, len(decision.env.state.nodes))
 
-    @contextmanager
-    def _named(self, method: str) -> Iterator[None]:
-        try:
-            with _staying():
-                yield
-        except KeyboardInterrupt:
-            raise
+    def _named(self, method: str) -> AbstractContextManager[None]:
         # Bad input to what it calls is its own fault, and it may not end an evaluation silently.
-        except BaseException as error:
-            shown = InputError(f"{method} raised {one_line(_told(error))}")
-            for line in _lines_of(error, self._source):
-                shown.add_note(line)
-            raise shown from None
+        def shown(error: BaseException) -> InputError:
+            line = InputError(f"{method} raised {one_line(_told(error))}")
+            for below in _lines_of(error, self._source):
+                line.add_note(below)
+            return line
+
+        return _raising(shown)
 
 
 class OwnChooser(OwnRule):
@@ -365,41 +361,38 @@ def _module(source: Source, where: str) -> ModuleType:
     return module
 
 
-@contextmanager
-def _one_line(path: str, where: str) -> Iterator[None]:
-    """Whatever the code of a file raises becomes one line, with that of the file.
+def _one_line(path: str, where: str) -> AbstractContextManager[None]:
+    """Whatever the code of a file raises becomes one line, with that of the file."""
 
-    Raises:
-        InputError: something was raised.
-    """
-    try:
-        with _staying():
-            yield
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
+    def shown(error: BaseException) -> InputError:
         lines = [
             at.lineno for at in traceback.extract_tb(error.__traceback__) if at.filename == path
         ]
         if isinstance(error, SyntaxError) and error.filename == path:
             lines, error = [error.lineno], SyntaxError(error.msg)
         at = f"line {lines[-1]}: " if lines else ""
-        raise InputError(f"{where}: {at}{one_line(_told(error))}") from None
+        return InputError(f"{where}: {at}{one_line(_told(error))}")
+
+    return _raising(shown)
 
 
 @contextmanager
-def _staying() -> Iterator[None]:
-    """Within it `os._exit`, which ends a process without a word, raises in this one."""
+def _raising(shown: Callable[[BaseException], InputError]) -> Iterator[None]:
+    """Whatever code of the user's raises comes out as it is shown; `os._exit` raises as well."""
     leave, here = os._exit, os.getpid()
 
     def stay(status: int) -> NoReturn:
         if os.getpid() != here:
-            leave(status)  # a process that the rule has started
+            leave(status)  # a process that the code has started
         raise SystemExit(f"os._exit({status})")
 
     os._exit = stay
     try:
         yield
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise shown(error) from None
     finally:
         os._exit = leave
 

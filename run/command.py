@@ -6,7 +6,7 @@ import shutil
 import signal
 import sys
 import threading
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
@@ -176,9 +176,7 @@ def _full_disk(error: BaseException | None) -> str | None:
     Remote learners write for themselves: Ray wraps their errors.
     """
     seen: list[BaseException] = []
-    while (
-        error is not None and error not in seen
-    ):  # what Ray wraps may be raised again, in a circle
+    while error is not None and error not in seen:  # what Ray wraps may go in a circle
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             return os.strerror(error.errno)
         seen.append(error)
@@ -270,20 +268,16 @@ def plain(config: DictConfig) -> dict[str, Any]:
 
 
 def _arguments() -> Namespace:
+    def error(message: str) -> NoReturn:
+        raise InputError(f"{message}, see --help")
+
     parser = get_args_parser()
-    _raise_errors(parser)
+    parser.error = error  # type: ignore[method-assign]
     arguments = parser.parse_args()
     for name in ("config_path", "config_name", "experimental_rerun"):
         if getattr(arguments, name) is not None:
             raise InputError(f"--{name.replace('_', '-')}: not supported, use --config-dir")
     return arguments
-
-
-def _raise_errors(parser: ArgumentParser) -> None:
-    def error(message: str) -> NoReturn:
-        raise InputError(f"{message}, see --help")
-
-    parser.error = error  # type: ignore[method-assign]
 
 
 def _compositions(arguments: Namespace, config_name: str) -> Iterator[DictConfig]:

@@ -52,10 +52,10 @@ def check_names(loader: ConfigLoader, config_name: str, overrides: Sequence[Over
         mine = override not in groups and override not in hydras
         added = override.is_add() or override.is_force_add()
         if mine and not added and key not in known:
-            parent = _deepest_known(key, known)
-            near = [name for name in known if name.startswith(parent)]
-            near = [name for name in near if "." not in name.removeprefix(parent)]
-            advice = nearest(key, near, parent) if near else f"{parent[:-1]} has none"
+            above = [key[:end] for end, mark in enumerate(key) if mark == "."]
+            parent = next((each for each in reversed(above) if each in known), "")
+            near = [name for name in known if name.rpartition(".")[0] == parent]
+            advice = nearest(key, near, parent and f"{parent}.") if near else f"{parent} has none"
             raise InputError(f"{key}: unknown key, {advice}")
 
 
@@ -73,16 +73,6 @@ def _check_option(override: Override, options: list[str]) -> None:
             raise InputError(
                 f"{override.key_or_group}={shown}: unknown option, {nearest(str(option), options)}"
             )
-
-
-def _deepest_known(key: str, known: list[str]) -> str:
-    """The longest parent of a dotted key that exists, with its dot; "" for the root."""
-    parts = key.split(".")
-    for length in range(len(parts) - 1, 0, -1):
-        parent = ".".join(parts[:length])
-        if parent in known:
-            return f"{parent}."
-    return ""
 
 
 def _keys(tree: Any, prefix: str = "") -> Iterator[str]:
