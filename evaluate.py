@@ -17,7 +17,7 @@ from evaluation.players import policy_folders
 from evaluation.promise import judge
 from evaluation.results import ResultsWriter
 from run.command import StopOnSignals, run
-from run.ray_session import check_address
+from run.ray_session import check_ray
 
 if TYPE_CHECKING:  # takes time to import, and not every command prints
     from rich.console import Console
@@ -27,7 +27,7 @@ def check(config: DictConfig) -> None:
     """Refuses what cannot be evaluated, before anything is written."""
     settings = Evaluation(config).settings
     if settings.workers > 1:
-        check_address(settings.ray.address)
+        check_ray(settings.ray.address)
 
 
 def evaluate(config: DictConfig) -> None:
@@ -93,7 +93,7 @@ def play_to_the_end(evaluation: Evaluation, folder: Path, console: Console) -> p
             if stop.asked and len(writer.done) < total:
                 raise SystemExit(
                     f"stopped, {len(writer.done)} of {total} episodes are played; "
-                    f"go on with the same command and resume={folder}"
+                    f"go on with resume={folder}"
                 )
         return writer.finish()
 

@@ -10,7 +10,7 @@ from agents.learned.run_files import check_resume, check_teachers, tell_assumed,
 from env.base.schema import validated
 from run.command import StopOnSignals, plain, run
 from run.next_command import curves_command, evaluate_command
-from run.ray_session import check_address
+from run.ray_session import check_ray
 from run.settings import TrainSettings, with_values
 from run.training_start import start_ray, world_of
 
@@ -29,7 +29,7 @@ def check(config: DictConfig) -> None:
     world = world_of(settings)
     ServerlessEnv(world).close()
     EvaluatedWorld(world, settings.held_out)
-    check_address(settings.ray.address)
+    check_ray(settings.ray.address)
     check_teachers(settings, world)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ from functools import lru_cache, partial
 from itertools import dropwhile
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Self, get_args
+from typing import Any, NoReturn, Self, get_args
 
 from agents.order.chosen import Chosen
 from agents.scheduler import Kind, Placement, checked_placement
@@ -218,8 +219,16 @@ def _shown(what: str, source: Source) -> Iterator[None]:
     """What the user's code raises becomes an error, with the traceback from that code on.
 
     Raises:
-        InputError: it raised something; `sys.exit` may not end an evaluation silently either.
+        InputError: it raised something, or called `sys.exit` or `os._exit`.
     """
+    leave, here = os._exit, os.getpid()
+
+    def stay(status: int) -> NoReturn:
+        if os.getpid() != here:
+            leave(status)  # a process that the code has started
+        raise SystemExit(f"os._exit({status})")
+
+    os._exit = stay
     try:
         yield
     except (Exception, SystemExit) as error:
@@ -231,3 +240,5 @@ def _shown(what: str, source: Source) -> Iterator[None]:
         for line in traceback.StackSummary.from_list(theirs).format():
             shown.add_note(line.rstrip())
         raise shown from None
+    finally:
+        os._exit = leave

@@ -12,15 +12,14 @@ from agents.baseline import ALL
 from agents.own_rule import RuleCode, code_in
 from env.base.schema import Strict, distinct, short
 from env.score.optimum import OptimumSettings
-from env.score.reward import Objective
-from env.sim.dispatch_settings import Dispatch, Queued
-from env.sim.keep_alive_policy import KeepAlivePolicy
+from env.sim.dispatch_settings import Queued
 from env.sim.ordering import FIRST_COME
-from env.sim.rules import Lease, Rules
+from env.sim.rules import Rules
 from evaluation.contest import EpisodeCount
 from evaluation.promise import Promise
 from evaluation.statistics import StatisticsSettings
 from run.ray_session import Address
+from run.settings import WorldSettings
 
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 Deadline = Annotated[float, Field(gt=0, le=1e9)]
@@ -57,12 +56,10 @@ class ReportSettings(Strict):
     episodes_mb: Annotated[float, Field(ge=0, le=1000)]
 
 
-class EvaluateSettings(Strict):
+class EvaluateSettings(WorldSettings):
     """What `evaluate.py` is told; conf/evaluate.yaml explains each."""
 
     policy: tuple[str, ...]
-    name: str | None  # checked by `check_run_name`
-    resume: str | None
     baselines: tuple[Annotated[str | RuleCode, BeforeValidator(_named)], ...]
     episodes: EpisodeCount
     seed: Annotated[tuple[Seed, ...], Field(min_length=1), AfterValidator(distinct)]
@@ -78,13 +75,6 @@ class EvaluateSettings(Strict):
     report: ReportSettings
     optimum: OptimumSettings | None
     agents: dict[str, Any] | None = None
-    objective: Objective
-    cluster: dict[str, Any]
-    workflow: dict[str, Any]
-    workload: dict[str, Any]
-    dispatch: Dispatch
-    lease: Lease
-    keep_alive: KeepAlivePolicy
 
     @property
     def sweeps_policy(self) -> bool:

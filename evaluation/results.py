@@ -29,6 +29,7 @@ from env.sim.episode.episode_file import EpisodeFile, write_episode
 from evaluation.contest import Key, Row
 from evaluation.episode_metrics import SHARES
 from run.command import PROJECT
+from run.told import first_difference
 
 RUN, UNFINISHED, RESULTS, EPISODES = "run.json", "unfinished.jsonl", "results.parquet", "episodes"
 FORMAT = 1
@@ -160,21 +161,6 @@ def _what_counts(run: Mapping[str, Any]) -> dict[str, Any]:
         **told,
         **{key: run.get(key) for key in ("commit", "workload_sha256", "players_sha256")},
     }
-
-
-def first_difference(
-    one: Mapping[str, Any], other: Mapping[str, Any], prefix: str = ""
-) -> tuple[str, Any, Any] | None:
-    """The first key, dotted, at which two trees differ, and both values; None if they are equal."""
-    for key in dict.fromkeys((*one, *other)):
-        mine, theirs = one.get(key), other.get(key)
-        if isinstance(mine, Mapping) and isinstance(theirs, Mapping):
-            inner = first_difference(mine, theirs, f"{prefix}{key}.")
-            if inner is not None:
-                return inner
-        elif mine != theirs:
-            return f"{prefix}{key}", mine, theirs
-    return None
 
 
 def check_equal(folders: Sequence[Path], played: Sequence[Mapping[str, Any]]) -> None:

@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
 
 from env.base.errors import InputError
+from env.base.files import written_whole
 from env.base.schema import printable
 from evaluation.statistics import Estimate
 from report import palette
@@ -60,7 +61,8 @@ def save(figure: Figure, name: str, folder: Path) -> Path:
     with plt.rc_context({"svg.hashsalt": name}), any_glyph():
         for ending in FORMATS:
             about = {"Date": None} if ending == "svg" else None
-            figure.savefig(folder / f"{name}.{ending}", dpi=130, metadata=about)
+            with written_whole(folder / f"{name}.{ending}") as temporary:
+                figure.savefig(temporary, dpi=130, format=ending, metadata=about)
     plt.close(figure)
     return folder / f"{name}.png"
 

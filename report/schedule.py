@@ -99,7 +99,7 @@ def write_schedule(table: pd.DataFrame, path: Path) -> None:
         if path.suffix == ".parquet":
             table.to_parquet(temporary, index=False)
         else:
-            with temporary.open("w", newline="") as file:
+            with temporary.open("w", encoding="utf-8", newline="") as file:
                 _write_csv(table, file)
 
 

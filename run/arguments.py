@@ -3,17 +3,24 @@
 import re
 import shlex
 from collections.abc import Sequence
+from pathlib import Path
 
+import yaml
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 
-from env.base.errors import InputError
+from env.base.errors import InputError, located
+from env.base.files import MOST_YAML_BYTES, check_yaml, read_bytes
 from env.base.schema import short
 from run.interpolation import check_written, leaves
 
 ALLOWED = "KEY=VALUE, +KEY=VALUE, ++KEY=VALUE or ~KEY is needed"
+TYPED = Path(".hydra", "overrides.yaml")
+"""Where Hydra keeps the arguments of a run, in its folder."""
+RUNS_CODE = re.compile(r"[+~]*(hydra|ray(=|\.address|\.runtime_env)|[^=]*@)|.*\.py", re.DOTALL)
+"""An argument that says what runs on this machine."""
 LONGEST_ADVICE = 1_000
 """Characters of a word to paste, above which only its form is shown."""
 
@@ -50,6 +57,33 @@ def parsed(
             check_written(override.key_or_group, override.value(), "command line")
         found.append(override)
     return found
+
+
+def of_resumed(parser: OverridesParser, typed: Sequence[Override], code_may_run: bool) -> list[str]:
+    """What the run was told that `resume` names, but for the keys that are typed anew.
+
+    Args:
+        parser: of Hydra.
+        typed: the arguments of the command.
+        code_may_run: whether the run may say what runs on this machine, as its checkpoints do.
+
+    Raises:
+        InputError: the file that keeps it is damaged, or names code or processes all the same.
+    """
+    keys = {each.key_or_group: each.value() for each in typed if not each.is_delete()}
+    run = Path(str(keys.get("resume")))
+    file = (run.parent.parent if run.parent.name == "checkpoints" else run) / TYPED
+    if not file.is_file():
+        return []
+    words = yaml.safe_load(check_yaml(read_bytes(file, MOST_YAML_BYTES), str(file)))
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise InputError(f"{file}: a list of texts is needed, found {short(words)}")
+    with located(str(file)):
+        told = [str(o.input_line) for o in parsed(parser, words) if o.key_or_group not in keys]
+    for word in told:
+        if not code_may_run and RUNS_CODE.match(word):
+            raise InputError(f"{file}: {short(word)}: what runs here is typed: give it again")
+    return told
 
 
 def as_text(key: str, value: str) -> str:

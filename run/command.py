@@ -6,7 +6,7 @@ import shutil
 import signal
 import sys
 import threading
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
@@ -33,7 +33,7 @@ from env.base.errors import InputError
 from env.base.jit import before_compiling
 from env.base.pipes import until_reader_leaves
 from env.base.schema import as_line, one_line
-from run.arguments import check_emptied, parsed
+from run.arguments import check_emptied, of_resumed, parsed
 from run.effect import check_effect
 from run.help import help_text
 from run.interpolation import check_named, copied
@@ -65,11 +65,11 @@ def run(
         config_name: its primary configuration in conf/.
         check: raises `InputError` for a configuration that `main` cannot run.
     """
-    fix_hash_seed()
+    fix_python()
     before_compiling(lambda module: print(COMPILING.format(module), file=sys.stderr, flush=True))
     try:
         # Something moves, on a terminal, while packages are imported and the world is made.
-        with Console(stderr=True).status("reading what was typed"):
+        with Console(stderr=True).status("reading what was typed", spinner="line"):
             _check(config_name, check)
     except InputError as error:
         refuse(error)
@@ -176,9 +176,7 @@ def _full_disk(error: BaseException | None) -> str | None:
     Remote learners write for themselves: Ray wraps their errors.
     """
     seen: list[BaseException] = []
-    while (
-        error is not None and error not in seen
-    ):  # what Ray wraps may be raised again, in a circle
+    while error is not None and error not in seen:  # what Ray wraps may go in a circle
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             return os.strerror(error.errno)
         seen.append(error)
@@ -199,14 +197,15 @@ def _tell_of_thread(args: threading.ExceptHookArgs) -> None:
         threading.__excepthook__(args)
 
 
-def fix_hash_seed() -> None:
-    """Starts Python anew with `PYTHONHASHSEED=0`, unless it is set.
+def fix_python() -> None:
+    """Starts Python anew with `PYTHONHASHSEED=0`, unless it is set, and with files in UTF-8.
 
     RLlib goes through sets of policy names, so their hashes decide which network draws its first
     weights first: without this the same seed gives other numbers in every process.
     """
     if "PYTHONHASHSEED" not in os.environ:
-        os.environ["PYTHONHASHSEED"] = "0"
+        os.environ |= {"PYTHONHASHSEED": "0", "PYTHONUTF8": "1"}
+        os.environ["PYTHONIOENCODING"] = f"{sys.stdout.encoding}:replace"  # the terminal's own
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
 
@@ -269,20 +268,16 @@ def plain(config: DictConfig) -> dict[str, Any]:
 
 
 def _arguments() -> Namespace:
+    def error(message: str) -> NoReturn:
+        raise InputError(f"{message}, see --help")
+
     parser = get_args_parser()
-    _raise_errors(parser)
+    parser.error = error  # type: ignore[method-assign]
     arguments = parser.parse_args()
     for name in ("config_path", "config_name", "experimental_rerun"):
         if getattr(arguments, name) is not None:
             raise InputError(f"--{name.replace('_', '-')}: not supported, use --config-dir")
     return arguments
-
-
-def _raise_errors(parser: ArgumentParser) -> None:
-    def error(message: str) -> NoReturn:
-        raise InputError(f"{message}, see --help")
-
-    parser.error = error  # type: ignore[method-assign]
 
 
 def _compositions(arguments: Namespace, config_name: str) -> Iterator[DictConfig]:
@@ -299,6 +294,10 @@ def _compositions(arguments: Namespace, config_name: str) -> Iterator[DictConfig
         jobs = [overrides]
         if arguments.multirun:
             (jobs,) = BasicSweeper.split_arguments(given, max_batch_size=None)
+        elif overrides:
+            at = sys.argv.index(overrides[0])  # Hydra reads them there
+            sys.argv[at:at] = told = of_resumed(parser, given, config_name == "train")
+            jobs = [told + overrides]
         for job in jobs:
             config, _ = _composition(loader, config_name, job)
             _check_folder("sweep" if arguments.multirun else "run", config)

@@ -48,6 +48,11 @@ class Silent:
     keys: str
 
 
+def _while(commands: str, key: str, value: object, keys: str) -> Silent:
+    """Keys without effect where another one has a value."""
+    return Silent(commands, f"{key} is {value}", lambda told: at(told, key) == value, keys)
+
+
 ALL: Final = "evaluate train search_baseline"
 WORLD: Final = "world"
 """A world of training for other programs: see run/worlds.py."""
@@ -120,6 +125,7 @@ SILENT: Final = (
         "variation.arrival_rate variation.computation variation.server_count "
         "variation.hourly_rate variation.single variation.load",
     ),
+    Silent(ALL, "paths start where the command does", lambda told: True, "hydra.job.chdir"),
     # Where functions wait.
     Silent(
         ALL,
@@ -205,12 +211,7 @@ SILENT: Final = (
         lambda told: at(told, "sweep") is not None and not tickets_count(told),
         "workload.tenants",
     ),
-    Silent(
-        "evaluate",
-        "record is 0",
-        lambda told: at(told, "record") == 0,
-        "report.episodes_mb",
-    ),
+    _while("evaluate", "record", 0, "report.episodes_mb"),
     Silent(
         "evaluate",
         "record is 0 and no tickets count, nobody is told apart",
@@ -242,7 +243,7 @@ SILENT: Final = (
         "objective.fairness_weight cluster.cpu_share",
     ),
     Silent("evaluate", "nothing is to keep", lambda told: not at(told, "keep"), "minimise"),
-    Silent("evaluate", "workers is 1", lambda told: at(told, "workers") == 1, "ray.address"),
+    _while("evaluate", "workers", 1, "ray.address"),
     Silent(
         "train",
         "agents.tenants.mechanism is drf, it charges the memory and threads that tasks hold",
@@ -255,36 +256,16 @@ SILENT: Final = (
         lambda told: at(told, "agents.tenants.mechanism") != "multi_lottery",
         "agents.tenants.winners",
     ),
-    Silent(
-        "search_baseline",
-        "search.economy is [0, 0]",
-        lambda told: at(told, "search.economy") == [0, 0],
-        "search.demand",
-    ),
-    Silent(
-        "search_baseline",
-        "search.arrival_use is [0, 0]",
-        lambda told: at(told, "search.arrival_use") == [0, 0],
-        "search.arrival_horizon",
-    ),
+    _while("search_baseline", "search.economy", [0, 0], "search.demand"),
+    _while("search_baseline", "search.arrival_use", [0, 0], "search.arrival_horizon"),
     Silent(
         "search_baseline",
         "search.arrival_use and search.known_use are [0, 0]",
         lambda told: at(told, "search.arrival_use") == at(told, "search.known_use") == [0, 0],
         "search.own_use",
     ),
-    Silent(
-        "train",
-        "agents.score.economy is 0",
-        lambda told: at(told, "agents.score.economy") == 0,
-        "agents.score.demand",
-    ),
-    Silent(
-        "train",
-        "agents.score.arrival_use is 0",
-        lambda told: at(told, "agents.score.arrival_use") == 0,
-        "agents.score.arrival_horizon",
-    ),
+    _while("train", "agents.score.economy", 0, "agents.score.demand"),
+    _while("train", "agents.score.arrival_use", 0, "agents.score.arrival_horizon"),
     Silent(
         "train",
         "agents.score.arrival_use and agents.score.known_use are 0",
@@ -292,12 +273,7 @@ SILENT: Final = (
         "agents.score.own_use",
     ),
     # How it learns.
-    Silent(
-        "train",
-        "agents.workflow_window is 0",
-        lambda told: at(told, "agents.workflow_window") == 0,
-        "algo.message_rounds",
-    ),
+    _while("train", "agents.workflow_window", 0, "algo.message_rounds"),
     Silent(
         "train",
         "algo.warm_start is null",
@@ -314,12 +290,7 @@ SILENT: Final = (
         lambda told: at(told, "algo.name") == "bc",
         "algo.cloning.temperature",
     ),
-    Silent(
-        "train",
-        "ray.num_env_runners is 0",
-        lambda told: at(told, "ray.num_env_runners") == 0,
-        "ray.wait_for_runners ray.restart_failed_runners",
-    ),
+    _while("train", "ray.num_env_runners", 0, "ray.wait_for_runners ray.restart_failed_runners"),
     Silent(
         "train",
         "ray.num_env_runners and ray.num_learners are 0, all is in one process",

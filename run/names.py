@@ -6,6 +6,7 @@ from typing import Any
 from hydra import compose
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.override_parser.types import Override
+from hydra.errors import ConfigCompositionException
 from omegaconf import OmegaConf
 
 from env.base.errors import InputError
@@ -23,6 +24,8 @@ def check_names(loader: ConfigLoader, config_name: str, overrides: Sequence[Over
     """
     hydras = [o for o in overrides if o.key_or_group.startswith(("hydra.", "hydra/"))]
     paths = [str(override.input_line) for override in hydras]
+    if any(o.key_or_group.startswith("hydra.sweeper.params") for o in hydras):
+        raise InputError("hydra.sweeper.params: not supported, -m takes KEY=A,B")
     groups = []
     for override in overrides:
         group = override.key_or_group
@@ -30,7 +33,12 @@ def check_names(loader: ConfigLoader, config_name: str, overrides: Sequence[Over
         if options and override not in hydras:
             _check_option(override, options)
             groups.append(override)
-    chosen = _composed(config_name, paths + [str(each.input_line) for each in groups])
+    try:
+        chosen = _composed(config_name, paths + [str(each.input_line) for each in groups])
+    except ConfigCompositionException:  # where one is a group of other commands alone
+        taken = _composed(config_name, paths)["hydra"]["runtime"]["choices"]
+        groups = [each for each in groups if each.key_or_group.split("/")[0] in taken]
+        chosen = _composed(config_name, paths + [str(each.input_line) for each in groups])
     typed = [str(o.input_line) for o in hydras if o.key_or_group != "hydra.searchpath"]
     if len(typed) < len(paths):  # others' folders are searched
         ours = loader.get_group_options("ray", config_name=config_name, overrides=typed)
@@ -44,10 +52,10 @@ def check_names(loader: ConfigLoader, config_name: str, overrides: Sequence[Over
         mine = override not in groups and override not in hydras
         added = override.is_add() or override.is_force_add()
         if mine and not added and key not in known:
-            parent = _deepest_known(key, known)
-            near = [name for name in known if name.startswith(parent)]
-            near = [name for name in near if "." not in name.removeprefix(parent)]
-            advice = nearest(key, near, parent) if near else f"{parent[:-1]} has none"
+            above = [key[:end] for end, mark in enumerate(key) if mark == "."]
+            parent = next((each for each in reversed(above) if each in known), "")
+            near = [name for name in known if name.rpartition(".")[0] == parent]
+            advice = nearest(key, near, parent and f"{parent}.") if near else f"{parent} has none"
             raise InputError(f"{key}: unknown key, {advice}")
 
 
@@ -65,16 +73,6 @@ def _check_option(override: Override, options: list[str]) -> None:
             raise InputError(
                 f"{override.key_or_group}={shown}: unknown option, {nearest(str(option), options)}"
             )
-
-
-def _deepest_known(key: str, known: list[str]) -> str:
-    """The longest parent of a dotted key that exists, with its dot; "" for the root."""
-    parts = key.split(".")
-    for length in range(len(parts) - 1, 0, -1):
-        parent = ".".join(parts[:length])
-        if parent in known:
-            return f"{parent}."
-    return ""
 
 
 def _keys(tree: Any, prefix: str = "") -> Iterator[str]:

@@ -314,26 +314,41 @@ class HeldOutSettings(Strict):
     share: Annotated[float, Field(gt=0, le=1)]
 
 
-class TrainSettings(Strict):
-    """Everything `train.py` is told. The groups of the world are checked where they are built."""
+class WorldSettings(Strict):
+    """What `train.py` and `evaluate.py` are both told; plain groups are checked when built."""
 
-    seed: Annotated[int, Field(ge=0, lt=2**32)]
     name: str | None  # checked by `check_run_name`
     resume: str | None
+    objective: Objective
+    cluster: dict[str, Any]
+    workflow: dict[str, Any]
+    workload: dict[str, Any]
+    dispatch: Dispatch
+    lease: Lease
+    keep_alive: KeepAlivePolicy
+
+    @model_validator(mode="after")
+    def _something_to_lower(self) -> Self:
+        timed = self.objective.time_weight or self.objective.completion_weight
+        if self.lease.kind == "always" and not self.lease.charged and not timed:
+            raise ValueError(
+                "objective: with lease=always nothing is paid, so cost alone is no objective: give "
+                "lease.charged=true, or a time_weight or completion_weight above 0"
+            )
+        return self
+
+
+class TrainSettings(WorldSettings):
+    """Everything `train.py` is told."""
+
+    seed: Annotated[int, Field(ge=0, lt=2**32)]
     budget: BudgetSettings
     checkpoint: CheckpointSettings
     held_out: HeldOutSettings
     agents: AgentsConfig
-    objective: Objective
     algo: AlgoSettings
     ray: RaySettings
-    cluster: dict[str, Any]
-    workflow: dict[str, Any]
-    workload: dict[str, Any]
     variation: Variation
-    dispatch: Dispatch
-    lease: Lease
-    keep_alive: KeepAlivePolicy
     tune: TuneSettings | None = None
 
     @model_validator(mode="after")

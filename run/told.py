@@ -110,5 +110,20 @@ def nobody_expected(told: Told) -> bool:
     return at(told, "agents.score.arrival_use") == at(told, "agents.score.known_use") == 0
 
 
+def first_difference(
+    one: Mapping[str, Any], other: Mapping[str, Any], prefix: str = ""
+) -> tuple[str, Any, Any] | None:
+    """The first key, dotted, at which two trees differ, and both values; None if they are equal."""
+    for key in dict.fromkeys((*one, *other)):
+        mine, theirs = one.get(key), other.get(key)
+        if isinstance(mine, Mapping) and isinstance(theirs, Mapping):
+            inner = first_difference(mine, theirs, f"{prefix}{key}.")
+            if inner is not None:
+                return inner
+        elif mine != theirs:
+            return f"{prefix}{key}", mine, theirs
+    return None
+
+
 def _mix(told: Told) -> list[Mapping[str, Any]]:
     return [entry for entry in (at(told, "workflow.mix") or {}).values() if entry is not None]

@@ -132,11 +132,11 @@ def test_an_interrupted_evaluation_goes_on(
     (folder,) = tmp_path.glob("outputs/*/*")
     assert not (folder / "results.parquet").exists()
     # Another episode, or anything else that changes numbers, is refused.
-    done = command(*BRIEF, "objective.time_weight=2", f"resume={folder}")
+    done = command("objective.time_weight=2", f"resume={folder}")
     assert (done.code, done.err.count("\n")) == (2, 1)
     assert "resume: objective.time_weight is 2" in done.err
     monkeypatch.setattr(Contest, "play", lambda *it: played.append(it[1].episode) or play(*it))
-    assert command(*BRIEF, f"resume={folder}").code == 0
+    assert command(f"resume={folder}").code == 0
     # The first episode is not played again, and nothing is elsewhere.
     assert played == [(0, tuple(RULES)), 1, 2]
     assert run_in(tmp_path) == folder

@@ -130,6 +130,15 @@ BAD: dict[str, tuple[list[str], str]] = {
     "nothing to resume": (["resume=nowhere"], "resume: no run.json in 'nowhere'"),
     "a group": (["clutser=tiny"], "clutser: unknown key, did you mean 'cluster'?"),
     "an option": (["cluster=tinny"], "cluster=tinny: unknown option, did you mean 'tiny'?"),
+    "a group for a key": (["baseline=drf"], "baseline: unknown key, did you mean 'baselines'?"),
+    "an objective that nothing lowers": (
+        ["lease=always", "objective.time_weight=0"],
+        "objective: with lease=always nothing is paid, so cost alone is no objective",
+    ),
+    "an objective that nothing lowers in one scenario": (
+        ["sweep={lease: [hourly,always]}", "objective.time_weight=0"],
+        "so cost alone is no objective: give lease.charged=true, or a time_weight",
+    ),
     "a key": (["episods=3"], "episods: unknown key, did you mean 'episodes'?"),
     "an added key": (["+workload.gap=3"], "workload: gap: unknown key"),
     "a folder": (["policy=nowhere"], "policy: no policy.json in 'nowhere'"),

@@ -8,21 +8,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from env.base.errors import InputError
-from env.base.schema import short, validated
+from env.base.schema import validated
+from run.next_command import WORLD
 from run.run_folder import ASSUMPTIONS
 from run.settings import TrainSettings
+from run.told import first_difference
 
 if TYPE_CHECKING:  # they take seconds to import
     from ray.rllib.algorithms.algorithm import Algorithm
 
     from env.learn.multi_agent import ServerlessEnv
 
+NETWORKS = ("name", "hidden", "network", "message_rounds")
+"""Settings of every algorithm without which its checkpoints are for other networks."""
+
 
 def check_resume(settings: TrainSettings, path: str) -> None:
-    """Refuses a checkpoint whose networks are not those of this configuration.
+    """Refuses a checkpoint whose networks, world or held-out episodes are not those told now.
 
     Raises:
-        InputError: they are not; or the checkpoint is damaged, or has used all of the budget.
+        InputError: they are not, the key is named; or the checkpoint is damaged, or has used all of
+            the budget.
     """
     from agents.learned.checkpoint import STATE, environment_of, find_checkpoint, load_checkpoint
     from agents.learned.metrics_file import rows_until
@@ -41,29 +47,12 @@ def check_resume(settings: TrainSettings, path: str) -> None:
     where = f"resume: '{checkpoint / STATE}': config"
     # Groups that an older run did not know are as they are now.
     before = validated(TrainSettings, {**told, **stored}, where).model_dump(mode="json")
-    for group, keys in (
-        ("dispatch", ("kind",)),
-        ("agents", tuple(told["agents"])),
-        ("algo", ("name", "hidden", "network", "message_rounds")),
-    ):
-        for key in keys:
-            if before[group].get(key) != told[group].get(key):
-                raise InputError(
-                    f"resume: {group}.{key} is {told[group].get(key)}, '{checkpoint}' was made "
-                    f"with {before[group].get(key)}: give the same"
-                )
-    if not settings.agents.share_type_policy:
-        splits = settings.agents.tenants is not None
-        group, key = ("workload", "tenants") if splits else ("cluster", "server_types")
-        named = before[group].get(key)
-        if not isinstance(named, Mapping):
-            raise InputError(f"{where}: {group}.{key}: a mapping is needed, found {short(named)}")
-        types, had = list(told[group][key]), list(named)
-        if set(types) != set(had):
-            raise InputError(
-                f"resume: {group}.{key} are {', '.join(types)}, '{checkpoint}' has policies "
-                f"of {', '.join(had)}: give the same, since agents.share_type_policy is false"
-            )
+    differing = first_difference(_lasting(before), _lasting(told))
+    if differing is not None:
+        key, old, new = differing
+        raise InputError(
+            f"resume: {key} is {new}, '{checkpoint}' was made with {old}: give the same"
+        )
     if Path(path).absolute() != checkpoint:  # the run goes on in its folder
         rows_until(Path(path).absolute(), state.iteration)
     if settings.budget.progress(state.seconds, state.iteration) >= 1:
@@ -71,6 +60,15 @@ def check_resume(settings: TrainSettings, path: str) -> None:
             f"resume: '{checkpoint}' has done {state.iteration} iterations in "
             f"{state.seconds / 60:.1f} minutes, which is all of budget: give a larger one"
         )
+
+
+def _lasting(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Without which the networks do not fit, or the best policy so far was so elsewhere."""
+    return {
+        **{group: told[group] for group in (*WORLD, "agents", "variation")},
+        "algo": {key: told["algo"].get(key) for key in NETWORKS},
+        "held_out": {**told["held_out"], "share": None},
+    }
 
 
 def check_teachers(settings: TrainSettings, world: Mapping[str, Any]) -> None:

@@ -24,7 +24,7 @@ from agents.learned.algorithms import PolicySpaces, build, run_config, set_progr
 from agents.learned.checkpoint import RunState, load_checkpoint, write_checkpoint
 from agents.learned.evaluator import Evaluate, Evaluator
 from agents.learned.run_log import LINE_EVERY, Curves, env_steps_of, measures_of
-from env.base.files import table_row
+from env.base.files import table_row, written_whole
 from env.base.schema import validated
 from run.settings import PBTSettings, TrainSettings, TuneSettings, Values, with_values
 
@@ -251,7 +251,7 @@ def run_trials(
 
 def write_outcomes(outcomes: Sequence[Outcome], searched: Sequence[str], path: Path) -> None:
     """All trials as a table of comma-separated values, those searched among them."""
-    with path.open("w", newline="") as file:
+    with written_whole(path) as temporary, temporary.open("w", newline="") as file:
         table = csv.writer(file)
         table.writerow(["trial", DIFFERENCE, USED, *searched, "error"])
         for each in outcomes:

@@ -1,5 +1,6 @@
-"""Commands end quietly when nobody reads any more what they print, as in `... | head`."""
+"""Commands print on any terminal, and end quietly when nobody reads on, as in `... | head`."""
 
+import io
 import os
 import select
 import signal
@@ -12,9 +13,12 @@ from contextlib import contextmanager
 def until_reader_leaves() -> Iterator[None]:
     """Around a command: when the reader of its output has gone, it exits as Unix tools do.
 
-    They are ended by SIGPIPE, for which shells have the code 141. That signal itself would also end
-    whoever writes to a closed connection, such as Ray.
+    Characters that its terminal does not have are printed as `?`. Unix tools are ended by SIGPIPE,
+    for which shells have the code 141. That signal itself would also end whoever writes to a closed
+    connection, such as Ray.
     """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
     try:
         try:
             yield

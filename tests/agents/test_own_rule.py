@@ -13,6 +13,8 @@ from env.sim.view.raw_env import RawEnv
 from tests.agents.moments import BALANCED, TWO_TYPES, Fn, workflow
 
 RULES = """
+import os
+
 from agents.order.chosen import Chosen
 from env.learn.layouts import Placement
 
@@ -37,6 +39,11 @@ class Broken(First):
 class Leaves(First):
     def place(self, decision):
         raise SystemExit(0)
+
+
+class Exits(First):
+    def place(self, decision):
+        os._exit(0)
 
 
 class Refuses(First):
@@ -134,6 +141,7 @@ def test_a_file_that_cannot_be_executed(content: str, says: str, file: str) -> N
     [
         ("Broken", "place raised KeyError: 'of nobody'", 'return {}["of nobody"]'),
         ("Leaves", "place raised SystemExit: 0", "raise SystemExit(0)"),
+        ("Exits", "place raised SystemExit: os._exit(0)", "os._exit(0)"),
         ("Refuses", "place raised InputError: ", 'decision.env.step("nowhere", 0, 0, 1)'),
         ("Lost", "place returned NUMA node 99, allowed: 0 to ", None),
     ],

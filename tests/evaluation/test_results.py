@@ -22,7 +22,6 @@ from evaluation.results import (
     COLUMNS,
     ResultsWriter,
     check_resume,
-    first_difference,
     read_results,
     read_run,
 )
@@ -194,13 +193,6 @@ def test_a_damaged_table_is_refused(tmp_path: Path) -> None:
     (tmp_path / "results.parquet").write_bytes(b"PAR1 no table")
     with pytest.raises(InputError, match=r"results\.parquet"):
         read_results(tmp_path)
-
-
-def test_the_first_difference_of_two_trees() -> None:
-    one = {"a": 1, "b": {"c": [1], "d": None}}
-    assert first_difference(one, {"b": {"d": None, "c": [1]}, "a": 1}) is None
-    assert first_difference(one, {"a": 1, "b": {"c": [2], "d": None}}) == ("b.c", [1], [2])
-    assert first_difference(one, {**one, "e": 5}) == ("e", None, 5)
 
 
 def test_a_fingerprint_sees_every_number_that_arrives() -> None:

@@ -7,7 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from env.sim.jit import before_compiling
 from hydra.core.hydra_config import HydraConfig
+from numba import njit
 from omegaconf import DictConfig
 
 from env.base.errors import InputError
@@ -19,6 +21,18 @@ from tests.commands import InProcess
 
 BAD = {
     "a group": (["clutser=tiny"], "clutser: unknown key, did you mean 'cluster'?"),
+    "a group of another command": (
+        ["baseline=drf"],
+        "baseline: unknown key, allowed: cluster, ",
+    ),
+    "a sweep as Hydra's settings": (
+        ["-m", "+hydra.sweeper.params={seed: '0,1'}"],
+        "hydra.sweeper.params: not supported, -m takes KEY=A,B",
+    ),
+    "another folder to run in": (
+        ["hydra.job.chdir=true"],
+        "hydra.job.chdir: without effect, paths",
+    ),
     "an option": (["cluster=tinny"], "cluster=tinny: unknown option, did you mean 'tiny'?"),
     "no option": (["experiment=null"], "experiment=None: unknown option"),
     "an experiment": (["experiment=smoek"], "did you mean 'smoke'?"),
@@ -300,6 +314,23 @@ def test_pip_is_told_that_the_clone_is_the_program() -> None:
     done = subprocess.run(install, text=True, capture_output=True, check=False)
     assert done.returncode != 0
     assert "run `make .venv/installed` in it" in done.stderr
+
+
+def test_what_is_compiled_is_named(in_process: InProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = in_process("train", lambda config: None, lambda config: njit(lambda: 0)())
+    monkeypatch.setattr("run.command.before_compiling", before_compiling)
+    says = f"compiling {__name__}, once after it is installed or changed: takes a minute or two"
+    # Commands of other tests in this process may wait to say so as well.
+    assert set(command().err.splitlines()) == {says}
+
+
+def test_the_help_fits_any_terminal() -> None:
+    ascii_alone = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    given = {key: value for key, value in os.environ.items() if key != "PYTHONHASHSEED"}
+    command = [sys.executable, str(PROJECT / "evaluate.py"), "--help"]
+    done = subprocess.run(command, env=given | ascii_alone, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"\nagents: needs policy=?: " in done.stdout
 
 
 def test_a_run_that_is_refused_while_it_plays_leaves_nothing(in_process: InProcess) -> None:

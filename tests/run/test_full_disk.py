@@ -10,6 +10,7 @@ from typing import BinaryIO
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from omegaconf import DictConfig
 from ray.exceptions import RayTaskError
 from safetensors.numpy import save
@@ -20,6 +21,8 @@ from agents.learned.checkpoint import RunState, find_checkpoint, load_checkpoint
 from agents.learned.network import PolicySizes, SetPolicyNetwork
 from agents.learned.policy_file import save_policy
 from agents.learned.run_log import Curves
+from agents.learned.tuning import Outcome, write_outcomes
+from report.plots import save as save_figure
 from run.command import run
 from tests.commands import NoWeights
 
@@ -90,6 +93,21 @@ def full_in_events(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         curves.close()
 
 
+def full_in_figure(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def half(path: Path, **how: object) -> None:
+        path.write_bytes(b"half")
+        raise FULL
+
+    figure = Figure()
+    monkeypatch.setattr(figure, "savefig", half)
+    save_figure(figure, "sweep", folder / "figures")
+
+
+def full_in_trials(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agents.learned.tuning.table_row", full)
+    write_outcomes([Outcome("1", {}, 0.0, 100.0, None, None)], [], folder / "trials.csv")
+
+
 @pytest.mark.parametrize(
     "fill",
     [
@@ -98,6 +116,8 @@ def full_in_events(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         full_in_policy,
         full_in_table,
         full_in_events,
+        full_in_figure,
+        full_in_trials,
     ],
 )
 @pytest.mark.parametrize("saved", [False, True])
@@ -130,7 +150,7 @@ def test_a_full_disk_gets_one_line_and_what_is_complete_stays(
             "placer.safetensors",
             "policy.json",
         }
-    assert not list(folder.glob(".policy*"))
+    assert not [*folder.glob(".[!h]*"), *folder.glob("figures/*"), *folder.glob("trials*")]
 
 
 def test_a_thread_that_fails_otherwise_says_so(

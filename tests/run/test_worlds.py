@@ -68,6 +68,10 @@ def test_a_specification_makes_the_same_environment() -> None:
         (["algo.epochs=3"], "algo.epochs: without effect, an environment does not train"),
         (["budget.minutes=3"], "budget.minutes: without effect, an environment does not train"),
         (["lease=always", "lease.step=60"], "lease.step: without effect, lease.charged is false"),
+        (
+            ["lease=always", "objective.time_weight=0"],
+            "nothing is paid, so cost alone is no objective",
+        ),
         (["agents=hierarchical"], "agents: layout hierarchical is for several agents"),
         ("cluster=tiny", "overrides: a list of texts is needed, found 'cluster=tiny'"),
         ([1], "overrides: a list of texts is needed, found a list of 1"),

@@ -1,11 +1,15 @@
-"""Functions that are compiled apart: who is read from the cache finds what it calls."""
+"""Where compiled code is kept; of functions compiled apart, who is read finds what it calls."""
 
 import os
+import pwd
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
+
+from env.base.jit import _cache_folder
 
 ROOT = Path(__file__).parents[3]
 FUNCTIONS = """
@@ -70,3 +74,27 @@ def test_they_find_what_those_call_that_had_been_read_when_they_were_compiled(fo
     call(folder, "four_times")
     assert call(folder, "five_times") == ["15", "2.5", "0"]
     assert call(folder, "five_times") == ["15", "2.5", "2"]
+
+
+def nobody(number: int) -> None:
+    """In place of the machine's list of users, which lacks this one."""
+    raise KeyError(number)
+
+
+def test_a_user_without_a_home_has_compiled_code_in_the_temporary_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pwd, "getpwuid", nobody)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    for name in ("HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    assert _cache_folder().parent == tmp_path / f"serverless-scheduling-{os.getuid()}"
+
+
+def test_beside_a_folder_that_is_not_ours_there_is_one_of_the_users_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "serverless-scheduling").write_text("somebody else's")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert _cache_folder().parent == tmp_path / f"serverless-scheduling-{os.getuid()}"
