@@ -222,7 +222,7 @@ def _written(data: Any, location: tuple[int | str, ...], kind: str) -> list[str]
         is_there = isinstance(part, int) or (isinstance(data, Mapping) and part in data)
         if is_there or (kind == "missing" and place == len(location) - 1):
             path.append(str(part))
-            data = data[part] if is_there and isinstance(data, Mapping | list | tuple) else None
+            data = data[part] if is_there and data is not None else None
     return path
 
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from env.sim.jit import before_compiling
+from env.base.jit import before_compiling
 from hydra.core.hydra_config import HydraConfig
 from numba import njit
 from omegaconf import DictConfig
