@@ -324,7 +324,7 @@ def _differences(summary: Summary, results: pd.DataFrame) -> pd.DataFrame:
     found = [against[policy] for policy in rows["policy"]]
     rows = rows.assign(
         clear=[summary.is_clear(each) for each in found],
-        p=["-" if summary.few else p_value(each.p_holm) for each in found],
+        p=["-" if summary.few else p_value(each.p_value) for each in found],
         better=[summary.told(each.probability, "share") for each in found],
     )
     return charts.folded(rows)

@@ -19,7 +19,7 @@ from rich.table import Table
 from env.base.files import written_whole
 from evaluation.promise import VERDICTS, Judged, Judgement, Promise, Verdict
 from report.charts import axis_of, on_axis, scale_of
-from report.digits import low_of, spread
+from report.digits import about, low_of, spread
 from report.plots import finish, reach, scale
 from report.summary import without_nan
 from report.vega import HEIGHT, Spec, spec_of
@@ -86,7 +86,7 @@ def _perhaps(row: Judged, judgement: Judgement) -> str:
     settled = (
         "It is too close for any number of episodes to settle"
         if count is None
-        else f"About {round(count, 2 - len(str(count))):,} episodes in all would settle it"
+        else f"About {about(count)} episodes in all would settle it"
     )
     return (
         f"{words}: {_named(row)}, {_numbers(row, judgement)}. The mean keeps it, the interval does "
