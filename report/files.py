@@ -1,5 +1,6 @@
 """Everything that is made of the results of an evaluation."""
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,9 @@ from env.score.metrics import Metric
 from evaluation.promise import Judgement
 from evaluation.results import RUN
 from evaluation.statistics import StatisticsSettings
-from report.figures import draw_figures
+from report.drawing import NotDrawn
 from report.page import write_report
-from report.plots import save
-from report.promise import draw_promises, write_promises
-from report.recordings import recordings_in
-from report.share_figures import draw_shares
+from report.promise import write_promises
 from report.summary import means, summarise, write_summary
 from report.table import summary_table
 from report.tensorboard import write_events
@@ -50,17 +48,14 @@ def write_files(
     """
     summary = summarise(results, with_weights(metrics, run, str(folder / RUN)), statistics)
     write_summary(folder, summary)
-    pictures = draw_figures(summary, results, run["scenarios"], folder / "figures")
     if judgement is not None:
         write_promises(folder, judgement)
-        picture = save(draw_promises(judgement), "promise", folder / "figures")
-        pictures.append(picture)
-    recordings = recordings_in(folder, summary, results)
-    shares = draw_shares(recordings, run["config"]["workload"])
-    if shares is not None:
-        pictures.append(save(shares, "shares", folder / "figures"))
+    write_traces(folder)
+    try:
+        pictures = write_report(folder, run, summary, results, judgement)
+    except NotDrawn as error:
+        pictures = []
+        print(f"no report.html and no figures: {error} All results are kept.", file=sys.stderr)
     told = flattened({key: run["config"][key] for key in TOLD})
     write_events(folder, means(summary), pictures, told)
-    write_traces(folder)
-    write_report(folder, run, summary, results, judgement)
     return summary_table(summary, width)

@@ -35,6 +35,8 @@ RANKED_BY = "J"
 """The metric that policies are ranked and compared by."""
 RANKS: tuple[Kind, ...] = ("baseline", "learned", "reference")
 """Who is the measure of the others: the best of the first kind that is there."""
+BEST = 6
+"""Policies whose lines are drawn, unless the reader asks for others."""
 FEWEST_FOR_INTERVALS = 5
 """Episodes; of fewer, pictures show each as a point, tables have neither intervals nor p-values."""
 
@@ -121,6 +123,12 @@ class Summary:
     def several(self) -> bool:
         """Whether there is more than one scenario, so that rows have to say theirs."""
         return len(self.scenarios) > 1
+
+    @property
+    def shown(self) -> list[str]:
+        """The policies whose lines are drawn: the best ones, and all that have learned."""
+        learned = {row.policy for row in self.policies if row.kind == "learned"}
+        return [name for rank, name in enumerate(self.ranked) if rank < BEST or name in learned]
 
     def of(self, scenario: str) -> Self:
         """The same of one scenario alone."""

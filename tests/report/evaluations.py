@@ -65,7 +65,8 @@ def write_page(folder: Path) -> Path:
     run = json.loads((folder / "run.json").read_text())
     results = pd.read_parquet(folder / "results.parquet")
     known = {name: each for name, each in metrics_of_rows().items() if name in results}
-    return write_report(folder, run, summarise(results, known, SETTINGS), results)
+    write_report(folder, run, summarise(results, known, SETTINGS), results)
+    return folder / "report.html"
 
 
 CLUSTER = {
