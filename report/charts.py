@@ -48,17 +48,21 @@ POLICY_LABELS = alt.Axis(
 )
 
 
-def styles(policies: Sequence[str]) -> list[dict[str, Any]]:
-    """Colour and dashes of every policy's line, in the order given."""
-    colours = palette.SERIES
-    return [
-        {
-            "policy": policy,
-            "colour": colours[index % len(colours)],
-            "dash": DASHES[index // len(colours) % len(DASHES)],
-        }
-        for index, policy in enumerate(policies)
-    ]
+def styles(kinds: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Colour and dashes of every policy's line: baselines have those of no other kind in turn.
+
+    Args:
+        kinds: by policy, in rank order.
+    """
+    others = [colour for colour in palette.SERIES if colour not in palette.KINDS.values()]
+    colours = {kind: [colour] for kind, colour in palette.KINDS.items()}
+    colours["baseline"] += others
+    found: list[dict[str, Any]] = []
+    for policy, kind in kinds.items():
+        own, place = colours[kind], sum(kinds[each["policy"]] == kind for each in found)
+        dash = DASHES[place // len(own) % len(DASHES)]
+        found.append({"policy": policy, "colour": own[place % len(own)], "dash": dash})
+    return found
 
 
 def forest(rows: pd.DataFrame) -> Spec:
@@ -203,7 +207,9 @@ def time_against(spent: str, rows: pd.DataFrame, titles: Mapping[str, str]) -> S
     }
     names = important.sort_values("last", kind="stable")[["policy", "kind", "front", *places_of]]
     names = names.rename(columns={"policy": "name", **places_of})
-    places = names.assign(text="", dx=0, dy=0, align="left").to_dict("records")
+    # Without the page around it a chart has the names that have room on the right.
+    text = _with_room(names, 8)
+    places = names.assign(text=text, dx=8, dy=0, align="left").to_dict("records")
     layers = [
         alt.Chart(rows[rows["front"]])
         .mark_line(strokeDash=[4, 4], color=palette.KINDS["reference"])
@@ -233,13 +239,41 @@ def time_against(spent: str, rows: pd.DataFrame, titles: Mapping[str, str]) -> S
     return spec_of(alt.layer(*layers), HEIGHT)
 
 
-def profiles(shares: Mapping[str, np.ndarray], ratios: np.ndarray, policies: Sequence[str]) -> Spec:
+def _with_room(points: pd.DataFrame, beside: int) -> list[str]:
+    """Names of points, the first ones first; "" where it would be over another point or name.
+
+    Args:
+        points: name, x, y.
+        beside: pixels from a point to its name.
+    """
+    pixels = [
+        size * (values - values.min()) / (np.ptp(values) or 1.0)
+        for name, size in (("x", HEIGHT), ("y", HEIGHT // 2))  # axes end beyond
+        for values in [np.log(points[name]) if is_wide(points[name]) else points[name]]
+    ]
+    at = np.stack(pixels, axis=1)
+    taken = [(x - beside, x + beside, y) for x, y in at]
+    found = []
+    for name, (x, y) in zip(points["name"], at, strict=True):
+        left, right = x + beside + 1, x + beside + 7 * len(name)
+        free = all(
+            right < begin or end < left or abs(y - row) > 2 * beside for begin, end, row in taken
+        )
+        found.append(name if free else "")
+        if free:
+            taken.append((left, right, y))
+    return found
+
+
+def profiles(
+    shares: Mapping[str, np.ndarray], ratios: np.ndarray, kinds: Mapping[str, str]
+) -> Spec:
     """Share of episodes in which a policy is within a ratio of the best one, a line a policy.
 
     Args:
         shares: (R,) by policy.
         ratios: (R,).
-        policies: all of them, see `line_channels`.
+        kinds: of all policies, see `styles`.
     """
     x = alt.X(
         "ratio:Q",
@@ -248,7 +282,7 @@ def profiles(shares: Mapping[str, np.ndarray], ratios: np.ndarray, policies: Seq
         axis=alt.Axis(tickCount=6),
     )
     points = {policy: (ratios, share) for policy, share in shares.items()}
-    return curves(points, x, "share of episodes", policies)
+    return curves(points, x, "share of episodes", kinds)
 
 
 def cold_starts(rows: pd.DataFrame, title: str) -> Spec:
@@ -344,7 +378,7 @@ def curves(
     points: Mapping[str, tuple[np.ndarray, np.ndarray]],
     x: alt.X,
     title: str,
-    policies: Sequence[str],
+    kinds: Mapping[str, str],
 ) -> Spec:
     """A curve of shares a policy over `x`, of those in `SHOWN`.
 
@@ -352,10 +386,10 @@ def curves(
         points: (values of x, shares) by policy.
         x: its axis.
         title: of the shares.
-        policies: all of them, see `line_channels`.
+        kinds: of all policies, see `styles`.
     """
     field = x.shorthand.removesuffix(":Q")
-    colour, dash = line_channels(policies)
+    colour, dash = line_channels(kinds)
     rows = pd.DataFrame(
         {"policy": policy, field: at.round(4).tolist(), "share": share.round(4).tolist()}
         for policy, (at, share) in points.items()
@@ -372,14 +406,14 @@ def curves(
             dash,
             tooltip=numbers(["policy", field, "share"]),
         )
-        .add_params(alt.param(SHOWN, value=list(policies)))
+        .add_params(alt.param(SHOWN, value=list(kinds)))
     )
     return spec_of(chart, HEIGHT)
 
 
-def line_channels(policies: Sequence[str]) -> tuple[alt.Color, alt.StrokeDash]:
-    """Colour and dashes of the lines of policies, given in the order that says which has which."""
-    lines = styles(policies)
+def line_channels(kinds: Mapping[str, str]) -> tuple[alt.Color, alt.StrokeDash]:
+    """Colour and dashes of the lines of policies, see `styles`."""
+    lines, policies = styles(kinds), list(kinds)
     colours, dashes = ([line[key] for line in lines] for key in ("colour", "dash"))
     return (
         alt.Color("policy:N", legend=None, scale=alt.Scale(domain=policies, range=colours)),

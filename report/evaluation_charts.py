@@ -49,9 +49,9 @@ def scenario_charts(summary: Summary, results: pd.DataFrame) -> dict[str, Spec]:
             [name for name, metric in summary.metrics.items() if metric.shown == "share"],
         ),
         "profiles": charts.profiles(
-            dict(zip(names, profiles, strict=True)), PROFILE_RATIOS, summary.ranked
+            dict(zip(names, profiles, strict=True)), PROFILE_RATIOS, summary.kinds
         ),
-        "flow-time": flow_charts.flow_time(times, SHARES, summary.ranked),
+        "flow-time": flow_charts.flow_time(times, SHARES, summary.kinds),
     }
     for place, spent in (("time-against-cost", "cost_ratio"), ("time-against-carbon", "carbon")):
         if spent in heading and (results[spent] > 0).all():
@@ -68,7 +68,7 @@ def scenario_charts(summary: Summary, results: pd.DataFrame) -> dict[str, Spec]:
         rows = pd.concat(
             _metric(summary, name).assign(deadline=float(name.removeprefix("slo_"))) for name in met
         )
-        drawn["deadlines"] = flow_charts.deadlines(rows, summary.ranked)
+        drawn["deadlines"] = flow_charts.deadlines(rows, summary.kinds)
     if "execution" in heading:
         drawn["parts"] = flow_charts.parts(_parts(summary))
     return drawn
@@ -164,7 +164,7 @@ def sweep_charts(summary: Summary, scenarios: Scenarios) -> dict[str, Any]:
     for axis in axes_of(scenarios):
         placed = places(scenarios, axis)
         specs = {
-            name: flow_charts.sweep(_swept(summary, placed, name), axis, _kinds(summary), heading)
+            name: flow_charts.sweep(_swept(summary, placed, name), axis, summary.kinds, heading)
             for name, heading in _headings(summary).items()
         }
         found[axis] = {"panels": list(dict.fromkeys(placed["panel"])), "specs": specs}
@@ -175,19 +175,23 @@ def sweep_figure(summary: Summary, scenarios: Scenarios) -> Spec:
     """What a sweep is mostly about against its first axis: a row a metric, a column a panel."""
     axis = axes_of(scenarios)[0]
     placed = places(scenarios, axis)
-    rows = []
-    for name in FIGURED:
-        heading = _headings(summary).get(name)
-        if heading is None or not (found := _swept(summary, placed, name))["mean"].any():
+    size = {"width": HEIGHT, "height": HEIGHT // 2}
+    rows: list[Spec] = []
+    whole: Spec = {"datasets": {}, "vconcat": rows}
+    for name, heading in _headings(summary).items():
+        found = _swept(summary, placed, name)
+        if name not in FIGURED or not found["mean"].any():
             continue
-        row = []
-        for panel, own in found.groupby("panel", sort=False):
-            # All parameters are one for the whole figure, so its panels are no longer told apart.
-            chart = flow_charts.sweep(own.assign(panel=""), axis, _kinds(summary), heading)
-            parameters = chart.pop("params")
-            row.append({**chart, "width": HEIGHT, "height": HEIGHT // 2, "title": panel})
-        rows.append({"hconcat": row})
-    return {"vconcat": rows, "params": parameters}
+        # The panel is no choice of a reader's here, so that all are drawn.
+        own = found.assign(column=found["panel"], panel="")
+        chart = flow_charts.sweep(own, axis, summary.kinds, heading)
+        header = {"labelFontSize": 12, "title": None, "labels": not rows}
+        column = {"field": "column", "type": "nominal", "sort": None, "header": header}
+        panels = {"layer": chart["layer"], **size}
+        rows.append({"facet": {"column": column}, "data": chart["data"], "spec": panels})
+        whole["params"] = chart["params"]
+        whole["datasets"] |= chart["datasets"]
+    return whole
 
 
 def _headings(summary: Summary) -> dict[str, str]:
@@ -196,12 +200,6 @@ def _headings(summary: Summary) -> dict[str, str]:
         DIFFERENCE: f"{RANKED_BY} against {summary.measure}",
         **{name: metric.heading for name, metric in summary.metrics.items()},
     }
-
-
-def _kinds(summary: Summary) -> dict[str, str]:
-    """In rank order."""
-    kinds = {row.policy: row.kind for row in summary.policies}
-    return {name: kinds[name] for name in summary.ranked}
 
 
 def _swept(summary: Summary, placed: pd.DataFrame, name: str) -> pd.DataFrame:

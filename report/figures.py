@@ -36,7 +36,8 @@ CONFIG: Spec = {
     "title": {"anchor": "start", "frame": "group", "fontSize": 14, "subtitleColor": "#5a646e"},
     "axis": {"labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal"},
     "axisX": {"labelOverlap": "parity", "labelSeparation": 6, "labelFlush": False},
-    "legend": {"title": None, "labelLimit": 0, "symbolLimit": 0},
+    "axisXQuantitative": {"tickCount": {"expr": "ceil(width / 90)"}},
+    "legend": {"title": None, "labelLimit": 0, "symbolLimit": 0, "symbolOpacity": 1},
 }
 
 
@@ -63,14 +64,15 @@ def figure(chart: Spec, name: str, where: str, summary: Summary) -> Spec:
 
 
 def _with_legends(tree: Any) -> Any:
-    """A copy; where the page says that there is no legend it is up to Vega-Lite."""
-    if isinstance(tree, Mapping):
-        return {
-            key: _with_legends(value)
-            for key, value in tree.items()
-            if (key, value) != ("legend", None) and key != "autosize"
-        }
-    return [_with_legends(each) for each in tree] if isinstance(tree, list) else tree
+    """A copy in which kinds, parts and tenants, and the policies that are drawn, have a legend."""
+    if isinstance(tree, list):
+        return [_with_legends(each) for each in tree]
+    if not isinstance(tree, Mapping):
+        return tree
+    copied = {key: _with_legends(value) for key, value in tree.items() if key != "autosize"}
+    if copied.get("type") == "nominal" and copied.get("legend", ()) is None:
+        copied["legend"] = {"values": {"expr": SHOWN}} if copied["field"] == "policy" else {}
+    return copied
 
 
 def folder_of(place: int, scenario: str) -> str:

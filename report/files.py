@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from rich.table import Table
+from rich.console import Group
 
 from env.score.metrics import Metric
 from evaluation.promise import Judgement
@@ -34,7 +34,7 @@ def write_files(
     statistics: StatisticsSettings,
     width: int,
     judgement: Judgement | None = None,
-) -> Table:
+) -> Group:
     """Writes summaries, figures, TensorBoard events, traces, the report; returns what is printed.
 
     Args:

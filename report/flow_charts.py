@@ -30,28 +30,30 @@ PANEL = "panel"
 """Parameter of the sweep: values of the keys that are not its axis."""
 
 
-def flow_time(times: Mapping[str, np.ndarray], shares: np.ndarray, policies: Sequence[str]) -> Spec:
+def flow_time(
+    times: Mapping[str, np.ndarray], shares: np.ndarray, kinds: Mapping[str, str]
+) -> Spec:
     """Share of workflows that took no longer than a time, a line a policy.
 
     Args:
         times: (Q,) s by policy.
         shares: (Q,) of the workflows.
-        policies: all of them, see `line_channels`.
+        kinds: of all policies, see `charts.styles`.
     """
     everyone = pd.Series(np.concatenate(list(times.values())))
     x = alt.X(
         "flow_time:Q", title="flow time (s)", scale=scale_of(everyone), axis=axis_of(everyone)
     )
     points = {policy: (own, shares) for policy, own in times.items()}
-    return curves(points, x, "share of workflows", policies)
+    return curves(points, x, "share of workflows", kinds)
 
 
-def deadlines(rows: pd.DataFrame, policies: Sequence[str]) -> Spec:
+def deadlines(rows: pd.DataFrame, kinds: Mapping[str, str]) -> Spec:
     """Share of workflows that meet each deadline, a line a policy.
 
     Args:
         rows: policy, deadline, mean, low, high, told.
-        policies: all of them, see `line_channels`.
+        kinds: of all policies, see `charts.styles`.
     """
     x = alt.X(
         "deadline:Q",
@@ -65,8 +67,7 @@ def deadlines(rows: pd.DataFrame, policies: Sequence[str]) -> Spec:
         scale=alt.Scale(domain=[0, 1]),
         axis=alt.Axis(format="%"),
     )
-    colour, dash = line_channels(policies)
-    return spec_of(_banded(alt.Chart(rows), x, y, policies, colour, dash), HEIGHT)
+    return spec_of(_banded(alt.Chart(rows), x, y, list(kinds), *line_channels(kinds)), HEIGHT)
 
 
 def parts(rows: pd.DataFrame) -> Spec:

@@ -31,6 +31,7 @@ from report.timeline import LEASE, PHASES, Timeline, mean_over, read_timeline
 from report.training_curve import read_training
 from report.vega import Spec
 from report.world import world
+from run.sweep import short_keys
 
 TEMPLATE = Path(__file__).parent / "template"
 TIME_BINS = 150
@@ -86,8 +87,14 @@ def write_report(
         )
     sweeps = {}
     if summary.several:
-        sweeps = sweep_charts(summary, run["scenarios"])
-        figures["sweep"] = figure(sweep_figure(summary, run["scenarios"]), "sweep", "", summary)
+        points = run["scenarios"]
+        short = short_keys(key for point in points.values() for key in point)
+        scenarios = {
+            name: {short[key]: value for key, value in point.items()}
+            for name, point in points.items()
+        }
+        sweeps = sweep_charts(summary, scenarios)
+        figures["sweep"] = figure(sweep_figure(summary, scenarios), "sweep", "", summary)
     for place, (scenario, own) in enumerate(of_scenario.items(), 1):
         where = f"{folder_of(place, scenario)}/" if summary.several else ""
         figures |= {where + name: figure(own[name], name, scenario, summary) for name in own}
@@ -110,7 +117,7 @@ def write_report(
         "colours": len(palette.SERIES),
         "tenants": colours,
     }
-    kinds = {row.policy: row.kind for row in summary.policies}
+    kinds = summary.kinds
     environment = Environment(
         loader=FileSystemLoader(TEMPLATE), autoescape=True, undefined=StrictUndefined
     )
@@ -128,7 +135,7 @@ def write_report(
         versus=versus,
         p_value=p_value,
         world=world(run, results),
-        lines=charts.styles(summary.ranked),
+        lines=charts.styles(kinds),
         headings={"difference": f"J against {summary.measure}"},
         phases=palette.PHASES,
         parts=palette.PARTS,

@@ -124,11 +124,17 @@ class Summary:
         """Whether there is more than one scenario, so that rows have to say theirs."""
         return len(self.scenarios) > 1
 
+    @cached_property
+    def kinds(self) -> dict[str, Kind]:
+        """Of all policies, in rank order."""
+        kinds = {row.policy: row.kind for row in self.policies}
+        return {name: kinds[name] for name in self.ranked}
+
     @property
     def shown(self) -> list[str]:
         """The policies whose lines are drawn: the best ones, and all that have learned."""
-        learned = {row.policy for row in self.policies if row.kind == "learned"}
-        return [name for rank, name in enumerate(self.ranked) if rank < BEST or name in learned]
+        kinds = enumerate(self.kinds.items())
+        return [name for rank, (name, kind) in kinds if rank < BEST or kind == "learned"]
 
     def of(self, scenario: str) -> Self:
         """The same of one scenario alone."""
@@ -161,9 +167,8 @@ class Summary:
     def finding(self) -> str:
         """What learned policies are against the measure; else who has the lowest J, who is next."""
         best, *others = self.overall
-        kinds = {row.policy: row.kind for row in self.overall}
         measure = f" against {self.measure}"
-        measure += ", the best baseline" if kinds[self.measure] == "baseline" else ""
+        measure += ", the best baseline" if self.kinds[self.measure] == "baseline" else ""
         found = [
             f"learned policy {self._against(row, measure)}, rank {rank} of {len(self.overall)}"
             for rank, row in enumerate(self.overall, 1)
@@ -178,10 +183,14 @@ class Summary:
                 lowest += f"; next is {self._against(differ[0])}"
             found.append(lowest)
         elif best.kind != "learned":
-            found.append(f"lowest {RANKED_BY}: {self._against(best, measure)}")
+            lowest = self._against(best, "" if found else measure)
+            found.append(f"lowest {RANKED_BY}: {lowest}")
         if self.several:
-            firsts = Counter(self.of(scenario).policies[0].label for scenario in self.scenarios)
-            where = ", ".join(f"{name} in {count}" for name, count in firsts.most_common())
+            rivals = [row for row in self.policies if row.kind != "reference"]
+            firsts = {row.scenario: row.policy for row in reversed(rivals)}
+            where = ", ".join(
+                f"{name} in {n}" for name, n in Counter(firsts.values()).most_common()
+            )
             found = [f"over all {len(self.scenarios)} scenarios, {found[0]}", *found[1:]]
             found.append(f"lowest by scenario: {where}")
         text = "; ".join(found)

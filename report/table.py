@@ -4,8 +4,9 @@ import os
 import sys
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
+from rich.console import Console, Group
 from rich.table import Table
+from rich.text import Text
 
 from report.summary import RANKED_BY, Summary, wrapped
 
@@ -20,8 +21,8 @@ def console() -> Console:
     return Console(width=None if asked else PLAIN_WIDTH, markup=False)
 
 
-def summary_table(summary: Summary, width: int) -> Table:
-    """A row a policy: the difference in J, J, P(better), the means of all other metrics.
+def summary_table(summary: Summary, width: int) -> Group:
+    """What was found, and a row a policy: difference in J, J, P(better), means of other metrics.
 
     Of several scenarios each has a block of rows below its name.
 
@@ -35,7 +36,7 @@ def summary_table(summary: Summary, width: int) -> Table:
         table = _table(summary, shown)
         if ruler.measure(table).maximum <= width:
             break
-    return table
+    return Group(Text(f"{summary.finding}.\n{summary.title}."), table)
 
 
 def _table(summary: Summary, shown: int) -> Table:
@@ -53,8 +54,6 @@ def _table(summary: Summary, shown: int) -> Table:
     if others != left:
         caption.append("More columns are in summary.md.")
     table = Table(
-        title=f"{summary.finding}\n{summary.title}",
-        title_justify="left",
         caption=" ".join(caption),
         caption_justify="left",
         box=SIMPLE_HEAD,
