@@ -207,9 +207,8 @@ def time_against(spent: str, rows: pd.DataFrame, titles: Mapping[str, str]) -> S
     }
     names = important.sort_values("last", kind="stable")[["policy", "kind", "front", *places_of]]
     names = names.rename(columns={"policy": "name", **places_of})
-    # Without the page around it a chart has the names that have room on the right.
-    text = _with_room(names, 8)
-    places = names.assign(text=text, dx=8, dy=0, align="left").to_dict("records")
+    # Without the page around it a chart has the names that have room beside their points.
+    places = names.join(_beside(names)).to_dict("records")
     layers = [
         alt.Chart(rows[rows["front"]])
         .mark_line(strokeDash=[4, 4], color=palette.KINDS["reference"])
@@ -239,30 +238,31 @@ def time_against(spent: str, rows: pd.DataFrame, titles: Mapping[str, str]) -> S
     return spec_of(alt.layer(*layers), HEIGHT)
 
 
-def _with_room(points: pd.DataFrame, beside: int) -> list[str]:
-    """Names of points, the first ones first; "" where it would be over another point or name.
+def _beside(points: pd.DataFrame) -> pd.DataFrame:
+    """text, dx, dy and align of names of points; no text where it would be over another one.
 
     Args:
-        points: name, x, y.
-        beside: pixels from a point to its name.
+        points: name, x, y; the first ones come first.
     """
     pixels = [
         size * (values - values.min()) / (np.ptp(values) or 1.0)
-        for name, size in (("x", HEIGHT), ("y", HEIGHT // 2))  # axes end beyond
+        for name, size in (("x", 420), ("y", 200))  # about, as axes end beyond
         for values in [np.log(points[name]) if is_wide(points[name]) else points[name]]
     ]
     at = np.stack(pixels, axis=1)
-    taken = [(x - beside, x + beside, y) for x, y in at]
-    found = []
+    taken = [(x - 6, x + 6, y) for x, y in at]
+    found: list[dict[str, Any]] = []
     for name, (x, y) in zip(points["name"], at, strict=True):
-        left, right = x + beside + 1, x + beside + 7 * len(name)
-        free = all(
-            right < begin or end < left or abs(y - row) > 2 * beside for begin, end, row in taken
-        )
-        found.append(name if free else "")
-        if free:
-            taken.append((left, right, y))
-    return found
+        size = 7 * len(name)
+        place = {"text": "", "dx": 0, "dy": 0, "align": "left"}
+        for align, dx, left in (("left", 8, x + 8), ("right", -8, x - 8 - size)):
+            right = left + size
+            if all(right < one or left > end or abs(y - row) > 14 for one, end, row in taken):
+                taken.append((left, right, y))
+                place |= {"text": name, "dx": dx, "align": align}
+                break
+        found.append(place)
+    return pd.DataFrame(found, index=points.index)
 
 
 def profiles(

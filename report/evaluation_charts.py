@@ -165,7 +165,7 @@ def sweep_charts(summary: Summary, scenarios: Scenarios) -> dict[str, Any]:
         placed = places(scenarios, axis)
         specs = {
             name: flow_charts.sweep(_swept(summary, placed, name), axis, summary.kinds, heading)
-            for name, heading in _headings(summary).items()
+            for name, heading in headings_of(summary).items()
         }
         found[axis] = {"panels": list(dict.fromkeys(placed["panel"])), "specs": specs}
     return found
@@ -178,7 +178,7 @@ def sweep_figure(summary: Summary, scenarios: Scenarios) -> Spec:
     size = {"width": HEIGHT, "height": HEIGHT // 2}
     rows: list[Spec] = []
     whole: Spec = {"datasets": {}, "vconcat": rows}
-    for name, heading in _headings(summary).items():
+    for name, heading in headings_of(summary).items():
         found = _swept(summary, placed, name)
         if name not in FIGURED or not found["mean"].any():
             continue
@@ -194,7 +194,7 @@ def sweep_figure(summary: Summary, scenarios: Scenarios) -> Spec:
     return whole
 
 
-def _headings(summary: Summary) -> dict[str, str]:
+def headings_of(summary: Summary) -> dict[str, str]:
     """What can be drawn against what was swept."""
     return {
         DIFFERENCE: f"{RANKED_BY} against {summary.measure}",

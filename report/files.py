@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from report.summary import means, summarise, write_summary
 from report.table import summary_table
 from report.tensorboard import write_events
 from report.trace import write_traces
-from report.world import with_weights
+from report.world import calm, with_weights
 from run.hparams import flattened
 
 TOLD = ("policy", "episodes", "seed", "objective")
@@ -47,6 +48,8 @@ def write_files(
         judgement: who keeps what was promised, where something is.
     """
     summary = summarise(results, with_weights(metrics, run, str(folder / RUN)), statistics)
+    if quiet := calm(run, results):
+        summary = replace(summary, title=f"{summary.title}; {quiet}")
     write_summary(folder, summary)
     if judgement is not None:
         write_promises(folder, judgement)

@@ -23,7 +23,13 @@ from evaluation.statistics import Comparison
 from report import charts, episode_charts, palette, promise, tenants
 from report.digits import p_value
 from report.drawing import library
-from report.evaluation_charts import names_of, scenario_charts, sweep_charts, sweep_figure
+from report.evaluation_charts import (
+    headings_of,
+    names_of,
+    scenario_charts,
+    sweep_charts,
+    sweep_figure,
+)
 from report.figures import figure, folder_of, write_figures
 from report.recordings import Recording, labels_of, recordings_in
 from report.summary import Summary
@@ -136,7 +142,7 @@ def write_report(
         p_value=p_value,
         world=world(run, results),
         lines=charts.styles(kinds),
-        headings={"difference": f"J against {summary.measure}"},
+        headings=headings_of(summary),
         phases=palette.PHASES,
         parts=palette.PARTS,
         episodes=episodes,
