@@ -152,7 +152,7 @@ def estimates(
             ),
             tooltip=tooltip,
         ),
-        base.mark_text(align="right", dx=-9).encode(x, text="beyond:N"),
+        chart.mark_text(align="right", dx=-9).encode(x, y, text="beyond:N"),
     ]
     if chart.data["each"].str.len().any():  # a layer without rows is complained of
         single = base.transform_flatten(["each"])
@@ -232,7 +232,6 @@ def time_against(spent: str, rows: pd.DataFrame, titles: Mapping[str, str]) -> S
             alt.X("x:Q", title=titles[spent]),
             alt.Y("y:Q", title=titles["slowdown"]),
             text="text:N",
-            color=_KIND,
         ),
     ]
     return spec_of(alt.layer(*layers), HEIGHT)

@@ -18,8 +18,8 @@ from typing import Any
 
 import vl_convert
 
-from report.vega import VERSION, Spec
-
+Spec = dict[str, Any]
+"""As in report/vega.py, which the process that draws has no time to import."""
 SCALE = 2.0
 """Pixels of a .png for each of the chart."""
 Picture = dict[str, bytes]
@@ -52,8 +52,10 @@ def draw(specs: Mapping[str, Spec]) -> dict[str, Picture]:
 
 
 def _elsewhere(given: Mapping[str, Spec] | None) -> Any:
+    from report.vega import VERSION
+
     done = subprocess.run(
-        [sys.executable, "-m", __name__],
+        [sys.executable, "-m", __name__, VERSION],
         input=json.dumps(given).encode(),
         capture_output=True,
         cwd=Path(__file__).parents[1],
@@ -67,16 +69,16 @@ def _elsewhere(given: Mapping[str, Spec] | None) -> Any:
     raise NotDrawn(f"{why} Drawing takes tens of GB of addresses (ulimit -v).")
 
 
-def bundle() -> str:
+def bundle(version: str) -> str:
     """See `library`."""
-    return vl_convert.javascript_bundle(vl_version=VERSION)  # type: ignore[call-arg]
+    return vl_convert.javascript_bundle(vl_version=version)  # type: ignore[call-arg]
 
 
-def pictures(specs: Mapping[str, Spec]) -> dict[str, Picture]:
+def pictures(specs: Mapping[str, Spec], version: str) -> dict[str, Picture]:
     """See `draw`."""
     found = {}
     for name, spec in specs.items():
-        svg = vl_convert.vegalite_to_svg(spec, vl_version=VERSION)
+        svg = vl_convert.vegalite_to_svg(spec, vl_version=version)
         png = vl_convert.svg_to_png(svg, scale=SCALE)
         found[name] = {"svg": svg.encode(), "png": png}
     return found
@@ -84,4 +86,6 @@ def pictures(specs: Mapping[str, Spec]) -> dict[str, Picture]:
 
 if __name__ == "__main__":
     given = json.load(sys.stdin)
-    pickle.dump(bundle() if given is None else pictures(given), sys.stdout.buffer)
+    version = sys.argv[1]
+    found = bundle(version) if given is None else pictures(given, version)
+    pickle.dump(found, sys.stdout.buffer)

@@ -89,7 +89,7 @@ def test_files_of_an_evaluation(bound: str, tmp_path: Path) -> None:
     assert (kept["perhaps"] is None) == (bound == "<0")
     assert kept["settling"] == (None if bound == "<0" else 34)
     assert [row["verdict"] for row in kept["rows"]] == [row.verdict for row in found.rows]
-    assert (tmp_path / "figures" / "promise.png").exists()
+    assert (tmp_path / "figures" / "promise-0.png").exists()
     page = (tmp_path / "report.html").read_text()
     assert ">What was promised</h2>" in page and 'id="promise-0"' in page
-    assert answer(found)[0].replace("<", "&lt;") in page
+    assert f'<p class="finding">{answer(found)[0].replace("<", "&lt;")}' in page
