@@ -327,12 +327,12 @@ def flow_times(results: pd.DataFrame) -> np.ndarray:
 
 def write_summary(folder: Path, summary: Summary) -> None:
     """Writes `summary.json`, `summary.csv` and `summary.md`: the same numbers for three readers."""
-    policies, pairs = (
-        [asdict(each) for each in rows] for rows in (summary.policies, summary.pairs)
+    overall, policies, pairs = (
+        [asdict(each) for each in rows]
+        for rows in (summary.overall, summary.policies, summary.pairs)
     )
-    if not summary.several:
-        for row in (*policies, *pairs):
-            del row["scenario"]
+    for row in overall if summary.several else (*policies, *pairs):
+        del row["scenario"]
     tree = {
         "title": summary.title,
         "measure": summary.measure,
@@ -343,6 +343,7 @@ def write_summary(folder: Path, summary: Summary) -> None:
             {key: getattr(metric, key) for key in ("name", "unit", "better", "formula")}
             for metric in summary.metrics.values()
         ],
+        **({"overall": overall} if summary.several else {}),
         "policies": policies,
         "pairs": pairs,
     }

@@ -233,6 +233,9 @@ def test_the_files_of_several_scenarios(tmp_path: Path) -> None:
     ]  # fmt: skip
     tree = json.loads((tmp_path / "summary.json").read_text())
     assert [row["scenario"] for row in tree["policies"]] == [short, short, long, long]
+    assert [(row["policy"], row["metrics"]["J"]["mean"]["value"]) for row in tree["overall"]] == [
+        ("odd", 5.5), ("even", 7.0),
+    ]  # fmt: skip
     assert [pair["scenario"] for pair in tree["pairs"]] == [short, long]
     assert f"| {short} | even | -25% |" in (tmp_path / "summary.md").read_text()
     events = EventAccumulator(str(tmp_path)).Reload()
