@@ -226,13 +226,14 @@ def shares_of(rows: pd.DataFrame, colours: Mapping[str, str]) -> Spec:
         colours: by tenant.
     """
     chart = shares(colours)
+    policies = list(dict.fromkeys(rows["policy"]))
     ends = {"until": float(rows["time"].max()), "most": float(rows["core_seconds"].max())}
     size = {"width": HEIGHT, "height": HEIGHT // 2}
     return {
         "data": {"values": rows.to_dict("records")},
         "params": [{"name": name, "value": value} for name, value in ends.items()],
-        "facet": {"field": "policy", "type": "nominal", "title": None, "sort": None},
-        "columns": 3,
+        "facet": {"field": "policy", "type": "nominal", "title": None, "sort": policies},
+        "columns": 2 if len(policies) == 4 else 3,  # 2 x 2 leaves no hole
         "spec": {"mark": chart["mark"], "encoding": chart["encoding"], **size},
     }
 

@@ -26,6 +26,7 @@ TITLES = {
     "parts": "Where the time of functions goes",
     "deadlines": "Deadlines met",
     "cold-starts": "Cold starts of servers",
+    "promise": "What was promised",
     "sweep": "Against what was swept",
     "shares": "Core-seconds received and entitled to",
 }
@@ -36,7 +37,7 @@ CONFIG: Spec = {
     "title": {"anchor": "start", "frame": "group", "fontSize": 14, "subtitleColor": "#5a646e"},
     "axis": {"labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal"},
     "axisX": {"labelOverlap": "parity", "labelSeparation": 6, "labelFlush": False},
-    "axisXQuantitative": {"tickCount": {"expr": "ceil(width / 90)"}},
+    "axisXQuantitative": {"tickCount": 7},
     "legend": {"title": None, "labelLimit": 0, "symbolLimit": 0, "symbolOpacity": 1},
 }
 
@@ -50,9 +51,10 @@ def figure(chart: Spec, name: str, where: str, summary: Summary) -> Spec:
         where: which scenario, or which episode; "" for all.
         summary: of the evaluation.
     """
-    drawn: Spec = {**_with_legends(chart), "config": CONFIG}
+    values = {"policy": {"expr": SHOWN}, "kind": list(dict.fromkeys(summary.kinds.values()))}
+    drawn: Spec = {**_with_legends(chart, values), "config": CONFIG}
     drawn["title"] = {
-        "text": TITLES.get(name, name.replace("-", " ").capitalize()),
+        "text": TITLES.get(name.rstrip("-0123456789"), name.replace("-", " ").capitalize()),
         "subtitle": [line for line in (where, summary.title) if line],
     }
     if drawn.get("width") == "container":
@@ -63,15 +65,21 @@ def figure(chart: Spec, name: str, where: str, summary: Summary) -> Spec:
     return drawn
 
 
-def _with_legends(tree: Any) -> Any:
-    """A copy in which kinds, parts and tenants, and the policies that are drawn, have a legend."""
+def _with_legends(tree: Any, values: Mapping[str, Any]) -> Any:
+    """A copy in which what has names has a legend.
+
+    Args:
+        tree: a chart.
+        values: which of them, by the field; all of other fields.
+    """
     if isinstance(tree, list):
-        return [_with_legends(each) for each in tree]
+        return [_with_legends(each, values) for each in tree]
     if not isinstance(tree, Mapping):
         return tree
-    copied = {key: _with_legends(value) for key, value in tree.items() if key != "autosize"}
+    copied = {key: _with_legends(each, values) for key, each in tree.items() if key != "autosize"}
     if copied.get("type") == "nominal" and copied.get("legend", ()) is None:
-        copied["legend"] = {"values": {"expr": SHOWN}} if copied["field"] == "policy" else {}
+        field = copied["field"]
+        copied["legend"] = {"values": values[field]} if field in values else {}
     return copied
 
 

@@ -95,9 +95,12 @@ def promise_table(judgement: Judgement) -> Table:
     """A row a scheduler and scenario: verdict, means of what is promised, what it spends."""
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for heading in headings(judgement):
-        table.add_column(heading, overflow="fold")
+        # Names stay whole, numbers give way.
+        table.add_column(heading, no_wrap=heading in ("promise", "scenario", "policy"))
     for row in judgement.rows:
-        table.add_row(*cells(row, judgement))
+        in_lines = row.scenario.replace(" ", "\n")  # a swept key a line, as names are long
+        told = cells(row, judgement)
+        table.add_row(*(in_lines if cell == row.scenario else cell for cell in told))
     return table
 
 
