@@ -56,11 +56,12 @@ def evaluate(config: DictConfig) -> None:
     table = write_files(
         folder, evaluation.run, results, metrics, statistics, printed_on.width, judgement
     )
-    printed_on.print(table)
     if judgement is not None:
-        printed_on.print(promise_table(judgement))
         print(*answer(judgement), sep="\n")
-    print(f"report: {folder / 'report.html'}")
+        printed_on.print(promise_table(judgement))
+    printed_on.print(table)
+    if (folder / "report.html").exists():
+        print(f"report: {folder / 'report.html'}")
     print(f"results: {folder}")
 
 

@@ -24,7 +24,7 @@ from env.sim.ordering import FIRST_COME
 from env.workloads.generator import EpisodeWorkload, WorkloadGenerator
 from env.workloads.source import is_funded
 from evaluation.contest import Contest, Task
-from evaluation.statistics import estimate
+from evaluation.statistics import compared
 from run.settings import HeldOutSettings
 
 CONFIDENCE = 0.95
@@ -139,7 +139,7 @@ class HeldOut:
     def evaluate(self, networks: Mapping[str, SetPolicyNetwork]) -> Evaluated:
         """Compares policies with the rule, see `play`."""
         J, J_rule = self.play(networks), float(self.rule_J.mean())
-        found = estimate((J - self.rule_J) * 100.0 / J_rule, CONFIDENCE)
+        found = compared(J, self.rule_J, CONFIDENCE).difference.over(J_rule / 100.0)
         return Evaluated(float(J.mean()), J_rule, found.value, found.ci_low, found.ci_high)
 
     def play(self, networks: Mapping[str, SetPolicyNetwork]) -> np.ndarray:

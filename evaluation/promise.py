@@ -246,7 +246,7 @@ def _settling(
         if promise.verdict(mean) == "unsure":
             known = np.isfinite(own)
             gap = abs(promise.bound - mean.value)
-            count = count_needed(own[known], gap, confidence)
+            count = count_needed(mean, int(known.sum()), gap, confidence)
             if count is None:
                 return None
             # Some episodes have no such number.

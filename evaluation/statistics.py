@@ -1,8 +1,10 @@
 """Statistics over paired episodes: averages, intervals, tests, performance profiles.
 
 All policies play the same episodes. Intervals are Student's t, of means and of means of paired
-differences. They are exact for few seeds whose numbers are normally distributed, right by the
-central limit theorem for many episodes, and draw nothing at random.
+differences; the test of a difference is the paired t-test, which says the same as its interval.
+Both are exact for few seeds whose numbers are normally distributed, right by the central limit
+theorem for many episodes, and draw nothing at random. Every comparison holds by itself: none is
+corrected for how many there are.
 """
 
 import math
@@ -40,6 +42,21 @@ class Estimate:
         """What stands behind a ±."""
         return (self.ci_high - self.ci_low) / 2
 
+    @property
+    def clear(self) -> bool:
+        """Of a difference: whether it is more than chance makes it, as its interval is not at 0."""
+        return self.ci_low > 0 or self.ci_high < 0
+
+    def over(self, mean: float) -> Self:
+        """A difference as a share of a mean, which is taken as it is; NaN where that is 0."""
+        scale = 1.0 / mean if mean else math.nan
+        return replace(
+            self,
+            value=scale * self.value,
+            ci_low=scale * self.ci_low,
+            ci_high=scale * self.ci_high,
+        )
+
 
 @dataclass(frozen=True)
 class Distribution:
@@ -70,14 +87,13 @@ class Comparison:
 
     Attributes:
         difference: mean of the paired differences.
-        p_value: of no difference, Wilcoxon's signed-rank test, two-sided.
-        p_holm: the same, corrected for the number of comparisons.
+        p_value: of no difference, the paired t-test, two-sided: below 0.05 where a 95% interval of
+            the difference is not at 0.
         probability: that an episode is better, equal ones counting half.
     """
 
     difference: Estimate
     p_value: float
-    p_holm: float
     probability: Estimate
 
     @property
@@ -100,25 +116,27 @@ def estimate(values: Sequence[float] | np.ndarray, confidence: float) -> Estimat
     return Estimate(mean, mean - half, mean + half)
 
 
-def count_needed(values: np.ndarray, gap: float, confidence: float) -> int | None:
+def count_needed(found: Estimate, count: int, gap: float, confidence: float) -> int | None:
     """How many values of this spread it takes until the interval of their mean is short enough.
 
     Args:
-        values: two or more.
+        found: the mean of `count` values, two or more.
+        count: of the values so far.
         gap: what half the width of the interval has to be below.
         confidence: of the interval.
 
     Returns:
         None: more than `MOST_COUNTED`.
     """
-    spread = np.std(values, ddof=1)
 
-    def enough(count: int) -> bool:
-        half = stats.t.ppf(0.5 + confidence / 2, count - 1) * spread / math.sqrt(count)
-        return bool(half < gap)
+    def factor(number: int) -> float:
+        return float(stats.t.ppf(0.5 + confidence / 2, number - 1) / math.sqrt(number))
 
-    count = bisect_left(range(MOST_COUNTED + 1), True, lo=2, key=enough)
-    return count if count <= MOST_COUNTED else None
+    spread = found.half_width / factor(count)
+    needed = bisect_left(
+        range(MOST_COUNTED + 1), True, lo=2, key=lambda number: factor(number) * spread < gap
+    )
+    return needed if needed <= MOST_COUNTED else None
 
 
 def interquartile_mean(values: np.ndarray) -> np.ndarray:
@@ -145,36 +163,23 @@ def distributions(values: np.ndarray, settings: StatisticsSettings) -> list[Dist
     return [next(found) if has else NOTHING for has in has_any]
 
 
-def comparisons(
-    values: np.ndarray, pairs: Sequence[tuple[int, int]], settings: StatisticsSettings
-) -> list[Comparison]:
-    """Policies compared in pairs; p-values are corrected for the number of pairs.
+def compared(one: np.ndarray, other: np.ndarray, confidence: float) -> Comparison:
+    """A policy against another one.
 
     Args:
-        values: (P, N) of a metric of which less is better.
-        pairs: positions of a policy and of the one it is compared with. A policy and itself are
-            equal, and not counted.
-        settings: of the intervals.
+        one: (N,) of a metric of which less is better, in every episode.
+        other: (N,) of the other policy, in the same episodes.
+        confidence: of the intervals.
     """
-    if not pairs:
-        return []
-    policies, others = np.array(pairs).T
-    differences = values[policies] - values[others]
+    differences = one - other
+    found, count = estimate(differences, confidence), len(differences)
+    p_value = float(found.value == 0)  # where they do not vary
+    if count < 2:
+        p_value = math.nan
+    elif error := stats.sem(differences):
+        p_value = float(2 * stats.t.sf(abs(found.value) / error, count - 1))
     better = (differences < 0) + 0.5 * (differences == 0)
-    p_values = np.array([signed_rank(each) for each in differences])
-    corrected = np.ones(len(pairs))
-    corrected[policies != others] = holm(p_values[policies != others])
-    return [
-        Comparison(
-            estimate(difference, settings.confidence),
-            float(p_value),
-            float(p_holm),
-            _share(share, settings.confidence),
-        )
-        for difference, p_value, p_holm, share in zip(
-            differences, p_values, corrected, better, strict=True
-        )
-    ]
+    return Comparison(found, p_value, _share(better, confidence))
 
 
 def _share(counted: np.ndarray, confidence: float) -> Estimate:
@@ -194,23 +199,6 @@ def speedups(times: np.ndarray, first: int, settings: StatisticsSettings) -> lis
     logarithms = np.log(times[first] / times)
     found = [estimate(each, settings.confidence) for each in logarithms]
     return [Estimate(*np.exp([each.value, each.ci_low, each.ci_high]).tolist()) for each in found]
-
-
-def signed_rank(differences: np.ndarray) -> float:
-    """p-value of Wilcoxon's signed-rank test, two-sided, as Demsar 2006 advises for pairs."""
-    if not differences.any():
-        return 1.0
-    return float(stats.wilcoxon(differences).pvalue)
-
-
-def holm(p_values: Sequence[float] | np.ndarray) -> list[float]:
-    """p-values corrected for their number: the step-down method of Holm 1979."""
-    count = len(p_values)
-    corrected = np.empty(count)
-    order = np.argsort(p_values)
-    factors = count - np.arange(count)
-    corrected[order] = np.maximum.accumulate(np.asarray(p_values)[order] * factors)
-    return [float(min(1.0, each)) for each in corrected]
 
 
 LARGEST_RATIO = 4.0

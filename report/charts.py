@@ -48,17 +48,21 @@ POLICY_LABELS = alt.Axis(
 )
 
 
-def styles(policies: Sequence[str]) -> list[dict[str, Any]]:
-    """Colour and dashes of every policy's line, in the order given."""
-    colours = palette.SERIES
-    return [
-        {
-            "policy": policy,
-            "colour": colours[index % len(colours)],
-            "dash": DASHES[index // len(colours) % len(DASHES)],
-        }
-        for index, policy in enumerate(policies)
-    ]
+def styles(kinds: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Colour and dashes of every policy's line: baselines have those of no other kind in turn.
+
+    Args:
+        kinds: by policy, in rank order.
+    """
+    others = [colour for colour in palette.SERIES if colour not in palette.KINDS.values()]
+    colours = {kind: [colour] for kind, colour in palette.KINDS.items()}
+    colours["baseline"] += others
+    found: list[dict[str, Any]] = []
+    for policy, kind in kinds.items():
+        own, place = colours[kind], sum(kinds[each["policy"]] == kind for each in found)
+        dash = DASHES[place // len(own) % len(DASHES)]
+        found.append({"policy": policy, "colour": own[place % len(own)], "dash": dash})
+    return found
 
 
 def forest(rows: pd.DataFrame) -> Spec:
@@ -148,7 +152,7 @@ def estimates(
             ),
             tooltip=tooltip,
         ),
-        base.mark_text(align="right", dx=-9).encode(x, text="beyond:N"),
+        chart.mark_text(align="right", dx=-9).encode(x, y, text="beyond:N"),
     ]
     if chart.data["each"].str.len().any():  # a layer without rows is complained of
         single = base.transform_flatten(["each"])
@@ -203,7 +207,8 @@ def time_against(spent: str, rows: pd.DataFrame, titles: Mapping[str, str]) -> S
     }
     names = important.sort_values("last", kind="stable")[["policy", "kind", "front", *places_of]]
     names = names.rename(columns={"policy": "name", **places_of})
-    places = names.assign(text="", dx=0, dy=0, align="left").to_dict("records")
+    # Without the page around it a chart has the names that have room beside their points.
+    places = names.join(_beside(names)).to_dict("records")
     layers = [
         alt.Chart(rows[rows["front"]])
         .mark_line(strokeDash=[4, 4], color=palette.KINDS["reference"])
@@ -227,19 +232,47 @@ def time_against(spent: str, rows: pd.DataFrame, titles: Mapping[str, str]) -> S
             alt.X("x:Q", title=titles[spent]),
             alt.Y("y:Q", title=titles["slowdown"]),
             text="text:N",
-            color=_KIND,
         ),
     ]
     return spec_of(alt.layer(*layers), HEIGHT)
 
 
-def profiles(shares: Mapping[str, np.ndarray], ratios: np.ndarray, policies: Sequence[str]) -> Spec:
+def _beside(points: pd.DataFrame) -> pd.DataFrame:
+    """text, dx, dy and align of names of points; no text where it would be over another one.
+
+    Args:
+        points: name, x, y; the first ones come first.
+    """
+    pixels = [
+        size * (values - values.min()) / (np.ptp(values) or 1.0)
+        for name, size in (("x", 420), ("y", 200))  # about, as axes end beyond
+        for values in [np.log(points[name]) if is_wide(points[name]) else points[name]]
+    ]
+    at = np.stack(pixels, axis=1)
+    taken = [(x - 6, x + 6, y) for x, y in at]
+    found: list[dict[str, Any]] = []
+    for name, (x, y) in zip(points["name"], at, strict=True):
+        size = 7 * len(name)
+        place = {"text": "", "dx": 0, "dy": 0, "align": "left"}
+        for align, dx, left in (("left", 8, x + 8), ("right", -8, x - 8 - size)):
+            right = left + size
+            if all(right < one or left > end or abs(y - row) > 14 for one, end, row in taken):
+                taken.append((left, right, y))
+                place |= {"text": name, "dx": dx, "align": align}
+                break
+        found.append(place)
+    return pd.DataFrame(found, index=points.index)
+
+
+def profiles(
+    shares: Mapping[str, np.ndarray], ratios: np.ndarray, kinds: Mapping[str, str]
+) -> Spec:
     """Share of episodes in which a policy is within a ratio of the best one, a line a policy.
 
     Args:
         shares: (R,) by policy.
         ratios: (R,).
-        policies: all of them, see `line_channels`.
+        kinds: of all policies, see `styles`.
     """
     x = alt.X(
         "ratio:Q",
@@ -248,7 +281,7 @@ def profiles(shares: Mapping[str, np.ndarray], ratios: np.ndarray, policies: Seq
         axis=alt.Axis(tickCount=6),
     )
     points = {policy: (ratios, share) for policy, share in shares.items()}
-    return curves(points, x, "share of episodes", policies)
+    return curves(points, x, "share of episodes", kinds)
 
 
 def cold_starts(rows: pd.DataFrame, title: str) -> Spec:
@@ -344,7 +377,7 @@ def curves(
     points: Mapping[str, tuple[np.ndarray, np.ndarray]],
     x: alt.X,
     title: str,
-    policies: Sequence[str],
+    kinds: Mapping[str, str],
 ) -> Spec:
     """A curve of shares a policy over `x`, of those in `SHOWN`.
 
@@ -352,10 +385,10 @@ def curves(
         points: (values of x, shares) by policy.
         x: its axis.
         title: of the shares.
-        policies: all of them, see `line_channels`.
+        kinds: of all policies, see `styles`.
     """
     field = x.shorthand.removesuffix(":Q")
-    colour, dash = line_channels(policies)
+    colour, dash = line_channels(kinds)
     rows = pd.DataFrame(
         {"policy": policy, field: at.round(4).tolist(), "share": share.round(4).tolist()}
         for policy, (at, share) in points.items()
@@ -372,14 +405,14 @@ def curves(
             dash,
             tooltip=numbers(["policy", field, "share"]),
         )
-        .add_params(alt.param(SHOWN, value=list(policies)))
+        .add_params(alt.param(SHOWN, value=list(kinds)))
     )
     return spec_of(chart, HEIGHT)
 
 
-def line_channels(policies: Sequence[str]) -> tuple[alt.Color, alt.StrokeDash]:
-    """Colour and dashes of the lines of policies, given in the order that says which has which."""
-    lines = styles(policies)
+def line_channels(kinds: Mapping[str, str]) -> tuple[alt.Color, alt.StrokeDash]:
+    """Colour and dashes of the lines of policies, see `styles`."""
+    lines, policies = styles(kinds), list(kinds)
     colours, dashes = ([line[key] for line in lines] for key in ("colour", "dash"))
     return (
         alt.Color("policy:N", legend=None, scale=alt.Scale(domain=policies, range=colours)),

@@ -42,6 +42,11 @@ def p_value(p: float) -> str:
     return "<0.001" if p < 0.001 else f"{p:.2g}"
 
 
+def about(count: int) -> str:
+    """`1,200`: a count in two figures."""
+    return f"{round(count, 2 - len(str(count))):,}"
+
+
 def low_of(estimate: Estimate) -> float:
     """Where pictures draw an interval from: symmetric ones reach below 0, where no metric is."""
     return estimate.ci_low if estimate.value < 0 else max(0.0, estimate.ci_low)

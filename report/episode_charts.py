@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import altair as alt
+import pandas as pd
 
 from report import palette
 from report.vega import HEIGHT, Spec, numbers, spec_of
@@ -215,6 +216,26 @@ def shares(colours: Mapping[str, str]) -> Spec:
         .add_params(alt.param("until", value=1), alt.param("most", value=1))
     )
     return spec_of(chart, HEIGHT)
+
+
+def shares_of(rows: pd.DataFrame, colours: Mapping[str, str]) -> Spec:
+    """`shares` of several policies, a panel each.
+
+    Args:
+        rows: policy and the data of `shares`.
+        colours: by tenant.
+    """
+    chart = shares(colours)
+    policies = list(dict.fromkeys(rows["policy"]))
+    ends = {"until": float(rows["time"].max()), "most": float(rows["core_seconds"].max())}
+    size = {"width": HEIGHT, "height": HEIGHT // 2}
+    return {
+        "data": {"values": rows.to_dict("records")},
+        "params": [{"name": name, "value": value} for name, value in ends.items()],
+        "facet": {"field": "policy", "type": "nominal", "title": None, "sort": policies},
+        "columns": 2 if len(policies) == 4 else 3,  # 2 x 2 leaves no hole
+        "spec": {"mark": chart["mark"], "encoding": chart["encoding"], **size},
+    }
 
 
 def queue_length() -> Spec:

@@ -1,27 +1,26 @@
 """Everything that is made of the results of an evaluation."""
 
+import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from rich.table import Table
+from rich.console import Group
 
 from env.score.metrics import Metric
 from evaluation.promise import Judgement
 from evaluation.results import RUN
 from evaluation.statistics import StatisticsSettings
-from report.figures import draw_figures
+from report.drawing import NotDrawn
 from report.page import write_report
-from report.plots import save
-from report.promise import draw_promises, write_promises
-from report.recordings import recordings_in
-from report.share_figures import draw_shares
+from report.promise import write_promises
 from report.summary import means, summarise, write_summary
 from report.table import summary_table
 from report.tensorboard import write_events
 from report.trace import write_traces
-from report.world import with_weights
+from report.world import calm, with_weights
 from run.hparams import flattened
 
 TOLD = ("policy", "episodes", "seed", "objective")
@@ -36,7 +35,7 @@ def write_files(
     statistics: StatisticsSettings,
     width: int,
     judgement: Judgement | None = None,
-) -> Table:
+) -> Group:
     """Writes summaries, figures, TensorBoard events, traces, the report; returns what is printed.
 
     Args:
@@ -49,18 +48,17 @@ def write_files(
         judgement: who keeps what was promised, where something is.
     """
     summary = summarise(results, with_weights(metrics, run, str(folder / RUN)), statistics)
+    if quiet := calm(run, results):
+        summary = replace(summary, title=f"{summary.title}; {quiet}")
     write_summary(folder, summary)
-    pictures = draw_figures(summary, results, run["scenarios"], folder / "figures")
     if judgement is not None:
         write_promises(folder, judgement)
-        picture = save(draw_promises(judgement), "promise", folder / "figures")
-        pictures.append(picture)
-    recordings = recordings_in(folder, summary, results)
-    shares = draw_shares(recordings, run["config"]["workload"])
-    if shares is not None:
-        pictures.append(save(shares, "shares", folder / "figures"))
+    write_traces(folder)
+    try:
+        pictures = write_report(folder, run, summary, results, judgement)
+    except NotDrawn as error:
+        pictures = []
+        print(f"no report.html and no figures: {error} All results are kept.", file=sys.stderr)
     told = flattened({key: run["config"][key] for key in TOLD})
     write_events(folder, means(summary), pictures, told)
-    write_traces(folder)
-    write_report(folder, run, summary, results, judgement)
     return summary_table(summary, width)

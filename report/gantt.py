@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -13,13 +18,18 @@ from matplotlib.collections import PolyCollection
 from matplotlib.patches import Patch
 
 from env.base.files import written_whole
+from env.base.schema import printable
 from report import palette
 from report.episode_command import convert_episode
-from report.plots import any_glyph, in_figure
 from report.timeline import PHASES, Phase, Timeline, read_timeline
+
+# A name with two dollar signs is no formula.
+matplotlib.rcParams["text.parse_math"] = False
 
 ROW = 0.16
 """Height of a row in inches, as long as the figure is not higher than `HIGHEST`."""
+LONGEST = 100
+"""Characters of a name."""
 WIDTH, LOWEST, HIGHEST = 13.0, 3.0, 40.0
 """Of the figure, in inches."""
 
@@ -69,10 +79,18 @@ def draw_gantt(timeline: Timeline, path: Path) -> None:
     keys.append(Patch(color=palette.WARM, label="warm and idle"))
     figure.legend(handles=keys, loc="outside lower center", ncols=len(keys), frameon=False)
     try:
-        with written_whole(path) as temporary, any_glyph():
+        with written_whole(path) as temporary, warnings.catch_warnings():
+            # A character that the font does not have is a box.
+            warnings.filterwarnings("ignore", message="Glyph .* missing from")
             figure.savefig(temporary, dpi=130, format="png")
     finally:
         plt.close(figure)
+
+
+def in_figure(name: str) -> str:
+    """A name from a file as a figure shows it: control characters spelt out, a long end cut off."""
+    shown = printable(name)
+    return shown if len(shown) <= LONGEST else f"{shown[:LONGEST]}…"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,52 +1,47 @@
 """report.html: everything an evaluation found on one page that opens without a network.
 
-charts.py, flow_charts.py and episode_charts.py say what is drawn; template/ holds the page around
-it.
+evaluation_charts.py and episode_charts.py say what is drawn; template/ holds the page around it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import altair as alt
 import numpy as np
 import pandas as pd
-import vl_convert
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from omegaconf import OmegaConf
 
 from agents.learned.metrics_file import METRICS
 from env.base.files import written_whole
-from env.score.metrics import Shown
-from evaluation.episode_metrics import SHARES
 from evaluation.promise import Judgement
-from evaluation.statistics import LARGEST_RATIO, Comparison, Estimate, performance_profiles
-from report import charts, episode_charts, flow_charts, palette, promise, tenants
-from report.digits import low_of, number, p_value, spread, varies
-from report.recordings import Recording, labels_of, recordings_in
-from report.summary import (
-    RANKED_BY,
-    PolicySummary,
-    Summary,
-    flow_times,
-    values_of,
-    wrapped,
+from evaluation.statistics import Comparison
+from report import charts, episode_charts, palette, promise, tenants
+from report.digits import p_value
+from report.drawing import library
+from report.evaluation_charts import (
+    headings_of,
+    names_of,
+    scenario_charts,
+    sweep_charts,
+    sweep_figure,
 )
-from report.sweep import axes_of, places
+from report.figures import figure, folder_of, write_figures
+from report.recordings import Recording, labels_of, recordings_in
+from report.summary import Summary
 from report.timeline import LEASE, PHASES, Timeline, mean_over, read_timeline
 from report.training_curve import read_training
 from report.vega import Spec
 from report.world import world
+from run.sweep import short_keys
 
 TEMPLATE = Path(__file__).parent / "template"
 TIME_BINS = 150
 """Columns of a chart of utilisation: about two pixels each on a phone."""
-PROFILE_RATIOS = np.linspace(1.0, LARGEST_RATIO, 121)
-"""At which performance profiles are drawn."""
 
 
 def write_report(
@@ -55,8 +50,8 @@ def write_report(
     summary: Summary,
     results: pd.DataFrame,
     judgement: Judgement | None = None,
-) -> Path:
-    """Makes `report.html` of a finished evaluation.
+) -> list[Path]:
+    """Makes `report.html` and `figures/` of a finished evaluation.
 
     Args:
         folder: of the evaluation, with recorded episodes in episodes/ and metrics.csv of the
@@ -66,18 +61,51 @@ def write_report(
         results: from `evaluation.results.read_results`.
         judgement: who keeps what was promised, where something is.
 
+    Returns:
+        The .png files.
+
     Raises:
         InputError: one line with a recorded episode and what is wrong with it.
+        NotDrawn: see there; nothing is written then.
     """
     of_scenario = {
-        scenario: _charts(summary.of(scenario), own)
+        scenario: scenario_charts(summary.of(scenario), own)
         for scenario, own in results.groupby("scenario", sort=False)
     }
     recordings = recordings_in(folder, summary, results)
     label_of = labels_of(run["config"]["workload"], recordings)
     colours = tenants.colours(label_of)
-    episodes, tenant_times = _episodes(recordings, run["config"], label_of)
-    specs: dict[str, Spec] = {}
+    episodes, tenant_times, shares = _episodes(recordings, run["config"], label_of)
+    once: dict[str, Spec] = {}
+    if tenant_times is not None:
+        rows = names_of(summary).merge(tenant_times, on="policy")
+        once["tenant-flow-time"] = charts.tenant_flow_time(rows, colours)
+    training = read_training(folder / METRICS)
+    if training is not None and len(training):
+        once["learning"] = charts.learning_curve(training)
+    if judgement is not None:
+        once |= promise.promise_charts(judgement)
+    figures = {name: figure(spec, name, "", summary) for name, spec in once.items()}
+    if shares is not None:
+        told = f"episode {recordings[0].episode}"
+        figures["shares"] = figure(
+            episode_charts.shares_of(shares, colours), "shares", told, summary
+        )
+    sweeps = {}
+    if summary.several:
+        points = run["scenarios"]
+        short = short_keys(key for point in points.values() for key in point)
+        scenarios = {
+            name: {short[key]: value for key, value in point.items()}
+            for name, point in points.items()
+        }
+        sweeps = sweep_charts(summary, scenarios)
+        figures["sweep"] = figure(sweep_figure(summary, scenarios), "sweep", "", summary)
+    for place, (scenario, own) in enumerate(of_scenario.items(), 1):
+        where = f"{folder_of(place, scenario)}/" if summary.several else ""
+        figures |= {where + name: figure(own[name], name, scenario, summary) for name in own}
+    pictures = write_figures(figures, folder / "figures")
+    specs = dict(once)
     if episodes:
         specs["gantt"] = episode_charts.gantt()
         specs["use-upper"] = specs["use-lower"] = episode_charts.utilisation()
@@ -86,15 +114,6 @@ def write_report(
             specs["tenants-upper"] = specs["tenants-lower"] = episode_charts.tenants(colours)
         if any(each["shared"] for each in episodes):
             specs["shares-upper"] = specs["shares-lower"] = episode_charts.shares(colours)
-    if tenant_times is not None:
-        rows = _names(summary).merge(tenant_times, on="policy")
-        specs["tenant-flow-time"] = charts.tenant_flow_time(rows, colours)
-    training = read_training(folder / METRICS)
-    if training is not None and len(training):
-        specs["learning"] = charts.learning_curve(training)
-    if judgement is not None:
-        specs |= promise.promise_charts(judgement)
-    sweeps = _sweeps(summary, run["scenarios"]) if summary.several else {}
     settings = {
         "specs": specs,
         "scenarios": of_scenario,
@@ -104,7 +123,7 @@ def write_report(
         "colours": len(palette.SERIES),
         "tenants": colours,
     }
-    kinds = {row.policy: row.kind for row in summary.policies}
+    kinds = summary.kinds
     environment = Environment(
         loader=FileSystemLoader(TEMPLATE), autoescape=True, undefined=StrictUndefined
     )
@@ -122,7 +141,8 @@ def write_report(
         versus=versus,
         p_value=p_value,
         world=world(run, results),
-        lines=charts.styles(summary.ranked),
+        lines=charts.styles(kinds),
+        headings=headings_of(summary),
         phases=palette.PHASES,
         parts=palette.PARTS,
         episodes=episodes,
@@ -132,12 +152,11 @@ def write_report(
         share_columns=tenants.SHARE_COLUMNS,
         panel_colours=palette.SERIES[:2],
         settings=_json(settings),
-        library=Markup(_library()),
+        library=Markup(library()),
     )
-    path = folder / "report.html"
-    with written_whole(path) as temporary:
+    with written_whole(folder / "report.html") as temporary:
         temporary.write_text(text)
-    return path
+    return pictures
 
 
 def _upper(summary: Summary, results: pd.DataFrame) -> str:
@@ -221,10 +240,14 @@ def percent_over(times: np.ndarray, values: np.ndarray, edges: np.ndarray) -> li
 
 def _episodes(
     recordings: Sequence[Recording], config: Mapping[str, Any], label_of: Mapping[str, str]
-) -> tuple[list[dict[str, Any]], pd.DataFrame | None]:
-    """Of the recorded episodes: those that the page holds, and tenants' times of all."""
+) -> tuple[list[dict[str, Any]], pd.DataFrame | None, pd.DataFrame | None]:
+    """Of the recorded episodes: those that the page holds, and tenants' times of all.
+
+    The third are rows for `episode_charts.shares_of` of the first episode.
+    """
     most = 1_000_000 * config["report"]["episodes_mb"]
     workflows: list[pd.DataFrame] = []
+    shares: list[pd.DataFrame] = []
     embedded: list[dict[str, Any]] = []
     size = 0
     for policy, episode, path in recordings:
@@ -232,159 +255,17 @@ def _episodes(
         if label_of:
             columns = {"tenant": timeline.tenants, "flow_time": timeline.flow_times}
             workflows.append(pd.DataFrame(columns).assign(policy=policy))
+        shared = timeline.shares is not None
+        if timeline.shares is not None and episode == recordings[0].episode:
+            shares.append(tenants.share_rows(timeline.shares, label_of).assign(policy=policy))
         if size < most:
             data = _json(episode_data(timeline, label_of))
             size += len(data)
-            shared = timeline.shares is not None
             embedded.append({"policy": policy, "episode": episode, "data": data, "shared": shared})
     times = tenants.mean_flow_times(pd.concat(workflows), label_of) if workflows else None
-    return embedded, times
-
-
-def _charts(summary: Summary, results: pd.DataFrame) -> dict[str, Spec]:
-    """All charts of one scenario, by the id of their place on the page."""
-    heading = {name: metric.heading for name, metric in summary.metrics.items()}
-    names = [row.policy for row in summary.policies]
-    times = {name: flow_times(results[results["policy"] == name]).round(4) for name in names}
-    profiles = performance_profiles(
-        values_of(results, RANKED_BY).loc[names].to_numpy(), PROFILE_RATIOS
-    )
-    drawn = {
-        "ranking": charts.ranking(
-            _ranked(summary, results),
-            [name for name, metric in summary.metrics.items() if metric.shown == "share"],
-        ),
-        "profiles": charts.profiles(
-            dict(zip(names, profiles, strict=True)), PROFILE_RATIOS, summary.ranked
-        ),
-        "flow-time": flow_charts.flow_time(times, SHARES, summary.ranked),
-    }
-    for place, spent in (("time-against-cost", "cost_ratio"), ("time-against-carbon", "carbon")):
-        if spent in heading and (results[spent] > 0).all():
-            drawn[place] = charts.time_against(spent, _time_and(summary, spent), heading)
-    if len(names) > 1:
-        drawn["difference"] = charts.forest(_differences(summary, results))
-        rows = _estimated(summary, lambda row: row.against.probability, "share").assign(beyond="")
-        drawn["improvement"] = charts.improvement(rows[rows["policy"] != summary.measure])
-    if (results["cold_starts"] > 0).any():
-        rows = _names(summary).merge(results[["policy", "cold_starts"]], on="policy")
-        drawn["cold-starts"] = charts.cold_starts(rows, heading["cold_starts"])
-    met = [name for name in heading if name.startswith("slo_")]
-    if met:
-        rows = pd.concat(
-            _metric(summary, name).assign(deadline=float(name.removeprefix("slo_"))) for name in met
-        )
-        drawn["deadlines"] = flow_charts.deadlines(rows, summary.ranked)
-    if "execution" in heading:
-        drawn["parts"] = flow_charts.parts(_parts(summary))
-    return drawn
-
-
-def _names(summary: Summary) -> pd.DataFrame:
-    """A row a policy: policy, label, kind."""
-    return pd.DataFrame(
-        {"policy": row.policy, "label": wrapped(row.policy), "kind": row.kind}
-        for row in summary.policies
-    )
-
-
-def _estimated(
-    summary: Summary, of: Callable[[PolicySummary], Estimate], shown: Shown, sign: str = ""
-) -> pd.DataFrame:
-    """`_names` with the columns of `charts.estimates`, where there is a mean."""
-    rows: list[tuple[float, float, float, list[float], str, str, bool]] = []
-    for row in summary.policies:
-        found = summary.tellable(of(row))
-        low = found.ci_low if sign else low_of(found)
-        ends = (low, found.ci_high) if varies(found) else (found.value, found.value)
-        texts = number(found, shown, sign), spread(found, shown, sign)
-        rows.append((found.value, *ends, [], *texts, True))
-    columns = ("mean", "low", "high", "each", "written", "told", "clear")
-    return _names(summary).join(pd.DataFrame(rows, columns=columns)).dropna(subset="mean")
-
-
-def _metric(summary: Summary, metric: str) -> pd.DataFrame:
-    return _estimated(summary, lambda row: row.metrics[metric].mean, summary.metrics[metric].shown)
-
-
-def _with_each(rows: pd.DataFrame, summary: Summary, values: pd.DataFrame) -> pd.DataFrame:
-    """Few episodes are points of their own; `values` has a row a policy, a column an episode."""
-    if not summary.few:
-        return rows
-    return rows.assign(each=[values.loc[policy].dropna().tolist() for policy in rows["policy"]])
-
-
-def _differences(summary: Summary, results: pd.DataFrame) -> pd.DataFrame:
-    """Rows for `charts.forest`."""
-    rows = _estimated(summary, lambda row: row.relative, "share", "+")
-    values = values_of(results, RANKED_BY)
-    measure = values.loc[summary.measure]
-    rows = _with_each(rows, summary, (values - measure) / measure.mean())
-    against = {row.policy: row.against for row in summary.policies}
-    found = [against[policy] for policy in rows["policy"]]
-    rows = rows.assign(
-        clear=[summary.is_clear(each) for each in found],
-        p=["-" if summary.few else p_value(each.p_holm) for each in found],
-        better=[summary.told(each.probability, "share") for each in found],
-    )
-    return charts.folded(rows)
-
-
-def _time_and(summary: Summary, spent: str) -> pd.DataFrame:
-    """Rows for `charts.time_against`."""
-    rows = _names(summary)
-    for name in ("slowdown", spent):
-        columns = [name, *(f"{name}_{part}" for part in ("low", "high", "told"))]
-        rows[columns] = _metric(summary, name)[["mean", "low", "high", "told"]]
-    return rows
-
-
-def _ranked(summary: Summary, results: pd.DataFrame) -> pd.DataFrame:
-    """Rows for `charts.ranking`; a metric that has no better direction keeps the order of J."""
-    parts = []
-    for name, metric in summary.metrics.items():
-        rows = _with_each(_metric(summary, name), summary, values_of(results, name))
-        if metric.better is not None:
-            rows = rows.sort_values("mean", ascending=metric.better == "lower", kind="stable")
-        rows = charts.folded(rows)
-        parts.append(rows.assign(metric=name, place=range(len(rows))))
-    return pd.concat(parts)
-
-
-def _parts(summary: Summary) -> pd.DataFrame:
-    """Rows for `flow_charts.parts`."""
-    found = []
-    for place, part in enumerate(palette.PARTS):
-        if (name := part.replace(" ", "_")) in summary.metrics:
-            rows = _metric(summary, name).rename(columns={"mean": "seconds"})
-            found.append(rows.assign(part=part, number=place))
-    return pd.concat(found)[["policy", "label", "part", "number", "seconds"]]
-
-
-def _sweeps(summary: Summary, scenarios: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """By the swept key that is the axis: its panels, and the chart of every metric."""
-    alone = {scenario: summary.of(scenario) for scenario in summary.scenarios}
-    found = {}
-    for axis in axes_of(scenarios):
-        placed = places(scenarios, axis)
-        specs = {}
-        for name, metric in summary.metrics.items():
-            rows = pd.concat(
-                _metric(alone[scenario], name).assign(x=x, panel=panel)
-                for scenario, x, panel in placed.itertuples(index=False)
-            )
-            rows = rows.drop(columns=["label", "kind"])
-            specs[name] = flow_charts.sweep(rows, axis, summary.ranked, metric.shown)
-        found[axis] = {"panels": list(dict.fromkeys(placed["panel"])), "specs": specs}
-    return found
+    return embedded, times, pd.concat(shares) if shares else None
 
 
 def _json(data: Any) -> Markup:
     """JSON that can stand inside a <script> element."""
     return Markup(json.dumps(data, separators=(",", ":")).replace("<", "\\u003c"))
-
-
-def _library() -> str:
-    """Vega-Embed, Vega-Lite of the version that altair writes for, and Vega."""
-    version = alt.SCHEMA_VERSION.rpartition(".")[0]
-    return vl_convert.javascript_bundle(vl_version=version)  # type: ignore[call-arg]

@@ -10,17 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import altair as alt
-import matplotlib.pyplot as plt
 import pandas as pd
-from matplotlib.figure import Figure
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from env.base.files import written_whole
 from evaluation.promise import VERDICTS, Judged, Judgement, Promise, Verdict
 from report.charts import axis_of, on_axis, scale_of
-from report.digits import low_of, spread
-from report.plots import finish, reach, scale
+from report.digits import about, low_of, spread
 from report.summary import without_nan
 from report.vega import HEIGHT, Spec, spec_of
 
@@ -35,8 +32,8 @@ WORDS: Mapping[Verdict, str] = {
 """What readers are told."""
 COLOURS = {"kept": "#009E73", "not sure": "#E69F00", "broken": "#999999"}
 """Okabe and Ito's, as in palette.py."""
-SHAPES = {"kept": ("circle", "o"), "not sure": ("diamond", "D"), "broken": ("cross", "X")}
-"""Of points, for those who see no colours: of Vega-Lite and of matplotlib."""
+SHAPES = {"kept": "circle", "not sure": "diamond", "broken": "cross"}
+"""Of points, for those who see no colours."""
 
 
 def answer(judgement: Judgement) -> list[str]:
@@ -86,7 +83,7 @@ def _perhaps(row: Judged, judgement: Judgement) -> str:
     settled = (
         "It is too close for any number of episodes to settle"
         if count is None
-        else f"About {round(count, 2 - len(str(count))):,} episodes in all would settle it"
+        else f"About {about(count)} episodes in all would settle it"
     )
     return (
         f"{words}: {_named(row)}, {_numbers(row, judgement)}. The mean keeps it, the interval does "
@@ -98,9 +95,12 @@ def promise_table(judgement: Judgement) -> Table:
     """A row a scheduler and scenario: verdict, means of what is promised, what it spends."""
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for heading in headings(judgement):
-        table.add_column(heading, overflow="fold")
+        # Names stay whole, numbers give way.
+        table.add_column(heading, no_wrap=heading in ("promise", "scenario", "policy"))
     for row in judgement.rows:
-        table.add_row(*cells(row, judgement))
+        in_lines = row.scenario.replace(" ", "\n")  # a swept key a line, as names are long
+        told = cells(row, judgement)
+        table.add_row(*(in_lines if cell == row.scenario else cell for cell in told))
     return table
 
 
@@ -167,7 +167,7 @@ def _chart(rows: pd.DataFrame, promise: Promise, judgement: Judgement) -> Spec:
     colour = alt.Color(
         "verdict:N", legend=None, scale=alt.Scale(domain=verdicts, range=list(COLOURS.values()))
     )
-    shapes = alt.Scale(domain=verdicts, range=[vega for vega, _ in SHAPES.values()])
+    shapes = alt.Scale(domain=verdicts, range=list(SHAPES.values()))
     told = [alt.Tooltip(f"{name}:N") for name in ("verdict", "policy", "scenario")]
     told += [
         alt.Tooltip(f"{field}:N", title=judgement.metrics[name].heading)
@@ -193,44 +193,6 @@ def _chart(rows: pd.DataFrame, promise: Promise, judgement: Judgement) -> Spec:
     if rows["best"].any():  # a layer without rows is complained of
         layers.append(best.mark_point(size=220, strokeWidth=2, color=COLOURS["kept"]))
     return spec_of(alt.layer(*layers), HEIGHT)
-
-
-def draw_promises(judgement: Judgement) -> Figure:
-    """The same as a figure, a panel a promise."""
-    count = len(judgement.promises)
-    figure, grid = plt.subplots(
-        1, count, figsize=(2 + 5 * count, 4.8), layout="constrained", squeeze=False
-    )
-    for place, (axes, promise) in enumerate(zip(grid.flat, judgement.promises, strict=True)):
-        for verdict, colour in COLOURS.items():
-            rows = [row for row in _known(judgement, place) if WORDS[row.verdict] == verdict]
-            spent, means = [row.spent for row in rows], [row.means[place] for row in rows]
-            axes.errorbar(
-                [each.value for each in spent],
-                [each.value for each in means],
-                xerr=reach(spent),
-                yerr=reach(means),
-                fmt=SHAPES[verdict][1],
-                color=colour,
-                ecolor=colour,
-                elinewidth=0.7,
-                label=verdict,
-            )
-        axes.axhline(promise.bound, color="black", linewidth=0.8, linestyle="--")
-        best = judgement.best
-        if best is not None:
-            point = (best.spent.value, best.means[place].value)
-            axes.scatter(*point, s=160, facecolors="none", edgecolors=COLOURS["kept"], linewidths=2)
-        everyone = _known(judgement, place)
-        scale(axes, "x", [row.spent.value for row in everyone])
-        scale(axes, "y", [promise.bound, *(row.means[place].value for row in everyone)])
-        axes.set_xlabel(judgement.metrics[judgement.minimised].heading)
-        axes.set_ylabel(f"{judgement.metrics[promise.metric].heading}, promised {promise}")
-    finish(grid.flat)
-    grid[0][-1].legend(frameon=False, fontsize=8)
-    if judgement.best is not None:
-        figure.suptitle(f"cheapest: {_named(judgement.best)}", fontsize=10)
-    return figure
 
 
 def write_promises(folder: Path, judgement: Judgement) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
+import numpy as np
 import pandas as pd
 
 from env.base.errors import InputError, located
@@ -19,18 +20,18 @@ from env.base.files import table_row, written_whole
 from env.base.schema import short
 from env.sim.episode.episode_file import read_episode
 from env.sim.episode.replay import played
-from env.sim.episode.world_episode import RunModel
-from env.sim.episode.world_recording import runs_of
 from report.episode_command import STANDARD_OUTPUT, convert_episode
+from report.timeline import PHASES, containers_of
 
 PARTS = (
     "queueing_time",
     "server_start_time",
     "container_cold_start_time",
     "data_transfer_time",
+    "memory_wait_time",
     "execution_time",
 )
-"""Seconds, summed over the runs of a function."""
+"""Seconds in each of `PHASES`, summed over the runs of a function."""
 TEXTS = ("workflow_name", "tenant", "function_name")
 """Columns that a file may leave empty."""
 ENDINGS = (".csv", ".parquet")
@@ -40,22 +41,34 @@ def read_schedule(path: str) -> pd.DataFrame:
     """The table of an episode file, which is played again.
 
     A function that was preempted has several runs: it starts with its first one and completes with
-    its last one, of which the table has the place.
+    its last one, of which the table has the place. `response_time`, from submission to completion,
+    is the sum of `PARTS`. `execution_time` is `full_speed_time`, which the function takes alone on
+    its node and with all the memory it needs, times `stretch`, by shared cores and less memory.
 
     Raises:
         InputError: one line with the file and what is wrong with it.
     """
     episode = read_episode(path)
     with located(path):
-        runs = runs_of(played(episode))
-    of_function: dict[tuple[int, int], list[RunModel]] = {}
-    for run in runs:
-        of_function.setdefault(run.function, []).append(run)
+        env = played(episode)
+    of_function: dict[tuple[int, int], list[np.void]] = {}
+    for container in containers_of(env):
+        key = int(container["wf_id"]), int(container["fn_id"])
+        of_function.setdefault(key, []).append(container)
     rows = []
     for workflow in episode.workflows:
         for function in workflow.functions:
             own = of_function[workflow.workflow_id, function.function_id]
             first, last = own[0], own[-1]
+            server_type, server, numa_node = env.place_of(int(last["node"]))
+            node = env.state.nodes[last["node"]]
+            speed = min(function.parallelism, int(node["cpu"])) * int(node["single_core_speed"])
+            operations = getattr(workflow, "work", None) or function.computation
+            submitted, completed = float(first["submission_time"]), float(last["completion_time"])
+            parts = {
+                part: sum(float(run[phase.end] - run[phase.begin]) for run in own)
+                for part, phase in zip(PARTS, PHASES, strict=True)
+            }
             rows.append(
                 {
                     "workflow_id": workflow.workflow_id,
@@ -66,16 +79,19 @@ def read_schedule(path: str) -> pd.DataFrame:
                     "computation": function.computation,
                     "parallelism": function.parallelism,
                     "memory_required_mb": function.memory_required_mb,
-                    "memory_allocated_mb": last.memory_allocated_mb,
-                    "server_type": last.server_type,
-                    "server_index": last.server_index,
-                    "numa_node_index": last.numa_node_index,
+                    "memory_allocated_mb": int(last["memory_alloc"]),
+                    "server_type": server_type,
+                    "server_index": server,
+                    "numa_node_index": numa_node,
                     "arrival_time": workflow.arrival_time,
-                    "submission_time": first.submission_time,
-                    "dispatch_time": first.dispatch_time,
-                    "start_time": first.start_time,
-                    "completion_time": last.end_time,
-                    **{part: sum(getattr(run, part) for run in own) for part in PARTS},
+                    "submission_time": submitted,
+                    "dispatch_time": float(first["dispatch_time"]),
+                    "start_time": float(first["start_time"]),
+                    "completion_time": completed,
+                    "response_time": completed - submitted,
+                    **parts,
+                    "full_speed_time": operations / speed,
+                    "stretch": parts["execution_time"] * speed / operations,
                     "runs": len(own),
                 }
             )

@@ -4,6 +4,7 @@ import csv
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -23,16 +24,19 @@ from evaluation.statistics import (
     Distribution,
     Estimate,
     StatisticsSettings,
-    comparisons,
+    compared,
+    count_needed,
     distributions,
     speedups,
 )
-from report.digits import number, p_value, spread, varies
+from report.digits import about, number, spread, varies
 
 RANKED_BY = "J"
 """The metric that policies are ranked and compared by."""
 RANKS: tuple[Kind, ...] = ("baseline", "learned", "reference")
 """Who is the measure of the others: the best of the first kind that is there."""
+BEST = 6
+"""Policies whose lines are drawn, unless the reader asks for others."""
 FEWEST_FOR_INTERVALS = 5
 """Episodes; of fewer, pictures show each as a point, tables have neither intervals nor p-values."""
 
@@ -92,7 +96,8 @@ class Summary:
         first: the policy that speedups are over: the first that was given, but no learned one.
         ranked: names of all policies, lowest mean J over all scenarios first.
         metrics: those that have a number in any episode, by name, in the order of columns.
-        policies: the rows.
+        overall: the rows over all scenarios, which count alike.
+        policies: the rows of every scenario.
         pairs: of all policies of a scenario, the one with the lower mean J first.
         confidence: of the intervals.
         episodes: that were played, in each scenario, with all seeds.
@@ -103,6 +108,7 @@ class Summary:
     first: str
     ranked: tuple[str, ...]
     metrics: dict[str, Metric[Any]]
+    overall: tuple[PolicySummary, ...]
     policies: tuple[PolicySummary, ...]
     pairs: tuple[Pair, ...]
     confidence: float
@@ -118,11 +124,23 @@ class Summary:
         """Whether there is more than one scenario, so that rows have to say theirs."""
         return len(self.scenarios) > 1
 
+    @cached_property
+    def kinds(self) -> dict[str, Kind]:
+        """Of all policies, in rank order."""
+        kinds = {row.policy: row.kind for row in self.policies}
+        return {name: kinds[name] for name in self.ranked}
+
+    @property
+    def shown(self) -> list[str]:
+        """The policies whose lines are drawn: the best ones, and all that have learned."""
+        kinds = enumerate(self.kinds.items())
+        return [name for rank, (name, kind) in kinds if rank < BEST or kind == "learned"]
+
     def of(self, scenario: str) -> Self:
         """The same of one scenario alone."""
         rows = tuple(row for row in self.policies if row.scenario == scenario)
         pairs = tuple(pair for pair in self.pairs if pair.scenario == scenario)
-        return replace(self, policies=rows, pairs=pairs)
+        return replace(self, overall=rows, policies=rows, pairs=pairs)
 
     @property
     def few(self) -> bool:
@@ -143,29 +161,40 @@ class Summary:
 
     def is_clear(self, compared: Comparison) -> bool:
         """Whether a difference is more than chance makes it."""
-        return not self.few and compared.p_holm < 1.0 - self.confidence
+        return not self.few and compared.difference.clear
 
     @property
     def finding(self) -> str:
-        """Who has the lowest J, and by how much."""
-        if self.several:
-            return f"Lowest mean {RANKED_BY} over all scenarios: {self.ranked[0]}"
-        best, *others = self.policies
-        text = f"Lowest {RANKED_BY}: {self._against(best)}"
+        """What learned policies are against the measure; else who has the lowest J, who is next."""
+        best, *others = self.overall
+        measure = f" against {self.measure}"
+        measure += ", the best baseline" if self.kinds[self.measure] == "baseline" else ""
+        found = [
+            f"learned policy {self._against(row, measure)}, rank {rank} of {len(self.overall)}"
+            for rank, row in enumerate(self.overall, 1)
+            if row.kind == "learned" and row.policy != self.measure
+        ]
         if best.policy == self.measure:
+            lowest = f"lowest {RANKED_BY}: {best.label}"
             differ = [each for each in others if each.relative.value or varies(each.relative)]
             if len(differ) < len(others):
-                text += f" and {len(others) - len(differ)} more, equal in every episode"
-            if differ:
-                text += f"; next is {self._against(differ[0])}"
-        elif best.kind == "reference":
-            rivals = [each for each in others if each.kind != "reference"]
-            text += f"; of the others {self._against(rivals[0])}" if rivals else ""
-        for place, row in enumerate(self.policies):
-            if row.kind == "learned" and row.label not in text:
-                told = self.told(row.relative, "share", "+")
-                text += f"; {row.label} {told}, rank {place + 1} of {len(self.policies)}"
-        return text
+                lowest += f" and {len(others) - len(differ)} more, equal in every episode"
+            if differ and not found:
+                lowest += f"; next is {self._against(differ[0])}"
+            found.append(lowest)
+        elif best.kind != "learned":
+            lowest = self._against(best, "" if found else measure)
+            found.append(f"lowest {RANKED_BY}: {lowest}")
+        if self.several:
+            rivals = [row for row in self.policies if row.kind != "reference"]
+            firsts = {row.scenario: row.policy for row in reversed(rivals)}
+            where = ", ".join(
+                f"{name} in {n}" for name, n in Counter(firsts.values()).most_common()
+            )
+            found = [f"over all {len(self.scenarios)} scenarios, {found[0]}", *found[1:]]
+            found.append(f"lowest by scenario: {where}")
+        text = "; ".join(found)
+        return text[0].upper() + text[1:]
 
     @property
     def means_are(self) -> str:
@@ -181,11 +210,21 @@ class Summary:
         """What stands in tables in the column of comparisons."""
         return f"J against {self.measure}: mean paired difference over its mean {RANKED_BY}."
 
-    def _against(self, row: PolicySummary) -> str:
-        if row.policy == self.measure:
-            return row.label
-        p = "" if self.few else f" (p={p_value(row.against.p_holm)})".replace("=<", "<")
-        return f"{row.label}, {self.told(row.relative, 'share', '+')} against {self.measure}{p}"
+    def _against(self, row: PolicySummary, measure: str = "") -> str:
+        """`a, J -4.9% [-8.7, -1.1] against b: surely better`."""
+        text = f"{row.label}, {RANKED_BY} {self.told(row.relative, 'share', '+')}{measure}"
+        return text if self.few else f"{text}: {self._verdict(row.against.difference)}"
+
+    def _verdict(self, difference: Estimate) -> str:
+        """Whether a difference is sure, and else what would settle it."""
+        if difference.clear:
+            return f"surely {'better' if difference.value < 0 else 'worse'}"
+        gap = abs(difference.value)
+        count = count_needed(difference, self.episodes, gap, self.confidence)
+        if count is None:
+            return "too close for any number of episodes to settle"
+        more = about(count - self.episodes)
+        return f"not sure yet, about {more} more episodes would settle it"
 
 
 def values_of(results: pd.DataFrame, metric: str) -> pd.DataFrame:
@@ -215,54 +254,54 @@ def summarise(
     known = {name: metric for name, metric in metrics.items() if results[name].notna().any()}
     policies: list[PolicySummary] = []
     pairs: list[Pair] = []
-    for scenario, own in results.groupby("scenario", sort=False):
-        J = values_of(own, RANKED_BY).loc[list(ranked)]
-        J = J.loc[J.T.mean().sort_values(kind="stable").index]
-        names, values = list(J.index), J.to_numpy()
+
+    def versus(J: pd.DataFrame, one: str, other: str) -> Comparison:
+        return compared(J.loc[one].to_numpy(), J.loc[other].to_numpy(), settings.confidence)
+
+    def rows_of(scenario: str, own: pd.DataFrame) -> list[PolicySummary]:
+        J = values_of(own, RANKED_BY)
+        names = list(J.loc[list(ranked)].T.mean().sort_values(kind="stable").index)
         found = {
             metric: distributions(values_of(own, metric).loc[names].to_numpy(), settings)
             for metric in known
         }
         times = values_of(own, "flow_time").loc[names].to_numpy()
         faster = speedups(times, names.index(first), settings)
-        position = names.index(measure)
-        against = comparisons(values, [(index, position) for index in range(len(names))], settings)
-        policies += [
+        against = [versus(J, name, measure) for name in names]
+        return [
             PolicySummary(
                 scenario,
                 name,
                 kinds[name],
                 {metric: each[index] for metric, each in found.items()},
                 against[index],
-                over(against[index].difference, float(values[position].mean())),
+                against[index].difference.over(float(J.loc[measure].mean())),
                 faster[index],
             )
             for index, name in enumerate(names)
         ]
-        both = list(combinations(range(len(names)), 2))
-        pairs += [
-            Pair(scenario, names[one], names[other], compared)
-            for (one, other), compared in zip(
-                both, comparisons(values, both, settings), strict=True
-            )
-        ]
+
+    for scenario, own in results.groupby("scenario", sort=False):
+        J = values_of(own, RANKED_BY)
+        policies += (rows := rows_of(scenario, own))
+        names = [row.policy for row in rows]
+        pairs += [Pair(scenario, *pair, versus(J, *pair)) for pair in combinations(names, 2)]
+    overall = policies
+    if results["scenario"].nunique() > 1:
+        episodes = results.groupby(["policy", "seed", "episode"])
+        overall = rows_of("", episodes[list(known)].mean().reset_index())
     return Summary(
         _title(results),
         measure,
         first,
         ranked,
         known,
+        tuple(overall),
         tuple(policies),
         tuple(pairs),
         settings.confidence,
         len(results[["seed", "episode"]].drop_duplicates()),
     )
-
-
-def over(difference: Estimate, mean: float) -> Estimate:
-    """A difference as a share of a mean, which is taken as it is; NaN where that is 0."""
-    scale = 1.0 / mean if mean else math.nan
-    return Estimate(scale * difference.value, scale * difference.ci_low, scale * difference.ci_high)
 
 
 def _title(results: pd.DataFrame) -> str:
@@ -288,12 +327,12 @@ def flow_times(results: pd.DataFrame) -> np.ndarray:
 
 def write_summary(folder: Path, summary: Summary) -> None:
     """Writes `summary.json`, `summary.csv` and `summary.md`: the same numbers for three readers."""
-    policies, pairs = (
-        [asdict(each) for each in rows] for rows in (summary.policies, summary.pairs)
+    overall, policies, pairs = (
+        [asdict(each) for each in rows]
+        for rows in (summary.overall, summary.policies, summary.pairs)
     )
-    if not summary.several:
-        for row in (*policies, *pairs):
-            del row["scenario"]
+    for row in overall if summary.several else (*policies, *pairs):
+        del row["scenario"]
     tree = {
         "title": summary.title,
         "measure": summary.measure,
@@ -304,6 +343,7 @@ def write_summary(folder: Path, summary: Summary) -> None:
             {key: getattr(metric, key) for key in ("name", "unit", "better", "formula")}
             for metric in summary.metrics.values()
         ],
+        **({"overall": overall} if summary.several else {}),
         "policies": policies,
         "pairs": pairs,
     }
@@ -328,7 +368,6 @@ def markdown(summary: Summary) -> str:
         *["scenario"] * summary.several,
         "policy",
         f"J against {as_text(summary.measure)}",
-        *["p (Holm)"] * (not summary.few),
         "P(better)",
         f"speedup over {as_text(summary.first)}",
         *(metric.heading for metric in summary.metrics.values()),
@@ -346,7 +385,6 @@ def markdown(summary: Summary) -> str:
             *[as_text(each.scenario)] * summary.several,
             as_text(each.label),
             summary.told(each.relative, "share", "+"),
-            *[p_value(each.against.p_holm)] * (not summary.few),
             summary.told(each.against.probability, "share"),
             summary.told(each.speedup),
             *(

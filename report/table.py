@@ -4,10 +4,10 @@ import os
 import sys
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
+from rich.console import Console, Group
 from rich.table import Table
+from rich.text import Text
 
-from report.digits import p_value
 from report.summary import RANKED_BY, Summary, wrapped
 
 PLAIN_WIDTH = 80
@@ -21,8 +21,8 @@ def console() -> Console:
     return Console(width=None if asked else PLAIN_WIDTH, markup=False)
 
 
-def summary_table(summary: Summary, width: int) -> Table:
-    """A row a policy: the difference in J with its p, J, P(better), the means of all other metrics.
+def summary_table(summary: Summary, width: int) -> Group:
+    """What was found, and a row a policy: difference in J, J, P(better), means of other metrics.
 
     Of several scenarios each has a block of rows below its name.
 
@@ -36,7 +36,7 @@ def summary_table(summary: Summary, width: int) -> Table:
         table = _table(summary, shown)
         if ruler.measure(table).maximum <= width:
             break
-    return table
+    return Group(Text(f"{summary.finding}.\n{summary.title}."), table)
 
 
 def _table(summary: Summary, shown: int) -> Table:
@@ -44,20 +44,16 @@ def _table(summary: Summary, shown: int) -> Table:
     left = [name for name in summary.metrics if name != RANKED_BY]
     others = left[: max(0, shown)]
     compared = len(summary.ranked) > 1
-    tested, often = compared and not summary.few, compared and bool(others)
+    often = compared and bool(others)
     caption = [f"{RANKED_BY} = {summary.metrics[RANKED_BY].formula}; lower is better."]
     if compared:
         caption.append(summary.difference_is)
-    if tested:
-        caption.append(f"p: Wilcoxon's test, Holm's correction for {len(summary.ranked) - 1}.")
     if often:
         caption.append(f"P(better): share of episodes with a lower {RANKED_BY}.")
     caption.append(summary.means_are)
     if others != left:
         caption.append("More columns are in summary.md.")
     table = Table(
-        title=f"{summary.finding}\n{summary.title}",
-        title_justify="left",
         caption=" ".join(caption),
         caption_justify="left",
         box=SIMPLE_HEAD,
@@ -67,7 +63,6 @@ def _table(summary: Summary, shown: int) -> Table:
     table.add_column("policy", no_wrap=True)
     headings = [
         *[f"{RANKED_BY} against\n{wrapped(summary.measure)}"] * compared,
-        *["p"] * tested,
         RANKED_BY,
         *["P(better)"] * often,
         *("\n".join(summary.metrics[name].heading.split()) for name in others),
@@ -79,14 +74,12 @@ def _table(summary: Summary, shown: int) -> Table:
             table.add_section()
             table.add_row(scenario.replace(" ", "\n"))  # a swept key a line, as names are long
         for policy in summary.of(scenario).policies:
-            against = policy.against
             means = {name: policy.metrics[name].mean for name in (RANKED_BY, *others)}
             J = means.pop(RANKED_BY)
             cells = [
                 *[summary.told(policy.relative, "share", "+")] * compared,
-                *[p_value(against.p_holm)] * tested,
                 summary.told(J) if shown >= 0 else summary.told_mean(J),
-                *[summary.told_mean(against.probability, "share")] * often,
+                *[summary.told_mean(policy.against.probability, "share")] * often,
                 *(
                     summary.told_mean(mean, summary.metrics[name].shown)
                     for name, mean in means.items()

@@ -150,6 +150,17 @@ def share_curves(
     return curves
 
 
+def share_rows(shares: Shares, label_of: Mapping[str, str]) -> pd.DataFrame:
+    """The same for `episode_charts.shares`: tenant, what, time, core_seconds."""
+    return pd.concat(
+        pd.DataFrame(
+            {"tenant": label, "what": what, "time": shares.times.round(3), "core_seconds": curve}
+        )
+        for label, curves in share_curves(shares, label_of).items()
+        for what, curve in zip(("received", "entitled"), curves, strict=True)
+    )
+
+
 def share_data(shares: Shares, label_of: Mapping[str, str]) -> dict[str, Any]:
     """What the page tells of the shares of an episode.
 

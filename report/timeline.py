@@ -180,7 +180,7 @@ def timeline_of(env: RawEnv, name: str) -> Timeline:
         env: with no workflow recycled.
         name: of the episode.
     """
-    containers = _containers(env)
+    containers = containers_of(env)
     warm = _warm(env, float(containers["completion_time"].max()))
     nodes = []
     views = [
@@ -242,7 +242,8 @@ def mean_over(times: np.ndarray, values: np.ndarray, edges: np.ndarray) -> np.nd
     return np.diff(np.interp(edges, times, area)) / np.diff(edges)
 
 
-def _containers(env: RawEnv) -> np.ndarray:
+def containers_of(env: RawEnv) -> np.ndarray:
+    """CONTAINER (C,) of a finished `RawEnv(..., record=True)`, without their lanes."""
     runs = runs_of(env)
     containers = np.zeros(len(runs), CONTAINER)
     up: dict[tuple[str, int], float] = {}

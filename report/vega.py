@@ -11,6 +11,8 @@ alt.data_transformers.disable_max_rows()  # the page holds what it shows, howeve
 
 Spec = dict[str, Any]
 """A Vega-Lite specification as plain containers."""
+VERSION = alt.SCHEMA_VERSION.rpartition(".")[0]
+"""Of Vega-Lite that altair writes for."""
 
 HEIGHT = 320
 """Pixels of charts without a row a policy."""

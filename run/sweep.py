@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
@@ -42,7 +42,7 @@ class Scenario:
     """A point of what is swept.
 
     Attributes:
-        name: what tables call it: `keep_alive=lru workload.sampling.ratio=0.5`; "" without a sweep.
+        name: what tables call it: `keep_alive=lru sampling.ratio=0.5`; "" without a sweep.
         point: values by the key, or the group, that they are of.
         config: composed there, in plain containers.
         overrides: what was typed, and the values of the point.
@@ -69,7 +69,7 @@ def scenarios_of(told: Mapping[str, Any]) -> list[Scenario]:
     typed = tuple(word for word in words if not _is_of_sweep(word))
     return [
         Scenario(
-            " ".join(f"{key}={_shown(value)}" for key, value in point.items()),
+            " ".join(f"{short_keys(point)[key]}={_shown(value)}" for key, value in point.items()),
             point,
             {**config, "sweep": told["sweep"]},
             overrides,
@@ -77,6 +77,16 @@ def scenarios_of(told: Mapping[str, Any]) -> list[Scenario]:
         for point in _points(told["sweep"], typed)
         for config, overrides in [_composed(typed, tuple(point.items()))]
     ]
+
+
+def short_keys(keys: Iterable[str]) -> dict[str, str]:
+    """What people are told of dotted keys: their last two parts, or as many as tell them apart."""
+    parts = {key: key.split(".") for key in keys}
+    for count in range(2, max(map(len, parts.values()), default=0) + 2):
+        names = {key: ".".join(own[-count:]) for key, own in parts.items()}
+        if len(set(names.values())) == len(names):
+            break
+    return names
 
 
 def typed_words(*kinds: str) -> list[str]:

@@ -88,7 +88,7 @@ def in_process(
         figures: bool = False,
     ) -> Command:
         if name == "evaluate" and not figures:
-            monkeypatch.setattr("report.files.draw_figures", lambda *results: [])
+            monkeypatch.setattr("report.page.write_figures", lambda *figures: [])
 
         def call(*overrides: str) -> Done:
             monkeypatch.setattr(sys, "argv", [f"{name}.py", *overrides])

@@ -38,7 +38,7 @@ def test_how_many_servers_a_promise_needs(command: Command, tmp_path: Path) -> N
     (tmp_path / "outputs").rename(tmp_path / "before")
     done = command(*BUSY, SWEEP, f'keep={{slowdown_p95: "<{(low + high) / 2}"}}', "minimise=rent")
     assert done.code == 0, done.err
-    assert "with cluster.server_types.small.server_count=4" in done.out
+    assert "with small.server_count=4" in done.out
     assert "2 surely keep it, 2 surely do not" in done.out
     best = json.loads((run_in(tmp_path) / "promise.json").read_text())["best"]
     rents = [row["spent"]["value"] for row in found if row["scenario"].endswith("=4")]

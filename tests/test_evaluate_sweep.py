@@ -50,7 +50,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_scenario_is_played(finished: Path) -> None:
     found = results_of(finished)
-    scenarios = [f"workload.sampling.ratio={ratio}" for ratio in (0.1, 0.3)]
+    scenarios = [f"sampling.ratio={ratio}" for ratio in (0.1, 0.3)]
     assert list(zip(found["scenario"], found["seed"], found["policy"], strict=True)) == [
         (scenario, seed, policy)
         for scenario in scenarios
@@ -73,7 +73,7 @@ def test_a_scenario_alone_has_the_same_numbers(
     alone = [word for word in WORDS if word != LOADS]
     assert command(*alone, "workload.sampling.ratio=0.3", "record=0").code == 0
     found = results_of(finished)
-    same = found[found["scenario"] == "workload.sampling.ratio=0.3"].reset_index(drop=True)
+    same = found[found["scenario"] == "sampling.ratio=0.3"].reset_index(drop=True)
     pd.testing.assert_frame_equal(results_in(tmp_path).assign(scenario=same["scenario"]), same)
 
 
@@ -129,14 +129,11 @@ def test_an_interrupted_evaluation_goes_on(
 @pytest.mark.parametrize(
     ("changed", "says"),
     [
-        ({"scenario": "workload.sampling.ratio=0.2"}, "has a row of ('fcfs', 'workload.sampling."),
-        ({"policy": "foo"}, "has a row of ('foo', 'workload.sampling.ratio=0.1', 1, 0)"),
-        ({"seed": 9}, "has a row of ('fcfs', 'workload.sampling.ratio=0.1', 9, 0)"),
-        ({"episode": 1}, "has a row of ('fcfs', 'workload.sampling.ratio=0.1', 1, 1)"),
-        (
-            {"flow_time_quantiles": [1.0]},
-            "flow_time_quantiles: Tuple should have at least 200",
-        ),
+        ({"scenario": "sampling.ratio=0.2"}, "has a row of ('fcfs', 'sampling.ratio=0.2', "),
+        ({"policy": "foo"}, "has a row of ('foo', 'sampling.ratio=0.1', 1, 0)"),
+        ({"seed": 9}, "has a row of ('fcfs', 'sampling.ratio=0.1', 9, 0)"),
+        ({"episode": 1}, "has a row of ('fcfs', 'sampling.ratio=0.1', 1, 1)"),
+        ({"flow_time_quantiles": [1.0]}, "flow_time_quantiles: Tuple should have at least 200"),
     ],
 )
 def test_rows_of_something_else_are_not_gone_on_with(

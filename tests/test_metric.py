@@ -58,7 +58,7 @@ def test_a_declared_metric_is_everywhere(
     assert "cats_mean" in (evaluated / "summary.csv").read_text()
     assert '"name": "cats"' in (evaluated / "summary.json").read_text()
     assert "| cats (h) |" in (evaluated / "summary.md").read_text()
-    assert "cats (h), lower is better" in (evaluated / "figures" / "metrics.svg").read_text()
+    assert ">cats (h)</option>" in (evaluated / "report.html").read_text()
     page = (evaluated / "report.html").read_text()
     assert "<th>cats (h)</th>" in page and "hours that cats wait" in page
     assert scalars(evaluated)["evaluation/cats/random"] == 250.0

@@ -7,13 +7,12 @@ import pytest
 
 from evaluation.statistics import (
     StatisticsSettings,
-    comparisons,
+    compared,
+    count_needed,
     distributions,
     estimate,
-    holm,
     interquartile_mean,
     performance_profiles,
-    signed_rank,
 )
 
 SETTINGS = StatisticsSettings(confidence=0.95)
@@ -61,8 +60,7 @@ def test_an_interval_without_spread_has_no_width(values: list[float]) -> None:
 
 def test_a_share_has_an_interval_of_shares() -> None:
     # Better in nine of ten episodes: 0.9 + t * 0.1 would be beyond 1.
-    values = np.array([[1.0] * 9 + [3.0], [2.0] * 10])
-    (found,) = comparisons(values, [(0, 1)], SETTINGS)
+    found = compared(np.array([1.0] * 9 + [3.0]), np.full(10, 2.0), 0.95)
     assert found.probability.value == pytest.approx(0.9)
     assert found.probability.ci_high == 1.0 and found.probability.ci_low < 0.9
 
@@ -77,39 +75,39 @@ def test_episodes_without_a_number_are_left_out() -> None:
     assert math.isnan(none.mean.value) and math.isnan(none.p99)
 
 
-def test_holm_by_hand() -> None:
-    # Sorted 0.01, 0.02, 0.03, 0.9 times 4, 3, 2, 1 = 0.04, 0.06, 0.06, 0.9.
-    assert holm([0.03, 0.01, 0.9, 0.02]) == pytest.approx([0.06, 0.04, 0.9, 0.06])
-    assert holm([0.6, 0.7]) == [1.0, 1.0]
-    assert holm([]) == []
-
-
-def test_the_signed_rank_test_by_hand() -> None:
-    # Of the 2^5 equally likely signs only "all +" and "all -" are as far out.
-    assert signed_rank(np.array([1.0, 2.0, 3.0, 4.0, 5.0])) == pytest.approx(2 / 32)
-    assert signed_rank(np.zeros(5)) == 1.0
-
-
 def test_policies_are_compared_in_pairs() -> None:
-    values = np.array([[1.0, 3.0, 2.0, 9.0], [2.0, 4.0, 6.0, 9.0], [12.0, 14.0, 16.0, 19.0]])
-    better, itself, worse = comparisons(values, [(0, 1), (1, 1), (2, 1)], SETTINGS)
+    one, other = np.array([1.0, 3.0, 2.0, 9.0]), np.array([2.0, 4.0, 6.0, 9.0])
+    better, itself, worse = (compared(each, other, 0.95) for each in (one, other, other + 10))
     assert better.difference.value == pytest.approx((-1 - 1 - 4 + 0) / 4)
     # Standard error: sqrt(9 / 3) / sqrt(4); 97.5% of Student's t with 3 degrees are below 3.182.
     assert better.difference.ci_high == pytest.approx(-1.5 + 3.182 * math.sqrt(3) / 2, abs=1e-3)
+    # t = 1.5 / (sqrt(3) / 2) = sqrt(3): beyond are 1/4 - 1/(2 pi) with 3 degrees, on either side.
+    assert better.p_value == pytest.approx(1 / 2 - 1 / math.pi)
     # Better in three of four episodes; the equal one counts half.
     assert better.probability.value == pytest.approx(3.5 / 4)
-    assert (itself.difference.value, itself.p_holm, itself.probability.value) == (0, 1, 0.5)
+    assert (itself.difference.value, itself.p_value, itself.probability.value) == (0, 1, 0.5)
     # Ten more in every episode: no doubt left.
-    assert (worse.difference.ci_low, worse.difference.ci_high) == (10, 10)
+    assert (worse.difference.ci_low, worse.difference.ci_high, worse.p_value) == (10, 10, 0)
     assert worse.probability.value == 0
-    # Of 2^4 signs two are as far out, for two comparisons.
-    assert worse.p_value == pytest.approx(2 / 16)
-    assert worse.p_holm == pytest.approx(4 / 16)
-    # Against each other as well, the surest of three comparisons counts three times.
-    *_, farthest = comparisons(values, [(1, 0), (2, 1), (2, 0)], SETTINGS)
-    assert farthest.difference.value == pytest.approx(11.5)
-    assert farthest.p_holm == pytest.approx(6 / 16)
-    assert comparisons(values[:1], [], SETTINGS) == []
+    assert math.isnan(compared(one[:1], other[:1], 0.95).p_value)
+
+
+def test_the_interval_and_the_test_never_disagree() -> None:
+    random = np.random.default_rng(4)
+    found = []
+    for _ in range(400):
+        one, other = random.lognormal(0.0, 1.5, (2, 30)) * [[0.6], [1.0]]
+        each = compared(one, other, 0.95)
+        assert each.difference.clear == (each.p_value < 0.05)
+        found.append(each.difference.clear)
+    assert 40 < sum(found) < 360  # both happen
+
+
+def test_how_many_episodes_settle_a_difference() -> None:
+    # The spread is sqrt(40 / 9) = 2.108: 2.093 of it / sqrt(20) is 0.99, 2.101 / sqrt(19) is 1.02.
+    found = estimate([3.0, -1.0] * 5, 0.95)
+    assert not found.clear and count_needed(found, 10, 1.0, 0.95) == 20
+    assert count_needed(found, 10, 0.0, 0.95) is None
 
 
 def test_profiles_by_hand() -> None:

@@ -71,6 +71,16 @@ def test_the_table_has_everyone() -> None:
     ]
 
 
+def test_names_stay_whole_in_80_columns() -> None:
+    where = "large.server_count=3 keep_alive=faascache"
+    played = {(where, "greedy_objective_tuned"): [(2.0, 1.0), (4.0, 1.5), (3.5, 1.25)]}
+    console = Console(width=80, record=True, file=StringIO())
+    console.print(promise_table(judged(played, "<3")))
+    text = console.export_text()
+    for name in (*where.split(), "greedy_objective_tuned", "not sure"):
+        assert name in text
+
+
 @pytest.mark.parametrize("bound", ["<3.05", "<0"])
 def test_files_of_an_evaluation(bound: str, tmp_path: Path) -> None:
     scenarios = {name: {"count": number} for number, name in enumerate((SMALL, LARGE), 1)}
@@ -89,7 +99,7 @@ def test_files_of_an_evaluation(bound: str, tmp_path: Path) -> None:
     assert (kept["perhaps"] is None) == (bound == "<0")
     assert kept["settling"] == (None if bound == "<0" else 34)
     assert [row["verdict"] for row in kept["rows"]] == [row.verdict for row in found.rows]
-    assert (tmp_path / "figures" / "promise.png").exists()
+    assert (tmp_path / "figures" / "promise-0.png").exists()
     page = (tmp_path / "report.html").read_text()
     assert ">What was promised</h2>" in page and 'id="promise-0"' in page
-    assert answer(found)[0].replace("<", "&lt;") in page
+    assert f'<p class="finding">{answer(found)[0].replace("<", "&lt;")}' in page

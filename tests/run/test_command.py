@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from env.base.jit import before_compiling
 from hydra.core.hydra_config import HydraConfig
 from numba import njit
 from omegaconf import DictConfig
 
 from env.base.errors import InputError
+from env.base.jit import before_compiling
 from env.base.schema import validated
 from run.command import StopOnSignals, plain, refuse, run
 from run.next_command import PROJECT

@@ -8,7 +8,7 @@ from omegaconf import DictConfig
 
 from run.arguments import as_text
 from run.command import plain
-from run.sweep import MOST_POINTS, Scenario, scenarios_of
+from run.sweep import MOST_POINTS, Scenario, scenarios_of, short_keys
 from tests.commands import Command, InProcess, refused
 from tests.env.worlds import TINY
 
@@ -59,7 +59,8 @@ def test_every_combination_is_a_scenario(
         assert each.config["lease"]["step"] == point["lease.step"]
         assert each.config["keep_alive"]["policy"] == point["keep_alive"]
         assert each.config["cluster"] == scenarios[0].config["cluster"]
-    assert scenarios[0].name == " ".join(f"{key}={value}" for key, value in found[0].items())
+    short = short_keys(found[0])
+    assert scenarios[0].name == " ".join(f"{short[key]}={value}" for key, value in found[0].items())
     assert len({each.name for each in scenarios}) == len(scenarios)
 
 
@@ -229,3 +230,10 @@ def test_what_has_no_effect_in_any_scenario_is_refused(
 def test_what_has_an_effect_in_one_scenario_passes(command: Command) -> None:
     assert command(*TINY, "sweep={lease: [hourly,always]}", "lease.step=60").code == 0
     assert command("cluster=tiny", "workflow=tiny", "sweep={workload: [tiny,azure_like]}").code == 0
+
+
+def test_keys_are_told_apart_by_their_last_parts() -> None:
+    told = short_keys(["cluster.server_types.large.server_count", "lease", "lease.step"])
+    assert list(told.values()) == ["large.server_count", "lease", "lease.step"]
+    alike = short_keys(["a.large.memory.size", "a.small.memory.size"])
+    assert list(alike.values()) == ["large.memory.size", "small.memory.size"]

@@ -1,0 +1,91 @@
+"""What draws charts: the JavaScript of the page, and charts as .svg and .png.
+
+The engine of JavaScript runs in a process of its own. It reserves tens of GB of addresses, however
+little it uses, and where it does not get them it ends its process.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import vl_convert
+
+Spec = dict[str, Any]
+"""As in report/vega.py, which the process that draws has no time to import."""
+SCALE = 2.0
+"""Pixels of a .png for each of the chart."""
+Picture = dict[str, bytes]
+"""A file by its ending."""
+
+
+class NotDrawn(Exception):
+    """The process that draws was ended; the message says by what."""
+
+
+@cache
+def library() -> str:
+    """Vega-Embed, Vega-Lite of the version that altair writes for, and Vega.
+
+    Raises:
+        NotDrawn: see there.
+    """
+    found: str = _elsewhere(None)
+    return found
+
+
+def draw(specs: Mapping[str, Spec]) -> dict[str, Picture]:
+    """Charts as files; the same charts give the same files.
+
+    Raises:
+        NotDrawn: see there.
+    """
+    found: dict[str, Picture] = _elsewhere(specs)
+    return found
+
+
+def _elsewhere(given: Mapping[str, Spec] | None) -> Any:
+    from report.vega import VERSION
+
+    done = subprocess.run(
+        [sys.executable, "-m", __name__, VERSION],
+        input=json.dumps(given).encode(),
+        capture_output=True,
+        cwd=Path(__file__).parents[1],
+    )
+    if done.returncode >= 0:
+        if done.returncode:
+            raise RuntimeError(done.stderr.decode(errors="replace"))
+        return pickle.loads(done.stdout)
+    told = [line.strip("# ") for line in done.stderr.decode(errors="replace").splitlines()]
+    why = next(filter(None, told), signal.Signals(-done.returncode).name)
+    raise NotDrawn(f"{why} Drawing takes tens of GB of addresses (ulimit -v).")
+
+
+def bundle(version: str) -> str:
+    """See `library`."""
+    return vl_convert.javascript_bundle(vl_version=version)  # type: ignore[call-arg]
+
+
+def pictures(specs: Mapping[str, Spec], version: str) -> dict[str, Picture]:
+    """See `draw`."""
+    found = {}
+    for name, spec in specs.items():
+        svg = vl_convert.vegalite_to_svg(spec, vl_version=version)
+        png = vl_convert.svg_to_png(svg, scale=SCALE)
+        found[name] = {"svg": svg.encode(), "png": png}
+    return found
+
+
+if __name__ == "__main__":
+    given = json.load(sys.stdin)
+    version = sys.argv[1]
+    found = bundle(version) if given is None else pictures(given, version)
+    pickle.dump(found, sys.stdout.buffer)
