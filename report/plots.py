@@ -15,7 +15,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
 
-from env.base.errors import InputError
 from env.base.files import written_whole
 from env.base.schema import printable
 from evaluation.statistics import Estimate
@@ -53,15 +52,12 @@ def save(figure: Figure, name: str, folder: Path) -> Path:
 
     The figure is closed; returns the .png file.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be written: {error.strerror}") from None
     # The same numbers give the same file: no date, no random ids.
     with plt.rc_context({"svg.hashsalt": name}), any_glyph():
         for ending in FORMATS:
             about = {"Date": None} if ending == "svg" else None
             with written_whole(folder / f"{name}.{ending}") as temporary:
+                folder.mkdir(parents=True, exist_ok=True)
                 figure.savefig(temporary, dpi=130, format=ending, metadata=about)
     plt.close(figure)
     return folder / f"{name}.png"

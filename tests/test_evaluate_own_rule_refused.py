@@ -246,3 +246,21 @@ def test_a_folder_of_others_names_no_code(
     done = command(*TOLD, "experiment=mine", *told, "--config-dir", "theirs")
     refused(done, "my_rules.py:MyRule: only the command line itself may name code")
     assert not (tmp_path / "executed").exists()
+
+
+@pytest.mark.parametrize(
+    ("told", "says"),
+    [
+        ("- baselines=[my_rules.py:MyRule]", "what runs here is typed: give it again"),
+        ("- +hydra.callbacks.mine._target_=my_rules.MyRule", "what runs here is typed"),
+        ("- ++ray.runtime_env.py_executable=./theirs", "what runs here is typed"),
+        ("cluster: tiny", "overrides.yaml: a list of texts is needed, found a mapping"),
+        ("- cluster", "overrides.yaml: 'cluster': no value, KEY=VALUE"),
+    ],
+)
+def test_nor_does_an_evaluation_of_others_that_goes_on(
+    told: str, says: str, command: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "theirs" / ".hydra").mkdir(parents=True)
+    (tmp_path / "theirs" / ".hydra" / "overrides.yaml").write_text(told)
+    refused(command("resume=theirs"), says)
