@@ -6,8 +6,12 @@ from typing import Any
 
 from env.base.errors import InputError
 from env.base.schema import validated
+from run.next_command import WORLD
 from run.ray_session import connect
 from run.settings import RaySettings, TrainSettings
+
+TRAINING_WORLD = (*WORLD, "agents", "variation")
+"""Groups that make the world in which schedulers learn."""
 
 
 def world_of(settings: TrainSettings) -> dict[str, Any]:
@@ -23,13 +27,7 @@ def world_of(settings: TrainSettings) -> dict[str, Any]:
             .with_absolute_paths()
             .model_dump(mode="json", by_alias=True)
         )
-    return {
-        key: told[key]
-        for key in (
-            *("cluster", "workflow", "workload", "agents", "objective", "variation", "dispatch"),
-            *("lease", "keep_alive", "seed"),
-        )
-    }
+    return {key: told[key] for key in (*TRAINING_WORLD, "seed")}
 
 
 def start_ray(settings: RaySettings, beside_runners: int = 0) -> None:

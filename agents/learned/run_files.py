@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from env.base.errors import InputError
 from env.base.schema import validated
-from run.next_command import WORLD
 from run.run_folder import ASSUMPTIONS
 from run.settings import TrainSettings
 from run.told import first_difference
+from run.training_start import TRAINING_WORLD
 
 if TYPE_CHECKING:  # they take seconds to import
     from ray.rllib.algorithms.algorithm import Algorithm
@@ -65,7 +65,7 @@ def check_resume(settings: TrainSettings, path: str) -> None:
 def _lasting(told: Mapping[str, Any]) -> dict[str, Any]:
     """Without which the networks do not fit, or the best policy so far was so elsewhere."""
     return {
-        **{group: told[group] for group in (*WORLD, "agents", "variation")},
+        **{group: told[group] for group in TRAINING_WORLD},
         "algo": {key: told["algo"].get(key) for key in NETWORKS},
         "held_out": {**told["held_out"], "share": None},
     }
