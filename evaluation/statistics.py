@@ -3,8 +3,7 @@
 All policies play the same episodes. Intervals are Student's t, of means and of means of paired
 differences; the test of a difference is the paired t-test, which says the same as its interval.
 Both are exact for few seeds whose numbers are normally distributed, right by the central limit
-theorem for many episodes, and draw nothing at random. Every comparison holds by itself: none is
-corrected for how many there are.
+theorem for many episodes, and draw nothing at random. None is corrected for how many there are.
 """
 
 import math
@@ -50,12 +49,7 @@ class Estimate:
     def over(self, mean: float) -> Self:
         """A difference as a share of a mean, which is taken as it is; NaN where that is 0."""
         scale = 1.0 / mean if mean else math.nan
-        return replace(
-            self,
-            value=scale * self.value,
-            ci_low=scale * self.ci_low,
-            ci_high=scale * self.ci_high,
-        )
+        return type(self)(scale * self.value, scale * self.ci_low, scale * self.ci_high)
 
 
 @dataclass(frozen=True)

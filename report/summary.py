@@ -223,8 +223,9 @@ class Summary:
         count = count_needed(difference, self.episodes, gap, self.confidence)
         if count is None:
             return "too close for any number of episodes to settle"
-        more = about(count - self.episodes)
-        return f"not sure yet, about {more} more episodes would settle it"
+        more = count - self.episodes
+        episodes = "1 more episode" if more == 1 else f"{about(more)} more episodes"
+        return f"not sure yet, about {episodes} would settle it"
 
 
 def values_of(results: pd.DataFrame, metric: str) -> pd.DataFrame:

@@ -76,8 +76,8 @@ def in_process(
 ) -> InProcess:
     """Makes commands that run in `elsewhere` and in this process: starting one takes seconds.
 
-    They do not say that they compile: that depends on the tests before. Evaluations draw the
-    figures of each scenario only where a test looks at them, as that takes most of a brief one.
+    They do not say that they compile: that depends on the tests before. Evaluations write
+    figures only where a test looks at them.
     """
     monkeypatch.setattr("run.command.before_compiling", lambda call: None)
 
