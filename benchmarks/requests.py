@@ -20,6 +20,7 @@ from agents.order.fcfs import Fcfs
 from agents.order.funcsched import FuncSched
 from agents.order.tickets import ByUse
 from benchmarks.figures import print_figures
+from benchmarks.trace_player import CHUNK, Simulation, stream
 from env.base.jit import compiled
 from env.base.pipes import until_reader_leaves
 from env.sim.central_queue import update_image
@@ -28,7 +29,6 @@ from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.keep_alive_policy import Lru
 from env.sim.ordering import Order
 from env.sim.rules import Rules
-from env.workloads.traces.simulate import CHUNK, Simulation, stream
 from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
 
 SECONDS_PER_DAY = 86_400.0

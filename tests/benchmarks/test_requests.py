@@ -7,10 +7,10 @@ import pytest
 
 from agents.order.fcfs import Fcfs
 from benchmarks.requests import CLUSTER, UNITS, day, main, play_plain
+from benchmarks.trace_player import simulate
 from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.keep_alive_policy import Lru
 from env.sim.rules import Rules
-from env.workloads.traces.simulate import simulate
 
 
 def test_json_has_all_figures(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,6 +13,7 @@ import pytest
 from matplotlib.figure import Figure
 from omegaconf import DictConfig
 from ray.exceptions import RayTaskError
+from report.plots import save as save_figure
 from safetensors.numpy import save
 from tensorboard.summary.writer.record_writer import RecordWriter
 
@@ -22,7 +23,6 @@ from agents.learned.network import PolicySizes, SetPolicyNetwork
 from agents.learned.policy_file import save_policy
 from agents.learned.run_log import Curves
 from agents.learned.tuning import Outcome, write_outcomes
-from report.plots import save as save_figure
 from run.command import run
 from tests.commands import NoWeights
 

@@ -1,7 +1,7 @@
 """Samples of traces: what a group `workload` with a `source` describes, ready to be played."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Annotated, Any, Literal
@@ -24,7 +24,6 @@ from env.workloads.traces.profiles import (
     largest_memory,
 )
 from env.workloads.traces.sampling import Sampling, choose_functions, play
-from env.workloads.traces.simulate import check_memory
 from env.workloads.traces.trace import REQUEST, Trace
 from env.workloads.traces.trace_recording import SECONDS_PER_MINUTE, Recording
 
@@ -376,3 +375,24 @@ def _report(
         skipped=recording.skipped,
         assumptions=Counter(recording.assumptions) + counts,
     )
+
+
+def check_memory(names: Sequence[str], memory: np.ndarray, cluster: ClusterConfig) -> None:
+    """Refuses functions that no NUMA node can hold, whether or not they are requested.
+
+    Cores are no limit: a function with more threads than a node has cores runs at what they give.
+
+    Args:
+        names: of F functions.
+        memory: MB, (F,).
+        cluster: the hardware.
+
+    Raises:
+        InputError: a function needs more memory than any NUMA node has.
+    """
+    j = int(np.argmax(memory))
+    if memory[j] > cluster.largest_node_memory:
+        raise InputError(
+            f"function '{names[j]}' needs {memory[j]} MB, "
+            f"the largest NUMA node has {cluster.largest_node_memory}"
+        )

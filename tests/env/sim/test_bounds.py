@@ -8,6 +8,7 @@ import pytest
 
 from agents.order.fcfs import Fcfs
 from agents.order.rr import RoundRobin
+from benchmarks.trace_player import simulate
 from env.base.errors import InputError
 from env.sim.check.validate import violations
 from env.sim.cluster_file import ClusterModel
@@ -18,7 +19,6 @@ from env.sim.keep_alive_policy import Fixed, Lru, NoKeepAlive
 from env.sim.rules import Rules
 from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
-from env.workloads.traces.simulate import simulate
 from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
 from tests.env.sim.test_sharing import env_of, held, order
 

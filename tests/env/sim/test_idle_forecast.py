@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from agents.order.fcfs import Fcfs
+from benchmarks.trace_player import Simulation, simulate
 from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.idle_forecast import next_idle_time
 from env.sim.images import Images
 from env.sim.rules import Rules
 from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
-from env.workloads.traces.simulate import Simulation, simulate
 from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
 from tests.env.policies import ten_second_bins
 

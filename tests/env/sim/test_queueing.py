@@ -12,6 +12,7 @@ from agents.order.funcsched import FuncSched
 from agents.order.heft import Heft
 from agents.order.rr import RoundRobin
 from agents.order.srtf import Srtf
+from benchmarks.trace_player import Requests, Simulation, simulate, stream
 from env.base.errors import InputError
 from env.sim.check.validate_queued import queued_violations
 from env.sim.hardware import ClusterConfig, ServerType
@@ -22,7 +23,6 @@ from env.sim.queue_records import EARLIER
 from env.sim.rules import KeepAlive, Rules
 from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
-from env.workloads.traces.simulate import Requests, Simulation, Statistics, simulate, stream
 from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
 from tests.env.policies import ten_second_bins
 
@@ -354,23 +354,6 @@ def test_a_second_play_is_the_same() -> None:
     queueing = Rules.always_up(RoundRobin(time_slice=0.1), FaasCache())
     first, second = (np.concatenate(list(stream(trace, cluster(20), queueing))) for _ in range(2))
     assert first.tobytes() == second.tobytes()
-
-
-def test_statistics_of_a_stream_are_those_of_its_requests() -> None:
-    trace = day(2000)
-    queueing = Rules.always_up(RoundRobin(time_slice=0.5), Lru())
-    statistics = Statistics()
-    for runs in stream(trace, cluster(8), queueing):
-        statistics.add(runs)
-    kept = simulate(trace, cluster(8), queueing)
-    assert statistics.requests == 2000
-    assert statistics.preemptions == kept.preemptions.sum() > 0
-    for part in ("queueing", "cold_start", "execution", "completion"):
-        assert statistics.mean(part) == pytest.approx(getattr(kept, part).mean())
-    for share in (0.1, 0.5, 0.99):
-        assert statistics.quantile(share) == pytest.approx(
-            np.quantile(kept.completion, share, method="inverted_cdf"), rel=0.011
-        )
 
 
 @pytest.mark.parametrize(

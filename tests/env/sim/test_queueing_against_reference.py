@@ -12,6 +12,7 @@ from agents.order.critical_path import CriticalPath
 from agents.order.heft import Heft
 from agents.order.sjf import Sjf
 from agents.order.srf import Srf
+from benchmarks.trace_player import stream
 from env.sim import idle_forecast
 from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.ordering import Order
@@ -19,7 +20,6 @@ from env.sim.records import COMPLETED
 from env.sim.rules import Rules
 from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
-from env.workloads.traces.simulate import stream
 from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
 from tests.reference_inputs import jobs_of, mean, rules_of
 from tests.reference_records import Function, Image, Job

@@ -16,6 +16,7 @@ from agents.order.funcsched import FuncSched
 from agents.order.sjf import Sjf
 from agents.order.tickets import ByUse, DominantResource, InTurn, SeveralWinners
 from agents.order.workflows import Workflows
+from benchmarks.trace_player import Simulation
 from env.base.errors import InputError
 from env.sim.endings import bring_back, take_down
 from env.sim.engine import play
@@ -29,7 +30,6 @@ from env.sim.sharing import share_error
 from env.sim.state import reset
 from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
-from env.workloads.traces.simulate import Simulation
 from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
 
 SPEED = 1000

@@ -9,6 +9,7 @@ import pytest
 
 from agents.baseline import make_baselines
 from agents.scheduler import Decision
+from benchmarks.trace_player import stream
 from env.base.errors import InputError
 from env.base.schema import validated
 from env.score.metrics import episode_metrics
@@ -20,7 +21,6 @@ from env.sim.keep_alive_policy import FaasCache, Fixed, Lru, NoKeepAlive
 from env.sim.ordering import FIRST_COME
 from env.sim.records import COMPLETED
 from env.sim.rules import KeepAlive, Lease, Rules
-from env.workloads.traces.simulate import stream
 from env.workloads.traces.trace_samples import TraceConfig, TraceGenerator
 from tests.env.policies import ten_second_bins
 from tests.env.workloads.conftest import Composed

@@ -1,4 +1,4 @@
-"""Plays traces of single functions under queued dispatch: `simulate` keeps all, `stream` nothing.
+"""Plays traces of any length under queued dispatch: `simulate` keeps all, `stream` nothing.
 
 A single function is a workflow of one function. Requests come in chunks, and records are recycled:
 memory is bounded by what waits and runs.
@@ -30,6 +30,7 @@ from env.sim.server_state import is_leased
 from env.sim.state import allocate, reset
 from env.sim.submissions import schedule_arrival
 from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace, earlier
+from env.workloads.traces.trace_samples import check_memory
 
 CHUNK = 4096
 """Requests that are given to the simulator at a time; they wait there until they arrive."""
@@ -80,44 +81,6 @@ class Requests:
         )
 
 
-class Statistics:
-    """What is kept of a trace too long to keep all of: means, and completion times in bins of 1%.
-
-    Attributes:
-        requests: how many have ended.
-        cold_starts: runs that began with one.
-        preemptions: runs that were cut short.
-    """
-
-    def __init__(self) -> None:
-        self.requests = self.cold_starts = self.preemptions = 0
-        self._sums = dict.fromkeys(("queueing", "cold_start", "execution", "completion"), 0.0)
-        self._edges = np.geomspace(1e-6, 1e9, 3472)  # seconds
-        self._counts = np.zeros(len(self._edges) + 1, np.int64)
-
-    def add(self, runs: np.ndarray) -> None:
-        """Counts RUN records that have just ended."""
-        ends = runs[runs["outcome"] == COMPLETED]
-        completion = ends["end_time"] - ends["submission_time"]
-        self.requests += len(ends)
-        self.cold_starts += int((runs["warm"] == 0).sum())
-        self.preemptions += len(runs) - len(ends)
-        for key in ("queueing", "cold_start", "execution"):
-            self._sums[key] += float(ends[f"{key}_time"].sum())
-        self._sums["completion"] += float(completion.sum())
-        place = np.searchsorted(self._edges, completion)
-        self._counts += np.bincount(place, minlength=len(self._counts))
-
-    def mean(self, part: str) -> float:
-        """Seconds a request: of its `queueing`, `cold_start`, `execution` or `completion`."""
-        return self._sums[part] / max(1, self.requests)
-
-    def quantile(self, share: float) -> float:
-        """Seconds within which that share of the requests was complete, to 1%."""
-        reached = np.searchsorted(np.cumsum(self._counts), share * self.requests)
-        return float(self._edges[min(int(reached), len(self._edges) - 1)])
-
-
 def simulate(
     trace: Trace,
     cluster: ClusterConfig,
@@ -160,27 +123,6 @@ def stream(
     if history is not None:
         simulation.learn(history)
     yield from simulation.play(trace)
-
-
-def check_memory(names: Sequence[str], memory: np.ndarray, cluster: ClusterConfig) -> None:
-    """Refuses functions that no NUMA node can hold, whether or not they are requested.
-
-    Cores are no limit: a function with more threads than a node has cores runs at what they give.
-
-    Args:
-        names: of F functions.
-        memory: MB, (F,).
-        cluster: the hardware.
-
-    Raises:
-        InputError: a function needs more memory than any NUMA node has.
-    """
-    j = int(np.argmax(memory))
-    if memory[j] > cluster.largest_node_memory:
-        raise InputError(
-            f"function '{names[j]}' needs {memory[j]} MB, "
-            f"the largest NUMA node has {cluster.largest_node_memory}"
-        )
 
 
 class Simulation:
