@@ -79,12 +79,11 @@ def in_process(
     They do not say that they compile: that depends on the tests before. Evaluations write
     figures only where a test looks at them.
     """
-    monkeypatch.setattr("run.command.before_compiling", lambda call: None)
+    monkeypatch.setattr("env.base.jit.before_compiling", lambda call: None)
 
     def of(
         name: str,
-        program: Callable[[DictConfig], None],
-        check: Callable[[DictConfig], None],
+        prepare: Callable[[DictConfig], Callable[[Path], object]],
         figures: bool = False,
     ) -> Command:
         if name == "evaluate" and not figures:
@@ -94,7 +93,7 @@ def in_process(
             monkeypatch.setattr(sys, "argv", [f"{name}.py", *overrides])
             code = 0
             try:
-                run(program, name, check)
+                run(prepare, name)
             except SystemExit as left:
                 code = int(left.code or 0)
             return Done(code, *capsys.readouterr())

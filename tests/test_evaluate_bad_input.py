@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluate import check, evaluate
+from evaluate import prepared
 from run.command import PROJECT
 from tests.commands import Command, InProcess, refused
 from tests.evaluate_command import BRIEF, EVALUATE
@@ -289,7 +289,7 @@ BAD: dict[str, tuple[list[str], str]] = {
 
 @pytest.fixture
 def command(in_process: InProcess) -> Command:
-    return in_process("evaluate", evaluate, check)
+    return in_process("evaluate", prepared)
 
 
 @pytest.fixture
