@@ -16,7 +16,8 @@ from evaluation.statistics import StatisticsSettings
 from report.drawing import NotDrawn
 from report.page import write_report
 from report.promise import write_promises
-from report.summary import means, summarise, write_summary
+from report.summary import means, summarise
+from report.summary_files import write_summary
 from report.table import summary_table
 from report.tensorboard import write_events
 from report.trace import write_traces

@@ -18,7 +18,7 @@ from env.base.files import written_whole
 from evaluation.promise import VERDICTS, Judged, Judgement, Promise, Verdict
 from report.charts import axis_of, on_axis, scale_of
 from report.digits import about, low_of, spread
-from report.summary import without_nan
+from report.summary_files import without_nan
 from report.vega import HEIGHT, Spec, spec_of
 
 MOST_NAMED = 5

@@ -209,7 +209,11 @@ UNFIT: dict[str, tuple[Callable[[Path], None], list[str], str]] = {
         [],
         "agent memory needs the context features",
     ),
-    "no agents in its config": (edited(config=lambda _: {}), [], "agents: layout: missing"),
+    "no agents in its config": (
+        edited(config=lambda _: {}),
+        [],
+        "agents: layout, memory_tiers, score: missing",
+    ),
     "cut short": (
         overwritten("policy.json", b'{"format": 1,'),
         [],

@@ -133,7 +133,7 @@ def test_an_interrupted_evaluation_goes_on(
         ({"policy": "foo"}, "has a row of ('foo', 'sampling.ratio=0.1', 1, 0)"),
         ({"seed": 9}, "has a row of ('fcfs', 'sampling.ratio=0.1', 9, 0)"),
         ({"episode": 1}, "has a row of ('fcfs', 'sampling.ratio=0.1', 1, 1)"),
-        ({"flow_time_quantiles": [1.0]}, "flow_time_quantiles: Tuple should have at least 200"),
+        ({"flow_time_quantiles": [1.0]}, "flow_time_quantiles: List should have at least 200"),
     ],
 )
 def test_rows_of_something_else_are_not_gone_on_with(

@@ -385,12 +385,18 @@ def test_a_checkpoint_of_an_older_environment_is_not_resumed(command: Command) -
 @pytest.mark.parametrize(
     ("ruin", "says"),
     [
-        (lambda config: config.update(agents={}), "run.json': config: agents.layout: missing"),
+        (
+            lambda config: config.update(agents={}),
+            "run.json': config: agents.layout, agents.memory_tiers, agents.score: missing",
+        ),
         (lambda config: config.update(algo=5), "run.json': config: algo"),
         (lambda config: config["agents"].update(queue="x"), "config: agents.queue: a mapping is"),
         (lambda config: config.update(cluster={}), "made with None: give the same"),
         (lambda config: config.update(odd=1), "config: odd: unknown key"),
-        (lambda config: config["objective"].clear(), "config: objective.time_weight: missing"),
+        (
+            lambda config: config["objective"].clear(),
+            "config: objective.time_weight, objective.cost_weight: missing",
+        ),
     ],
 )
 def test_a_checkpoint_whose_configuration_is_ruined_is_not_resumed(

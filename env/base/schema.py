@@ -112,17 +112,6 @@ def nothing_or(least: float) -> AfterValidator:
     return AfterValidator(check)
 
 
-def given(what: str) -> BeforeValidator:
-    """For a value that has no default: refuses `???` and says what must be given."""
-
-    def check(value: Any) -> Any:
-        if value == LEFT_OUT:
-            raise ValueError(f"missing, {what} must be given")
-        return value
-
-    return BeforeValidator(check)
-
-
 def nearest(word: str, allowed: Sequence[str], prefix: str = "") -> str:
     """`did you mean 'x'?`, or the allowed words where none is near.
 
@@ -219,10 +208,11 @@ def _written(data: Any, location: tuple[int | str, ...], kind: str) -> list[str]
     """The keys of an error's place as they were written: pydantic adds tags of unions to them."""
     path = []
     for place, part in enumerate(location):
-        is_there = isinstance(part, int) or (isinstance(data, Mapping) and part in data)
-        if is_there or (kind == "missing" and place == len(location) - 1):
+        entries = enumerate(data) if isinstance(data, list | tuple) else ()
+        inner = {str(k): v for k, v in (data.items() if isinstance(data, Mapping) else entries)}
+        if str(part) in inner or (kind == "missing" and place == len(location) - 1):
             path.append(str(part))
-            data = data[part] if is_there and data is not None else None
+            data = inner.get(str(part))
     return path
 
 

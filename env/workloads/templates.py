@@ -50,8 +50,8 @@ class FilesEntry(Strict):
     weight: Weight = 1.0
 
 
-ENTRY_KEYS = {"recipe": "recipe", "path": "files", "functions": "inline"}
-"""The key that tells what an entry of the mix is."""
+ENTRY_KEYS = {"recipe": "<recipe>", "path": "<files>", "functions": "<inline>"}
+"""The key that tells what an entry of the mix is. Errors leave out tags, which no key is called."""
 
 
 def _entry_kind(entry: Any) -> str | None:
@@ -60,9 +60,9 @@ def _entry_kind(entry: Any) -> str | None:
 
 
 Entry = Annotated[
-    Annotated[RecipeEntry, Tag("recipe")]
-    | Annotated[FilesEntry, Tag("files")]
-    | Annotated[InlineEntry, Tag("inline")],
+    Annotated[RecipeEntry, Tag("<recipe>")]
+    | Annotated[FilesEntry, Tag("<files>")]
+    | Annotated[InlineEntry, Tag("<inline>")],
     Discriminator(
         _entry_kind,
         custom_error_type="entry_kind",

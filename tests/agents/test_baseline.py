@@ -23,7 +23,7 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "minutes beyond all": ("order: " + "1:" * 250 + "1.5", "not YAML"),
     "a tag": ("order: !!timestamp abc", "tag 'tag:yaml.org,2002:timestamp', none is allowed"),
     "braces": ("order: " + "${" * 3_000 + "a" + "}" * 3_000, "an interpolation has to be"),
-    "empty": ("", "order: missing"),
+    "empty": ("", "order, placement, memory: missing"),
     "unplaced": ("order: {name: submission}\nmemory: {name: required}\n", "placement: missing"),
     "misspelt": (PLACED + "{name: randm}", "placement.name: 'randm' is unknown, did you mean"),
     "a resource": (

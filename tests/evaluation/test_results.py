@@ -138,7 +138,7 @@ def test_resuming_with_something_else_is_refused(tmp_path: Path) -> None:
         ({"scenario": None}, "scenario: "),
         (
             {"flow_time_quantiles": [1.0]},
-            "flow_time_quantiles: Tuple should have at least 200",
+            "flow_time_quantiles: List should have at least 200",
         ),
         ({"metrics": {}}, "metrics: 'J' is missing, required"),
         ({"kind": "best"}, "kind: 'best' is unknown"),

@@ -23,7 +23,8 @@ from report.digits import exact
 from report.drawing import library
 from report.evaluation_charts import sweep_figure
 from report.files import write_files
-from report.summary import Summary, means, summarise, write_summary
+from report.summary import Summary, means, summarise
+from report.summary_files import write_summary
 from report.table import summary_table
 from tests.report.evaluations import (
     SETTINGS,

@@ -10,10 +10,8 @@ from typing import BinaryIO
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 from omegaconf import DictConfig
 from ray.exceptions import RayTaskError
-from report.plots import save as save_figure
 from safetensors.numpy import save
 from tensorboard.summary.writer.record_writer import RecordWriter
 
@@ -93,16 +91,6 @@ def full_in_events(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         curves.close()
 
 
-def full_in_figure(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def half(path: Path, **how: object) -> None:
-        path.write_bytes(b"half")
-        raise FULL
-
-    figure = Figure()
-    monkeypatch.setattr(figure, "savefig", half)
-    save_figure(figure, "sweep", folder / "figures")
-
-
 def full_in_trials(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agents.learned.tuning.table_row", full)
     write_outcomes([Outcome("1", {}, 0.0, 100.0, None, None)], [], folder / "trials.csv")
@@ -116,7 +104,6 @@ def full_in_trials(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         full_in_policy,
         full_in_table,
         full_in_events,
-        full_in_figure,
         full_in_trials,
     ],
 )
@@ -150,7 +137,7 @@ def test_a_full_disk_gets_one_line_and_what_is_complete_stays(
             "placer.safetensors",
             "policy.json",
         }
-    assert not [*folder.glob(".[!h]*"), *folder.glob("figures/*"), *folder.glob("trials*")]
+    assert not [*folder.glob(".[!h]*"), *folder.glob("trials*")]
 
 
 def test_a_thread_that_fails_otherwise_says_so(

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from env.base.errors import InputError
 from env.base.files import user_path
-from env.base.schema import Strict, given, short
+from env.base.schema import Strict, short
 from env.sim.bounds import LARGEST_MEMORY, LARGEST_WHOLE, LONGEST
 from env.workloads.table import Row, Table
 from env.workloads.traces.trace import REQUEST
@@ -66,7 +66,7 @@ class Azure2019(Strict):
     """
 
     kind: Literal["azure2019"]
-    path: Annotated[str, given("the folder of its three files")]
+    path: str
     invocations: FileName
     durations: FileName
     memory: FileName | None
@@ -234,7 +234,7 @@ class Azure2021(Strict):
     """
 
     kind: Literal["azure2021"]
-    path: Annotated[str, given("its file, plain or gzipped,")]
+    path: str
     max_bytes: FileBytes = MOST_TRACE_BYTES
 
     def read(self, min_duration: float) -> Recording:

@@ -165,7 +165,7 @@ def test_several_worlds_are_added_up(composed: Composed, tmp_path: Path) -> None
 
 
 def test_an_empty_path_is_refused(composed: Composed) -> None:
-    with pytest.raises(InputError, match="path.0: .* at least 1 character, found ''"):
+    with pytest.raises(InputError, match="path: .* at least 1 character, found ''"):
         assumed(composed, Path("x"), "workflow.path=''")
 
 

@@ -177,7 +177,7 @@ def test_bad_settings(sample: Any, fixtures: Path, override: str, message: str) 
 
 
 def test_the_path_has_to_be_given(sample: Any) -> None:
-    with pytest.raises(InputError, match="workload: source.path: missing, the folder of its three"):
+    with pytest.raises(InputError, match="workload: source.path: missing, it has no default"):
         sample("+workload=azure2019")
 
 

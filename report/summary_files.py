@@ -1,0 +1,121 @@
+"""The summary of an evaluation as files: JSON, a table of comma-separated values, Markdown."""
+
+import csv
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from env.base.files import table_row, written_whole
+from report.summary import RANKED_BY, Summary
+
+
+def write_summary(folder: Path, summary: Summary) -> None:
+    """Writes `summary.json`, `summary.csv` and `summary.md`: the same numbers for three readers."""
+    overall, policies, pairs = (
+        [asdict(each) for each in rows]
+        for rows in (summary.overall, summary.policies, summary.pairs)
+    )
+    for row in overall if summary.several else (*policies, *pairs):
+        del row["scenario"]
+    tree = {
+        "title": summary.title,
+        "measure": summary.measure,
+        "first": summary.first,
+        "ranked_by": RANKED_BY,
+        "confidence": summary.confidence,
+        "metrics": [
+            {key: getattr(metric, key) for key in ("name", "unit", "better", "formula")}
+            for metric in summary.metrics.values()
+        ],
+        **({"overall": overall} if summary.several else {}),
+        "policies": policies,
+        "pairs": pairs,
+    }
+    text = json.dumps(without_nan(tree), indent=2, allow_nan=False)
+    with written_whole(folder / "summary.json") as temporary:
+        temporary.write_text(text + "\n")
+    rows = [_flat(each) for each in policies]
+    with (
+        written_whole(folder / "summary.csv") as temporary,
+        temporary.open("w", newline="") as file,
+    ):
+        writer = csv.writer(file)
+        writer.writerow(table_row(rows[0]))
+        writer.writerows(table_row(row.values()) for row in rows)
+    with written_whole(folder / "summary.md") as temporary:
+        temporary.write_text(markdown(summary))
+
+
+def markdown(summary: Summary) -> str:
+    """The ranking as a table for documents, with what its columns mean below."""
+    headings = [
+        *["scenario"] * summary.several,
+        "policy",
+        f"J against {as_text(summary.measure)}",
+        "P(better)",
+        f"speedup over {as_text(summary.first)}",
+        *(metric.heading for metric in summary.metrics.values()),
+    ]
+    lines = [
+        f"# {summary.title}",
+        "",
+        as_text(summary.finding),
+        "",
+        row_of(headings),
+        row_of(["---"] * len(headings)),
+    ]
+    for each in summary.policies:
+        cells = [
+            *[as_text(each.scenario)] * summary.several,
+            as_text(each.label),
+            summary.told(each.relative, "share", "+"),
+            summary.told(each.against.probability, "share"),
+            summary.told(each.speedup),
+            *(
+                summary.told(each.metrics[name].mean, metric.shown)
+                for name, metric in summary.metrics.items()
+            ),
+        ]
+        lines.append(row_of(cells))
+    lines += ["", f"{as_text(summary.difference_is)} {summary.means_are}", ""]
+    lines += [
+        f"- {metric.heading}: {metric.formula}"
+        + ("" if metric.better is None else f"; {metric.better} is better")
+        for metric in summary.metrics.values()
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def as_text(name: str) -> str:
+    """A name in Markdown, where nothing in it is mark-up; `_` within a word is none."""
+    return re.sub(r"[\\`*\[\]<>|~&$]|(?<![^\W_])_|_(?![^\W_])", r"\\\g<0>", name)
+
+
+def row_of(cells: Sequence[str]) -> str:
+    """A row of a table in Markdown."""
+    return f"| {' | '.join(cells)} |"
+
+
+def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """A tree as one row: `J_mean_ci_low`; values of estimates have no word of their own."""
+    row: dict[str, Any] = {}
+    for key, value in tree.items():
+        name = prefix.removesuffix("_") if key == "value" else f"{prefix}{key}"
+        if isinstance(value, Mapping):
+            row |= _flat(value, "" if key == "metrics" else f"{name}_")
+        else:
+            row[name] = value
+    return row
+
+
+def without_nan(tree: Any) -> Any:
+    """The same with null for NaN, which JSON does not have."""
+    if isinstance(tree, Mapping):
+        return {key: without_nan(value) for key, value in tree.items()}
+    if isinstance(tree, list | tuple):
+        return [without_nan(value) for value in tree]
+    return None if isinstance(tree, float) and math.isnan(tree) else tree
