@@ -310,6 +310,16 @@ def _jobs(arguments: Namespace, config_name: str) -> list[Job]:
     ]
 
 
+def _own_keys(config_name: str) -> str:
+    """A primary configuration as it is written, without its groups and what is Hydra's."""
+    written = (CONF / f"{config_name}.yaml").read_text()
+    own = written.partition("\n\n")[2].partition("\nhydra:\n")[0]
+    return own.replace("$", "$$")  # the help is a template
+
+
+OmegaConf.register_new_resolver("own_keys", _own_keys, replace=True)
+
+
 def _without_hydra(config: DictConfig) -> DictConfig:
     found = copy(config)
     with open_dict(found):

@@ -95,7 +95,9 @@ def in_process(
             try:
                 run(prepare, name)
             except SystemExit as left:
-                code = int(left.code or 0)
+                if isinstance(left.code, str):  # Python itself prints it
+                    print(left.code, file=sys.stderr)
+                code = 1 if isinstance(left.code, str) else int(left.code or 0)
             return Done(code, *capsys.readouterr())
 
         return call
