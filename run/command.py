@@ -28,6 +28,7 @@ from run.run_folder import (
     ASSUMPTIONS,
     HELD,
     check_folder,
+    check_run_name,
     goes_on,
     job_folder,
     run_folder,
@@ -138,16 +139,17 @@ def _run(job: Job, program: Program) -> None:
         print("stopped", file=sys.stderr)
         code = error.code if isinstance(error, SystemExit) else 128 + signal.SIGINT
         raise SystemExit(code) from None
-    except (SystemExit, InputError):  # Only Ray knows some things, such as how many cores it has.
+    except SystemExit:
         _forget(folder)
         raise
     except Exception as error:
         full = _full_disk(error)
-        if full is None:
-            raise
-        raise SystemExit(
-            f"error: '{folder}': {full}; what is complete stays{_go_on(job)}"
-        ) from None
+        if full is not None:
+            told = f"error: '{folder}': {full}; what is complete stays{_go_on(job)}"
+            raise SystemExit(told) from None
+        if isinstance(error, InputError):  # as of how many cores there are, which only Ray knows
+            _forget(folder)
+        raise
     finally:
         signal.signal(signal.SIGTERM, before)
         threading.excepthook = threading.__excepthook__
@@ -293,17 +295,19 @@ def _jobs(arguments: Namespace, config_name: str) -> list[Job]:
         if arguments.multirun:
             of_all = [o for o in typed if not (o.is_sweep_override() or o.is_hydra_override())]
             shared = [str(override.input_line) for override in of_all]
-            folder = Path(given.sweep.dir or run_folder(name, shared, None, None)).absolute()
-            check_folder(folder, name, None)
+            named = Path(given.sweep.dir or run_folder(name, shared, None, None)).absolute()
             folders = [
-                folder / (job.hydra.sweep.subdir or job_folder(number, job.hydra.overrides.task))
+                named / (job.hydra.sweep.subdir or job_folder(number, job.hydra.overrides.task))
                 for number, (job, _) in enumerate(found)
             ]
         else:
             has = HELD.get(config_name)
             folder = given.run.dir or run_folder(name, given.overrides.task, resume, has)
-            folders = [Path(folder).absolute()]
-            check_folder(folders[0], name, resume)
+            named = Path(folder).absolute()
+            folders = [named]
+    check_run_name(name, named)
+    for each in folders:
+        check_folder(each, None if arguments.multirun else resume)
     return [
         Job(_without_hydra(each), each, folder)
         for (each, _), folder in zip(found, folders, strict=True)

@@ -26,12 +26,11 @@ def one_line_errors() -> Iterator[None]:
     """
     try:
         yield
+    except InputError:
+        raise
     except (
-        HydraException,
-        OmegaConfBaseException,
-        yaml.YAMLError,
-        UnicodeDecodeError,
-        RecursionError,
+        *(HydraException, OmegaConfBaseException, yaml.YAMLError),
+        *(ValueError, RecursionError),  # of Hydra, too
     ) as error:
         behind = error.__cause__
         more = f": {behind}" if isinstance(behind, OmegaConfBaseException) else ""
@@ -52,7 +51,7 @@ def composed(config_name: str, words: Sequence[str]) -> tuple[DictConfig, list[O
     with one_line_errors():
         try:
             config = compose(config_name, overrides=list(words), return_hydra_config=True)
-        except HydraException:
+        except (HydraException, ValueError):
             _check_names(config_name, given)
             raise
         for override in given:

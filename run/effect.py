@@ -66,7 +66,7 @@ VOID: Final = (
         "evaluate train",
         "lease.charged",
         "lease=hourly is paid",
-        lambda told: at(told, "lease.kind") == "hourly",
+        lambda told: at(told, "lease.kind") == "hourly" and not at(told, "lease.charged", True),
     ),
     Void("evaluate", "agents", "policy is null", lambda told: not told.get("policy")),
     Void(
@@ -132,8 +132,10 @@ def check_effect(command: str, jobs: Sequence[tuple[Told, Sequence[Override]]]) 
             key = override.key_or_group.replace("/", ".")
             value = None if override.is_delete() else override.value()
             reasons = [_reason(rows, leaf) for leaf, _ in leaves(key, value)]
-            counts = not all(reasons) or found.get(key, "") is None
-            found[key] = None if counts or _is_default(command, key, told) else reasons[0]
+            if not all(reasons):
+                found[key] = None
+            elif key not in found and not _is_default(command, key, told):
+                found[key] = reasons[0]
     for key, reason in found.items():
         if reason is not None:
             raise InputError(f"{key}: without effect, {reason}: leave it out")

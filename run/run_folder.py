@@ -15,10 +15,7 @@ MOST_CHARACTERS = 80
 """Of a name, which is part of the name of a folder."""
 HELD = {"train": "checkpoints", "evaluate": "run.json"}
 """What the folder has in which a run of the command goes on."""
-RUN_FILES = (
-    *(".hydra", "run.json", "results.parquet", "metrics.csv", "checkpoints", "policy"),
-    "multirun.yaml",
-)
+RUN_FILES = (".hydra", "run.json", "results.parquet", "metrics.csv", "checkpoints", "policy")
 """What is written first into the folder of a run, which a copy may lack, and what runs leave."""
 ASSUMPTIONS = "assumptions.json"
 """What a training assumes of what arrives; it is written before anything is made of that."""
@@ -53,18 +50,11 @@ def job_folder(number: int, typed: Sequence[str]) -> str:
     return _joined(str(number), _chosen(typed))
 
 
-def check_folder(folder: Path, name: object, resume: str | None) -> None:
-    """Refuses a folder of results that cannot be made or written to, or that has others.
-
-    Results of two runs in one folder would be taken for those of one.
-
-    Args:
-        folder: absolute.
-        name: what the run is called, part of the folder's name; None: nothing.
-        resume: the run that goes on.
+def check_run_name(name: object, folder: Path) -> None:
+    """Refuses a name that is none for a folder, or not that of the folder.
 
     Raises:
-        InputError: see above; or the name is none for a folder.
+        InputError: see above.
     """
     if name is not None and not (isinstance(name, str) and _NAME.fullmatch(name)):
         raise InputError(
@@ -73,6 +63,20 @@ def check_folder(folder: Path, name: object, resume: str | None) -> None:
         )
     if name is not None and name not in folder.name:
         raise InputError(f"name: no effect, since results go to '{folder}'")
+
+
+def check_folder(folder: Path, resume: str | None) -> None:
+    """Refuses a folder of results that cannot be made or written to, or that has others.
+
+    Results of two runs in one folder would be taken for those of one.
+
+    Args:
+        folder: absolute.
+        resume: the run that goes on.
+
+    Raises:
+        InputError: see above.
+    """
     there = folder
     try:
         while not there.exists():
