@@ -122,7 +122,11 @@ def _prepared(
 def _run(job: Job, program: Program) -> None:
     """Runs a job in its folder, which goes again if no result is left in it."""
     folder = job.folder
-    _claim(job)
+    try:
+        (folder / TYPED.parent).mkdir(parents=True)
+    except FileExistsError:  # it goes on, or another run began there in this moment
+        if not goes_on(folder, job.config.get("resume")):
+            raise taken(folder) from None
     before = signal.signal(signal.SIGTERM, _leave)
     threading.excepthook = _tell_of_thread
     try:
@@ -153,21 +157,6 @@ def _run(job: Job, program: Program) -> None:
     finally:
         signal.signal(signal.SIGTERM, before)
         threading.excepthook = threading.__excepthook__
-
-
-def _claim(job: Job) -> None:
-    """Takes the folder for this run, of several that begin there in the same second for one.
-
-    Raises:
-        InputError: another run has it, and this one does not go on with that.
-    """
-    claim = job.folder / TYPED.parent / "claimed"
-    claim.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        claim.touch(exist_ok=False)
-    except FileExistsError:
-        if not goes_on(job.folder, job.config.get("resume")):
-            raise taken(job.folder) from None
 
 
 def _forget(folder: Path) -> bool:

@@ -15,29 +15,32 @@ from run.arguments import leaves
 
 Told = Mapping[str, Any]
 """A composed configuration in plain containers."""
+WORLD: Final = "world"
+"""In place of a command: a world of training for other programs, see run/worlds.py."""
 
 
 class Void(NamedTuple):
-    """Keys without effect.
+    """Keys without effect in some worlds of some commands, and what makes it so.
 
-    Attributes:
-        commands: names of the primary configurations of the commands, or WORLD, apart by blanks.
-        keys: dotted, apart by blanks; all below them are meant too.
-        because: what makes it so.
-        where: whether it is so in a world.
+    Commands and keys stand apart by blanks; all below a key is meant, too.
     """
 
     commands: str
     keys: str
     because: str
-    where: Callable[[Told], bool]
+    where: Callable[[Told], bool] = lambda told: True
 
 
-ALL: Final = "evaluate train search_baseline"
-WORLD: Final = "world"
-"""A world of training for other programs: see run/worlds.py."""
+def _queued(told: Told) -> bool:
+    return bool(told["dispatch"]["kind"] == "queued")
+
+
+def _shared(told: Told) -> bool:
+    return _queued(told) and is_funded(told["workload"])
+
+
 VOID: Final = (
-    Void(ALL, "workload.seed", "seed says it", lambda told: True),
+    Void("evaluate train search_baseline", "workload.seed", "seed says it"),
     Void(
         "evaluate train",
         "workflow",
@@ -48,69 +51,55 @@ VOID: Final = (
         "evaluate train",
         "keep_alive",
         "dispatch is immediate and workload.container_cold_start=0, new containers start at once",
-        lambda told: not _queued(told) and not at(told, "workload.container_cold_start", 1),
+        lambda told: not _queued(told) and _at(told, "workload.container_cold_start") == 0,
     ),
     Void(
         "evaluate train",
         "dispatch.patience",
         "lease=always, no server is ever started",
-        lambda told: at(told, "lease.kind") == "always",
+        lambda told: told["lease"]["kind"] == "always",
     ),
     Void(
         "evaluate train",
         "lease.step",
-        "lease=always and lease.charged is false, nothing is paid",
-        lambda told: at(told, "lease.kind") == "always" and not at(told, "lease.charged", True),
+        "lease=always without lease.charged, nothing is paid",
+        lambda told: told["lease"]["kind"] == "always" and not told["lease"]["charged"],
     ),
-    Void(
-        "evaluate train",
-        "lease.charged",
-        "lease=hourly is paid",
-        lambda told: at(told, "lease.kind") == "hourly" and not at(told, "lease.charged", True),
-    ),
-    Void("evaluate", "agents", "policy is null", lambda told: not told.get("policy")),
+    Void("evaluate", "agents", "policy is null", lambda told: not told["policy"]),
     Void(
         "evaluate",
         "record report.episodes_mb",
         "nothing is recorded where something is swept",
-        lambda told: told.get("sweep") is not None,
+        lambda told: told["sweep"] is not None,
     ),
     Void(
         "evaluate",
         "objective.fairness_weight",
         "no tenants with tickets wait in one queue: dispatch=queued and workload=tickets have them",
-        lambda told: not (_queued(told) and is_funded(told["workload"])),
-    ),
-    Void(
-        "evaluate",
-        "cluster.cpu_share",
-        "no tenant holds tickets",
-        lambda told: not is_funded(told["workload"]),
+        lambda told: not _shared(told),
     ),
     Void(
         "train search_baseline",
         "workload.tenants workload.currencies objective.fairness_weight cluster.cpu_share",
         "training tells no tenants apart but with agents=tenants",
-        lambda told: at(told, "agents.layout") != "tenants",
+        lambda told: _at(told, "agents.layout") != "tenants",
     ),
     Void(
         "train search_baseline",
         "variation.arrival_rate variation.computation variation.server_count "
         "variation.hourly_rate variation.single variation.load",
         "variation.unvaried is 1, all episodes stay as they are",
-        lambda told: at(told, "variation.unvaried") == 1,
+        lambda told: _at(told, "variation.unvaried") == 1,
     ),
     Void(
         "search_baseline",
-        "workload.container_cold_start cluster.power",
-        "weights are searched where containers start at once, and J does not count carbon",
-        lambda told: True,
+        "workload.container_cold_start",
+        "weights are searched where containers start at once",
     ),
     Void(
         WORLD,
-        "agents.share_type_policy algo ray tune budget checkpoint held_out name resume hydra",
+        "agents.share_type_policy algo ray tune budget checkpoint held_out name resume",
         "an environment does not train",
-        lambda told: True,
     ),
 )
 
@@ -141,16 +130,17 @@ def check_effect(command: str, jobs: Sequence[tuple[Told, Sequence[Override]]]) 
             raise InputError(f"{key}: without effect, {reason}: leave it out")
 
 
-def at(told: Told, key: str, absent: Any = None) -> Any:
-    """The value of a dotted key, `absent` where there is none."""
-    value: Any = told
-    for name in key.split("."):
-        value = value.get(name, absent) if isinstance(value, Mapping) else absent
-    return value
-
-
-def _queued(told: Told) -> bool:
-    return bool(at(told, "dispatch.kind") == "queued")
+def _reason(rows: Sequence[Void], key: str) -> str | None:
+    """Why a key has no effect, None if it has one."""
+    return next(
+        (
+            row.because
+            for row in rows
+            for each in row.keys.split()
+            if f"{key}.".startswith(f"{each}.")
+        ),
+        None,
+    )
 
 
 def _is_default(command: str, key: str, told: Told) -> bool:
@@ -158,12 +148,13 @@ def _is_default(command: str, key: str, told: Told) -> bool:
     if command == WORLD:
         return False
     default = OmegaConf.to_container(compose(command))
-    return bool(at(default, key) == at(told, key))  # type: ignore[arg-type]
+    assert isinstance(default, dict)
+    return bool(_at({str(name): value for name, value in default.items()}, key) == _at(told, key))
 
 
-def _reason(rows: Sequence[Void], key: str) -> str | None:
-    """Why a key has no effect, None if it has one."""
-    for row in rows:
-        if any(f"{key}.".startswith(f"{each}.") for each in row.keys.split()):
-            return row.because
-    return None
+def _at(told: Told, key: str) -> Any:
+    """The value of a dotted key, None where there is none."""
+    value: Any = told
+    for name in key.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value

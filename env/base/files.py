@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
 
-from omegaconf import OmegaConf
+import yaml
 
 from env.base.errors import InputError
 from env.base.schema import as_line, one_line, printable, short
@@ -157,7 +157,7 @@ def parse_json(content: bytes, where: str) -> Any:
 
 
 def read_yaml(path: Path, where: str) -> Any:
-    """What is in a YAML file, in plain containers.
+    """What is in a YAML file.
 
     Args:
         path: of the file.
@@ -168,7 +168,7 @@ def read_yaml(path: Path, where: str) -> Any:
     """
     content = read_bytes(path, MOST_YAML_BYTES)
     try:
-        return OmegaConf.to_container(OmegaConf.create(content.decode("utf-8-sig")))
+        return yaml.safe_load(content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise _not_utf8(where, error) from None
     except Exception as error:  # PyYAML lets pass what Python raises, as of too large a number
