@@ -6,7 +6,7 @@ import shutil
 import signal
 import sys
 import threading
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentError, ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 from copy import copy
 from pathlib import Path
@@ -251,11 +251,14 @@ def plain(config: DictConfig) -> dict[str, Any]:
 
 
 def _arguments() -> Namespace:
-    parser = ArgumentParser(add_help=False, allow_abbrev=False)
+    parser = ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     parser.add_argument("--multirun", "-m", action="store_true")
     parser.add_argument("--config-dir", "-cd")
     parser.add_argument("overrides", nargs="*")
-    arguments, others = parser.parse_known_intermixed_args()
+    try:
+        arguments, others = parser.parse_known_intermixed_args()
+    except ArgumentError as error:
+        raise InputError(f"{error}, see --help") from None
     if others:
         raise InputError(f"{others[0]}: unknown, see --help")
     return arguments

@@ -1,6 +1,5 @@
 """What all tests share: commands, and the folder of real samples, which not every machine has."""
 
-import logging
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -60,10 +59,6 @@ def no_ray() -> None:
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder in which commands run, in this process."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PYTHONHASHSEED", "0")
-    # Hydra's logging closes the handlers of before; that of absl, which TensorBoard brings, would
-    # close the stream it was made with, and that is pytest's own.
-    monkeypatch.setattr(logging, "_handlerList", [])
     return tmp_path
 
 

@@ -63,7 +63,6 @@ def test_promises_may_change_when_an_evaluation_goes_on(command: Command, tmp_pa
         ),
         (["keep=slowdown"], "evaluate: keep: a mapping {METRIC: '<BOUND'} is needed"),
         (['keep={slowdown: "<3"}', "minimise=J2"], "minimise: 'J2' is no metric"),
-        (["minimise=J"], "minimise: without effect, nothing is to keep: leave it out"),
         (['keep={slowdown: "<3"}', "episodes=1"], "keep: 2 episodes or more have an interval"),
     ],
 )
