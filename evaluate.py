@@ -2,41 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pandas as pd
-from hydra.core.hydra_config import HydraConfig
-from omegaconf import DictConfig
-
-from env.base.files import written_whole
-from env.workloads.assumptions import printed
-from evaluation.evaluate_settings import EvaluateSettings
-from evaluation.evaluation_run import Evaluation
-from evaluation.players import policy_folders
-from evaluation.promise import judge
-from evaluation.results import ResultsWriter
-from run.command import StopOnSignals, run
-from run.ray_session import check_ray
-
-if TYPE_CHECKING:  # takes time to import, and not every command prints
+if TYPE_CHECKING:  # what takes time to import waits until all arguments are known to be good
+    import pandas as pd
+    from omegaconf import DictConfig
     from rich.console import Console
 
-
-def check(config: DictConfig) -> None:
-    """Refuses what cannot be evaluated, before anything is written."""
-    settings = Evaluation(config).settings
-    if settings.workers > 1:
-        check_ray(settings.ray.address)
+    from evaluation.evaluate_settings import EvaluateSettings
+    from evaluation.evaluation_run import Evaluation
 
 
-def evaluate(config: DictConfig) -> None:
-    """One evaluation, from its configuration to its results."""
+def prepared(config: DictConfig) -> Callable[[Path], None]:
+    """The evaluation of a configuration, which is to be given the folder of its results.
+
+    Raises:
+        InputError: something in it cannot be evaluated.
+    """
+    from evaluation.evaluation_run import Evaluation
+    from run.ray_session import check_ray
+
+    evaluation = Evaluation(config)
+    if evaluation.settings.workers > 1:
+        check_ray(evaluation.settings.ray.address)
+    return partial(evaluate, evaluation)
+
+
+def evaluate(evaluation: Evaluation, folder: Path) -> None:
+    """Plays an evaluation, and writes its results into a folder."""
+    from env.workloads.assumptions import printed
+    from evaluation.promise import judge
     from report.files import write_files
     from report.promise import answer, promise_table
     from report.table import console
 
-    evaluation = Evaluation(config)
     settings = evaluation.settings
     for line in (
         *evaluation.notices,
@@ -44,7 +46,6 @@ def evaluate(config: DictConfig) -> None:
         *dict.fromkeys(evaluation.run["samples"].values()),
     ):
         print(line, flush=True)
-    folder = Path(HydraConfig.get().runtime.output_dir)
     printed_on = console()
     results = play_to_the_end(evaluation, folder, printed_on)
     if settings.policy:
@@ -72,6 +73,9 @@ def play_to_the_end(evaluation: Evaluation, folder: Path, console: Console) -> p
         SystemExit: a signal asked to stop before the end.
     """
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    from evaluation.results import ResultsWriter
+    from run.command import StopOnSignals
 
     columns = ("{task.description}", BarColumn(), MofNCompleteColumn())
     writer = ResultsWriter(folder, evaluation.run, evaluation.known, evaluation.metrics)
@@ -101,7 +105,11 @@ def play_to_the_end(evaluation: Evaluation, folder: Path, console: Console) -> p
 
 def keep_trainings(settings: EvaluateSettings, folder: Path) -> None:
     """Keeps the curves of the runs that trained the policies, where they are, for the report."""
+    import pandas as pd
+
     from agents.learned.metrics_file import METRICS
+    from env.base.files import written_whole
+    from evaluation.players import policy_folders
     from report.training_curve import read_training
 
     found = {
@@ -115,4 +123,9 @@ def keep_trainings(settings: EvaluateSettings, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    run(evaluate, "evaluate", check)
+    from run.python_flags import restart
+
+    restart()
+    from run.command import run
+
+    run(prepared, "evaluate")

@@ -1,66 +1,52 @@
 """Tunes a baseline: `python search_baseline.py objective=cost`. See `--help`."""
 
+from __future__ import annotations
+
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from hydra.core.hydra_config import HydraConfig
-from omegaconf import DictConfig
-from pydantic import Field
+if TYPE_CHECKING:  # what takes time to import waits until all arguments are known to be good
+    from omegaconf import DictConfig
 
-from env.base.errors import InputError
-from env.base.files import written_whole
-from env.base.schema import Strict, validated
-from env.learn.world import TrainingEpisodes
-from env.score.greedy_score import ScoreWeights
-from env.score.reward import Objective
-from env.workloads.assumptions import printed
-from env.workloads.source import is_trace
-from env.workloads.templates import assumed_of
-from evaluation.weight_search import UNTUNED, Found, SearchSettings, WeightSearch
-from run.command import plain, run
-from run.next_command import evaluate_command
+    from env.learn.world import TrainingEpisodes
+    from env.score.greedy_score import ScoreWeights
+    from evaluation.weight_search import Found, SearchCommand
 
 FILE = "greedy_objective_searched.yaml"
 
 
-class SearchCommand(Strict):
-    """Everything `search_baseline.py` is told; conf/search_baseline.yaml explains each."""
-
-    seed: Annotated[int, Field(ge=0, lt=2**32)]
-    name: str | None  # checked by `check_run_name`
-    search: SearchSettings
-    objective: Objective
-    cluster: dict[str, Any]
-    workflow: dict[str, Any]
-    workload: dict[str, Any]
-    variation: dict[str, Any]
-
-
-def episodes_of(told: SearchCommand) -> TrainingEpisodes:
-    """The training episodes that are played.
+def prepared(config: DictConfig) -> Callable[[Path], None]:
+    """The search of a configuration, which is to be given the folder of its result.
 
     Raises:
-        InputError: there are none, or they are requests of a trace, whose work is drawn.
+        InputError: something in it cannot be searched.
     """
-    if is_trace(told.workload):
-        raise InputError("workload: weights are searched on workflows, found a trace")
-    groups = ("cluster", "workflow", "workload", "variation")
-    return TrainingEpisodes({group: getattr(told, group) for group in groups})
+    from env.base.schema import validated
+    from evaluation.weight_search import SearchCommand
+    from run.command import plain
+
+    told = plain(config)
+    command = validated(SearchCommand, told, "search_baseline")
+    return partial(search, told, command, command.training_episodes())
 
 
-def check(config: DictConfig) -> None:
-    """Refuses what cannot be searched, before anything is written."""
-    episodes_of(validated(SearchCommand, plain(config), "search_baseline"))
-
-
-def search(config: DictConfig) -> None:
-    """One search, from its configuration to a file that evaluate.py takes."""
+def search(
+    composed: dict[str, Any], told: SearchCommand, episodes: TrainingEpisodes, folder: Path
+) -> None:
+    """One search, to a file in a folder that evaluate.py takes."""
+    from hydra.core.hydra_config import HydraConfig
     from rich.console import Console
     from rich.progress import Progress
 
-    told = validated(SearchCommand, plain(config), "search_baseline")
-    episodes = episodes_of(told)
+    from env.base.files import written_whole
+    from env.workloads.assumptions import printed
+    from env.workloads.templates import assumed_of
+    from evaluation.weight_search import UNTUNED, WeightSearch
+    from run.next_command import evaluate_command
+
     speed = episodes.cluster.single_core_speed
     for line in printed(assumed_of([(told.workflow, speed)], "training")):
         print(line)
@@ -76,7 +62,7 @@ def search(config: DictConfig) -> None:
             lambda played: progress.update(task, completed=played),
         ).run()
     seconds = time.monotonic() - started
-    file = Path(HydraConfig.get().runtime.output_dir) / FILE
+    file = folder / FILE
     command = " ".join(["python search_baseline.py", *HydraConfig.get().overrides.task])
     with written_whole(file) as temporary:
         temporary.write_text(baseline_file(found, command))
@@ -90,7 +76,7 @@ def search(config: DictConfig) -> None:
     paired = found.difference
     print(f"  {paired.value:+.3f} ± {paired.half_width:.3f}  difference, paired")
     print(f"baseline: {file}")
-    print(f"evaluate: {evaluate_command(plain(config), baselines=['greedy_objective', file])}")
+    print(f"evaluate: {evaluate_command(composed, baselines=['greedy_objective', file])}")
 
 
 def baseline_file(found: Found, command: str) -> str:
@@ -112,4 +98,9 @@ def shown(weights: ScoreWeights) -> str:
 
 
 if __name__ == "__main__":
-    run(search, "search_baseline", check)
+    from run.python_flags import restart
+
+    restart()
+    from run.command import run
+
+    run(prepared, "search_baseline")

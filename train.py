@@ -1,47 +1,49 @@
 """Trains schedulers: `python train.py cluster=hetero_numa algo=ppo`. See `--help`."""
 
+from __future__ import annotations
+
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from hydra.core.hydra_config import HydraConfig
-from omegaconf import DictConfig
+if TYPE_CHECKING:  # what takes time to import waits until all arguments are known to be good
+    from omegaconf import DictConfig
 
-from agents.learned.run_files import check_resume, check_teachers, tell_assumed, write_policy
-from env.base.schema import validated
-from run.command import StopOnSignals, plain, run
-from run.next_command import curves_command, evaluate_command
-from run.ray_session import check_ray
-from run.settings import TrainSettings, with_values
-from run.training_start import start_ray, world_of
-
-# Ray, RLlib and PyTorch take seconds to import: functions do so where they need them, so that a
-# slip in a command is answered at once.
+    from run.settings import TrainSettings
 
 
-def check(config: DictConfig) -> None:
-    """Refuses what cannot be trained, before anything is started or written."""
-    settings = validated(TrainSettings, plain(config), "train")
-    if settings.resume is not None:
-        check_resume(settings, settings.resume)
+def prepared(config: DictConfig) -> Callable[[Path], None]:
+    """A training, or a search by many, which is to be given the folder of its results.
+
+    Raises:
+        InputError: it cannot be trained.
+    """
+    from agents.learned.run_files import check_resume, check_teachers
+    from env.base.schema import validated
     from env.learn.multi_agent import ServerlessEnv
     from evaluation.held_out import EvaluatedWorld
+    from run.command import plain
+    from run.ray_session import check_ray
+    from run.settings import TrainSettings
+    from run.training_start import world_of
 
+    told = plain(config)
+    settings = validated(TrainSettings, told, "train")
+    if settings.resume is not None:
+        check_resume(settings, settings.resume)
     world = world_of(settings)
     ServerlessEnv(world).close()
     EvaluatedWorld(world, settings.held_out)
     check_ray(settings.ray.address)
     check_teachers(settings, world)
+    return partial(train if settings.tune is None else search, told, settings, world)
 
 
-def start(config: DictConfig) -> None:
-    """One run, or a search of many."""
-    if config.get("tune") is None:
-        train(config)
-    else:
-        search(config)
-
-
-def train(config: DictConfig) -> None:
+def train(
+    told: dict[str, Any], settings: TrainSettings, world: dict[str, Any], folder: Path
+) -> None:
     """One run, from its configuration to its results."""
     import ray
 
@@ -60,15 +62,15 @@ def train(config: DictConfig) -> None:
     )
     from agents.learned.evaluator import Evaluator
     from agents.learned.fault_tolerance import RunnersLost
+    from agents.learned.run_files import tell_assumed, write_policy
     from agents.learned.run_log import RunLog, env_steps_of, measures_of
     from env.learn.multi_agent import ServerlessEnv, register
     from evaluation.held_out import HeldOut
+    from run.command import StopOnSignals
     from run.hparams import compared
+    from run.next_command import curves_command, evaluate_command
+    from run.training_start import start_ray
 
-    told = plain(config)
-    settings = validated(TrainSettings, told, "train")
-    folder = Path(HydraConfig.get().runtime.output_dir)
-    world = world_of(settings)
     environment = ServerlessEnv(world)
     spaces = policy_spaces(environment, settings.agents.share_type_policy)
 
@@ -146,22 +148,25 @@ def train(config: DictConfig) -> None:
     print(f"evaluate: {evaluate_command(told, policy=folder / 'policy')}")
 
 
-def search(config: DictConfig) -> None:
+def search(
+    told: dict[str, Any], settings: TrainSettings, world: dict[str, Any], folder: Path
+) -> None:
     """Many runs with values of their own (`tune=...`); the policies of the best one are kept."""
     import ray
 
     from agents.learned.algorithms import build, policy_networks, policy_spaces, run_config
+    from agents.learned.run_files import tell_assumed, write_policy
     from agents.learned.tuning import run_trials
+    from env.base.schema import validated
     from env.learn.multi_agent import ServerlessEnv, register
     from evaluation.held_out import HeldOut
     from report.table import console
     from report.trials import trials_table
+    from run.next_command import curves_command, evaluate_command
+    from run.settings import with_values
+    from run.training_start import start_ray
 
-    told = plain(config)
-    settings = validated(TrainSettings, told, "train")
     assert settings.tune is not None
-    folder = Path(HydraConfig.get().runtime.output_dir)
-    world = world_of(settings)
     environment = ServerlessEnv(world)
     spaces = policy_spaces(environment, settings.agents.share_type_policy)
 
@@ -181,7 +186,7 @@ def search(config: DictConfig) -> None:
         # As the run it could have been: in this process, with the values that were best.
         chosen = with_values({**told, "tune": None}, best.values)
         chosen["ray"] |= {"num_env_runners": 0, "num_learners": 0}
-        best_settings = validated(TrainSettings, chosen, "train")
+        best_settings = validated(type(settings), chosen, "train")
         algorithm = build(run_config(best_settings, world, spaces, 0), best.checkpoint)
         write_policy(folder / "policy", algorithm, environment, best_settings, chosen)
         found = held_out.evaluate(policy_networks(algorithm))
@@ -197,4 +202,9 @@ def search(config: DictConfig) -> None:
 
 
 if __name__ == "__main__":
-    run(start, "train", check)
+    from run.python_flags import restart
+
+    restart(same_hashes=True)
+    from run.command import run
+
+    run(prepared, "train")

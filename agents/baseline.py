@@ -35,6 +35,7 @@ from agents.placement.round_robin import RoundRobin
 from agents.placement.worst_fit import WorstFit
 from agents.scheduler import Decision, Kind, Placement, Scheduler
 from env.base.errors import InputError
+from env.base.files import read_yaml
 from env.base.schema import Strict, nearest, printable, short, validated
 from env.score.reward import Objective
 from env.sim.ordering import Order
@@ -42,7 +43,6 @@ from env.sim.rules import Fit
 from env.sim.rules import Placement as QueuePlacement
 from env.sim.view.raw_env import RawEnv
 from run.command import CONF
-from run.config_file import read_yaml
 
 PlacementParts = (
     BestFit

@@ -35,7 +35,7 @@ from env.base.pipes import until_reader_leaves
 from env.learn.gym import SingleAgentVectorEnv
 from env.learn.multi_agent import register
 from run.settings import PPOSettings
-from train import start_ray, world_of
+from run.training_start import start_ray, world_of
 
 UNITS = LAYOUT_UNITS | {
     "maskable_sampling_agent_steps_per_s": "MaskablePPO.collect_rollouts",

@@ -42,7 +42,7 @@ from env.learn.batch import Batch
 from env.learn.multi_agent import ServerlessEnv, register
 from run.command import CONF, plain
 from run.settings import PPOSettings, TrainSettings
-from train import start_ray, world_of
+from run.training_start import start_ray, world_of
 
 LAYOUTS = {"hierarchical": "hetero_numa", "placer": "hetero_numa_placer"}
 """Layouts, and the experiments whose agents, networks and episodes are measured."""

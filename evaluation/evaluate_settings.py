@@ -14,7 +14,8 @@ from env.base.schema import Strict, distinct, short
 from env.score.optimum import OptimumSettings
 from env.sim.dispatch_settings import Queued
 from env.sim.ordering import FIRST_COME
-from env.sim.rules import Rules
+from env.sim.rules import HOURLY, Rules
+from env.workloads.source import is_trace
 from evaluation.contest import EpisodeCount
 from evaluation.promise import Promise
 from evaluation.statistics import StatisticsSettings
@@ -81,6 +82,13 @@ class EvaluateSettings(WorldSettings):
         """Whether scenarios differ in the policy."""
         given = self.sweep if isinstance(self.sweep, list) else [self.sweep]
         return any(isinstance(each, Mapping) and "policy" in each for each in given)
+
+    @property
+    def in_copies(self) -> bool:
+        """Whether references can play on in copies of the simulator."""
+        cold = self.workload.get("container_cold_start", 0)
+        hourly = self.lease == HOURLY and self.keep_alive.policy == "none"
+        return hourly and not cold and not is_trace(self.workload) and self.rules.order is None
 
     @property
     def rules(self) -> Rules:

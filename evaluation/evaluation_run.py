@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,8 +26,7 @@ from evaluation.players import hashes_of, other_objectives, players_of
 from evaluation.promise import check_promises
 from evaluation.results import check_resume, describe
 from run.command import plain
-from run.sweep import Scenario, scenarios_of
-from run.told import plain_world
+from run.sweep import Scenario, scenarios_of, typed_words
 
 
 @dataclass(frozen=True)
@@ -50,10 +48,9 @@ class Setting:
         Raises:
             InputError: something in it cannot be evaluated.
         """
-        told = scenario.config
-        settings = validated(EvaluateSettings, told, "evaluate")
+        settings = validated(EvaluateSettings, scenario.config, "evaluate")
         cluster = cluster_from_config(settings.cluster, "cluster")
-        in_copies = plain_world(told)  # there references play on in copies of the simulator
+        in_copies = settings.in_copies
         contest = Contest(
             players_of(settings, cluster, in_copies),
             cluster,
@@ -147,7 +144,7 @@ def _players(contest: Contest) -> tuple[str, ...]:
 
 def typed_command() -> str:
     """The command without `resume`, so that typed again it gives the same from the start."""
-    typed = [word for word in sys.argv[1:] if not word.startswith("resume=")]
+    typed = [word for word in typed_words("hydra", "task") if not word.startswith("resume=")]
     return " ".join(["python evaluate.py", *typed])
 
 

@@ -29,7 +29,7 @@ from env.sim.episode.episode_file import EpisodeFile, write_episode
 from evaluation.contest import Key, Row
 from evaluation.episode_metrics import SHARES
 from run.command import PROJECT
-from run.told import first_difference
+from run.run_folder import first_difference
 
 RUN, UNFINISHED, RESULTS, EPISODES = "run.json", "unfinished.jsonl", "results.parquet", "episodes"
 FORMAT = 1

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
+from env.base.errors import InputError
 from env.base.schema import Strict
 from env.learn.world import TrainingEpisodes
 from env.score.greedy_play import Buffers, play_greedy_episode
@@ -14,6 +15,7 @@ from env.score.greedy_score import MOST_ECONOMY, MOST_WEIGHT, Economy, ScoreWeig
 from env.score.reward import Objective, arrived_objective
 from env.sim.state import new_state
 from env.workloads.generator import training_seed
+from env.workloads.source import is_trace
 from evaluation.statistics import Estimate, estimate
 
 UNTUNED = ScoreWeights(finish=1.0, delay=1.0, rent=1.0)
@@ -92,6 +94,30 @@ class SearchSettings(Strict):
         (count, episodes), *later = self.sizes
         halves = sum(count // 2 * (episodes // 2 + episodes) for count, episodes in later)
         return count * episodes + halves + 2 * self.sizes[-1][1]
+
+
+class SearchCommand(Strict):
+    """Everything `search_baseline.py` is told; conf/search_baseline.yaml explains each."""
+
+    seed: Annotated[int, Field(ge=0, lt=2**32)]
+    name: str | None
+    search: SearchSettings
+    objective: Objective
+    cluster: dict[str, Any]
+    workflow: dict[str, Any]
+    workload: dict[str, Any]
+    variation: dict[str, Any]
+
+    def training_episodes(self) -> TrainingEpisodes:
+        """The episodes that are played.
+
+        Raises:
+            InputError: there are none, or they are requests of a trace, whose work is drawn.
+        """
+        if is_trace(self.workload):
+            raise InputError("workload: weights are searched on workflows, found a trace")
+        groups = ("cluster", "workflow", "workload", "variation")
+        return TrainingEpisodes({group: getattr(self, group) for group in groups})
 
 
 @dataclass

@@ -2,68 +2,77 @@
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import yaml
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
-from omegaconf import DictConfig, OmegaConf
 
 from env.base.errors import InputError, located
-from env.base.files import MOST_YAML_BYTES, check_yaml, read_bytes
-from env.base.schema import short
-from run.interpolation import check_written, leaves
+from env.base.files import MOST_YAML_BYTES, read_bytes
+from env.base.schema import one_line, short
 
 ALLOWED = "KEY=VALUE, +KEY=VALUE, ++KEY=VALUE or ~KEY is needed"
 TYPED = Path(".hydra", "overrides.yaml")
-"""Where Hydra keeps the arguments of a run, in its folder."""
+"""What a run was told, in its folder."""
+OF_HYDRA = ("hydra.run.dir", "hydra.sweep.dir", "hydra.sweep.subdir", "hydra.searchpath")
+"""What of Hydra's own settings has an effect."""
 RUNS_CODE = re.compile(r"[+~]*(hydra|ray(=|\.address|\.runtime_env)|[^=]*@)|.*\.py", re.DOTALL)
 """An argument that says what runs on this machine."""
-LONGEST_ADVICE = 1_000
-"""Characters of a word to paste, above which only its form is shown."""
 
 
-def parsed(
-    parser: OverridesParser, arguments: Sequence[str], in_sweep: bool = False
-) -> list[Override]:
+def parsed(words: Sequence[str], in_sweep: bool = False) -> list[Override]:
     """Reads arguments of the form `KEY=VALUE`, `+KEY=VALUE`, `++KEY=VALUE` and `~KEY`.
 
     Args:
-        parser: of Hydra.
-        arguments: of the command.
+        words: of the command.
         in_sweep: whether a key may have several values.
 
     Raises:
-        InputError: Hydra cannot read one, or reads several values where one is needed; or one has
-            an interpolation that is not allowed.
+        InputError: Hydra cannot read one, or reads several values where one is needed; or one is a
+            setting of Hydra's that has no effect.
     """
-    found = []
-    for argument in arguments:
+    parser, found = OverridesParser.create(), []
+    for word in words:
+        key, _, value = word.partition("=")
+        advice = f"text is written {shlex.quote(as_text(key, value))}"  # as a POSIX shell is given
         try:
-            override = parser.parse_override(argument)
+            override = parser.parse_override(word)
         except (HydraException, ValueError, RecursionError):  # ValueError: thousands of digits
-            raise InputError(_unreadable(parser, argument)) from None
+            unreadable = f"not readable, {advice}, each of several texts in quotes of its own"
+            raise InputError(f"{short(word)}: {unreadable if value else ALLOWED}") from None
+        key = override.key_or_group
+        if not key:
+            raise InputError(f"{short(word)}: {ALLOWED}")
         if override.is_sweep_override() and not in_sweep:
-            key, _, value = argument.partition("=")
             raise InputError(
-                f"{short(argument)}: several values are for -m, "
-                f"text is written {_advice(key, value)}, a list KEY=[A,B]"
+                f"{short(word)}: several values are for -m, {advice}, a list KEY=[A,B]"
             )
-        if not override.key_or_group:
-            raise InputError(f"{short(argument)}: {ALLOWED}")
-        if not override.is_sweep_override():  # its jobs are read in their turn
-            check_written(override.key_or_group, override.value(), "command line")
+        if key.startswith(("hydra.", "hydra/")) and key not in OF_HYDRA:
+            raise InputError(f"{key}: not supported, of hydra only {', '.join(OF_HYDRA)} are")
         found.append(override)
     return found
 
 
-def of_resumed(parser: OverridesParser, typed: Sequence[Override], code_may_run: bool) -> list[str]:
+def expanded(overrides: Sequence[Override]) -> list[list[str]]:
+    """The words of every job of a sweep, the last key varying fastest."""
+    values = [
+        [f"{each.get_key_element()}={value}" for value in each.sweep_string_iterator()]
+        if each.is_sweep_override()
+        else [str(each.input_line)]
+        for each in overrides
+    ]
+    return [list(words) for words in product(*values)]
+
+
+def of_resumed(typed: Sequence[Override], code_may_run: bool) -> list[str]:
     """What the run was told that `resume` names, but for the keys that are typed anew.
 
     Args:
-        parser: of Hydra.
         typed: the arguments of the command.
         code_may_run: whether the run may say what runs on this machine, as its checkpoints do.
 
@@ -75,11 +84,15 @@ def of_resumed(parser: OverridesParser, typed: Sequence[Override], code_may_run:
     file = (run.parent.parent if run.parent.name == "checkpoints" else run) / TYPED
     if not file.is_file():
         return []
-    words = yaml.safe_load(check_yaml(read_bytes(file, MOST_YAML_BYTES), str(file)))
+    try:
+        # Texts, lists and mappings alone; aliases are not copied.
+        words = yaml.load(read_bytes(file, MOST_YAML_BYTES), yaml.BaseLoader)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise InputError(f"{file}: not YAML, {one_line(str(error))}") from None
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         raise InputError(f"{file}: a list of texts is needed, found {short(words)}")
     with located(str(file)):
-        told = [str(o.input_line) for o in parsed(parser, words) if o.key_or_group not in keys]
+        told = [str(o.input_line) for o in parsed(words) if o.key_or_group not in keys]
     for word in told:
         if not code_may_run and RUNS_CODE.match(word):
             raise InputError(f"{file}: {short(word)}: what runs here is typed: give it again")
@@ -98,48 +111,15 @@ def as_text(key: str, value: str) -> str:
     return f'{key}="{literal}"'
 
 
-def check_emptied(overrides: Sequence[Override], config: DictConfig) -> None:
-    """Refuses `KEY={}` where it leaves something in KEY, for Hydra merges mappings.
+def leaves(key: str, tree: Any) -> Iterator[tuple[str, Any]]:
+    """The values within a tree of plain mappings with their dotted keys; also empty mappings.
 
     Args:
-        overrides: of the command.
-        config: what it comes to, with the node `hydra`.
-
-    Raises:
-        InputError: a mapping that was given as empty has what no later override gives.
+        key: of the tree itself; "" for the root.
+        tree: a mapping, or a value.
     """
-    later: set[str] = set()
-    for override in reversed(overrides):
-        if override.is_delete():
-            continue
-        given = dict(leaves(override.key_or_group.replace("/", "."), override.value()))
-        for key in (key for key, value in given.items() if value == {}):
-            left = OmegaConf.select(config, key, throw_on_missing=False)
-            found = OmegaConf.to_container(left) if isinstance(left, DictConfig) else None
-            for name, inner in found.items() if isinstance(found, dict) else ():
-                if not later.issuperset(dict(leaves(f"{key}.{name!s}", inner))):
-                    raise InputError(
-                        f"{key}={{}}: mappings are merged, so this takes nothing away: write "
-                        f"~{key}, or ~{key}.{name!s} and so on for single keys"
-                    )
-        later |= given.keys()
-
-
-def _unreadable(parser: OverridesParser, argument: str) -> str:
-    key, _, value = argument.partition("=")
-    if not argument.isprintable():
-        return f"{short(argument)}: a character that cannot be printed, which is not allowed"
-    try:
-        parser.parse_override(f"{key}=0")
-    except HydraException:
-        return f"{short(argument)}: {ALLOWED}"
-    if not value:
-        return f"{short(argument)}: no value, {ALLOWED}"
-    several = any(mark in value for mark in "[{,")
-    each = ", each of several texts in quotes of its own" if several else ""
-    return f"{short(argument)}: not readable, text is written {_advice(key, value)}{each}"
-
-
-def _advice(key: str, value: str) -> str:
-    word = shlex.quote(as_text(key, value))  # as a POSIX shell is given it
-    return word if len(word) <= LONGEST_ADVICE else f"'{key}=\"...\"'"
+    if not isinstance(tree, Mapping) or not tree:
+        yield key, tree
+        return
+    for name, inner in tree.items():
+        yield from leaves(f"{key}.{name}" if key else str(name), inner)

@@ -15,8 +15,8 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import OmegaConf
 
 from run.arguments import as_text
+from run.command import PROJECT
 
-PROJECT = Path(__file__).resolve().parent.parent
 WORLD = ("cluster", "workflow", "workload", "objective", "dispatch", "lease", "keep_alive")
 """Groups that make the world in which schedulers are compared."""
 _PLAIN = re.compile(r"(?!(null|true|false|nan|inf)\Z)[a-z./_][\w./+-]*", re.ASCII | re.IGNORECASE)
@@ -30,7 +30,9 @@ def evaluate_command(told: Mapping[str, Any], **players: Any) -> str:
         told: the configuration of this run, in plain containers.
         players: values by key; paths in them are written from where the user stands.
     """
-    given = ["--config-dir", _path(folder)] if (folder := _config_dir()) else []
+    sources = HydraConfig.get().runtime.config_sources
+    own = [Path(each.path) for each in sources if each.provider.endswith("in command-line")]
+    given = [word for folder in own for word in ("--config-dir", _path(folder))]
     words = [*same_world(told), *(_assigned(key, value) for key, value in players.items())]
     command = [_python(), _path(PROJECT / "evaluate.py"), *given, *words]
     return " ".join(map(shlex.quote, command))
@@ -47,13 +49,14 @@ def same_world(told: Mapping[str, Any]) -> list[str]:
     The options that are not the default, and the values that differ from those of the options:
     also those that an experiment set.
     """
-    default = compose("evaluate", return_hydra_config=True).hydra.runtime.choices
+    own = [word for word in HydraConfig.get().overrides.hydra if "searchpath" in word]
+    default = compose("evaluate", overrides=own, return_hydra_config=True).hydra.runtime.choices
     chosen = [
         f"{group}={option}"
         for group, option in HydraConfig.get().runtime.choices.items()
         if group.split("/")[0] in WORLD and default.get(group) != option
     ]
-    base = OmegaConf.to_container(compose("evaluate", overrides=chosen), resolve=True)
+    base = OmegaConf.to_container(compose("evaluate", overrides=own + chosen), resolve=True)
     assert isinstance(base, dict)
     return chosen + [
         word
@@ -95,14 +98,6 @@ def _written(value: Any) -> str:
     if isinstance(value, str):
         return value if _PLAIN.fullmatch(value) else as_text("", value)[1:]
     return json.dumps(value)
-
-
-def _config_dir() -> Path | None:
-    """The folder given with `--config-dir`, whose options the world may be made of."""
-    sources = HydraConfig.get().runtime.config_sources
-    return next(
-        (Path(source.path) for source in sources if source.provider == "command-line"), None
-    )
 
 
 def _python() -> str:

@@ -1,11 +1,11 @@
 """Where a run leaves its results: `outputs/<date>/<time>_<name>`, or where it is resumed."""
 
 import re
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import cast
-
-from omegaconf import ListConfig, OmegaConf
+from tempfile import TemporaryFile
+from typing import Any
 
 from env.base.errors import InputError
 from env.base.schema import short
@@ -13,24 +13,28 @@ from env.base.schema import short
 OUTPUTS = Path("outputs")
 MOST_CHARACTERS = 80
 """Of a name, which is part of the name of a folder."""
+HELD = {"train": "checkpoints", "evaluate": "run.json"}
+"""What the folder has in which a run of the command goes on."""
 RUN_FILES = (".hydra", "run.json", "results.parquet", "metrics.csv", "checkpoints", "policy")
-"""What Hydra writes first into the folder of a run, which a copy may lack, and what runs leave."""
+"""What is written first into the folder of a run, which a copy may lack, and what runs leave."""
 ASSUMPTIONS = "assumptions.json"
 """What a training assumes of what arrives; it is written before anything is made of that."""
+FIRST_BYTES = 100_000
+"""What is written first takes at most."""
 _NAME = re.compile(rf"[\w.+-]{{1,{MOST_CHARACTERS}}}", re.ASCII)
 
 
-def run_folder(name: str | None, typed: ListConfig, resume: str | None, has: str) -> str:
-    """The folder of a run, as `${run_folder:NAME,TYPED,RESUME,HAS}` in conf/.
+def run_folder(name: str | None, typed: Sequence[str], resume: str | None, has: str | None) -> Path:
+    """The folder of a run.
 
     Args:
         name: of the run; None: made of what was typed.
-        typed: overrides.
+        typed: the arguments.
         resume: a run that goes on in its own folder; a lone checkpoint goes on in a new one.
         has: what the folder of such a run has.
     """
-    if resume is not None and (Path(resume) / has).exists():
-        return resume
+    if resume is not None and has is not None and (Path(resume) / has).exists():
+        return Path(resume)
     now = datetime.now()
     folder = OUTPUTS / f"{now:%Y-%m-%d}" / _joined(f"{now:%H-%M-%S}", name or _chosen(typed))
     # Runs that begin in the same second are told apart.
@@ -38,35 +42,89 @@ def run_folder(name: str | None, typed: ListConfig, resume: str | None, has: str
     while found.exists():
         count += 1
         found = folder.with_name(f"{folder.name}_{count}")
-    return str(found)
+    return found
 
 
-def job_folder(number: int, typed: ListConfig) -> str:
-    """The folder of a job within that of its sweep, as `${job_folder:NUMBER,TYPED}` in conf/."""
+def job_folder(number: int, typed: Sequence[str]) -> str:
+    """The folder of a job within that of its sweep."""
     return _joined(str(number), _chosen(typed))
 
 
-def check_run_name(name: object) -> None:
-    """Refuses what cannot be part of the name of a folder.
+def check_run_name(name: object, folder: Path) -> None:
+    """Refuses a name that is none for a folder, or not that of the folder.
 
     Raises:
-        InputError: the key `name` is something else than a word.
+        InputError: see above.
     """
     if name is not None and not (isinstance(name, str) and _NAME.fullmatch(name)):
         raise InputError(
             f"name: {short(name)}: a word of letters, digits and _.+- is needed, of at most "
             f"{MOST_CHARACTERS} characters"
         )
+    if name is not None and name not in folder.name:
+        raise InputError(f"name: no effect, since results go to '{folder}'")
+
+
+def check_folder(folder: Path, resume: str | None) -> None:
+    """Refuses a folder of results that cannot be made or written to, or that has others.
+
+    Results of two runs in one folder would be taken for those of one.
+
+    Args:
+        folder: absolute.
+        resume: the run that goes on.
+
+    Raises:
+        InputError: see above.
+    """
+    there = folder
+    try:
+        while not there.exists():
+            there = there.parent
+        # Permissions do not tell: /proc has them and takes nothing, and the disk may be full.
+        with TemporaryFile(dir=there) as file:
+            file.write(bytes(FIRST_BYTES))
+    except OSError as error:
+        raise InputError(
+            f"'{folder}': '{there}' is no folder to write to: {error.strerror}"
+        ) from None
+    if any((folder / left).exists() for left in RUN_FILES) and not goes_on(folder, resume):
+        raise taken(folder)
+
+
+def goes_on(folder: Path, resume: str | None) -> bool:
+    """Whether the run of the folder is the one that goes on."""
+    return resume is not None and Path(resume).absolute() == folder
+
+
+def taken(folder: Path) -> InputError:
+    """Two runs in one folder."""
+    return InputError(f"'{folder}' has a run already: name a new folder")
+
+
+def first_difference(
+    one: Mapping[str, Any], other: Mapping[str, Any], prefix: str = ""
+) -> tuple[str, Any, Any] | None:
+    """The first key, dotted, at which two trees differ, and both values; None if they are equal."""
+    for key in dict.fromkeys((*one, *other)):
+        mine, theirs = one.get(key), other.get(key)
+        if isinstance(mine, Mapping) and isinstance(theirs, Mapping):
+            inner = first_difference(mine, theirs, f"{prefix}{key}.")
+            if inner is not None:
+                return inner
+        elif mine != theirs:
+            return f"{prefix}{key}", mine, theirs
+    return None
 
 
 def _joined(first: str, name: str) -> str:
     return f"{first}_{name}" if name else first
 
 
-def _chosen(typed: ListConfig) -> str:
+def _chosen(typed: Sequence[str]) -> str:
     """What was typed, as far as it makes short names: `tiny-ppo-seed3`."""
     words: list[str] = []
-    for override in cast(list[str], OmegaConf.to_container(typed, resolve=False)):
+    for override in typed:
         key, _, value = override.lstrip("+~").partition("=")
         # A resumed run is named by its folder, and mappings are too long.
         if key in ("name", "resume") or "{" in value:
@@ -83,7 +141,3 @@ def _last_of(value: str) -> str:
     parts = [part for part in re.split(r"[/:]", value) if part not in ("", "policy")]
     last = re.sub(r"^\d\d-\d\d-\d\d_", "", parts[-1]) if parts else ""  # of a run its name alone
     return re.sub(r"[^\w.+-]", "", last, flags=re.ASCII)
-
-
-OmegaConf.register_new_resolver("run_folder", run_folder, replace=True, use_cache=True)
-OmegaConf.register_new_resolver("job_folder", job_folder, replace=True, use_cache=True)

@@ -146,20 +146,7 @@ AlgoSettings = Annotated[
 
 
 class RaySettings(Strict):
-    """Where a run samples (conf/ray).
-
-    Attributes:
-        address: of a running Ray cluster; None starts Ray on this machine.
-        num_cpus: cores Ray may use on this machine; None means all. Not with an address.
-        num_env_runners: processes that sample; 0 samples in the training process.
-        envs_per_runner: environments each of them steps.
-        threads_per_runner: threads that share them with algo.sampler=fast, at most one for each.
-        num_learners: processes that share every gradient step; 0 learns in the training process.
-        threads_per_learner: threads of each of them that share its part of every gradient step.
-        restart_failed_runners: go on when one dies; else the run stops with its error.
-        wait_for_runners: minutes without a sample that a run bears when all are lost.
-        runtime_env: Ray's runtime environment of the workers.
-    """
+    """Where a run samples (conf/ray/local.yaml explains each)."""
 
     address: Address | None
     num_cpus: Annotated[int, Field(ge=1, le=10_000)] | None
@@ -196,15 +183,7 @@ class RaySettings(Strict):
 
 
 class Values(Strict):
-    """What a setting is searched among: a range, or a list.
-
-    Attributes:
-        low: end of the range.
-        high: end of the range.
-        log: whether it is drawn evenly over orders of magnitude.
-        whole: whether only whole numbers are drawn.
-        choices: the list.
-    """
+    """What a setting is searched among: a range, or a list (conf/tune/asha.yaml)."""
 
     low: float | None = None
     high: float | None = None

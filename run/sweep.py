@@ -10,21 +10,14 @@ from functools import lru_cache
 from itertools import product
 from typing import Any
 
-from hydra import compose
-from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
-from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
-from hydra.errors import HydraException
-from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf import OmegaConf, open_dict
 
 from env.base.errors import InputError
-from env.base.schema import one_line, short
-from run.arguments import as_text, parsed
-from run.interpolation import leaves
-from run.names import check_names
-from run.told import meant
+from env.base.schema import short
+from run.arguments import as_text, leaves, parsed
+from run.composing import composed, one_line_errors
 
 Value = str | int | float | bool | None
 MOST_POINTS = 1_000
@@ -65,7 +58,7 @@ def scenarios_of(told: Mapping[str, Any]) -> list[Scenario]:
     """
     words = typed_words("hydra", "task")
     if told.get("sweep") is None:
-        return [Scenario("", {}, dict(told), parsed(OverridesParser.create(), words))]
+        return [Scenario("", {}, dict(told), parsed(words))]
     typed = tuple(word for word in words if not _is_of_sweep(word))
     return [
         Scenario(
@@ -109,7 +102,7 @@ def _points(sweep: Any, typed: Sequence[str]) -> Iterator[dict[str, Value]]:
         raise InputError(
             f"sweep: {', '.join(grids[0])} are the keys of its first mapping, others need the same"
         )
-    for override in parsed(OverridesParser.create(), typed):
+    for override in parsed(typed):
         value = None if override.is_delete() else override.value()
         for key, _ in leaves(override.key_or_group, value):
             if key in grids[0]:
@@ -119,7 +112,7 @@ def _points(sweep: Any, typed: Sequence[str]) -> Iterator[dict[str, Value]]:
     ]
     if len(points) > MOST_POINTS:
         raise InputError(f"sweep: {len(points)} points, at most {MOST_POINTS} are allowed")
-    alike = {frozenset((key, meant(value)) for key, value in point.items()) for point in points}
+    alike = {frozenset(point.items()) for point in points}
     if len(alike) < len(points):
         raise InputError("sweep: a point is given twice")
     yield from points
@@ -158,16 +151,13 @@ def _composed(
 ) -> tuple[dict[str, Any], list[Override]]:
     """Composing takes a moment, and the check of a command has done it already."""
     words = [*typed, *(_word(key, value) for key, value in point), "sweep=null"]
-    loader = GlobalHydra.instance().config_loader()
     try:
-        overrides = parsed(OverridesParser.create(config_loader=loader), words)
-        try:
-            found = OmegaConf.to_container(compose("evaluate", overrides=words), resolve=True)
-        except (HydraException, OmegaConfBaseException):
-            check_names(loader, "evaluate", overrides)  # in fewer words
-            raise
-    except (InputError, HydraException, OmegaConfBaseException) as error:
-        raise InputError(f"sweep: {one_line(str(error))}") from None
+        config, overrides = composed("evaluate", words)
+        with open_dict(config), one_line_errors():
+            del config["hydra"]
+            found = OmegaConf.to_container(config, resolve=True)
+    except InputError as error:
+        raise InputError(f"sweep: {error}") from None
     assert isinstance(found, dict)
     return {str(key): value for key, value in found.items()}, overrides[:-1]
 

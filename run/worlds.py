@@ -14,9 +14,8 @@ from gymnasium.vector import VectorEnv
 
 from env.base.errors import InputError
 from env.base.schema import short, validated
-from run.command import composed, plain
+from run.command import composed_alone, plain
 from run.effect import WORLD, check_effect
-from run.interpolation import copied
 from run.settings import TrainSettings
 from run.training_start import world_of
 
@@ -32,11 +31,9 @@ def world(*overrides: str) -> dict[str, Any]:
     Raises:
         InputError: an override is none, has no effect on a world, or comes to what is not allowed.
     """
-    config, given = composed("train", overrides)
+    config, typed = composed_alone("train", overrides)
     told = plain(config)
     settings = validated(TrainSettings, told, "train")
-    used = copied(config)
-    typed = [override for override in given if override.key_or_group not in used]
     for command in ("train", WORLD):
         check_effect(command, [(told, typed)])
     return world_of(settings)

@@ -5,6 +5,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import NamedTuple
 
+import pytest
+from omegaconf import DictConfig
+
 from env.learn.multi_agent import ENV_NAME
 
 
@@ -31,7 +34,25 @@ class NoWeights:
 Command = Callable[..., Done]
 """Takes overrides."""
 InProcess = Callable[..., Command]
-"""Takes the name of the command, its program, its check, and whether figures are drawn."""
+"""Takes the name of the command, what prepares its program, and whether figures are drawn."""
+Main = Callable[[DictConfig, Path], object]
+
+
+def doing(
+    main: Main, check: Callable[[DictConfig], object] = lambda config: None
+) -> Callable[[DictConfig], Callable[[Path], object]]:
+    """Prepares a program that calls `main`, once `check` has let pass its configuration."""
+
+    def prepare(config: DictConfig) -> Callable[[Path], object]:
+        check(config)
+        return lambda folder: main(config, folder)
+
+    return prepare
+
+
+def never(config: DictConfig, folder: Path) -> None:
+    """The program of a command that is to be refused."""
+    pytest.fail("it ran")
 
 
 def refused(done: Done, says: str) -> None:

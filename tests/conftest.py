@@ -1,6 +1,5 @@
 """What all tests share: commands, and the folder of real samples, which not every machine has."""
 
-import logging
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -60,10 +59,6 @@ def no_ray() -> None:
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder in which commands run, in this process."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PYTHONHASHSEED", "0")
-    # Hydra's logging closes the handlers of before; that of absl, which TensorBoard brings, would
-    # close the stream it was made with, and that is pytest's own.
-    monkeypatch.setattr(logging, "_handlerList", [])
     return tmp_path
 
 
@@ -79,12 +74,11 @@ def in_process(
     They do not say that they compile: that depends on the tests before. Evaluations write
     figures only where a test looks at them.
     """
-    monkeypatch.setattr("run.command.before_compiling", lambda call: None)
+    monkeypatch.setattr("env.base.jit.before_compiling", lambda call: None)
 
     def of(
         name: str,
-        program: Callable[[DictConfig], None],
-        check: Callable[[DictConfig], None],
+        prepare: Callable[[DictConfig], Callable[[Path], object]],
         figures: bool = False,
     ) -> Command:
         if name == "evaluate" and not figures:
@@ -94,9 +88,11 @@ def in_process(
             monkeypatch.setattr(sys, "argv", [f"{name}.py", *overrides])
             code = 0
             try:
-                run(program, name, check)
+                run(prepare, name)
             except SystemExit as left:
-                code = int(left.code or 0)
+                if isinstance(left.code, str):  # Python itself prints it
+                    print(left.code, file=sys.stderr)
+                code = 1 if isinstance(left.code, str) else int(left.code or 0)
             return Done(code, *capsys.readouterr())
 
         return call

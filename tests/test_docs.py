@@ -61,10 +61,10 @@ PLACEHOLDERS = {
 }
 """What pages call the folder of a run, and which one that is here; the first that fits counts."""
 
-CHECKS: dict[str, Callable[[DictConfig], None]] = {
-    "train": train.check,
-    "evaluate": evaluate.check,
-    "search_baseline": search_baseline.check,
+PROGRAMS: dict[str, Callable[[DictConfig], Callable[[Path], None]]] = {
+    "train": train.prepared,
+    "evaluate": evaluate.prepared,
+    "search_baseline": search_baseline.prepared,
 }
 QUICK = (
     "env.sim.episode.replay",
@@ -192,9 +192,14 @@ def try_out(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     else:
         monkeypatch.setenv("PYTHONHASHSEED", "0")
         monkeypatch.setattr(sys, "argv", arguments)
-        seen: list[DictConfig] = []
+        seen: list[Path] = []
         stem = Path(arguments[0]).stem
-        run(seen.append, stem, CHECKS[stem])
+
+        def looked_at(config: DictConfig) -> Callable[[Path], None]:
+            PROGRAMS[stem](config)
+            return seen.append
+
+        run(looked_at, stem)
         assert seen
         # The next command may come within the same second, and would have the same folder.
         for begun in ("outputs/*/*/.hydra", "outputs/*/*/multirun.yaml"):

@@ -15,7 +15,7 @@ from agents.baseline import known_baselines
 from env.sim.check.validate import violations
 from env.sim.episode.episode_file import read_episode
 from env.sim.episode.replay import differences, replayed
-from evaluate import check, evaluate
+from evaluate import prepared
 from evaluation.contest import Contest, Played, Task
 from evaluation.episode_metrics import all_metrics
 from evaluation.results import read_results
@@ -37,7 +37,7 @@ from tests.evaluate_command import (
 
 @pytest.fixture
 def command(in_process: InProcess) -> Command:
-    return in_process("evaluate", evaluate, check)
+    return in_process("evaluate", prepared)
 
 
 @pytest.fixture(scope="module")
@@ -154,7 +154,7 @@ def test_a_signal_stops_between_episodes(
     monkeypatch.setattr(Contest, "play", interrupted)
     monkeypatch.setattr(sys, "argv", ["evaluate.py", *BRIEF])
     with pytest.raises(SystemExit, match="stopped, 3 of 9 episodes are played.* resume=.*outputs"):
-        run(evaluate, "evaluate", check)
+        run(prepared, "evaluate")
     (rows,) = tmp_path.glob("outputs/*/*/unfinished.jsonl")
     assert len(rows.read_text().splitlines()) == 3
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from evaluate import check, evaluate
+from evaluate import prepared
 from evaluation.contest import Contest
 from run.command import PROJECT
 from tests.commands import Command, InProcess
@@ -62,7 +62,7 @@ TOLD = [*TINY, "episodes=2", "record=1"]
 @pytest.fixture
 def command(in_process: InProcess, tmp_path: Path) -> Command:
     (tmp_path / "my_rules.py").write_text(RULE)
-    return in_process("evaluate", evaluate, check)
+    return in_process("evaluate", prepared)
 
 
 def test_a_class_of_ones_own_plays(command: Command, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from env.score.reward import Objective
 from env.sim.check.validate import violations
 from env.sim.cluster_file import cluster_from_config
 from env.sim.episode.episode_file import read_episode
-from evaluate import check, evaluate
+from evaluate import prepared
 from run.settings import Network
 from tests.commands import Command, InProcess, refused
 from tests.env.worlds import LAYOUTS, TINY, world
@@ -26,7 +26,7 @@ from tests.evaluate_command import BRIEF, results_in, results_of, run_in
 
 @pytest.fixture
 def command(in_process: InProcess) -> Command:
-    return in_process("evaluate", evaluate, check)
+    return in_process("evaluate", prepared)
 
 
 def make_policy(folder: Path, layout: str, network: Network = "pooling", **agents: Any) -> Path:

@@ -12,7 +12,7 @@ import pytest
 
 from env.sim.cluster_file import cluster_from_config
 from env.workloads.source import workload_source
-from evaluate import check, evaluate
+from evaluate import prepared
 from evaluation.contest import Contest, Played, Task
 from tests.commands import Command, InProcess, refused
 from tests.env.worlds import TINY, world
@@ -36,7 +36,7 @@ WORKFLOWS = [*TINY, "baselines=[random,cheapest]", "episodes=2"]
 
 @pytest.fixture
 def command(in_process: InProcess) -> Command:
-    return in_process("evaluate", evaluate, check)
+    return in_process("evaluate", prepared)
 
 
 @pytest.fixture(scope="module")

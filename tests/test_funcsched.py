@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from evaluate import check, evaluate
+from evaluate import prepared
 from run.command import CONF
 from tests.commands import Command, InProcess
 from tests.evaluate_command import TRACE, results_in, told_in
@@ -44,7 +44,7 @@ def words(experiment: str, *overrides: str) -> list[str]:
 
 @pytest.fixture
 def command(in_process: InProcess) -> Command:
-    return in_process("evaluate", evaluate, check, figures=True)
+    return in_process("evaluate", prepared, figures=True)
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)

@@ -42,13 +42,13 @@ def test_a_declared_metric_is_everywhere(
         "algo.minibatch_size=64",
     )
     budget = ("budget.minutes=null", "budget.iterations=1", f"hydra.run.dir={trained}")
-    done = in_process("train", train.start, train.check)(*TINY, *brief, *budget)
+    done = in_process("train", train.prepared)(*TINY, *brief, *budget)
     assert done.code == 0, done.err
     assert pd.read_csv(trained / "metrics.csv")["cats"].tolist() == [250.0]
     assert scalars(trained)["episodes_more/cats"] == 250.0
 
     rules = ("baselines=[random,cheapest]", "episodes=2", f"hydra.run.dir={evaluated}")
-    done = in_process("evaluate", evaluate.evaluate, evaluate.check, figures=True)(*TINY, *rules)
+    done = in_process("evaluate", evaluate.prepared, figures=True)(*TINY, *rules)
     assert done.code == 0, done.err
     assert "cats" in done.out and " 250 " in done.out
     table = pq.read_table(evaluated / "results.parquet")

@@ -10,7 +10,7 @@ from env.base.schema import validated
 from env.learn.world import TrainingEpisodes
 from env.score.reward import Objective
 from evaluation.weight_search import UNTUNED, Found, SearchSettings, WeightSearch
-from search_baseline import FILE, check, search
+from search_baseline import FILE, prepared
 from tests.commands import Command, InProcess
 from tests.env.worlds import TINY, world
 
@@ -76,7 +76,7 @@ def test_the_untuned_weights_can_be_among_the_best_of_a_search_for_demand() -> N
 
 @pytest.fixture
 def command(in_process: InProcess) -> Command:
-    return in_process("search_baseline", search, check)
+    return in_process("search_baseline", prepared)
 
 
 def test_the_command_leaves_a_baseline(command: Command, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from env.sim.check.validate import violations
 from env.sim.episode.episode_file import read_episode
 from env.sim.episode.replay import played
-from evaluate import check, evaluate
+from evaluate import prepared
 from evaluation.shares import Shares, shares_of
 from run.command import CONF
 from tests.commands import Command, InProcess
@@ -43,7 +43,7 @@ BRIEF = {
 
 @pytest.fixture
 def command(in_process: InProcess) -> Command:
-    return in_process("evaluate", evaluate, check, figures=True)
+    return in_process("evaluate", prepared, figures=True)
 
 
 def finished(command: Command, folder: Path, experiment: str, *overrides: str) -> pd.DataFrame:

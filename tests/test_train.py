@@ -20,16 +20,16 @@ from tensorboard.plugins.hparams.metadata import parse_session_start_info_plugin
 from agents.baseline import make_baselines
 from agents.learned.checkpoint import RunState, write_checkpoint
 from agents.learned.policy_file import load_policy
+from agents.learned.run_files import tell_assumed
 from env.base.schema import validated
 from env.score.greedy_score import ScoreWeights
 from env.score.reward import Objective
-from evaluate import check as check_evaluation
-from evaluate import evaluate
+from evaluate import prepared as evaluation
 from run.command import CONF, PROJECT, plain
 from tests.commands import Command, InProcess, NoWeights, refused
 from tests.env.worlds import TENANTS, TRACE, world
 from tests.evaluate_command import results_in
-from train import check, start, tell_assumed
+from train import prepared
 
 TRAIN = [sys.executable, str(PROJECT / "train.py")]
 # The least that is still a run. One episode of the tiny cluster is shorter than a batch.
@@ -78,7 +78,7 @@ def call(*overrides: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def command(in_process: InProcess) -> Command:
-    return in_process("train", start, check)
+    return in_process("train", prepared)
 
 
 def runs_in(folder: Path) -> list[Path]:
@@ -146,7 +146,7 @@ def test_evaluate_says_the_same_of_the_policy(
 ) -> None:
     rule = "greedy_objective_tuned"
     told = [*MOMENT[:3], f"policy={first}", f"baselines=[{rule}]", "episodes=2"]
-    assert in_process("evaluate", evaluate, check_evaluation)(*told).code == 0
+    assert in_process("evaluate", evaluation)(*told).code == 0
     found = results_in(tmp_path).set_index("policy")["J"]
     last = rows_of(first)[-1]
     assert float(last["J"]) == pytest.approx(found.drop(rule).mean(), rel=1e-5)

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from env.base.errors import InputError
 from env.base.schema import validated
-from run.run_folder import ASSUMPTIONS
+from run.run_folder import ASSUMPTIONS, first_difference
 from run.settings import TrainSettings
-from run.told import first_difference
 from run.training_start import TRAINING_WORLD
 
 if TYPE_CHECKING:  # they take seconds to import

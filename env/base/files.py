@@ -5,7 +5,6 @@ import gzip
 import io
 import json
 import os
-import re
 import shutil
 import stat
 import zlib
@@ -23,21 +22,14 @@ from env.base.schema import as_line, one_line, printable, short
 MOST_BYTES = 256_000_000
 """Of a file of others, unpacked, unless its reader says otherwise."""
 MOST_DIGITS = 400
-"""Of a whole number in JSON and YAML: no float has more."""
+"""Of a whole number in JSON: no float has more."""
 MOST_VALUES = 5_000_000
 """Values of JSON, elements and attributes of XML. Parsed they take about 1 GB, at most 4 GB.
 Workflows of WfInstances and Pegasus have 36 to 83 a task (one has 542), 36,000 in all at most."""
 MOST_YAML_BYTES = 1_000_000
-"""Of a YAML file of others."""
-MOST_YAML_NODES = 10_000
-"""Mappings, lists, keys and values of a YAML file, aliases counted as what they stand for."""
-MOST_YAML_DEPTH = 50
-"""Mappings and lists within one another in a YAML file."""
+"""Of a YAML file."""
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 """What a text begins with that spreadsheets compute."""
-SURROGATE = re.compile("[\ud800-\udfff]")
-"""What YAML may spell as `"\\ud800"`, and what no file and no terminal takes."""
-_YAML_INTEGER = "tag:yaml.org,2002:int"
 
 
 def user_path(text: str) -> Path:
@@ -164,77 +156,23 @@ def parse_json(content: bytes, where: str) -> Any:
         raise InputError(f"{where}: not valid JSON: {error}") from None
 
 
-@contextmanager
-def parsing_yaml(where: str) -> Iterator[None]:
-    """Whatever a parser of YAML raises in the block becomes one line.
-
-    PyYAML and OmegaConf let pass what Python raises, as of a character or number that it has not.
+def read_yaml(path: Path, where: str) -> Any:
+    """What is in a YAML file.
 
     Args:
-        where: the file, for errors.
+        path: of the file.
+        where: what to call it in an error.
 
     Raises:
-        InputError: something was raised.
+        InputError: it cannot be read, or is not YAML.
     """
+    content = read_bytes(path, MOST_YAML_BYTES)
     try:
-        yield
-    except InputError:
-        raise
+        return yaml.safe_load(content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise _not_utf8(where, error) from None
-    except Exception as error:
+    except Exception as error:  # PyYAML lets pass what Python raises, as of too large a number
         raise InputError(f"{where}: not YAML, {one_line(str(error) or repr(error))}") from None
-
-
-def check_yaml(content: bytes, where: str) -> str:
-    """Refuses YAML of others that is far larger once its aliases are expanded; returns its text.
-
-    Nothing is constructed: the events of the parser are counted.
-
-    Raises:
-        InputError: it is not YAML, too large or too deep, or has a whole number of too many digits,
-            a tag, or half of a character.
-    """
-    counts: dict[str, int] = {}  # of the nodes that an anchor names
-    outer: list[tuple[str | None, int]] = []  # anchors of open collections, nodes before them
-    integer = yaml.resolver.Resolver().resolve
-    nodes = 0
-    with parsing_yaml(where):
-        text = content.decode("utf-8-sig")
-        for event in yaml.parse(text, yaml.SafeLoader):
-            if isinstance(event, yaml.CollectionEndEvent):
-                anchor, before = outer.pop()
-                if anchor is not None:
-                    counts[anchor] = nodes - before
-            elif isinstance(event, yaml.AliasEvent):
-                if event.anchor not in counts:
-                    raise InputError(f"{where}: alias *{event.anchor} of nothing before it")
-                nodes += counts[event.anchor]
-            elif isinstance(event, yaml.NodeEvent) and event.tag is not None:
-                raise InputError(f"{where}: tag {short(event.tag)}, none is allowed")
-            elif isinstance(event, yaml.CollectionStartEvent):
-                outer.append((event.anchor, nodes))
-                nodes += 1
-            elif isinstance(event, yaml.ScalarEvent):
-                nodes += 1
-                if event.anchor is not None:
-                    counts[event.anchor] = 1
-                if SURROGATE.search(event.value):
-                    raise InputError(
-                        f"{where}: {short(event.value)}: half of a character, which is not allowed"
-                    )
-                kind = integer(yaml.ScalarNode, event.value, event.implicit)
-                if kind == _YAML_INTEGER and len(event.value) > MOST_DIGITS:
-                    raise InputError(
-                        f"{where}: a number of {len(event.value)} digits, at most {MOST_DIGITS} "
-                        "are allowed"
-                    )
-            if nodes > MOST_YAML_NODES or len(outer) > MOST_YAML_DEPTH:
-                raise InputError(
-                    f"{where}: more than {MOST_YAML_NODES:,} entries (aliases expanded) or "
-                    f"{MOST_YAML_DEPTH} levels, too many"
-                )
-    return text
 
 
 def table_row(cells: Iterable[Any]) -> list[Any]:

@@ -9,8 +9,8 @@ import ray
 
 from benchmarks import own_loop, training
 from benchmarks.training import LAYOUT_UNITS, LAYOUTS, SCALING_UNITS, UNITS, main, measure
+from run.training_start import start_ray
 from tests.agents.learned.conftest import ray_settings
-from train import start_ray
 
 TINY = [
     *("cluster=tiny", "workflow=tiny", "workload=tiny", "ray.envs_per_runner=4"),

@@ -1,17 +1,14 @@
-"""Arguments: text is told how to write and arrives unchanged; empty mappings mean what they say."""
+"""Arguments: text is told how to write and arrives unchanged."""
 
-import sys
 from pathlib import Path
 
 import pytest
-from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
-from hydra.core.override_parser.overrides_parser import OverridesParser
 from hypothesis import given
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
-from run.arguments import as_text, parsed
-from run.command import run
+from env.base.errors import InputError
+from run.arguments import as_text, expanded, of_resumed, parsed
 
 NASTY = (
     st.lists(
@@ -33,28 +30,39 @@ NASTY = (
 
 @given(NASTY)
 def test_text_that_is_pasted_arrives_unchanged(text: str) -> None:
-    parser = OverridesParser.create()
     word = as_text("workflow.path", text)
-    (((in_sweep,),),) = BasicSweeper.split_arguments(parsed(parser, [word]), max_batch_size=None)
-    for argument in (word, in_sweep):
-        (override,) = parsed(parser, [argument])
+    in_sweep = expanded(parsed([word, f"seed={word.partition('=')[2]},1"], in_sweep=True))[0]
+    for argument in (word, *in_sweep):
+        (override,) = parsed([argument])
         config = OmegaConf.create({})
-        OmegaConf.update(config, override.key_or_group, override.value())
-        assert config.workflow.path == text
+        OmegaConf.update(config, "path", override.value())
+        assert config.path == text
 
 
 @pytest.mark.parametrize(
-    "told",
+    ("content", "says"),
     [
-        ["workload.tenants={}", "+workload.tenants.a=1", "+workload.tenants.b=2"],
-        ["workload.tenants={}", "++workload.tenants={a: 1, b: 2}"],
-        ["~workload.tenants", "+workload.tenants={}", "++workload.tenants={a: 1, b: 2}"],
+        ("[seed=1, algo=ppo]", None),
+        ("- baselines=[rules.py:MyRule]", "what runs here is typed: give it again"),
+        ("- ray.address=theirs:6379", "what runs here is typed"),
+        ("- +hydra.callbacks.x._target_=os.mkdir", "not supported"),
+        ("[", "not YAML"),
+        ("a: &a [*a]", "not YAML"),
+        ("{seed: 1}", "a list of texts is needed, found a mapping"),
+        (
+            "\n".join(["- &a0 [x, x]", *(f"- &a{n} [{10 * f'*a{n - 1},'}]" for n in range(1, 40))]),
+            "a list of texts is needed, found a list of 40",
+        ),
     ],
 )
-def test_nothing_is_a_start_for_keys_that_follow(
-    told: list[str], elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+def test_what_a_run_of_others_was_told_runs_nothing(
+    content: str, says: str | None, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["evaluate.py", *told])
-    seen: list[dict[str, float]] = []
-    run(lambda config: seen.append(dict(config.workload.tenants)), "evaluate", lambda config: None)
-    assert seen == [{"a": 1, "b": 2}]
+    (tmp_path / ".hydra").mkdir()
+    (tmp_path / ".hydra" / "overrides.yaml").write_text(content)
+    typed = parsed([f"resume={tmp_path}", "seed=3"])
+    if says is None:
+        assert of_resumed(typed, False) == ["algo=ppo"]
+        return
+    with pytest.raises(InputError, match=says):
+        of_resumed(typed, False)

@@ -2,7 +2,6 @@
 
 import errno
 import os
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -21,8 +20,7 @@ from agents.learned.network import PolicySizes, SetPolicyNetwork
 from agents.learned.policy_file import save_policy
 from agents.learned.run_log import Curves
 from agents.learned.tuning import Outcome, write_outcomes
-from run.command import run
-from tests.commands import NoWeights
+from tests.commands import InProcess, NoWeights, doing, never
 
 FULL = OSError(errno.ENOSPC, "in words of a library")
 NO_SPACE = os.strerror(errno.ENOSPC)
@@ -113,22 +111,19 @@ def test_a_full_disk_gets_one_line_and_what_is_complete_stays(
     saved: bool,
     elsewhere: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    in_process: InProcess,
 ) -> None:
-    folder = elsewhere / "mine"
-
-    def main(config: DictConfig) -> None:
+    def main(config: DictConfig, folder: Path) -> None:
         if saved:
             save_weights(folder)
             save_checkpoint(NoWeights(), folder, RunState(iteration=1), {}, keep=1)
         fill(folder, monkeypatch)
 
-    monkeypatch.setattr(sys, "argv", ["train.py", f"hydra.run.dir={folder}"])
-    with pytest.raises(SystemExit) as caught:
-        run(main, "train", lambda config: None)
+    done = in_process("train", doing(main))("hydra.run.dir=mine")
+    folder = elsewhere / "mine"
     go_on = f", go on with resume={folder}" if saved else ""
-    assert caught.value.code == f"error: '{folder}': {NO_SPACE}; what is complete stays{go_on}"
-    assert capsys.readouterr().err == ""  # Python prints the line itself, exit code 1
+    says = f"error: '{folder}': {NO_SPACE}; what is complete stays{go_on}\n"
+    assert (done.code, done.err) == (1, says)
     if saved:
         state, _ = load_checkpoint(find_checkpoint(folder))
         assert state.iteration == 1
@@ -140,17 +135,13 @@ def test_a_full_disk_gets_one_line_and_what_is_complete_stays(
     assert not [*folder.glob(".[!h]*"), *folder.glob("trials*")]
 
 
-def test_a_thread_that_fails_otherwise_says_so(
-    elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def main(config: DictConfig) -> None:
+def test_a_thread_that_fails_otherwise_says_so(in_process: InProcess) -> None:
+    def main(config: DictConfig, folder: Path) -> None:
         thread = threading.Thread(target=lambda: [][0])
         thread.start()
         thread.join()
 
-    monkeypatch.setattr(sys, "argv", ["train.py", "hydra.run.dir=mine"])
-    run(main, "train", lambda config: None)
-    assert "IndexError" in capsys.readouterr().err
+    assert "IndexError" in in_process("train", doing(main))("hydra.run.dir=mine").err
 
 
 def always_full(dir: Path) -> BinaryIO:
@@ -159,13 +150,10 @@ def always_full(dir: Path) -> BinaryIO:
 
 
 def test_a_disk_that_is_full_from_the_start_is_refused(
-    elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch, in_process: InProcess
 ) -> None:
-    monkeypatch.setattr("run.command.TemporaryFile", always_full)
-    monkeypatch.setattr(sys, "argv", ["train.py", "hydra.run.dir=mine"])
-    with pytest.raises(SystemExit) as caught:
-        run(lambda config: pytest.fail("it ran"), "train", lambda config: None)
-    assert caught.value.code == 2
-    says = f"hydra.run.dir: '{elsewhere / 'mine'}': '{elsewhere}' is no folder to write to"
-    assert capsys.readouterr().err == f"error: {says}: {NO_SPACE}\n"
+    monkeypatch.setattr("run.run_folder.TemporaryFile", always_full)
+    done = in_process("train", doing(never))("hydra.run.dir=mine")
+    says = f"'{elsewhere / 'mine'}': '{elsewhere}' is no folder to write to: {NO_SPACE}"
+    assert (done.code, done.err) == (2, f"error: {says}\n")
     assert list(elsewhere.iterdir()) == []

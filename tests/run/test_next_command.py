@@ -2,35 +2,31 @@
 
 import shlex
 import shutil
-import sys
 from pathlib import Path
 
-import pytest
 from hydra import compose, initialize_config_dir
+from omegaconf import DictConfig
 
-from run.command import CONF, plain, run
+from run.command import CONF, plain
 from run.next_command import PROJECT, WORLD, evaluate_command
+from tests.commands import InProcess, doing
 
 
-def said_by(monkeypatch: pytest.MonkeyPatch, *told: str) -> tuple[str, dict[str, object]]:
+def said_by(in_process: InProcess, *told: str) -> tuple[str, dict[str, object]]:
     """What a training that was told this names, and what it was told."""
-    monkeypatch.setattr(sys, "argv", ["train.py", *told])
     said: list[tuple[str, dict[str, object]]] = []
-    run(
-        lambda config: said.append(
-            (evaluate_command(plain(config), policy=Path("some/policy").absolute()), plain(config))
-        ),
-        "train",
-        lambda config: None,
-    )
+
+    def main(config: DictConfig, folder: Path) -> None:
+        command = evaluate_command(plain(config), policy=Path("some/policy").absolute())
+        said.append((command, plain(config)))
+
+    assert in_process("train", doing(main))(*told).code == 0
     return said[0]
 
 
-def test_a_run_says_how_its_world_is_evaluated(
-    elsewhere: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_says_how_its_world_is_evaluated(in_process: InProcess) -> None:
     command, _ = said_by(
-        monkeypatch,
+        in_process,
         *("experiment=hetero_numa_latency", "cluster=tiny", "workload.arrivals.mean_gap=30"),
         *("seed=4", "workflow/annotation=reserved", "++workload.arrivals.workflows=5"),
     )
@@ -49,7 +45,7 @@ def test_a_run_says_how_its_world_is_evaluated(
 
 
 def test_what_options_of_the_users_own_set_is_evaluated(
-    elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+    elsewhere: Path, in_process: InProcess
 ) -> None:
     mine = elsewhere / "my conf"
     (mine / "cluster").mkdir(parents=True)
@@ -59,7 +55,7 @@ def test_what_options_of_the_users_own_set_is_evaluated(
         "# @package _global_\ndefaults: [{override /cluster: mine}, {override /workflow: tiny}]\n"
         "workload: {arrivals: {mean_gap: 7.5}}\nobjective: {cost_weight: 0.25}\n"
     )
-    command, told = said_by(monkeypatch, "--config-dir", "my conf", "experiment=busy")
+    command, told = said_by(in_process, "--config-dir", "my conf", "experiment=busy")
     words = shlex.split(command)[2:]
     assert words[:2] == ["--config-dir", "my conf"]
     overrides = [word for word in words[2:] if not word.startswith("policy=")]

@@ -2,147 +2,96 @@
 
 import os
 import signal
-import sys
 from pathlib import Path
 
 import pytest
 from omegaconf import DictConfig, OmegaConf
 
-from env.base.errors import InputError
-from run.command import run
-from run.run_folder import run_folder
-from tests.run.test_command import settings_only
+from run.run_folder import first_difference, run_folder
+from tests.commands import InProcess, doing, never
 
 
-def test_a_good_command_runs_in_its_folder(
-    elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+def test_jobs_of_a_sweep_run_each_in_a_folder_within_one(
+    elsewhere: Path, in_process: InProcess
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["train.py", "-m", "seed=3,4", "objective=cost,latency"])
-    seen: list[tuple[int, float]] = []
+    seen: list[tuple[int, float, str]] = []
 
-    def main(config: DictConfig) -> None:
-        seen.append((config.seed, config.objective.time_weight))
+    def main(config: DictConfig, folder: Path) -> None:
+        seen.append((config.seed, config.objective.time_weight, folder.name))
+        told = OmegaConf.load(folder / ".hydra" / "config.yaml")
+        assert told.seed == config.seed and "hydra" not in told
 
-    run(main, "train", settings_only)
-    assert seen == [(3, 0.1), (3, 1.0), (4, 0.1), (4, 1.0)]
-    assert len(list(elsewhere.glob("outputs/*/*/*/.hydra/config.yaml"))) == 4
-
-
-def test_what_is_refused_late_leaves_no_run(
-    elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def main(config: DictConfig) -> None:
-        raise InputError("ray: 1 core")
-
-    for _ in range(2):  # the same command again is not told that there is a run already
-        monkeypatch.setattr(sys, "argv", ["train.py", "hydra.run.dir=runs/mine"])
-        with pytest.raises(SystemExit) as caught:
-            run(main, "train", settings_only)
-        assert (caught.value.code, capsys.readouterr().err) == (2, "error: ray: 1 core\n")
-        assert list(elsewhere.glob("runs/*")) == []
+    command = in_process("train", doing(main))
+    assert command("-m", "seed=3,4", "objective=cost,latency", "budget.minutes=7").code == 0
+    assert seen == [
+        (3, 0.1, "0_seed3-cost-minutes7"),
+        (3, 1.0, "1_seed3-latency-minutes7"),
+        (4, 0.1, "2_seed4-cost-minutes7"),
+        (4, 1.0, "3_seed4-latency-minutes7"),
+    ]
+    assert len(list(elsewhere.glob("outputs/*/*_minutes7/*/.hydra/overrides.yaml"))) == 4
 
 
 @pytest.mark.parametrize(
-    ("told", "key"), [(["-m", "seed=3,4"], "hydra.sweep.dir"), ([], "hydra.run.dir")]
+    ("told", "folder"),
+    [
+        (["hydra.run.dir=here"], "here"),
+        (["-m", "seed=3,4", "hydra.sweep.dir=here"], "here/0_seed3"),
+        (["-m", "seed=3,4", "hydra.sweep.dir=here", "hydra.sweep.subdir=same"], "here/same"),
+    ],
 )
 def test_a_folder_takes_one_run(
-    told: list[str],
-    key: str,
-    elsewhere: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    told: list[str], folder: str, elsewhere: Path, in_process: InProcess
 ) -> None:
-    seen: list[int] = []
-    for folder in ("here", "there"):
-        monkeypatch.setattr(sys, "argv", ["train.py", *told, f"{key}={folder}"])
-        run(lambda config: seen.append(config.seed), "train", settings_only)
+    seen: list[Path] = []
+    command = in_process("train", doing(lambda config, folder: seen.append(folder)))
+    assert command(*told).code == (2 if "hydra.sweep.subdir=same" in told else 0)
     runs = len(seen)
-    with pytest.raises(SystemExit) as caught:
-        run(lambda config: seen.append(config.seed), "train", settings_only)
-    assert caught.value.code == 2
-    place = elsewhere / "there"
-    says = f"error: {key}: '{place}' has a run already: name a new folder\n"
-    assert capsys.readouterr().err == says
-    assert len(seen) == runs > 0
-
-
-def test_jobs_of_a_sweep_in_one_folder_are_refused(
-    elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    told = ["-m", "seed=3,4", "hydra.sweep.dir=here", "hydra.sweep.subdir=same"]
-    monkeypatch.setattr(sys, "argv", ["train.py", *told])
-    seen: list[int] = []
-    with pytest.raises(SystemExit) as caught:
-        run(lambda config: seen.append(config.seed), "train", settings_only)
-    assert caught.value.code == 2
-    assert seen == [3]
-    assert "here/same' has a run already" in capsys.readouterr().err
+    done = command(*told)
+    says = f"error: '{elsewhere / folder}' has a run already: name a new folder\n"
+    assert (done.code, done.err, len(seen)) == (2, says, runs)
 
 
 def test_of_runs_that_begin_in_one_folder_at_once_one_goes_on(
-    elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    elsewhere: Path, in_process: InProcess
 ) -> None:
+    claimed = elsewhere / "here" / ".hydra"
+
     def check(config: DictConfig) -> None:
         # Between this run's look at the folder and its start another one begins there.
-        (elsewhere / "here" / ".hydra").mkdir(parents=True)
-        (elsewhere / "here" / ".hydra" / "claimed").touch()
+        claimed.mkdir(parents=True)
 
-    monkeypatch.setattr(sys, "argv", ["train.py", "hydra.run.dir=here"])
-    with pytest.raises(SystemExit) as caught:
-        run(lambda config: pytest.fail("it ran"), "train", check)
-    assert caught.value.code == 2
-    assert capsys.readouterr().err == (
-        f"error: '{elsewhere / 'here'}' has a run already: name a new folder\n"
-    )
-    assert (elsewhere / "here" / ".hydra" / "claimed").exists()
+    done = in_process("train", doing(never, check))("hydra.run.dir=here")
+    assert (done.code, claimed.exists()) == (2, True)
+    assert "has a run already: name a new folder" in done.err
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_run_that_is_stopped_before_it_began_leaves_nothing(
-    number: signal.Signals,
-    code: int,
-    elsewhere: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    number: signal.Signals, code: int, elsewhere: Path, in_process: InProcess
 ) -> None:
-    def main(config: DictConfig) -> None:
-        os.kill(os.getpid(), number)
-
-    monkeypatch.setattr(sys, "argv", ["train.py", "hydra.run.dir=runs/mine"])
-    with pytest.raises(SystemExit) as caught:
-        run(main, "train", settings_only)
-    assert (caught.value.code, capsys.readouterr().err) == (code, "stopped\n")
+    main = doing(lambda config, folder: os.kill(os.getpid(), number))
+    done = in_process("train", main)("hydra.run.dir=runs/mine")
+    assert (done.code, done.err) == (code, "stopped\n")
     assert list(elsewhere.glob("runs/*")) == []
 
 
-def test_a_program_that_gives_up_says_why_alone(
-    elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def main(config: DictConfig) -> None:
+def test_a_program_that_gives_up_says_why_alone(elsewhere: Path, in_process: InProcess) -> None:
+    def main(config: DictConfig, folder: Path) -> None:
         raise SystemExit("error: nothing came to an end")
 
-    monkeypatch.setattr(sys, "argv", ["train.py", "hydra.run.dir=runs/mine"])
-    with pytest.raises(SystemExit) as caught:
-        run(main, "train", settings_only)
-    assert caught.value.code == "error: nothing came to an end"
-    assert capsys.readouterr().err == ""
+    done = in_process("train", doing(main))("hydra.run.dir=runs/mine")
+    assert (done.code, done.err) == (1, "error: nothing came to an end\n")
     assert list(elsewhere.glob("runs/*")) == []
 
 
 @pytest.mark.parametrize("left", ["results.parquet", "checkpoints"])
-def test_results_of_a_run_are_known_without_what_hydra_writes(
-    left: str,
-    elsewhere: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+def test_results_of_a_run_are_known_without_what_is_written_first(
+    left: str, elsewhere: Path, in_process: InProcess
 ) -> None:
     (elsewhere / "copy" / left).mkdir(parents=True)
-    monkeypatch.setattr(sys, "argv", ["train.py", "hydra.run.dir=copy"])
-    with pytest.raises(SystemExit) as caught:
-        run(lambda config: pytest.fail("it began"), "train", settings_only)
-    assert caught.value.code == 2
-    says = f"error: hydra.run.dir: '{elsewhere / 'copy'}' has a run already: name a new folder\n"
-    assert capsys.readouterr().err == says
+    done = in_process("train", doing(never))("hydra.run.dir=copy")
+    assert (done.code, "has a run already" in done.err) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -162,44 +111,27 @@ def test_results_of_a_run_are_known_without_what_hydra_writes(
     ],
 )
 def test_the_folder_of_a_run_has_a_name(typed: list[str], name: str, elsewhere: Path) -> None:
-    overrides = OmegaConf.create(typed)
     given = next((word[5:] for word in typed if word.startswith("name=")), None)
-    folder = Path(run_folder(given, overrides, None, "checkpoints"))
+    folder = run_folder(given, typed, None, "checkpoints")
     time, _, found = folder.name.partition("_")
     assert (found, folder.parts[0]) == (name, "outputs")
     assert len(time.split("-")) == 3
     # Another one that begins in the same second.
     (elsewhere / folder).mkdir(parents=True)
-    again = Path(run_folder(given, overrides, None, "checkpoints"))
+    again = run_folder(given, typed, None, "checkpoints")
     assert again != folder and not again.exists()
 
 
 def test_a_run_goes_on_in_its_folder_a_lone_checkpoint_in_a_new_one(elsewhere: Path) -> None:
     checkpoint = elsewhere / "some" / "checkpoints" / "iteration_000002"
     checkpoint.mkdir(parents=True)
-    typed = OmegaConf.create([f"resume={checkpoint}"])
-    assert run_folder(None, typed, "some", "checkpoints") == "some"
-    assert Path(run_folder(None, typed, str(checkpoint), "checkpoints")).parts[0] == "outputs"
+    typed = [f"resume={checkpoint}"]
+    assert run_folder(None, typed, "some", "checkpoints") == Path("some")
+    assert run_folder(None, typed, str(checkpoint), "checkpoints").parts[0] == "outputs"
 
 
-def test_a_name_that_the_folder_does_not_take_is_refused(
-    elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["train.py", "name=mine", "hydra.run.dir=there"])
-    with pytest.raises(SystemExit) as caught:
-        run(lambda config: pytest.fail("it ran"), "train", settings_only)
-    assert caught.value.code == 2
-    says = f"error: name: no effect, since results go to '{elsewhere / 'there'}'\n"
-    assert capsys.readouterr().err == says
-
-
-@pytest.mark.parametrize("name", ["../x", "a b", "", "x" * 81, "5", "[a]", "é"])
-def test_a_name_is_a_word(
-    name: str, elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["train.py", f"name='{name}'" if name != "5" else "name=5"])
-    with pytest.raises(SystemExit) as caught:
-        run(lambda config: pytest.fail("it ran"), "train", settings_only)
-    assert caught.value.code == 2
-    assert capsys.readouterr().err.startswith("error: name: ")
-    assert list(elsewhere.iterdir()) == []
+def test_the_first_difference_of_two_trees() -> None:
+    one = {"a": 1, "b": {"c": [1], "d": None}}
+    assert first_difference(one, {"b": {"d": None, "c": [1]}, "a": 1}) is None
+    assert first_difference(one, {"a": 1, "b": {"c": [2], "d": None}}) == ("b.c", [1], [2])
+    assert first_difference(one, {**one, "e": 5}) == ("e", None, 5)

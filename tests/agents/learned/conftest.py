@@ -6,8 +6,8 @@ from ray.tune.registry import register_env
 
 from env.learn.multi_agent import register
 from run.settings import RaySettings
+from run.training_start import start_ray
 from tests.agents.learned.toy_env import make
-from train import start_ray
 
 TOY = "Toy-v0"
 
