@@ -98,7 +98,8 @@ def learn(
         evaluate: has policies play the held-out episodes.
         folder: of the run.
         stopping: within it, what it gives says whether the run was `asked` to stop.
-        report: is called after every evaluation, with the share of the budget that is used.
+        report: is called after every evaluation, with the share of the budget that is used; it may
+            not return.
 
     Returns:
         What the policy comes to at the end, and the error of runners that were lost, if they were.
@@ -175,7 +176,7 @@ def learn(
                 write_policy(folder / "policy", algorithm, environment, settings, told)
                 save_checkpoint(algorithm, folder, state, told, settings.checkpoint.keep)
                 saved = state.seconds
-            if state.evaluated == state.iteration:
+            if state.evaluated == state.iteration and progress < 1:
                 report(evaluator.evaluate(algorithm, state), progress)
 
         write_policy(folder / "policy", algorithm, environment, settings, told)
@@ -183,6 +184,7 @@ def learn(
     found = evaluator.evaluate(algorithm, state)
     algorithm.stop()
     environment.close()
+    report(found, progress)
     return found, lost
 
 
