@@ -59,7 +59,8 @@ def scenarios_of(told: Mapping[str, Any]) -> list[Scenario]:
     words = typed_words("hydra", "task")
     if told.get("sweep") is None:
         return [Scenario("", {}, dict(told), parsed(words))]
-    typed = tuple(word for word in words if not _is_of_sweep(word))
+    mine = [each for each in parsed(words) if each.key_or_group.split(".")[0] != "sweep"]
+    typed = tuple(str(override.input_line) for override in mine)
     return [
         Scenario(
             " ".join(f"{short_keys(point)[key]}={_shown(value)}" for key, value in point.items()),
@@ -89,10 +90,6 @@ def typed_words(*kinds: str) -> list[str]:
     return [word for kind in kinds for word in given[kind]]
 
 
-def _is_of_sweep(word: str) -> bool:
-    return word.lstrip("+~").partition("=")[0].partition(".")[0] == "sweep"
-
-
 def _points(sweep: Any, typed: Sequence[str]) -> Iterator[dict[str, Value]]:
     given = sweep if isinstance(sweep, list) else [sweep]
     if not given or not all(isinstance(each, Mapping) and each for each in given):
@@ -120,13 +117,8 @@ def _points(sweep: Any, typed: Sequence[str]) -> Iterator[dict[str, Value]]:
 
 def _grid(given: Mapping[str, Any]) -> dict[str, list[Value]]:
     """Values by dotted key; keys may be written as mappings in mappings, too."""
-    written = list(_swept("", given))
-    grid = dict(written)
-    if len(grid) < len(written):
-        raise InputError(
-            f"sweep: a key is given twice among {', '.join(key for key, _ in written)}"
-        )
-    for key, values in written:
+    grid = dict(leaves("", given))
+    for key, values in grid.items():
         if re.split("[./]", key)[0] not in SWEPT:
             raise InputError(f"sweep.{key}: only keys of {', '.join(SWEPT)} are swept")
         if not isinstance(values, list) or not values:
@@ -135,14 +127,6 @@ def _grid(given: Mapping[str, Any]) -> dict[str, list[Value]]:
             if not isinstance(value, Value):
                 raise InputError(f"sweep.{key}: {short(value)}, single values are needed")
     return grid
-
-
-def _swept(prefix: str, tree: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for key, value in tree.items():
-        if isinstance(value, Mapping) and value:
-            yield from _swept(f"{prefix}{key}.", value)
-        else:
-            yield f"{prefix}{key}", value
 
 
 @lru_cache(maxsize=2 * MOST_POINTS)
