@@ -47,13 +47,7 @@ def train(
     """One run, from its configuration to its results."""
     import ray
 
-    from agents.learned.algorithms import (
-        build,
-        policy_spaces,
-        run_config,
-        set_progress,
-        warm_start,
-    )
+    from agents.learned.algorithms import build, policy_spaces, run_config, set_progress, warm_start
     from agents.learned.checkpoint import (
         RunState,
         find_checkpoint,

@@ -24,6 +24,7 @@ from env.base.pipes import until_reader_leaves
 from env.base.schema import as_line
 from run.arguments import TYPED, expanded, of_resumed, parsed
 from run.composing import composed, one_line_errors
+from run.python_flags import restart
 from run.run_folder import (
     ASSUMPTIONS,
     HELD,
@@ -75,6 +76,7 @@ def run(prepare: Callable[[DictConfig], Program], config_name: str) -> None:
             cannot run.
         config_name: its primary configuration in conf/.
     """
+    restart()
     if any(word.partition("=")[0] in PRINTING for word in sys.argv[1:]):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Hydra would tell of an error
         hydra.main(version_base="1.3", config_path=str(CONF), config_name=config_name)(prepare)()
