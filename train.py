@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # what takes time to import waits until all arguments are known to be good
     from omegaconf import DictConfig
 
+    from agents.learned.evaluator import Evaluate, Evaluated
+    from agents.learned.fault_tolerance import RunnersLost
     from run.settings import TrainSettings
 
 
@@ -47,6 +50,60 @@ def train(
     """One run, from its configuration to its results."""
     import ray
 
+    from agents.learned.run_files import tell_assumed
+    from env.learn.multi_agent import register
+    from evaluation.held_out import HeldOut
+    from run.command import StopOnSignals
+    from run.hparams import compared
+    from run.next_command import curves_command, evaluate_command
+    from run.training_start import start_ray
+
+    tell_assumed(world, folder)
+    held_out = HeldOut(world, settings.held_out)
+    print(f"rule:     {held_out.of_rule()}")
+    print(f"curves:   {curves_command(folder)}", flush=True)
+    start_ray(settings.ray)
+    try:
+        # Every Ray has a registry of its own, so in a sweep every run registers.
+        register()
+        stop, evaluate = StopOnSignals(), held_out.evaluate
+        found, lost = learn(told, settings, compared(told), world, evaluate, folder, stop)
+    finally:
+        ray.shutdown()
+
+    print(f"results:  {folder}")
+    print(f"policy:   {held_out.of_policy(found)}")
+    if lost is not None:
+        raise SystemExit(f"error: {lost}; go on with resume={folder}")
+    print(f"evaluate: {evaluate_command(told, policy=folder / 'policy')}")
+
+
+def learn(
+    told: dict[str, Any],
+    settings: TrainSettings,
+    shown: dict[str, Any],
+    world: dict[str, Any],
+    evaluate: Evaluate,
+    folder: Path,
+    stopping: AbstractContextManager[Any],
+    report: Callable[[Evaluated, float], None] = lambda found, progress: None,
+) -> tuple[Evaluated, RunnersLost | None]:
+    """The loop of a training: sample, learn, evaluate now and then, keep what was learned.
+
+    Args:
+        told: the composed configuration.
+        settings: the same, checked.
+        shown: of it, what TensorBoard tells runs apart by.
+        world: what the environment is built from.
+        evaluate: has policies play the held-out episodes.
+        folder: of the run.
+        stopping: within it, what it gives says whether the run was `asked` to stop.
+        report: is called after every evaluation, with the share of the budget that is used; it may
+            not return.
+
+    Returns:
+        What the policy comes to at the end, and the error of runners that were lost, if they were.
+    """
     from agents.learned.algorithms import build, policy_spaces, run_config, set_progress, warm_start
     from agents.learned.checkpoint import (
         RunState,
@@ -56,14 +113,9 @@ def train(
     )
     from agents.learned.evaluator import Evaluator
     from agents.learned.fault_tolerance import RunnersLost
-    from agents.learned.run_files import tell_assumed, write_policy
+    from agents.learned.run_files import write_policy
     from agents.learned.run_log import RunLog, env_steps_of, measures_of
-    from env.learn.multi_agent import ServerlessEnv, register
-    from evaluation.held_out import HeldOut
-    from run.command import StopOnSignals
-    from run.hparams import compared
-    from run.next_command import curves_command, evaluate_command
-    from run.training_start import start_ray
+    from env.learn.multi_agent import ServerlessEnv
 
     environment = ServerlessEnv(world)
     spaces = policy_spaces(environment, settings.agents.share_type_policy)
@@ -74,95 +126,79 @@ def train(
         checkpoint = find_checkpoint(settings.resume)
         state, _ = load_checkpoint(checkpoint)
 
-    tell_assumed(world, folder)
-    held_out = HeldOut(world, settings.held_out)
-    evaluator = Evaluator(held_out.evaluate, settings.held_out.share)
-    print(f"rule:     {held_out.of_rule()}")
-    print(f"curves:   {curves_command(folder)}", flush=True)
-    start_ray(settings.ray)
-    try:
-        # Every Ray has a registry of its own, so in a sweep every run registers.
-        register()
-        started = time.monotonic() - state.seconds
-        algorithm = build(run_config(settings, world, spaces, state.iteration), checkpoint)
-        if checkpoint is None:
-            # Before any reward, what a hand-written scheduler would do.
-            shared, seed = settings.agents.share_type_policy, algorithm.config.seed
-            agreement = warm_start(algorithm, settings.algo, world, shared, seed)
-            for policy, share in agreement.items():
-                print(f"warm start: {policy} repeats {share:.1%} of held-out decisions")
-        saved = state.seconds
-        progress = settings.budget.progress(state.seconds, state.iteration)
-        lost: RunnersLost | None = None
-        runners = settings.ray.num_env_runners
-        with RunLog(folder, spaces, runners, state) as log, StopOnSignals() as stop:
-            log.write_settings(compared(told))
-            while progress < 1 and not stop.asked:
-                # Learning rate and entropy fall with the share of the budget that is used.
-                set_progress(algorithm, progress)
+    started = time.monotonic() - state.seconds
+    algorithm = build(run_config(settings, world, spaces, state.iteration), checkpoint)
+    if checkpoint is None:
+        # Before any reward, what a hand-written scheduler would do.
+        shared, seed = settings.agents.share_type_policy, algorithm.config.seed
+        agreement = warm_start(algorithm, settings.algo, world, shared, seed)
+        for policy, share in agreement.items():
+            print(f"warm start: {policy} repeats {share:.1%} of held-out decisions")
+    evaluator = Evaluator(evaluate, settings.held_out.share)
+    saved = state.seconds
+    progress = settings.budget.progress(state.seconds, state.iteration)
+    lost: RunnersLost | None = None
+    runners = settings.ray.num_env_runners
+    with RunLog(folder, spaces, runners, state) as log, stopping as stop:
+        log.write_settings(shown)
+        while progress < 1 and not stop.asked:
+            # Learning rate and entropy fall with the share of the budget that is used.
+            set_progress(algorithm, progress)
 
-                # Sample a batch, learn from it.
-                began = time.monotonic() - started
-                try:
-                    result = algorithm.train()
-                except RunnersLost as error:
-                    lost = error
-                    break
+            # Sample a batch, learn from it.
+            began = time.monotonic() - started
+            try:
+                result = algorithm.train()
+            except RunnersLost as error:
+                lost = error
+                break
 
-                # Count what was done, and now and then see what it is worth.
-                state.iteration += 1
-                state.env_steps += env_steps_of(result)
-                state.seconds = time.monotonic() - started
-                measures = measures_of(result, state.seconds - began)
-                progress = settings.budget.progress(state.seconds, state.iteration)
-                if progress >= 1 or evaluator.is_due(state):
-                    measures |= evaluator.evaluate(algorithm, state)._asdict()
-                log.write(measures, state, progress)
+            # Count what was done, and now and then see what it is worth.
+            state.iteration += 1
+            state.env_steps += env_steps_of(result)
+            state.seconds = time.monotonic() - started
+            measures = measures_of(result, state.seconds - began)
+            progress = settings.budget.progress(state.seconds, state.iteration)
+            if progress >= 1 or evaluator.is_due(state):
+                measures |= evaluator.evaluate(algorithm, state)._asdict()
+            log.write(measures, state, progress)
 
-                # Keep what shall outlive a crash.
-                if state.is_best:
-                    write_policy(folder / "policy_best", algorithm, environment, settings, told)
-                if state.seconds - saved >= 60 * settings.checkpoint.every_minutes:
-                    write_policy(folder / "policy", algorithm, environment, settings, told)
-                    save_checkpoint(algorithm, folder, state, told, settings.checkpoint.keep)
-                    saved = state.seconds
+            # Keep what shall outlive a crash.
+            if state.is_best:
+                write_policy(folder / "policy_best", algorithm, environment, settings, told)
+            if state.seconds - saved >= 60 * settings.checkpoint.every_minutes:
+                write_policy(folder / "policy", algorithm, environment, settings, told)
+                save_checkpoint(algorithm, folder, state, told, settings.checkpoint.keep)
+                saved = state.seconds
+            if state.evaluated == state.iteration and progress < 1:
+                report(evaluator.evaluate(algorithm, state), progress)
 
-            write_policy(folder / "policy", algorithm, environment, settings, told)
-            save_checkpoint(algorithm, folder, state, told, settings.checkpoint.keep)
-        found = evaluator.evaluate(algorithm, state)
-        algorithm.stop()
-    finally:
-        ray.shutdown()
-        environment.close()
-
-    print(f"results:  {folder}")
-    print(f"policy:   {held_out.of_policy(found)}")
-    if lost is not None:
-        raise SystemExit(f"error: {lost}; go on with resume={folder}")
-    print(f"evaluate: {evaluate_command(told, policy=folder / 'policy')}")
+        write_policy(folder / "policy", algorithm, environment, settings, told)
+        save_checkpoint(algorithm, folder, state, told, settings.checkpoint.keep)
+    found = evaluator.evaluate(algorithm, state)
+    algorithm.stop()
+    environment.close()
+    report(found, progress)
+    return found, lost
 
 
 def search(
     told: dict[str, Any], settings: TrainSettings, world: dict[str, Any], folder: Path
 ) -> None:
-    """Many runs with values of their own (`tune=...`); the policies of the best one are kept."""
+    """Many runs with values of their own (`tune=...`); the policy of the best one is kept."""
+    import shutil
+
     import ray
 
-    from agents.learned.algorithms import build, policy_networks, policy_spaces, run_config
-    from agents.learned.run_files import tell_assumed, write_policy
-    from agents.learned.tuning import run_trials
-    from env.base.schema import validated
-    from env.learn.multi_agent import ServerlessEnv, register
+    from agents.learned.run_files import tell_assumed
+    from agents.learned.tuning import TRIALS, run_trials
+    from env.learn.multi_agent import register
     from evaluation.held_out import HeldOut
     from report.table import console
     from report.trials import trials_table
+    from run.hparams import compared
     from run.next_command import curves_command, evaluate_command
-    from run.settings import with_values
     from run.training_start import start_ray
-
-    assert settings.tune is not None
-    environment = ServerlessEnv(world)
-    spaces = policy_spaces(environment, settings.agents.share_type_policy)
 
     tell_assumed(world, folder)
     held_out = HeldOut(world, settings.held_out)
@@ -172,26 +208,21 @@ def search(
     start_ray(settings.ray, beside_runners=1)
     try:
         register()
-        outcomes = run_trials(settings, told, world, held_out.evaluate, spaces, folder)
-        best = outcomes[0]
-        if best.checkpoint is None:
-            raise SystemExit(f"error: no trial came to an end; {best.name}: {best.error}")
-
-        # As the run it could have been: in this process, with the values that were best.
-        chosen = with_values({**told, "tune": None}, best.values)
-        chosen["ray"] |= {"num_env_runners": 0, "num_learners": 0}
-        best_settings = validated(type(settings), chosen, "train")
-        algorithm = build(run_config(best_settings, world, spaces, 0), best.checkpoint)
-        write_policy(folder / "policy", algorithm, environment, best_settings, chosen)
-        found = held_out.evaluate(policy_networks(algorithm))
-        algorithm.stop()
+        evaluate = held_out.evaluate
+        outcomes = run_trials(settings, told, compared(told), world, evaluate, learn, folder)
     finally:
         ray.shutdown()
-        environment.close()
 
-    console().print(trials_table(outcomes, f"{len(outcomes)} trials, {settings.tune.scheduler}"))
+    best = outcomes[0]
+    if best.found is None:
+        raise SystemExit(f"error: no trial came to an end; {best.name}: {best.error}")
+    kept = folder / TRIALS / best.name
+    # A trial that was stopped early has no other.
+    policy = kept / "policy" if (kept / "policy").is_dir() else kept / "policy_best"
+    shutil.copytree(policy, folder / "policy")
+    console().print(trials_table(outcomes, f"{len(outcomes)} trials"))
     print(f"results:  {folder}")
-    print(f"policy:   {held_out.of_policy(found)}")
+    print(f"policy:   {held_out.of_policy(best.found)}")
     print(f"evaluate: {evaluate_command(told, policy=folder / 'policy')}")
 
 

@@ -3,7 +3,6 @@
 import copy
 import math
 from collections.abc import Mapping
-from itertools import combinations, product
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
@@ -220,38 +219,14 @@ class Values(Strict):
         return self.low, self.high, self.low + (self.high - self.low) / math.pi
 
 
-class SearchSettings(Strict):
-    """What the searches of conf/tune have in common (asha.yaml explains each)."""
+class TuneSettings(Strict):
+    """A search by asynchronous successive halving (conf/tune/asha.yaml explains each)."""
 
     trials: Annotated[int, Field(ge=2, le=10_000)]
     parallel: Count
     space: Annotated[dict[str, Values], Field(min_length=1)]
-
-
-class ASHASettings(SearchSettings):
-    """Asynchronous successive halving (conf/tune/asha.yaml explains each)."""
-
-    scheduler: Literal["asha"]
     first_cut: Annotated[float, Field(gt=0, le=100)]
     reduction: Annotated[float, Field(gt=1)]
-
-
-class PBTSettings(SearchSettings):
-    """Population based training (conf/tune/pbt.yaml explains each)."""
-
-    scheduler: Literal["pbt"]
-    exchange_every: Annotated[float, Field(gt=0, lt=100)]
-    exchanged: Annotated[float, Field(gt=0, le=0.5)]
-
-    @model_validator(mode="after")
-    def _weights(self) -> Self:
-        for key in ("hidden", "network", "message_rounds"):
-            if key in self.space:
-                raise ValueError(f"space.{key}: other networks cannot go on, choose tune=asha")
-        return self
-
-
-TuneSettings = Annotated[ASHASettings | PBTSettings, Field(discriminator="scheduler")]
 
 
 class BudgetSettings(Strict):
@@ -367,24 +342,18 @@ class TrainSettings(WorldSettings):
             return self
         if self.resume is not None:
             raise ValueError("resume goes on with one training, tune starts many: give one of them")
-        for key in self.tune.space:
+        told = {**self.model_dump(), "tune": None}
+        for key, values in self.tune.space.items():
             known = [name for name in type(self.algo).model_fields if name != "name"]
             if key not in known:
                 near = nearest(key, known)
                 raise ValueError(
                     f"tune.space.{key}: not a setting of algo={self.algo.name}, {near}"
                 )
-        self._search_together(self.tune.space)
+            for value in values.extremes:
+                drawn = {**told, "algo": {**told["algo"], key: value}}
+                validated(TrainSettings, drawn, f"tune.space.{key} {value}")
         return self
-
-    def _search_together(self, space: Mapping[str, Values]) -> None:
-        """Values that are allowed alone may not be so together; no rule is about more than two."""
-        told = {**self.model_dump(), "tune": None}
-        for keys in (*combinations(space, 1), *combinations(space, 2)):
-            for values in product(*(space[key].extremes for key in keys)):
-                drawn = dict(zip(keys, values, strict=True))
-                where = " and ".join(f"tune.space.{key} {value}" for key, value in drawn.items())
-                validated(TrainSettings, {**told, "algo": {**told["algo"], **drawn}}, where)
 
 
 def with_values(told: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:

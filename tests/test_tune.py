@@ -7,6 +7,7 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from agents.learned.checkpoint import find_checkpoint
+from agents.learned.evaluator import Evaluated
 from agents.learned.policy_file import load_policy
 from agents.learned.tuning import Outcome, write_outcomes
 from tests.test_train import BRIEF, call
@@ -42,7 +43,7 @@ def test_a_search_leaves_a_table_curves_and_the_best_policy(tmp_path: Path) -> N
         assert len(events.Scalars("entropy/memory")) == 2
         assert "_hparams_/session_start_info" in events.summary_metadata
         # Any trial can go on as a run of its own.
-        find_checkpoint(next(folder.glob("checkpoint_*")))
+        find_checkpoint(folder)
 
     policy = load_policy(run / "policy").description
     assert str(policy.config["algo"]["learning_rate"]) == trials[0]["learning_rate"]
@@ -50,8 +51,8 @@ def test_a_search_leaves_a_table_curves_and_the_best_policy(tmp_path: Path) -> N
 
 
 def test_a_trial_that_could_not_begin_is_in_the_table(tmp_path: Path) -> None:
-    fine = Outcome("trial_0", {"clip": 0.2}, 1.5, 100.0, None, tmp_path)
-    broken = Outcome("trial_1", {}, float("nan"), 0.0, "clip does not fit", None)
+    fine = Outcome("trial_0", {"clip": 0.2}, Evaluated(5.0, 4.9, 1.5, 1.0, 2.0), 100.0, None)
+    broken = Outcome("trial_1", {}, None, 0.0, "clip does not fit")
     write_outcomes([fine, broken], ["clip"], tmp_path / "trials.csv")
     assert (tmp_path / "trials.csv").read_text().splitlines() == [
         "trial,difference_percent,budget_percent,clip,error",

@@ -80,20 +80,8 @@ BAD = {
     ),
     "a search in no range": (["tune=asha", "tune.space.learning_rate.low=1"], "is not below high"),
     "a search of bad values": (
-        ["tune=pbt", "+tune.space.clip={low: -0.1, high: 0.3}"],
+        ["tune=asha", "+tune.space.clip={low: -0.1, high: 0.3}"],
         "tune.space.clip -0.1: algo.clip",
-    ),
-    "a search of values that do not go together": (
-        [
-            *("tune=asha", "algo.batch_size=256", "algo.minibatch_size=64"),
-            "+tune.space.batch_size={choices: [128, 256]}",
-            "+tune.space.minibatch_size={choices: [100, 200]}",
-        ],
-        "tune.space.batch_size 128 and tune.space.minibatch_size 200: algo: minibatch_size",
-    ),
-    "a change of layers on the way": (
-        ["tune=pbt", "+tune.space.hidden={choices: [[8], [16]]}"],
-        "choose tune=asha",
     ),
     "a search that resumes": (["tune=asha", "resume=outputs"], "resume goes on with one training"),
 }

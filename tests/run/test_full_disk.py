@@ -91,7 +91,7 @@ def full_in_events(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def full_in_trials(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agents.learned.tuning.table_row", full)
-    write_outcomes([Outcome("1", {}, 0.0, 100.0, None, None)], [], folder / "trials.csv")
+    write_outcomes([Outcome("1", {}, None, 100.0, None)], [], folder / "trials.csv")
 
 
 @pytest.mark.parametrize(
