@@ -83,8 +83,14 @@ def run(prepare: Callable[[DictConfig], Program], config_name: str) -> None:
         return
     try:
         with initialize_config_dir(str(CONF), version_base="1.3"):
-            jobs = _jobs(_arguments(), config_name)
-            programs = _prepared(jobs, prepare, config_name)
+            try:
+                jobs = _jobs(_arguments(), config_name)
+                programs = _prepared(jobs, prepare, config_name)
+            except OSError as error:
+                if error.filename is None:
+                    raise
+                # Some path among the arguments: in a folder that must not be read, or too long.
+                raise InputError(f"'{error.filename}' cannot be read: {error.strerror}") from None
             for job, program in zip(jobs, programs, strict=True):
                 HydraConfig.instance().set_config(job.of_hydra)
                 _run(job, program)
@@ -106,17 +112,11 @@ def _prepared(
 
         before_compiling(lambda name: print(COMPILING.format(name), file=sys.stderr, flush=True))
         programs, told = [], []
-        try:
-            for job in jobs:
-                HydraConfig.instance().set_config(job.of_hydra)
-                programs.append(prepare(job.config))
-                scenarios = scenarios_of(plain(job.config))
-                told += [(scenario.config, scenario.overrides) for scenario in scenarios]
-        except OSError as error:
-            if error.filename is None:
-                raise
-            # Some path among the arguments: in a folder that must not be read, or too long.
-            raise InputError(f"'{error.filename}' cannot be read: {error.strerror}") from None
+        for job in jobs:
+            HydraConfig.instance().set_config(job.of_hydra)
+            programs.append(prepare(job.config))
+            scenarios = scenarios_of(plain(job.config))
+            told += [(scenario.config, scenario.overrides) for scenario in scenarios]
         check_effect(config_name, told)
     return programs
 

@@ -160,8 +160,7 @@ def read_yaml(path: Path, where: str, loader: type[Any] = yaml.SafeLoader) -> An
     """What is in a YAML file.
 
     Args:
-        path: of the file.
-        where: what to call it in an error.
+        path: of the file, which errors call `where`.
         loader: PyYAML's; its `BaseLoader` makes texts, lists and mappings alone, and copies none.
 
     Raises:
