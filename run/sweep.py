@@ -12,12 +12,12 @@ from typing import Any
 
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.types import Override
-from omegaconf import OmegaConf, open_dict
+from omegaconf import OmegaConf
 
 from env.base.errors import InputError
 from env.base.schema import short
 from run.arguments import as_text, leaves, parsed
-from run.composing import composed, one_line_errors
+from run.composing import composed, plain
 
 Value = str | int | float | bool | None
 MOST_POINTS = 1_000
@@ -137,13 +137,9 @@ def _composed(
     words = [*typed, *(_word(key, value) for key, value in point), "sweep=null"]
     try:
         config, overrides = composed("evaluate", words)
-        with open_dict(config), one_line_errors():
-            del config["hydra"]
-            found = OmegaConf.to_container(config, resolve=True)
+        return plain(config), overrides[:-1]
     except InputError as error:
         raise InputError(f"sweep: {error}") from None
-    assert isinstance(found, dict)
-    return {str(key): value for key, value in found.items()}, overrides[:-1]
 
 
 def _word(key: str, value: Value) -> str:
