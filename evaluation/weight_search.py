@@ -117,8 +117,7 @@ class SearchCommand(Strict):
         """
         if is_trace(self.workload):
             raise InputError("workload: weights are searched on workflows, found a trace")
-        groups = ("cluster", "workflow", "workload", "variation")
-        return TrainingEpisodes({group: getattr(self, group) for group in groups})
+        return TrainingEpisodes(dict(self))
 
 
 @dataclass
