@@ -66,12 +66,8 @@ def test_the_lower_bound_is_of_what_is_drawn() -> None:
     [
         ([single()] * 2, [5], "2 workflow templates but work of 1"),
         ([chain()], [5], "chain.*: 2 functions, work is drawn of 1"),
-        ([single()], [0], "workflow 0: work is 0 operations, a whole number from 1 to 4.61"),
         ([single()] * 2, [1, -3], "workflow 1: work is -3 operations"),
-        ([single()], [2**62 + 1], "workflow 0: work is 4611686018427387905 operations"),
         ([single()], [1.5], "workflow 0: work is 1.5 operations"),
-        ([single()], [float("nan")], "workflow 0: work is nan operations"),
-        ([single()], ["x"], "workflow 0: work is 'x' operations"),
         # 1000 operations a second.
         ([single()], [2 * 10**12], "takes 2e[+]09 s at full speed, at most 1e[+]09 s are possible"),
     ],

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from agents.order.fcfs import Fcfs
 from agents.order.funcsched import FuncSched
-from agents.order.sjf import Sjf
 from agents.order.tickets import ByUse, DominantResource, InTurn, SeveralWinners
 from agents.order.workflows import Workflows
 from benchmarks.trace_player import Simulation
@@ -159,15 +158,6 @@ def test_dominant_resource_of_what_is_held() -> None:
     )
     runs = np.sort(env.runs, order="dispatched")[:5]
     assert Counter(env.tenants[wf_id] for wf_id in runs["wf_id"]) == {"a": 3, "b": 2}
-
-
-def test_within_a_tenant_another_order_counts() -> None:
-    templates = [chain(3.0), chain(2.0), chain(1.0)] * 2
-    tenants = ["a"] * 3 + ["b"] * 3
-    env = env_of(templates, tenants, order("stride", Sjf()), held(a=1, b=1))
-    runs = np.sort(env.runs, order="dispatched")
-    of_a = [wf_id for wf_id in runs["wf_id"].tolist() if wf_id < 3]
-    assert of_a == [2, 1, 0]
 
 
 def test_who_starves_goes_first_of_its_own_tenant_alone() -> None:
@@ -333,21 +323,6 @@ def test_a_tenant_that_sends_nothing_does_not_round_the_tickets_of_others() -> N
         assert env.state.tenants["entitled"] == pytest.approx([30.0, 60.0, 0.0], abs=1.0)
 
 
-def test_a_copy_goes_on_as_the_original() -> None:
-    rng = np.random.default_rng(0)
-    for name in ALL:
-        env = env_of(
-            [chain(float(s)) for s in rng.uniform(0.5, 2, 40)],
-            rng.choice(list("abc"), 40).tolist(),
-            order(name),
-            held(a=3, b=2, c=1),
-        )
-        first = env.runs
-        env.reset()
-        np.testing.assert_array_equal(env.runs, first)
-        np.testing.assert_array_equal(env.fork().runs, first)
-
-
 def test_the_same_seed_draws_the_same_turns() -> None:
     tenants = ["a", "b"] * 30
     draws = [
@@ -409,13 +384,6 @@ def test_the_quantum_is_what_functions_need_on_average(resource: str) -> None:
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "0 tickets": ({"tenants": {"a": {"tickets": 0}}}, "tickets"),
-    "negative": ({"tenants": {"a": {"tickets": -1}}}, "tickets"),
-    "nan": ({"tenants": {"a": {"tickets": float("nan")}}}, "tickets"),
-    "1e308": ({"tenants": {"a": {"tickets": 1e308}}}, "tickets"),
-    "a unit without backing": (
-        {"tenants": {"a": {"tickets": 1, "currency": "group"}}},
-        "'group' is unknown",
-    ),
     "an unknown currency": (
         {
             "tenants": {"a": {"tickets": 1}, "b": {"tickets": 1, "currency": "grup"}},
@@ -440,17 +408,6 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "two of one name": (
         {"tenants": {"a": {"tickets": 1}}, "currencies": {"a": {"tickets": 1}}},
         "'a' is that of a currency already",
-    ),
-    "the name of the base": (
-        {"tenants": {"a": {"tickets": 1}}, "currencies": {"base": {"tickets": 1}}},
-        "'base' is that of a currency already",
-    ),
-    "nothing of the base": (
-        {
-            "tenants": {"a": {"tickets": 1, "currency": "x"}},
-            "currencies": {"x": {"tickets": 1, "currency": "x"}},
-        },
-        "a cycle: x -> x",
     ),
 }
 

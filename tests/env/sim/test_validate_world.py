@@ -16,7 +16,6 @@ UNTOLD = {
     "at once": {("warm_containers", "end_time")},
     "queued": set[tuple[str, str]](),
     "asked": {("warm_containers", "end_time")},
-    
     "trace": {
         ("runs", "numa_node_index"),
         *(

@@ -384,27 +384,6 @@ def test_nobody_waits_for_a_function_that_is_skipped(dispatch: str) -> None:
     assert_recounted(env.state)
 
 
-def test_skipping_all_that_is_left_ends_the_workflow_with_what_runs() -> None:
-    env = diamond()
-    assert all(skip_function(env.state, fn_id) for fn_id in (4, 3, 2, 1))
-    go_on(env)
-    env.step("s", 0, 0, 1)
-    assert env.done
-    assert env.workload.workflows[0].completion_time == 20.0
-    assert env.state.cluster[0]["placed_work"] == env.state.cluster[0]["arrived_work"]
-
-
-def test_the_successors_of_a_skipped_function_are_submitted_if_they_wait_for_nothing_else() -> None:
-    """3 waits for 1 and 2; without both it starts beside 0."""
-    env = diamond()
-    assert skip_function(env.state, 1)
-    assert env.workload.workflows[0].submitted_functions == set()
-    assert skip_function(env.state, 2)
-    go_on(env)
-    assert env.workload.workflows[0].submitted_functions == {3}
-    assert (env.current_function.wf_id, env.current_function.fn_id) == (0, 3)
-
-
 def test_what_is_behind_a_failed_function_fails() -> None:
     """1 fails: so do 3 and 4, but 2 still runs, from 20 to 30; then the workflow has ended."""
     env = diamond()
