@@ -10,13 +10,10 @@ import pytest
 from agents.order.fcfs import Fcfs
 from env.base.errors import InputError
 from env.learn.multi_agent import ServerlessEnv
-from env.score.optimum import optimum
-from env.score.reward import Objective
 from env.sim.cluster_file import cluster_from_config
 from env.sim.forecast import forecast_placements
 from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.images import Images
-from env.sim.keep_alive_policy import Lru
 from env.sim.rules import Rules
 from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
@@ -57,45 +54,12 @@ def test_one_after_the_other(rules: Rules) -> None:
     assert ends[2] == ((10.0, 14.0) if rules.order is None else (12.0, 16.0))
 
 
-def test_an_engine_rule_goes_where_there_is_one() -> None:
-    template = functions([2, 3], gpu=[1, 1])
-    rules = replace(QUEUED, placement="first_fit")
-    env = RawEnv([0.0], [template], CLUSTER, rules=rules, images=Images.by_name([template], 0.0))
-    assert env.runs["node"].tolist() == [1, 1]
-    assert env.runs["start_time"].tolist() == [10.0, 12.0]
-
-
 def test_held_from_admission() -> None:
     """The first container takes 5 s more to start; the second does not slip in before it."""
     template = replace(functions([2, 3], gpu=[1, 1]), function_names=("slow", "fast"))
     images = Images.by_name([template], np.array([5.0, 0.0]))
     env = RawEnv([0.0], [template], CLUSTER, images=images)
     assert started(env, 1, 1) == [(15.0, 17.0), (17.0, 20.0)]
-
-
-def test_a_warm_container_holds_none() -> None:
-    template = replace(functions([2, 3], gpu=[1, 1]), function_names=("one", "other"))
-    rules = Rules(keep_alive=Lru())
-    env = RawEnv([0.0], [template], CLUSTER, rules=rules, images=Images.by_name([template], 1.0))
-    assert started(env, 1, 1) == [(11.0, 13.0), (13.0, 16.0)]
-    assert env.state.nodes["idle_memory"].tolist() == [0, 1024]
-
-
-def test_several_are_needed_together() -> None:
-    """Both licenses and the gpu: the one with one license goes first, and both others wait."""
-    kind = replace(GPU, resources={"gpu": 1, "license": 2})
-    template = functions([2, 3, 4], gpu=[0, 1, 1], license=[1, 2, 0])
-    env = RawEnv([0.0], [template], replace(CLUSTER, server_types=(kind,)))
-    # The third finds the gpu free; the second waits for both licenses and then for the gpu.
-    assert started(env, 0, 0, 0) == [(10.0, 12.0), (14.0, 17.0), (10.0, 14.0)]
-
-
-def test_who_can_take_it_is_foreseen() -> None:
-    env = RawEnv([0.0], [functions([2, 3], gpu=[1, 1])], CLUSTER)
-    env.step("gpu", 0, 0, 512)
-    plain, gpu = forecast_placements(env.state, 512)
-    assert (plain["feasible"], plain["finish_time"]) == (0, np.inf)
-    assert (gpu["feasible"], gpu["waits"], gpu["finish_time"]) == (1, 1, 15.0)
 
 
 def test_a_node_without_it_is_refused() -> None:
@@ -143,13 +107,6 @@ def test_in_the_queue_the_memory_of_the_image_counts() -> None:
     RawEnv([0.0], [template], CLUSTER, images=images)
     with pytest.raises(InputError, match="function 0 needs 4096 MB, 1 gpu, no NUMA node has all"):
         RawEnv([0.0], [template], CLUSTER, rules=QUEUED, images=images)
-
-
-def test_none_is_needed() -> None:
-    """A cluster that has some, and functions that say they need 0: as without."""
-    env = RawEnv([0.0], [functions([2, 3], gpu=[0, 0])], CLUSTER, record=True)
-    assert env.state.named_held.size == 0
-    assert started(env, 0, 0) == [(10.0, 12.0), (10.0, 13.0)]
 
 
 def test_episodes_that_need_some_are_not_recorded() -> None:
@@ -209,9 +166,3 @@ def test_agents_may_not_place_where_there_is_none(agents: str) -> None:
         node = int(np.flatnonzero(allowed)[-1])
         raw.step(*raw.place_of(node), function.memory_req)
     assert min(seen.values()) > 0
-
-
-def test_the_best_schedule_is_one_of_those_that_are_possible() -> None:
-    env = RawEnv([0.0], [functions([2, 3], gpu=[1, 1])], CLUSTER)
-    best = optimum(env, Objective(time_weight=1, cost_weight=1), (1.0,))
-    assert [node for node, _ in best.placements] == [1, 1]

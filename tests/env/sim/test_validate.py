@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
 
 from agents.order.fcfs import Fcfs
 from env.base.errors import InputError
@@ -20,21 +19,9 @@ from env.sim.keep_alive_policy import Fixed, Lru, NoKeepAlive
 from env.sim.rules import KeepAlive, Lease, Rules
 from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
-from tests.reference_episode import reference_episode
-from tests.strategies import Scenario, scenarios
 
 GOLDEN = sorted((Path(__file__).parents[2] / "golden").glob("*.json"))
 CHAIN, MEMORY, LEASE, GRAPH = GOLDEN[1], GOLDEN[3], GOLDEN[4], GOLDEN[5]
-
-
-@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
-def test_golden_schedules_are_right(path: Path) -> None:
-    assert violations(read_episode(path)) == []
-
-
-@given(scenario=scenarios())
-def test_schedules_of_the_reference_are_right(scenario: Scenario) -> None:
-    assert violations(reference_episode(scenario)) == []
 
 
 def _one_server(rate: float, speed: int) -> ClusterConfig:

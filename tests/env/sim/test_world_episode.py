@@ -22,7 +22,7 @@ from env.sim.resources import names_of
 from env.sim.view.raw_env import RawEnv
 from evaluation.shares import shares_of
 from tests.env.sim.test_world_against_reference import World, engine, worlds
-from tests.recorded_worlds import FUNDING, KEPT, LEASES, crowded, played, shared, trace, world
+from tests.recorded_worlds import FUNDING, crowded, played, shared, trace, world
 from tests.reference_inputs import mean
 
 
@@ -51,33 +51,6 @@ def test_random_worlds(tmp_path_factory: pytest.TempPathFactory, world: World) -
         assert again.expected is not None
         assert differences(replayed(again), again.expected) == []
         assert violations(again) == []
-
-
-@pytest.mark.parametrize(("lease", "keep_alive"), zip(LEASES, KEPT, strict=True))
-@pytest.mark.parametrize("order", ["immediate", "rr", "chosen"])
-def test_every_world(tmp_path: Path, order: str, lease: str, keep_alive: str) -> None:
-    env = world(order, lease, keep_alive)
-    episode = check_round_trip(env, tmp_path / "episode.json")
-    assert (episode.options.queue is None) == (order == "immediate")
-    assert episode.tenants[:3] == ["a", "b", "a"]
-    results = episode.expected
-    assert results is not None
-    preempted = [run for run in results.runs if run.outcome == "preempted"]
-    assert len(results.runs) == 32 + len(preempted)
-    assert bool(preempted) == (order == "rr")
-    assert bool(results.warm_containers) == (keep_alive != "none")
-    assert results.total_rent == env.total_rent
-    assert {run.container_cold_start_time for run in results.runs if not run.warm} == {2.5}
-
-
-@pytest.mark.parametrize("order", ["rr", "chosen"])
-def test_who_is_asked_is_asked_again(tmp_path: Path, order: str) -> None:
-    """With preemption a function is placed more than once."""
-    env = world(order, keep_alive="lru", placement="asked", patience=30.0)
-    episode = check_round_trip(env, tmp_path / "episode.json")
-    assert len(episode.actions) == len(env.runs)
-    memory = {action.memory_allocated_mb for action in episode.actions}
-    assert 2048 in memory and 2047 in memory
 
 
 @pytest.mark.parametrize(
