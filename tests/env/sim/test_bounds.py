@@ -76,19 +76,6 @@ def test_workflows(field: str, value: float) -> None:
         replace(chain(), **{field: np.array([value] * (1 if field == "data_bytes" else 2))})
 
 
-@pytest.mark.parametrize(
-    ("arrivals", "template", "says"),
-    [
-        ([1e12], chain(), "arrival_time is 1000000000000.0"),
-        ([0.0], chain(size=2**53), None),
-    ],
-)
-def test_episodes(arrivals: list[float], template: WorkflowTemplate, says: str | None) -> None:
-    cluster = replace(CLUSTER, network_bandwidth=1.0) if says is None else CLUSTER
-    with pytest.raises(InputError, match=says or "s between servers, at most 1e\\+09 s"):
-        RawEnv(arrivals, [template] * len(arrivals), cluster)
-
-
 def test_what_is_too_large_is_named_by_file_and_edge() -> None:
     names = {"where": "big.json", "function_names": ("a", "b")}
     with pytest.raises(InputError, match="^big.json: workflow 'chain': takes 2e\\+09 s"):

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from agents.order.fcfs import Fcfs
-from env.base.errors import InputError
 from env.sim.check.validate import main, violations
 from env.sim.episode.episode_file import read_episode, write_episode
 from env.sim.episode.plain_episode import PlainEpisode
@@ -139,28 +138,6 @@ def test_functions_of_no_length_wait_their_turn(keep_alive: KeepAlive) -> None:
     assert violations(episode_of(env, "short", "a test")) == []
 
 
-@pytest.mark.parametrize("late", [1.0, 1e3])
-def test_a_millionth_is_seen(late: float) -> None:
-    """Times and bills of ordinary episodes, each a millionth off."""
-    chain = WorkflowTemplate("chain", [10**9] * 3, [1] * 3, [1] * 3, [(0, 1), (1, 2)], [10**9] * 2)
-    env = RawEnv([late], [chain], _one_server(27493.5, 10**8), record=True)
-    while not env.done:
-        env.step("s", 0, 0, 1)
-    episode = episode_of(env, "ordinary", "a test")
-    assert violations(episode) == []
-    numbers = 0
-    for leaf in _leaves(episode.model_dump(mode="json")["expected"]):
-        document = episode.model_dump(mode="json")
-        holder = document["expected"]
-        for key in leaf[:-1]:
-            holder = holder[key]
-        if isinstance(holder[leaf[-1]], float) and holder[leaf[-1]]:
-            holder[leaf[-1]] *= 1 + 1e-6
-            numbers += 1
-            assert violations(PlainEpisode.model_validate(document)), leaf
-    assert numbers > 20
-
-
 def _changed(path: Path, change: Callable[[Any], None]) -> PlainEpisode:
     document = read_episode(path).model_dump()
     change(document["expected"])
@@ -240,7 +217,8 @@ def test_no_number_can_be_changed_unseen(path: Path) -> None:
         for key in leaf[:-1]:
             holder = holder[key]
         value = holder[leaf[-1]]
-        holder[leaf[-1]] = "other" if isinstance(value, str) else value + type(value)(1)
+        little = max(1e-6, 1e-6 * value) if isinstance(value, float) else 1
+        holder[leaf[-1]] = "other" if isinstance(value, str) else value + little
         assert violations(PlainEpisode.model_validate(document)), leaf
 
 
@@ -280,8 +258,3 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert captured.out == ""
         assert len(captured.err.splitlines()) == 1
         assert str(path) in captured.err
-
-
-def test_nothing_to_check() -> None:
-    with pytest.raises(InputError, match="expected: missing"):
-        violations(read_episode(CHAIN).model_copy(update={"expected": None}))

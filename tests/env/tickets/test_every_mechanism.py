@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from env.base.errors import InputError
-from env.tickets import operations
 from env.tickets.mechanism import Mechanism
-from env.tickets.records import CLIENT, MECHANISMS
+from env.tickets.records import MECHANISMS
 from tests.env.tickets.made import SEED, WHAT_IT_NEEDS, counts, made
 
 every = pytest.mark.parametrize("name", MECHANISMS)
@@ -192,22 +191,6 @@ def test_at_random_only_those_that_compete_are_chosen(name: str, seed: int) -> N
             assert head["weight"] == sum(int(weights[one]) for one in competing)
 
 
-@every
-def test_a_forgotten_client_leaves_nothing(name: str) -> None:
-    mechanism = made(name, (5, 1), half_life=10.0)
-    for _ in range(20):
-        client = mechanism.allocate()
-        assert client is not None
-        mechanism.used(client, 0.3)
-    mechanism.leave(1)
-    mechanism.forget(1)
-    record = mechanism.shares.clients[1]
-    kept = {"quanta", "compensation", "weight", "place", "remembered_at"}
-    kept |= {"pass_value", "pass_rest", "stride", "stride_rest", "remain"}  # of no effect
-    assert all(not np.any(record[field]) for field in CLIENT.names or () if field not in kept)
-    assert mechanism.shares.head["remembered"] >= 0
-
-
 TURNS = "whole numbers of 0 to 100000000 are allowed"
 WHOLE = "whole numbers of 1 to 1048576 are allowed"
 REFUSED: dict[str, tuple[Callable[[Mechanism], Any], str]] = {
@@ -284,17 +267,3 @@ def test_a_mechanism_that_cannot_be_is_refused(told: dict[str, Any], line: str) 
     with pytest.raises(InputError) as refused:
         Mechanism(**({"name": "stride", "clients": 3, "seed": SEED} | told))
     assert str(refused.value) == line
-
-
-@every
-def test_a_hundred_thousand_clients(name: str) -> None:
-    tickets = np.random.default_rng(0).integers(1, 100, 100_000)
-    mechanism = made(name, (), slots=100_000)
-    mechanism.shares.clients["demand"] = 1.0
-    for client, amount in enumerate(tickets):
-        operations.join(mechanism.shares, client, amount, 1.0)
-    order = mechanism.allocate_many(500)
-    assert np.all((order >= 0) & (order < 100_000))
-    for client in range(1, 100_000):
-        operations.leave(mechanism.shares, client)
-    assert set(mechanism.allocate_many(20)) == {0}
