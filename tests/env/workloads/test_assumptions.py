@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from env.base.errors import InputError
 from env.workloads.assumptions import Assumptions, printed
 from env.workloads.templates import assumed_of
 from tests.env.workloads.conftest import Composed
@@ -162,11 +161,6 @@ def test_several_worlds_are_added_up(composed: Composed, tmp_path: Path) -> None
     assert scaled["total"]["text"] == (
         f"{drawn}; or in other scenarios: {drawn}; 4 of 4 runtimes multiplied by 0.5"
     )
-
-
-def test_an_empty_path_is_refused(composed: Composed) -> None:
-    with pytest.raises(InputError, match="path: .* at least 1 character, found ''"):
-        assumed(composed, Path("x"), "workflow.path=''")
 
 
 def test_most_cores_are_those_of_any_workflow() -> None:

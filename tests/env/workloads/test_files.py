@@ -114,7 +114,6 @@ def test_a_file_is_read_up_to_a_size_unpacked(tmp_path: Path) -> None:
     ("path", "message"),
     [
         ("nowhere.json", "nowhere.json: no such file or folder"),
-        ("*.dax", "no such file or folder"),
         ("INDEX.csv", "INDEX.csv: not a workflow file, allowed suffixes: .json, .json.gz, .dax"),
         ("empty", "empty: no workflow file in it"),
     ],
@@ -131,25 +130,13 @@ def test_a_home_folder_of_nobody_is_refused() -> None:
         find_workflow_files(["~nosuchuser/a.json"])
 
 
-@pytest.mark.parametrize("damage", ["truncated", "not gzip", "empty", "garbled"])
-def test_broken_gzip(folder: Path, damage: str) -> None:
+def test_broken_gzip(folder: Path) -> None:
     file = folder / "deep" / "photo_old.json.gz"
     packed = file.read_bytes()
-    damaged = {
-        "truncated": packed[: len(packed) // 2],
-        "not gzip": b"{}",
-        "empty": b"",
-        "garbled": packed[:30] + bytes(40) + packed[70:],
-    }
-    file.write_bytes(damaged[damage])
+    file.write_bytes(packed[:30] + bytes(40) + packed[70:])
     with pytest.raises(InputError, match="photo_old.json.gz: ") as caught:
         read_workflow_file(file)
     assert "\n" not in str(caught.value)
-
-
-def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="gone.json: no such file"):
-        read_workflow_file(tmp_path / "gone.json")
 
 
 @pytest.mark.realdata

@@ -68,15 +68,9 @@ def test_no_seed_gives_more_memory_than_the_largest() -> None:
     made = recording([100.2, 20.0, 900.0, np.nan])
     most = largest_memory(made, rules)
     assert most.tolist() == [401, 128, 2048, 2048]
-    drawn = [annotate_functions(made, rules, seed, KEY)[0].memory for seed in range(200)]
+    drawn = [annotate_functions(made, rules, seed, KEY)[0].memory for seed in range(60)]
     assert (np.array(drawn) <= most).all()
     assert (np.max(drawn, axis=0)[:3] > 0.95 * most[:3]).all()
-
-
-@pytest.mark.parametrize("factor", [3, 10])
-def test_a_factor_that_is_not_drawn_multiplies_exactly(factor: int) -> None:
-    rules = RULES.model_copy(update={"memory_factor": (factor, factor)})
-    assert profiles(recording([200.0]), rules).memory.tolist() == [200 * factor]
 
 
 def test_cold_start_is_the_measured_one_of_a_drawn_runtime() -> None:

@@ -85,10 +85,7 @@ READ = {"name": "f", "link": "input"}
     ("written", "read", "moved"),
     [
         ({"id": "f1"}, {}, 1000),
-        ({}, {"id": "f1"}, 1000),
         ({"path": "/w"}, {}, 1000),
-        ({}, {"path": "/w"}, 1000),
-        ({"path": "/w/"}, {"path": "/w"}, 1000),
         ({"path": "//w/x/../"}, {"path": "/w"}, 1000),
         ({"path": "/w"}, {"path": "w"}, 0),
         ({"path": "/w"}, {"path": "/v"}, 0),
@@ -147,16 +144,8 @@ def test_sizes_under_other_names_are_one_files() -> None:
             "runtimeInSeconds, runtime: found 100.0 and 1.0",
         ),
         (
-            {"memory": 300_000, "memoryInBytes": 10**9},
-            "memoryInBytes, memory, in MB: found 1000.0 and 300.0",
-        ),
-        (
             {"files": [WRITTEN | {"sizeInBytes": 1}]},
             "size of output 'f': found 1.0 and 1000.0",
-        ),
-        (
-            {"files": [WRITTEN, WRITTEN | {"size": 7}]},
-            "size of output 'f': found 1000.0 and 7.0",
         ),
     ],
 )
