@@ -93,19 +93,3 @@ def test_advantages_of_a_hand_worked_example() -> None:
     advantages(rewards, following, values, 1.0, 0.5, out)
     third, fourth = 3 + 10 - 1.5, 4 - 2.0
     assert out.tolist() == [1 + 1.5 - 0.5 + 0.5 * third, 2 + 2 - 1 + 0.5 * fourth, third, fourth, 0]
-
-
-def test_chunks_cut_anywhere_sum_to_the_same_returns() -> None:
-    """With lambda 1 and a perfect critic, a border between chunks changes no advantage."""
-    random = np.random.default_rng(3)
-    rewards = random.normal(size=30)
-    values = np.cumsum(rewards[::-1])[::-1] + 0.0
-    whole = np.empty(30)
-    advantages(rewards, np.append(np.arange(1, 30), ENDED), values, 1.0, 1.0, whole)
-    assert np.abs(whole).max() < 1e-12
-    for border in (1, 13, 29):
-        rows = np.append(np.arange(1, border + 1), OPEN)
-        first = np.empty(border + 1)
-        open_rewards = np.append(rewards[:border], 7.0)
-        advantages(open_rewards, rows, values[: border + 1], 1.0, 1.0, first)
-        assert np.abs(first).max() < 1e-12

@@ -68,7 +68,6 @@ def scheduler_of(folder: Path, environment: ServerlessEnv, queued: bool = True) 
 
 WORLDS = {
     "trace": TRACE,
-    "paid": (*TRACE, "lease.charged=true"),
     "hourly": (*TRACE, "lease=hourly"),
     "workflows": ("dispatch=queued", "lease=always", *TINY),
 }
@@ -98,13 +97,6 @@ def test_it_plays_as_its_agents_do_in_training(name: str, layout: str, tmp_path:
     play(env, scheduler, environment.objective, SEED)
     assert env.runs.tolist() == raw.runs.tolist()
     assert env.total_rent == raw.total_rent
-
-
-def test_it_keeps_what_it_was_trained_with_on_any_cluster(tmp_path: Path) -> None:
-    save_untrained(tmp_path, "agents.queue.functions=5", "agents.queue.placement=first_fit")
-    scheduler = scheduler_of(tmp_path, ServerlessEnv(world(*TRACE, SECOND_TYPE)))
-    order: Any = scheduler.order
-    assert (order.functions, order.starve_threshold, scheduler.fit) == (5, 300.0, "first_fit")
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -215,7 +207,6 @@ def test_those_who_place_learn_from_the_rule_beside_the_order() -> None:
     ("teacher", "overrides", "says"),
     [
         ("sjf", (), "the agent `queue` repeats the order funcsched alone"),
-        ("best_fit", (), "the agent `queue` repeats the order funcsched alone"),
         ("sjf", ("agents=placer",), "without an agent `queue` functions go first come, first"),
     ],
 )
@@ -267,14 +258,3 @@ def test_sampled_rewards_of_whole_episodes_add_up_to_j(layout: str) -> None:
             assert sorted(1 - earned) == pytest.approx(sorted(costs), rel=1e-6)
         rows[policy] = sum(len(chunk.modules[policy]) for chunk in chunks)
     assert rows["queue"] > 50
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_sampled_logits_are_those_of_the_policies(layout: str) -> None:
-    sampling = runner(*with_queue(layout))
-    for policy, steps in sampling.sample(num_timesteps=300)[0].modules.items():
-        seen = {part: torch.from_numpy(column) for part, column in steps.obs.items()}
-        with torch.no_grad():
-            wanted = sampling.module[policy].logits(seen).numpy()
-        assert len(steps)
-        assert steps.action_dist_inputs == pytest.approx(wanted, abs=1e-5)

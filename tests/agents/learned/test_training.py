@@ -114,10 +114,8 @@ def test_learning_improves_the_return_clearly(toy: str, layout: str) -> None:
 @pytest.mark.parametrize(
     ("layout", "shared", "policies"),
     [
-        ("placer", True, {"placer"}),
         ("hierarchical", True, {"memory", "placer", "server"}),
         ("hierarchical", False, {"memory", "placer", "server_a", "server_b"}),
-        ("server_types", True, {"server"}),
         ("server_types", False, {"server_a", "server_b"}),
     ],
 )
@@ -270,8 +268,6 @@ def linked(name: str) -> Callable[[Path], None]:
         (lambda folder: (folder / "metadata.json").write_text("[1, 3]"), "SHA-256 is not that in"),
         (list_no_files, "run.json': files: Dictionary should have at least 1 item"),
         (linked("metadata.json"), "metadata.json: a link that leads out"),
-        (linked("learner"), "weights.pkl: a link that leads out"),
-        (linked("run.json"), "run.json: a link that leads out"),
     ],
 )
 def test_a_damaged_checkpoint_is_refused(
