@@ -166,9 +166,7 @@ def test_every_metric_says_what_it_is() -> None:
 FREE = Rules(FIRST_COME, "asked", lease=Lease(kind="always", charged=False), keep_alive=Lru())
 WORLDS = {
     "tiny": (TINY, DEFAULT_RULES, ["random", "cheapest"]),
-    "always up": (TINY, Rules(lease=Lease(kind="always"), keep_alive=Lru()), ["random"]),
     "queued": (TINY, FREE, ["fcfs", "sjf+cheapest"]),
-    "queued and paid": (TINY, Rules(FIRST_COME, "asked", keep_alive=Lru()), ["fcfs"]),
     "trace": (TRACE, Rules(keep_alive=Lru()), ["random", "cheapest"]),
     "trace, queued": (TRACE, FREE, ["fcfs", "funcsched", "sjf+cheapest"]),
 }

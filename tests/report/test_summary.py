@@ -349,7 +349,7 @@ def test_results_are_kept_where_nothing_can_be_drawn(
     assert kept == {"run.json", "results.parquet", *(f"summary.{e}" for e in ("csv", "json", "md"))}
 
 
-@pytest.mark.parametrize("width", [80, 100, 140, 200])
+@pytest.mark.parametrize("width", [80, 200])
 def test_nothing_is_cut(width: int, tmp_path: Path) -> None:
     """The longest name a baseline has, differences and J are there at any width."""
     values = {"greedy_objective_tuned": 1.0, "greedy_objective_tuned_for_us": 12.0, "random": 1234}
@@ -367,12 +367,6 @@ def test_nothing_is_cut(width: int, tmp_path: Path) -> None:
     told = " ".join(text.split())
     assert ("P(better): share of" in told) == ("P(better) " in text.replace("P(better):", ""))
     assert ("summary.md" in text) == ("overcommits" not in text)
-
-
-def test_files_and_pipes_have_all_columns(tmp_path: Path) -> None:
-    text = printed(summary_of(tmp_path, 1.0, 2.0), WIDE)
-    for metric in summary_of(tmp_path, 1.0, 2.0).metrics.values():
-        assert all(word in text for word in metric.heading.split())
 
 
 def test_a_reference_is_marked(tmp_path: Path) -> None:

@@ -115,17 +115,6 @@ def test_the_queue_for_memory() -> None:
     assert timeline.flow_times.tolist() == [12.0, 19.0, 13.0, 9.0]
 
 
-def test_rows_hold_one_container_at_a_time() -> None:
-    timeline = read_timeline(RANDOM_GRAPH)
-    assert [node.lanes for node in timeline.nodes] != [1] * len(timeline.nodes)
-    for index, node in enumerate(timeline.nodes):
-        mine = timeline.containers[timeline.containers["node"] == index]
-        assert set(mine["lane"]) == set(range(node.lanes))
-        for lane in range(node.lanes):
-            row = np.sort(mine[mine["lane"] == lane], order="submission_time")
-            assert (row["submission_time"][1:] >= row["completion_time"][:-1]).all()
-
-
 def test_an_impossible_episode_is_refused_with_its_name(tmp_path: Path) -> None:
     """The second decision is about workflow 1; the file places workflow 2."""
     document = json.loads(MEMORY_WAITING.read_text())

@@ -166,13 +166,9 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().out == f"trace: {target}\n"
 
 
-@pytest.mark.parametrize("content", [None, "{", '{"name": "x"}'])
-def test_bad_files_get_one_line(
-    content: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_bad_file_gets_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     episode, target = tmp_path / "episode.json", tmp_path / "trace.json"
-    if content is not None:
-        episode.write_text(content)
+    episode.write_text("{")
     assert main([str(episode), "-o", str(target)]) == 2
     printed = capsys.readouterr().err
     assert printed.count("\n") == 1 and str(episode) in printed
@@ -181,22 +177,10 @@ def test_bad_files_get_one_line(
 
 @pytest.mark.parametrize(
     ("target", "says"),
-    [
-        ("missing/trace.json", "cannot be written: No such file"),
-        ("/dev/null/trace.json", "cannot be written: Not a directory"),
-        ("t" * 300, "cannot be written: File name too long"),
-        ("", "no name of a file"),
-    ],
+    [("missing/trace.json", "cannot be written: No such file"), ("", "no name of a file")],
 )
 def test_a_place_that_cannot_be_written_gets_one_line(
     target: str, says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([str(CHAIN), "-o", target]) == 2
     assert says in capsys.readouterr().err
-
-
-def test_arguments_that_are_none_get_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as left:
-        main([str(CHAIN), "--zoom"])
-    assert left.value.code == 2
-    assert capsys.readouterr().err.count("\n") == 1

@@ -24,10 +24,8 @@ def test_steps_and_difference_where_policies_were_evaluated(tmp_path: Path) -> N
         (b"env_steps,difference\n1,2,3\n", "line 2: not as many cells as the header has"),
         (b"env_steps,difference\n1,much\n", "could not convert"),
         (b"env_steps,difference\n1,inf\n", "not finite"),
-        (b"," * 1_000_000, "no column"),
         (b"env_steps,difference\n" + b"1,2\n" * 100_000, "more than 100,000 lines"),
         (b"env_steps,difference\n" + b"1,2".ljust(65_000) + b"\n", "more than 64,000 bytes"),
-        (b"", "no column"),
     ],
 )
 def test_a_damaged_file_is_left_out_in_one_line(
@@ -53,10 +51,6 @@ def test_links_and_pipes_are_left_out(tmp_path: Path, capsys: pytest.CaptureFixt
     (run / "metrics.csv").symlink_to(tmp_path / "secret")
     assert read_training(run / "metrics.csv") is None
     assert "a link that leads out" in capsys.readouterr().out
-    (run / "metrics.csv").unlink()
-    (run / "metrics.csv").symlink_to("metrics.csv")
-    assert read_training(run / "metrics.csv") is None
-    assert "Too many levels of symbolic links" in capsys.readouterr().out
     (run / "metrics.csv").unlink()
     os.mkfifo(run / "metrics.csv")
     assert read_training(run / "metrics.csv") is None
