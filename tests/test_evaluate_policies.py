@@ -228,19 +228,6 @@ def test_a_policy_trained_for_another_objective_is_said_to_be(command: Command) 
     )
 
 
-def test_a_damaged_metrics_csv_beside_a_policy_is_said_and_left_out(
-    command: Command, tmp_path: Path
-) -> None:
-    make_policy(tmp_path / "shared" / "policy", "placer")
-    (tmp_path / "shared" / "metrics.csv").write_text("env_steps,difference\n1,much\n")
-    done = command(*BRIEF, "policy=shared/policy")
-    assert (done.code, done.err) == (0, "")
-    (line,) = [line for line in done.out.splitlines() if "metrics.csv" in line]
-    assert line.startswith("note: no learning curve, ") and "'much'" in line
-    assert len(results_in(tmp_path)) == 4 * 3
-    assert not (run_in(tmp_path) / "metrics.csv").exists()
-
-
 def test_an_unknown_policy_is_told_the_shipped_ones(command: Command) -> None:
     done = command("policy=hetero_nuna")
     refused(done, "shipped with the project: hetero_numa")

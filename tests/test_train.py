@@ -324,12 +324,6 @@ def test_a_folder_that_cannot_hold_the_sockets_of_ray_is_refused(
     assert "as RAY_TMPDIR=/tmp" in done.err
 
 
-def test_a_trace_that_may_draw_too_large_a_function_is_refused(command: Command) -> None:
-    says = "needs 10240 MB, the largest NUMA node has 8192"
-    refused(command("experiment=queue_agent", "cluster=tiny", "budget.iterations=1"), says)
-    assert list(Path().iterdir()) == []
-
-
 @pytest.mark.parametrize(
     ("overrides", "says"),
     [

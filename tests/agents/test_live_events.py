@@ -279,15 +279,6 @@ def test_what_cannot_be_is_refused_and_changes_nothing(name: str) -> None:
     assert (live._slots, live._started.tolist(), live._up.tolist()) == told
 
 
-def test_a_server_that_is_gone_is_not_told_so_again() -> None:
-    live = running()
-    live.server_gone(11.0, "s", 0)
-    with pytest.raises(InputError, match="^server_gone: server s 0 is gone already$"):
-        live.server_gone(12.0, "s", 0)
-    with pytest.raises(InputError, match="^server_up: server s 0 is gone: server_back is needed"):
-        live.server_up(12.0, "s", 0)
-
-
 def test_what_a_live_cluster_does_not_have_is_refused() -> None:
     cases = {
         "it orders a central queue": lambda: make_baselines(["fcfs"], queued=True)[0],

@@ -148,13 +148,6 @@ NAMES: dict[str, Callable[[LiveCluster, Any], object]] = {
     "server_up: server type": lambda live, name: live.server_up(11.0, name, 1),
     "server_gone: server type": lambda live, name: live.server_gone(11.0, name, 0),
 }
-NO_NUMBERS: list[Any] = [0.0, True, A_LIST, None, "0", np.array(0)]
-NUMBERS: dict[str, Callable[[LiveCluster, Any], object]] = {
-    "started: workflow 'b' has functions 0 to 1": lambda live, number: live.started(
-        11.0, "b", number
-    ),
-    "server_gone: server is": lambda live, number: live.server_gone(11.0, "s", number),
-}
 
 
 @pytest.mark.parametrize("what", NAMES)
@@ -162,20 +155,6 @@ def test_a_name_is_text(what: str) -> None:
     live = late()
     for name in NO_NAMES:
         refused(live, lambda name=name: NAMES[what](live, name), what, "a name is needed, as text")
-
-
-@pytest.mark.parametrize("what", NUMBERS)
-def test_a_number_is_whole(what: str) -> None:
-    live = late()
-    assert live.next_assignment(10.0) is not None
-    for number in NO_NUMBERS:
-        refused(live, lambda number=number: NUMBERS[what](live, number), what)
-
-
-def test_numbers_and_names_of_numpy_are_taken() -> None:
-    live = late()
-    live.finished(11.0, np.str_("a"), np.int64(0))
-    live.server_gone(12.0, np.str_("s"), np.uint8(0))
 
 
 @pytest.mark.parametrize("what", list(NAMES)[1:])

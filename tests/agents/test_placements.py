@@ -357,29 +357,6 @@ def test_greedy_objective_weighs_its_terms(case: str, trade_off: Decision) -> No
     assert chosen(rule, trade_off) == node
 
 
-@pytest.mark.parametrize("name", known_baselines())
-def test_every_baseline_makes_a_valid_schedule(name: str) -> None:
-    rng = np.random.default_rng(5)
-    edges: dict[tuple[int, int], int] = {
-        (0, 1): 10**5, (0, 2): 10**6, (1, 3): 10**4, (2, 3): 10**5, (2, 4): 0
-    }  # fmt: skip
-    templates = [
-        workflow(
-            *(
-                Fn(int(rng.integers(500, 10**6)), int(rng.integers(1, 4001)), int(cores))
-                for cores in rng.integers(1, 7, 5)
-            ),
-            edges=edges,
-        )
-        for _ in range(8)
-    ]
-    env = RawEnv(np.cumsum(rng.exponential(100, 8)).tolist(), templates, TWO_TYPES, record=True)
-    (scheduler,) = make_baselines([name])
-    play(env, scheduler, BALANCED, np.random.SeedSequence(1))
-    assert env.decisions == 40
-    assert violations(episode_of(env, name, "a test")) == []
-
-
 @st.composite
 def with_free_servers(draw: st.DrawFn) -> Scenario:
     """A random episode on a cluster some or all of whose servers cost nothing."""

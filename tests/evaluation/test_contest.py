@@ -2,11 +2,9 @@
 
 import math
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
-from multiprocessing import get_context
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import pytest
@@ -130,18 +128,6 @@ def test_a_task_is_played_by_those_who_have_not() -> None:
         }
     )
     assert [row.policy for row, _ in contest.play(left)] == ["cheapest"]
-
-
-def played_by(workers: int) -> Any:
-    contest = contest_of("random", "earliest_finish")
-    return rows_of(contest, tasks_of(contest, 3, record=True), workers=workers)
-
-
-@pytest.mark.long
-def test_two_processes_come_to_the_same_numbers() -> None:
-    # In a process of its own: in this one other tests may have started Ray.
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as other:
-        assert other.submit(played_by, 2).result() == played_by(1)
 
 
 def test_the_gap_to_the_optimum_is_known_where_all_schedules_can_be_tried() -> None:

@@ -151,32 +151,6 @@ def test_hovering_tells_the_numbers_of_the_function(opened: Any) -> None:
     assert opened.evaluate(cut.format("cell.scrollWidth > cell.clientWidth + 1")) == 0
 
 
-def test_hovering_tells_what_a_tenant_uses(opened: Any) -> None:
-    """From 25 to 55 s two threads of workflow 0 have two of 40 cores, and nothing else runs."""
-    opened.select_option("#upper", "learned")
-    opened.wait_for_function(
-        "document.querySelector('#tenants-upper-title').innerText === 'learned'"
-    )
-    place = """() => {
-      const view = views["tenants-upper"];
-      const canvas = document.querySelector("#tenants-upper canvas");
-      canvas.scrollIntoView({block: "center"});
-      const {x, y} = canvas.getBoundingClientRect();
-      const [left, top] = view.origin();
-      const {begin, end} = view.data("use").find((one) => one.begin <= 40 && 40 < one.end);
-      return [
-        x + left + view.padding().left + view.scale("x")((begin + end) / 2),
-        y + top + view.padding().top + view.scale("y")(2.5),
-      ];
-    }"""
-    opened.mouse.move(*opened.evaluate(place))
-    told = tooltip(opened)
-    assert (told["tenant"], told["percent"]) == ("retail", "5")
-    assert float(told["begin"]) <= 40 < float(told["end"])
-    names = "views['tenant-flow-time'].scale('color').domain().join()"
-    assert opened.evaluate(names) == ",".join(TENANTS)
-
-
 def test_shares_are_those_of_the_policies_that_are_chosen(browser: Any, tmp_path: Path) -> None:
     orders = {"stride": "baseline", "fcfs": "baseline"}
     folder = finished_evaluation(tmp_path / "run", orders, 1, tenants=dict.fromkeys("abc", 1.0))
@@ -221,14 +195,6 @@ def test_choosing_a_metric(opened: Any) -> None:
     ranked = opened.evaluate("views.ranking.scale('y').domain()")
     assert [name.replace("\n", "") for name in ranked] != list(POLICIES)
     assert {name.replace("\n", "") for name in ranked} == set(POLICIES)
-
-
-def test_leaving_out_a_line(opened: Any) -> None:
-    opened.locator("#policies label", has_text="round_robin").locator("input").uncheck()
-    for chart in ("flow-time", "profiles"):
-        shown = f"views['{chart}'].signal('shown')"
-        opened.wait_for_function(f"!{shown}.includes('round_robin')")
-        assert len(opened.evaluate(shown)) == len(POLICIES) - 1
 
 
 def test_zooming(opened: Any) -> None:

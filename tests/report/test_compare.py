@@ -136,13 +136,6 @@ def test_damaged_evaluations_are_refused(
     refused([tmp_path / "one", tmp_path / "two"], says, capsys)
 
 
-def test_one_is_not_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as left:
-        main([str(tmp_path)])
-    assert left.value.code == 2
-    assert "two or more" in capsys.readouterr().err
-
-
 def test_the_same_folder_twice_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

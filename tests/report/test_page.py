@@ -17,9 +17,8 @@ from rich.table import Table
 from env.score.metrics import METRICS, Metric
 from report import page
 from report.charts import pareto
-from report.digits import exact
 from report.files import write_files
-from report.summary import summarise, wrapped
+from report.summary import wrapped
 from report.world import calm
 from tests.report import recorded
 from tests.report.evaluations import (
@@ -34,7 +33,6 @@ from tests.report.evaluations import (
 from tests.report.recorded import POLICIES, finished_evaluation, write_training
 
 GOLDEN = sorted((Path(__file__).parents[1] / "golden").glob("*.json"))
-MEMORY_WAITING = GOLDEN[3]
 
 
 @pytest.fixture(scope="module")
@@ -105,23 +103,6 @@ def test_a_training_without_a_finished_episode_has_no_curve(tmp_path: Path) -> N
     assert 'id="learning"' not in write_page(folder).read_text()
     (folder / "metrics.csv").write_text("env_steps,difference\n8192,\n16384,5.24\n")
     assert 'id="learning"' in write_page(folder).read_text()
-
-
-def test_every_policy_meets_every_other(folder: Path) -> None:
-    text = write_page(folder).read_text()
-    matrix = text[text.index('<table class="pairs sorts">') :].partition("</table>")[0]
-    assert len(re.findall("<td[^>]+title=", matrix)) == len(POLICIES) * (len(POLICIES) - 1)
-    results = pd.read_parquet(folder / "results.parquet")
-    for pair in summarise(results, metrics_of_rows(), SETTINGS).pairs:
-        one, other = pair.policy, pair.other
-        numbers = re.search(f'title="{one} - {other}: ([^"]+)"', matrix)
-        mirrored = re.search(f'title="{other} - {one}: ([^"]+)"', matrix)
-        assert numbers and mirrored
-        # Of one episode there is no interval.
-        assert numbers[1].startswith(f"{exact(pair.against.difference.value, sign='+')}, ")
-        assert mirrored[1].startswith(f"{exact(-pair.against.difference.value, sign='+')}, ")
-        better = [float(found.rpartition(" ")[2][:-1]) for found in (numbers[1], mirrored[1])]
-        assert sum(better) == 100
 
 
 def test_recordings_beyond_the_size_are_counted(tmp_path: Path) -> None:

@@ -101,11 +101,6 @@ def test_processes_are_servers_and_threads_numa_nodes() -> None:
     ]
 
 
-def test_containers_that_run_at_once_have_threads_of_their_own() -> None:
-    (threads,) = named(trace_of(read_timeline(MEMORY_WAITING)), "thread_name").values()
-    assert threads == ["NUMA node 0", *(f"NUMA node 0 ({lane})" for lane in (2, 3, 4))]
-
-
 def test_the_phases_of_a_container_in_microseconds() -> None:
     """Submitted after 1 s, the server up after 2 s, memory free after 12 s, done after 20 s."""
     events = trace_of(read_timeline(MEMORY_WAITING))["traceEvents"]
@@ -121,19 +116,6 @@ def test_the_phases_of_a_container_in_microseconds() -> None:
         ("waiting", 2_000_000, 10_000_000),
         ("running", 12_000_000, 8_000_000),
     ]
-
-
-def test_a_container_names_its_tenant(tmp_path: Path) -> None:
-    document = json.loads(MEMORY_WAITING.read_text())
-    for workflow in document["workflows"]:
-        workflow["tenant"] = "ab"[workflow["workflow_id"] % 2]
-    path = tmp_path / "shared.json"
-    path.write_text(json.dumps(document))
-    events = trace_of(read_timeline(path))["traceEvents"]
-    tenants = {
-        event["name"]: event["args"]["tenant"] for event in events if "workflow" in event["name"]
-    }
-    assert tenants == {f"workflow {wf_id} function 0": "ab"[wf_id % 2] for wf_id in range(4)}
 
 
 def test_counters_of_cpu_memory_and_queue() -> None:

@@ -195,15 +195,6 @@ def test_the_critic_stays_with_the_learner() -> None:
         assert torch.equal(tensor, learning.state_dict()[key])
 
 
-@pytest.mark.parametrize("network", NETWORKS)
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_an_untrained_policy_is_nearly_uniform(layout: str, network: str) -> None:
-    module, seen = build(layout, network), observe(layout, 20)
-    seen["items"] = seen["items"].clamp(-1, 1)
-    logits = module.forward_inference({Columns.OBS: seen})[Columns.ACTION_DIST_INPUTS]
-    assert logits[seen["mask"] == 1].abs().max() < 0.1
-
-
 def test_the_pool_and_its_gradient_are_those_of_plain_torch() -> None:
     """With padding, a row where nothing is present, and items that tie for the maximum."""
     torch.manual_seed(0)

@@ -171,39 +171,6 @@ def refused(says: str, call: Any, *given: Any, **named: Any) -> None:
     assert says in message and "\n" not in message and len(message) < 300
 
 
-@pytest.mark.parametrize("name", ["masks", "queue"])
-def test_what_is_refused_in_one_environment_changes_none(name: str) -> None:
-    tried, plain = (SingleAgentVectorEnv(OF_ONE_AGENT[name], 3) for _ in range(2))
-    refused("step: no episode is being played, call reset() first", tried.step, np.zeros(3, int))
-    refused("no episode is being played", tried.action_masks)
-    for env in (tried, plain):
-        env.reset(seed=1)
-    rng, masked, ends = np.random.default_rng(0), 0, np.zeros(3, bool)
-    for _ in range(100):
-        masks = tried.action_masks()
-        actions = drawn(masks, rng)
-        for wrong in (None, actions.tolist(), actions.astype(float), actions[:2], actions > 0):
-            refused("actions: ", tried.step, wrong)
-        for row, wrong in np.argwhere((masks == 0) & ~ends[:, None])[:2]:
-            changed = actions.copy()
-            changed[row] = wrong
-            refused(f"environment {row}: ", tried.step, changed)
-            masked += 1
-        for row in np.flatnonzero(~ends)[:1]:
-            changed = actions.copy()
-            changed[row] = 10**6
-            refused(f"environment {row}: ", tried.step, changed)
-        found = tried.step(actions)
-        ends = found[2]
-        np.testing.assert_equal(found, plain.step(actions))
-    for wrong in (-1, "a", 1.5, True, [1, 2, -1], [1, 2, "a"]):
-        refused("seed: a whole number from 0 to ", tried.reset, seed=wrong)
-    refused("seed: 3 seeds are needed, found 2", tried.reset, seed=[1, 2])
-    refused("options: a mapping: there are none", tried.reset, options={"x": 1})
-    np.testing.assert_equal(tried.reset(), plain.reset())
-    assert masked > 0
-
-
 @pytest.mark.parametrize(
     ("overrides", "says"),
     [

@@ -24,7 +24,7 @@ from env.workloads.traces import trace_samples
 from env.workloads.traces.trace import FunctionProfiles
 from env.workloads.traces.trace_samples import TRAINING_SEEDS
 from tests.env.sim.test_queueing import profiles
-from tests.env.worlds import LAYOUTS, TINY, TRACE, sampling_with_masks, with_queue, world
+from tests.env.worlds import LAYOUTS, TRACE, sampling_with_masks, with_queue, world
 
 UNIT = 5000
 """MB; a node of the world of `TRACE` has three."""
@@ -110,21 +110,6 @@ def test_choosing_as_funcsched_gives_its_schedule(
         fields = ["wf_id", "node", "start_time", "end_time", "warm"]
         assert env.raw_env is not None
         assert env.raw_env.runs[fields].tolist() == expected[fields].tolist()
-
-
-def test_of_workflows_too() -> None:
-    shared = (*TINY, *with_queue("queue"), "dispatch=queued", "lease=always", "keep_alive=lru")
-    env = ServerlessEnv(world(*shared, "workload.container_cold_start=5.0"))
-    rules = env.world.rules
-    rule = Rules(FuncSched(starve_threshold=300.0), "worst_fit", 0.0, rules.lease, rules.keep_alive)
-    asked = 0
-    for _ in range(5):
-        asked += played(env, as_funcsched)[2]
-        workload, cluster = env.world.training_episode(0, 0, 0, env._episode - 1)
-        expected = workload.env(cluster, rule).runs
-        assert env.raw_env is not None and len(expected) > 8
-        assert env.raw_env.runs.tolist() == expected.tolist()
-    assert asked > 10
 
 
 def test_masks_allow_what_fits_now_and_nothing_else() -> None:

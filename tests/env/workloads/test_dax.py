@@ -43,13 +43,6 @@ def test_jobs_and_edges(photo: str) -> None:
     }
 
 
-def test_zero_and_negative_runtimes_become_the_minimum(photo: str, rules: AnnotationRules) -> None:
-    template, counts = annotate(read_dax(photo.encode(), "photo", "photo.dax"), rules, 1_000)
-    runtimes = template.computation / template.parallelism / 1_000
-    assert runtimes.tolist() == [4.0, 12.5, rules.min_runtime, rules.min_runtime]
-    assert counts["runtime 0 raised to min_runtime"] == 2
-
-
 def dax(body: str) -> TaskGraph:
     content = f'<adag xmlns="http://pegasus.isi.edu/schema/DAX" version="3.6">{body}</adag>'
     return read_dax(content.encode(), "w", "w.dax")

@@ -87,14 +87,6 @@ def test_cold_start_follows_the_nearest_measured_memory() -> None:
     assert all(0.04 < hello_world_cold_start(runtime, 512) < 0.3 for runtime in RUNTIMES)
 
 
-def test_factor_multiplies_the_table() -> None:
-    rules = RULES.model_copy(update={"cold_start_factor": (10.0, 40.0)})
-    plain, slow = profiles(recording([200.0] * 400)), profiles(recording([200.0] * 400), rules)
-    factors = slow.cold_start / plain.cold_start
-    assert 10 <= factors.min() < 11 and 38 < factors.max() <= 40
-    assert np.median(factors) == pytest.approx(20, abs=2)  # log-uniform
-
-
 def test_a_function_is_the_same_in_every_sample() -> None:
     everyone = recording([np.nan] * 10)
     whole, part = profiles(everyone), profiles(everyone.select(np.array([3, 7])))

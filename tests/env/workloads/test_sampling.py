@@ -44,11 +44,6 @@ def test_random_takes_any() -> None:
     assert seen == set(range(8))
 
 
-@pytest.mark.parametrize("kind", ["representative", "rare", "random"])
-def test_all_functions_where_there_are_not_more(kind: SampleKind) -> None:
-    assert choose([3, 1, 2], kind, 200) == [0, 1, 2]
-
-
 @pytest.fixture
 def hour() -> MinuteCounts:
     """60 minutes of two functions, some 20 requests a minute."""

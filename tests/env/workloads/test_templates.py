@@ -53,14 +53,6 @@ def test_pools_are_filled_once(composed: Composed) -> None:
     assert template_pools(configured(data), SPEED) is not template_pools(configured(data), 5)
 
 
-@pytest.mark.parametrize("name", ["tiny", "inline"])
-def test_inline_workflows_are_taken_as_written(composed: Composed, name: str) -> None:
-    pools = template_pools(configured(composed(f"+workflow={name}")["workflow"]), SPEED)
-    assert not any(assumed.counts for assumed in pools.training.assumptions.values())
-    for template in pools.training.templates:
-        assert 3 <= template.function_count <= 6
-
-
 def test_inline_numbers_and_names(annotation: dict[str, Any]) -> None:
     mix = {
         "numbered": {

@@ -129,11 +129,11 @@ LEASES = {
     "free": Lease(kind="always", charged=False),
     "charged": Lease(kind="always", step=60.0),
 }
-PLAYERS = ("greedy_objective", "first_fit", "fcfs", "srtf+greedy_per_core", "sjf+best_fit")
+PLAYERS = ("greedy_objective", "fcfs", "srtf+greedy_per_core")
 
 
 @pytest.mark.parametrize(("lease", "player"), product(LEASES, PLAYERS))
-@pytest.mark.parametrize("keep_alive", ["none", "lru", "hybrid_histogram"])
+@pytest.mark.parametrize("keep_alive", ["none", "hybrid_histogram"])
 def test_a_trace_plays_in_every_world(
     lease: str, player: str, keep_alive: str, composed: Composed
 ) -> None:
@@ -157,7 +157,7 @@ def test_a_trace_plays_in_every_world(
         env.step(*env.place_of(node), memory_alloc)
         decisions += 1
     assert_recounted(env.state)
-    assert (decisions == 0) == (player in ("fcfs", "sjf+best_fit"))
+    assert (decisions == 0) == (player == "fcfs")
     runs = env.runs
     ends = runs[runs["outcome"] == COMPLETED]
     assert sorted(ends["wf_id"]) == list(range(len(episode.templates)))

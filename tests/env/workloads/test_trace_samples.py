@@ -99,20 +99,6 @@ def test_a_file_of_2021(sample: Any, fixtures: Path) -> None:
     assert "passed over: 1 invocations that began before the trace" in str(found.report)
 
 
-def test_the_same_seed_gives_the_same_sample(sample: Any) -> None:
-    small = [
-        "+workload=azure_like",
-        "workload.source.functions=60",
-        "workload.sampling.functions=20",
-    ]
-    first, again = sample(*small), sample(*small)
-    other = sample(*small, "workload.seed=2")
-    assert first.window.profiles.names == again.window.profiles.names
-    assert requests(first.window).tolist() == requests(again.window).tolist()
-    assert requests(first.window).tolist() == requests(first.window).tolist()
-    assert first.window.profiles.names != other.window.profiles.names
-
-
 def test_a_made_up_day(sample: Any) -> None:
     """The day of 130 functions that it follows has 83,352 requests, 89% of them of a fifth."""
     found = sample(
@@ -157,11 +143,6 @@ def test_bad_settings(sample: Any, fixtures: Path, override: str, message: str) 
         sample(*small_2019(fixtures), "workload.sampling.start=0", override)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_the_path_has_to_be_given(sample: Any) -> None:
-    with pytest.raises(InputError, match="workload: source.path: missing, it has no default"):
-        sample("+workload=azure2019")
 
 
 @pytest.mark.realdata
