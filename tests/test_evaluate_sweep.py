@@ -1,4 +1,4 @@
-"""`python evaluate.py` with traces and sweeps: interrupted, continued, on several processes."""
+"""`python evaluate.py` with traces and sweeps, alone and on several processes."""
 
 import json
 import subprocess

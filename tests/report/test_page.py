@@ -32,8 +32,6 @@ from tests.report.evaluations import (
 )
 from tests.report.recorded import POLICIES, finished_evaluation, write_training
 
-GOLDEN = sorted((Path(__file__).parents[1] / "golden").glob("*.json"))
-
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
