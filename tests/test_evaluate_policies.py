@@ -112,17 +112,6 @@ def test_rows_of_another_policy_are_not_gone_on_with(command: Command, tmp_path:
     assert "resume: players_sha256.mine is " in done.err
 
 
-def test_a_policy_that_sees_the_workflow_plays_in_its_window_alone(
-    command: Command, tmp_path: Path
-) -> None:
-    make_policy(tmp_path / "mine", "placer", workflow_window=4)
-    told = (*TINY, "baselines=[]", "policy=mine", "episodes=2")
-    assert command(*told).code == 0
-    done = command(*told, "agents=placer", "hydra.run.dir=other")
-    assert done.code == 2
-    assert "mine: agent placer needs the functions features best_time" in done.err
-
-
 @pytest.mark.parametrize(
     "told",
     [["dispatch=queued", "baselines=[fcfs]", "record=0"], ["sweep={lease: [hourly,always]}"]],

@@ -7,11 +7,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from env.sim.cluster_file import cluster_from_config
-from env.workloads.source import workload_source
 from evaluate import prepared
-from tests.commands import Command, InProcess, refused
-from tests.env.worlds import TINY, world
+from tests.commands import Command, InProcess
+from tests.env.worlds import TINY
 from tests.evaluate_command import (
     EVALUATE,
     FREE,
@@ -84,25 +82,3 @@ def test_schedulers_meet_the_same_workflows_in_every_scenario(
 def test_processes_change_no_number(finished: Path, command: Command, tmp_path: Path) -> None:
     assert command(*WORDS, "workers=2").code == 0
     pd.testing.assert_frame_equal(results_in(tmp_path), results_of(finished))
-
-
-def test_a_function_too_large_for_every_node_is_refused_before_anything_is_played(
-    command: Command, tmp_path: Path
-) -> None:
-    """Whichever seed draws it; with one MB more on every node the same samples are played."""
-    config = world(*TRACE)
-    cluster = cluster_from_config(config["cluster"], "cluster")
-    most = {}
-    for seed in (1, 2):
-        found = workload_source({}, config["workload"], cluster, seed)
-        templates = found.evaluation_templates(0)
-        most[seed] = max(int(template.memory_req.max()) for template in templates)
-    fits, large = sorted(most, key=lambda seed: most[seed])
-    assert most[fits] < most[large]
-    node = "cluster.server_types.worker.memory_mb_per_numa_node"
-    told = (*TRACE, *FREE, "baselines=[fcfs]", "episodes=1", "record=0", f"seed=[{fits},{large}]")
-    done = command(*told, f"{node}={most[large] - 1}")
-    says = f"needs {most[large]} MB, the largest NUMA node has {most[large] - 1}"
-    refused(done, f"workload, seed {large}: workflow 'function_")
-    assert says in done.err
-    assert command(*told, f"{node}={most[large]}").code == 0

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents.live import MOST_ACTIVE, LiveCluster
+from agents.live import LiveCluster
 from agents.own_rule import OwnRule, RuleCode, Source
 from agents.scheduler import Decision
 from env.base.errors import InputError
@@ -68,12 +68,6 @@ def refused(live: LiveCluster, ask: Callable[[], object], *expected: str) -> Non
     for part in expected:
         assert part in line
     assert told(live) == before
-
-
-@pytest.mark.parametrize("wrong", [0, MOST_ACTIVE + 1, 1.5, "3", None, np.nan, True])
-def test_workflows_at_once_are_a_whole_number(wrong: Any) -> None:
-    with pytest.raises(InputError, match="^most_active: a whole number from 1 to 100000 is needed"):
-        LiveCluster(CLUSTER, [CHAIN], InTurn(), OBJECTIVE, wrong)
 
 
 NEEDED = "a Placement of NUMA node and MB is needed, whole numbers"

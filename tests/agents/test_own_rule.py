@@ -69,10 +69,6 @@ class LastFirst(Undecided, Outspoken):
     pass
 
 
-class Boastful(First):
-    kind = "winner"
-
-
 class NoPlace:
     def reset(self, env, objective, seed):
         pass

@@ -89,20 +89,6 @@ def test_recorded_episodes_are_valid_and_replay() -> None:
             assert row.metrics["decisions"] == len(episode.actions)
 
 
-def test_recorded_episodes_say_whose_a_workflow_is() -> None:
-    contest = contest_of("random", seed=3)
-    (task,) = tasks_of(contest, 1, record=True)
-    workload = contest.sources[3].evaluation_episode(0)
-    owners = tuple("ab"[index % 2] for index in range(len(workload.templates)))
-    shared = with_episode(contest, replace(workload, tenants=owners))
-    ((_, told),) = shared.play(task)
-    ((_, untold),) = contest.play(task)
-    assert told is not None and untold is not None
-    assert tuple(told.tenants) == owners
-    assert untold.tenants == []
-    assert told.expected == untold.expected
-
-
 def test_the_schedulers_meet_the_same_episodes_in_any_company() -> None:
     both, one = contest_of("random", "cheapest", seed=1), contest_of("random", seed=1)
     together = rows_of(both, tasks_of(both, 3))

@@ -16,7 +16,7 @@ from evaluation.shares import shares_of
 from report.charts import pareto
 from tests.recorded_worlds import shared
 from tests.report.evaluations import finished, result, run_of, write_page, write_results
-from tests.report.recorded import POLICIES, finished_evaluation, write_training
+from tests.report.recorded import finished_evaluation, write_training
 
 CHROMIUM = shutil.which("chromium")
 SECONDS = 60_000
@@ -188,15 +188,6 @@ def test_choosing_policies(opened: Any) -> None:
         assert opened.inner_text(f"#use-{panel}-title") == policy
 
 
-def test_choosing_a_metric(opened: Any) -> None:
-    opened.select_option("#metric", "rent")
-    opened.wait_for_function("views.ranking.signal('metric') === 'rent'")
-    assert "sum over servers" in opened.locator(".formula:visible").inner_text()
-    ranked = opened.evaluate("views.ranking.scale('y').domain()")
-    assert [name.replace("\n", "") for name in ranked] != list(POLICIES)
-    assert {name.replace("\n", "") for name in ranked} == set(POLICIES)
-
-
 def test_zooming(opened: Any) -> None:
     span = "(([begin, end]) => end - begin)(views.gantt.scale('x').domain())"
     whole = opened.evaluate(span)
@@ -249,25 +240,6 @@ def test_idle_time_is_folded_and_unfolded(browser: Any, tmp_path: Path) -> None:
     page.wait_for_function(f"{until} === {whole}")
     page.close()
     assert complaints == []
-
-
-def test_a_click_on_a_heading_sorts(opened: Any) -> None:
-    opened.locator("summary", has_text="All numbers").click()
-    shown = opened.locator("#numbers tbody:visible tr")
-    rows = "[...document.querySelectorAll('#numbers tbody:not([hidden]) tr')]"
-    values = f"{rows}.map((row) => Number(row.cells[{{}}].dataset.value))"
-    heading = opened.locator("#numbers th", has_text="flow time (s)").first
-    column = heading.evaluate("(one) => one.cellIndex")
-    heading.click()
-    found = opened.evaluate(values.replace("{}", str(column)))
-    assert found == sorted(found) and len(found) == len(POLICIES)
-    heading.click()
-    assert opened.evaluate(values.replace("{}", str(column))) == found[::-1]
-    opened.locator("#numbers .scroll, .scroll:has(#numbers)").evaluate(
-        "(one) => one.scrollBy(500, 0)"
-    )
-    box = shown.first.locator("th").bounding_box()
-    assert 0 <= box["x"] < 200  # the first column stays
 
 
 def test_choosing_a_scenario(browser: Any, swept: Path) -> None:

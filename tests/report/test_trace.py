@@ -146,23 +146,3 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert main([str(CHAIN), "-o", str(target)]) == 0
     check_format(json.loads(target.read_text()))
     assert capsys.readouterr().out == f"trace: {target}\n"
-
-
-def test_a_bad_file_gets_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    episode, target = tmp_path / "episode.json", tmp_path / "trace.json"
-    episode.write_text("{")
-    assert main([str(episode), "-o", str(target)]) == 2
-    printed = capsys.readouterr().err
-    assert printed.count("\n") == 1 and str(episode) in printed
-    assert not target.exists()
-
-
-@pytest.mark.parametrize(
-    ("target", "says"),
-    [("missing/trace.json", "cannot be written: No such file"), ("", "no name of a file")],
-)
-def test_a_place_that_cannot_be_written_gets_one_line(
-    target: str, says: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main([str(CHAIN), "-o", target]) == 2
-    assert says in capsys.readouterr().err

@@ -305,20 +305,6 @@ def test_rllib_samples_remotely(toy: str) -> None:
         algorithm.stop()
 
 
-def test_rllib_evaluates(toy: str) -> None:
-    algorithm = config_of("hierarchical").evaluation(evaluation_duration=5).build_algo()
-    try:
-        evaluated = algorithm.evaluate()["env_runners"]
-        assert len(evaluated[EPISODE_METRICS]["J"]) == 5
-        earned = len(algorithm.env_runner.samplers[0].batch.layout.agents) * (
-            1.0 - np.mean(evaluated[EPISODE_METRICS]["J"])
-        )
-        assert evaluated["episode_return_mean"] == pytest.approx(earned)
-        algorithm.train()
-    finally:
-        algorithm.stop()
-
-
 def test_a_resumed_run_has_the_weights_of_one_that_ran_through(toy: str, tmp_path: Any) -> None:
     def weights(algorithm: Any) -> dict[str, dict[str, np.ndarray]]:
         return algorithm.learner_group.get_weights()

@@ -133,27 +133,6 @@ def test_what_does_not_fit_is_refused_in_one_line(tmp_path: Path) -> None:
         assert says in str(error.value) and "\n" not in str(error.value)
 
 
-def test_an_order_that_nobody_chooses_by_is_refused(tmp_path: Path) -> None:
-    environment = ServerlessEnv(world(*TRACE))
-    save_untrained(tmp_path, *PLACED_AT_ONCE)
-    workload, cluster = environment.world.training_episode(0, 0, 0, 0)
-    env = workload.env(cluster, environment.world.rules)
-
-    class Placing:
-        """Places, and does not choose."""
-
-        name, kind, order, fit = "own", "baseline", None, "asked"
-
-        def reset(self, *given: Any) -> None:
-            """Nothing to do."""
-
-        def place(self, decision: Any) -> Any:
-            """Never asked."""
-
-    with pytest.raises(InputError, match="own: order is 'chosen', but it does not choose"):
-        play(env, Placing(), environment.objective, SEED)
-
-
 def recorded_of(teacher: str, layout: str, decisions: int = 200) -> dict[str, Any]:
     return demonstrate(
         teacher,

@@ -14,7 +14,6 @@ from env.base.errors import InputError
 from env.learn.actions import NO_PLACE
 from env.learn.aec import ServerlessAEC
 from env.learn.multi_agent import ServerlessEnv
-from env.workloads.generator import EpisodeWorkload
 from tests.env.worlds import (
     LAYOUTS,
     SECOND_TYPE,
@@ -130,19 +129,6 @@ def test_a_seed_that_is_none_changes_nothing() -> None:
         refused(lambda given: tried.reset(seed=given), wrong, "seed: a whole number from 0 to ")
     same(tried.reset(), plain.reset())
     same(tried.reset(seed=np.int64(4)), plain.reset(seed=4))
-
-
-def test_a_workload_that_cannot_be_played_changes_nothing() -> None:
-    tried, plain = MAKERS["placer"](), MAKERS["placer"]()
-    template = tried.world.templates[0]
-    for times, templates, said in (
-        ((0.0,), (5,), "workflow 0: a WorkflowTemplate is needed, found 5"),
-        (("a",), (template,), "workflow 0: arrival_time is 'a', at least 0"),
-        ((np.nan,), (template,), "workflow 0: arrival_time is nan, at least 0"),
-    ):
-        options = {"workload": EpisodeWorkload(times, templates)}
-        refused(lambda given: tried.reset(seed=9, options=given), options, said)
-    same(tried.reset(), plain.reset())
 
 
 @pytest.mark.parametrize("name", MAKERS)

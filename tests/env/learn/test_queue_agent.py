@@ -15,7 +15,6 @@ from env.learn.multi_agent import ServerlessEnv
 from env.learn.queue_agent import QUEUE_ITEM, QueueAgent
 from env.score.greedy_score import ScoreWeights
 from env.score.reward import Objective
-from env.sim.check.validate_queued import queued_violations
 from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.keep_alive_policy import Lru
 from env.sim.rules import Rules
@@ -139,36 +138,6 @@ def test_masks_allow_what_fits_now_and_nothing_else() -> None:
         choices, held, beyond = choices + 1, held + (action == 3), beyond + (len(waiting) > 3)
         seen, *_ = env.step({"queue": action})
     assert choices > 100 and held > 10 and beyond > 10
-
-
-@pytest.mark.parametrize("layout", [*LAYOUTS, "queue"])
-def test_any_choices_give_a_right_schedule(layout: str) -> None:
-    config = world(*TRACE, *with_queue(layout))
-    env = ServerlessEnv(config)
-    rng = np.random.default_rng(0)
-    for seed in range(2):
-        seen, _ = env.reset(options={"workload": crowd(seed)})
-        held, over = 0, False
-        acted = set(seen)
-        while not over:
-            actions = {name: any_action(env, name, own, rng) for name, own in seen.items()}
-            acted |= set(seen)
-            held += actions.get("queue") == 4
-            seen, _, ends, *_ = env.step(actions)
-            over = ends["__all__"]
-        assert env.raw_env is not None
-        assert len(env.raw_env.runs) == 300
-        assert queued_violations(env.raw_env.runs, np.array([16384, 16384])) == []
-        assert acted == set(env.possible_agents) and held > 10
-
-
-def any_action(env: ServerlessEnv, name: str, seen: Observation, rng: np.random.Generator) -> Any:
-    """One of those allowed."""
-    bids = env.members[name].bids
-    place = int(rng.choice(np.flatnonzero(seen["mask"][bids:])))
-    if not bids:
-        return place
-    return np.array([rng.choice(np.flatnonzero(seen["mask"][:bids])), place])
 
 
 def test_the_example_of_the_paper_seen_by_the_agent() -> None:

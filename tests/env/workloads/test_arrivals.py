@@ -129,13 +129,6 @@ def test_arrivals_that_no_episode_can_last_for_are_refused(
         drawn(composed, f"+workload={group}", *told)
 
 
-def test_hardly_an_episode_is_longer_than_it_is_allowed_for(composed: Composed) -> None:
-    config = validated(WorkloadConfig, composed("+workload=poisson")["workload"], "workload")
-    rng = np.random.default_rng(0)
-    last = max(config.arrivals.draw(rng)[-1] for _ in range(20_000))
-    assert 0.3 * config.arrivals.longest < last < config.arrivals.longest
-
-
 def test_spells_without_arrivals_are_refused(composed: Composed) -> None:
     # 1 us of each: 1e-6 / 1200 + 1e-6 / 150 arrivals in both.
     spells = [f"workload.arrivals.{spell}_duration=1e-6" for spell in ("calm", "burst")]

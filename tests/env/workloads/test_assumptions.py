@@ -105,17 +105,6 @@ def test_of_many_files_only_the_total_is_printed(composed: Composed, tmp_path: P
     assert line.startswith("assumed, 6 workflows in all: runtimes: 6 of 24 drawn")
 
 
-def test_what_is_below_0_in_a_dax_is_said(composed: Composed, tmp_path: Path) -> None:
-    file = tmp_path / "w.dax"
-    file.write_text(
-        '<adag><job id="1" runtime="-3"><uses file="o" link="output" size="-4"/></job>'
-        '<job id="2" runtime="5"><uses file="o" link="input" size="7"/></job></adag>'
-    )
-    (text,) = {each["text"] for each in assumed(composed, file).values()}
-    assert "1 negative runtime taken as 0; 1 of 2 runtimes is 0 and counts as 0.5 s" in text
-    assert "1 negative file size taken as unknown" in text
-
-
 def test_several_worlds_are_added_up(composed: Composed, tmp_path: Path) -> None:
     write(tmp_path / "a.json", WHOLE[:3])
     write(tmp_path / "b.json", WHOLE[:2])

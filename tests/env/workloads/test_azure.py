@@ -242,13 +242,6 @@ def test_files_that_are_no_tables(day: Path) -> None:
     refused(source(day), f"{packed}: broken or truncated gzip file: ")
 
 
-def test_no_function_in_common(day: Path) -> None:
-    edit(day / "durations.csv", lambda text: text.replace("team,", "team,x").replace(",x", ",x,x"))
-    edit(day / "durations.csv", lambda text: text.replace("HashApp,", "HashApp,HashFunction,x", 1))
-    with pytest.raises(InputError, match="no function of invocations.csv has durations in"):
-        read(day)
-
-
 def invocations_2021(path: Path) -> Recording:
     return Azure2021(kind="azure2021", path=str(path)).read(MIN_DURATION)
 

@@ -180,23 +180,10 @@ LEFT_OUT = object()
     [
         ("files", "path", "???", "path: missing, it has no default and must be given"),
         ("study", "evaluation_path", "x", "evaluation_path needs path, which is not given"),
-        ("study", "mix", {}, "no workflows: one of path and mix is needed"),
         ("study", "mix.blast.num_task", 3, "mix.blast.num_task: unknown key, did you mean 'num_t"),
         ("study", "mix.blast", {"recip": "blast"}, "mix.blast: one of the keys recipe, path, fun"),
-        (
-            "tiny",
-            "mix.chain.functions.0.runtime",
-            LEFT_OUT,
-            "mix.chain.functions.0: one of runtime and computation is needed, neither is given",
-        ),
         ("tiny", "mix.chain.functions", [], "mix.chain: no tasks, at least 1 is needed"),
         ("tiny", "mix.chain.edges.0.to", 9, "mix.chain: edge 0 -> 9 names '9', known are 0, 1, 2"),
-        (
-            "tiny",
-            "mix.chain.edges.1",
-            {"from": 0, "to": 1, "bytes": 1},
-            "mix.chain: edge 0 -> 1 is declared twice",
-        ),
         (
             "tiny",
             "mix.chain.edges.0",

@@ -12,7 +12,6 @@ from env.workloads.traces.trace import Trace
 from env.workloads.traces.trace_samples import (
     TraceConfig,
     TraceSample,
-    assumed_of_trace,
     sample_trace,
 )
 from tests.env.workloads.conftest import Composed
@@ -75,16 +74,6 @@ def requests_work(found: TraceSample) -> float:
     counts = {"cart": 25, "pay": 10, "resize": 4, "send": 2, "bounce": 3}
     means = dict(zip(profiles.names, profiles.execution, strict=True))
     return sum(count * means[name] for name, count in counts.items())
-
-
-def test_training_tells_the_same_of_a_trace(fixtures: Path, composed: Composed) -> None:
-    told = composed(*small_2019(fixtures), "workload.sampling.start=6")["workload"]
-    (found,) = assumed_of_trace(told).values()
-    report = str(sample_trace(validated(TraceConfig, told, "workload")).report)
-    assert found["text"] and report.endswith(found["text"])
-    told["source"]["memory"] = None
-    (drawn,) = assumed_of_trace(told).values()
-    assert drawn["text"].startswith("memory drawn for 8 of 8 functions")
 
 
 def test_a_file_of_2021(sample: Any, fixtures: Path) -> None:

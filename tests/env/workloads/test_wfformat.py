@@ -73,12 +73,6 @@ def test_old_layout(photo_old: dict[str, Any]) -> None:
     assert graph.assumptions["files with several sizes, the writer's taken"] == 1
 
 
-def test_oldest_layout_calls_tasks_jobs(photo_old: dict[str, Any]) -> None:
-    expected = read(photo_old)
-    photo_old["workflow"]["jobs"] = photo_old["workflow"].pop("tasks")
-    assert read(photo_old) == expected
-
-
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
@@ -126,14 +120,6 @@ def test_records_of_no_task(photo: dict[str, Any], rules: AnnotationRules) -> No
         f"photo.json: execution record 'Other0' (of {len(records)}) belongs to no task, and no task"
     )
     assert "\n" not in str(caught.value)
-
-
-def test_declared_order_wins_over_files(photo: dict[str, Any]) -> None:
-    """A task that reads what a later task writes has read an older version of it."""
-    photo["workflow"]["specification"]["tasks"][0]["inputFiles"].append("sheet.pdf")
-    graph = read(photo)
-    assert (3, 0) not in graph.edge_bytes
-    assert graph.assumptions["file dependencies against the declared order left out"] == 1
 
 
 def test_with_several_writers_only_declared_edges_count(photo: dict[str, Any]) -> None:
