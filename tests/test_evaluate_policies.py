@@ -141,11 +141,6 @@ def without_type_agents(found: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in found.items() if key != "server"}
 
 
-def renamed(features: dict[str, Any]) -> dict[str, Any]:
-    features["placer"]["context"][0] = "humidity"
-    return features
-
-
 def nothing(folder: Path) -> None:
     """Leaves the policy as it is."""
 
@@ -252,15 +247,13 @@ def test_several_policies_play_under_their_names(command: Command, tmp_path: Pat
     [
         ("policy=[mine,mine]", "policy: 'mine' is given twice"),
         ("policy=[mine,random]", "baselines: 'random' is what another one is called"),
-        ("policy=[mine,unfit]", "unfit: agent placer needs the context features humidity"),
     ],
 )
 def test_a_list_of_policies_is_checked_one_by_one(
     told: str, says: str, command: Command, tmp_path: Path
 ) -> None:
-    for folder in ("mine", "random", "unfit"):
+    for folder in ("mine", "random"):
         make_policy(tmp_path / folder, "placer")
-    edited(features=renamed)(tmp_path / "unfit")
     refused(command(*TINY, "baselines=[random]", told, "episodes=1"), says)
 
 

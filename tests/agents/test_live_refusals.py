@@ -149,16 +149,3 @@ def test_a_name_is_text(what: str) -> None:
     live = late()
     for name in NO_NAMES:
         refused(live, lambda name=name: NAMES[what](live, name), what, "a name is needed, as text")
-
-
-@pytest.mark.parametrize("what", list(NAMES)[1:])
-def test_an_unknown_name_is_shown_in_one_line(what: str) -> None:
-    for name in ("a\nb", "\x1b[31mred", "x" * 10_000):
-        live = late()
-        refused(live, lambda live=live, name=name: NAMES[what](live, name), repr(name)[:20])
-
-
-@pytest.mark.parametrize("time", [True, "12", None, 1 + 0j], ids=repr)
-def test_a_time_is_a_number(time: Any) -> None:
-    live = LiveCluster(CLUSTER, [CHAIN], InTurn(), OBJECTIVE)
-    refused(live, lambda: live.arrived(time, "a", "chain"), "arrived: time is")

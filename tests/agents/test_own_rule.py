@@ -116,18 +116,11 @@ def test_what_is_no_rule_is_refused(case: str, file: str) -> None:
     assert says in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
-        ("class First\n    pass\n", "SyntaxError: expected ':' (rules.py, line 1)"),
-        ("import numpy\n\nnumpy.no_such_thing\n", "AttributeError: module 'numpy' has no"),
-    ],
-)
-def test_a_file_that_cannot_be_executed(content: str, says: str, file: str) -> None:
-    Path(file).write_text(content)
+def test_a_file_that_cannot_be_executed(file: str) -> None:
+    Path(file).write_text("class First\n    pass\n")
     with pytest.raises(InputError) as refused:
         one(file, "First")
-    assert says in str(refused.value)
+    assert "SyntaxError: expected ':' (rules.py, line 1)" in str(refused.value)
 
 
 @pytest.mark.parametrize(

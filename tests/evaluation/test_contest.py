@@ -22,7 +22,6 @@ from env.sim.rules import DEFAULT_RULES, Lease, Rules
 from env.workloads.generator import EpisodeWorkload, WorkloadGenerator
 from env.workloads.source import workload_source
 from evaluation.contest import Contest, Row, Task, play_all
-from evaluation.episode_metrics import all_metrics
 from tests.env.worlds import TINY, world
 
 SMALL = OptimumSettings(functions=6, nodes=4, memory_tiers=(1.0,))
@@ -127,12 +126,6 @@ def test_the_gap_to_the_optimum_is_known_where_all_schedules_can_be_tried() -> N
     # All on one small server at once: nothing is cheaper, and the large one starts later.
     assert gaps["cheapest"] == pytest.approx(0, abs=1e-12)
     assert gaps["random"] > 0.5  # pays a second server
-
-
-def test_every_metric_says_what_it_is() -> None:
-    for name, metric in all_metrics((2.0, 5.0), 100.0).items():
-        assert metric.name == name
-        assert metric.formula
 
 
 FREE = Rules(FIRST_COME, "asked", lease=Lease(kind="always", charged=False), keep_alive=Lru())

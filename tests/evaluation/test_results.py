@@ -175,12 +175,6 @@ def test_a_run_file_of_another_format_is_refused(tmp_path: Path) -> None:
         read_run(tmp_path, "compare")
 
 
-def test_a_damaged_table_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "results.parquet").write_bytes(b"PAR1 no table")
-    with pytest.raises(InputError, match=r"results\.parquet"):
-        read_results(tmp_path)
-
-
 def test_a_fingerprint_sees_every_number_that_arrives() -> None:
     def workload(
         time: float = 0.0, memory: int = 1, data: int = 5, tenants: tuple[str, ...] = ()

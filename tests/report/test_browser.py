@@ -211,18 +211,6 @@ TIMES = """[...document.querySelectorAll("#gantt-times span")].map((one) => {
 })"""
 
 
-def test_times_stay_in_sight_where_their_lines_are(opened: Any) -> None:
-    opened.evaluate("document.querySelector('#gantt').scrollIntoView({block: 'end'})")
-    assert opened.locator("#gantt-times").bounding_box()["y"] >= 0
-    left = opened.locator("#gantt canvas").bounding_box()["x"]
-    at = "leftOf(views.gantt) + views.gantt.scale('x')"
-    times = opened.evaluate(TIMES)
-    seconds = [float(text.replace(",", "")) for text, _ in times]
-    assert len(times) > 2 and len(set(np.diff(seconds))) == 1
-    for (_, middle), second in zip(times, seconds, strict=True):
-        assert middle == pytest.approx(left + opened.evaluate(f"{at}({second})"), abs=1)
-
-
 def test_idle_time_is_folded_and_unfolded(browser: Any, tmp_path: Path) -> None:
     """Workflows are 5,000 s apart and take some hundred."""
     page = browser.new_page(viewport={"width": 1440, "height": 900})

@@ -39,12 +39,6 @@ from tests.report.evaluations import (
 NAMES = ("greedy_objective_tuned", "earliest_finish_stingy", "earliest_finish", "random")
 
 
-def summary_of(folder: Path, *values: float) -> Summary:
-    """A policy for each value, which all its metrics have in all of two episodes."""
-    played = {name: [value] * 2 for name, value in zip(NAMES, values, strict=False)}
-    return summary_in(finished(folder, played))
-
-
 def summary_in(results: pd.DataFrame) -> Summary:
     return summarise(results, metrics_of_rows(), SETTINGS)
 
@@ -253,13 +247,6 @@ def test_the_files_of_several_scenarios(tmp_path: Path) -> None:
     words = [line.split() for line in console.file.getvalue().splitlines() if line.strip()]
     first = [line[0] for line in words if line[0] in (short, long, "even", "odd")]
     assert first == [short, "even", "odd", long, "odd", "even"]
-
-
-def test_one_scenario_has_no_column_of_it(tmp_path: Path) -> None:
-    write_summary(tmp_path, summary_of(tmp_path, 1.0, 2.0))
-    assert (tmp_path / "summary.csv").read_text().startswith("policy,kind,")
-    assert "scenario" not in (tmp_path / "summary.json").read_text()
-    assert "| policy |" in (tmp_path / "summary.md").read_text()
 
 
 def test_the_figure_of_a_sweep(tmp_path: Path) -> None:

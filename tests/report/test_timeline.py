@@ -46,12 +46,6 @@ def test_times_are_those_of_the_episode(path: Path) -> None:
         assert (timeline.containers[phase.end] >= timeline.containers[phase.begin]).all()
 
 
-def test_who_comes_while_a_server_starts_waits_for_it() -> None:
-    """The server starts from 0 to 2 s; the second function comes after 1 s."""
-    second = read_timeline(MEMORY_WAITING).containers[1]
-    assert (second["submission_time"], second["ready_time"]) == (1.0, 2.0)
-
-
 def of_world(env: RawEnv, folder: Path) -> Timeline:
     """Recorded, written and read again."""
     write_episode(folder / "episode.json", episode_of(env, "a world", "a test"))

@@ -10,7 +10,7 @@ import pytest
 from env.sim.episode.episode_file import write_episode
 from env.sim.episode.recording import episode_of
 from report.timeline import read_timeline
-from report.trace import main, trace_of, write_traces
+from report.trace import main, trace_of
 from tests.recorded_worlds import world
 
 GOLDEN = sorted((Path(__file__).parents[1] / "golden").glob("*.json"))
@@ -130,15 +130,6 @@ def test_counters_of_cpu_memory_and_queue() -> None:
     waiting = [(0, 0), (2_000_000, 1), (3_000_000, 2), (12_000_000, 1), (13_000_000, 0)]
     assert counters["NUMA node 0 queue"] == waiting
     assert counters["NUMA node 0 CPU (%)"][-1][1] == 0
-
-
-def test_every_recorded_episode_gets_a_trace(tmp_path: Path) -> None:
-    (tmp_path / "episodes").mkdir()
-    (tmp_path / "episodes" / CHAIN.name).write_text(CHAIN.read_text())
-    write_traces(tmp_path)
-    (trace,) = (tmp_path / "traces").iterdir()
-    assert trace.name == CHAIN.name
-    check_format(json.loads(trace.read_text()))
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

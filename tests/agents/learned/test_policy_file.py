@@ -1,7 +1,6 @@
 """Policies on disk: what is saved acts the same, what is damaged or does not fit is refused."""
 
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ import pytest
 import torch
 from safetensors.numpy import load_file, save_file
 
-from agents.learned.learned_scheduler import policy_folder
 from agents.learned.network import PolicySizes, SetPolicyNetwork, network_of
 from agents.learned.policy_file import load_policy, save_policy
 from env.base.errors import InputError
@@ -243,22 +241,12 @@ def link(name: str, to: str) -> Any:
     return change
 
 
-def huge(folder: Path) -> None:
-    os.truncate(folder / "server.safetensors", 300_000_000)  # no byte of it is on the disk
-
-
 DAMAGES = {
     "a device for weights": (link("server.safetensors", "/dev/zero"), "a link that leads out"),
-    "weights without end": (huge, "more than 256,000,000 bytes"),
-    "a key twice": (
-        lambda folder: (folder / "policy.json").write_text('{"format": 1, "format": 1}'),
-        "key 'format' is given twice",
-    ),
     "no weights": (lambda folder: (folder / "server.safetensors").unlink(), "no such file"),
     "weights cut short": (truncate, "damaged"),
     "weights of another precision": (doubles, "holds float64, float32 is needed"),
     "too few weights": (without_bids, r"bid.bias is missing, policy.json asks for \(8,\)"),
-    "not JSON": (lambda folder: (folder / "policy.json").write_text("{'a'"), "not valid JSON"),
     "a later format": (edit(format=2), "format"),
     "a path for a name": (
         edit(networks={"../server": vars(SIZES)}),
@@ -302,9 +290,3 @@ def test_weights_that_are_not_finite_are_refused(network: SetPolicyNetwork, fold
     )
     with pytest.raises(InputError, match="not finite"):
         load_policy(folder)
-
-
-def test_a_description_that_is_no_file_is_not_called_missing(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "policy.json")
-    with pytest.raises(InputError, match="policy.json: not a regular file, which is needed"):
-        load_policy(policy_folder(tmp_path))

@@ -194,14 +194,6 @@ def test_nobody_is_asked_for_the_only_memory_tier():
     assert function.memory_alloc == function.memory_req
 
 
-def test_render_names_every_node():
-    env = ServerlessEnv(world(*TINY, "agents=placer"))
-    env.reset(seed=0)
-    text = env.render()
-    assert text.count("\n") == len(env.raw_env.state.nodes)
-    assert "next Function(wf_id=0" in text
-
-
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_rllibs_environment_check(layout):
     env = ServerlessEnv(world(*TINY, f"agents={layout}"))

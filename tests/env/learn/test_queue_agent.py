@@ -243,13 +243,11 @@ def test_training_never_plays_what_is_held_out(monkeypatch: pytest.MonkeyPatch) 
     ("overrides", "says"),
     [
         (("workload.sampling.start=99",), "workload.sampling: start is 99 min"),
-        (("agents.queue.placement=null",), "layout queue needs queue.placement"),
         (
             ("agents=placer", "agents.queue={functions:4,starve_threshold:1,placement:best_fit}"),
             "queue.placement is best_fit, but the agents of layout placer place",
         ),
         (("dispatch=immediate",), "agents.queue: dispatch=immediate has no central queue"),
-        (("keep_alive=hybrid_histogram",), "keep_alive: agents are trained with none"),
         (("workload.sampling.ratio=1e-9",), "nothing arrives at ratio"),
         (
             (

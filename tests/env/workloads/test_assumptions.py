@@ -98,13 +98,6 @@ def test_a_file_is_named_as_a_terminal_may_have_it(composed: Composed, tmp_path:
     assert line.startswith(rf"assumed, {tmp_path}/a \x1b[2J.json: runtimes")
 
 
-def test_of_many_files_only_the_total_is_printed(composed: Composed, tmp_path: Path) -> None:
-    for number in range(6):
-        write(tmp_path / f"{number}.json", WHOLE[:3])
-    (line,) = printed(assumed(composed, tmp_path))
-    assert line.startswith("assumed, 6 workflows in all: runtimes: 6 of 24 drawn")
-
-
 def test_several_worlds_are_added_up(composed: Composed, tmp_path: Path) -> None:
     write(tmp_path / "a.json", WHOLE[:3])
     write(tmp_path / "b.json", WHOLE[:2])

@@ -205,16 +205,14 @@ def test_bad_files(photo: str, rules: AnnotationRules, old: str, new: str, messa
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("element", ["<a/>"])
-def test_too_many_elements(element: str) -> None:
-    content = f"<adag>{element * 5_000_000}</adag>"
+def test_too_many_elements() -> None:
+    content = f"<adag>{'<a/>' * 5_000_000}</adag>"
     with pytest.raises(InputError, match=r"^x\.dax: more than 5,000,000 values, too many$"):
         read_dax(content.encode(), "x", "x.dax")
 
 
-@pytest.mark.parametrize("inner", ["<p:a/>"])
-def test_a_long_namespace_is_not_copied_into_every_name(inner: str) -> None:
+def test_a_long_namespace_is_not_copied_into_every_name() -> None:
     space = "u" * 100_000
-    content = f"<adag xmlns='{space}' xmlns:p='{space}'>{inner}</adag>"
+    content = f"<adag xmlns='{space}' xmlns:p='{space}'><p:a/></adag>"
     with pytest.raises(InputError, match=r"^x\.dax: not valid XML: a name of 10000\d char"):
         read_dax(content.encode(), "x", "x.dax")

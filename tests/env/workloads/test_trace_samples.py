@@ -54,28 +54,6 @@ def test_a_folder_of_2019(sample: Any, fixtures: Path) -> None:
     assert len(history) == 5 * 3 + 2 * 3 + 4 + 1  # minutes 4 to 6
 
 
-def test_the_report_is_one_line(sample: Any, fixtures: Path) -> None:
-    found = sample(
-        *small_2019(fixtures), "workload.sampling.start=6", "workload.sampling.ratio=0.5"
-    )
-    report = found.report
-    assert (report.functions, report.usable_functions, report.requests) == (8, 8, 44)
-    assert report.cores == pytest.approx(0.5 * requests_work(found) / 300)
-    line = str(report)
-    assert "8 of 8 functions, 44 requests in 300 s, of which a share of 0.5" in line
-    assert (
-        "memory drawn for 2 of 8 functions" in line and "\n" not in line
-    )  # daily and verify have no memory
-
-
-def requests_work(found: TraceSample) -> float:
-    """Core-seconds expected of the fixture's minutes 7 to 11."""
-    profiles = found.window.profiles
-    counts = {"cart": 25, "pay": 10, "resize": 4, "send": 2, "bounce": 3}
-    means = dict(zip(profiles.names, profiles.execution, strict=True))
-    return sum(count * means[name] for name, count in counts.items())
-
-
 def test_a_file_of_2021(sample: Any, fixtures: Path) -> None:
     found = sample(
         "+workload=azure2021",
