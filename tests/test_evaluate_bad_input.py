@@ -10,7 +10,6 @@ from evaluate import prepared
 from tests.commands import Command, InProcess, refused
 from tests.evaluate_command import BRIEF, EVALUATE
 
-FREE = ("dispatch=queued", "lease=always", "record=0")
 LIKE = ("workload=azure_like", "workload.source.functions=40")
 SMALL = {f"cluster.server_types.{kind}.memory_mb_per_numa_node=1000" for kind in ("small", "large")}
 BAD: dict[str, tuple[list[str], str]] = {

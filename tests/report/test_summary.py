@@ -36,8 +36,6 @@ from tests.report.evaluations import (
     write_results,
 )
 
-NAMES = ("greedy_objective_tuned", "earliest_finish_stingy", "earliest_finish", "random")
-
 
 def summary_in(results: pd.DataFrame) -> Summary:
     return summarise(results, metrics_of_rows(), SETTINGS)
