@@ -26,12 +26,13 @@ test-long: .venv/installed-dev
 	NUMBA_BOUNDSCHECK=1 .venv/bin/python -m pytest $(IN_TWO) --hypothesis-profile=long tests/env/sim \
 		tests/env/tickets tests/agents/learned/test_compiled_policy.py
 
-# The smallest evaluation compiles the simulator, once, and shows that all packages work.
+# The smallest evaluation and training compile the simulator, once, and show that all packages work.
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(call REQUIRED,p['dependencies']) | .venv/bin/python -m pip install -q -c constraints.txt -r /dev/stdin
-	rm -rf .venv/first_evaluation
+	rm -rf .venv/first_evaluation .venv/first_training
 	.venv/bin/python evaluate.py policy=hetero_numa cluster=tiny workflow=tiny workload=tiny episodes=1 hydra.run.dir=.venv/first_evaluation > /dev/null
+	.venv/bin/python train.py agents=placer cluster=tiny workflow=tiny workload=tiny held_out.episodes=2 budget.minutes=null budget.iterations=1 hydra.run.dir=.venv/first_training > /dev/null
 	touch $@
 
 .venv/installed-dev: .venv/installed

@@ -237,8 +237,8 @@ def _shown(what: str, source: Source) -> Iterator[None]:
         if isinstance(error, InputError) and not theirs:
             raise
         shown = InputError(f"{what} raised {type(error).__name__}: {one_line(str(error))}")
-        for line in traceback.StackSummary.from_list(theirs).format():
-            shown.add_note(line.rstrip())
+        for line in "".join(traceback.StackSummary.from_list(theirs).format()).splitlines():
+            shown.add_note(line)
         raise shown from None
     finally:
         os._exit = leave

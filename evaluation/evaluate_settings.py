@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator
 
-from agents.baseline import ALL
 from agents.own_rule import RuleCode, code_in
 from env.base.schema import Strict, distinct, short
 from env.score.optimum import OptimumSettings
@@ -111,8 +110,8 @@ class EvaluateSettings(WorldSettings):
 
     @field_validator("baselines", mode="before")
     @classmethod
-    def _all(cls, baselines: Any) -> Any:
-        return [ALL] if baselines == ALL else baselines
+    def _one(cls, baselines: Any) -> Any:
+        return [baselines] if isinstance(baselines, str) else baselines
 
     @field_validator("seed", mode="before")
     @classmethod

@@ -14,7 +14,6 @@ import pytest
 from agents.baseline import known_baselines
 from env.sim.check.validate import violations
 from env.sim.episode.episode_file import read_episode
-from env.sim.episode.replay import differences, replayed
 from evaluate import prepared
 from evaluation.contest import Contest, Played, Task
 from evaluation.episode_metrics import all_metrics
@@ -189,38 +188,6 @@ def test_what_was_assumed_is_printed_and_kept(command: Command, tmp_path: Path) 
     assert kept[f"{tmp_path}/w.dax"]["text"] == kept["total"]["text"] == text
     assert kept["total"]["counts"]["memory drawn"] == 2
     assert text in (run_in(tmp_path) / "report.html").read_text()
-
-
-def test_another_seed_gives_others(
-    finished: tuple[Path, str], command: Command, tmp_path: Path
-) -> None:
-    assert command(*BRIEF, "seed=[1]").code == 0
-    assert (results_in(tmp_path)["J"] != results_in(finished[0])["J"]).all()
-
-
-def test_recorded_episodes_replay(command: Command, tmp_path: Path) -> None:
-    assert command(*BRIEF, "episodes=2", "record=2").code == 0
-    files = sorted(tmp_path.glob("outputs/*/*/episodes/*"))
-    assert len(files) == 2 * len(RULES)
-    for file in files:
-        episode = read_episode(file)
-        assert episode.expected is not None
-        assert violations(episode) == []
-        assert differences(replayed(episode), episode.expected) == []
-
-
-def test_references_are_shown_and_never_the_measure(command: Command, tmp_path: Path) -> None:
-    done = command(*TINY, "baselines=[clairvoyant,random,rollout]", "episodes=2")
-    assert done.code == 0, done.err
-    rows = {row["policy"]: row for row in rows_in(tmp_path)}
-    assert {name: row["kind"] for name, row in rows.items()} == {
-        "clairvoyant": "reference",
-        "random": "baseline",
-        "rollout": "reference",
-    }
-    assert rows["random"]["against"]["difference"]["value"] == 0
-    assert rows["clairvoyant"]["against"]["difference"]["value"] < 0
-    assert "rollout (reference)" in done.out
 
 
 def test_a_baseline_of_ones_own(command: Command, tmp_path: Path) -> None:

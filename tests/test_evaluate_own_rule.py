@@ -91,14 +91,6 @@ def test_a_class_of_ones_own_gives_workflows_tickets(command: Command, tmp_path:
     assert refused.code == 2 and "tickets: 0, numbers of 1e-09 to 1e+12 are allowed" in refused.err
 
 
-def test_parameters_tell_two_of_a_class_apart(command: Command, tmp_path: Path) -> None:
-    told = "baselines=[{class: my_rules.py:MyRule, node: 3},my_rules.py:MyRule]"
-    assert command(*TOLD, told).code == 0
-    found = results_in(tmp_path)
-    J = found.groupby("policy")["J"].mean()
-    assert set(J.index) == {"MyRule(node=3)", "MyRule"} and J.nunique() == 2
-
-
 def test_it_plays_in_several_processes_and_scenarios(command: Command, tmp_path: Path) -> None:
     told = [
         *TINY,
@@ -112,23 +104,6 @@ def test_it_plays_in_several_processes_and_scenarios(command: Command, tmp_path:
     alone, both = results_of(tmp_path / "alone"), results_of(tmp_path / "both")
     pd.testing.assert_frame_equal(alone, both)
     assert alone["scenario"].nunique() == 2
-
-
-def test_a_changed_file_is_not_gone_on_with(
-    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told = [*TOLD, "baselines=[my_rules.py:MyRule]"]
-    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(Contest, "play", interrupted(Contest.play))
-        command(*told)
-    (folder,) = tmp_path.glob("outputs/*/*")
-    (tmp_path / "my_rules.py").write_text(RULE + "# another\n")
-    done = command(*told, f"resume={folder}")
-    assert (done.code, done.err.count("\n")) == (2, 1)
-    assert "resume: players_sha256.MyRule is " in done.err
-    (tmp_path / "my_rules.py").write_text(RULE)
-    assert command(*told, f"resume={folder}").code == 0
-    assert len(results_in(tmp_path)) == 2
 
 
 def test_who_waits_goes_in_an_order_of_ones_own(command: Command, tmp_path: Path) -> None:

@@ -44,10 +44,6 @@ MOMENT = [
 BRIEF = [*MOMENT, "algo.batch_size=256", "algo.minibatch_size=64"]
 QUEUE_MOMENT = [*MOMENT[3:], *TRACE[1:]]
 TENANTS_MOMENT = [*MOMENT[3:], *TENANTS[1:]]
-KIND = (
-    "{server_count: 1, hourly_rate: 1.0, cold_start_latency: 1.0, numa_nodes_per_server: 1, "
-    "cores_per_numa_node: 4, memory_mb_per_numa_node: 4096}"
-)
 CURVES = {
     "J",
     "J_rule",
@@ -301,19 +297,11 @@ def test_an_interrupted_run_is_saved(tmp_path: Path) -> None:
     ("overrides", "says"),
     [
         (["resume=nowhere"], "neither a checkpoint nor a run folder"),
-        (
-            [f"+cluster.server_types={{a/b: {KIND}}}"],
-            "cluster: server type 'a/b': a name",
-        ),
+        (["workflow=files", "workflow.path=nowhere.json"], "nowhere.json"),
         (
             ["held_out.baselines=[clairvoyant]"],
             "held_out: baselines: 'clairvoyant' is a reference",
         ),
-        (
-            ["held_out.baselines=[cheapst]"],
-            "error: held_out: baselines: 'cheapst' is unknown, did you mean 'cheapest'?",
-        ),
-        # Nobody listens at the first port of all.
         (["ray.address=127.0.0.1:1"], "ray.address: '127.0.0.1:1': Connection refused"),
     ],
 )
@@ -336,19 +324,12 @@ def test_a_folder_that_cannot_hold_the_sockets_of_ray_is_refused(
     assert "as RAY_TMPDIR=/tmp" in done.err
 
 
-def test_a_trace_that_may_draw_too_large_a_function_is_refused(command: Command) -> None:
-    says = "needs 10240 MB, the largest NUMA node has 8192"
-    refused(command("experiment=queue_agent", "cluster=tiny", "budget.iterations=1"), says)
-    assert list(Path().iterdir()) == []
-
-
 @pytest.mark.parametrize(
     ("overrides", "says"),
     [
         (["agents=placer"], "agents.layout is placer"),
         (["algo.hidden=[8]"], "algo.hidden is"),
         (["cluster=homogeneous"], "cluster.server_types.small is None"),
-        (["held_out.seed=1"], "held_out.seed is 1"),
     ],
 )
 def test_a_checkpoint_of_another_kind_is_not_resumed(
@@ -383,11 +364,6 @@ def test_a_checkpoint_of_an_older_environment_is_not_resumed(command: Command) -
             "run.json': config: agents.layout, agents.memory_tiers, agents.score: missing",
         ),
         (lambda config: config.update(cluster={}), "made with None: give the same"),
-        (lambda config: config.update(odd=1), "config: odd: unknown key"),
-        (
-            lambda config: config["objective"].clear(),
-            "config: objective.time_weight, objective.cost_weight: missing",
-        ),
     ],
 )
 def test_a_checkpoint_whose_configuration_is_ruined_is_not_resumed(
@@ -400,18 +376,10 @@ def test_a_checkpoint_whose_configuration_is_ruined_is_not_resumed(
     refused(command(*BRIEF, "budget.iterations=2", "resume=saved"), says)
 
 
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
-        ("order: {name: subm", "algo.warm_start: mine.yaml: not YAML"),
-        ("order: {name: submission}\nplacement: {name: best_fit}", "mine.yaml: memory: missing"),
-    ],
-)
-def test_a_teacher_whose_file_is_ruined_is_refused(
-    content: str, says: str, command: Command
-) -> None:
-    Path("mine.yaml").write_text(content)
-    refused(command(*BRIEF, "budget.iterations=1", "algo.warm_start=mine.yaml"), says)
+def test_a_teacher_whose_file_is_ruined_is_refused(command: Command) -> None:
+    Path("mine.yaml").write_text("order: {name: subm")
+    done = command(*BRIEF, "budget.iterations=1", "algo.warm_start=mine.yaml")
+    refused(done, "algo.warm_start: mine.yaml: not YAML")
 
 
 def test_what_is_assumed_of_the_workflows_is_said_and_kept(

@@ -69,10 +69,6 @@ class LastFirst(Undecided, Outspoken):
     pass
 
 
-class Boastful(First):
-    kind = "winner"
-
-
 class NoPlace:
     def reset(self, env, objective, seed):
         pass
@@ -107,9 +103,7 @@ BAD: dict[str, tuple[str, dict[str, Any], str]] = {
     "no such class": ("Fist", {}, "no class 'Fist', did you mean 'First'?"),
     "no method": ("NoPlace", {}, "NoPlace has no method place, reset, place are needed"),
     "an order without its method": ("Undecided", {}, "`order = Chosen()` and a method choose go"),
-    "a method without its order": ("Outspoken", {}, "`order = Chosen()` and a method choose go"),
     "an order where none waits": ("LastFirst", {}, "dispatch=queued is needed"),
-    "an unknown kind": ("Boastful", {}, "kind: 'winner', allowed: learned, baseline, reference"),
     "an unknown parameter": ("First", {"nod": 3}, "unexpected keyword argument 'nod'"),
 }
 
@@ -122,18 +116,11 @@ def test_what_is_no_rule_is_refused(case: str, file: str) -> None:
     assert says in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
-        ("class First\n    pass\n", "SyntaxError: expected ':' (rules.py, line 1)"),
-        ("import numpy\n\nnumpy.no_such_thing\n", "AttributeError: module 'numpy' has no"),
-    ],
-)
-def test_a_file_that_cannot_be_executed(content: str, says: str, file: str) -> None:
-    Path(file).write_text(content)
+def test_a_file_that_cannot_be_executed(file: str) -> None:
+    Path(file).write_text("class First\n    pass\n")
     with pytest.raises(InputError) as refused:
         one(file, "First")
-    assert says in str(refused.value)
+    assert "SyntaxError: expected ':' (rules.py, line 1)" in str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +139,7 @@ def test_what_a_rule_does_wrong_is_shown(name: str, says: str, line: str | None,
         played(one(file, name))
     assert str(failed.value).startswith(says)
     if line is not None:
-        first = failed.value.__notes__[0].splitlines()[:2]
+        first = failed.value.__notes__[:2]
         number = RULES[: RULES.index(line)].count("\n") + 1
         assert first == [f'  File "{file}", line {number}, in place', f"    {line}"]
 
@@ -161,10 +148,7 @@ def test_what_a_rule_does_wrong_is_shown(name: str, says: str, line: str | None,
     ("entry", "says"),
     [
         ("rules.py", "FILE.py:CLASS is needed, or {class: FILE.py:CLASS, PARAMETER: VALUE}"),
-        ("rules.py:1st", "FILE.py:CLASS is needed"),
         ({"node": 3}, "FILE.py:CLASS is needed"),
-        ({"class": 5}, "FILE.py:CLASS is needed"),
-        (5, "the name of a baseline or FILE.py:CLASS is needed"),
         ({"class": "rules.py:First", "a": float("inf")}, "what JSON can hold"),
     ],
 )

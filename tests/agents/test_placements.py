@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.baseline import ComposedScheduler, known_baselines, make_baselines
+from agents.baseline import known_baselines, make_baselines
 from agents.placement.best_fit import BestFit
 from agents.placement.best_of import BestOf
 from agents.placement.cheapest import Cheapest
@@ -86,16 +86,6 @@ def test_random_draws_every_feasible_node_and_repeats_with_the_seed() -> None:
     assert counts.min() > 70  # 100 each on average, standard deviation 8
     assert set(draws(2000, seed=1)) == {FAST, FAST_TOO}
     assert draws(100, seed=1) == draws(100, seed=1) != draws(100, seed=2)
-
-
-def test_random_repeats_over_a_whole_episode() -> None:
-    def nodes(seed: int) -> list[int]:
-        env = RawEnv([0.0] * 30, [workflow(Fn())] * 30, TWO_TYPES, record=True)
-        (scheduler,) = make_baselines(["random"])
-        play(env, scheduler, BALANCED, np.random.SeedSequence(seed))
-        return placed_nodes(env)
-
-    assert nodes(3) == nodes(3) != nodes(4)
 
 
 def placed_nodes(env: RawEnv) -> list[int]:
@@ -367,29 +357,6 @@ def test_greedy_objective_weighs_its_terms(case: str, trade_off: Decision) -> No
     assert chosen(rule, trade_off) == node
 
 
-@pytest.mark.parametrize("name", known_baselines())
-def test_every_baseline_makes_a_valid_schedule(name: str) -> None:
-    rng = np.random.default_rng(5)
-    edges: dict[tuple[int, int], int] = {
-        (0, 1): 10**5, (0, 2): 10**6, (1, 3): 10**4, (2, 3): 10**5, (2, 4): 0
-    }  # fmt: skip
-    templates = [
-        workflow(
-            *(
-                Fn(int(rng.integers(500, 10**6)), int(rng.integers(1, 4001)), int(cores))
-                for cores in rng.integers(1, 7, 5)
-            ),
-            edges=edges,
-        )
-        for _ in range(8)
-    ]
-    env = RawEnv(np.cumsum(rng.exponential(100, 8)).tolist(), templates, TWO_TYPES, record=True)
-    (scheduler,) = make_baselines([name])
-    play(env, scheduler, BALANCED, np.random.SeedSequence(1))
-    assert env.decisions == 40
-    assert violations(episode_of(env, name, "a test")) == []
-
-
 @st.composite
 def with_free_servers(draw: st.DrawFn) -> Scenario:
     """A random episode on a cluster some or all of whose servers cost nothing."""
@@ -433,13 +400,3 @@ def test_greedy_objective_counts_rent_where_servers_are_free(case: str) -> None:
     rule = rules()["greedy_objective"]
     assert chosen(rule, moment(ask=Fn(memory=2000), cluster=cluster)) == large
     assert chosen(rule, moment(ask=Fn(), cluster=cluster)) == small
-
-
-def test_the_baselines_of_the_configuration_use_all_rules() -> None:
-    used = [
-        scheduler._config
-        for scheduler in make_baselines(known_baselines())
-        if isinstance(scheduler, ComposedScheduler)
-    ]
-    assert {config.placement.name for config in used} == set(rules())
-    assert {config.memory.name for config in used} == {"required", "stingy"}

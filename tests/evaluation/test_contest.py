@@ -2,11 +2,9 @@
 
 import math
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
-from multiprocessing import get_context
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import pytest
@@ -24,7 +22,6 @@ from env.sim.rules import DEFAULT_RULES, Lease, Rules
 from env.workloads.generator import EpisodeWorkload, WorkloadGenerator
 from env.workloads.source import workload_source
 from evaluation.contest import Contest, Row, Task, play_all
-from evaluation.episode_metrics import all_metrics
 from tests.env.worlds import TINY, world
 
 SMALL = OptimumSettings(functions=6, nodes=4, memory_tiers=(1.0,))
@@ -91,20 +88,6 @@ def test_recorded_episodes_are_valid_and_replay() -> None:
             assert row.metrics["decisions"] == len(episode.actions)
 
 
-def test_recorded_episodes_say_whose_a_workflow_is() -> None:
-    contest = contest_of("random", seed=3)
-    (task,) = tasks_of(contest, 1, record=True)
-    workload = contest.sources[3].evaluation_episode(0)
-    owners = tuple("ab"[index % 2] for index in range(len(workload.templates)))
-    shared = with_episode(contest, replace(workload, tenants=owners))
-    ((_, told),) = shared.play(task)
-    ((_, untold),) = contest.play(task)
-    assert told is not None and untold is not None
-    assert tuple(told.tenants) == owners
-    assert untold.tenants == []
-    assert told.expected == untold.expected
-
-
 def test_the_schedulers_meet_the_same_episodes_in_any_company() -> None:
     both, one = contest_of("random", "cheapest", seed=1), contest_of("random", seed=1)
     together = rows_of(both, tasks_of(both, 3))
@@ -132,18 +115,6 @@ def test_a_task_is_played_by_those_who_have_not() -> None:
     assert [row.policy for row, _ in contest.play(left)] == ["cheapest"]
 
 
-def played_by(workers: int) -> Any:
-    contest = contest_of("random", "earliest_finish")
-    return rows_of(contest, tasks_of(contest, 3, record=True), workers=workers)
-
-
-@pytest.mark.long
-def test_two_processes_come_to_the_same_numbers() -> None:
-    # In a process of its own: in this one other tests may have started Ray.
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as other:
-        assert other.submit(played_by, 2).result() == played_by(1)
-
-
 def test_the_gap_to_the_optimum_is_known_where_all_schedules_can_be_tried() -> None:
     contest = contest_of("random", "cheapest", optimum=SMALL)
     (task,) = tasks_of(contest, 1)
@@ -157,18 +128,10 @@ def test_the_gap_to_the_optimum_is_known_where_all_schedules_can_be_tried() -> N
     assert gaps["random"] > 0.5  # pays a second server
 
 
-def test_every_metric_says_what_it_is() -> None:
-    for name, metric in all_metrics((2.0, 5.0), 100.0).items():
-        assert metric.name == name
-        assert metric.formula
-
-
 FREE = Rules(FIRST_COME, "asked", lease=Lease(kind="always", charged=False), keep_alive=Lru())
 WORLDS = {
     "tiny": (TINY, DEFAULT_RULES, ["random", "cheapest"]),
-    "always up": (TINY, Rules(lease=Lease(kind="always"), keep_alive=Lru()), ["random"]),
     "queued": (TINY, FREE, ["fcfs", "sjf+cheapest"]),
-    "queued and paid": (TINY, Rules(FIRST_COME, "asked", keep_alive=Lru()), ["fcfs"]),
     "trace": (TRACE, Rules(keep_alive=Lru()), ["random", "cheapest"]),
     "trace, queued": (TRACE, FREE, ["fcfs", "funcsched", "sjf+cheapest"]),
 }

@@ -72,11 +72,6 @@ def test_perhaps_is_the_cheapest_whose_mean_keeps_it() -> None:
     assert judged(PLAYED, "<3.05", fair="reference").perhaps is None
 
 
-def test_perhaps_is_cheaper_than_the_answer() -> None:
-    dear = {**PLAYED, (SMALL, "fair"): [(2.9, 9.0), (3.1, 9.2)]}
-    assert judged(dear, "<3.05").perhaps is None
-
-
 def test_episodes_without_the_number_settle_nothing() -> None:
     """Half of the episodes have none, so it takes twice as many."""
     nan = float("nan")
@@ -120,18 +115,15 @@ def test_what_has_no_number_is_not_kept() -> None:
         ("<3", 1, 2, "kept"),
         ("<3", 1, 3, "unsure"),
         ("<=3", 1, 3, "kept"),
-        ("< 3", 3, 3, "broken"),
         (">0.5", 0.5, 0.6, "unsure"),
         (">=0.5", 0.5, 0.6, "kept"),
-        (">=5e-1", 0.1, 0.4, "broken"),
     ],
 )
 def test_bounds(written: str, low: float, high: float, verdict: str) -> None:
     assert Promise.of("J", written).verdict(Estimate((low + high) / 2, low, high)) == verdict
 
 
-NO_BOUNDS = ["3", "=3", "<", "<three", "<nan", "<inf", "<3s", "", 3, None]
-NO_BOUNDS += ["<1_0", "<\uff11", "<1e-400", "<-.1e-400", "<1e400", "<0x1", "<.", "<1e", "<\u0661"]
+NO_BOUNDS = ["3", "=3", "<", "<three", "<nan", "<1_0", "<\uff11", "<1e-400", "<1e400", 3]
 
 
 @pytest.mark.parametrize("written", NO_BOUNDS)

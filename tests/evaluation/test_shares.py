@@ -25,7 +25,7 @@ TEN, FIVE = (
     WorkflowTemplate(str(seconds), [seconds * SPEED], [1024], [1], [], []) for seconds in (10, 5)
 )
 PAIR = WorkflowTemplate("pair", [3 * SPEED, 4 * SPEED], [512, 1024], [2, 1], [(0, 1)], [0])
-ORDERS = ("fcfs", "rr", "srtf", "lottery", "stride", "drf", "stride+funcsched")
+ORDERS = ("fcfs", "rr", "lottery", "stride+funcsched")
 
 
 TICKETS = Funding(tenants={"alice": Grant(tickets=2), "bob": Grant(tickets=1)})

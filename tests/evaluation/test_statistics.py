@@ -46,11 +46,6 @@ def test_the_interval_of_many_episodes_is_that_of_a_normal_distribution() -> Non
     assert estimate(sample, 0.95).half_width == pytest.approx(half, rel=0.01)
 
 
-def test_more_confidence_takes_a_wider_interval() -> None:
-    one, other = (estimate([1.0, 2.0, 4.0, 8.0], share) for share in (0.5, 0.99))
-    assert other.ci_low < one.ci_low < one.value == other.value < one.ci_high < other.ci_high
-
-
 @pytest.mark.parametrize("values", [[4.5], [4.5, 4.5, 4.5]])
 def test_an_interval_without_spread_has_no_width(values: list[float]) -> None:
     (found,) = distributions(np.array([values]), SETTINGS)

@@ -22,7 +22,6 @@ SETTINGS = StatisticsSettings(confidence=0.95)
 WIDE = 400
 """Characters in which tables have all their columns."""
 DEADLINES, LATE = (2.0, 5.0), 100.0
-PARTS = ("queueing", "server_start", "container_start", "transfer", "execution")
 
 
 def metrics_of_rows() -> Mapping[str, Metric[Any]]:

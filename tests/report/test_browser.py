@@ -16,7 +16,7 @@ from evaluation.shares import shares_of
 from report.charts import pareto
 from tests.recorded_worlds import shared
 from tests.report.evaluations import finished, result, run_of, write_page, write_results
-from tests.report.recorded import POLICIES, finished_evaluation, write_training
+from tests.report.recorded import finished_evaluation, write_training
 
 CHROMIUM = shutil.which("chromium")
 SECONDS = 60_000
@@ -151,42 +151,6 @@ def test_hovering_tells_the_numbers_of_the_function(opened: Any) -> None:
     assert opened.evaluate(cut.format("cell.scrollWidth > cell.clientWidth + 1")) == 0
 
 
-def test_hovering_tells_what_a_tenant_uses(opened: Any) -> None:
-    """From 25 to 55 s two threads of workflow 0 have two of 40 cores, and nothing else runs."""
-    opened.select_option("#upper", "learned")
-    opened.wait_for_function(
-        "document.querySelector('#tenants-upper-title').innerText === 'learned'"
-    )
-    place = """() => {
-      const view = views["tenants-upper"];
-      const canvas = document.querySelector("#tenants-upper canvas");
-      canvas.scrollIntoView({block: "center"});
-      const {x, y} = canvas.getBoundingClientRect();
-      const [left, top] = view.origin();
-      const {begin, end} = view.data("use").find((one) => one.begin <= 40 && 40 < one.end);
-      return [
-        x + left + view.padding().left + view.scale("x")((begin + end) / 2),
-        y + top + view.padding().top + view.scale("y")(2.5),
-      ];
-    }"""
-    opened.mouse.move(*opened.evaluate(place))
-    told = tooltip(opened)
-    assert (told["tenant"], told["percent"]) == ("retail", "5")
-    assert float(told["begin"]) <= 40 < float(told["end"])
-    names = "views['tenant-flow-time'].scale('color').domain().join()"
-    assert opened.evaluate(names) == ",".join(TENANTS)
-
-
-def test_nobody_is_told_apart(browser: Any, tmp_path: Path) -> None:
-    page = browser.new_page(viewport={"width": 1440, "height": 900})
-    complaints = watch(page)
-    open_report(page, write_page(finished_evaluation(tmp_path / "run", episodes=1)))
-    assert page.locator(".chart canvas").count() == page.locator(".chart").count() == 13
-    assert page.locator("h3", has_text="enants").count() == 0
-    page.close()
-    assert complaints == []
-
-
 def test_shares_are_those_of_the_policies_that_are_chosen(browser: Any, tmp_path: Path) -> None:
     orders = {"stride": "baseline", "fcfs": "baseline"}
     folder = finished_evaluation(tmp_path / "run", orders, 1, tenants=dict.fromkeys("abc", 1.0))
@@ -224,23 +188,6 @@ def test_choosing_policies(opened: Any) -> None:
         assert opened.inner_text(f"#use-{panel}-title") == policy
 
 
-def test_choosing_a_metric(opened: Any) -> None:
-    opened.select_option("#metric", "rent")
-    opened.wait_for_function("views.ranking.signal('metric') === 'rent'")
-    assert "sum over servers" in opened.locator(".formula:visible").inner_text()
-    ranked = opened.evaluate("views.ranking.scale('y').domain()")
-    assert [name.replace("\n", "") for name in ranked] != list(POLICIES)
-    assert {name.replace("\n", "") for name in ranked} == set(POLICIES)
-
-
-def test_leaving_out_a_line(opened: Any) -> None:
-    opened.locator("#policies label", has_text="round_robin").locator("input").uncheck()
-    for chart in ("flow-time", "profiles"):
-        shown = f"views['{chart}'].signal('shown')"
-        opened.wait_for_function(f"!{shown}.includes('round_robin')")
-        assert len(opened.evaluate(shown)) == len(POLICIES) - 1
-
-
 def test_zooming(opened: Any) -> None:
     span = "(([begin, end]) => end - begin)(views.gantt.scale('x').domain())"
     whole = opened.evaluate(span)
@@ -258,33 +205,10 @@ def test_zooming(opened: Any) -> None:
     assert opened.evaluate(first_row_on_top)
 
 
-def test_the_buttons_zoom_at_the_first_container(opened: Any) -> None:
-    domain = "views.gantt.scale('x').domain()"
-    first = opened.evaluate("Math.min(...views.gantt.data('bars').map((bar) => bar.begin))")
-    begin, end = opened.evaluate(domain)
-    for _ in range(4):
-        opened.click("text=Zoom in")
-    opened.wait_for_function(f"(([begin, end]) => end - begin)({domain}) < {(end - begin) / 15}")
-    begin, end = opened.evaluate(domain)
-    assert begin <= first < end
-
-
 TIMES = """[...document.querySelectorAll("#gantt-times span")].map((one) => {
   const {left, width} = one.getBoundingClientRect();
   return [one.textContent, left + width / 2];
 })"""
-
-
-def test_times_stay_in_sight_where_their_lines_are(opened: Any) -> None:
-    opened.evaluate("document.querySelector('#gantt').scrollIntoView({block: 'end'})")
-    assert opened.locator("#gantt-times").bounding_box()["y"] >= 0
-    left = opened.locator("#gantt canvas").bounding_box()["x"]
-    at = "leftOf(views.gantt) + views.gantt.scale('x')"
-    times = opened.evaluate(TIMES)
-    seconds = [float(text.replace(",", "")) for text, _ in times]
-    assert len(times) > 2 and len(set(np.diff(seconds))) == 1
-    for (_, middle), second in zip(times, seconds, strict=True):
-        assert middle == pytest.approx(left + opened.evaluate(f"{at}({second})"), abs=1)
 
 
 def test_idle_time_is_folded_and_unfolded(browser: Any, tmp_path: Path) -> None:
@@ -304,32 +228,6 @@ def test_idle_time_is_folded_and_unfolded(browser: Any, tmp_path: Path) -> None:
     page.wait_for_function(f"{until} === {whole}")
     page.close()
     assert complaints == []
-
-
-def test_both_heatmaps_have_the_same_rows(opened: Any) -> None:
-    opened.select_option("#upper", "learned")
-    opened.select_option("#lower", "clairvoyant")
-    rows = "views['use-{}'].scale('y').domain().join()"
-    opened.wait_for_function(f"{rows.format('upper')} === {rows.format('lower')}")
-
-
-def test_a_click_on_a_heading_sorts(opened: Any) -> None:
-    opened.locator("summary", has_text="All numbers").click()
-    shown = opened.locator("#numbers tbody:visible tr")
-    rows = "[...document.querySelectorAll('#numbers tbody:not([hidden]) tr')]"
-    values = f"{rows}.map((row) => Number(row.cells[{{}}].dataset.value))"
-    heading = opened.locator("#numbers th", has_text="flow time (s)").first
-    column = heading.evaluate("(one) => one.cellIndex")
-    heading.click()
-    found = opened.evaluate(values.replace("{}", str(column)))
-    assert found == sorted(found) and len(found) == len(POLICIES)
-    heading.click()
-    assert opened.evaluate(values.replace("{}", str(column))) == found[::-1]
-    opened.locator("#numbers .scroll, .scroll:has(#numbers)").evaluate(
-        "(one) => one.scrollBy(500, 0)"
-    )
-    box = shown.first.locator("th").bounding_box()
-    assert 0 <= box["x"] < 200  # the first column stays
 
 
 def test_choosing_a_scenario(browser: Any, swept: Path) -> None:
@@ -371,8 +269,7 @@ def test_choosing_what_is_drawn_of_a_sweep(browser: Any, swept: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["report", "swept"])
-@pytest.mark.parametrize("width", [1440, 390])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
 def test_it_fits_and_is_readable(
     browser: Any,
     request: pytest.FixtureRequest,

@@ -36,14 +36,6 @@ from tests.report.evaluations import (
     write_results,
 )
 
-NAMES = ("greedy_objective_tuned", "earliest_finish_stingy", "earliest_finish", "random")
-
-
-def summary_of(folder: Path, *values: float) -> Summary:
-    """A policy for each value, which all its metrics have in all of two episodes."""
-    played = {name: [value] * 2 for name, value in zip(NAMES, values, strict=False)}
-    return summary_in(finished(folder, played))
-
 
 def summary_in(results: pd.DataFrame) -> Summary:
     return summarise(results, metrics_of_rows(), SETTINGS)
@@ -255,13 +247,6 @@ def test_the_files_of_several_scenarios(tmp_path: Path) -> None:
     assert first == [short, "even", "odd", long, "odd", "even"]
 
 
-def test_one_scenario_has_no_column_of_it(tmp_path: Path) -> None:
-    write_summary(tmp_path, summary_of(tmp_path, 1.0, 2.0))
-    assert (tmp_path / "summary.csv").read_text().startswith("policy,kind,")
-    assert "scenario" not in (tmp_path / "summary.json").read_text()
-    assert "| policy |" in (tmp_path / "summary.md").read_text()
-
-
 def test_the_figure_of_a_sweep(tmp_path: Path) -> None:
     scenarios = {
         f"keep_alive={name} step={step}": {"keep_alive": name, "step": step}
@@ -349,7 +334,7 @@ def test_results_are_kept_where_nothing_can_be_drawn(
     assert kept == {"run.json", "results.parquet", *(f"summary.{e}" for e in ("csv", "json", "md"))}
 
 
-@pytest.mark.parametrize("width", [80, 100, 140, 200])
+@pytest.mark.parametrize("width", [80, 200])
 def test_nothing_is_cut(width: int, tmp_path: Path) -> None:
     """The longest name a baseline has, differences and J are there at any width."""
     values = {"greedy_objective_tuned": 1.0, "greedy_objective_tuned_for_us": 12.0, "random": 1234}
@@ -367,12 +352,6 @@ def test_nothing_is_cut(width: int, tmp_path: Path) -> None:
     told = " ".join(text.split())
     assert ("P(better): share of" in told) == ("P(better) " in text.replace("P(better):", ""))
     assert ("summary.md" in text) == ("overcommits" not in text)
-
-
-def test_files_and_pipes_have_all_columns(tmp_path: Path) -> None:
-    text = printed(summary_of(tmp_path, 1.0, 2.0), WIDE)
-    for metric in summary_of(tmp_path, 1.0, 2.0).metrics.values():
-        assert all(word in text for word in metric.heading.split())
 
 
 def test_a_reference_is_marked(tmp_path: Path) -> None:

@@ -46,12 +46,6 @@ def test_times_are_those_of_the_episode(path: Path) -> None:
         assert (timeline.containers[phase.end] >= timeline.containers[phase.begin]).all()
 
 
-def test_who_comes_while_a_server_starts_waits_for_it() -> None:
-    """The server starts from 0 to 2 s; the second function comes after 1 s."""
-    second = read_timeline(MEMORY_WAITING).containers[1]
-    assert (second["submission_time"], second["ready_time"]) == (1.0, 2.0)
-
-
 def of_world(env: RawEnv, folder: Path) -> Timeline:
     """Recorded, written and read again."""
     write_episode(folder / "episode.json", episode_of(env, "a world", "a test"))
@@ -113,17 +107,6 @@ def test_the_queue_for_memory() -> None:
     (node,) = timeline.nodes
     assert node.queue.tolist() == waiting.tolist()
     assert timeline.flow_times.tolist() == [12.0, 19.0, 13.0, 9.0]
-
-
-def test_rows_hold_one_container_at_a_time() -> None:
-    timeline = read_timeline(RANDOM_GRAPH)
-    assert [node.lanes for node in timeline.nodes] != [1] * len(timeline.nodes)
-    for index, node in enumerate(timeline.nodes):
-        mine = timeline.containers[timeline.containers["node"] == index]
-        assert set(mine["lane"]) == set(range(node.lanes))
-        for lane in range(node.lanes):
-            row = np.sort(mine[mine["lane"] == lane], order="submission_time")
-            assert (row["submission_time"][1:] >= row["completion_time"][:-1]).all()
 
 
 def test_an_impossible_episode_is_refused_with_its_name(tmp_path: Path) -> None:

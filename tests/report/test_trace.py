@@ -10,7 +10,7 @@ import pytest
 from env.sim.episode.episode_file import write_episode
 from env.sim.episode.recording import episode_of
 from report.timeline import read_timeline
-from report.trace import main, trace_of, write_traces
+from report.trace import main, trace_of
 from tests.recorded_worlds import world
 
 GOLDEN = sorted((Path(__file__).parents[1] / "golden").glob("*.json"))
@@ -101,11 +101,6 @@ def test_processes_are_servers_and_threads_numa_nodes() -> None:
     ]
 
 
-def test_containers_that_run_at_once_have_threads_of_their_own() -> None:
-    (threads,) = named(trace_of(read_timeline(MEMORY_WAITING)), "thread_name").values()
-    assert threads == ["NUMA node 0", *(f"NUMA node 0 ({lane})" for lane in (2, 3, 4))]
-
-
 def test_the_phases_of_a_container_in_microseconds() -> None:
     """Submitted after 1 s, the server up after 2 s, memory free after 12 s, done after 20 s."""
     events = trace_of(read_timeline(MEMORY_WAITING))["traceEvents"]
@@ -123,19 +118,6 @@ def test_the_phases_of_a_container_in_microseconds() -> None:
     ]
 
 
-def test_a_container_names_its_tenant(tmp_path: Path) -> None:
-    document = json.loads(MEMORY_WAITING.read_text())
-    for workflow in document["workflows"]:
-        workflow["tenant"] = "ab"[workflow["workflow_id"] % 2]
-    path = tmp_path / "shared.json"
-    path.write_text(json.dumps(document))
-    events = trace_of(read_timeline(path))["traceEvents"]
-    tenants = {
-        event["name"]: event["args"]["tenant"] for event in events if "workflow" in event["name"]
-    }
-    assert tenants == {f"workflow {wf_id} function 0": "ab"[wf_id % 2] for wf_id in range(4)}
-
-
 def test_counters_of_cpu_memory_and_queue() -> None:
     events = trace_of(read_timeline(MEMORY_WAITING))["traceEvents"]
     counters = defaultdict(list)
@@ -150,53 +132,8 @@ def test_counters_of_cpu_memory_and_queue() -> None:
     assert counters["NUMA node 0 CPU (%)"][-1][1] == 0
 
 
-def test_every_recorded_episode_gets_a_trace(tmp_path: Path) -> None:
-    (tmp_path / "episodes").mkdir()
-    (tmp_path / "episodes" / CHAIN.name).write_text(CHAIN.read_text())
-    write_traces(tmp_path)
-    (trace,) = (tmp_path / "traces").iterdir()
-    assert trace.name == CHAIN.name
-    check_format(json.loads(trace.read_text()))
-
-
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "trace.json"
     assert main([str(CHAIN), "-o", str(target)]) == 0
     check_format(json.loads(target.read_text()))
     assert capsys.readouterr().out == f"trace: {target}\n"
-
-
-@pytest.mark.parametrize("content", [None, "{", '{"name": "x"}'])
-def test_bad_files_get_one_line(
-    content: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    episode, target = tmp_path / "episode.json", tmp_path / "trace.json"
-    if content is not None:
-        episode.write_text(content)
-    assert main([str(episode), "-o", str(target)]) == 2
-    printed = capsys.readouterr().err
-    assert printed.count("\n") == 1 and str(episode) in printed
-    assert not target.exists()
-
-
-@pytest.mark.parametrize(
-    ("target", "says"),
-    [
-        ("missing/trace.json", "cannot be written: No such file"),
-        ("/dev/null/trace.json", "cannot be written: Not a directory"),
-        ("t" * 300, "cannot be written: File name too long"),
-        ("", "no name of a file"),
-    ],
-)
-def test_a_place_that_cannot_be_written_gets_one_line(
-    target: str, says: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main([str(CHAIN), "-o", target]) == 2
-    assert says in capsys.readouterr().err
-
-
-def test_arguments_that_are_none_get_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as left:
-        main([str(CHAIN), "--zoom"])
-    assert left.value.code == 2
-    assert capsys.readouterr().err.count("\n") == 1

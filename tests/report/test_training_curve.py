@@ -1,6 +1,5 @@
 """What lies beside a policy as metrics.csv never fails, and never gets into the results unread."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -24,10 +23,8 @@ def test_steps_and_difference_where_policies_were_evaluated(tmp_path: Path) -> N
         (b"env_steps,difference\n1,2,3\n", "line 2: not as many cells as the header has"),
         (b"env_steps,difference\n1,much\n", "could not convert"),
         (b"env_steps,difference\n1,inf\n", "not finite"),
-        (b"," * 1_000_000, "no column"),
         (b"env_steps,difference\n" + b"1,2\n" * 100_000, "more than 100,000 lines"),
         (b"env_steps,difference\n" + b"1,2".ljust(65_000) + b"\n", "more than 64,000 bytes"),
-        (b"", "no column"),
     ],
 )
 def test_a_damaged_file_is_left_out_in_one_line(
@@ -44,20 +41,3 @@ def test_a_damaged_file_is_left_out_in_one_line(
     assert read_training(file) is None
     told = capsys.readouterr().out
     assert says in told and str(file) in told and told.count("\n") == 1
-
-
-def test_links_and_pipes_are_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = tmp_path / "run"
-    run.mkdir()
-    (tmp_path / "secret").write_text("env_steps,difference\n1,2\n")
-    (run / "metrics.csv").symlink_to(tmp_path / "secret")
-    assert read_training(run / "metrics.csv") is None
-    assert "a link that leads out" in capsys.readouterr().out
-    (run / "metrics.csv").unlink()
-    (run / "metrics.csv").symlink_to("metrics.csv")
-    assert read_training(run / "metrics.csv") is None
-    assert "Too many levels of symbolic links" in capsys.readouterr().out
-    (run / "metrics.csv").unlink()
-    os.mkfifo(run / "metrics.csv")
-    assert read_training(run / "metrics.csv") is None
-    assert "not a regular file" in capsys.readouterr().out

@@ -199,12 +199,6 @@ def test_a_learner_whose_thread_dies_ends_the_run(
     assert "thread died" in str(error_of(algorithm.train))
 
 
-def test_a_crashing_environment_ends_the_run(toy: str, stopping: Any) -> None:
-    algorithm = stopping(make_algorithm(toy, "impala", {"layout": "placer", "crash": True}))
-    error = error_of(algorithm.train)
-    assert "told to crash" in f"{error} {error.__cause__}"
-
-
 @pytest.mark.long
 def test_a_runner_that_dies_ends_the_run(toy: str, stopping: Any) -> None:
     world = {"layout": "placer", "crash": True}

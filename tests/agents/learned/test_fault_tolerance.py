@@ -1,6 +1,5 @@
 """Runners that are lost: told, left out, waited for, but not for ever."""
 
-import math
 from pathlib import Path
 
 import pytest
@@ -8,7 +7,7 @@ import ray
 
 from agents.learned.checkpoint import RunState, save_checkpoint
 from agents.learned.fault_tolerance import RunnersLost
-from agents.learned.run_log import RunLog, env_steps_of
+from agents.learned.run_log import env_steps_of
 from tests.agents.learned.test_training import make_algorithm
 
 
@@ -36,20 +35,3 @@ def test_a_run_goes_on_with_the_runners_left_and_ends_without_any(toy: str, tmp_
         save_checkpoint(algorithm, tmp_path, RunState(), {}, keep=1)
     finally:
         algorithm.stop()
-
-
-def test_what_becomes_of_runners_is_told(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    with RunLog(tmp_path, ["placer"], runners=4, state=RunState()) as log:
-        for runners, timed_out in ((4, 0), (2, 0), (2, 0), (4, 0), (4, 1)):
-            measures = {
-                "env_steps_per_s": 1.0,
-                "runners": float(runners),
-                "runners_timed_out": float(timed_out),
-            }
-            log.write(measures, RunState(), progress=math.nan)
-    told = [line for line in capsys.readouterr().out.splitlines() if "runners" in line]
-    assert told == [
-        "2 of 4 runners lost, going on with 2",
-        "all 4 runners are there again",
-        "1 runners did not answer in time",
-    ]

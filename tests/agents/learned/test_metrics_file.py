@@ -1,6 +1,5 @@
 """metrics.csv of a run that goes on: read whole, or refused in one line before anything starts."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -28,16 +27,10 @@ def test_iterations_after_the_checkpoint_are_left_out(tmp_path: Path) -> None:
     "content",
     [
         "",
-        "iteration,env_steps,J\n",
-        GOOD[:-40] + "\n",
         GOOD.replace("2,16", "1,16"),
         GOOD.replace("2,16,5.25\n", "", 1),
-        GOOD.replace("2,16,5.25", "-5,16,5.25"),
         GOOD.replace("2,16,5.25", "2,16"),
-        GOOD.replace("2,16,5.25", "2,16,5,25"),
-        GOOD.replace("2,16", "2\0,16"),
         GOOD.replace("iteration", "J", 1),
-        GOOD.replace("J", "iteration", 1),
         GOOD.split("3,24")[0],
     ],
 )
@@ -46,23 +39,3 @@ def test_a_damaged_file_is_refused(content: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="^resume: '.*metrics.csv' is damaged: ") as caught:
         rows_until(tmp_path, 3)
     assert "\n" not in str(caught.value)
-
-
-def test_links_and_pipes_are_not_followed(tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    run.mkdir()
-    file, victim = run / "metrics.csv", tmp_path / "victim.txt"
-    victim.write_text(GOOD)
-    for target in (str(victim), "/dev/zero", "metrics.csv", str(tmp_path / "nowhere")):
-        file.symlink_to(target)
-        with pytest.raises(InputError, match="is damaged"):
-            rows_until(run, 3)
-        file.unlink()
-    assert victim.read_text() == GOOD and not (tmp_path / "nowhere").exists()
-    os.mkfifo(file)
-    with pytest.raises(InputError, match="not a regular file"):
-        rows_until(run, 3)
-    file.unlink()
-    file.mkdir()
-    with pytest.raises(InputError, match="is damaged"):
-        rows_until(run, 3)

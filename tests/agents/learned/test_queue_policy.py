@@ -10,10 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from agents.learned.algorithms import policy_of, policy_spaces, ppo_config
-from agents.learned.batch_runner import BatchEnvRunner
-from agents.learned.callbacks import EPISODE_METRICS
-from agents.learned.chunk import ENDED, OPEN
+from agents.learned.algorithms import policy_of, policy_spaces
 from agents.learned.cloning import check_teacher, demonstrate
 from agents.learned.learned_scheduler import LearnedScheduler
 from agents.learned.network import SetPolicyNetwork
@@ -21,10 +18,7 @@ from agents.learned.policy_file import features_of, save_policy
 from agents.learned.set_policy import policy_sizes
 from agents.scheduler import play
 from env.base.errors import InputError
-from env.learn.multi_agent import ENV_NAME, ServerlessEnv
-from run.settings import PPOSettings
-from tests.agents.learned.conftest import ray_settings
-from tests.agents.learned.test_training import PPO_SETTINGS
+from env.learn.multi_agent import ServerlessEnv
 from tests.env.worlds import LAYOUTS, SECOND_TYPE, TINY, TRACE, with_queue, world
 
 PLACED_AT_ONCE = ("dispatch=immediate", "agents=placer")
@@ -68,7 +62,6 @@ def scheduler_of(folder: Path, environment: ServerlessEnv, queued: bool = True) 
 
 WORLDS = {
     "trace": TRACE,
-    "paid": (*TRACE, "lease.charged=true"),
     "hourly": (*TRACE, "lease=hourly"),
     "workflows": ("dispatch=queued", "lease=always", *TINY),
 }
@@ -98,13 +91,6 @@ def test_it_plays_as_its_agents_do_in_training(name: str, layout: str, tmp_path:
     play(env, scheduler, environment.objective, SEED)
     assert env.runs.tolist() == raw.runs.tolist()
     assert env.total_rent == raw.total_rent
-
-
-def test_it_keeps_what_it_was_trained_with_on_any_cluster(tmp_path: Path) -> None:
-    save_untrained(tmp_path, "agents.queue.functions=5", "agents.queue.placement=first_fit")
-    scheduler = scheduler_of(tmp_path, ServerlessEnv(world(*TRACE, SECOND_TYPE)))
-    order: Any = scheduler.order
-    assert (order.functions, order.starve_threshold, scheduler.fit) == (5, 300.0, "first_fit")
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -147,38 +133,6 @@ def test_what_does_not_fit_is_refused_in_one_line(tmp_path: Path) -> None:
         assert says in str(error.value) and "\n" not in str(error.value)
 
 
-def test_features_that_are_gone_are_named(tmp_path: Path) -> None:
-    """As of policies whose placers had features of their own in the queue."""
-    save_untrained(tmp_path, *with_queue("placer"))
-    described = json.loads((tmp_path / "policy.json").read_text())
-    items = described["features"]["placer"]["items"]
-    items[items.index("load")] = "load_after"
-    (tmp_path / "policy.json").write_text(json.dumps(described))
-    with pytest.raises(InputError, match="agent placer needs the items features load_after, which"):
-        scheduler_of(tmp_path, ServerlessEnv(world(*TRACE, *with_queue("placer"))))
-
-
-def test_an_order_that_nobody_chooses_by_is_refused(tmp_path: Path) -> None:
-    environment = ServerlessEnv(world(*TRACE))
-    save_untrained(tmp_path, *PLACED_AT_ONCE)
-    workload, cluster = environment.world.training_episode(0, 0, 0, 0)
-    env = workload.env(cluster, environment.world.rules)
-
-    class Placing:
-        """Places, and does not choose."""
-
-        name, kind, order, fit = "own", "baseline", None, "asked"
-
-        def reset(self, *given: Any) -> None:
-            """Nothing to do."""
-
-        def place(self, decision: Any) -> Any:
-            """Never asked."""
-
-    with pytest.raises(InputError, match="own: order is 'chosen', but it does not choose"):
-        play(env, Placing(), environment.objective, SEED)
-
-
 def recorded_of(teacher: str, layout: str, decisions: int = 200) -> dict[str, Any]:
     return demonstrate(
         teacher,
@@ -205,17 +159,10 @@ def test_funcsched_is_recorded_as_the_agent_sees_it(layout: str) -> None:
         assert len(recorded[policy]["actions"]) > 10
 
 
-def test_those_who_place_learn_from_the_rule_beside_the_order() -> None:
-    given = [recorded_of(f"funcsched+{rule}", "placer") for rule in ("best_fit", "worst_fit")]
-    first, other = (each["placer"]["actions"].tolist() for each in given)
-    assert first != other
-
-
 @pytest.mark.parametrize(
     ("teacher", "overrides", "says"),
     [
         ("sjf", (), "the agent `queue` repeats the order funcsched alone"),
-        ("best_fit", (), "the agent `queue` repeats the order funcsched alone"),
         ("sjf", ("agents=placer",), "without an agent `queue` functions go first come, first"),
     ],
 )
@@ -225,56 +172,3 @@ def test_teachers_of_other_orders_are_refused(
     with pytest.raises(InputError) as error:
         check_teacher("algo.teacher", teacher, world(*TRACE, *overrides))
     assert says in str(error.value) and "\n" not in str(error.value)
-
-
-def runner(*overrides: str, base: Sequence[str] = TRACE, shared: bool = True) -> BatchEnvRunner:
-    told = world(*base, *overrides)
-    config = ppo_config(
-        PPOSettings.model_validate(PPO_SETTINGS | {"sampler": "fast", "batch_size": 480}),
-        ray_settings(envs_per_runner=2),
-        environment=ENV_NAME,
-        world=told,
-        spaces=policy_spaces(ServerlessEnv(told), shared),
-        share_type_policy=shared,
-        seed=3,
-    )
-    return BatchEnvRunner(config=config, worker_index=0)
-
-
-@pytest.mark.parametrize("layout", [*LAYOUTS, "queue"])
-def test_sampled_rewards_of_whole_episodes_add_up_to_j(layout: str) -> None:
-    """Of all who act in the first decision; where others place, `queue` is not asked in it."""
-    sampling = runner(*with_queue(layout), "agents.relative_reward=false")
-    chunks = sampling.sample(num_episodes=2)
-    costs = list(sampling.get_metrics()[EPISODE_METRICS]["J"].peek())
-    assert len(costs) == 2
-    rows = {}
-    for policy in chunks[0].modules:
-        earned = np.zeros(2)
-        ended = np.zeros(2, bool)
-        for steps in (chunk.modules[policy] for chunk in chunks):
-            for row in range(len(steps)):
-                environment = steps.environment[row]
-                if not ended[environment] and steps.following[row] != OPEN:
-                    earned[environment] += steps.rewards[row]
-                    ended[environment] = steps.following[row] == ENDED
-                mask = steps.obs["mask"][row]
-                actions = np.atleast_1d(steps.actions[row])
-                begins = (0, 8) if len(actions) == 2 else (0,)  # of bids, if any, and places
-                for begin, chosen in zip(begins, actions, strict=True):
-                    assert mask[begin + chosen] == 1
-        if policy != "queue" or layout == "queue":
-            assert sorted(1 - earned) == pytest.approx(sorted(costs), rel=1e-6)
-        rows[policy] = sum(len(chunk.modules[policy]) for chunk in chunks)
-    assert rows["queue"] > 50
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_sampled_logits_are_those_of_the_policies(layout: str) -> None:
-    sampling = runner(*with_queue(layout))
-    for policy, steps in sampling.sample(num_timesteps=300)[0].modules.items():
-        seen = {part: torch.from_numpy(column) for part, column in steps.obs.items()}
-        with torch.no_grad():
-            wanted = sampling.module[policy].logits(seen).numpy()
-        assert len(steps)
-        assert steps.action_dist_inputs == pytest.approx(wanted, abs=1e-5)

@@ -93,17 +93,6 @@ def test_nothing_allowed_gives_finite_logits_and_gradients(network: str) -> None
 
 
 @pytest.mark.parametrize("network", NETWORKS)
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_weights_do_not_depend_on_the_number_of_items(layout: str, network: str) -> None:
-    small, large = build(layout, network, items=3), build(layout, network, items=40)
-    shapes = {key: tensor.shape for key, tensor in small.state_dict().items()}
-    assert shapes == {key: tensor.shape for key, tensor in large.state_dict().items()}
-    large.load_state_dict(small.state_dict())
-    logits = large.forward_inference({Columns.OBS: observe(layout, 5, items=40)})
-    assert logits[Columns.ACTION_DIST_INPUTS].shape == (5, large.policy.sizes.bids + 40 * 3)
-
-
-@pytest.mark.parametrize("network", NETWORKS)
 def test_padding_and_order_of_items_change_nothing(network: str) -> None:
     module, seen = build("placer", network, choices=1), observe("placer", 8, choices=1)
     before = module.forward_inference({Columns.OBS: seen})[Columns.ACTION_DIST_INPUTS]
@@ -193,15 +182,6 @@ def test_the_critic_stays_with_the_learner() -> None:
     acting.set_state(learning.get_state(inference_only=True))
     for key, tensor in acting.state_dict().items():
         assert torch.equal(tensor, learning.state_dict()[key])
-
-
-@pytest.mark.parametrize("network", NETWORKS)
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_an_untrained_policy_is_nearly_uniform(layout: str, network: str) -> None:
-    module, seen = build(layout, network), observe(layout, 20)
-    seen["items"] = seen["items"].clamp(-1, 1)
-    logits = module.forward_inference({Columns.OBS: seen})[Columns.ACTION_DIST_INPUTS]
-    assert logits[seen["mask"] == 1].abs().max() < 0.1
 
 
 def test_the_pool_and_its_gradient_are_those_of_plain_torch() -> None:

@@ -5,8 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agents.learned.callbacks import EPISODE_METRICS
-from agents.learned.chunk import ENDED
 from agents.learned.cloning import check_teacher
 from agents.learned.learned_scheduler import LearnedScheduler
 from agents.scheduler import Granter, play
@@ -15,7 +13,7 @@ from env.learn.multi_agent import ServerlessEnv
 from env.sim.check.validate import violations
 from env.sim.episode.recording import episode_of
 from env.sim.episode.replay import played
-from tests.agents.learned.test_queue_policy import SEED, runner, save_untrained
+from tests.agents.learned.test_queue_policy import SEED, save_untrained
 from tests.env.worlds import TENANTS, world
 
 NAMES = ("alice", "bob", "carol")
@@ -95,46 +93,3 @@ def test_what_does_not_fit_is_refused_in_one_line(tmp_path: Path) -> None:
         assert says in str(error.value) and "\n" not in str(error.value)
     with pytest.raises(InputError, match=r"algo.warm_start: .* with agents=tenants no teacher"):
         check_teacher("algo.warm_start", "fcfs", world(*TENANTS))
-
-
-def test_who_grants_nothing_is_refused() -> None:
-    environment = ServerlessEnv(world(*TENANTS))
-    workload, cluster = environment.world.training_episode(0, 0, 0, 0)
-    env = workload.env(cluster, environment.world.rules)
-
-    class Placing:
-        """Places, and grants nothing."""
-
-        name, kind, order, fit = "own", "baseline", None, "asked"
-
-        def reset(self, *given: object) -> None:
-            """Nothing to do."""
-
-        def place(self, decision: object) -> None:
-            """Never asked."""
-
-    with pytest.raises(InputError, match="own: order asks for tickets, but it grants none"):
-        play(env, Placing(), environment.objective, SEED)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("shared", [True, False])
-def test_sampled_rewards_of_whole_episodes_add_up_to_j(shared: bool) -> None:
-    """Of the agent that is asked first in an episode: it earns from then to the end."""
-    sampling = runner("agents.relative_reward=false", base=TENANTS, shared=shared)
-    chunk = sampling.sample(num_episodes=2)[0]
-    costs = list(sampling.get_metrics()[EPISODE_METRICS]["J"].peek())
-    assert len(costs) == 2
-    assert set(chunk.modules) == ({"tenant"} if shared else {f"tenant_{name}" for name in NAMES})
-    earned = {0: set[float](), 1: set[float]()}
-    for steps in chunk.modules.values():
-        assert (steps.obs["mask"] == 1).all() and steps.actions.max() > 0
-        followed = set(steps.following.tolist())
-        for row in range(len(steps)):
-            if row not in followed:  # the first of its agent in an episode
-                total, at = 0.0, row
-                while at >= 0:
-                    total, at = total + steps.rewards[at], int(steps.following[at])
-                if at == ENDED:
-                    earned[int(steps.environment[row])].add(round(1 - total, 9))
-    for cost in costs:
-        assert any(round(cost, 9) in own for own in earned.values())

@@ -99,11 +99,10 @@ class Follower:
 
 
 @pytest.mark.parametrize("agents", AGENTS)
-@pytest.mark.parametrize("window", [0, 5])
+@pytest.mark.parametrize(("window", "relative"), [(0, False), (5, True)])
 @pytest.mark.parametrize("varied", [False, True], ids=["fixed", "varied"])
-@pytest.mark.parametrize("relative", [False, True], ids=["absolute", "relative"])
 def test_the_batch_is_the_environment(
-    agents: tuple[str, ...], relative: bool, varied: bool, window: int
+    agents: tuple[str, ...], varied: bool, window: int, relative: bool
 ) -> None:
     groups = STUDY if varied else TINY
     own = f"agents.workflow_window={window}", f"agents.relative_reward={relative}"
@@ -113,25 +112,17 @@ def test_the_batch_is_the_environment(
     check_batch(config)
 
 
-@pytest.mark.parametrize("agents", AGENTS)
-@pytest.mark.parametrize("varied", [False, True], ids=["fixed", "varied"])
+@pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("name", WORLDS)
-def test_so_it_is_where_functions_wait_and_containers_stay_warm(
-    name: str, varied: bool, agents: tuple[str, ...]
-) -> None:
-    config = world(*(STUDY if varied else TINY), *agents, "workload.container_cold_start=20.0")
-    if varied:
-        config["variation"] = VARIATION
-    check_batch(config | WORLDS[name])
+def test_so_it_is_where_functions_wait_and_containers_stay_warm(name: str, layout: str) -> None:
+    config = world(*STUDY, f"agents={layout}", "workload.container_cold_start=20.0")
+    check_batch(config | WORLDS[name] | {"variation": VARIATION})
 
 
 @pytest.mark.parametrize("name", ["by the minute", "waiting"])
-@pytest.mark.parametrize("varied", [False, True], ids=["fixed", "varied"])
-def test_so_it_is_where_functions_need_named_resources(name: str, varied: bool) -> None:
+def test_so_it_is_where_functions_need_named_resources(name: str) -> None:
     config = with_gpu(world(*TINY, "agents=placer")) | WORLDS[name]
-    if varied:
-        config["variation"] = VARIATION
-    check_batch(config)
+    check_batch(config | {"variation": VARIATION})
 
 
 QUEUED: dict[str, dict[str, Any]] = {
@@ -143,16 +134,14 @@ QUEUED: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("layout", [*LAYOUTS, "queue"])
-@pytest.mark.parametrize("varied", [False, True], ids=["fixed", "varied"])
 @pytest.mark.parametrize("name", QUEUED)
-def test_so_it_is_where_an_agent_says_who_goes_next(name: str, varied: bool, layout: str) -> None:
-    """On one small server, so that functions wait; varied there are up to two, of other prices."""
+def test_so_it_is_where_an_agent_says_who_goes_next(name: str, layout: str) -> None:
+    """On one or two small servers of varied prices, so that functions wait."""
     shared = (*TINY, *with_queue(layout), "workload.container_cold_start=5.0")
     config = world(*shared, "dispatch=queued", "workload.arrivals.mean_gap=5")
     config["agents"]["workflow_window"] = 0 if layout == "queue" else 3
     config["cluster"]["server_types"]["small"]["server_count"] = 0
-    if varied:
-        config["variation"] = VARIATION | {"server_count": [1.0, 2.0], "single": 0.0}
+    config["variation"] = VARIATION | {"server_count": [1.0, 2.0], "single": 0.0}
     check_batch(config | QUEUED[name], nobody=layout != "queue")
 
 
@@ -173,14 +162,9 @@ def test_so_it_is_on_a_trace(dispatch: str, layout: str) -> None:
 
 
 @pytest.mark.parametrize("mechanism", ["stride", "lottery"])
-@pytest.mark.parametrize("varied", [False, True], ids=["fixed", "varied"])
-def test_so_it_is_where_agents_split_the_currencies_of_tenants(
-    varied: bool, mechanism: str
-) -> None:
+def test_so_it_is_where_agents_split_the_currencies_of_tenants(mechanism: str) -> None:
     config = world(*TENANTS, f"agents.tenants.mechanism={mechanism}")
-    if varied:
-        config["variation"] = VARIATION | {"server_count": [1.0, 2.0]}
-    check_batch(config)
+    check_batch(config | {"variation": VARIATION | {"server_count": [1.0, 2.0]}})
 
 
 def test_so_it_is_where_tenants_hold_tickets_and_agents_place() -> None:
@@ -278,16 +262,6 @@ def test_a_batch_goes_on_exactly_from_its_state(name: str) -> None:
     found = play(other, 30, np.random.default_rng(2))
     assert all(np.array_equal(a, b) for a, b in zip(wanted, found, strict=True))
     assert len(pickle.dumps(state)) < one.nbytes / 8
-
-
-def test_so_it_does_in_streams_that_it_was_told_to_start() -> None:
-    one, other = (Batch(World(world(*TINY)), 2, seed=1, worker=0) for _ in range(2))
-    one.restart([5, 6])
-    other.set_state(one.get_state())
-    wanted = play(one, 60, np.random.default_rng(2))
-    assert one.ended
-    found = play(other, 60, np.random.default_rng(2))
-    assert all(np.array_equal(a, b) for a, b in zip(wanted, found, strict=True))
 
 
 def test_varied_episodes_differ_in_load_work_and_servers() -> None:

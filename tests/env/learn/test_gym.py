@@ -22,7 +22,6 @@ from env.base.errors import InputError
 from env.learn.gym import SingleAgentEnv, SingleAgentVectorEnv
 from env.learn.multi_agent import ServerlessEnv
 from env.learn.sb3 import BatchVecEnv
-from env.workloads.generator import EpisodeWorkload
 from tests.env.learn.test_batch import VARIATION, WORLDS
 from tests.env.worlds import STUDY, TINY, TRACE, with_gpu, with_queue, world
 
@@ -117,15 +116,6 @@ def test_without_a_seed_the_episodes_are_those_of_the_worlds_seed() -> None:
     np.testing.assert_array_equal(seen["context"][0], first["context"])
 
 
-def test_a_workload_of_ones_own() -> None:
-    env = SingleAgentEnv(PLACER)
-    template = env.world.templates[0]
-    env.reset(options={"workload": EpisodeWorkload((0.0, 3.0), (template, template))})
-    assert env.raw_env is not None
-    assert env.raw_env.arrival_times == (0.0, 3.0)
-    assert env.render().startswith("time 0.0 s")
-
-
 COPIES: dict[str, Callable[[Any], Any]] = {
     "copy": copy.copy,
     "deepcopy": copy.deepcopy,
@@ -174,9 +164,6 @@ def test_copies_are_independent(
     np.testing.assert_equal(played(second), wanted)
 
 
-STRANGE = [None, "1", True, 1.0, [0], -1, 10**6, 10**30, {}]
-
-
 def refused(says: str, call: Any, *given: Any, **named: Any) -> None:
     with pytest.raises(InputError) as caught:
         call(*given, **named)
@@ -184,71 +171,10 @@ def refused(says: str, call: Any, *given: Any, **named: Any) -> None:
     assert says in message and "\n" not in message and len(message) < 300
 
 
-@pytest.mark.parametrize("name", ["masks", "queue"])
-def test_what_is_refused_changes_nothing(name: str) -> None:
-    tried, plain = SingleAgentEnv(OF_ONE_AGENT[name]), SingleAgentEnv(OF_ONE_AGENT[name])
-    refused("step: no episode is being played, call reset() first", tried.step, 0)
-    refused("no episode is being played", tried.action_masks)
-    for env in (tried, plain):
-        env.reset(seed=1)
-    rng, masked, ended = np.random.default_rng(0), 0, False
-    while not ended:
-        for wrong in STRANGE:
-            refused(f"is not in {tried.action_space}", tried.step, wrong)
-        masks = tried.action_masks()
-        for wrong in np.flatnonzero(masks == 0)[:2]:
-            refused(f"action {wrong} is masked; allowed: ", tried.step, int(wrong))
-            masked += 1
-        action = drawn(masks, rng)
-        found = tried.step(action)
-        np.testing.assert_equal(found, plain.step(action))
-        ended = found[2]
-    refused("step: the episode is over, call reset() first", tried.step, 0)
-    for wrong in (-1, "a", 1.5, True):
-        refused("seed: a whole number from 0 to ", tried.reset, seed=wrong)
-    refused("options: x: unknown key, ", tried.reset, options={"x": 1})
-    np.testing.assert_equal(tried.reset(), plain.reset())
-    assert masked > 0
-
-
-@pytest.mark.parametrize("name", ["masks", "queue"])
-def test_what_is_refused_in_one_environment_changes_none(name: str) -> None:
-    tried, plain = (SingleAgentVectorEnv(OF_ONE_AGENT[name], 3) for _ in range(2))
-    refused("step: no episode is being played, call reset() first", tried.step, np.zeros(3, int))
-    refused("no episode is being played", tried.action_masks)
-    for env in (tried, plain):
-        env.reset(seed=1)
-    rng, masked, ends = np.random.default_rng(0), 0, np.zeros(3, bool)
-    for _ in range(100):
-        masks = tried.action_masks()
-        actions = drawn(masks, rng)
-        for wrong in (None, actions.tolist(), actions.astype(float), actions[:2], actions > 0):
-            refused("actions: ", tried.step, wrong)
-        for row, wrong in np.argwhere((masks == 0) & ~ends[:, None])[:2]:
-            changed = actions.copy()
-            changed[row] = wrong
-            refused(f"environment {row}: ", tried.step, changed)
-            masked += 1
-        for row in np.flatnonzero(~ends)[:1]:
-            changed = actions.copy()
-            changed[row] = 10**6
-            refused(f"environment {row}: ", tried.step, changed)
-        found = tried.step(actions)
-        ends = found[2]
-        np.testing.assert_equal(found, plain.step(actions))
-    for wrong in (-1, "a", 1.5, True, [1, 2, -1], [1, 2, "a"]):
-        refused("seed: a whole number from 0 to ", tried.reset, seed=wrong)
-    refused("seed: 3 seeds are needed, found 2", tried.reset, seed=[1, 2])
-    refused("options: a mapping: there are none", tried.reset, options={"x": 1})
-    np.testing.assert_equal(tried.reset(), plain.reset())
-    assert masked > 0
-
-
 @pytest.mark.parametrize(
     ("overrides", "says"),
     [
         (["agents=hierarchical"], "layout hierarchical is for several agents"),
-        (["agents=server_types"], "layout server_types is for several agents"),
         ([*with_queue("placer"), "dispatch=queued"], "layout placer with agents.queue is for"),
     ],
 )
@@ -256,10 +182,6 @@ def test_worlds_of_several_agents_are_refused(overrides: list[str], says: str) -
     config = world(*TINY, *overrides)
     refused(f"agents: {says}", SingleAgentEnv, config)
     refused(f"agents: {says}", SingleAgentVectorEnv, config, 2)
-
-
-def test_no_number_of_environments_is_refused() -> None:
-    refused("environments: a whole number from 1 to ", SingleAgentVectorEnv, PLACER, 0)
 
 
 def test_render_modes() -> None:

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from env.base.errors import InputError
 from env.learn.layouts import Layout, Placement
 from env.learn.multi_agent import ServerlessEnv
 from tests.env.worlds import LAYOUTS, TINY, world
@@ -40,10 +39,3 @@ def test_the_actions_of_a_placement_come_to_it(name: str) -> None:
         node = int(random.integers(len(env.state.nodes)))
         env.step(*env.place_of(node), memory_req)
     assert tried > 100
-
-
-def test_memory_of_no_tier_has_no_actions() -> None:
-    environment = ServerlessEnv(world(*TINY, "agents=placer"))
-    environment.reset(seed=3)
-    with pytest.raises(InputError, match="3 MB is no tier of agents.memory_tiers"):
-        environment.layout.actions_of(Placement(0, 3))

@@ -30,17 +30,15 @@ def random_action(agent: Agent, mask: np.ndarray, rng: np.random.Generator) -> A
     return np.array([rng.choice(np.flatnonzero(mask[: agent.bids])), choice])
 
 
-def play(env: ServerlessEnv, seed: int) -> tuple[dict[str, float], dict[str, float], list[Any]]:
-    """One random episode: returns by agent, metrics, and everything that was observed."""
+def play(env: ServerlessEnv, seed: int) -> tuple[dict[str, float], dict[str, float]]:
+    """One random episode: returns by agent, and metrics."""
     rng = np.random.default_rng(seed)
     observations, _ = env.reset(seed=seed)
     returns = dict.fromkeys(env.possible_agents, 0.0)
-    seen = []
     while True:
         for name, observation in observations.items():
             assert env.get_observation_space(name).contains(observation)
             assert observation["mask"].max() == 1
-            seen.append((name, observation))
         actions = {
             name: random_action(env.layout.agents[name], observation["mask"], rng)
             for name, observation in observations.items()
@@ -52,16 +50,16 @@ def play(env: ServerlessEnv, seed: int) -> tuple[dict[str, float], dict[str, flo
         if terminateds["__all__"]:
             assert set(observations) == set(rewards) == set(env.possible_agents)
             assert all(terminateds[name] for name in env.possible_agents)
-            return returns, infos[env.possible_agents[0]]["episode_metrics"], seen
+            return returns, infos[env.possible_agents[0]]["episode_metrics"]
 
 
-@pytest.mark.parametrize("objective", ["balanced", "latency", "cost"])
+@pytest.mark.parametrize("objective", ["balanced", "cost"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("size", [TINY, STUDY], ids=["tiny", "study"])
 def test_every_agents_return_is_minus_j_less_the_time_weight(size, layout, objective):
     config = world(*size, f"agents={layout}", f"objective={objective}")
     env = ServerlessEnv(config)
-    returns, metrics, _ = play(env, seed=5)
+    returns, metrics = play(env, seed=5)
     weights = config["objective"]
     assert metrics["J"] == pytest.approx(
         weights["time_weight"] * metrics["slowdown"]
@@ -71,7 +69,7 @@ def test_every_agents_return_is_minus_j_less_the_time_weight(size, layout, objec
         assert returns[name] == pytest.approx(-(metrics["J"] - weights["time_weight"]), abs=1e-6)
 
 
-@pytest.mark.parametrize("objective", ["balanced", "latency", "cost"])
+@pytest.mark.parametrize("objective", ["balanced", "cost"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_relative_rewards_count_in_what_the_greedy_rule_comes_to(layout, objective):
     rule = make_baselines(["greedy_objective_tuned"])[0]
@@ -79,7 +77,7 @@ def test_relative_rewards_count_in_what_the_greedy_rule_comes_to(layout, objecti
     score = rule._config.placement.of(Objective(**config["objective"])).model_dump()
     config["agents"] = {**config["agents"], "relative_reward": True, "score": score}
     env = ServerlessEnv(config)
-    returns, metrics, _ = play(env, seed=5)
+    returns, metrics = play(env, seed=5)
     workload, cluster = env.world.training_episode(5, 0, 0, 0)
     alone = RawEnv(workload.arrival_times, workload.templates, cluster)
     schedule(alone, rule, env.objective, np.random.SeedSequence(0))
@@ -88,37 +86,15 @@ def test_relative_rewards_count_in_what_the_greedy_rule_comes_to(layout, objecti
     assert list(returns.values()) == pytest.approx([gained / reference] * len(returns), abs=1e-9)
     # Whatever rewards count in, it is told.
     config["agents"]["relative_reward"] = False
-    _, absolute, _ = play(ServerlessEnv(config), seed=5)
+    _, absolute = play(ServerlessEnv(config), seed=5)
     for told in (metrics, absolute):
         assert told["J_relative"] == pytest.approx(told["J"] / reference)
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_same_seed_same_episode(layout):
-    env = ServerlessEnv(world(*TINY, f"agents={layout}"))
-    first = play(env, seed=3)
-    again = play(env, seed=3)
-    other = play(env, seed=4)
-    assert first[0] == again[0] != other[0]
-    for (name, one), (name_again, two) in zip(first[2], again[2], strict=True):
-        assert name == name_again
-        assert all(np.array_equal(one[key], two[key]) for key in one)
-
-
-def test_episodes_of_a_stream_differ():
-    env = ServerlessEnv(world(*STUDY, "agents=placer"))
-    arrivals = set()
-    for _ in range(5):
-        env.reset()
-        arrivals.add(env.raw_env.arrival_times)
-    assert len(arrivals) == 5
 
 
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
         ({"leese": {"kind": "always"}}, "leese: unknown group, did you mean 'lease'"),
-        ({"seed": 1.5}, "seed: a whole number from 0 to"),
         ({"seed": -1}, "seed: a whole number from 0 to"),
         ({"cluster": None}, "cluster: "),
     ],
@@ -126,13 +102,6 @@ def test_episodes_of_a_stream_differ():
 def test_a_world_has_the_groups_that_there_are(changed, message):
     with pytest.raises(InputError, match=message):
         ServerlessEnv({**world(*TINY), **changed})
-
-
-def test_a_world_needs_its_groups():
-    config = world(*TINY)
-    del config["workload"]
-    with pytest.raises(InputError, match="workload: missing, required"):
-        ServerlessEnv(config)
 
 
 def test_a_workload_of_ones_own_takes_no_episode_of_the_stream():
@@ -147,14 +116,6 @@ def test_a_workload_of_ones_own_takes_no_episode_of_the_stream():
             assert np.array_equal(seen[name][part], values)
 
 
-def test_training_knows_whose_a_workflow_is():
-    env = ServerlessEnv(world("cluster=tiny", "workflow=tiny", "workload=tenants", "agents=placer"))
-    env.reset()
-    owners = [workflow.tenant for workflow in env.raw_env.workload.workflows]
-    assert set(owners) <= {"retail", "science", "media"}
-    assert len(set(owners)) > 1
-
-
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_node_without_the_memory_is_masked(layout):
     """tiny's `small` nodes have less memory than `wide`'s: a large function can only go there."""
@@ -166,7 +127,7 @@ def test_a_node_without_the_memory_is_masked(layout):
     )
     assert largest > small
     template = big_function(memory=largest)
-    for seed in range(20):
+    for seed in range(5):
         rng = np.random.default_rng(seed)
         observations, _ = env.reset(options={"workload": EpisodeWorkload((0.0,), (template,))})
         done = False
@@ -231,14 +192,6 @@ def test_nobody_is_asked_for_the_only_memory_tier():
     observations, *_ = env.step({env.possible_agents[2]: 0})
     assert list(observations) == ["placer"]
     assert function.memory_alloc == function.memory_req
-
-
-def test_render_names_every_node():
-    env = ServerlessEnv(world(*TINY, "agents=placer"))
-    env.reset(seed=0)
-    text = env.render()
-    assert text.count("\n") == len(env.raw_env.state.nodes)
-    assert "next Function(wf_id=0" in text
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -312,12 +265,7 @@ def test_pettingzoo_bidders_earn_the_same():
     ("group", "key", "value", "message"),
     [
         ("objective", "time_wieght", 1.0, "time_wieght: unknown key, did you mean 'time_weight'"),
-        ("objective", "time_weight", float("nan"), "time_weight"),
-        ("agents", "layout", "boss", "layout"),
         ("agents", "memory_tiers", [1.0, 0.5], "tiers must ascend"),
-        ("dispatch", "kind", "queud", "'queud' is unknown, did you mean 'queued'"),
-        ("dispatch", "patiense", 5.0, "patiense: unknown key"),
-        ("dispatch", "patience", "long", "patience: .*found 'long'"),
     ],
 )
 def test_bad_groups_get_one_line(group, key, value, message):

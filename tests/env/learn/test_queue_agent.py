@@ -15,7 +15,6 @@ from env.learn.multi_agent import ServerlessEnv
 from env.learn.queue_agent import QUEUE_ITEM, QueueAgent
 from env.score.greedy_score import ScoreWeights
 from env.score.reward import Objective
-from env.sim.check.validate_queued import queued_violations
 from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.keep_alive_policy import Lru
 from env.sim.rules import Rules
@@ -24,15 +23,11 @@ from env.workloads.traces import trace_samples
 from env.workloads.traces.trace import FunctionProfiles
 from env.workloads.traces.trace_samples import TRAINING_SEEDS
 from tests.env.sim.test_queueing import profiles
-from tests.env.worlds import LAYOUTS, TINY, TRACE, sampling_with_masks, with_queue, world
+from tests.env.worlds import LAYOUTS, TRACE, sampling_with_masks, with_queue, world
 
 UNIT = 5000
 """MB; a node of the world of `TRACE` has three."""
-KEEP_ALIVES: list[dict[str, Any]] = [
-    {"policy": "lru"},
-    {"policy": "fixed", "keep": 5.0},
-    {"policy": "faascache"},
-]
+KEEP_ALIVES: list[dict[str, Any]] = [{"policy": "lru"}, {"policy": "faascache"}]
 LEASES: dict[str, dict[str, Any]] = {
     "free": {"lease": {"kind": "always", "charged": False}},
     "paid": {"lease": {"kind": "always", "step": 60.0}},
@@ -116,21 +111,6 @@ def test_choosing_as_funcsched_gives_its_schedule(
         assert env.raw_env.runs[fields].tolist() == expected[fields].tolist()
 
 
-def test_of_workflows_too() -> None:
-    shared = (*TINY, *with_queue("queue"), "dispatch=queued", "lease=always", "keep_alive=lru")
-    env = ServerlessEnv(world(*shared, "workload.container_cold_start=5.0"))
-    rules = env.world.rules
-    rule = Rules(FuncSched(starve_threshold=300.0), "worst_fit", 0.0, rules.lease, rules.keep_alive)
-    asked = 0
-    for _ in range(5):
-        asked += played(env, as_funcsched)[2]
-        workload, cluster = env.world.training_episode(0, 0, 0, env._episode - 1)
-        expected = workload.env(cluster, rule).runs
-        assert env.raw_env is not None and len(expected) > 8
-        assert env.raw_env.runs.tolist() == expected.tolist()
-    assert asked > 10
-
-
 def test_masks_allow_what_fits_now_and_nothing_else() -> None:
     """Told from the controller's own records, at every choice of a busy episode."""
     env = ServerlessEnv(world(*TRACE, "agents.queue.functions=3"))
@@ -158,36 +138,6 @@ def test_masks_allow_what_fits_now_and_nothing_else() -> None:
         choices, held, beyond = choices + 1, held + (action == 3), beyond + (len(waiting) > 3)
         seen, *_ = env.step({"queue": action})
     assert choices > 100 and held > 10 and beyond > 10
-
-
-@pytest.mark.parametrize("layout", [*LAYOUTS, "queue"])
-def test_any_choices_give_a_right_schedule(layout: str) -> None:
-    config = world(*TRACE, *with_queue(layout))
-    env = ServerlessEnv(config)
-    rng = np.random.default_rng(0)
-    for seed in range(2):
-        seen, _ = env.reset(options={"workload": crowd(seed)})
-        held, over = 0, False
-        acted = set(seen)
-        while not over:
-            actions = {name: any_action(env, name, own, rng) for name, own in seen.items()}
-            acted |= set(seen)
-            held += actions.get("queue") == 4
-            seen, _, ends, *_ = env.step(actions)
-            over = ends["__all__"]
-        assert env.raw_env is not None
-        assert len(env.raw_env.runs) == 300
-        assert queued_violations(env.raw_env.runs, np.array([16384, 16384])) == []
-        assert acted == set(env.possible_agents) and held > 10
-
-
-def any_action(env: ServerlessEnv, name: str, seen: Observation, rng: np.random.Generator) -> Any:
-    """One of those allowed."""
-    bids = env.members[name].bids
-    place = int(rng.choice(np.flatnonzero(seen["mask"][bids:])))
-    if not bids:
-        return place
-    return np.array([rng.choice(np.flatnonzero(seen["mask"][:bids])), place])
 
 
 def test_the_example_of_the_paper_seen_by_the_agent() -> None:
@@ -293,17 +243,11 @@ def test_training_never_plays_what_is_held_out(monkeypatch: pytest.MonkeyPatch) 
     ("overrides", "says"),
     [
         (("workload.sampling.start=99",), "workload.sampling: start is 99 min"),
-        (("workload.source.minutes=199",), "window is minutes 100 to 200"),
-        (("agents.queue.functions=0",), "agents: queue.functions"),
-        (("agents.queue.placement=best",), "agents: queue.placement"),
-        (("agents.queue.placement=null",), "layout queue needs queue.placement"),
-        (("agents.queue=null",), "layout queue needs queue"),
         (
             ("agents=placer", "agents.queue={functions:4,starve_threshold:1,placement:best_fit}"),
             "queue.placement is best_fit, but the agents of layout placer place",
         ),
         (("dispatch=immediate",), "agents.queue: dispatch=immediate has no central queue"),
-        (("keep_alive=hybrid_histogram",), "keep_alive: agents are trained with none"),
         (("workload.sampling.ratio=1e-9",), "nothing arrives at ratio"),
         (
             (

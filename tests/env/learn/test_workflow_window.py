@@ -120,8 +120,3 @@ def test_a_full_window_holds_the_nearest() -> None:
     known, links = expected([0, 2, 3], [0, 2, 1], {0: (1, 0)}, 3)
     np.testing.assert_allclose(functions, known, rtol=1e-6)
     np.testing.assert_array_equal(edges, links)
-
-
-def test_without_a_window_observations_are_what_they_were() -> None:
-    layout = look(window=0)[1]
-    assert set(layout.start()["placer"]) == {"context", "items", "mask", "critic"}

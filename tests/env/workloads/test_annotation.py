@@ -62,9 +62,7 @@ def test_computation_is_at_least_one_operation() -> None:
     assert counts["computation raised to 1 operation"] == 1
 
 
-@pytest.mark.parametrize(
-    ("cores", "parallelism"), [(1, 1), (1.2, 2), (0.3, 1), (8, 8), (48, 8), (9.5, 8)]
-)
+@pytest.mark.parametrize(("cores", "parallelism"), [(1.2, 2), (0.3, 1), (48, 8)])
 def test_measured_parallelism(cores: float, parallelism: int) -> None:
     template, _ = annotate(graph(Task("t", "a", runtime=1, cores=cores)), with_rules(), SPEED)
     assert template.parallelism.tolist() == [parallelism]
@@ -157,12 +155,8 @@ def test_draws_depend_on_seed_template_and_category_alone() -> None:
     ("key", "value", "message"),
     [
         ("missing_memory", [4, 2], r"annotation: missing_memory is \[4.0, 2.0\], \[low, high\]"),
-        ("missing_memory", [4], "annotation: missing_memory.1: missing, required"),
         ("runtime_scale", 0, "annotation: runtime_scale: Input should be greater than 0, found 0"),
-        ("min_runtime", float("nan"), "annotation: min_runtime: Input should be a finite number"),
         ("max_paralelism", 4, "unknown key, did you mean 'max_parallelism'?"),
-        ("seed", -1, "annotation: seed: "),
-        ("without_runtimes", "darw", "'darw' is unknown, did you mean 'draw'?"),
     ],
 )
 def test_bad_rules(key: str, value: object, message: str) -> None:

@@ -1,7 +1,5 @@
 """Arrival processes: their statistics, and their configs."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -79,18 +77,6 @@ def test_daily(composed: Composed) -> None:
     assert share == pytest.approx(expected, abs=0.12)
 
 
-def test_daily_can_be_quiet_at_night(composed: Composed) -> None:
-    times = drawn(
-        composed,
-        "+workload=daily",
-        "workload.arrivals.workflows=2000",
-        "workload.arrivals.amplitude=1",
-        "workload.arrivals.start_hour=[0,0]",
-    )
-    hours = times / 3600 % 24
-    assert ((hours > 1.5) & (hours < 2.5)).sum() < 5
-
-
 def test_daily_episodes_begin_at_any_hour() -> None:
     """An episode that begins at the peak is denser than one that begins opposite to it."""
 
@@ -105,18 +91,10 @@ def test_daily_episodes_begin_at_any_hour() -> None:
     assert span(2) > 2 * span(14)
 
 
-@pytest.mark.parametrize("name", ["poisson", "bursty", "daily", "tiny"])
-def test_the_same_generator_state_gives_the_same_arrivals(composed: Composed, name: str) -> None:
-    first, again = (drawn(composed, f"+workload={name}", seed=4) for _ in range(2))
-    assert first.tolist() == again.tolist()
-    assert first.tolist() != drawn(composed, f"+workload={name}", seed=5).tolist()
-
-
 @pytest.mark.parametrize(
     ("group", "override", "message"),
     [
         ("poisson", "workload.arrivals.kind=poissn", "arrivals.kind: 'poissn' is unknown, did you"),
-        ("poisson", "~workload.arrivals.kind", "arrivals.kind: missing, required"),
         (
             "poisson",
             "+workload.arrivals.mean_gp=3",
@@ -124,19 +102,8 @@ def test_the_same_generator_state_gives_the_same_arrivals(composed: Composed, na
         ),
         ("poisson", "~workload.arrivals.mean_gap", "arrivals.mean_gap: missing, required"),
         ("poisson", "workload.arrivals.mean_gap=0", "arrivals.mean_gap: Input should be greater"),
-        ("poisson", "workload.arrivals.mean_gap=nan", "arrivals.mean_gap: Input should be a finit"),
-        ("poisson", "workload.arrivals.mean_gap=[1]", "arrivals.mean_gap: Input should be a valid"),
-        ("poisson", "workload.arrivals.workflows=0", "arrivals.workflows: Input should be gre"),
         ("poisson", "workload.arrivals.workflows=[5,4]", "arrivals: workflows is [5, 4], [low,"),
-        ("poisson", "workload.arrivals=3", "arrivals: a mapping is needed, found 3"),
-        ("poisson", "workload.seed=-1", "seed: Input should be greater than or equal to 0"),
-        ("poisson", "+workload.sed=1", "sed: unknown key, did you mean 'seed'?"),
-        ("bursty", "workload.arrivals.burst_gap=-1", "arrivals.burst_gap: Input should be greater"),
-        ("daily", "workload.arrivals.amplitude=2", "arrivals.amplitude: Input should be less than"),
-        ("daily", "workload.arrivals.start_hour=[9,8]", "arrivals: start_hour is [9.0, 8.0], [lo"),
-        ("fixed", "workload.arrivals.times=[]", "arrivals.times: "),
         ("fixed", "workload.arrivals.times=[0,-1]", "arrivals.times.1: Input should be greater"),
-        ("fixed", "workload.arrivals.times=5", "arrivals.times: a list is needed"),
     ],
 )
 def test_bad_configs(composed: Composed, group: str, override: str, message: str) -> None:
@@ -150,7 +117,6 @@ def test_bad_configs(composed: Composed, group: str, override: str, message: str
     ("group", "overrides"),
     [
         ("poisson", ["mean_gap=1e8", "workflows=10"]),
-        ("poisson", ["mean_gap=1000", "workflows=1000000"]),
         ("bursty", ["burst_gap=1e8", "burst_duration=1e9"]),
         ("daily", ["mean_gap=5e7"]),
     ],
@@ -163,32 +129,8 @@ def test_arrivals_that_no_episode_can_last_for_are_refused(
         drawn(composed, f"+workload={group}", *told)
 
 
-def test_hardly_an_episode_is_longer_than_it_is_allowed_for(composed: Composed) -> None:
-    config = validated(WorkloadConfig, composed("+workload=poisson")["workload"], "workload")
-    rng = np.random.default_rng(0)
-    last = max(config.arrivals.draw(rng)[-1] for _ in range(20_000))
-    assert 0.3 * config.arrivals.longest < last < config.arrivals.longest
-
-
 def test_spells_without_arrivals_are_refused(composed: Composed) -> None:
     # 1 us of each: 1e-6 / 1200 + 1e-6 / 150 arrivals in both.
     spells = [f"workload.arrivals.{spell}_duration=1e-6" for spell in ("calm", "burst")]
     with pytest.raises(InputError, match=r"have 7\.5e-09 arrivals on average, at least 0.001"):
         drawn(composed, "+workload=bursty", *spells)
-
-
-WRONG: list[Any] = [None, True, -3, 2.5, 10**400, 1e300, "x", "", [], {}, [None], {"a": 1}, [3, 3]]
-
-
-@pytest.mark.parametrize("group", ["poisson", "bursty", "daily", "fixed"])
-def test_any_value_may_be_wrong(composed: Composed, group: str) -> None:
-    whole = composed(f"+workload={group}")["workload"]
-    for key in whole["arrivals"]:
-        for wrong in WRONG:
-            data = whole | {"arrivals": whole["arrivals"] | {key: wrong}}
-            try:
-                config = validated(WorkloadConfig, data, "workload")
-            except InputError as error:
-                assert "\n" not in str(error) and len(str(error)) < 300
-            else:
-                assert np.isfinite(config.arrivals.draw(np.random.default_rng(0))).all()

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from env.base.errors import InputError
-from env.workloads.assumptions import Assumptions, printed
+from env.workloads.assumptions import printed
 from env.workloads.templates import assumed_of
 from tests.env.workloads.conftest import Composed
 
@@ -39,7 +38,6 @@ WHOLE = [record(number, **ALL) for number in range(4)]
 @pytest.mark.parametrize(
     ("records", "chained", "text"),
     [
-        (WHOLE, True, None),
         (WHOLE, False, "no dependencies at all"),
         (
             [record(0, **ALL), record(1, runtimeInSeconds=3.0), record(2, memoryInBytes=500e6)],
@@ -52,21 +50,6 @@ WHOLE = [record(number, **ALL) for number in range(4)]
             "1 task cut from 64 to 16 threads, its work kept",
         ),
         (
-            [record(number, **ALL | {"runtimeInSeconds": 0.0}) for number in range(4)],
-            True,
-            "4 of 4 runtimes are 0 and count as 0.5 s",
-        ),
-        (
-            [*WHOLE[:3], record(3, **ALL | {"runtimeInSeconds": 1e-320})],
-            True,
-            "1 of 4 runtimes shorter than an operation, 1 is taken",
-        ),
-        (
-            [*WHOLE, *(record(number, **ALL) for number in (7, 8, 9))],
-            True,
-            "3 execution records belong to no task",
-        ),
-        (
             [
                 record(0, **ALL | {"coreCount": 2.5}),
                 record(1, runtimeInSeconds=10.0, memoryInBytes=500e6, avgCPU=250.0),
@@ -76,11 +59,6 @@ WHOLE = [record(number, **ALL) for number in range(4)]
             True,
             "cores: 2 of 4 rounded up to whole ones",
         ),
-        (
-            [record(number, **ALL | {"memoryInBytes": 5e6}) for number in range(4)],
-            True,
-            "memory: 4 of 4 raised to 128 MB",
-        ),
     ],
 )
 def test_what_is_said_of_a_file(
@@ -88,23 +66,16 @@ def test_what_is_said_of_a_file(
     tmp_path: Path,
     records: list[dict[str, Any]],
     chained: bool,
-    text: str | None,
+    text: str,
 ) -> None:
     file = tmp_path / "w.json"
     write(file, records, chained=chained)
     found = assumed(composed, file)
-    assert {where: each["text"] for where, each in found.items()} == (
-        {} if text is None else {"total": text, str(file): text}
-    )
-    assert printed(found) == ([] if text is None else [f"assumed, {file}: {text}"])
-
-
-def test_scaled_and_clipped_runtimes_are_said(composed: Composed, tmp_path: Path) -> None:
-    write(tmp_path / "w.json", WHOLE)
-    scaled = ("workflow.annotation.runtime_scale=0.2", "workflow.annotation.runtime_range=[3,9]")
-    assert assumed(composed, tmp_path, *scaled)["total"]["text"] == (
-        "4 of 4 runtimes multiplied by 0.2; 4 of 4 runtimes clipped to 3 to 9 s"
-    )
+    assert {where: each["text"] for where, each in found.items()} == {
+        "total": text,
+        str(file): text,
+    }
+    assert printed(found) == [f"assumed, {file}: {text}"]
 
 
 def test_files_are_told_apart_and_added_up(composed: Composed, tmp_path: Path) -> None:
@@ -127,24 +98,6 @@ def test_a_file_is_named_as_a_terminal_may_have_it(composed: Composed, tmp_path:
     assert line.startswith(rf"assumed, {tmp_path}/a \x1b[2J.json: runtimes")
 
 
-def test_of_many_files_only_the_total_is_printed(composed: Composed, tmp_path: Path) -> None:
-    for number in range(6):
-        write(tmp_path / f"{number}.json", WHOLE[:3])
-    (line,) = printed(assumed(composed, tmp_path))
-    assert line.startswith("assumed, 6 workflows in all: runtimes: 6 of 24 drawn")
-
-
-def test_what_is_below_0_in_a_dax_is_said(composed: Composed, tmp_path: Path) -> None:
-    file = tmp_path / "w.dax"
-    file.write_text(
-        '<adag><job id="1" runtime="-3"><uses file="o" link="output" size="-4"/></job>'
-        '<job id="2" runtime="5"><uses file="o" link="input" size="7"/></job></adag>'
-    )
-    (text,) = {each["text"] for each in assumed(composed, file).values()}
-    assert "1 negative runtime taken as 0; 1 of 2 runtimes is 0 and counts as 0.5 s" in text
-    assert "1 negative file size taken as unknown" in text
-
-
 def test_several_worlds_are_added_up(composed: Composed, tmp_path: Path) -> None:
     write(tmp_path / "a.json", WHOLE[:3])
     write(tmp_path / "b.json", WHOLE[:2])
@@ -162,15 +115,3 @@ def test_several_worlds_are_added_up(composed: Composed, tmp_path: Path) -> None
     assert scaled["total"]["text"] == (
         f"{drawn}; or in other scenarios: {drawn}; 4 of 4 runtimes multiplied by 0.5"
     )
-
-
-def test_an_empty_path_is_refused(composed: Composed) -> None:
-    with pytest.raises(InputError, match="path: .* at least 1 character, found ''"):
-        assumed(composed, Path("x"), "workflow.path=''")
-
-
-def test_most_cores_are_those_of_any_workflow() -> None:
-    one = Assumptions(1, 2, 64, {"parallelism cut to max_parallelism": 1})
-    both = one + Assumptions(1, 3, 32, {"parallelism cut to max_parallelism": 2})
-    assert (both.workflows, both.tasks, both.most_cores) == (2, 5, 64)
-    assert both.counts == {"parallelism cut to max_parallelism": 3}

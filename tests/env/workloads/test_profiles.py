@@ -68,15 +68,9 @@ def test_no_seed_gives_more_memory_than_the_largest() -> None:
     made = recording([100.2, 20.0, 900.0, np.nan])
     most = largest_memory(made, rules)
     assert most.tolist() == [401, 128, 2048, 2048]
-    drawn = [annotate_functions(made, rules, seed, KEY)[0].memory for seed in range(200)]
+    drawn = [annotate_functions(made, rules, seed, KEY)[0].memory for seed in range(60)]
     assert (np.array(drawn) <= most).all()
     assert (np.max(drawn, axis=0)[:3] > 0.95 * most[:3]).all()
-
-
-@pytest.mark.parametrize("factor", [3, 10])
-def test_a_factor_that_is_not_drawn_multiplies_exactly(factor: int) -> None:
-    rules = RULES.model_copy(update={"memory_factor": (factor, factor)})
-    assert profiles(recording([200.0]), rules).memory.tolist() == [200 * factor]
 
 
 def test_cold_start_is_the_measured_one_of_a_drawn_runtime() -> None:
@@ -91,14 +85,6 @@ def test_cold_start_follows_the_nearest_measured_memory() -> None:
     assert hello_world_cold_start("java", 128) == pytest.approx(0.2541)
     assert hello_world_cold_start("java", 5_000) == pytest.approx(0.2634)
     assert all(0.04 < hello_world_cold_start(runtime, 512) < 0.3 for runtime in RUNTIMES)
-
-
-def test_factor_multiplies_the_table() -> None:
-    rules = RULES.model_copy(update={"cold_start_factor": (10.0, 40.0)})
-    plain, slow = profiles(recording([200.0] * 400)), profiles(recording([200.0] * 400), rules)
-    factors = slow.cold_start / plain.cold_start
-    assert 10 <= factors.min() < 11 and 38 < factors.max() <= 40
-    assert np.median(factors) == pytest.approx(20, abs=2)  # log-uniform
 
 
 def test_a_function_is_the_same_in_every_sample() -> None:

@@ -70,15 +70,6 @@ def test_num_tasks_is_an_upper_bound_or_a_range() -> None:
     assert len(make("montage", 70).tasks) <= 70
 
 
-def test_the_same_seed_makes_the_same_workflow() -> None:
-    assert content(make("genome", 60, 1)) == content(make("genome", 60, 1))
-    assert content(make("genome", 60, 1)) != content(make("genome", 60, 2))
-
-
-def test_children_read_what_their_parents_write() -> None:
-    assert max(make("montage", 60).edge_bytes.values()) > 1_000_000
-
-
 def test_global_generators_are_left_as_they_were() -> None:
     random.seed(11)
     np.random.seed(12)
@@ -86,22 +77,6 @@ def test_global_generators_are_left_as_they_were() -> None:
     np.random.seed(12)
     make("blast", 50)
     assert (random.getstate(), np.random.random(3).tolist()) == expected
-
-
-def test_global_generators_are_put_back_after_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    from env.workloads import recipes
-
-    random.seed(11)
-    expected = random.getstate()
-
-    def fails(recipe: str) -> None:
-        random.random()
-        raise ZeroDivisionError
-
-    monkeypatch.setattr(recipes, "_recipe_class", fails)
-    with pytest.raises(ZeroDivisionError):
-        make("blast", 50)
-    assert random.getstate() == expected
 
 
 def test_workflows_do_not_depend_on_the_hash_seed(tmp_path: Path) -> None:
@@ -128,11 +103,7 @@ def test_workflows_do_not_depend_on_the_hash_seed(tmp_path: Path) -> None:
     ("data", "message"),
     [
         ({"recipe": "montag"}, "mix.x: recipe: 'montag' is unknown, did you mean 'montage'?"),
-        ({"recipe": 3}, "mix.x: recipe: "),
-        ({"num_tasks": "many"}, "mix.x: num_tasks: "),
         ({"num_tasks": [70, 60]}, "mix.x: num_tasks is [70, 60], [low, high] is needed"),
-        ({"seed": -1}, "mix.x: seed: Input should be greater than or equal to 0, found -1"),
-        ({"weight": 0}, "mix.x: weight: Input should be greater than 0, found 0"),
         ({"nun_tasks": 60}, "mix.x: nun_tasks: unknown key, did you mean 'num_tasks'?"),
     ],
 )

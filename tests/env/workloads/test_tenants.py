@@ -11,7 +11,6 @@ import pytest
 from env.base.errors import InputError
 from env.base.schema import validated
 from env.workloads.generator import WorkloadConfig
-from env.workloads.traces.azure import Azure2019
 from env.workloads.traces.trace_samples import TraceConfig, sample_trace
 from tests.env.workloads.conftest import Composed
 from tests.env.workloads.test_generator import generator
@@ -146,9 +145,3 @@ def test_owners_of_a_trace_are_tenants(tmp_path: Path, composed: Composed, kind:
     assert list(episode.tenants) == whose
     values = episode.funding.rights().values().values()
     assert np.ptp([float(value) for value in values]) == 0.0
-
-
-def test_without_tenants_a_trace_tells_nobody_apart(tmp_path: Path, composed: Composed) -> None:
-    sample = sample_trace(azure(tmp_path, composed, None))
-    assert (sample.tenants, sample.funding) == ((), None)
-    assert isinstance(azure(tmp_path, composed, None).source, Azure2019)

@@ -8,23 +8,17 @@ import pandas as pd
 import pytest
 
 from agents.baseline import make_baselines
-from agents.scheduler import Decision
 from benchmarks.trace_player import stream
 from env.base.errors import InputError
 from env.base.schema import validated
-from env.score.metrics import episode_metrics
-from env.score.reward import Objective
-from env.sim.check.validate_queued import queued_violations
 from env.sim.cluster_file import cluster_from_config
 from env.sim.hardware import ClusterConfig
 from env.sim.keep_alive_policy import FaasCache, Fixed, Lru, NoKeepAlive
 from env.sim.ordering import FIRST_COME
-from env.sim.records import COMPLETED
-from env.sim.rules import KeepAlive, Lease, Rules
+from env.sim.rules import KeepAlive, Rules
 from env.workloads.traces.trace_samples import TraceConfig, TraceGenerator
 from tests.env.policies import ten_second_bins
 from tests.env.workloads.conftest import Composed
-from tests.recount import assert_recounted
 
 # 100 minutes of some 30 functions in one, and as many before it.
 SMALL = (
@@ -122,58 +116,6 @@ def test_functions_of_one_name_in_two_applications_share_nothing(
     assert found[0].tolist() == found[1].tolist()
     colds = found[0]["cold_start_time"][found[0]["warm"] == 0]
     assert len(set(colds)) == 4
-
-
-LEASES = {
-    "hourly": Lease(step=60.0),
-    "free": Lease(kind="always", charged=False),
-    "charged": Lease(kind="always", step=60.0),
-}
-PLAYERS = ("greedy_objective", "first_fit", "fcfs", "srtf+greedy_per_core", "sjf+best_fit")
-
-
-@pytest.mark.parametrize(("lease", "player"), product(LEASES, PLAYERS))
-@pytest.mark.parametrize("keep_alive", ["none", "lru", "hybrid_histogram"])
-def test_a_trace_plays_in_every_world(
-    lease: str, player: str, keep_alive: str, composed: Composed
-) -> None:
-    """Sums in the records are right on the way, and no schedule is faster than what is drawn."""
-    tight = "cluster.server_types.worker.memory_mb_per_numa_node=1024"
-    generator, cluster = small(composed, "workload.sampling.ratio=0.1", tight)
-    episode = generator.evaluation_episode(0)
-    queued = player == "fcfs" or "+" in player
-    (scheduler,) = make_baselines([player], queued, forks=False)
-    rules = Rules(lease=LEASES[lease], keep_alive=KEEP_ALIVES[keep_alive])
-    if queued:
-        rules = Rules(scheduler.order, scheduler.fit, 5.0, LEASES[lease], KEEP_ALIVES[keep_alive])
-    env = episode.env(cluster, rules)
-    objective = Objective(time_weight=1, cost_weight=1, completion_weight=1)
-    scheduler.reset(env, objective, np.random.SeedSequence(1))
-    decisions = 0
-    while not env.done:
-        if decisions % 20 == 0:
-            assert_recounted(env.state)
-        node, memory_alloc = scheduler.place(Decision(env, objective))
-        env.step(*env.place_of(node), memory_alloc)
-        decisions += 1
-    assert_recounted(env.state)
-    assert (decisions == 0) == (player in ("fcfs", "sjf+best_fit"))
-    runs = env.runs
-    ends = runs[runs["outcome"] == COMPLETED]
-    assert sorted(ends["wf_id"]) == list(range(len(episode.templates)))
-    speed = cluster.single_core_speed
-    for end in ends:
-        cores = min(8, int(episode.templates[end["wf_id"]].parallelism[0]))
-        least = episode.work[end["wf_id"]] / (speed * cores)
-        assert end["execution_time"] >= least * (1 - 1e-9)
-    if queued:
-        memory, ahead = env.state.nodes["memory"], keep_alive == "hybrid_histogram"
-        assert queued_violations(runs, memory, prewarmed=ahead) == []
-    metrics = episode_metrics(env.state, objective)
-    assert metrics["bound_gap"] >= 0
-    assert 0 < metrics["utilisation"] <= 1
-    assert (metrics["rent"] > 0) == (lease != "free")
-    assert (metrics["queueing"] > 0) == queued
 
 
 def test_nothing_arrives_is_told_before_anything_is_played(composed: Composed) -> None:

@@ -12,7 +12,6 @@ from env.workloads.traces.trace import Trace
 from env.workloads.traces.trace_samples import (
     TraceConfig,
     TraceSample,
-    assumed_of_trace,
     sample_trace,
 )
 from tests.env.workloads.conftest import Composed
@@ -55,38 +54,6 @@ def test_a_folder_of_2019(sample: Any, fixtures: Path) -> None:
     assert len(history) == 5 * 3 + 2 * 3 + 4 + 1  # minutes 4 to 6
 
 
-def test_the_report_is_one_line(sample: Any, fixtures: Path) -> None:
-    found = sample(
-        *small_2019(fixtures), "workload.sampling.start=6", "workload.sampling.ratio=0.5"
-    )
-    report = found.report
-    assert (report.functions, report.usable_functions, report.requests) == (8, 8, 44)
-    assert report.cores == pytest.approx(0.5 * requests_work(found) / 300)
-    line = str(report)
-    assert "8 of 8 functions, 44 requests in 300 s, of which a share of 0.5" in line
-    assert (
-        "memory drawn for 2 of 8 functions" in line and "\n" not in line
-    )  # daily and verify have no memory
-
-
-def requests_work(found: TraceSample) -> float:
-    """Core-seconds expected of the fixture's minutes 7 to 11."""
-    profiles = found.window.profiles
-    counts = {"cart": 25, "pay": 10, "resize": 4, "send": 2, "bounce": 3}
-    means = dict(zip(profiles.names, profiles.execution, strict=True))
-    return sum(count * means[name] for name, count in counts.items())
-
-
-def test_training_tells_the_same_of_a_trace(fixtures: Path, composed: Composed) -> None:
-    told = composed(*small_2019(fixtures), "workload.sampling.start=6")["workload"]
-    (found,) = assumed_of_trace(told).values()
-    report = str(sample_trace(validated(TraceConfig, told, "workload")).report)
-    assert found["text"] and report.endswith(found["text"])
-    told["source"]["memory"] = None
-    (drawn,) = assumed_of_trace(told).values()
-    assert drawn["text"].startswith("memory drawn for 8 of 8 functions")
-
-
 def test_a_file_of_2021(sample: Any, fixtures: Path) -> None:
     found = sample(
         "+workload=azure2021",
@@ -97,20 +64,6 @@ def test_a_file_of_2021(sample: Any, fixtures: Path) -> None:
     assert requests(found.window)["time"].tolist() == [0.5, 60.0]
     assert requests(found.history)["time"].tolist() == [-59.6, -59.5, -59.5]
     assert "passed over: 1 invocations that began before the trace" in str(found.report)
-
-
-def test_the_same_seed_gives_the_same_sample(sample: Any) -> None:
-    small = [
-        "+workload=azure_like",
-        "workload.source.functions=60",
-        "workload.sampling.functions=20",
-    ]
-    first, again = sample(*small), sample(*small)
-    other = sample(*small, "workload.seed=2")
-    assert first.window.profiles.names == again.window.profiles.names
-    assert requests(first.window).tolist() == requests(again.window).tolist()
-    assert requests(first.window).tolist() == requests(first.window).tolist()
-    assert first.window.profiles.names != other.window.profiles.names
 
 
 def test_a_made_up_day(sample: Any) -> None:
@@ -143,30 +96,13 @@ def test_a_made_up_day(sample: Any) -> None:
             "5 the window is minutes 8 to 13 of the trace, ",
         ),
         (
-            "workload.sampling.ratio=0",
-            "workload: sampling.ratio: Input should be greater than 0, found",
-        ),
-        (
-            "workload.sampling.ratio=1.5",
-            "workload: sampling.ratio: Input should be less than or equal",
-        ),
-        (
-            "workload.sampling.kind=rarest",
-            "workload: sampling.kind: 'rarest' is unknown, did you mean",
-        ),
-        (
             "+workload.sampling.ration=1",
             "workload: sampling.ration: unknown key, did you mean 'ratio'?",
-        ),
-        (
-            "workload.source.kind=azure2020",
-            "workload: source.kind: 'azure2020' is unknown, did you mean",
         ),
         (
             "workload.annotation.cold_start_factor=[4,1]",
             "workload: annotation: cold_start_factor is [4",
         ),
-        ("~workload.source.path", "workload: source.path: missing"),
     ],
 )
 def test_bad_settings(sample: Any, fixtures: Path, override: str, message: str) -> None:
@@ -176,13 +112,8 @@ def test_bad_settings(sample: Any, fixtures: Path, override: str, message: str) 
     assert "\n" not in str(caught.value)
 
 
-def test_the_path_has_to_be_given(sample: Any) -> None:
-    with pytest.raises(InputError, match="workload: source.path: missing, it has no default"):
-        sample("+workload=azure2019")
-
-
 @pytest.mark.realdata
-@pytest.mark.parametrize("kind", ["representative", "rare", "random"])
+@pytest.mark.parametrize("kind", ["representative", "rare"])
 def test_samples_of_the_real_excerpt(sample: Any, data_dir: Path, kind: str) -> None:
     path = data_dir / "azure2019_500f_8h"
     small = [

@@ -12,7 +12,6 @@ from env.base.errors import InputError
 from env.workloads.annotation import AnnotationRules, annotate
 from env.workloads.task_graph import TaskGraph
 from env.workloads.wfformat import read_wfformat
-from env.workloads.workflow_files import read_workflow_file
 
 
 def read(data: Any) -> TaskGraph:
@@ -74,37 +73,10 @@ def test_old_layout(photo_old: dict[str, Any]) -> None:
     assert graph.assumptions["files with several sizes, the writer's taken"] == 1
 
 
-def test_oldest_layout_calls_tasks_jobs(photo_old: dict[str, Any]) -> None:
-    expected = read(photo_old)
-    photo_old["workflow"]["jobs"] = photo_old["workflow"].pop("tasks")
-    assert read(photo_old) == expected
-
-
-def test_without_an_execution_runtimes_are_left_open(
-    photo: dict[str, Any], rules: AnnotationRules
-) -> None:
-    del photo["workflow"]["execution"]
-    graph = read(photo)
-    assert [task.runtime for task in graph.tasks] == [None] * 4
-    with pytest.raises(InputError, match="^photo.json: no task has a runtime"):
-        annotate(graph, rules, 1_000)
-    drawing = rules.model_copy(update={"without_runtimes": "draw"})
-    template, counts = annotate(graph, drawing, 1_000)
-    assert counts["runtime drawn"] == 4
-    runtimes = template.computation / template.parallelism / 1_000
-    low, high = rules.missing_runtime
-    assert low - 1e-3 <= runtimes.min() and runtimes.max() <= high + 1e-3
-    assert runtimes[1] == runtimes[2]  # both scale
-
-
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
         (("execution", "tasks", 1, "runtimeInSeconds"), -1, "greater than or equal to 0, found -1"),
-        (("execution", "tasks", 1, "runtimeInSeconds"), float("nan"), "finite number, found nan"),
-        (("execution", "tasks", 1, "runtimeInSeconds"), float("inf"), "finite number, found inf"),
-        (("execution", "tasks", 1, "runtimeInSeconds"), "12", "valid number, found '12'"),
-        (("execution", "tasks", 1, "memoryInBytes"), -5, "greater than or equal to 0, found -5"),
         (("execution", "tasks", 1, "id"), "split_ID01", "'split_ID01' has two execution records"),
         (("specification", "files", 1, "sizeInBytes"), -1, "files.1.sizeInBytes"),
         (
@@ -114,10 +86,7 @@ def test_without_an_execution_runtimes_are_left_open(
         ),
         (("specification", "tasks", 1, "id"), "split_ID01", "'split_ID01' is declared twice"),
         (("specification", "tasks", 1, "parents"), ["x"], "has the parent 'x', no such task"),
-        (("specification", "tasks", 1, "children"), ["x"], "has the child 'x', no such task"),
-        (("specification", "tasks", 1, "parents"), ["scale_ID02"], "depends on itself"),
         (("specification", "tasks"), [], "no tasks, at least 1 is needed"),
-        (("specification", "tasks"), None, "workflow.specification.tasks"),
     ],
 )
 def test_bad_values(
@@ -128,18 +97,6 @@ def test_bad_values(
         read(photo)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_cycle(photo: dict[str, Any], rules: AnnotationRules) -> None:
-    photo["workflow"]["specification"]["tasks"][0]["parents"] = ["join_ID04"]
-    with pytest.raises(InputError, match="^photo.json: workflow 'photo': the graph has a cycle"):
-        annotate(read(photo), rules, 1_000)
-
-
-def test_unknown_parent_in_the_old_layout(photo_old: dict[str, Any]) -> None:
-    photo_old["workflow"]["tasks"][1]["parents"] = ["ID99"]
-    with pytest.raises(InputError, match="task 'ID02' has the parent 'ID99', no such task"):
-        read(photo_old)
 
 
 @pytest.mark.parametrize("second", ["jobs", "specification"])
@@ -165,21 +122,6 @@ def test_records_of_no_task(photo: dict[str, Any], rules: AnnotationRules) -> No
     assert "\n" not in str(caught.value)
 
 
-def test_a_number_of_5000_digits_gets_one_line(fixtures: Path) -> None:
-    text = (fixtures / "photo_old.json").read_text().replace("12.5", "9" * 5_000)
-    with pytest.raises(InputError, match="^photo.json: .* 5000 digits") as caught:
-        read_wfformat(text.encode(), "photo", "photo.json")
-    assert len(str(caught.value)) < 200
-
-
-def test_declared_order_wins_over_files(photo: dict[str, Any]) -> None:
-    """A task that reads what a later task writes has read an older version of it."""
-    photo["workflow"]["specification"]["tasks"][0]["inputFiles"].append("sheet.pdf")
-    graph = read(photo)
-    assert (3, 0) not in graph.edge_bytes
-    assert graph.assumptions["file dependencies against the declared order left out"] == 1
-
-
 def test_with_several_writers_only_declared_edges_count(photo: dict[str, Any]) -> None:
     tasks = photo["workflow"]["specification"]["tasks"]
     tasks[1]["outputFiles"].append("log.txt")
@@ -188,33 +130,7 @@ def test_with_several_writers_only_declared_edges_count(photo: dict[str, Any]) -
     assert graph.edge_bytes[1, 3] == 40_700
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"{", b"\xff\xfe\x00", b"[" * 100_000, b"[]", b"3", b"null"]
-)
-def test_not_wfformat(tmp_path: Path, content: bytes) -> None:
-    file = tmp_path / "broken.json"
-    file.write_bytes(content)
-    with pytest.raises(InputError, match="broken.json: ") as caught:
-        read_workflow_file(file)
-    assert "\n" not in str(caught.value)
-
-
-WRONG: list[Any] = [
-    None,
-    True,
-    -3,
-    2.5,
-    10**400,
-    1e300,
-    "x",
-    "",
-    [],
-    {},
-    [[]],
-    [None],
-    {"a": 1},
-    float("nan"),
-]
+WRONG: list[Any] = [None, True, -3, 10**400, "x", [], {}]
 
 
 @pytest.mark.parametrize("file", ["photo.json", "photo_old.json"])
