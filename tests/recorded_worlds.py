@@ -14,7 +14,6 @@ from agents.baseline import make_baselines
 from agents.order.chosen import Chosen
 from agents.order.fcfs import Fcfs
 from agents.order.funcsched import FuncSched
-from agents.order.heft import Heft
 from agents.order.rr import RoundRobin
 from agents.order.srtf import Srtf
 from env.sim.funding import Funding, Grant
@@ -66,7 +65,6 @@ KEPT = {
 ORDERS: dict[str, Order | None] = {
     "immediate": None,
     "fcfs": Fcfs(),
-    "heft": Heft(),
     "rr": RoundRobin(time_slice=4.0),
     "srtf": Srtf(check_interval=2.0),
     "funcsched": FuncSched(starve_threshold=30.0),

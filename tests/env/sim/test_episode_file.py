@@ -130,7 +130,9 @@ def test_a_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.M
     assert [one.name for one in tmp_path.iterdir()] == ["episode.json"]
 
 
-def _set(*keys: Any, to: Any) -> Callable[[Any], None]:
+def put(*keys: Any, to: Any) -> Callable[[Any], None]:
+    """Gives a document another value at a place."""
+
     def change(document: Any) -> None:
         for key in keys[:-1]:
             document = document[key]
@@ -139,7 +141,9 @@ def _set(*keys: Any, to: Any) -> Callable[[Any], None]:
     return change
 
 
-def _drop(*keys: Any) -> Callable[[Any], None]:
+def left_out(*keys: Any) -> Callable[[Any], None]:
+    """Takes what is at a place out of a document."""
+
     def change(document: Any) -> None:
         for key in keys[:-1]:
             document = document[key]
@@ -166,19 +170,19 @@ FUNCTION = ("workflows", 0, "functions", 1)
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (_set("nme", to="x"), ["nme", "unknown key", "'name'"]),
-        (_set("format", to=3), ["format: 3 found, allowed are 1 and 2"]),
-        (_drop("actions"), ["actions", "missing"]),
-        (_set("actions", 0, "server_type", to="smal"), ["'smal'", "'small'"]),
-        (_set("actions", 0, "server_index", to=1), ["actions.0.server_index", "1", "0 to 0"]),
-        (_set("actions", 0, "memory_allocated_mb", to=9000), ["function 0", "9000", "8192"]),
-        (_set("actions", 1, "function_id", to=9), ["actions.1", "function 9"]),
-        (_set("actions", 1, "function_id", to=0), ["actions.1", "placed twice"]),
-        (_drop("actions", 2), ["function 2", "never placed"]),
-        (_set("workflows", 0, "workflow_id", to=3), ["workflows.0", "id 3"]),
-        (_set(*FUNCTION, "function_id", to=7), ["functions.1", "id 7", "0 to 3"]),
-        (_set(*FUNCTION, "computation", to=0), ["functions.1.computation", "1", "0"]),
-        (_set("workflows", 0, "tenant", to="two words"), ["workflows.0.tenant", "'two words'"]),
+        (put("nme", to="x"), ["nme", "unknown key", "'name'"]),
+        (put("format", to=3), ["format: 3 found, allowed are 1 and 2"]),
+        (left_out("actions"), ["actions", "missing"]),
+        (put("actions", 0, "server_type", to="smal"), ["'smal'", "'small'"]),
+        (put("actions", 0, "server_index", to=1), ["actions.0.server_index", "1", "0 to 0"]),
+        (put("actions", 0, "memory_allocated_mb", to=9000), ["function 0", "9000", "8192"]),
+        (put("actions", 1, "function_id", to=9), ["actions.1", "function 9"]),
+        (put("actions", 1, "function_id", to=0), ["actions.1", "placed twice"]),
+        (left_out("actions", 2), ["function 2", "never placed"]),
+        (put("workflows", 0, "workflow_id", to=3), ["workflows.0", "id 3"]),
+        (put(*FUNCTION, "function_id", to=7), ["functions.1", "id 7", "0 to 3"]),
+        (put(*FUNCTION, "computation", to=0), ["functions.1.computation", "1", "0"]),
+        (put("workflows", 0, "tenant", to="two words"), ["workflows.0.tenant", "'two words'"]),
         (_add_edge(3, 0), ["workflow 0", "cycle"]),
         (_add_edge(0, 1), ["edge 0 -> 1", "twice"]),
         (_add_edge(0, 8), ["edge 0 -> 8", "function 8"]),
@@ -258,18 +262,18 @@ SPRAWLING = {
     ("change", "words"),
     [
         (
-            _set("server_types", "small", "hourly_rte", to=1.0),
+            put("server_types", "small", "hourly_rte", to=1.0),
             ["server_types.small.hourly_rte", "'hourly_rate'"],
         ),
         (
-            _set("server_types", "small", to=SPRAWLING),
+            put("server_types", "small", to=SPRAWLING),
             ["tiny.yaml: 100000002 NUMA nodes, at most 1000000"],
         ),
         (
-            _set("server_types", "a/b", to=SPRAWLING),
+            put("server_types", "a/b", to=SPRAWLING),
             ["server type 'a/b': a name of 1 to 50 printable characters but / is needed"],
         ),
-        (_drop("single_core_speed_ops_per_s"), ["single_core_speed_ops_per_s", "missing"]),
+        (left_out("single_core_speed_ops_per_s"), ["single_core_speed_ops_per_s", "missing"]),
     ],
 )
 def test_bad_cluster_config_gets_one_clear_line(

@@ -18,6 +18,7 @@ from env.sim.keep_alive_policy import Fixed, Lru, NoKeepAlive
 from env.sim.rules import KeepAlive, Lease, Rules
 from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
+from tests.env.sim.test_validate_world import leaves
 
 GOLDEN = sorted((Path(__file__).parents[2] / "golden").glob("*.json"))
 CHAIN, MEMORY, LEASE, GRAPH = GOLDEN[1], GOLDEN[3], GOLDEN[4], GOLDEN[5]
@@ -196,22 +197,14 @@ def test_each_kind_of_error_is_named(
     assert any(all(word in line for word in words) for line in found), found
 
 
-def _leaves(value: Any, keys: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    if isinstance(value, dict):
-        return [leaf for key, inner in value.items() for leaf in _leaves(inner, (*keys, key))]
-    if isinstance(value, (list, tuple)):
-        return [leaf for key, inner in enumerate(value) for leaf in _leaves(inner, (*keys, key))]
-    return [keys]
-
-
 @pytest.mark.parametrize("path", [CHAIN, MEMORY, LEASE], ids=lambda path: path.stem)
 def test_no_number_can_be_changed_unseen(path: Path) -> None:
     """Every number of the results, moved a little, is seen."""
     episode = read_episode(path)
     assert episode.expected is not None
-    leaves = _leaves(episode.expected.model_dump(mode="json"))
-    assert len(leaves) > 60
-    for leaf in leaves:
+    numbers = leaves(episode.expected.model_dump(mode="json"))
+    assert len(numbers) > 60
+    for leaf in numbers:
         document = episode.model_dump(mode="json")
         holder = document["expected"]
         for key in leaf[:-1]:

@@ -51,11 +51,11 @@ def _changed(episode: WorldEpisode, change: Callable[[Any], None]) -> list[str]:
     return violations(WorldEpisode.model_validate(document))
 
 
-def _leaves(value: Any, keys: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+def leaves(value: Any, keys: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     if isinstance(value, dict):
-        return [leaf for key, inner in value.items() for leaf in _leaves(inner, (*keys, key))]
+        return [leaf for key, inner in value.items() for leaf in leaves(inner, (*keys, key))]
     if isinstance(value, list):
-        return [leaf for key, inner in enumerate(value) for leaf in _leaves(inner, (*keys, key))]
+        return [leaf for key, inner in enumerate(value) for leaf in leaves(inner, (*keys, key))]
     return [] if value is None else [keys]
 
 
@@ -73,7 +73,7 @@ def test_no_number_can_be_changed_unseen(episodes: dict[str, WorldEpisode], name
     episode = episodes[name]
     assert violations(episode) == []
     unseen = set()
-    for leaf in _leaves(episode.model_dump(mode="json")["expected"]):
+    for leaf in leaves(episode.model_dump(mode="json")["expected"]):
 
         def change(document: Any, leaf: tuple[Any, ...] = leaf) -> None:
             holder = document["expected"]

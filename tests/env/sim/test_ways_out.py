@@ -129,26 +129,6 @@ def test_a_server_goes_down_and_comes_back(world: str, phase: str) -> None:
     assert env.total_rent == pytest.approx(0.0 if "unpaid" in world else 3 * 0.36)
 
 
-def test_those_that_wait_for_memory_are_killed_with_the_one_that_has_it() -> None:
-    """Three of 3 MB on a node of 4; the probe comes at 20, when the first runs."""
-    template = WorkflowTemplate("three", [50_000] * 3, [3] * 3, [1] * 3, NO_EDGES, [])
-    env = RawEnv([0.0, 20.0], [template, PROBE], CLUSTER)
-    for _ in range(3):
-        env.step("s", 0, 0, 3)
-    node = env.state.nodes[0]
-    assert (node["running_count"], node["waiting_count"]) == (1, 2)
-    take_down(env.state, 0)
-    go_on(env)
-    assert (node["running_count"], node["waiting_count"]) == (0, 0)
-    assert env.state.functions["attempt"][:4].tolist() == [1, 1, 1, 0]
-    while not env.done:
-        env.step("s", 1, 0, env.current_function.memory_req)
-        assert_recounted(env.state)
-    # Server 1 starts until 30; the first and the probe run there, then the second and the third.
-    ends = [function.completion_time for function in env.workload.workflows[0].functions]
-    assert ends == [80.0, 130.0, 180.0]
-
-
 @pytest.mark.parametrize("world", WORLDS)
 def test_nothing_new_comes_to_a_server_that_drains(world: str) -> None:
     """Function 1 runs on server 0 at the time at which the probe comes, and ends as it would."""
@@ -216,21 +196,6 @@ def test_what_was_to_be_chosen_is_asked_again() -> None:
         change()
         go_on(env)
         assert (env.time, env.waiting) == (0.0, (0,))
-
-
-@pytest.mark.parametrize("world", WORLDS)
-def test_without_any_server_the_engine_says_so_and_goes_on_when_one_is_back(world: str) -> None:
-    env = RawEnv([0.0, 20.0], [CHAIN, PROBE], CLUSTER, rules=WORLDS[world], images=IMAGES)
-    for server in (0, 1):
-        take_down(env.state, server)
-    with pytest.raises(InputError, match=r"2 functions wait at 20\.0 s, and no server in service"):
-        go_on(env)
-    assert not env.done
-    bring_back(env.state, 1)
-    go_on(env)
-    while not env.done:
-        env.step("s", 1, 0, env.current_function.memory_req)
-    assert env.state.cluster[0]["finished_workflows"] == 2
 
 
 LARGE = WorkflowTemplate("large", [10_000], [8], [1], NO_EDGES, [])

@@ -14,27 +14,10 @@ from env.base.errors import InputError
 from env.sim.episode.episode_file import read_episode, write_episode
 from env.sim.episode.recording import episode_of
 from env.sim.episode.replay import main
+from tests.env.sim.test_episode_file import left_out, put
 from tests.recorded_worlds import crowded, shared, trace, world
 
 Change = Callable[[Any], None]
-
-
-def _set(*keys: Any, to: Any) -> Change:
-    def change(document: Any) -> None:
-        for key in keys[:-1]:
-            document = document[key]
-        document[keys[-1]] = to
-
-    return change
-
-
-def _drop(*keys: Any) -> Change:
-    def change(document: Any) -> None:
-        for key in keys[:-1]:
-            document = document[key]
-        del document[keys[-1]]
-
-    return change
 
 
 @pytest.fixture(scope="module")
@@ -64,56 +47,52 @@ FUNCTION = ("workflows", 0, "functions", 0)
 @pytest.mark.parametrize(
     ("name", "change", "words"),
     [
-        ("asked", _set("format", to=1), ["unknown key"]),
-        ("asked", _set(*QUEUE, "order", to="rank"), ["options.queue.order", "by_rank"]),
-        ("asked", _set(*QUEUE, "placement", to="worst"), ["placement", "'worst'", "worst_fit"]),
+        ("asked", put("format", to=1), ["unknown key"]),
+        ("asked", put(*QUEUE, "order", to="rank"), ["options.queue.order", "by_rank"]),
+        ("asked", put(*QUEUE, "placement", to="worst"), ["placement", "'worst'", "worst_fit"]),
         (
             "asked",
-            _set("options", "keep_alive", to={"policy": "lru"}),
+            put("options", "keep_alive", to={"policy": "lru"}),
             ["earlier: 4 found, keep_alive 'lru' knows of none"],
         ),
-        ("asked", _set("images", to=[]), ["images: none found"]),
-        ("asked", _set("images", 1, "image_id", to=0), ["images.1: id 0", "0 to 2"]),
+        ("asked", put("images", to=[]), ["images: none found"]),
+        ("asked", put("images", 1, "image_id", to=0), ["images.1: id 0", "0 to 2"]),
         (
             "engine",
-            _set("images", 0, "memory_mb", to=0),
+            put("images", 0, "memory_mb", to=0),
             ["images.0.memory_mb: 0 found", "at least 1"],
         ),
-        ("asked", _set("earlier", 0, "image", to=7), ["earlier.0.image: 7", "0 to 2"]),
-        ("asked", _drop("workflows", 0, "work"), ["workflows: 32 of 33 have work"]),
-        ("immediate", _set("workflows", 3, "work", to=5), ["workflows: 1 of 8 have work"]),
-        ("asked", _set(*FUNCTION, "image", to=3), ["workflows.0.functions.0.image: 3", "0 to 2"]),
-        ("asked", _drop(*FUNCTION, "image"), ["workflows.0.functions.0.image: None"]),
-        ("asked", _drop(*FUNCTION, "rank"), ["functions.0.rank: None", "needed with order"]),
-        ("engine", _set(*FUNCTION, "rank", to=1.0), ["functions.0.rank: 1.0", "only with order"]),
-        ("asked", _set("actions", 0, "dispatch_time", to=0.0), ["actions.0.dispatch_time: 0.0"]),
-        ("chosen", _drop("actions", 2, "dispatch_time"), ["actions.2.dispatch_time: None"]),
-        ("asked", _set("actions", 0, "memory_allocated_mb", to=9999), ["actions.0", "9999 MB"]),
+        ("asked", put("earlier", 0, "image", to=7), ["earlier.0.image: 7", "0 to 2"]),
+        ("asked", left_out("workflows", 0, "work"), ["workflows: 32 of 33 have work"]),
+        ("asked", put(*FUNCTION, "image", to=3), ["workflows.0.functions.0.image: 3", "0 to 2"]),
+        ("asked", left_out(*FUNCTION, "rank"), ["functions.0.rank: None", "needed with order"]),
+        ("chosen", left_out("actions", 2, "dispatch_time"), ["actions.2.dispatch_time: None"]),
+        ("asked", put("actions", 0, "memory_allocated_mb", to=9999), ["actions.0", "9999 MB"]),
         (
             "engine",
             lambda document: document.update(actions=[_bare_action()]),
             ["actions: 1 found, order 'funcsched' and placement 'worst_fit' need none"],
         ),
-        ("shared", _drop("funding"), ["funding: missing, options.queue.sharing needs it"]),
-        ("crowded", _drop("funding"), ["funding: missing, cluster.cpu_share needs it"]),
-        ("crowded", _drop("cluster", "cpu_share"), ["funding: found", "cluster.cpu_share"]),
-        ("workflows", _drop("workflows", 1, "tickets"), ["workflows.1.tickets: None", "needed"]),
-        ("workflows", _drop(*QUEUE, "lends"), ["queue.lends: None", "needed with"]),
-        ("shared", _set(*QUEUE, "lends", to=True), ["queue.lends: True", "allowed only with"]),
-        ("shared", _set("workflows", 0, "tickets", to=2.0), ["workflows.0.tickets: 2.0", "only"]),
+        ("shared", left_out("funding"), ["funding: missing, options.queue.sharing needs it"]),
+        ("crowded", left_out("funding"), ["funding: missing, cluster.cpu_share needs it"]),
+        ("crowded", left_out("cluster", "cpu_share"), ["funding: found", "cluster.cpu_share"]),
+        ("workflows", left_out("workflows", 1, "tickets"), ["workflows.1.tickets: None", "needed"]),
+        ("workflows", left_out(*QUEUE, "lends"), ["queue.lends: None", "needed with"]),
         (
             "shared",
-            _set("funding", "currencies", "lab", "currency", to="lab"),
+            put("funding", "currencies", "lab", "currency", to="lab"),
             ["funding", "'lab'", "cycle"],
         ),
-        ("shared", _drop("funding", "tenants", "b"), ["workflows.1.tenant: 'b' found", "funding"]),
-        ("shared", _set("workflows", 0, "tenant", to="d"), ["workflows.0.tenant: 'd' found"]),
-        ("shared", _drop(*QUEUE, "turns_seed"), ["queue.turns_seed: None", "needed with"]),
-        ("shared", _drop(*QUEUE, "sharing"), ["queue.turns_seed: 7", "allowed only with"]),
-        ("shared", _set(*QUEUE, "time_slice", to=4.0), ["queue.time_slice: 4.0", "sharing"]),
+        (
+            "shared",
+            left_out("funding", "tenants", "b"),
+            ["workflows.1.tenant: 'b' found", "funding"],
+        ),
+        ("shared", left_out(*QUEUE, "turns_seed"), ["queue.turns_seed: None", "needed with"]),
+        ("shared", put(*QUEUE, "time_slice", to=4.0), ["queue.time_slice: 4.0", "sharing"]),
         (
             "immediate",
-            _set("funding", to={"tenants": {"a": {"tickets": 1}}}),
+            put("funding", to={"tenants": {"a": {"tickets": 1}}}),
             ["funding: found, it is allowed only with options.queue"],
         ),
     ],
@@ -147,8 +126,8 @@ def _bare_action() -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("name", "change", "words"),
     [
-        ("asked", _set("actions", 1, "workflow_id", to=0), ["actions.1: places workflow 0"]),
-        ("asked", _drop("actions", -1), ["actions: 38 found, but functions wait"]),
+        ("asked", put("actions", 1, "workflow_id", to=0), ["actions.1: places workflow 0"]),
+        ("asked", left_out("actions", -1), ["actions: 38 found, but functions wait"]),
         (
             "asked",
             lambda document: document["actions"].append(document["actions"][0]),
@@ -156,7 +135,7 @@ def _bare_action() -> dict[str, Any]:
         ),
         (
             "chosen",
-            _set("actions", 0, "dispatch_time", to=5000.0),
+            put("actions", 0, "dispatch_time", to=5000.0),
             ["actions.0: choose: nothing is to come"],
         ),
     ],
