@@ -77,17 +77,13 @@ def play_to_the_end(evaluation: Evaluation, folder: Path, console: Console) -> p
     from evaluation.results import ResultsWriter
     from run.command import StopOnSignals
 
-    columns = ("{task.description}", BarColumn(), MofNCompleteColumn())
+    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     writer = ResultsWriter(folder, evaluation.run, evaluation.known, evaluation.metrics)
     total = len(evaluation.known)
     with (
         writer,
         Progress(
-            *columns,
-            TimeRemainingColumn(),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
+            *columns, console=console, transient=True, disable=not console.is_terminal
         ) as progress,
         StopOnSignals() as stop,
     ):
@@ -123,9 +119,6 @@ def keep_trainings(settings: EvaluateSettings, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    from run.python_flags import restart
-
-    restart()
     from run.command import run
 
     run(prepared, "evaluate")

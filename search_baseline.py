@@ -98,9 +98,6 @@ def shown(weights: ScoreWeights) -> str:
 
 
 if __name__ == "__main__":
-    from run.python_flags import restart
-
-    restart()
     from run.command import run
 
     run(prepared, "search_baseline")

@@ -104,13 +104,7 @@ def learn(
     Returns:
         What the policy comes to at the end, and the error of runners that were lost, if they were.
     """
-    from agents.learned.algorithms import (
-        build,
-        policy_spaces,
-        run_config,
-        set_progress,
-        warm_start,
-    )
+    from agents.learned.algorithms import build, policy_spaces, run_config, set_progress, warm_start
     from agents.learned.checkpoint import (
         RunState,
         find_checkpoint,

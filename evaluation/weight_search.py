@@ -17,6 +17,7 @@ from env.sim.state import new_state
 from env.workloads.generator import training_seed
 from env.workloads.source import is_trace
 from evaluation.statistics import Estimate, estimate
+from run.settings import RunName
 
 UNTUNED = ScoreWeights(finish=1.0, delay=1.0, rent=1.0)
 """Of the baseline `greedy_objective`: what a search has to improve on."""
@@ -100,7 +101,7 @@ class SearchCommand(Strict):
     """Everything `search_baseline.py` is told; conf/search_baseline.yaml explains each."""
 
     seed: Annotated[int, Field(ge=0, lt=2**32)]
-    name: str | None
+    name: RunName | None
     search: SearchSettings
     objective: Objective
     cluster: dict[str, Any]
@@ -116,8 +117,7 @@ class SearchCommand(Strict):
         """
         if is_trace(self.workload):
             raise InputError("workload: weights are searched on workflows, found a trace")
-        groups = ("cluster", "workflow", "workload", "variation")
-        return TrainingEpisodes({group: getattr(self, group) for group in groups})
+        return TrainingEpisodes(dict(self))
 
 
 @dataclass

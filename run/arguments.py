@@ -13,8 +13,8 @@ from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 
 from env.base.errors import InputError, located
-from env.base.files import MOST_YAML_BYTES, read_bytes
-from env.base.schema import one_line, short
+from env.base.files import read_yaml
+from env.base.schema import short
 
 ALLOWED = "KEY=VALUE, +KEY=VALUE, ++KEY=VALUE or ~KEY is needed"
 TYPED = Path(".hydra", "overrides.yaml")
@@ -84,11 +84,7 @@ def of_resumed(typed: Sequence[Override], code_may_run: bool) -> list[str]:
     file = (run.parent.parent if run.parent.name == "checkpoints" else run) / TYPED
     if not file.is_file():
         return []
-    try:
-        # Texts, lists and mappings alone; aliases are not copied.
-        words = yaml.load(read_bytes(file, MOST_YAML_BYTES), yaml.BaseLoader)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise InputError(f"{file}: not YAML, {one_line(str(error))}") from None
+    words = read_yaml(file, str(file), yaml.BaseLoader)
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         raise InputError(f"{file}: a list of texts is needed, found {short(words)}")
     with located(str(file)):

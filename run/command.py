@@ -8,27 +8,26 @@ import sys
 import threading
 from argparse import ArgumentError, ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
-from copy import copy
 from pathlib import Path
 from types import FrameType
-from typing import Any, NamedTuple, NoReturn, Self
+from typing import NoReturn, Self
 
 import hydra
 from hydra import initialize_config_dir
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.types import Override
-from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf import DictConfig, OmegaConf
 
 from env.base.errors import InputError
 from env.base.pipes import until_reader_leaves
 from env.base.schema import as_line
 from run.arguments import TYPED, expanded, of_resumed, parsed
-from run.composing import composed, one_line_errors
+from run.composing import composed, one_line_errors, plain, without_hydra
+from run.python_flags import restart
 from run.run_folder import (
     ASSUMPTIONS,
     HELD,
     check_folder,
-    check_run_name,
     goes_on,
     job_folder,
     run_folder,
@@ -49,20 +48,6 @@ Program = Callable[[Path], None]
 """What runs, in the folder of its results."""
 
 
-class Job(NamedTuple):
-    """What a command runs once.
-
-    Attributes:
-        config: composed.
-        of_hydra: the same with the node `hydra`.
-        folder: of its results, absolute.
-    """
-
-    config: DictConfig
-    of_hydra: DictConfig
-    folder: Path
-
-
 @until_reader_leaves()
 def run(prepare: Callable[[DictConfig], Program], config_name: str) -> None:
     """Runs an entry point.
@@ -75,23 +60,30 @@ def run(prepare: Callable[[DictConfig], Program], config_name: str) -> None:
             cannot run.
         config_name: its primary configuration in conf/.
     """
+    restart()
     if any(word.partition("=")[0] in PRINTING for word in sys.argv[1:]):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Hydra would tell of an error
         hydra.main(version_base="1.3", config_path=str(CONF), config_name=config_name)(prepare)()
         return
     try:
         with initialize_config_dir(str(CONF), version_base="1.3"):
-            jobs = _jobs(_arguments(), config_name)
-            programs = _prepared(jobs, prepare, config_name)
-            for job, program in zip(jobs, programs, strict=True):
-                HydraConfig.instance().set_config(job.of_hydra)
-                _run(job, program)
+            try:
+                jobs = _jobs(_arguments(), config_name)
+                programs = _prepared([config for config, _ in jobs], prepare, config_name)
+            except OSError as error:
+                if error.filename is None:
+                    raise
+                # Some path among the arguments: in a folder that must not be read, or too long.
+                raise InputError(f"'{error.filename}' cannot be read: {error.strerror}") from None
+            for (config, folder), program in zip(jobs, programs, strict=True):
+                HydraConfig.instance().set_config(config)
+                _run(config, folder, program)
     except InputError as error:
         refuse(error)
 
 
 def _prepared(
-    jobs: Sequence[Job], prepare: Callable[[DictConfig], Program], config_name: str
+    jobs: Sequence[DictConfig], prepare: Callable[[DictConfig], Program], config_name: str
 ) -> list[Program]:
     """The program of every job, for all of which what was typed is checked."""
     from rich.console import Console
@@ -104,38 +96,30 @@ def _prepared(
 
         before_compiling(lambda name: print(COMPILING.format(name), file=sys.stderr, flush=True))
         programs, told = [], []
-        try:
-            for job in jobs:
-                HydraConfig.instance().set_config(job.of_hydra)
-                programs.append(prepare(job.config))
-                scenarios = scenarios_of(plain(job.config))
-                told += [(scenario.config, scenario.overrides) for scenario in scenarios]
-        except OSError as error:
-            if error.filename is None:
-                raise
-            # Some path among the arguments: in a folder that must not be read, or too long.
-            raise InputError(f"'{error.filename}' cannot be read: {error.strerror}") from None
+        for config in jobs:
+            HydraConfig.instance().set_config(config)
+            programs.append(prepare(config))
+            scenarios = scenarios_of(plain(config))
+            told += [(scenario.config, scenario.overrides) for scenario in scenarios]
         check_effect(config_name, told)
     return programs
 
 
-def _run(job: Job, program: Program) -> None:
+def _run(config: DictConfig, folder: Path, program: Program) -> None:
     """Runs a job in its folder, which goes again if no result is left in it."""
-    folder = job.folder
     try:
         (folder / TYPED.parent).mkdir(parents=True)
     except FileExistsError:  # it goes on, or another run began there in this moment
-        if not goes_on(folder, job.config.get("resume")):
+        if not goes_on(folder, config.get("resume")):
             raise taken(folder) from None
     before = signal.signal(signal.SIGTERM, _leave)
     threading.excepthook = _tell_of_thread
     try:
-        for name, content in (
-            ("config.yaml", job.config),
-            ("hydra.yaml", OmegaConf.masked_copy(job.of_hydra, "hydra")),
-            (TYPED.name, job.of_hydra.hydra.overrides.task),
-        ):
-            OmegaConf.save(content, folder / TYPED.parent / name)
+        OmegaConf.save(without_hydra(config), folder / TYPED.with_name("config.yaml"))
+        OmegaConf.save(
+            OmegaConf.masked_copy(config, "hydra"), folder / TYPED.with_name("hydra.yaml")
+        )
+        OmegaConf.save(config.hydra.overrides.task, folder / TYPED)
         until_reader_leaves()(program)(folder)
     except (KeyboardInterrupt, _Stopped) as error:
         if not _forget(folder):
@@ -149,7 +133,7 @@ def _run(job: Job, program: Program) -> None:
     except Exception as error:
         full = _full_disk(error)
         if full is not None:
-            told = f"error: '{folder}': {full}; what is complete stays{_go_on(job)}"
+            told = f"error: '{folder}': {full}; what is complete stays{_go_on(config, folder)}"
             raise SystemExit(told) from None
         if isinstance(error, InputError):  # as of how many cores there are, which only Ray knows
             _forget(folder)
@@ -181,11 +165,11 @@ def _full_disk(error: BaseException | None) -> str | None:
     return None
 
 
-def _go_on(job: Job) -> str:
-    """How to go on with the run of a job, if there is something to go on with."""
-    left = [job.folder / "run.json", *job.folder.glob("checkpoints/*/run.json")]
-    resumable = "resume" in job.config and any(path.exists() for path in left)
-    return f", go on with resume={job.folder}" if resumable else ""
+def _go_on(config: DictConfig, folder: Path) -> str:
+    """How to go on with a run, if there is something to go on with."""
+    left = [folder / "run.json", *folder.glob("checkpoints/*/run.json")]
+    resumable = "resume" in config and any(path.exists() for path in left)
+    return f", go on with resume={folder}" if resumable else ""
 
 
 def _tell_of_thread(args: threading.ExceptHookArgs) -> None:
@@ -237,19 +221,6 @@ def refuse(error: InputError) -> NoReturn:
     raise SystemExit(2)
 
 
-def plain(config: DictConfig) -> dict[str, Any]:
-    """A composed configuration as plain containers, which is what Ray and pydantic take.
-
-    Raises:
-        InputError: an interpolation does not resolve.
-    """
-    with one_line_errors():
-        # Values that are missing stay `???`: `validated` says where.
-        found = OmegaConf.to_container(config, resolve=True)
-    assert isinstance(found, dict)
-    return {str(key): value for key, value in found.items()}
-
-
 def _arguments() -> Namespace:
     parser = ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     parser.add_argument("--multirun", "-m", action="store_true")
@@ -264,8 +235,8 @@ def _arguments() -> Namespace:
     return arguments
 
 
-def _jobs(arguments: Namespace, config_name: str) -> list[Job]:
-    """The jobs of the command, composed, with folders that can be written to.
+def _jobs(arguments: Namespace, config_name: str) -> list[tuple[DictConfig, Path]]:
+    """The jobs of the command, composed, and their folders, which can be written to.
 
     Raises:
         InputError: something among the arguments is wrong.
@@ -277,33 +248,29 @@ def _jobs(arguments: Namespace, config_name: str) -> list[Job]:
             raise InputError(f"--config-dir: '{folder}' is not a folder")
         words.append(f"hydra.searchpath=[file://{folder}]")
     typed = parsed(words, in_sweep=arguments.multirun)
-    alone = [of_resumed(typed, config_name == "train") + words]
-    found = [
-        composed(config_name, job) for job in (expanded(typed) if arguments.multirun else alone)
-    ]
+    if arguments.multirun:
+        jobs = expanded(typed)
+    else:
+        jobs = [of_resumed(typed, config_name == "train") + words]
+    configs = [composed(config_name, job)[0] for job in jobs]
+    given, name, resume = configs[0].hydra, configs[0].name, configs[0].get("resume")
     with one_line_errors():
-        config, _ = found[0]
-        given, name, resume = config.hydra, config.name, config.get("resume")
         if arguments.multirun:
+            resume = None
             of_all = [o for o in typed if not (o.is_sweep_override() or o.is_hydra_override())]
             shared = [str(override.input_line) for override in of_all]
-            named = Path(given.sweep.dir or run_folder(name, shared, None, None)).absolute()
+            sweep = Path(given.sweep.dir or run_folder(name, shared, None, None)).absolute()
             folders = [
-                named / (job.hydra.sweep.subdir or job_folder(number, job.hydra.overrides.task))
-                for number, (job, _) in enumerate(found)
+                sweep / (job.hydra.sweep.subdir or job_folder(number, job.hydra.overrides.task))
+                for number, job in enumerate(configs)
             ]
         else:
             has = HELD.get(config_name)
             folder = given.run.dir or run_folder(name, given.overrides.task, resume, has)
-            named = Path(folder).absolute()
-            folders = [named]
-    check_run_name(name, named)
-    for each in folders:
-        check_folder(each, None if arguments.multirun else resume)
-    return [
-        Job(_without_hydra(each), each, folder)
-        for (each, _), folder in zip(found, folders, strict=True)
-    ]
+            folders = [Path(folder).absolute()]
+    for folder in folders:
+        check_folder(folder, resume)
+    return list(zip(configs, folders, strict=True))
 
 
 def _own_keys(config_name: str) -> str:
@@ -316,19 +283,7 @@ def _own_keys(config_name: str) -> str:
 OmegaConf.register_new_resolver("own_keys", _own_keys, replace=True)
 
 
-def _without_hydra(config: DictConfig) -> DictConfig:
-    found = copy(config)
-    with open_dict(found):
-        del found["hydra"]
-    return found
-
-
 def composed_alone(config_name: str, words: Sequence[str]) -> tuple[DictConfig, list[Override]]:
-    """A configuration outside a command, without the node `hydra`, and the overrides as read.
-
-    Raises:
-        InputError: see `composed`.
-    """
+    """A configuration outside a command, and the overrides as read; see `composed`."""
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        config, given = composed(config_name, words)
-    return _without_hydra(config), given
+        return composed(config_name, words)

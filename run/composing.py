@@ -67,6 +67,24 @@ def composed(config_name: str, words: Sequence[str]) -> tuple[DictConfig, list[O
     return config, given
 
 
+def without_hydra(config: DictConfig) -> DictConfig:
+    """A composed configuration without what is Hydra's."""
+    return OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
+
+
+def plain(config: DictConfig) -> dict[str, Any]:
+    """The same as plain containers, which is what Ray and pydantic take.
+
+    Raises:
+        InputError: an interpolation does not resolve.
+    """
+    with one_line_errors():
+        # Values that are missing stay `???`: `validated` says where.
+        found = OmegaConf.to_container(without_hydra(config), resolve=True)
+    assert isinstance(found, dict)
+    return {str(key): value for key, value in found.items()}
+
+
 def _check_names(config_name: str, overrides: Sequence[Override]) -> None:
     """Refuses unknown groups, options and keys: the nearest is named, or all."""
     loader = GlobalHydra.instance().config_loader()

@@ -7,11 +7,11 @@ from typing import Any, Final, NamedTuple
 
 from hydra import compose
 from hydra.core.override_parser.types import Override
-from omegaconf import OmegaConf
 
 from env.base.errors import InputError
 from env.workloads.source import is_funded, is_trace
 from run.arguments import leaves
+from run.composing import plain
 
 Told = Mapping[str, Any]
 """A composed configuration in plain containers."""
@@ -147,9 +147,7 @@ def _is_default(command: str, key: str, told: Told) -> bool:
     """Whether a key has the value that it has where nothing is typed."""
     if command == WORLD:
         return False
-    default = OmegaConf.to_container(compose(command))
-    assert isinstance(default, dict)
-    return bool(_at({str(name): value for name, value in default.items()}, key) == _at(told, key))
+    return bool(_at(plain(compose(command)), key) == _at(told, key))
 
 
 def _at(told: Told, key: str) -> Any:

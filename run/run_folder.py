@@ -8,7 +8,6 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from env.base.errors import InputError
-from env.base.schema import short
 
 OUTPUTS = Path("outputs")
 MOST_CHARACTERS = 80
@@ -48,21 +47,6 @@ def run_folder(name: str | None, typed: Sequence[str], resume: str | None, has: 
 def job_folder(number: int, typed: Sequence[str]) -> str:
     """The folder of a job within that of its sweep."""
     return _joined(str(number), _chosen(typed))
-
-
-def check_run_name(name: object, folder: Path) -> None:
-    """Refuses a name that is none for a folder, or not that of the folder.
-
-    Raises:
-        InputError: see above.
-    """
-    if name is not None and not (isinstance(name, str) and _NAME.fullmatch(name)):
-        raise InputError(
-            f"name: {short(name)}: a word of letters, digits and _.+- is needed, of at most "
-            f"{MOST_CHARACTERS} characters"
-        )
-    if name is not None and name not in folder.name:
-        raise InputError(f"name: no effect, since results go to '{folder}'")
 
 
 def check_folder(folder: Path, resume: str | None) -> None:

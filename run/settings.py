@@ -17,6 +17,8 @@ from env.sim.keep_alive_policy import KeepAlivePolicy
 from env.sim.rules import Lease
 from run.ray_session import Address
 
+RunName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.+-]{1,80}$")]
+"""Part of the name of a folder."""
 Positive = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -271,7 +273,7 @@ class HeldOutSettings(Strict):
 class WorldSettings(Strict):
     """What `train.py` and `evaluate.py` are both told; plain groups are checked when built."""
 
-    name: str | None  # checked by `check_run_name`
+    name: RunName | None
     resume: str | None
     objective: Objective
     cluster: dict[str, Any]

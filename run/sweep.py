@@ -12,12 +12,12 @@ from typing import Any
 
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.types import Override
-from omegaconf import OmegaConf, open_dict
+from omegaconf import OmegaConf
 
 from env.base.errors import InputError
 from env.base.schema import short
 from run.arguments import as_text, leaves, parsed
-from run.composing import composed, one_line_errors
+from run.composing import composed, plain
 
 Value = str | int | float | bool | None
 MOST_POINTS = 1_000
@@ -59,7 +59,8 @@ def scenarios_of(told: Mapping[str, Any]) -> list[Scenario]:
     words = typed_words("hydra", "task")
     if told.get("sweep") is None:
         return [Scenario("", {}, dict(told), parsed(words))]
-    typed = tuple(word for word in words if not _is_of_sweep(word))
+    mine = [each for each in parsed(words) if each.key_or_group.split(".")[0] != "sweep"]
+    typed = tuple(str(override.input_line) for override in mine)
     return [
         Scenario(
             " ".join(f"{short_keys(point)[key]}={_shown(value)}" for key, value in point.items()),
@@ -89,10 +90,6 @@ def typed_words(*kinds: str) -> list[str]:
     return [word for kind in kinds for word in given[kind]]
 
 
-def _is_of_sweep(word: str) -> bool:
-    return word.lstrip("+~").partition("=")[0].partition(".")[0] == "sweep"
-
-
 def _points(sweep: Any, typed: Sequence[str]) -> Iterator[dict[str, Value]]:
     given = sweep if isinstance(sweep, list) else [sweep]
     if not given or not all(isinstance(each, Mapping) and each for each in given):
@@ -120,13 +117,8 @@ def _points(sweep: Any, typed: Sequence[str]) -> Iterator[dict[str, Value]]:
 
 def _grid(given: Mapping[str, Any]) -> dict[str, list[Value]]:
     """Values by dotted key; keys may be written as mappings in mappings, too."""
-    written = list(_swept("", given))
-    grid = dict(written)
-    if len(grid) < len(written):
-        raise InputError(
-            f"sweep: a key is given twice among {', '.join(key for key, _ in written)}"
-        )
-    for key, values in written:
+    grid = dict(leaves("", given))
+    for key, values in grid.items():
         if re.split("[./]", key)[0] not in SWEPT:
             raise InputError(f"sweep.{key}: only keys of {', '.join(SWEPT)} are swept")
         if not isinstance(values, list) or not values:
@@ -137,14 +129,6 @@ def _grid(given: Mapping[str, Any]) -> dict[str, list[Value]]:
     return grid
 
 
-def _swept(prefix: str, tree: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for key, value in tree.items():
-        if isinstance(value, Mapping) and value:
-            yield from _swept(f"{prefix}{key}.", value)
-        else:
-            yield f"{prefix}{key}", value
-
-
 @lru_cache(maxsize=2 * MOST_POINTS)
 def _composed(
     typed: tuple[str, ...], point: tuple[tuple[str, Value], ...]
@@ -153,13 +137,9 @@ def _composed(
     words = [*typed, *(_word(key, value) for key, value in point), "sweep=null"]
     try:
         config, overrides = composed("evaluate", words)
-        with open_dict(config), one_line_errors():
-            del config["hydra"]
-            found = OmegaConf.to_container(config, resolve=True)
+        return plain(config), overrides[:-1]
     except InputError as error:
         raise InputError(f"sweep: {error}") from None
-    assert isinstance(found, dict)
-    return {str(key): value for key, value in found.items()}, overrides[:-1]
 
 
 def _word(key: str, value: Value) -> str:

@@ -46,28 +46,6 @@ class Scenario:
     placements: Mapping[tuple[int, int], tuple[str, int, int, int]]
 
 
-@dataclass(frozen=True)
-class Arrival:
-    """A container that comes to a node `gap` seconds after the one before."""
-
-    gap: float
-    transfer: float
-    computation: int
-    parallelism: int
-    memory_req: int
-    memory_alloc: int
-
-
-@dataclass(frozen=True)
-class NodeScenario:
-    """A NUMA node and the containers that come to it."""
-
-    cpu: int
-    memory: int
-    single_core_speed: int
-    arrivals: tuple[Arrival, ...]
-
-
 @st.composite
 def clusters(draw: st.DrawFn) -> ClusterConfig:
     """One to three types of one or two servers with one to three NUMA nodes."""
@@ -200,29 +178,6 @@ def scenarios(draw: st.DrawFn) -> Scenario:
             placements[wf_id, fn_id] = (server_type.name, server_id, node_id, given)
     arrivals = tuple(draw(MOMENTS) for _ in templates)
     return Scenario(arrivals, templates, cluster, placements)
-
-
-@st.composite
-def node_scenarios(draw: st.DrawFn) -> NodeScenario:
-    """Up to ten containers on one node."""
-    memory = draw(st.integers(4, 16))
-    core_speed = draw(CORE_SPEEDS)
-    arrivals = []
-    for _ in range(draw(st.integers(1, 10))):
-        memory_req = draw(st.integers(1, 2 * memory))
-        arrivals.append(
-            Arrival(
-                gap=draw(st.sampled_from([0.0, 0.0, 0.5, 1.0, 3.0]) | st.floats(0.0, 5.0)),
-                transfer=draw(st.sampled_from([0.0, 0.0, 1.0, 2.5]) | st.floats(0.0, 5.0)),
-                computation=draw(_computations(core_speed)),
-                parallelism=draw(st.integers(1, 6)),
-                memory_req=memory_req,
-                memory_alloc=draw(
-                    st.sampled_from([min(memory_req, memory), max(1, memory // 2), memory])
-                ),
-            )
-        )
-    return NodeScenario(draw(st.integers(1, 4)), memory, core_speed, tuple(arrivals))
 
 
 def of_one_speed(cluster: ClusterConfig) -> ClusterConfig:

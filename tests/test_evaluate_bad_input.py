@@ -28,10 +28,6 @@ BAD: dict[str, tuple[list[str], str]] = {
     "a deadline twice": (["slo=[2,2]"], "evaluate: slo: one of [2.0, 2.0] is given twice"),
     "a seed twice": (["seed=[1,1]"], "given twice"),
     "a group for a key": (["baseline=drf"], "baseline: unknown key, did you mean 'baselines'?"),
-    "an objective that nothing lowers": (
-        ["lease=always", "objective.time_weight=0"],
-        "objective: with lease=always nothing is paid, so cost alone is no objective",
-    ),
     "an objective that nothing lowers in one scenario": (
         ["sweep={lease: [hourly,always]}", "objective.time_weight=0"],
         "so cost alone is no objective: give lease.charged=true, or a time_weight",

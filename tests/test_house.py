@@ -24,7 +24,7 @@ LINES = {
     "tests": 29762,
 }
 """Lines at most of *.py in a room; a room within another one is counted apart. May only fall."""
-WORDS = {"README.md": 1300, "docs": 24300}
+WORDS = {"README.md": 1300, "docs": 24000}
 LARGEST_FILE = 450
 FLOORS = (
     *("env/base", "env/tickets", "env/sim", "env/workloads env/score", "env/learn", "run"),

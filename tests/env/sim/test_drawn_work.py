@@ -66,12 +66,8 @@ def test_the_lower_bound_is_of_what_is_drawn() -> None:
     [
         ([single()] * 2, [5], "2 workflow templates but work of 1"),
         ([chain()], [5], "chain.*: 2 functions, work is drawn of 1"),
-        ([single()], [0], "workflow 0: work is 0 operations, a whole number from 1 to 4.61"),
         ([single()] * 2, [1, -3], "workflow 1: work is -3 operations"),
-        ([single()], [2**62 + 1], "workflow 0: work is 4611686018427387905 operations"),
         ([single()], [1.5], "workflow 0: work is 1.5 operations"),
-        ([single()], [float("nan")], "workflow 0: work is nan operations"),
-        ([single()], ["x"], "workflow 0: work is 'x' operations"),
         # 1000 operations a second.
         ([single()], [2 * 10**12], "takes 2e[+]09 s at full speed, at most 1e[+]09 s are possible"),
     ],
@@ -89,14 +85,6 @@ def test_all_work_together_can_be_counted() -> None:
     RawEnv([0.0], [wide], FASTEST, work=[2**62])
     with pytest.raises(InputError, match="workload: 9.22337e[+]18 operations in all, at most 4.61"):
         RawEnv([0.0] * 2, [wide] * 2, FASTEST, work=[2**62] * 2)
-
-
-def test_much_work_plays_to_a_finite_end() -> None:
-    env = RawEnv([0.0, 1e9], [single(memory=1, threads=10**6)] * 2, FASTEST, work=[2**61, 1])
-    while not env.done:
-        env.step("s", 0, 0, 1)
-    assert 1e9 <= env.time < 1e9 + 1
-    assert np.isfinite(env.total_rent)
 
 
 # Three are placed; three more are ready then, and the last arrives later.

@@ -1,20 +1,16 @@
 """The compiled engine computes what the reference model computes, number for number."""
 
 import numpy as np
-import pytest
 from hypothesis import example, given
 
 from env.sim.check.validate import violations
 from env.sim.episode.recording import episode_of
 from env.sim.episode.replay import differences, replayed
 from env.sim.hardware import ClusterConfig, ServerType
-from env.sim.view.container import Container
-from env.sim.view.numa_node import NumaNode, numa_node_alone
 from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
 from tests.reference_episode import reference_episode
-from tests.reference_simulator import ReferenceContainer, ReferenceNode
-from tests.strategies import NodeScenario, Scenario, node_scenarios, scenarios
+from tests.strategies import Scenario, scenarios
 
 
 def _run(scenario: Scenario) -> RawEnv:
@@ -76,77 +72,3 @@ def test_replay_and_fork(scenario: Scenario) -> None:
         assert env.step(*place) == log
     assert env.logs == first
     assert env.total_rent == fork.total_rent
-
-
-@given(scenario=node_scenarios())
-def test_node_alone(scenario: NodeScenario) -> None:
-    """A NUMA node outside any cluster: state, projection and use after every event."""
-    node = numa_node_alone(scenario.cpu, scenario.memory, scenario.single_core_speed)
-    reference = ReferenceNode(scenario.cpu, scenario.memory, scenario.single_core_speed)
-    now = 0.0
-    for fn_id, arrival in enumerate(scenario.arrivals):
-        now += arrival.gap
-        while min(reference.completion_times(), default=now + 1) <= now:
-            _complete_both(node, reference)
-        creation = max(reference.clock, now) + arrival.transfer
-        reference.place(
-            ReferenceContainer(
-                wf_id=0,
-                fn_id=fn_id,
-                computation=arrival.computation,
-                parallelism=arrival.parallelism,
-                memory_req=arrival.memory_req,
-                memory_alloc=arrival.memory_alloc,
-                creation_time=creation,
-            )
-        )
-        node.on_container_creation(
-            Container(
-                wf_id=0,
-                fn_id=fn_id,
-                memory_req=arrival.memory_req,
-                memory_alloc=arrival.memory_alloc,
-                computation=arrival.computation,
-                parallelism=arrival.parallelism,
-                submission_time=now,
-                creation_time=creation,
-                data_transfer_time=arrival.transfer,
-            )
-        )
-        _assert_same(node, reference)
-    while reference.admitted:
-        _complete_both(node, reference)
-    assert not reference.waiting
-
-
-def _complete_both(node: NumaNode, reference: ReferenceNode) -> None:
-    computed, wanted = node.on_container_completion(), reference.complete()
-    assert computed.fn_id == wanted.fn_id
-    assert computed.start_time == wanted.start_time
-    assert computed.completion_time == wanted.completion_time
-    _assert_same(node, reference)
-
-
-def _assert_same(node: NumaNode, reference: ReferenceNode) -> None:
-    assert node.current_time == reference.clock
-    assert [one.fn_id for one in node.waiting_containers] == [
-        one.fn_id for one in reference.waiting
-    ]
-    assert [
-        (one.fn_id, one.start_time, one.remaining_computation, one.completion_time)
-        for one in node.running_containers
-    ] == [
-        (one.fn_id, one.start_time, one.remaining, end)
-        for one, end in zip(reference.admitted, reference.completion_times(), strict=True)
-    ]
-    moments = {reference.clock, reference.clock + 0.75}
-    moments |= {one.start_time for one in reference.admitted if one.start_time > reference.clock}
-    for moment in moments:
-        computed, wanted = node.status_at(moment), reference.status_at(moment)
-        assert computed.cpu == pytest.approx(wanted.cpu, abs=1e-12)
-        assert computed.memory == pytest.approx(wanted.memory, abs=1e-12)
-        assert (computed.load, computed.total_parallelism, computed.free_memory) == (
-            wanted.load,
-            wanted.total_parallelism,
-            wanted.free_memory,
-        )

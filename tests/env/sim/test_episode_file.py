@@ -49,15 +49,6 @@ def test_golden_numbers_arrive(path: Path, tmp_path: Path) -> None:
     assert again == json.loads(path.read_text())
 
 
-def test_layout_is_one_row_a_line(tmp_path: Path) -> None:
-    write_episode(tmp_path / "again.json", read_episode(CHAIN))
-    again = (tmp_path / "again.json").read_text().splitlines()
-    original = CHAIN.read_text().splitlines()
-    rows = [line for line in original if line.startswith(("    {", "   {", "  {"))]
-    assert len(rows) > 15
-    assert [line for line in rows if line not in again] == []
-
-
 def test_tenants_are_written_where_there_are_some(tmp_path: Path) -> None:
     document = json.loads(MEMORY_WAITING.read_text())
     for workflow, tenant in zip(document["workflows"], ("a", "b", "a", "c"), strict=True):
@@ -104,14 +95,6 @@ def test_names_go_from_the_templates_to_the_file_and_back(tmp_path: Path) -> Non
     assert timeline.workflow_label(0) == "0 (my pipeline)" and timeline.workflow_label(1) == "1"
     assert timeline.function_label(0, 2) == f"2 ({names[2]})"
     assert timeline.function_label(1, 2) == "2"
-
-
-def test_a_workflow_of_nobody_among_others_is_refused(tmp_path: Path) -> None:
-    document = json.loads(MEMORY_WAITING.read_text())
-    document["workflows"][1]["tenant"] = "a"
-    path = tmp_path / "bad.json"
-    path.write_text(json.dumps(document))
-    assert "workflows: 1 of 4 have a tenant, all or none are needed" in _error(path)
 
 
 def test_gzip_reads_back_and_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -173,16 +156,11 @@ def _add_edge(source: int, target: int) -> Callable[[Any], None]:
     return change
 
 
-def _repeat_action(document: Any) -> None:
-    document["actions"].append(document["actions"][0])
-
-
 def _repeat_type(document: Any) -> None:
     document["cluster"]["server_types"].append(document["cluster"]["server_types"][0])
 
 
 FUNCTION = ("workflows", 0, "functions", 1)
-TYPE = ("cluster", "server_types", 0)
 
 
 @pytest.mark.parametrize(
@@ -190,43 +168,21 @@ TYPE = ("cluster", "server_types", 0)
     [
         (_set("nme", to="x"), ["nme", "unknown key", "'name'"]),
         (_set("format", to=3), ["format: 3 found, allowed are 1 and 2"]),
-        (_set("options", to={"billing": "second"}), ["options.billing", "unknown key"]),
         (_drop("actions"), ["actions", "missing"]),
-        (_set("actions", 0, "nod", to=1), ["actions.0.nod", "unknown key"]),
         (_set("actions", 0, "server_type", to="smal"), ["'smal'", "'small'"]),
         (_set("actions", 0, "server_index", to=1), ["actions.0.server_index", "1", "0 to 0"]),
-        (_set("actions", 0, "numa_node_index", to=2), ["numa_node_index", "2", "0 to 1"]),
-        (_set("actions", 0, "memory_allocated_mb", to=0), ["memory_allocated_mb", "0"]),
         (_set("actions", 0, "memory_allocated_mb", to=9000), ["function 0", "9000", "8192"]),
         (_set("actions", 1, "function_id", to=9), ["actions.1", "function 9"]),
         (_set("actions", 1, "function_id", to=0), ["actions.1", "placed twice"]),
-        (_repeat_action, ["actions.4", "placed twice"]),
         (_drop("actions", 2), ["function 2", "never placed"]),
-        (_set("workflows", to=[]), ["workflows"]),
         (_set("workflows", 0, "workflow_id", to=3), ["workflows.0", "id 3"]),
         (_set(*FUNCTION, "function_id", to=7), ["functions.1", "id 7", "0 to 3"]),
         (_set(*FUNCTION, "computation", to=0), ["functions.1.computation", "1", "0"]),
-        (_set(*FUNCTION, "computation", to=1.5), ["functions.1.computation", "1.5"]),
-        (_set(*FUNCTION, "computation", to="8"), ["functions.1.computation", "'8'"]),
-        (_set(*FUNCTION, "computation", to=True), ["functions.1.computation", "True"]),
-        (_set(*FUNCTION, "computation", to=10**30), ["functions.1.computation", "less"]),
-        (_set(*FUNCTION, "parallelism", to=-1), ["functions.1.parallelism", "-1"]),
-        (_set("workflows", 0, "arrival_time", to=-1.0), ["arrival_time", "-1.0"]),
-        (_set("workflows", 0, "arrival_time", to=None), ["arrival_time", "None"]),
-        (_set("workflows", 0, "tenant", to=""), ["workflows.0.tenant", "''"]),
         (_set("workflows", 0, "tenant", to="two words"), ["workflows.0.tenant", "'two words'"]),
-        (_set("workflows", 0, "edges", 0, "data_bytes", to=-5), ["data_bytes", "-5"]),
         (_add_edge(3, 0), ["workflow 0", "cycle"]),
-        (_add_edge(1, 1), ["workflow 0", "cycle"]),
         (_add_edge(0, 1), ["edge 0 -> 1", "twice"]),
         (_add_edge(0, 8), ["edge 0 -> 8", "function 8"]),
-        (_set(*TYPE, "hourly_rate", to=-0.5), ["server_types.0.hourly_rate", "-0.5"]),
-        (_set(*TYPE, "server_count", to=0), ["'small'"]),
         (_repeat_type, ["bad.json: cluster: server type 'small' is declared twice"]),
-        (_set("cluster", "between_servers_bandwidth_bytes_per_s", to=0), ["bandwidth", "0"]),
-        (_set("cluster", "single_core_speed_ops_per_s", to=-3), ["single_core_speed", "-3"]),
-        (_set("expected", "total_rent", to=-1), ["expected.total_rent", "-1"]),
-        (_set("expected", "functions", 0, "rent", to=1), ["functions.0.rent", "unknown key"]),
     ],
 )
 def test_bad_content_gets_one_clear_line(
@@ -241,33 +197,12 @@ def test_bad_content_gets_one_clear_line(
         assert word in message
 
 
-@pytest.mark.parametrize("constant", ["NaN", "Infinity", "-Infinity", "1e999"])
-def test_only_finite_numbers(tmp_path: Path, constant: str) -> None:
-    path = tmp_path / "bad.json"
-    path.write_text(CHAIN.read_text().replace('"arrival_time": 0.0', f'"arrival_time": {constant}'))
-    assert "finite" in _error(path)
+def test_no_episode_at_all(tmp_path: Path) -> None:
+    (tmp_path / "bad.json").write_text("[]")
+    assert "object" in _error(tmp_path / "bad.json")
 
 
-@pytest.mark.parametrize(
-    ("content", "word"),
-    [
-        (b"", "JSON"),
-        (b'{"name": "x",', "JSON"),
-        (b"[]", "object"),
-        (b'{"name": "x", "name": "y"}', "twice"),
-        (b"\xff\xfe", "not UTF-8"),
-        (b"[" * 100_000, "JSON"),
-    ],
-)
-def test_no_episode_at_all(tmp_path: Path, content: bytes, word: str) -> None:
-    path = tmp_path / "bad.json"
-    path.write_bytes(content)
-    assert word in _error(path)
-
-
-def test_missing_and_broken_files(tmp_path: Path) -> None:
-    assert "no such file" in _error(tmp_path / "absent.json")
-    assert "not a regular file" in _error(tmp_path)
+def test_broken_files(tmp_path: Path) -> None:
     packed = gzip.compress(CHAIN.read_bytes())
     for name, content in (("cut.json.gz", packed[:-20]), ("plain.json.gz", CHAIN.read_bytes())):
         (tmp_path / name).write_bytes(content)
@@ -293,15 +228,6 @@ def test_hetero_numa_is_the_cluster_of_13_nodes() -> None:
     assert [one.name for one in types] == ["small", "medium", "large", "fast", "bigmem"]
     assert sum(one.count * one.numa_nodes for one in types) == 13
     assert sum(one.count * one.numa_nodes * one.cpu for one in types) == 124
-
-
-def test_large_is_a_hundred_times_hetero_numa() -> None:
-    counts = {
-        name: [one.count for one in cluster_from_config(_config(name), name).server_types]
-        for name in ("hetero_numa.yaml", "large.yaml")
-    }
-    assert counts["large.yaml"] == [100 * count for count in counts["hetero_numa.yaml"]]
-    assert sum(counts["large.yaml"]) == 1000
 
 
 def test_a_count_of_zero_drops_a_server_type() -> None:
@@ -332,22 +258,9 @@ SPRAWLING = {
     ("change", "words"),
     [
         (
-            _set("between_servers_bandwidth_bytes_per_s", to=-1.0),
-            ["between_servers_bandwidth_bytes_per_s", "-1.0", "greater than or equal to 1"],
-        ),
-        (
             _set("server_types", "small", "hourly_rte", to=1.0),
             ["server_types.small.hourly_rte", "'hourly_rate'"],
         ),
-        (
-            _set("server_types", "small", "memory_mb_per_numa_node", to="big"),
-            ["server_types.small.memory_mb_per_numa_node", "'big'"],
-        ),
-        (
-            _set("server_types", "small", "hourly_rate", to=float("nan")),
-            ["server_types.small.hourly_rate", "nan"],
-        ),
-        (_set("server_types", to={}), ["server_types"]),
         (
             _set("server_types", "small", to=SPRAWLING),
             ["tiny.yaml: 100000002 NUMA nodes, at most 1000000"],
@@ -357,12 +270,6 @@ SPRAWLING = {
             ["server type 'a/b': a name of 1 to 50 printable characters but / is needed"],
         ),
         (_drop("single_core_speed_ops_per_s"), ["single_core_speed_ops_per_s", "missing"]),
-        (_drop("power", "pue"), ["power.pue", "missing"]),
-        (_set("power", "pue", to=0.9), ["power.pue", "0.9", "greater than or equal to 1"]),
-        (
-            _set("power", "busy_core_w", to=0.5),
-            ["power: busy_core_w is 0.5", "idle_core_w, 0.74,"],
-        ),
     ],
 )
 def test_bad_cluster_config_gets_one_clear_line(

@@ -44,21 +44,3 @@ def test_completions(order: Order, completions: list[float], mean: float) -> Non
     requests = simulate(trace, SERVER, Rules.always_up(order, Lru()), warm=[(0, 3)])
     assert requests.completion.tolist() == completions
     assert requests.completion.mean() == mean
-
-
-def test_warm_container_is_what_saves_f4() -> None:
-    """With a cold start of its own F4 still goes first: it does not pay it."""
-    slow = FunctionProfiles(
-        names=PROFILES.names,
-        execution=PROFILES.execution,
-        cold_start=np.array([3.5, 3.5, 5.75, 20.0]),
-        memory=PROFILES.memory,
-        parallelism=PROFILES.parallelism,
-    )
-    trace = Trace(slow, lambda: iter([REQUESTS]))
-    order = FuncSched(starve_threshold=60.0)
-    requests = simulate(trace, SERVER, Rules.always_up(order, Lru()), warm=[(0, 3)])
-    assert requests.completion.tolist() == [5.0, 5.0, 11.0, 1.0]
-    assert requests.cold_start.tolist() == [3.5, 3.5, 5.75, 0.0]
-    requests = simulate(trace, SERVER, Rules.always_up(order, Lru()))
-    assert requests.completion.tolist() == [4.0, 4.0, 10.0, 31.0]

@@ -29,13 +29,6 @@ def test_a_long_idle_time_follows_a_short_one() -> None:
     assert next_idle_time(times[:-1], ORDER) == pytest.approx(21_600.0, rel=0.1)
 
 
-def test_differences_follow_a_trend() -> None:
-    """Ten minutes more every time: only a model of differences goes on beyond the last one."""
-    times = 18_000.0 + 600.0 * np.arange(12.0) + np.tile([-5.0, 5.0], 6)
-    assert next_idle_time(times, (0, 2, 0)) == pytest.approx(times[-1] + 600.0, abs=60.0)
-    assert next_idle_time(times, (1, 0, 0)) < times[-1]
-
-
 def test_a_container_is_started_ahead_of_the_forecast() -> None:
     """Idle for 300 s each time where the histogram ends at 100 s: started after 0.85 * 300 s."""
     policy = ten_second_bins(10, margin=0.1)

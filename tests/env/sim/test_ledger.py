@@ -5,14 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from agents.order.fcfs import Fcfs
 from env.score.metrics import episode_metrics
 from env.score.reward import Objective
 from env.sim.endings import bring_back, take_down
 from env.sim.engine import play
 from env.sim.hardware import ClusterConfig, ServerType
-from env.sim.images import Images
-from env.sim.keep_alive_policy import NoKeepAlive
 from env.sim.power import Power
 from env.sim.records import PLACE
 from env.sim.rules import DEFAULT_RULES, Lease, Rules
@@ -87,23 +84,6 @@ def test_the_tenant_of_the_container_that_ends_last_pays(seconds: float, payer: 
     assert accounts(env, "lease_seconds") == [wanted]
 
 
-def test_accounts_add_up_to_what_is_paid_and_leases_to_their_ends() -> None:
-    """Two servers of steps of 600 s; `b` is on the second one.
-
-    On the first: 0 to 700, so 2 steps to 1200; then 2000 to 2100: a step to 2600. On the second:
-    100 to 1400, so 3 steps, to 1900.
-    """
-    templates = [single(700.0), single(1300.0), single(100.0)]
-    rules = Rules(lease=Lease(step=600.0))
-    env = RawEnv([0.0, 100.0, 2000.0], templates, cluster(2), tenants=["a", "b", "a"], rules=rules)
-    while not env.done:
-        env.step("s", 1 if env.current_function.wf_id == 1 else 0, 0, 512)
-    assert accounts(env, "lease_seconds") == [[1800.0, 0.0], [0.0, 1800.0]]
-    assert env.state.servers["expiration_time"].tolist() == [2600.0, 1900.0]
-    assert env.state.ledger["rent"].sum() == pytest.approx(env.total_rent)
-    assert env.total_rent == pytest.approx(6 * 0.06)
-
-
 def test_bytes_count_where_they_are_read_from_another_server() -> None:
     """0 and 1 are read by 2, 2 by 3: on server 0, 1, 1 and, its other NUMA node, 1.
 
@@ -127,13 +107,6 @@ def test_bytes_count_where_they_are_read_from_another_server() -> None:
 
 def carbon(env: RawEnv) -> float:
     return episode_metrics(env.state, OBJECTIVE, POWER)["carbon"]
-
-
-def test_energy_of_one_function_on_one_server() -> None:
-    """2 cores and 2 GB at rest are 3 W, for 3600 s; one core at work draws 4 W more, for 600 s."""
-    env = played([(0.0, "a", 600.0)], cluster(cpu=2))
-    assert accounts(env, "energy") == [[3 * 3600 + 4 * 600]]
-    assert carbon(env) == pytest.approx((3 * 3600 + 4 * 600) / 3.6e6 * 1.2 * 500)
 
 
 @pytest.mark.parametrize(
@@ -194,19 +167,3 @@ def test_what_was_paid_stays_paid_and_the_next_lease_is_paid_again() -> None:
     assert accounts(env, "lease_seconds") == [[7200.0, 0.0]]
     assert accounts(env, "energy") == [[3 * 7200 + 4 * 2500.0, 4 * 1.0]]
     assert env.state.servers[0]["expiration_time"] == 4600.0
-
-
-def test_a_queued_world_keeps_the_same_ledger() -> None:
-    """As the first test, but functions wait centrally."""
-    templates = [single(1000.0), single(1200.0), single(500.0)]
-    images = Images(np.zeros(1), {template: np.zeros(1, int) for template in templates})
-    env = RawEnv(
-        [0.0, 3000.0, 4300.0],
-        templates,
-        cluster(),
-        tenants=["a", "b", "a"],
-        rules=Rules(order=Fcfs(), keep_alive=NoKeepAlive()),
-        images=images,
-    )
-    assert env.done
-    assert accounts(env, "lease_seconds") == [[3600.0, 3600.0]]

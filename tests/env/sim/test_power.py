@@ -70,9 +70,7 @@ def test_it_is_not_known_without_power() -> None:
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("idle_core_w", -1.0, "power: idle_core_w: Input should be greater than or equal to 0"),
         ("busy_core_w", 0.9, "power: busy_core_w is 0.9, at least idle_core_w, 1.0, is needed"),
-        ("pue", 0.99, "power: pue: Input should be greater than or equal to 1"),
         ("carbon_intensity_g_per_kwh", float("nan"), "power: carbon_intensity_g_per_kwh: "),
     ],
 )

@@ -15,29 +15,20 @@ from agents.order.srf import Srf
 from benchmarks.trace_player import stream
 from env.sim import idle_forecast
 from env.sim.hardware import ClusterConfig, ServerType
-from env.sim.ordering import Order
 from env.sim.records import COMPLETED
 from env.sim.rules import Rules
-from env.sim.view.raw_env import RawEnv
-from env.sim.workflow_template import WorkflowTemplate
 from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
-from tests.reference_inputs import jobs_of, mean, rules_of
+from tests.reference_inputs import mean, rules_of
 from tests.reference_records import Function, Image, Job
 from tests.reference_world import ReferenceWorld
 from tests.strategies import (
     CORE_SPEEDS,
     SECONDS,
-    Scenario,
-    histograms,
-    images_of,
     keep_alives,
-    of_one_speed,
     orders,
-    scenarios,
 )
 
 SLICES = st.sampled_from([1.0, 1.5, 2.0]) | st.floats(1.0, 3.0)
-LONG_SLICES = st.sampled_from([400.0, 1500.0])
 
 
 @dataclass(frozen=True)
@@ -143,39 +134,3 @@ def test_traces(given_trace: Requested, queueing: Rules) -> None:
         patch.setattr(idle_forecast, "next_idle_time", mean)
         played = list(stream(Trace(profiles, lambda: iter(chunks)), cluster, queueing))
     check(np.concatenate(played), jobs, cluster, queueing)
-
-
-@given(scenario=scenarios(), queueing=queueings(LONG_SLICES), data=st.data())
-def test_workflows(scenario: Scenario, queueing: Rules, data: st.DataObject) -> None:
-    """Functions of DAGs in the queue; functions of different workflows may share an image."""
-    check_workflows(scenario.arrival_times, scenario.templates, scenario.cluster, queueing, data)
-
-
-@given(scenario=scenarios(), order=orders(LONG_SLICES), data=st.data())
-def test_workflows_that_come_again(scenario: Scenario, order: Order, data: st.DataObject) -> None:
-    """Images of several sources and successors become idle together, mostly for long times."""
-    times, templates = [0.0], [scenario.templates[0]]
-    pauses = st.sampled_from([5.0, 30.0, 5000.0]) | st.floats(0.0, 60.0)
-    for _ in range(data.draw(st.integers(2, 5))):
-        times.append(times[-1] + data.draw(pauses))
-        templates.append(data.draw(st.sampled_from(scenario.templates)))
-    queueing = Rules.always_up(order, data.draw(histograms(bins=st.integers(1, 4))))
-    check_workflows(times, templates, scenario.cluster, queueing, data)
-
-
-def check_workflows(
-    times: Sequence[float],
-    templates: Sequence[WorkflowTemplate],
-    cluster: ClusterConfig,
-    queueing: Rules,
-    data: st.DataObject,
-) -> None:
-    """Plays workflows, with images drawn for their functions, in the engine and the reference."""
-    cluster = of_one_speed(cluster)
-    images = data.draw(images_of(templates))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(idle_forecast, "next_idle_time", mean)
-        env = RawEnv(times, templates, cluster, rules=queueing, images=images)
-    jobs = jobs_of(times, templates, cluster, images, queueing.order)
-    check(env.runs, jobs, cluster, queueing)
-    assert env.done

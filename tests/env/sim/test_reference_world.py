@@ -60,32 +60,3 @@ def test_servers_that_are_always_up_are_paid_until_the_end() -> None:
     assert [server.leases for server in played.servers] == [thrice, thrice]
     assert played.total_rent == pytest.approx(3.6)
     assert (played.starts, played.now) == (0, 131.0)
-
-
-def test_who_waits_on_a_node_is_admitted_before_one_that_ended_stays_warm() -> None:
-    """2 MB until 10 s; then 3 of 4 MB: nothing is warm at 20 s."""
-    first, second = Image(0.5), Image(0.5)
-    jobs = [
-        request(0, first, 0.0, 9.5, 2),
-        request(1, second, 0.0, 1.0, 3),
-        request(2, first, 20.0, 1.0, 1),
-    ]
-    rules = Rules(dispatch="immediate", keep_alive="lru")
-    played = play(jobs, rules)
-    assert [(run.wf_id, run.start, run.warm) for run in played.runs] == [
-        (0, 0.5, False),
-        (1, 10.0, False),
-        (2, 20.5, False),
-    ]
-
-
-def test_patience_is_of_no_use_where_no_leased_node_is_large_enough() -> None:
-    """The small server is leased; 4 MB are to be had on the large one alone."""
-    small, large = (ServerType(f"{size} MB", 1, RATE, 10.0, 1, 4, size) for size in (2, 4))
-    cluster = ClusterConfig(SPEED, 1e9, 1e9, 1e9, (small, large))
-    jobs = [request(0, Image(0.0), 0.0, 100.0, 2), request(1, Image(0.0), 1.0, 1.0, 4)]
-    played = ReferenceWorld(cluster, jobs, Rules(lease="hourly", patience=math.inf), mean)
-    assert [(run.node, run.dispatched, run.start) for run in played.runs] == [
-        (1, 1.0, 11.0),
-        (0, 0.0, 10.0),
-    ]

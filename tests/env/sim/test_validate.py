@@ -6,10 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
 
 from agents.order.fcfs import Fcfs
-from env.base.errors import InputError
 from env.sim.check.validate import main, violations
 from env.sim.episode.episode_file import read_episode, write_episode
 from env.sim.episode.plain_episode import PlainEpisode
@@ -20,21 +18,9 @@ from env.sim.keep_alive_policy import Fixed, Lru, NoKeepAlive
 from env.sim.rules import KeepAlive, Lease, Rules
 from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
-from tests.reference_episode import reference_episode
-from tests.strategies import Scenario, scenarios
 
 GOLDEN = sorted((Path(__file__).parents[2] / "golden").glob("*.json"))
 CHAIN, MEMORY, LEASE, GRAPH = GOLDEN[1], GOLDEN[3], GOLDEN[4], GOLDEN[5]
-
-
-@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
-def test_golden_schedules_are_right(path: Path) -> None:
-    assert violations(read_episode(path)) == []
-
-
-@given(scenario=scenarios())
-def test_schedules_of_the_reference_are_right(scenario: Scenario) -> None:
-    assert violations(reference_episode(scenario)) == []
 
 
 def _one_server(rate: float, speed: int) -> ClusterConfig:
@@ -152,28 +138,6 @@ def test_functions_of_no_length_wait_their_turn(keep_alive: KeepAlive) -> None:
     assert violations(episode_of(env, "short", "a test")) == []
 
 
-@pytest.mark.parametrize("late", [1.0, 1e3])
-def test_a_millionth_is_seen(late: float) -> None:
-    """Times and bills of ordinary episodes, each a millionth off."""
-    chain = WorkflowTemplate("chain", [10**9] * 3, [1] * 3, [1] * 3, [(0, 1), (1, 2)], [10**9] * 2)
-    env = RawEnv([late], [chain], _one_server(27493.5, 10**8), record=True)
-    while not env.done:
-        env.step("s", 0, 0, 1)
-    episode = episode_of(env, "ordinary", "a test")
-    assert violations(episode) == []
-    numbers = 0
-    for leaf in _leaves(episode.model_dump(mode="json")["expected"]):
-        document = episode.model_dump(mode="json")
-        holder = document["expected"]
-        for key in leaf[:-1]:
-            holder = holder[key]
-        if isinstance(holder[leaf[-1]], float) and holder[leaf[-1]]:
-            holder[leaf[-1]] *= 1 + 1e-6
-            numbers += 1
-            assert violations(PlainEpisode.model_validate(document)), leaf
-    assert numbers > 20
-
-
 def _changed(path: Path, change: Callable[[Any], None]) -> PlainEpisode:
     document = read_episode(path).model_dump()
     change(document["expected"])
@@ -192,10 +156,6 @@ def _drop_function(results: Any) -> None:
     results["functions"] = results["functions"][:-1]
 
 
-def _repeat_function(results: Any) -> None:
-    results["functions"] = (*results["functions"], results["functions"][0])
-
-
 def _set(table: str, row: int, key: str, value: Any) -> Callable[[Any], None]:
     def change(results: Any) -> None:
         results[table][row][key] = value
@@ -208,44 +168,20 @@ def _start_both_at_once(results: Any) -> None:
     results["functions"][1].update({"start_time": 2.0, "completion_time": 10.0})
 
 
-def _jump_the_queue(results: Any) -> None:
-    """The third of golden 04 starts when the second should, and the other way round."""
-    results["functions"][1].update({"start_time": 13.0, "completion_time": 21.0})
-    results["functions"][2].update({"start_time": 12.0, "completion_time": 15.0})
-
-
 @pytest.mark.parametrize(
     ("path", "change", "words"),
     [
         (GRAPH, _drop_function, ["workflow 1 function 11", "0 times"]),
-        (GRAPH, _repeat_function, ["workflow 0 function 0", "2 times"]),
         (CHAIN, _shift("functions", 3, 0.1, "completion_time"), ["function 3", "41.7", "41.6"]),
-        (CHAIN, _shift("functions", 3, -0.1, "completion_time"), ["function 3", "full speed"]),
-        (GRAPH, _shift("functions", 5, 2e-3, "completion_time"), ["function 5", "operations"]),
-        (
-            CHAIN,
-            _shift("functions", 3, -1.0, "start_time", "completion_time"),
-            ["function 3", "creation_time 38.6 is after start_time 37.6"],
-        ),
         (
             CHAIN,
             _shift("functions", 2, -0.1, "submission_time"),
             ["function 2", "submission_time", "20.1 is due"],
         ),
         (CHAIN, _shift("decisions", 3, -8.0, "cold_start_time"), ["cold_start_time is 0.0", "8.0"]),
-        (CHAIN, _shift("decisions", 1, 0.4, "data_transfer_time"), ["0.5, 0.1 is due"]),
-        (
-            CHAIN,
-            _shift("decisions", 1, 1.0, "creation_time"),
-            ["creation_time of the decision is 13.1"],
-        ),
         (MEMORY, _start_both_at_once, ["workflow 1", "512 MB are free, it was given 1024 MB"]),
-        (MEMORY, _jump_the_queue, ["workflow 1 function 0", "starts at 13.0", "at 12.0"]),
-        (MEMORY, _shift("functions", 3, 1.0, "start_time"), ["starts at 5.0", "fit at 4.0"]),
         (LEASE, _set("servers", 0, "hours_rented", 3), ["3 hours rented, 4 are due"]),
         (LEASE, _set("servers", 0, "lease_expiration_time", 20050.0), ["after the lease ends"]),
-        (LEASE, _set("servers", 0, "rent", 2.25), ["rent is 2.25, 3.0 is due"]),
-        (LEASE, _set("decisions", 1, "rent", 1.5), ["decision 1: rent is 1.5, 0.75 is due"]),
         (
             LEASE,
             _set("decisions", 0, "completed_before_next_decision", ((0, 0),)),
@@ -281,7 +217,8 @@ def test_no_number_can_be_changed_unseen(path: Path) -> None:
         for key in leaf[:-1]:
             holder = holder[key]
         value = holder[leaf[-1]]
-        holder[leaf[-1]] = "other" if isinstance(value, str) else value + type(value)(1)
+        little = max(1e-6, 1e-6 * value) if isinstance(value, float) else 1
+        holder[leaf[-1]] = "other" if isinstance(value, str) else value + little
         assert violations(PlainEpisode.model_validate(document)), leaf
 
 
@@ -321,8 +258,3 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert captured.out == ""
         assert len(captured.err.splitlines()) == 1
         assert str(path) in captured.err
-
-
-def test_nothing_to_check() -> None:
-    with pytest.raises(InputError, match="expected: missing"):
-        violations(read_episode(CHAIN).model_copy(update={"expected": None}))

@@ -5,7 +5,7 @@ import pytest
 
 from env.sim.check.validate_queued import queued_violations
 from env.sim.queue_records import RUN
-from env.sim.records import COMPLETED, KILLED, PREEMPTED
+from env.sim.records import COMPLETED, KILLED
 
 MEMORY = np.array([2])
 RANK = np.array([1.0, 2.0])
@@ -19,78 +19,6 @@ def _run(wf_id: int, **fields: float) -> np.ndarray:
     for key, value in values.items():
         run[key] = value
     return run
-
-
-def _schedule() -> np.ndarray:
-    """On a node of 2 MB: function 0 cold, then, warm, preempted and resumed, function 1 of it."""
-    return np.concatenate(
-        [
-            _run(0, joined=0, dispatched=2, start_time=1.0, end_time=3.0),
-            _run(
-                1,
-                declared=1,
-                joined=1,
-                dispatched=3,
-                warm=1,
-                outcome=PREEMPTED,
-                dispatch_time=3.0,
-                start_time=3.0,
-                end_time=4.0,
-                queueing_time=3.0,
-                cold_start_time=0.0,
-                execution_time=1.0,
-            ),
-            _run(
-                1,
-                declared=1,
-                joined=4,
-                dispatched=5,
-                warm=1,
-                joined_time=4.0,
-                dispatch_time=6.0,
-                start_time=6.0,
-                end_time=7.0,
-                queueing_time=5.0,
-                cold_start_time=0.0,
-            ),
-        ]
-    )
-
-
-def test_a_right_schedule_passes() -> None:
-    assert queued_violations(_schedule(), MEMORY, RANK) == []
-
-
-@pytest.mark.parametrize(
-    ("row", "field", "value", "says"),
-    [
-        (0, "start_time", -1.0, "dispatch_time 0.0 is after start_time -1.0"),
-        (0, "submission_time", 0.5, "submission_time 0.5 is after joined_time 0.0"),
-        (1, "outcome", COMPLETED, "outcomes of its runs are [0, 0]"),
-        (2, "joined_time", 5.0, "joins the queue at 5.0, not at 4.0"),
-        (2, "queueing_time", 4.0, "it waited 5.0"),
-        (2, "execution_time", 1.0, "completion time 7.0 sum to 6.0"),
-        (1, "execution_time", 2.0, "execution_time is 2.0 at 4.0 s, it executed 1.0"),
-        (1, "dispatch_time", 2.5, "node 0: 4 MB are in use at 2.5 s, it has 2"),
-        (0, "image", 1, "starts warm at 3.0 s where nothing is warm"),
-    ],
-)
-def test_what_is_wrong_is_told(row: int, field: str, value: float, says: str) -> None:
-    runs = _schedule()
-    runs[row][field] = value
-    found = queued_violations(runs, MEMORY, RANK)
-    assert any(says in line for line in found), found
-
-
-def test_who_goes_before_its_turn_is_told() -> None:
-    (told,) = queued_violations(_schedule(), MEMORY, RANK[::-1])
-    assert told == "function 0 of workflow 0: starts at 0.0 s before its turn"
-
-
-def test_containers_started_ahead_need_no_run_before() -> None:
-    runs = _schedule()
-    runs["image"] = [1, 0, 0]
-    assert queued_violations(runs, MEMORY, RANK, prewarmed=True) == []
 
 
 def _killed() -> np.ndarray:
@@ -146,8 +74,6 @@ def test_one_that_was_killed_begins_anew() -> None:
     [
         (2, {"end_time": 7.5, "execution_time": 3.0}, "completes after 1.5 s since it began anew"),
         (1, {"execution_time": 2.0}, "execution_time is 2.0 at 4.5 s, it executed 1.5"),
-        (2, {"outcome": KILLED}, "outcomes of its runs are [2, 2, 2], the last alone completes"),
-        (2, {"warm": 1}, "starts warm at 5.0 s where nothing is warm"),
     ],
 )
 def test_what_is_wrong_of_one_that_was_killed_is_told(

@@ -78,24 +78,6 @@ def _is_due(workload, cluster) -> bool:
     return time < cluster.earliest_finished_time
 
 
-def test_a_workflow_tells_who_is_in_which_state():
-    episode = read_episode(PROJECT / "tests" / "golden" / "02_chain_with_transfers.json")
-    env = RawEnv(episode.arrival_times, episode.templates(), episode.cluster_config())
-    workflow = env.workload.workflows[0]
-    assert workflow.source_functions == {0}
-    assert (workflow.submitted_functions, workflow.pending_functions) == ({0}, {1, 2, 3})
-    action = episode.actions[0]
-    env.step(
-        action.server_type,
-        action.server_index,
-        action.numa_node_index,
-        action.memory_allocated_mb,
-    )
-    assert (workflow.finished_functions, workflow.submitted_functions) == ({0}, {1})
-    assert env.workload.peek().fn_id == 1
-    assert [function.fn_id for function in env.workload.queue] == [1]
-
-
 def test_a_workflow_tells_whose_it_is():
     episode = read_episode(PROJECT / "tests" / "golden" / "04_memory_waiting_queue.json")
     given = episode.arrival_times, episode.templates(), episode.cluster_config()

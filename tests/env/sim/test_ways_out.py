@@ -7,7 +7,6 @@ from agents.order.chosen import Chosen
 from agents.order.fcfs import Fcfs
 from agents.order.srtf import Srtf
 from env.base.errors import InputError
-from env.sim.check.validate_queued import queued_violations
 from env.sim.endings import bring_back, drain, skip_function, take_down
 from env.sim.engine import play
 from env.sim.forecast import forecast_placements
@@ -128,32 +127,6 @@ def test_a_server_goes_down_and_comes_back(world: str, phase: str) -> None:
     assert outcomes.tolist() == ([COMPLETED] if phase == "idle" else [KILLED, COMPLETED])
     # Each server was leased once, and the one that came back again.
     assert env.total_rent == pytest.approx(0.0 if "unpaid" in world else 3 * 0.36)
-
-
-@pytest.mark.parametrize("phase", ["container starting", "data coming", "running"])
-def test_what_was_cut_short_counts_for_as_long_as_it_took(phase: str) -> None:
-    """Function 1 waits from 15; its container takes until 20, its data until 28, its work to 48.
-
-    Killed at 17, 24 or 38 it is placed anew at once, reads nothing from elsewhere, and runs 20 s.
-    """
-    time, wanted = {
-        "container starting": (17.0, (2.0 + 5.0, 0.0, 20.0)),
-        "data coming": (24.0, (5.0 + 5.0, 4.0, 20.0)),
-        "running": (38.0, (5.0 + 5.0, 8.0, 10.0 + 20.0)),
-    }[phase]
-    env = RawEnv(
-        [0.0, time], [CHAIN, PROBE], CLUSTER, rules=WORLDS["queued, always"], images=IMAGES
-    )
-    env.step("s", 1, 0, 3)
-    env.step("s", 0, 0, 3)
-    take_down(env.state, 0)
-    go_on(env)
-    while not env.done:
-        env.step("s", 1, 0, env.current_function.memory_req)
-    (last,) = env.runs[(env.runs["fn_id"] == 1) & (env.runs["outcome"] == COMPLETED)]
-    keys = ("cold_start_time", "data_transfer_time", "execution_time")
-    assert [last[key] for key in keys] == pytest.approx(wanted, abs=1e-6)
-    assert queued_violations(env.runs, env.state.nodes["memory"]) == []
 
 
 def test_those_that_wait_for_memory_are_killed_with_the_one_that_has_it() -> None:
@@ -382,27 +355,6 @@ def test_nobody_waits_for_a_function_that_is_skipped(dispatch: str) -> None:
     assert env.state.ledger["egress_bytes"].tolist() == [0.0, 1000.0]
     assert env.state.cluster[0]["free_slots"] == 2
     assert_recounted(env.state)
-
-
-def test_skipping_all_that_is_left_ends_the_workflow_with_what_runs() -> None:
-    env = diamond()
-    assert all(skip_function(env.state, fn_id) for fn_id in (4, 3, 2, 1))
-    go_on(env)
-    env.step("s", 0, 0, 1)
-    assert env.done
-    assert env.workload.workflows[0].completion_time == 20.0
-    assert env.state.cluster[0]["placed_work"] == env.state.cluster[0]["arrived_work"]
-
-
-def test_the_successors_of_a_skipped_function_are_submitted_if_they_wait_for_nothing_else() -> None:
-    """3 waits for 1 and 2; without both it starts beside 0."""
-    env = diamond()
-    assert skip_function(env.state, 1)
-    assert env.workload.workflows[0].submitted_functions == set()
-    assert skip_function(env.state, 2)
-    go_on(env)
-    assert env.workload.workflows[0].submitted_functions == {3}
-    assert (env.current_function.wf_id, env.current_function.fn_id) == (0, 3)
 
 
 def test_what_is_behind_a_failed_function_fails() -> None:

@@ -1,9 +1,7 @@
 """Every combination of dispatch, lease and keep-alive is what the reference world has of it."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -16,7 +14,7 @@ from agents.order.srtf import Srtf
 from env.sim import idle_forecast
 from env.sim.hardware import ClusterConfig
 from env.sim.images import Images
-from env.sim.keep_alive_policy import FaasCache, Lru, NoKeepAlive
+from env.sim.keep_alive_policy import FaasCache, Lru
 from env.sim.ordering import Order
 from env.sim.records import COMPLETED
 from env.sim.resources import names_of
@@ -25,19 +23,16 @@ from env.sim.rules import KeepAlive, Lease, Rules
 from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
 from tests.reference_inputs import jobs_of, mean, rules_of
-from tests.reference_records import Job, Node, Run
-from tests.reference_simulator import ReferenceSimulator
+from tests.reference_records import Job, Run
 from tests.reference_world import ReferenceWorld
 from tests.strategies import (
     MOMENTS,
-    Scenario,
     clusters,
     histograms,
     images_of,
     keep_alives,
     of_one_speed,
     orders,
-    scenarios,
     with_named_resources,
     workflow_templates,
 )
@@ -163,26 +158,6 @@ def worlds(draw: st.DrawFn) -> World:
     )
 
 
-class CheckedWorld(ReferenceWorld):
-    """The reference, with what holds after every event."""
-
-    def step(self) -> bool:
-        goes_on = super().step()
-        for node in self.nodes:
-            held = [one.memory_alloc for one in [*node.admitted, *node.waiting]]
-            idle = sum(one.memory for one in node.idle)
-            if idle or self.rules.dispatch == "queued":
-                assert 0 <= idle <= node.available
-            if self.rules.dispatch == "queued":
-                assert node.waiting == []
-            # The lease of a moment that is not over may end at it.
-            if (held or idle) and self.rules.lease == "hourly":
-                assert node.server.expiration >= self.now
-            assert len(held) == len(node.jobs)
-            assert all(node.left(name) >= 0 for name in node.resources)
-        return goes_on
-
-
 def reference(world: World, kind: type[ReferenceWorld] = ReferenceWorld) -> ReferenceWorld:
     """The reference, having played the episode."""
     chooser = Chooser(world)
@@ -290,94 +265,3 @@ def test_engine(world: World) -> None:
     computed, wanted = play_engine(world), play_reference(world)
     assert computed == wanted
     assert computed.rent == pytest.approx(wanted.rent)
-
-
-@given(world=worlds())
-def test_reference_keeps_to_what_always_holds(world: World) -> None:
-    played = reference(world, CheckedWorld)
-    ends = Counter((run.wf_id, run.fn_id) for run in played.runs if run.finished)
-    assert ends == Counter((job.wf_id, job.fn_id) for job in played.jobs)
-    assert played.now == max(run.end for run in played.runs)
-    for run in played.runs:
-        assert run.dispatched <= run.start < run.end
-        check_lease(world, played, run)
-    paid = world.lease == "hourly" or world.charged
-    for server in played.servers:
-        price = server.kind.hourly_rate * world.step / 3600
-        assert played.rent(server) == pytest.approx(server.steps * price)
-        for begin, end, steps in server.leases:
-            assert not paid or (steps > 0 and end == begin + steps * world.step)
-        for (_, end, _), (begin, _, _) in pairwise(server.leases):
-            assert begin >= end
-            assert begin == end or world.lease == "hourly"
-        if world.lease == "always":
-            assert server.starts == 0
-            assert server.leases[0][0] == 0.0
-            assert server.expiration >= played.now
-            assert paid or server.leases == [(0.0, np.inf, 0)]
-    if world.dispatch == "immediate":
-        assert {run.queueing for run in played.runs} == {0.0}
-
-
-def check_lease(world: World, played: ReferenceWorld, run: Run) -> None:
-    """A run lies within the time for which its server is paid."""
-    node: Node = played.nodes[run.node]
-    leases = [(begin, end) for begin, end, _ in node.server.leases]
-    # Leases that follow on each other are one.
-    reached = run.dispatched
-    for begin, end in leases:
-        if begin <= reached <= end:
-            reached = end
-    assert reached >= run.end
-
-
-@given(scenario=scenarios())
-def test_at_once_by_the_hour_is_the_reference_simulator(scenario: Scenario) -> None:
-    """Without cold starts of containers and keep-alive."""
-    simulator = ReferenceSimulator(scenario.arrival_times, scenario.templates, scenario.cluster)
-    steps = []
-    while simulator.current is not None:
-        steps.append(simulator.step(*scenario.placements[simulator.current]))
-    images = Images(
-        np.zeros(1),
-        {template: np.zeros(template.function_count, int) for template in scenario.templates},
-    )
-    servers = [server for servers in simulator.servers.values() for server in servers]
-    first_node = dict(
-        zip(
-            map(id, servers),
-            np.cumsum([0, *(len(server.nodes) for server in servers)]).tolist(),
-            strict=False,
-        )
-    )
-    asked: list[tuple[int, int, float]] = []
-
-    def decide(played: ReferenceWorld, job: Job, candidates: list[int]) -> tuple[int, int]:
-        asked.append((job.wf_id, job.fn_id, played.now))
-        name, server_id, node_id, memory = scenario.placements[job.wf_id, job.fn_id]
-        return first_node[id(simulator.servers[name][server_id])] + node_id, memory
-
-    jobs = jobs_of(scenario.arrival_times, scenario.templates, scenario.cluster, images, Fcfs())
-    rules = rules_of(Fcfs(), NoKeepAlive(), dispatch="immediate", lease="hourly")
-    played = ReferenceWorld(scenario.cluster, jobs, rules, mean, decide)
-    assert asked == [(step.wf_id, step.fn_id, step.submission_time) for step in steps]
-    started = {(step.wf_id, step.fn_id): step for step in steps}
-    runs = {(run.wf_id, run.fn_id): run for run in played.runs}
-    for job in jobs:
-        who = job.wf_id, job.fn_id
-        step, run, container = started[who], runs[who], simulator.containers[who]
-        assert job.container is not None
-        assert job.container.creation_time == step.creation_time == container.creation_time
-        assert (run.dispatched, run.start, run.end) == (
-            step.submission_time,
-            container.start_time,
-            container.completion_time,
-        )
-        assert (run.startup, run.transfer) == (step.cold_start_time, step.data_transfer_time)
-    for server, wanted in zip(played.servers, servers, strict=True):
-        assert (server.steps, played.rent(server)) == (
-            wanted.hours_rented,
-            pytest.approx(wanted.rent),
-        )
-        assert server.expiration == wanted.lease_end or not server.leases
-    assert played.container_cold_starts == 0

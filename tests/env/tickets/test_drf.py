@@ -42,13 +42,6 @@ def test_case_23_a_task_that_ends_makes_room() -> None:
     assert mechanism.allocate() is None
 
 
-def test_tickets_weigh_dominant_shares() -> None:
-    mechanism = cluster((1, 1), (1, 1), capacity=(1000, 1000))
-    mechanism.change(0, 3)
-    order = mechanism.allocate_many(1000)
-    assert counts(order, 2).tolist() == [750, 250]
-
-
 def test_a_task_that_holds_less_counts_less_and_own_quanta_more() -> None:
     mechanism = Mechanism("drf", 2, SEED, capacity=(100, 100))
     for client, quantum in ((0, 1.0), (1, 4.0)):

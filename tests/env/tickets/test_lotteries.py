@@ -4,7 +4,6 @@ Each statistical test would fail by chance for one seed in a million (or 500,000
 two sides of two figures); the seed is fixed.
 """
 
-from collections import deque
 from collections.abc import Callable
 
 import numpy as np
@@ -13,7 +12,7 @@ from scipy import stats
 
 from env.tickets import lottery_list, trees
 from env.tickets.compensation import PARTS
-from env.tickets.draws import below, draw
+from env.tickets.draws import draw
 from env.tickets.mechanism import Mechanism
 from env.tickets.multi_lottery import begin, offset_of, spread
 from env.tickets.records import HEAD
@@ -32,13 +31,6 @@ def test_draws_are_those_of_the_published_generator() -> None:
     head["random"] = 1234567
     drawn = [int(draw(head)) & (2**64 - 1) for _ in range(3)]
     assert drawn == [6457827717110365317, 3203168211198807973, 9817491932198370423]
-
-
-@pytest.mark.parametrize("limit", [1, 3, 2**32 + 1, 2**60])
-def test_numbers_below_a_limit_are_the_upper_half_of_a_product(limit: int) -> None:
-    head, twin = np.zeros(1, HEAD), np.zeros(1, HEAD)
-    for _ in range(1000):
-        assert below(head, limit) == (int(draw(twin)) & (2**64 - 1)) * limit >> 64
 
 
 def test_case_6_ticket_13_of_20_is_the_third_client_s() -> None:
@@ -196,7 +188,7 @@ def test_case_11_offsets_of_the_winners_and_their_order() -> None:
     assert begun(4, 13 * PARTS).allocate_many(4).tolist() == [2, 0, 4, 0]
 
 
-@pytest.mark.parametrize("winners", range(1, 40))
+@pytest.mark.parametrize("winners", [1, 2, 3, 16, 39])
 def test_case_11_every_winner_has_its_turn(winners: int) -> None:
     numbers, step = [], 0
     for _ in range(winners):
@@ -234,23 +226,6 @@ def test_move_to_front_brings_winners_forward_and_changes_no_share() -> None:
     assert clients["place"][99] < 5
     bound = ONE_CHANCE_IN_A_MILLION * np.sqrt(100_000 * 300 / 399 * 99 / 399)
     assert abs(wins[99] - 100_000 * 300 / 399) < bound
-
-
-@pytest.mark.parametrize("name", ["lottery", "multi_lottery"])
-def test_uses_that_are_told_superquanta_later_are_compensated_all_the_same(name: str) -> None:
-    """Tickets 3 : 1; the first uses a tenth of each quantum, which is known 30 quanta later."""
-    mechanism = made(name, [3, 1])
-    used, told = np.zeros(2), deque[int]()
-    for _ in range(40_000):
-        client = mechanism.allocate()
-        assert client is not None
-        told.append(client)
-        if len(told) > 30:
-            client = told.popleft()
-            amount = (0.1, 1.0)[client]
-            mechanism.used(client, amount)
-            used[client] += amount
-    assert used[0] / used[1] == pytest.approx(3.0, rel=0.1)
 
 
 @pytest.mark.parametrize("name", ["lottery", "multi_lottery"])

@@ -6,8 +6,6 @@ import pytest
 from env.tickets.records import MECHANISMS
 from tests.env.tickets.made import counts, made
 
-TIMED = [name for name in MECHANISMS if name != "drf"]
-
 
 def test_case_25_constant_use_counts_more_and_more() -> None:
     """Use of 2 a second, told in steps of a thousandth of a half-life."""
@@ -58,11 +56,3 @@ def test_who_was_away_gets_more_for_a_while_and_then_its_share(name: str) -> Non
     assert share_of_the_other(60) > 0.6
     share_of_the_other(2000)
     assert share_of_the_other(2000) == pytest.approx(0.5, abs=0.06)
-
-
-@pytest.mark.parametrize("name", TIMED)
-def test_without_a_half_life_nothing_is_remembered(name: str) -> None:
-    mechanism = made(name, [1, 1])
-    mechanism.allocate_many(100)
-    mechanism.tell_time(5.0)
-    assert mechanism.remembered_rate(0) == 0

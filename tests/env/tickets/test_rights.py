@@ -43,12 +43,6 @@ def test_a_part_of_a_ticket_is_transferred_and_tickets_are_conserved(rights: Rig
     assert rights.base.issued_amount == 100
 
 
-def test_a_ticket_given_to_a_currency_backs_it(rights: Rights) -> None:
-    (ticket,) = rights.client("guest").held
-    rights.transfer(ticket, to="team", by="guest")
-    assert values(rights) == {"ann": Fraction(100, 3), "ben": Fraction(200, 3), "guest": 0}
-
-
 def test_a_loan_is_split_and_comes_back_as_it_was(rights: Rights) -> None:
     before = picture(rights)
     loan = rights.lend("guest", {"ann": 1, "ben": 3}, by="guest")
@@ -57,18 +51,6 @@ def test_a_loan_is_split_and_comes_back_as_it_was(rights: Rights) -> None:
     rights.give_back(loan)
     rights.start("guest")
     assert picture(rights) == before
-
-
-def test_loans_of_several_lenders_add_up(rights: Rights) -> None:
-    rights.add_client("server")
-    loans = [rights.lend(name, "server") for name in ("ann", "guest")]
-    rights.stop("ann")
-    rights.stop("guest")
-    rights.start("server")
-    assert values(rights) == {"ben": 40, "server": 60}
-    rights.give_back(loans[0])
-    rights.start("ann")
-    assert values(rights) == {"ann": 20, "ben": 40, "server": 40}
 
 
 def test_borrowed_tickets_can_be_lent_further_and_come_back_to_the_first_lender(
@@ -84,13 +66,6 @@ def test_borrowed_tickets_can_be_lent_further_and_come_back_to_the_first_lender(
     assert picture(rights) == before
 
 
-def test_a_currency_lends_what_backs_it(rights: Rights) -> None:
-    loan = rights.lend("team", "guest", by="boss")
-    assert values(rights) == {"ann": 0, "ben": 0, "guest": 100}
-    rights.give_back(loan)
-    assert values(rights) == {"ann": 20, "ben": 40, "guest": 40}
-
-
 def test_who_is_removed_leaves_no_trace(rights: Rights) -> None:
     rights.lend("guest", "ann")
     rights.lend("ann", "ben")
@@ -99,15 +74,6 @@ def test_who_is_removed_leaves_no_trace(rights: Rights) -> None:
     assert not rights.client("guest").loans or values(rights)["guest"] == 40
     rights.add_client("ann")
     assert not rights.client("ann").held
-
-
-def test_inflation_and_deflation_stay_inside_a_currency(rights: Rights) -> None:
-    ticket = rights.issue(3, "team", to="ann", by="boss")
-    assert values(rights) == {"ann": 40, "ben": 20, "guest": 40}
-    rights.resize(ticket, 1, by="boss")
-    assert values(rights) == {"ann": 30, "ben": 30, "guest": 40}
-    rights.destroy(ticket, by="boss")
-    assert values(rights) == {"ann": 20, "ben": 40, "guest": 40}
 
 
 def test_a_tenth_is_a_tenth() -> None:
@@ -137,20 +103,6 @@ def after_destroying(rights: Rights) -> None:
     rights.destroy(ticket)
 
 
-def after_giving_back(rights: Rights) -> None:
-    loan = rights.lend("ann", "ben")
-    rights.give_back(loan)
-    rights.give_back(loan)
-
-
-def cycle_of_three(rights: Rights) -> None:
-    rights.add_currency("x")
-    rights.add_currency("y")
-    rights.issue(1, "team", to="x")
-    rights.issue(1, "x", to="y")
-    rights.issue(1, "y", to="team")
-
-
 def cycle_through_what_is_lent(rights: Rights) -> None:
     rights.add_currency("x")
     rights.add_currency("y")
@@ -162,20 +114,9 @@ def cycle_through_what_is_lent(rights: Rights) -> None:
 ALLOWED = "numbers of 1e-09 to 1e+12 are allowed"
 REFUSED: dict[str, tuple[Callable[[Rights], Any], str]] = {
     "zero": (lambda r: r.issue(0, "team", to="ann"), f"amount: 0, {ALLOWED}"),
-    "negative": (lambda r: r.issue(-1, "team", to="ann"), f"amount: -1, {ALLOWED}"),
-    "nan": (lambda r: r.issue(float("nan"), "team", to="ann"), f"amount: nan, {ALLOWED}"),
-    "huge": (lambda r: r.issue(1e308, "team", to="ann"), f"amount: 1e+308, {ALLOWED}"),
     "no number": (lambda r: r.issue(True, "team", to="ann"), f"amount: True, {ALLOWED}"),
-    "digits": (
-        lambda r: r.issue(10**5000, "team", to="ann"),
-        f"amount: a int too long to show, {ALLOWED}",
-    ),
     "base": (
         lambda r: r.issue(1, "base", to="ann"),
-        "amount: 1 more of 'base', of which 0 of 100 are left",
-    ),
-    "base resized": (
-        lambda r: r.resize(ticket_of(r, "guest"), 41),
         "amount: 1 more of 'base', of which 0 of 100 are left",
     ),
     "unknown currency": (
@@ -187,10 +128,6 @@ REFUSED: dict[str, tuple[Callable[[Rights], Any], str]] = {
         "holder: 'anna' is unknown, did you mean 'ann'?",
     ),
     "no name": (lambda r: r.start([]), "client: a list of 0 is unknown, allowed: ann, ben, guest"),
-    "a currency starts": (
-        lambda r: r.start("team"),
-        "client: 'team' is unknown, allowed: ann, ben, guest",
-    ),
     "two of one name": (
         lambda r: r.add_client("team"),
         "name: 'team' is that of a currency already, names are unique",
@@ -199,11 +136,6 @@ REFUSED: dict[str, tuple[Callable[[Rights], Any], str]] = {
         lambda r: r.add_currency("a b"),
         "name: 'a b', 1 to 40 letters, digits, '_', '.' and '-' are allowed",
     ),
-    "own cycle": (
-        lambda r: r.issue(1, "team", to="team"),
-        "currency: 'team', a cycle: team -> team",
-    ),
-    "cycle": (cycle_of_three, "currency: 'team', a cycle: team -> x -> y -> team"),
     "later cycle": (cycle_through_what_is_lent, "currency: 'x', a cycle: x -> y -> x"),
     "backed base": (
         lambda r: r.issue(1, "team", to="base"),
@@ -213,21 +145,9 @@ REFUSED: dict[str, tuple[Callable[[Rights], Any], str]] = {
         lambda r: r.issue(1, "team", to="ann", by="ann"),
         "by: 'ann' may not inflate 'team', allowed: boss",
     ),
-    "deflation": (
-        lambda r: r.destroy(ticket_of(r, "ben"), by="ann"),
-        "by: 'ann' may not inflate 'team', allowed: boss",
-    ),
-    "inflation of the base": (
-        lambda r: r.resize(ticket_of(r, "guest"), 1, by="guest"),
-        "by: 'guest' may not inflate 'base', allowed: nobody but the operator",
-    ),
     "theft": (
         lambda r: r.transfer(ticket_of(r, "guest"), to="ann", by="ann"),
         "by: 'ann' may not pass on tickets of 'guest'",
-    ),
-    "lending of others": (
-        lambda r: r.lend("team", "ann", by="ann"),
-        "by: 'ann' may not pass on tickets of 'team'",
     ),
     "too large a part": (
         lambda r: r.transfer(ticket_of(r, "guest"), to="ann", amount=41),
@@ -237,13 +157,7 @@ REFUSED: dict[str, tuple[Callable[[Rights], Any], str]] = {
         lambda r: r.lend("ann", {"ben": 1, "ann": 1}),
         "to: a mapping, one or more others than 'ann' are needed",
     ),
-    "to nobody": (
-        lambda r: r.lend("ann", {}),
-        "to: a mapping, one or more others than 'ann' are needed",
-    ),
-    "part of a loan": (lambda r: r.lend("ann", {"ben": 0}), f"to.ben: 0, {ALLOWED}"),
     "destroyed": (after_destroying, "ticket: 1.team has been destroyed"),
-    "given back": (after_giving_back, "loan: of 'ann', has been given back already"),
 }
 
 
@@ -255,17 +169,6 @@ def test_what_is_refused_says_why(
         operation(rights)
     assert str(refused.value) == line
     assert sum(values(rights).values()) == rights.base.active_amount
-
-
-SINGLE = [name for name, (operation, _) in REFUSED.items() if operation.__name__ == "<lambda>"]
-
-
-@pytest.mark.parametrize("name", SINGLE)
-def test_what_is_refused_changes_nothing(rights: Rights, name: str) -> None:
-    before = picture(rights)
-    with pytest.raises(InputError):
-        REFUSED[name][0](rights)
-    assert picture(rights) == before
 
 
 def test_a_lent_ticket_cannot_be_given_away(rights: Rights) -> None:

@@ -34,7 +34,7 @@ def test_case_15_no_pair_is_ever_more_than_a_quantum_apart(tickets: list[int]) -
         assert pairwise_error(order, np.array(tickets), one, other) <= 1 + 1e-9
 
 
-@pytest.mark.parametrize("clients", [100, 10_000])
+@pytest.mark.parametrize("clients", [10_000])
 def test_case_15_whatever_the_number_of_clients(clients: int) -> None:
     tickets = np.random.default_rng(1).integers(1, 1000, clients)
     order = made("stride", tickets.tolist()).allocate_many(20 * clients)
@@ -142,7 +142,7 @@ def test_case_19_empty_leaves_change_nothing(slots: int) -> None:
     assert order.tolist() == larger.tolist()
 
 
-@pytest.mark.parametrize("levels", range(3, 15))
+@pytest.mark.parametrize("levels", [3, 8, 14])
 @pytest.mark.parametrize("skewed", [False, True])
 def test_case_20_hierarchical_errors_grow_with_the_logarithm(levels: int, skewed: bool) -> None:
     """At most a quantum from each level of the tree; stride reaches half the clients if skewed."""
