@@ -1,4 +1,4 @@
-"""Runners that are lost: told, left out, waited for, but not for ever."""
+"""Runners that are lost: the run goes on with those that are left, and ends without any."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The agent `queue` between trainer and evaluation: sampled, cloned, saved, played, refused."""
+"""The agent `queue` between trainer and evaluation: cloned, saved, played, refused."""
 
 import json
 from collections.abc import Sequence

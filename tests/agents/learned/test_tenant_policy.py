@@ -1,4 +1,4 @@
-"""Agents of tenants between trainer and evaluation: sampled, saved, played, refused."""
+"""Agents of tenants between trainer and evaluation: saved, played, refused."""
 
 from pathlib import Path
 

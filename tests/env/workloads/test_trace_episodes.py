@@ -1,4 +1,4 @@
-"""A sample of a trace is an episode: as `simulate` plays it, and in every world."""
+"""A sample of a trace is an episode: as `simulate` plays it."""
 
 from itertools import product
 from pathlib import Path
