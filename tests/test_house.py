@@ -16,12 +16,12 @@ LINES = {
     "env/workloads": 4009,
     "env/score": 1117,
     "env/learn": 3747,
-    "run": 1842,
+    "run": 1775,
     "agents": 6387,
-    "evaluation": 2493,
+    "evaluation": 2492,
     "report": 4271,
-    "train.py evaluate.py search_baseline.py": 478,
-    "tests": 29762,
+    "train.py evaluate.py search_baseline.py": 462,
+    "tests": 25394,
 }
 """Lines at most of *.py in a room; a room within another one is counted apart. May only fall."""
 WORDS = {"README.md": 1300, "docs": 24000}
