@@ -10,13 +10,10 @@ import pytest
 from env.score.metrics import episode_metrics
 from env.score.reward import Objective, cheapest_cost, potential
 from env.sim.forecast import forecast_candidate, forecast_placements, update_finish_bounds
-from env.sim.forecast_node import forecast_node
 from env.sim.funding import Funding
 from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.placing import place
 from env.sim.records import CANDIDATE, NONE
-from env.sim.view.container import Container
-from env.sim.view.numa_node import numa_node_alone
 from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
 
@@ -116,50 +113,6 @@ def test_servers_that_were_never_rented_stand_for_each_other(seed: int) -> None:
         node, memory_alloc = random_decision(env, rng)
         env.step(*env.place_of(node), memory_alloc)
     assert twins > 0
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_a_node_runs_as_forecast(seed: int) -> None:
-    """Containers that start now, later, at one moment, in a queue, and short of memory."""
-    rng = np.random.default_rng(seed)
-    node = numa_node_alone(cpu=4, memory=8192, single_core_speed=SPEED)
-    time, ids = 0.0, iter(range(100))
-    for _ in range(int(rng.integers(3, 16))):
-        time += float(rng.choice([0.0, 0.0, 1.0, rng.uniform(0, 200)]))
-        while node.next_completion_time <= time:
-            node.on_container_completion()
-        wait_for_data = float(rng.choice([0.0, 5.0, rng.uniform(0, 20)]))
-        memory_req = int(rng.integers(512, 4096))
-        node.on_container_creation(
-            Container(
-                wf_id=0,
-                fn_id=next(ids),
-                memory_req=memory_req,
-                memory_alloc=math.ceil(memory_req * rng.choice(RATIOS)),
-                computation=int(rng.uniform(25, 600) * SPEED),
-                parallelism=int(rng.integers(1, 5)),
-                submission_time=time,
-                creation_time=time + wait_for_data,
-            )
-        )
-    while node.next_completion_time <= time + 20:  # from here on, all data have arrived
-        node.on_container_completion()
-    clock = node.current_time
-    forecast_node(node.state, 0)
-    forecast = {
-        int(record["fn_id"]): float(record["forecast_completion"])
-        for record in node.state.containers[: node.state.cluster[0]["containers_used"]]
-    }
-    ends = []
-    while node.running_containers:
-        container = node.on_container_completion()
-        end = container.completion_time
-        assert end is not None
-        ends.append(end)
-        assert forecast[container.fn_id] == pytest.approx(end, abs=tolerance(end - clock))
-    if ends:
-        last = float(node.state.nodes[0]["forecast_last"])
-        assert last == pytest.approx(max(ends), abs=tolerance(max(ends) - clock))
 
 
 @pytest.mark.parametrize(("named", "by_tickets"), [(False, False), (True, False), (True, True)])
