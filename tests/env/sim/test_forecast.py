@@ -16,6 +16,7 @@ from env.sim.placing import place
 from env.sim.records import CANDIDATE, NONE
 from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
+from tests.recount import containers_of
 
 SPEED = 1_000_000
 CLUSTER = ClusterConfig(
@@ -154,16 +155,10 @@ def hours_to_add(end: float, time: float, last: float) -> int:
     return 0 if last <= end else math.ceil((last - max(time, end)) / 3600.0)
 
 
-def containers_of(env: RawEnv, node: int) -> dict[int, np.void]:
+def by_function(env: RawEnv, node: int) -> dict[int, np.void]:
     """The containers that run or wait on a node, by the index of their function."""
-    found = {}
-    for head in ("first_running", "first_waiting"):
-        container = int(env.state.nodes[node][head])
-        while container != NONE:
-            record = env.state.containers[container]
-            found[int(record["function"])] = record
-            container = int(record["next"])
-    return found
+    records = env.state.containers[containers_of(env.state, node)]
+    return {int(record["function"]): record for record in records}
 
 
 def later_ends(
@@ -182,8 +177,8 @@ def later_ends(
         (growths of their ends / critical paths, each times its share of (slack + growth), near).
     """
     ends = ends_tight = near = 0.0
-    after = containers_of(fork, node)
-    for function, container in containers_of(env, node).items():
+    after = by_function(fork, node)
+    for function, container in by_function(env, node).items():
         slot = int(container["slot"])
         end = float(container["forecast_completion"])
         later = float(after[function]["forecast_completion"]) - end
@@ -220,12 +215,7 @@ def test_a_candidate_does_what_its_placement_does(seed: int, named: bool, by_tic
             active = before > -np.inf
             delays = np.zeros(len(before))
             delays[active] = np.maximum(0.0, after[active] - before[active]) / critical[active]
-            newest = [int(fork.state.nodes[index][end]) for end in ("last_running", "last_waiting")]
-            record = next(
-                fork.state.containers[container]
-                for container in newest
-                if container != NONE and fork.state.containers[container]["function"] == own
-            )
+            record = by_function(fork, index)[own]
             span = float(record["forecast_completion"]) - env.time
             close = tolerance(span)
             assert candidate["finish_time"] == pytest.approx(
