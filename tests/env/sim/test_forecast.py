@@ -10,15 +10,13 @@ import pytest
 from env.score.metrics import episode_metrics
 from env.score.reward import Objective, cheapest_cost, potential
 from env.sim.forecast import forecast_candidate, forecast_placements, update_finish_bounds
-from env.sim.forecast_node import forecast_node
 from env.sim.funding import Funding
 from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.placing import place
 from env.sim.records import CANDIDATE, NONE
-from env.sim.view.container import Container
-from env.sim.view.numa_node import numa_node_alone
 from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
+from tests.recount import containers_of
 
 SPEED = 1_000_000
 CLUSTER = ClusterConfig(
@@ -118,50 +116,6 @@ def test_servers_that_were_never_rented_stand_for_each_other(seed: int) -> None:
     assert twins > 0
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_a_node_runs_as_forecast(seed: int) -> None:
-    """Containers that start now, later, at one moment, in a queue, and short of memory."""
-    rng = np.random.default_rng(seed)
-    node = numa_node_alone(cpu=4, memory=8192, single_core_speed=SPEED)
-    time, ids = 0.0, iter(range(100))
-    for _ in range(int(rng.integers(3, 16))):
-        time += float(rng.choice([0.0, 0.0, 1.0, rng.uniform(0, 200)]))
-        while node.next_completion_time <= time:
-            node.on_container_completion()
-        wait_for_data = float(rng.choice([0.0, 5.0, rng.uniform(0, 20)]))
-        memory_req = int(rng.integers(512, 4096))
-        node.on_container_creation(
-            Container(
-                wf_id=0,
-                fn_id=next(ids),
-                memory_req=memory_req,
-                memory_alloc=math.ceil(memory_req * rng.choice(RATIOS)),
-                computation=int(rng.uniform(25, 600) * SPEED),
-                parallelism=int(rng.integers(1, 5)),
-                submission_time=time,
-                creation_time=time + wait_for_data,
-            )
-        )
-    while node.next_completion_time <= time + 20:  # from here on, all data have arrived
-        node.on_container_completion()
-    clock = node.current_time
-    forecast_node(node.state, 0)
-    forecast = {
-        int(record["fn_id"]): float(record["forecast_completion"])
-        for record in node.state.containers[: node.state.cluster[0]["containers_used"]]
-    }
-    ends = []
-    while node.running_containers:
-        container = node.on_container_completion()
-        end = container.completion_time
-        assert end is not None
-        ends.append(end)
-        assert forecast[container.fn_id] == pytest.approx(end, abs=tolerance(end - clock))
-    if ends:
-        last = float(node.state.nodes[0]["forecast_last"])
-        assert last == pytest.approx(max(ends), abs=tolerance(max(ends) - clock))
-
-
 @pytest.mark.parametrize(("named", "by_tickets"), [(False, False), (True, False), (True, True)])
 @pytest.mark.parametrize("seed", range(10))
 def test_a_candidate_finishes_as_forecast(seed: int, named: bool, by_tickets: bool) -> None:
@@ -201,16 +155,10 @@ def hours_to_add(end: float, time: float, last: float) -> int:
     return 0 if last <= end else math.ceil((last - max(time, end)) / 3600.0)
 
 
-def containers_of(env: RawEnv, node: int) -> dict[int, np.void]:
+def by_function(env: RawEnv, node: int) -> dict[int, np.void]:
     """The containers that run or wait on a node, by the index of their function."""
-    found = {}
-    for head in ("first_running", "first_waiting"):
-        container = int(env.state.nodes[node][head])
-        while container != NONE:
-            record = env.state.containers[container]
-            found[int(record["function"])] = record
-            container = int(record["next"])
-    return found
+    records = env.state.containers[containers_of(env.state, node)]
+    return {int(record["function"]): record for record in records}
 
 
 def later_ends(
@@ -229,8 +177,8 @@ def later_ends(
         (growths of their ends / critical paths, each times its share of (slack + growth), near).
     """
     ends = ends_tight = near = 0.0
-    after = containers_of(fork, node)
-    for function, container in containers_of(env, node).items():
+    after = by_function(fork, node)
+    for function, container in by_function(env, node).items():
         slot = int(container["slot"])
         end = float(container["forecast_completion"])
         later = float(after[function]["forecast_completion"]) - end
@@ -267,12 +215,7 @@ def test_a_candidate_does_what_its_placement_does(seed: int, named: bool, by_tic
             active = before > -np.inf
             delays = np.zeros(len(before))
             delays[active] = np.maximum(0.0, after[active] - before[active]) / critical[active]
-            newest = [int(fork.state.nodes[index][end]) for end in ("last_running", "last_waiting")]
-            record = next(
-                fork.state.containers[container]
-                for container in newest
-                if container != NONE and fork.state.containers[container]["function"] == own
-            )
+            record = by_function(fork, index)[own]
             span = float(record["forecast_completion"]) - env.time
             close = tolerance(span)
             assert candidate["finish_time"] == pytest.approx(

@@ -97,31 +97,6 @@ def ends(env: RawEnv) -> list[float]:
     return [float(end) for end in found]
 
 
-@pytest.mark.parametrize("name", ALL)
-@pytest.mark.parametrize("seed", range(3))
-def test_each_receives_what_it_is_entitled_to(name: str, seed: int) -> None:
-    """Of functions of unlike length, within a few of the longest; lotteries within chance."""
-    rng = np.random.default_rng(seed)
-    count = 900
-    tenants = rng.choice(list("abc"), count).tolist()
-    templates = [chain(seconds) for seconds in (0.5, 1.0, MOST)]
-    env = env_of(
-        [templates[kind] for kind in rng.integers(3, size=count)],
-        tenants,
-        order(name),
-        held(a=3, b=2, c=1),
-    )
-    until = np.sort(env.runs, order="dispatched")[:400]  # all three wait until then
-    work = until["execution_time"]
-    own = {name: work[[tenants[i] == name for i in until["wf_id"]]].sum() for name in "abc"}
-    # The standard deviation of a lottery of 400 draws is below 12 mean functions.
-    near = 60.0 if "lottery" in name else 3 * MOST
-    if name == "drf":
-        near = np.inf  # shares what is held at a time: one at a time is no choice of shares
-    for tenant, share in (("a", 3 / 6), ("b", 2 / 6), ("c", 1 / 6)):
-        assert abs(own[tenant] - share * work.sum()) <= near
-
-
 def test_fcfs_gives_who_asks_for_most_the_most_and_says_so() -> None:
     tenants = ["a"] * 30 + ["b"] * 10
     first_come = env_of([chain(1.0)] * 40, tenants, Fcfs(), held(a=1, b=1))

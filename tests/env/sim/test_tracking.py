@@ -17,19 +17,15 @@ from env.sim.rules import Rules
 from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
 from tests.env.sim.test_forecast import SPEED, random_workflow
+from tests.recount import containers_of
 
 CLUSTER = ClusterConfig(SPEED, 1e9, 1e9, 1e9, (ServerType("s", 2, 0.1, 5.0, 1, 4, 8192),))
 
 
 def container_of(env: RawEnv, index: int) -> np.void:
     """The record of the container that a function is in."""
-    node = env.state.nodes[env.state.functions[index]["node"]]
-    heads = [int(node[f"first_{which}"]) for which in ("running", "waiting")]
-    while env.state.containers[heads[-1]]["function"] != index or heads[-1] == NONE:
-        head = heads.pop()
-        if head != NONE:
-            heads.append(int(env.state.containers[head]["next"]))
-    found: np.void = env.state.containers[heads[-1]]
+    records = env.state.containers[containers_of(env.state, env.state.functions[index]["node"])]
+    found: np.void = records[records["function"] == index][0]
     return found
 
 
