@@ -84,7 +84,7 @@ class _Run:
 class NumaNode:
     """Reads one NUMA node of a cluster, or is a node of its own.
 
-    `env.sim.state.numa_node_alone(cpu=4, memory=8192, single_core_speed=1000)` makes a node to
+    `numa_node_alone(cpu=4, memory=8192, single_core_speed=1000)` makes a node to
     play with: `reset`, `on_server_startup`, `on_container_creation`, `on_container_completion`.
     """
 
