@@ -63,15 +63,20 @@ def swept(scenarios: Scenarios) -> list[str]:
 
 
 def world(run: Mapping[str, Any], results: pd.DataFrame) -> str:
-    """Two sentences: the servers and their price; what arrives. A third says what is swept.
+    """The servers and their price, and what arrives, where these are the same; what is swept.
 
     Args:
         run: run.json.
         results: from `evaluation.results.read_results`.
     """
     config, keys = run["config"], swept(run["scenarios"])
-    functions = f"with {results['decisions'].mean():,.0f} functions an episode on average"
-    sentences = [_servers(config), f"{_arriving(config['workload'])}, {functions}."]
+    groups = {key.partition(".")[0].partition("/")[0] for key in keys}
+    functions = f"{results['decisions'].mean():,.0f} functions on average"
+    sentences = [] if groups & {"cluster", "lease"} else [_servers(config)]
+    if "workload" in groups:
+        sentences.append(f"An episode has {functions}.")
+    else:
+        sentences.append(f"{_arriving(config['workload'])}, an episode has {functions}.")
     if keys:
         sentences.append(f"Scenarios differ in {', '.join(keys)}.")
     return " ".join(sentences)

@@ -19,7 +19,7 @@ from report import page
 from report.charts import pareto
 from report.files import write_files
 from report.summary import wrapped
-from report.world import calm
+from report.world import calm, world
 from tests.report import recorded
 from tests.report.evaluations import (
     SETTINGS,
@@ -281,8 +281,17 @@ def test_it_says_what_the_world_was(tmp_path: Path) -> None:
     assert (
         "3 servers (2 small, 1 large) with 4 NUMA nodes and 40 cores cost 0.17 to 1.09 USD/h each, "
         "1.43 USD/h together; each started hour of a lease is paid. 3 to 4 workflows arrive 5 s "
-        "apart on average, with 40 functions an episode on average."
+        "apart on average, an episode has 40 functions on average."
     ) in text
+
+
+def test_what_is_swept_is_not_said_to_be_the_same() -> None:
+    key = "cluster.server_types.large.server_count"
+    run = run_of() | {"scenarios": {"one": {key: 1}, "two": {key: 2}}}
+    assert world(run, pd.DataFrame([result("a", 0, 2.0, decisions=40.0)])) == (
+        "3 to 4 workflows arrive 5 s apart on average, an episode has 40 functions on average. "
+        f"Scenarios differ in {key}."
+    )
 
 
 @pytest.mark.parametrize(
