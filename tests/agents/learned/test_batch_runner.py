@@ -353,3 +353,17 @@ def test_as_much_is_learned_as_with_rllibs_own_runner(toy: str) -> None:
     # The iteration in which half of the way is done; seeds differ by three.
     halfway = {sampler: int((curve < 450).argmax()) for sampler, curve in means.items()}
     assert abs(halfway["fast"] - halfway["rllib"]) <= 4
+
+
+def test_rllib_evaluates(toy: str) -> None:
+    algorithm = config_of("hierarchical").evaluation(evaluation_duration=5).build_algo()
+    try:
+        evaluated = algorithm.evaluate()["env_runners"]
+        assert len(evaluated[EPISODE_METRICS]["J"]) == 5
+        earned = len(algorithm.env_runner.samplers[0].batch.layout.agents) * (
+            1.0 - np.mean(evaluated[EPISODE_METRICS]["J"])
+        )
+        assert evaluated["episode_return_mean"] == pytest.approx(earned)
+        algorithm.train()
+    finally:
+        algorithm.stop()

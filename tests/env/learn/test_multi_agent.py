@@ -274,3 +274,10 @@ def test_bad_groups_get_one_line(group, key, value, message):
     with pytest.raises(InputError, match=message) as caught:
         ServerlessEnv(config)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_same_seed_same_episode(layout):
+    env = ServerlessEnv(world(*TINY, f"agents={layout}"))
+    first, again, other = (play(env, seed=seed)[0] for seed in (3, 3, 4))
+    assert first == again != other

@@ -321,3 +321,52 @@ def test_nothing_is_left_of_tickets_that_have_gone() -> None:
     found = turns(env_of([chain(1.0)] * 121, tenants, order("stride"), funding))
     first = found.index("a") + 1
     assert Counter(found[first : first + 64]) == pytest.approx({"b": 8, "c": 24, "d": 32}, abs=2)
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("seed", [0])
+def test_each_receives_what_it_is_entitled_to(name: str, seed: int) -> None:
+    """Of functions of unlike length, within a few of the longest; lotteries within chance."""
+    rng = np.random.default_rng(seed)
+    count = 900
+    tenants = rng.choice(list("abc"), count).tolist()
+    templates = [chain(seconds) for seconds in (0.5, 1.0, MOST)]
+    env = env_of(
+        [templates[kind] for kind in rng.integers(3, size=count)],
+        tenants,
+        order(name),
+        held(a=3, b=2, c=1),
+    )
+    until = np.sort(env.runs, order="dispatched")[:400]  # all three wait until then
+    work = until["execution_time"]
+    own = {name: work[[tenants[i] == name for i in until["wf_id"]]].sum() for name in "abc"}
+    # The standard deviation of a lottery of 400 draws is below 12 mean functions.
+    near = 60.0 if "lottery" in name else 3 * MOST
+    if name == "drf":
+        near = np.inf  # shares what is held at a time: one at a time is no choice of shares
+    for tenant, share in (("a", 3 / 6), ("b", 2 / 6), ("c", 1 / 6)):
+        assert abs(own[tenant] - share * work.sum()) <= near
+
+
+def test_a_copy_goes_on_as_the_original() -> None:
+    rng = np.random.default_rng(0)
+    for name in ALL:
+        env = env_of(
+            [chain(float(s)) for s in rng.uniform(0.5, 2, 40)],
+            rng.choice(list("abc"), 40).tolist(),
+            order(name),
+            held(a=3, b=2, c=1),
+        )
+        first = env.runs
+        env.reset()
+        np.testing.assert_array_equal(env.runs, first)
+        np.testing.assert_array_equal(env.fork().runs, first)
+
+
+def test_the_same_seed_draws_the_same_turns() -> None:
+    tenants = ["a", "b"] * 30
+    draws = [
+        turns(env_of([chain(1.0)] * 60, tenants, order("lottery"), held(a=1, b=1), turns_seed=seed))
+        for seed in (1, 1, 2)
+    ]
+    assert draws[0] == draws[1] != draws[2]
