@@ -275,3 +275,9 @@ def test_without_exploration_the_best_allowed_value_is_taken() -> None:
     assert (values[mask == 1] > MASKED_LOGIT / 2).all()
     for forward in (module.forward_exploration, module.forward_inference):
         assert torch.equal(forward(batch)[Columns.ACTIONS], values.argmax(dim=-1))
+
+
+def test_a_crashing_environment_ends_the_run(toy: str, stopping: Any) -> None:
+    algorithm = stopping(make_algorithm(toy, "impala", {"layout": "placer", "crash": True}))
+    error = error_of(algorithm.train)
+    assert "told to crash" in f"{error} {error.__cause__}"

@@ -167,3 +167,10 @@ def test_what_was_paid_stays_paid_and_the_next_lease_is_paid_again() -> None:
     assert accounts(env, "lease_seconds") == [[7200.0, 0.0]]
     assert accounts(env, "energy") == [[3 * 7200 + 4 * 2500.0, 4 * 1.0]]
     assert env.state.servers[0]["expiration_time"] == 4600.0
+
+
+def test_energy_of_one_function_on_one_server() -> None:
+    """2 cores and 2 GB at rest are 3 W, for 3600 s; one core at work draws 4 W more, for 600 s."""
+    env = played([(0.0, "a", 600.0)], cluster(cpu=2))
+    assert accounts(env, "energy") == [[3 * 3600 + 4 * 600]]
+    assert carbon(env) == pytest.approx((3 * 3600 + 4 * 600) / 3.6e6 * 1.2 * 500)
