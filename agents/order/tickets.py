@@ -50,7 +50,7 @@ class InTurn(Strict):
     def sharing(self) -> Sharing:
         """How tenants take turns."""
         given = self.model_dump(include=set(Sharing.model_fields))
-        return Sharing(mechanism=self.name, **given)  # type: ignore[arg-type]
+        return Sharing.model_validate({**given, "mechanism": self.name})
 
 
 class ByUse(InTurn):

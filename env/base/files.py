@@ -156,7 +156,18 @@ def parse_json(content: bytes, where: str) -> Any:
         raise InputError(f"{where}: not valid JSON: {error}") from None
 
 
-def read_yaml(path: Path, where: str, loader: type[Any] = yaml.SafeLoader) -> Any:
+class NoKeyTwice(yaml.SafeLoader):
+    """PyYAML's loader of plain values, for which a key that is given twice is a slip."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        """Raises a `YAMLError` for such a key."""
+        for name, count in Counter(key.value for key, _ in node.value).items():
+            if count > 1:
+                raise yaml.YAMLError(f"{short(name)} is given twice")
+        return dict(super().construct_mapping(node, deep))
+
+
+def read_yaml(path: Path, where: str, loader: type[Any] = NoKeyTwice) -> Any:
     """What is in a YAML file.
 
     Args:

@@ -42,12 +42,15 @@ class Strict(BaseModel):
     @classmethod
     def _keys_are_known_and_given(cls, data: Any) -> Any:
         if isinstance(data, Mapping):
-            known = [field.alias or name for name, field in cls.model_fields.items()]
+            fields = {field.alias or name: field for name, field in cls.model_fields.items()}
             for key, value in data.items():
-                if key not in known:
-                    raise _of(key, f"unknown key, {nearest(str(key), sorted(known))}")
+                if key not in fields:
+                    raise _of(key, f"unknown key, {nearest(str(key), sorted(fields))}")
                 if isinstance(value, str) and value == LEFT_OUT:
                     raise _of(key, NOT_GIVEN)
+                # Pydantic takes true and false for 1 and 0.
+                if isinstance(value, bool) and fields[key].annotation in (int, float):
+                    raise _of(key, f"a number is needed, found {value}")
         return data
 
 

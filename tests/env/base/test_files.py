@@ -96,6 +96,7 @@ def test_json_as_it_is() -> None:
     ("content", "says"),
     [
         (b"a: [", "not YAML"),
+        (b"a: 1\nb: {c: 1, c: 2}", "'c' is given twice"),
         (b"[" * 10_000, "not YAML"),
         (b"a: \xe9", "byte 0xe9 is not UTF-8"),
     ],

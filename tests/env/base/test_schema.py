@@ -61,6 +61,10 @@ def test_good_input() -> None:
     ("changes", "message"),
     [
         ({"title": 3}, "title: Input should be a valid string, found 3"),
+        (
+            {"frame": {"kind": "square", "side": True}},
+            "frame.side: a number is needed, found True",
+        ),
         ({"title": "???"}, "title: missing, it has no default and must be given"),
         ({"style": "doted"}, "style: 'doted' is unknown, did you mean 'dotted'?"),
         (
