@@ -94,12 +94,13 @@ def _perhaps(row: Judged, judgement: Judgement) -> str:
 def promise_table(judgement: Judgement) -> Table:
     """A row a scheduler and scenario: verdict, means of what is promised, what it spends."""
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    whole = {"promise", "scenario", "policy", *map(str, judgement.promises)}
     for heading in headings(judgement):
         # Names stay whole, numbers give way.
-        table.add_column(heading, no_wrap=heading in ("promise", "scenario", "policy"))
+        table.add_column(heading.replace(" ", "\n", 1), no_wrap=heading in whole)
     for row in judgement.rows:
         in_lines = row.scenario.replace(" ", "\n")  # a swept key a line, as names are long
-        told = cells(row, judgement)
+        told = [cell.replace(" [", "\n[") for cell in cells(row, judgement)]
         table.add_row(*(in_lines if cell == row.scenario else cell for cell in told))
     return table
 
@@ -112,7 +113,7 @@ def headings(judgement: Judgement) -> list[str]:
         "policy",
         *map(str, judgement.promises),
         judgement.metrics[judgement.minimised].heading,
-        *["more than the cheapest"] * (judgement.best is not None),
+        *["more"] * (judgement.best is not None),
     ]
 
 

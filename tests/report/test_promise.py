@@ -59,6 +59,15 @@ def test_names_stay_whole_in_80_columns() -> None:
         assert name in text
 
 
+def test_no_heading_is_cut_in_80_columns() -> None:
+    played = {("large.server_count=1", "greedy_per_core"): [(1.0, 1.0), (1.2, 1.5)]}
+    console = Console(width=80, record=True, file=StringIO())
+    console.print(promise_table(judged(played, "<30")))
+    text = console.export_text()
+    assert "…" not in text
+    assert all(word in text for word in ("large.server_count=1", "slowdown", "< 30", "more"))
+
+
 @pytest.mark.parametrize("bound", ["<3.05", "<0"])
 def test_files_of_an_evaluation(bound: str, tmp_path: Path) -> None:
     scenarios = {name: {"count": number} for number, name in enumerate((SMALL, LARGE), 1)}
