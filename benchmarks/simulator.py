@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,7 +47,8 @@ from env.workloads.generator import (
 )
 from env.workloads.templates import WorkflowConfig
 from run.command import plain
-from tests.reference_simulator import ReferenceSimulator
+from tests.reference_records import Job, Rules, plain_jobs
+from tests.reference_world import ReferenceWorld
 
 ROOT = Path(__file__).parents[1]
 REPEATS = 3
@@ -187,15 +189,27 @@ def play_rawenv(env: RawEnv, decisions: int | None = None) -> int:
     return env.decisions
 
 
+class Enough(Exception):
+    """So many decisions have been taken."""
+
+
 def play_reference(env: RawEnv, decisions: int) -> int:
     """The same on the plain Python model."""
-    model = ReferenceSimulator(env.arrival_times, env.workflow_templates, env.cluster_config)
     places, memory_alloc = nodes_in_order(env)
-    for decision in range(decisions):
-        if model.current is None:
-            return decision
-        model.step(*places[decision % len(places)], memory_alloc)
-    return decisions
+    taken = 0
+
+    def decide(world: ReferenceWorld, job: Job, nodes: list[int]) -> tuple[int, int]:
+        nonlocal taken
+        if taken == decisions:
+            raise Enough
+        taken += 1
+        return (taken - 1) % len(places), memory_alloc
+
+    jobs = plain_jobs(env.arrival_times, env.workflow_templates)
+    rules = Rules(dispatch="immediate", lease="hourly")
+    with suppress(Enough):
+        ReferenceWorld(env.cluster_config, jobs, rules, lambda _: 0.0, decide)
+    return taken
 
 
 def nodes_in_order(env: RawEnv) -> tuple[list[tuple[str, int, int]], int]:

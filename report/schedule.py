@@ -63,7 +63,7 @@ def read_schedule(path: str) -> pd.DataFrame:
             server_type, server, numa_node = env.place_of(int(last["node"]))
             node = env.state.nodes[last["node"]]
             speed = min(function.parallelism, int(node["cpu"])) * int(node["single_core_speed"])
-            operations = getattr(workflow, "work", None) or function.computation
+            operations = workflow.work or function.computation
             submitted, completed = float(first["submission_time"]), float(last["completion_time"])
             parts = {
                 part: sum(float(run[phase.end] - run[phase.begin]) for run in own)

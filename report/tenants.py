@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from env.sim.episode.episode_parts import EpisodeFile
+from env.sim.episode.model import EpisodeFile
 from evaluation.shares import Shares
 from report import palette
 from report.digits import exact
@@ -51,8 +51,8 @@ def work_of(episodes: Iterable[EpisodeFile]) -> dict[str, float]:
     for episode in episodes:
         for workflow in episode.workflows:
             if workflow.tenant is not None:
-                work = getattr(workflow, "work", None)
-                work = work or sum(function.computation for function in workflow.functions)
+                declared = sum(function.computation for function in workflow.functions)
+                work = workflow.work or declared
                 found[workflow.tenant] = found.get(workflow.tenant, 0.0) + work
     return found
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from env.base.errors import located
 from env.sim.episode.episode_file import read_episode
+from env.sim.episode.recording import runs_of
 from env.sim.episode.replay import played
-from env.sim.episode.world_recording import runs_of
 from env.sim.node_status import tenants_of, thread_speeds
 from env.sim.view.numa_node import NumaNode
 from env.sim.view.raw_env import RawEnv

@@ -1,7 +1,8 @@
 """What the engine is given, as the reference world takes it."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,7 +15,10 @@ from env.sim.ordering import Order, declared_functions
 from env.sim.rules import KeepAlive
 from env.sim.state import new_state
 from env.sim.workflow_template import WorkflowTemplate
-from tests.reference_records import Function, Image, Job, Rules
+from tests.reference_node import NOBODY
+from tests.reference_records import Function, Image, Job, Rules, plain_jobs
+from tests.reference_world import ReferenceWorld
+from tests.strategies import Scenario
 
 
 def mean(idle_times: Sequence[float], order: tuple[int, ...] = (1, 0, 0)) -> float:
@@ -86,3 +90,34 @@ def jobs_of(
             own[target].predecessors.append((own[source], int(size)))
         jobs += own
     return jobs
+
+
+class Decided(NamedTuple):
+    """A decision: the function, when its container could start, and its node just before."""
+
+    wf_id: int
+    fn_id: int
+    creation_time: float
+    node_before: tuple[float, ...]
+
+
+def play_plain(
+    scenario: Scenario, owners: Mapping[int, tuple[str, int]] = NOBODY
+) -> tuple[ReferenceWorld, list[Decided]]:
+    """The reference, having played a scenario, and its decisions; `owners` as in `Rules`."""
+    jobs, places = plain_jobs(scenario.arrival_times, scenario.templates), scenario.cluster.places
+    statuses: list[tuple[Job, tuple[float, ...]]] = []
+
+    def decide(played: ReferenceWorld, job: Job, _: list[int]) -> tuple[int, int]:
+        *place, memory = scenario.placements[job.wf_id, job.fn_id]
+        number = places[tuple(place)]
+        statuses.append((job, astuple(played.nodes[number].status_at(played.now))))
+        return number, memory
+
+    rules = Rules(dispatch="immediate", lease="hourly", owners=owners)
+    played = ReferenceWorld(scenario.cluster, jobs, rules, mean, decide)
+    decided = []
+    for job, status in statuses:
+        assert job.container is not None
+        decided.append(Decided(job.wf_id, job.fn_id, job.container.creation_time, status))
+    return played, decided

@@ -1,15 +1,16 @@
 """What the reference world is made of: options, what is declared, and what is where.
 
-A node's containers are those of the reference simulator.
+What a node does with its containers is tests/reference_node.py.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from env.sim.hardware import ServerType
-from tests.reference_simulator import ReferenceContainer, ReferenceNode
+from env.sim.workflow_template import WorkflowTemplate
+from tests.reference_node import ReferenceContainer, ReferenceNode
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,8 @@ class Rules:
 
     `dispatch` is immediate or queued; `lease` hourly or always, in steps of `step` seconds, and
     `charged` says whether the latter is paid for; `order` is rank, srtf or funcsched; `placement`
-    first_fit, best_fit, worst_fit or asked. The rest as in the configuration.
+    first_fit, best_fit, worst_fit or asked. Where tenants share cores by tickets, `owners` has the
+    tenant and the tickets of each workflow. The rest as in the configuration.
     """
 
     dispatch: str = "queued"
@@ -41,6 +43,7 @@ class Rules:
     least_variation: float = 0.0
     most_out_of_bounds: float = 0.5
     forecast_margin: float = 0.15
+    owners: Mapping[int, tuple[str, int]] = field(default_factory=dict)
 
 
 @dataclass(eq=False)
@@ -146,9 +149,15 @@ class Server:
 class Node(ReferenceNode):
     """`jobs` are those whose containers run or wait on it; `idle` the oldest first."""
 
-    def __init__(self, server: Server, number: int, single_core_speed: int) -> None:
+    def __init__(
+        self,
+        server: Server,
+        number: int,
+        single_core_speed: int,
+        owners: Mapping[int, tuple[str, int]],
+    ) -> None:
         kind = server.kind
-        super().__init__(kind.cpu, kind.memory, single_core_speed, kind.resources)
+        super().__init__(kind.cpu, kind.memory, single_core_speed, kind.resources, owners)
         self.server = server
         self.number = number
         self.jobs: list[Job] = []
@@ -178,3 +187,18 @@ class Node(ReferenceNode):
             one.remaining = max(0, moment.remaining[position] - done)
         self.clock = time
         self.admitted.remove(container)
+
+
+def plain_jobs(times: Sequence[float], templates: Sequence[WorkflowTemplate]) -> list[Job]:
+    """The functions of workflows that are placed at once, of no image, in no order."""
+    jobs = []
+    for wf_id, (time, template) in enumerate(zip(times, templates, strict=True)):
+        needs = zip(template.parallelism, template.memory_req, template.computation, strict=True)
+        own = [
+            Job(wf_id, fn_id, Function(Image(0.0), 0.0, int(threads), int(memory)), int(work), time)
+            for fn_id, (threads, memory, work) in enumerate(needs)
+        ]
+        for (source, target), size in zip(template.edges, template.data_bytes, strict=True):
+            own[target].predecessors.append((own[source], int(size)))
+        jobs += own
+    return jobs

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from env.sim.hardware import ClusterConfig
+from tests.reference_node import ReferenceContainer
 from tests.reference_records import Idle, Image, Job, Node, Rules, Run, Server
-from tests.reference_simulator import ReferenceContainer
 
 COMPLETION, ARRIVAL, SLICE_END, EXPIRY, PREWARMING, STARVATION, LEASE_END, PATIENCE, DECISION = (
     range(9)
@@ -53,7 +53,7 @@ class ReferenceWorld:
                 server = Server(kind, len(self.servers))
                 self.servers.append(server)
                 for _ in range(kind.numa_nodes):
-                    server.nodes.append(Node(server, len(self.nodes), speed))
+                    server.nodes.append(Node(server, len(self.nodes), speed, rules.owners))
                     self.nodes.append(server.nodes[-1])
                 if rules.lease == "always" and rules.charged:
                     self.pay(server, 0.0, 1)

@@ -9,7 +9,6 @@ import pytest
 
 from env.base.errors import InputError
 from env.sim.episode.episode_file import read_episode, write_episode
-from env.sim.episode.plain_episode import Results
 from env.sim.episode.recording import episode_of
 from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.images import Images
@@ -29,19 +28,17 @@ MEMORY_WAITING, RANDOM_GRAPH = GOLDEN[3], GOLDEN[5]
 def test_times_are_those_of_the_episode(path: Path) -> None:
     timeline = read_timeline(path)
     expected = read_episode(path).expected
-    assert isinstance(expected, Results)
-    for row in expected.functions:
-        containers = timeline.containers
-        mine = (containers["wf_id"] == row.workflow_id) & (containers["fn_id"] == row.function_id)
-        (container,) = containers[mine]
-        for field in ("submission_time", "creation_time", "start_time", "completion_time"):
-            assert container[field] == pytest.approx(getattr(row, field), abs=1e-9)
-    for container, decision in zip(timeline.containers, expected.decisions, strict=True):
+    assert expected is not None
+    for container, run in zip(timeline.containers, expected.runs, strict=True):
+        assert (container["wf_id"], container["fn_id"]) == run.function
+        assert container["submission_time"] == pytest.approx(run.submission_time, abs=1e-9)
+        assert container["start_time"] == pytest.approx(run.start_time, abs=1e-9)
+        assert container["completion_time"] == pytest.approx(run.end_time, abs=1e-9)
         transfer = container["creation_time"] - container["container_time"]
-        assert transfer == pytest.approx(decision.data_transfer_time, abs=1e-9)
-        if decision.cold_start_time:
+        assert transfer == pytest.approx(run.data_transfer_time, abs=1e-9)
+        if run.server_start_time:
             waited = container["ready_time"] - container["submission_time"]
-            assert waited == pytest.approx(decision.cold_start_time, abs=1e-9)
+            assert waited == pytest.approx(run.server_start_time, abs=1e-9)
     for phase in PHASES:
         assert (timeline.containers[phase.end] >= timeline.containers[phase.begin]).all()
 

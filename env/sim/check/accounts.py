@@ -4,61 +4,44 @@ A part of `env.sim.check.validate`; uses nothing of the engine.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
 
-from env.sim.episode.episode_parts import ActionModel, EpisodeFile, named
-from env.sim.episode.recorded_schedule import placed_at
-from env.sim.episode.world_episode import RunModel
+from env.sim.episode.model import EpisodeFile
+from env.sim.episode.rows import Results, named, placed_at
 
 
-def check_accounts(
-    episode: EpisodeFile,
-    counts: Mapping[str, Counter[tuple[int, int]]],
-    placed: Iterable[ActionModel | RunModel],
-    servers: Iterable[tuple[str, int]],
-) -> list[str]:
-    """Each function is counted once, is on a node that exists and could hold it.
-
-    Args:
-        episode: the file.
-        counts: how often a record says something of the functions, by what it says.
-        placed: who runs where.
-        servers: that the record names.
-    """
-    known = episode.functions.keys()
-    found = []
-    for what, count in counts.items():
-        found += [f"{named(one)} is unknown, but {what}" for one in sorted(count.keys() - known)]
-        found += [
-            f"{named(one)} is {what} {count[one]} times, exactly once is needed"
-            for one in sorted(known)
-            if count[one] != 1
-        ]
-    types = {declared.name: declared for declared in episode.cluster.server_types}
-    for row in placed:
-        shown = f"{named(row.function)} is placed on {placed_at(*row.place)}"
-        if not place_exists(episode, row.place):
-            found.append(f"{shown}, which does not exist")
-            continue
-        memory = types[row.server_type].memory_mb_per_numa_node
-        if not 1 <= row.memory_allocated_mb <= memory:
+def check_accounts(episode: EpisodeFile, results: Results) -> list[str]:
+    """Each function completes once; all is on nodes and of images that exist, and fits there."""
+    functions, queued = episode.functions, episode.options.queue is not None
+    memory = episode.node_memory
+    completed = Counter(run.function for run in results.runs if run.outcome == "completed")
+    found = [
+        f"{named(one)} is finished {completed[one]} times, exactly once is needed"
+        for one in functions
+        if completed[one] != 1
+    ]
+    for run in results.runs:
+        if run.function not in functions:
+            found.append(f"{named(run.function)} is unknown, but runs")
+        elif run.place not in memory:
+            found.append(f"{run}, which does not exist")
+        elif run.memory_allocated_mb > memory[run.place]:
             found.append(
-                f"{shown} with {row.memory_allocated_mb} MB, 1 to {memory} MB are possible"
+                f"{run} has {run.memory_allocated_mb} MB, at most {memory[run.place]} are possible"
             )
-    for server, times in Counter(servers).items():
-        if not place_exists(episode, (*server, 0)):
+        if any((number is not None) != queued for number in (run.joined, run.dispatched)):
+            found.append(
+                f"{named(run.function)}: joined {run.joined}, dispatched {run.dispatched}, "
+                "numbers are needed with a queue and only there"
+            )
+    for index, warm in enumerate(results.warm_containers):
+        if warm.place not in memory:
+            found.append(f"warm_containers.{index}: {placed_at(*warm.place)} does not exist")
+        elif warm.image >= len(episode.images):
+            found.append(f"warm_containers.{index}: there is no image {warm.image}")
+    servers = Counter((row.server_type, row.server_index) for row in results.servers)
+    for server, times in servers.items():
+        if (*server, 0) not in memory:
             found.append(f"servers: {server[0]} {server[1]} does not exist")
         elif times > 1:
             found.append(f"servers: {server[0]} {server[1]} stands {times} times")
     return found
-
-
-def place_exists(episode: EpisodeFile, place: tuple[str, int, int]) -> bool:
-    """Whether the cluster has a (server type, server, NUMA node)."""
-    name, server, node = place
-    return any(
-        declared.name == name
-        and server < declared.server_count
-        and node < declared.numa_nodes_per_server
-        for declared in episode.cluster.server_types
-    )

@@ -5,7 +5,6 @@ of the simulation make of them. Uses nothing of the engine.
 """
 
 import argparse
-import itertools
 import math
 import sys
 from collections.abc import Sequence
@@ -13,15 +12,14 @@ from collections.abc import Sequence
 from env.base.errors import InputError, located
 from env.base.pipes import until_reader_leaves
 from env.base.schema import one_line
+from env.sim.check.accounts import check_accounts
+from env.sim.check.containers import check_containers
 from env.sim.check.rounding import check_close
-from env.sim.check.validate_plain import check_plain, check_plain_accounts
-from env.sim.check.validate_servers import check_servers
-from env.sim.check.validate_world import check_world, check_world_accounts
+from env.sim.check.runs import check_runs
+from env.sim.check.schedule import Schedule
+from env.sim.check.servers import check_servers
 from env.sim.episode.episode_file import read_episode
-from env.sim.episode.episode_parts import EpisodeFile, named
-from env.sim.episode.plain_episode import PlainEpisode, Results
-from env.sim.episode.recorded_schedule import Schedule
-from env.sim.episode.world_episode import RunResults, WorldEpisode
+from env.sim.episode.model import EpisodeFile
 
 
 def violations(episode: EpisodeFile) -> list[str]:
@@ -32,17 +30,17 @@ def violations(episode: EpisodeFile) -> list[str]:
     Raises:
         InputError: the episode has no results to check.
     """
-    if isinstance(episode, PlainEpisode) and episode.expected is not None:
-        if found := check_plain_accounts(episode, episode.expected):
-            return found
-        schedule = Schedule(episode)
-        return [*check_plain(episode.expected, schedule), *_check_rules(episode.expected, schedule)]
-    if isinstance(episode, WorldEpisode) and episode.expected is not None:
-        if found := check_world_accounts(episode, episode.expected):
-            return found
-        schedule = Schedule(episode)
-        return [*check_world(episode, episode.expected), *_check_rules(episode.expected, schedule)]
-    raise InputError("expected: missing, only a finished schedule can be checked")
+    if episode.expected is None:
+        raise InputError("expected: missing, only a finished schedule can be checked")
+    if found := check_accounts(episode, episode.expected):
+        return found
+    schedule = Schedule(episode, episode.expected)
+    return [
+        *check_runs(schedule),
+        *check_containers(schedule),
+        *check_servers(schedule),
+        *_check_totals(schedule),
+    ]
 
 
 @until_reader_leaves()
@@ -69,52 +67,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if found else 0
 
 
-def _check_rules(results: Results | RunResults, schedule: Schedule) -> list[str]:
-    """What holds in every world."""
-    return [
-        *_check_precedence(schedule),
-        *([] if schedule.queued else _check_decision_order(schedule)),
-        *check_servers(schedule),
-        *_check_totals(results, schedule),
-    ]
-
-
-def _check_decision_order(schedule: Schedule) -> list[str]:
-    """Decisions are ordered by (submission time, workflow, function)."""
-    return [
-        f"decisions {first.index} and {second.index}: {named(first.function)}, submitted at "
-        f"{first.submission_time}, comes before {named(second.function)}, submitted at "
-        f"{second.submission_time}"
-        for first, second in itertools.pairwise(schedule.runs)
-        if (first.submission_time, first.function) > (second.submission_time, second.function)
-    ]
-
-
-def _check_precedence(schedule: Schedule) -> list[str]:
-    """A function is submitted when the last of its predecessors completes, or at the arrival."""
-    found = []
-    for run in schedule.runs:
-        arrival = schedule.workflows[run.function[0]].arrival_time
-        ends = [before.end_time for before, _ in schedule.predecessors(run)]
-        due = max(ends, default=arrival)
-        found += check_close(f"{run}: submission_time", run.submission_time, due)
-    return found
-
-
-def _check_totals(results: Results | RunResults, schedule: Schedule) -> list[str]:
+def _check_totals(schedule: Schedule) -> list[str]:
     """The sums at the end of the file."""
+    results, step = schedule.results, schedule.episode.options.lease.step
     rent = sum(row.rent for row in results.servers)
-    leases = math.ceil(sum(row.seconds for row in schedule.leases.values()) / schedule.lease.step)
+    leases = math.ceil(sum(row.lease_seconds for row in results.servers) / step)
     found = check_close("total_rent", results.total_rent, rent, additions=leases)
-    ends: list[list[float]] = [[] for _ in schedule.workflows]
-    for run in schedule.runs:
-        ends[run.function[0]].append(run.end_time)
-    found += check_close("last_completion_time", results.last_completion_time, max(map(max, ends)))
+    ends = [0.0] * len(schedule.episode.workflows)
+    for row in results.runs:
+        ends[row.workflow_id] = max(ends[row.workflow_id], row.end_time)
+    found += check_close("last_completion_time", results.last_completion_time, max(ends))
     stated = results.workflow_completion_times
     if len(stated) != len(ends):
         return [*found, f"workflow_completion_times: {len(stated)} found, {len(ends)} are needed"]
-    for wf_id, (time, own) in enumerate(zip(stated, ends, strict=True)):
-        found += check_close(f"workflow_completion_times.{wf_id}", time, max(own))
+    for wf_id, (time, due) in enumerate(zip(stated, ends, strict=True)):
+        found += check_close(f"workflow_completion_times.{wf_id}", time, due)
     return found
 
 

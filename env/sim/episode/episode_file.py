@@ -1,7 +1,6 @@
 """Episode files: a cluster, workflows, the placements made and what came of them, as JSON.
 
-What `recording` makes of a run, `replay` plays again and `env.sim.check.validate` checks. Format 1
-holds the plain world (`plain_episode`), format 2 every other one (`world_episode`).
+What `recording` makes of a run, `replay` plays again and `env.sim.check.validate` checks.
 """
 
 import gzip
@@ -9,22 +8,21 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from pydantic import BaseModel
 
 from env.base.errors import InputError, located
 from env.base.files import parse_json, read_bytes, written_whole
 from env.base.schema import short, validated
-from env.sim.episode.episode_parts import EpisodeFile, WorkflowModel
-from env.sim.episode.plain_episode import PlainEpisode
-from env.sim.episode.world_episode import WorldEpisode
-
-FORMATS: Final[Mapping[int, type[EpisodeFile]]] = {1: PlainEpisode, 2: WorldEpisode}
+from env.sim.episode.first_format import FirstEpisode
+from env.sim.episode.model import EpisodeFile
+from env.sim.episode.references import check_references
+from env.sim.episode.rows import WorkflowModel
 
 
 def read_episode(path: str | os.PathLike[str]) -> EpisodeFile:
-    """Reads an episode file, plain or .gz.
+    """Reads an episode file, plain or .gz, of any format.
 
     Raises:
         InputError: one line with the file, the place in it, what was found and what is allowed.
@@ -34,12 +32,17 @@ def read_episode(path: str | os.PathLike[str]) -> EpisodeFile:
     if not isinstance(document, dict):
         raise InputError(f"{where}: {type(document).__name__} found, a JSON object is needed")
     number = document.get("format", 1)
-    if type(number) is not int or number not in FORMATS:
+    if type(number) is not int or number not in (1, 2):
         raise InputError(f"{where}: format: {short(number)} found, allowed are 1 and 2")
-    episode = validated(FORMATS[number], document, where)
+    if number == 2:
+        episode = validated(EpisodeFile, document, where)
+        with located(where):
+            check_references(episode)
+        return episode
+    first = validated(FirstEpisode, document, where)
     with located(where):
-        episode.check_references()
-    return episode
+        check_references(first.converted())
+        return first.converted().model_copy(update={"expected": first.results()})
 
 
 def write_episode(path: str | os.PathLike[str], episode: EpisodeFile) -> None:

@@ -1,12 +1,10 @@
 """The world of an episode file as the simulator takes it."""
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
-from env.sim.episode.episode_parts import EpisodeFile
-from env.sim.episode.world_episode import ORDERS, QueueModel, WorldEpisode
+from env.sim.episode.model import ORDERS, EpisodeFile, QueueModel
 from env.sim.images import Images
 from env.sim.ordering import Sharing
 from env.sim.queue_records import EARLIER
@@ -61,23 +59,8 @@ def env_of(episode: EpisodeFile) -> RawEnv:
     Raises:
         InputError: the simulator cannot run it.
     """
-    templates = episode.templates()
-    world = _world(episode, templates) if isinstance(episode, WorldEpisode) else {}
-    return RawEnv(
-        episode.arrival_times,
-        templates,
-        episode.cluster_config(),
-        record=True,
-        tenants=episode.tenants,
-        **world,
-    )
-
-
-def _world(episode: WorldEpisode, templates: list[WorkflowTemplate]) -> dict[str, Any]:
-    """What differs from the plain world: arguments of a `RawEnv`."""
-    options = episode.options
-    of_template = dict(zip(templates, episode.workflows, strict=True))
-    rules, queue = Rules(lease=options.lease, keep_alive=options.keep_alive), options.queue
+    options, queue, templates = episode.options, episode.options.queue, episode.templates()
+    rules = Rules(lease=options.lease, keep_alive=options.keep_alive)
     if queue is not None:
         rules = replace(
             rules,
@@ -85,29 +68,35 @@ def _world(episode: WorldEpisode, templates: list[WorkflowTemplate]) -> dict[str
             placement=queue.placement,
             patience=_or_never(queue.patience),
         )
-    images = None
-    if episode.images:
-        images = Images(
-            np.array([image.container_cold_start for image in episode.images]),
-            {
-                template: np.array([function.image for function in workflow.functions])
-                for template, workflow in of_template.items()
-            },
-            np.array([image.memory_mb for image in episode.images]),
-            np.array([(row.image, row.begin, row.end) for row in episode.earlier], EARLIER),
-        )
-    return {
-        "rules": rules,
-        "images": images,
-        "funding": episode.funding,
-        "turns_seed": (queue.turns_seed if queue is not None else None) or 0,
-        "work": [workflow.work for workflow in episode.workflows if workflow.work is not None],
-        "tickets": [own.tickets for own in episode.workflows if own.tickets is not None],
-    }
+    return RawEnv(
+        episode.arrival_times,
+        templates,
+        episode.cluster_config(),
+        record=True,
+        tenants=episode.tenants,
+        rules=rules,
+        images=_images(episode, templates) if episode.images else None,
+        work=[workflow.work for workflow in episode.workflows if workflow.work is not None],
+        funding=episode.funding,
+        turns_seed=(queue.turns_seed if queue is not None else None) or 0,
+        tickets=[own.tickets for own in episode.workflows if own.tickets is not None],
+    )
+
+
+def _images(episode: EpisodeFile, templates: list[WorkflowTemplate]) -> Images:
+    return Images(
+        np.array([image.container_cold_start for image in episode.images]),
+        {
+            template: np.array([function.image for function in workflow.functions])
+            for template, workflow in zip(templates, episode.workflows, strict=True)
+        },
+        np.array([image.memory_mb for image in episode.images]),
+        np.array([(row.image, row.begin, row.end) for row in episode.earlier], EARLIER),
+    )
 
 
 def _order(
-    episode: WorldEpisode, queue: QueueModel, templates: list[WorkflowTemplate]
+    episode: EpisodeFile, queue: QueueModel, templates: list[WorkflowTemplate]
 ) -> RecordedOrder:
     """The order of the queue; where tenants take turns, functions of each are declared apart."""
     declared = {

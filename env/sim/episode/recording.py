@@ -1,124 +1,275 @@
 """What a simulator has done, as an episode file."""
 
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+
 from env.base.errors import InputError
+from env.sim.central_queue import BY_WORKFLOW
 from env.sim.cluster_file import ClusterModel
-from env.sim.episode.episode_parts import ActionModel, EpisodeFile, WorkflowModel
-from env.sim.episode.plain_episode import (
-    DecisionModel,
-    FunctionTimesModel,
-    NodeStatusModel,
-    PlainEpisode,
+from env.sim.episode.model import ORDERS, EpisodeFile, Options, QueueModel
+from env.sim.episode.rows import (
+    PARTS,
+    ActionModel,
+    EarlierModel,
+    EdgeModel,
+    FunctionModel,
+    ImageModel,
     Results,
-    ServerUseModel,
+    RunModel,
+    ServerLeaseModel,
+    WarmModel,
+    WorkflowModel,
+    unnamed,
 )
-from env.sim.episode.world_recording import is_plain, world_episode_of
+from env.sim.ordering import SharedOrder
+from env.sim.queue_records import RUN
+from env.sim.records import COMPLETED, INF, KILLED
 from env.sim.view.raw_env import RawEnv
-from env.sim.view.step_log import StepLog
+from env.sim.view.workflow import Workflow
 
 
 def episode_of(env: RawEnv, name: str, description: str) -> EpisodeFile:
     """The finished run of a `RawEnv(..., record=True)` as an episode file, results included.
 
-    The plain world is recorded in format 1, every other one in format 2.
-
     Raises:
-        InputError: the episode is not over, or its steps were not recorded.
+        InputError: as for `results_of`.
     """
-    if not is_plain(env):
-        return world_episode_of(env, name, description)
     results = results_of(env)
-    return PlainEpisode(
+    state, queue = env.state, _queue(env)
+    decided = queue is None or queue.order == "chosen" or queue.placement == "asked"
+    timed = queue is not None and queue.order == "chosen"
+    return EpisodeFile(
         name=name,
         description=description,
-        cluster=ClusterModel.of(env.cluster_config),
-        workflows=tuple(
-            WorkflowModel.of(
-                workflow.wf_id, workflow.arrival_time, workflow.template, workflow.tenant
-            )
-            for workflow in env.workload.workflows
+        options=Options.model_validate(
+            {"queue": queue, "lease": env.rules.lease, "keep_alive": env.rules.keep_alive}
         ),
+        cluster=ClusterModel.of(env.cluster_config),
+        images=tuple(
+            ImageModel(
+                image_id=index,
+                container_cold_start=float(image["cold_start"]),
+                memory_mb=int(image["memory"]),
+            )
+            for index, image in enumerate(state.images)
+        ),
+        earlier=tuple(
+            EarlierModel(image=image, begin=begin, end=end)
+            for image, begin, end in env.earlier.tolist()
+            if env.rules.keep_alive.history[1]
+        ),
+        funding=env.funding if len(state.tenants) else None,
+        workflows=tuple(_workflow(env, workflow) for workflow in env.workload.workflows),
         actions=tuple(
             ActionModel(
-                workflow_id=log.wf_id,
-                function_id=log.fn_id,
-                server_type=log.server_name,
-                server_index=log.server_id,
-                numa_node_index=log.numa_node_id,
-                memory_allocated_mb=log.memory_alloc,
+                **run.model_dump(include=set(ActionModel.model_fields) - {"dispatch_time"}),
+                dispatch_time=run.dispatch_time if timed else None,
             )
-            for log in env.logs
+            for run in results.runs
+            if decided
         ),
         expected=results,
     )
 
 
 def results_of(env: RawEnv) -> Results:
-    """What a finished `RawEnv(..., record=True)` of the plain world computed.
+    """What a finished `RawEnv(..., record=True)` computed.
 
     Raises:
-        InputError: the episode is not over, or its steps were not recorded.
+        InputError: the episode is not over, its steps were not recorded, or somebody has killed,
+            skipped or failed functions.
     """
     if not env.done:
         raise InputError("episode: not over yet, every function must be placed and completed")
-    functions = [function for workflow in env.workload.workflows for function in workflow.functions]
-    if len(env.logs) != len(functions):
+    if not env.record:
+        raise InputError("episode: not recorded, RawEnv(..., record=True) is needed")
+    runs = _records_of(env)
+    count = sum(template.function_count for template in env.workflow_templates)
+    if (runs["outcome"] == COMPLETED).sum() < count or (runs["outcome"] == KILLED).any():
         raise InputError(
-            f"episode: {len(env.logs)} of {len(functions)} steps are recorded, "
-            "RawEnv(..., record=True) is needed"
+            "episode: servers went down or functions were skipped, which no episode file can say"
         )
-    rows = tuple(
-        FunctionTimesModel.model_validate(
-            {
-                "workflow_id": function.wf_id,
-                "function_id": function.fn_id,
-                "submission_time": function.submission_time,
-                "creation_time": function.creation_time,
-                "start_time": function.start_time,
-                "completion_time": function.completion_time,
-            }
-        )
-        for function in functions
-    )
-    ends = dict.fromkeys((row.workflow_id for row in rows), 0.0)
-    for row in rows:
-        ends[row.workflow_id] = max(ends[row.workflow_id], row.completion_time)
+    ends = np.zeros(len(env.arrival_times))
+    np.maximum.at(ends, runs["wf_id"], runs["end_time"])
     return Results(
-        decision_count=len(env.logs),
-        decisions=tuple(_decision_model(log) for log in env.logs),
-        functions=rows,
-        servers=tuple(
-            ServerUseModel(
-                server_type=server_name,
-                server_index=server.server_id,
-                hours_rented=round(server.hours_rented),
-                lease_expiration_time=server.expiration_time if server.hours_rented else 0.0,
-                rent=server.rent,
+        runs=runs_of(env),
+        warm_containers=tuple(
+            WarmModel.model_validate(
+                _place(env, period.node)
+                | {
+                    "image": period.image,
+                    "memory_mb": period.memory,
+                    "begin_time": period.begin,
+                    "end_time": period.end if period.end < INF else None,
+                }
             )
-            for server_name, servers in env.cluster.servers.items()
-            for server in servers
+            for period in env.warm_periods
         ),
+        servers=_servers(env),
         total_rent=env.total_rent,
-        last_completion_time=max(ends.values()),
-        workflow_completion_times=tuple(ends.values()),
+        last_completion_time=float(ends.max()),
+        workflow_completion_times=tuple(ends.tolist()),
     )
 
 
-def _decision_model(log: StepLog) -> DecisionModel:
-    before = log.target_node_before
-    return DecisionModel(
-        submission_time=log.submission_time,
-        cold_start_time=log.cold_start_time,
-        data_transfer_time=log.data_transfer_time,
-        creation_time=log.creation_time,
-        rent=log.rent,
-        completed_before_next_decision=log.completed,
-        target_node_before=NodeStatusModel(
-            cpu_utilisation=before.cpu,
-            memory_utilisation=before.memory,
-            load=before.load,
-            total_parallelism=before.total_parallelism,
-            free_memory_mb=before.free_memory,
-            time_to_first_completion=before.time_to_first_completion,
-            time_to_last_completion=before.time_to_last_completion,
+def _records_of(env: RawEnv) -> np.ndarray:
+    """RUN records of a finished `RawEnv(..., record=True)`, in the order of dispatch.
+
+    Where functions belong to no image each has one run, of which its records and the steps tell.
+    """
+    if len(env.state.images):
+        return np.sort(env.runs, order="dispatched")
+    runs = np.zeros(len(env.logs), RUN)
+    for index, (run, log) in enumerate(zip(runs, env.logs, strict=True)):
+        function = env.state.functions[env.function_index(log.wf_id, log.fn_id)]
+        for key in ("wf_id", "fn_id", "node", "memory_alloc", "submission_time", "start_time"):
+            run[key] = function[key]
+        run["dispatched"] = index
+        run["joined_time"] = run["dispatch_time"] = log.submission_time
+        run["end_time"] = function["completion_time"]
+        run["server_start_time"] = log.cold_start_time
+        run["data_transfer_time"] = log.data_transfer_time
+        run["execution_time"] = run["end_time"] - run["start_time"]
+    return runs
+
+
+def runs_of(env: RawEnv) -> tuple[RunModel, ...]:
+    """The runs of a finished `RawEnv(..., record=True)` in the order of dispatch.
+
+    Each with its own times; events of the queue are counted from 0.
+    """
+    runs, queued = _records_of(env), env.rules.order is not None
+    numbers = np.unique(np.concatenate([runs["joined"], runs["dispatched"]]))
+    so_far: dict[tuple[int, int], np.ndarray] = defaultdict(lambda: np.zeros(1, RUN)[0])
+    models = []
+    for run in runs:
+        function = int(run["wf_id"]), int(run["fn_id"])
+        times = {
+            key: float(run[key])
+            for key in ("submission_time", "joined_time", "dispatch_time", "start_time", "end_time")
+        }
+        # What remains of a sum of times may be less than nothing by a rounding.
+        parts = {
+            part: max(0.0, float(run[key] - so_far[function][key])) for part, key in PARTS.items()
+        }
+        events = {
+            key: int(np.searchsorted(numbers, run[key]))
+            for key in ("joined", "dispatched")
+            if queued
+        }
+        so_far[function] = run
+        models.append(
+            RunModel.model_validate(
+                {
+                    "workflow_id": function[0],
+                    "function_id": function[1],
+                    **_place(env, int(run["node"])),
+                    "memory_allocated_mb": int(run["memory_alloc"]),
+                    "warm": bool(run["warm"]),
+                    "outcome": "completed" if run["outcome"] == COMPLETED else "preempted",
+                    **times,
+                    **parts,
+                    **events,
+                }
+            )
+        )
+    return tuple(models)
+
+
+def _servers(env: RawEnv) -> tuple[ServerLeaseModel, ...]:
+    ledger = env.state.ledger.reshape(len(env.state.servers), -1)
+    names = [
+        (name, server.server_id)
+        for name, servers in env.cluster.servers.items()
+        for server in servers
+    ]
+    return tuple(
+        ServerLeaseModel(
+            server_type=name,
+            server_index=server_id,
+            lease_seconds=float(accounts["lease_seconds"].sum()),
+            lease_expiration_time=max(0.0, end) if end < INF else None,
+            rent=float(accounts["rent"].sum()),
+        )
+        for (name, server_id), accounts, end in zip(
+            names, ledger, env.state.servers["expiration_time"].tolist(), strict=True
+        )
+    )
+
+
+def _queue(env: RawEnv) -> QueueModel | None:
+    """The options of the central queue, as the engine has them."""
+    options, order = env.state.options[0], env.rules.order
+    if order is None:
+        return None
+    seconds = {
+        key: float(options[key]) if options[key] < INF else None
+        for key in ("time_slice", "starve_threshold", "patience")
+    }
+    sharing = order.sharing if isinstance(order, SharedOrder) else None
+    return QueueModel(
+        order=ORDERS[options["order"]],
+        placement=env.rules.placement,
+        sharing=sharing,
+        turns_seed=env.turns_seed if sharing is not None else None,
+        lends=bool(options["lends"]) if options["order"] == BY_WORKFLOW else None,
+        **seconds,
+    )
+
+
+def _workflow(env: RawEnv, workflow: Workflow) -> WorkflowModel:
+    """What was declared and drawn of a workflow."""
+    state, template, wf_id = env.state, workflow.template, workflow.wf_id
+    record = state.workflows[env.slot_of(wf_id)]
+    first = int(state.templates[record["template"]]["first_function"])
+    order = state.options[0]["order"]
+    names = template.function_names or template.function_count * ("",)
+
+    def entry(fn_id: int) -> dict[str, Any]:
+        if not len(state.images):
+            return {}
+        declared = state.waiting[first + fn_id]
+        ranked = env.rules.order is not None and ORDERS[order] == "by_rank"
+        return {
+            "image": int(declared["image"]),
+            "rank": float(declared["rank"]) if ranked else None,
+        }
+
+    return WorkflowModel(
+        workflow_id=wf_id,
+        name=template.name if template.name not in ("", unnamed(wf_id)) else None,
+        arrival_time=workflow.arrival_time,
+        tenant=workflow.tenant,
+        work=_drawn_work(env, wf_id),
+        tickets=float(record["tickets"]) if order == BY_WORKFLOW else None,
+        functions=tuple(
+            FunctionModel(
+                function_id=fn_id,
+                name=names[fn_id] or None,
+                computation=int(template.computation[fn_id]),
+                memory_required_mb=int(template.memory_req[fn_id]),
+                parallelism=int(template.parallelism[fn_id]),
+                **entry(fn_id),
+            )
+            for fn_id in range(template.function_count)
+        ),
+        edges=tuple(
+            EdgeModel(source=int(source), target=int(target), data_bytes=int(data_bytes))
+            for (source, target), data_bytes in zip(
+                template.edges, template.data_bytes, strict=True
+            )
         ),
     )
+
+
+def _drawn_work(env: RawEnv, wf_id: int) -> int | None:
+    """Operations that were drawn for a workflow's only function; None: as declared."""
+    arrivals = env.state.arrivals
+    return int(arrivals["computation"][arrivals["wf_id"] == wf_id][0]) or None
+
+
+def _place(env: RawEnv, node: int) -> dict[str, str | int]:
+    keys = ("server_type", "server_index", "numa_node_index")
+    return dict(zip(keys, env.place_of(node), strict=True))

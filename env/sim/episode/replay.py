@@ -1,8 +1,9 @@
 """Re-runs episode files: `python -m env.sim.episode.replay FILE...`.
 
-Prints what the simulator computed as JSON with the field names of the format: one object for one
-file, an array of objects in the order given for several. Where a file states what is expected,
-every difference is a line on standard error and the exit code is 1. Bad input: one line, exit 2.
+Prints what the simulator computed as JSON, as an episode file has it under `expected`: one object
+for one file, an array of objects in the order given for several. Where a file states what is
+expected, every difference is a line on standard error and the exit code is 1. Bad input: one line,
+exit 2.
 """
 
 import argparse
@@ -15,15 +16,13 @@ from typing import Any
 
 from env.base.errors import InputError, located
 from env.base.pipes import until_reader_leaves
-from env.base.schema import Strict, one_line
+from env.base.schema import one_line
 from env.sim.dispatch import be_patient
 from env.sim.episode.episode_file import json_rows, read_episode
-from env.sim.episode.episode_parts import ActionModel, EpisodeFile, named
-from env.sim.episode.plain_episode import Results
+from env.sim.episode.model import EpisodeFile
 from env.sim.episode.recorded_world import env_of
 from env.sim.episode.recording import results_of
-from env.sim.episode.world_episode import RunResults, WorldAction, WorldEpisode
-from env.sim.episode.world_recording import run_results_of
+from env.sim.episode.rows import ActionModel, Results, named
 from env.sim.view.raw_env import RawEnv
 
 # Another order of float64 additions moves a time by about 1e-13 s; a different rounding of work to
@@ -52,20 +51,19 @@ def played(episode: EpisodeFile) -> RawEnv:
     return env
 
 
-def replayed(episode: EpisodeFile) -> Results | RunResults:
+def replayed(episode: EpisodeFile) -> Results:
     """Runs the actions of `episode` and returns what came of them.
 
     Raises:
         InputError: as for `played`.
     """
-    env = played(episode)
-    return run_results_of(env) if isinstance(episode, WorldEpisode) else results_of(env)
+    return results_of(played(episode))
 
 
-def differences(computed: Strict, expected: Strict) -> list[str]:
-    """One line for each number that differs between results of one format.
+def differences(computed: Results, expected: Results) -> list[str]:
+    """One line for each number that differs.
 
-    Times and rents may differ by `TOLERANCE`; ids, sets, counts and hours must be equal. Servers
+    Times and rents may differ by `TOLERANCE`; all else must be equal. Servers
     that were never rented may be left out of either.
     """
     return _differences("", _comparable(computed), _comparable(expected))
@@ -89,9 +87,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             episode = read_episode(file)
             with located(file):
                 computed = replayed(episode)
-            printed.append(
-                f"{{\n{json_rows({'name': episode.name} | computed.model_dump(), 1)}\n}}"
-            )
+            shown = {"name": episode.name} | computed.model_dump(exclude_none=True)
+            printed.append(f"{{\n{json_rows(shown, 1)}\n}}")
             if episode.expected is not None:
                 found += [f"{file}: {line}" for line in differences(computed, episode.expected)]
     except InputError as error:
@@ -116,7 +113,7 @@ def _place(env: RawEnv, action: ActionModel) -> None:
 
 def _choose(env: RawEnv, action: ActionModel) -> None:
     """Takes a choice at its recorded moment; until then all that wait are held back."""
-    assert isinstance(action, WorldAction) and action.dispatch_time is not None
+    assert action.dispatch_time is not None
     first_of = {}
     for waiting in env.waiting:
         first = env.state.functions[env.state.waiting[waiting]["first"]]
@@ -134,7 +131,7 @@ def _choose(env: RawEnv, action: ActionModel) -> None:
     env.choose(None)
 
 
-def _comparable(results: Strict) -> dict[str, Any]:
+def _comparable(results: Results) -> dict[str, Any]:
     """`results` with rows under the names of what they are about, for matching and reading."""
     return {
         key: dict(_named_rows(key, value)) if isinstance(value, tuple) else value
@@ -148,13 +145,12 @@ def _named_rows(table: str, rows: Sequence[Any]) -> Iterator[tuple[str, Any]]:
         name = str(index)
         if table == "servers":
             name = f"{row.pop('server_type')} {row.pop('server_index')}"
-            if not (row.get("hours_rented") or row.get("lease_seconds")):
+            if not row["lease_seconds"]:
                 continue
-        elif table in ("functions", "runs"):
+        elif table == "runs":
             name = named((row.pop("workflow_id"), row.pop("function_id")))
-            if table == "runs":
-                runs[name] += 1
-                name += f" run {runs[name] - 1}"
+            runs[name] += 1
+            name += f" run {runs[name] - 1}"
         yield name, row
 
 

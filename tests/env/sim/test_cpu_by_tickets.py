@@ -15,7 +15,8 @@ from env.sim.funding import Funding
 from env.sim.hardware import ClusterConfig, CpuShare, ServerType
 from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
-from tests.reference_simulator import ReferenceSimulator
+from tests.env.sim.test_engine_against_reference import assert_same, play
+from tests.reference_inputs import play_plain
 from tests.strategies import Scenario, scenarios
 
 NO_EDGES = np.zeros((0, 2), np.int64), np.zeros(0, np.int64)
@@ -92,28 +93,12 @@ def test_random_episodes(scenario: Scenario, data: st.DataObject) -> None:
     funding = held(idle=idle, **dict(zip("abc", tickets, strict=True)))
     tenants = data.draw(st.lists(st.sampled_from("abc"), min_size=count, max_size=count))
     owners = {w: (name, tickets["abc".index(name)]) for w, name in enumerate(tenants)}
-    reference = ReferenceSimulator(
-        scenario.arrival_times, scenario.templates, scenario.cluster, owners
-    )
-    env = RawEnv(
-        scenario.arrival_times,
-        scenario.templates,
-        replace(scenario.cluster, cpu_share="tickets"),
+    env = play(
+        replace(scenario, cluster=replace(scenario.cluster, cpu_share="tickets")),
         tenants=tenants,
         funding=funding,
     )
-    while (function := env.current_function) is not None:
-        assert reference.current == (function.wf_id, function.fn_id)
-        place = scenario.placements[reference.current]
-        wanted, found = reference.step(*place), env.step(*place)
-        assert found.creation_time == wanted.creation_time
-        assert list(found.completed) == wanted.completed
-        assert found.target_node_before.cpu == wanted.target_node_before.cpu
-    for (wf_id, fn_id), container in reference.containers.items():
-        own = env.workload.workflows[wf_id].functions[fn_id]
-        assert own.start_time == container.start_time
-        assert own.completion_time == container.completion_time
-    assert env.total_rent == pytest.approx(reference.total_rent)
+    assert_same(env, *play_plain(scenario, owners))
 
 
 @given(scenario=scenarios())

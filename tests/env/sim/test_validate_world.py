@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from env.sim.check.validate import violations
+from env.sim.episode.model import EpisodeFile
 from env.sim.episode.recording import episode_of
-from env.sim.episode.world_episode import WorldEpisode
 from tests.recorded_worlds import shared, trace, world
 
 UNTOLD = {
@@ -29,7 +29,7 @@ uses is started ahead of requests or removed."""
 
 
 @pytest.fixture(scope="module")
-def episodes() -> dict[str, WorldEpisode]:
+def episodes() -> dict[str, EpisodeFile]:
     envs = {
         "at once": world("immediate", keep_alive="lru"),
         "queued": world("rr", "always charged", "fixed"),
@@ -39,16 +39,14 @@ def episodes() -> dict[str, WorldEpisode]:
     }
     found = {}
     for name, env in envs.items():
-        episode = episode_of(env, name, "a test")
-        assert isinstance(episode, WorldEpisode)
-        found[name] = episode
+        found[name] = episode_of(env, name, "a test")
     return found
 
 
-def _changed(episode: WorldEpisode, change: Callable[[Any], None]) -> list[str]:
+def _changed(episode: EpisodeFile, change: Callable[[Any], None]) -> list[str]:
     document = episode.model_dump(mode="json")
     change(document)
-    return violations(WorldEpisode.model_validate(document))
+    return violations(EpisodeFile.model_validate(document))
 
 
 def leaves(value: Any, keys: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -59,16 +57,19 @@ def leaves(value: Any, keys: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [] if value is None else [keys]
 
 
-def _moved(key: str, value: Any) -> Any:
+def moved(key: str, value: Any, by: float = 1.0) -> Any:
+    """Another value: a time or an amount by so much, or relative to it, of a count the next."""
     if isinstance(value, bool):
         return not value
     if key == "outcome":
         return "preempted" if value == "completed" else "completed"
-    return "other" if isinstance(value, str) else value + type(value)(1)
+    if isinstance(value, float):
+        return value + max(by, by * value if by < 1 else 0.0)
+    return "other" if isinstance(value, str) else value + 1
 
 
 @pytest.mark.parametrize("name", UNTOLD)
-def test_no_number_can_be_changed_unseen(episodes: dict[str, WorldEpisode], name: str) -> None:
+def test_no_number_can_be_changed_unseen(episodes: dict[str, EpisodeFile], name: str) -> None:
     """Every number of the results, moved a little, is seen, but for what no rule tells."""
     episode = episodes[name]
     assert violations(episode) == []
@@ -79,7 +80,7 @@ def test_no_number_can_be_changed_unseen(episodes: dict[str, WorldEpisode], name
             holder = document["expected"]
             for key in leaf[:-1]:
                 holder = holder[key]
-            holder[leaf[-1]] = _moved(leaf[-1], holder[leaf[-1]])
+            holder[leaf[-1]] = moved(leaf[-1], holder[leaf[-1]])
 
         if not _changed(episode, change):
             unseen.add((leaf[0], leaf[-1]))
@@ -94,7 +95,7 @@ def _warm(index: int, **fields: Any) -> Callable[[Any], None]:
     return lambda document: document["expected"]["warm_containers"][index].update(fields)
 
 
-def _index(episode: WorldEpisode, **fields: Any) -> int:
+def _index(episode: EpisodeFile, **fields: Any) -> int:
     """The first run with these fields."""
     assert episode.expected is not None
     return next(
@@ -115,7 +116,7 @@ def _index(episode: WorldEpisode, **fields: Any) -> int:
     ],
 )
 def test_each_kind_of_error_of_a_run_is_named(
-    episodes: dict[str, WorldEpisode],
+    episodes: dict[str, EpisodeFile],
     name: str,
     of: dict[str, Any],
     fields: dict[str, Any],
@@ -140,7 +141,7 @@ def test_each_kind_of_error_of_a_run_is_named(
     ],
 )
 def test_each_kind_of_error_beside_runs_is_named(
-    episodes: dict[str, WorldEpisode],
+    episodes: dict[str, EpisodeFile],
     name: str,
     change: Callable[[Any], None],
     words: list[str],
@@ -149,7 +150,7 @@ def test_each_kind_of_error_beside_runs_is_named(
     assert any(all(word in line for word in words) for line in found), found
 
 
-def test_one_who_goes_before_its_turn(episodes: dict[str, WorldEpisode]) -> None:
+def test_one_who_goes_before_its_turn(episodes: dict[str, EpisodeFile]) -> None:
     """Of those that wait the smallest rank goes: all of another function come before it now."""
     found = _changed(
         episodes["trace"],
@@ -160,7 +161,7 @@ def test_one_who_goes_before_its_turn(episodes: dict[str, WorldEpisode]) -> None
     assert any("before its turn" in line for line in found), found
 
 
-def test_one_of_a_tenant_who_goes_before_its_turn(episodes: dict[str, WorldEpisode]) -> None:
+def test_one_of_a_tenant_who_goes_before_its_turn(episodes: dict[str, EpisodeFile]) -> None:
     """Ranks count within a tenant alone: those of all functions of one may be moved together."""
 
     def all_of_one(document: Any) -> None:
@@ -181,7 +182,7 @@ def test_one_of_a_tenant_who_goes_before_its_turn(episodes: dict[str, WorldEpiso
 
 @pytest.mark.parametrize("late", [2.0**63, 1e30])
 def test_a_moment_that_is_far_too_late_is_seen_at_once(
-    episodes: dict[str, WorldEpisode], late: float
+    episodes: dict[str, EpisodeFile], late: float
 ) -> None:
     """Leases of servers that are always up are not renewed one by one up to it."""
     assert _changed(

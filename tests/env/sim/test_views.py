@@ -64,9 +64,9 @@ def test_an_episode_driven_through_the_entities(path):
         assert function.state == "RUNNING"
     while cluster.earliest_finished_time < float("inf"):
         complete_first()
-    for expected in episode.expected.functions:
-        function = workload.workflows[expected.workflow_id].functions[expected.function_id]
-        assert function.completion_time == pytest.approx(expected.completion_time, abs=1e-9)
+    for run in episode.expected.runs:
+        function = workload.workflows[run.workflow_id].functions[run.function_id]
+        assert function.completion_time == pytest.approx(run.end_time, abs=1e-9)
     assert env.total_rent == pytest.approx(episode.expected.total_rent, abs=1e-9)
 
 

@@ -10,11 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from env.sim import idle_forecast, rules
-from env.sim.check.validate_queued import queued_violations
 from env.sim.endings import bring_back, drain, skip_function, take_down
 from env.sim.engine import play
 from env.sim.idle_forecast import answer_forecasts
-from env.sim.keep_alive_policy import HybridHistogram
 from env.sim.placing import place
 from env.sim.records import (
     COMPLETED,
@@ -36,6 +34,7 @@ from env.sim.room import need_of, suits
 from env.sim.rules import Lease, Rules
 from env.sim.state import reset
 from env.sim.view.raw_env import RawEnv
+from tests.env.runs import most_memory
 from tests.env.sim.test_world_against_reference import World, worlds
 from tests.recount import assert_recounted
 from tests.reference_inputs import mean
@@ -218,12 +217,32 @@ def check_ends(troubled: Troubled) -> None:
             for kind in world.cluster.server_types
         )
         least = state.waiting["execution"] * world.cluster.single_core_speed / speed
-        found = queued_violations(
-            runs,
-            state.nodes["memory"],
-            prewarmed=isinstance(world.keep_alive, HybridHistogram),
-            least=least,
-        )
-        if world.lease == "hourly":  # what it takes to start a server is no part of them
-            found = [line for line in found if "the parts of its completion time" not in line]
-        assert found == []
+        for node, memory in enumerate(state.nodes["memory"]):
+            assert most_memory(runs, node) <= memory
+        check_runs(runs, least)
+
+
+def check_runs(runs: np.ndarray, least: np.ndarray) -> None:
+    """A function waits, runs, and waits again; one that is killed begins anew.
+
+    Args:
+        runs: RUN records in the order of their ends.
+        least: (D,) seconds at full speed, below which none of the declared functions completes.
+    """
+    of_function: dict[tuple[int, int], list[np.void]] = defaultdict(list)
+    for run in runs:
+        of_function[int(run["wf_id"]), int(run["fn_id"])].append(run)
+    for own in of_function.values():
+        since, waited, executed, served = own[0]["submission_time"], 0.0, 0.0, 0.0
+        for run in own:
+            assert run["joined_time"] == since
+            moments = [run[f"{key}_time"] for key in ("joined", "dispatch", "start", "end")]
+            assert moments == sorted(moments)
+            seconds = run["end_time"] - run["start_time"]
+            waited, executed = waited + run["dispatch_time"] - since, executed + seconds
+            served = 0.0 if run["outcome"] == KILLED else served + seconds
+            assert run["queueing_time"] == pytest.approx(waited, rel=1e-12, abs=1e-9)
+            assert run["execution_time"] == pytest.approx(executed, rel=1e-12, abs=1e-9)
+            since = run["end_time"]
+        if own[-1]["outcome"] == COMPLETED:
+            assert served >= least[own[-1]["declared"]] - 1e-9 - 1e-12 * since

@@ -1,4 +1,4 @@
-"""Episode files of format 2: recorded in any world, read back, and played again to the same."""
+"""Episode files: recorded in any world, read back, and played again to the same."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from env.sim.check.validate import violations
 from env.sim.endings import take_down
 from env.sim.engine import play
 from env.sim.episode.episode_file import read_episode, write_episode
+from env.sim.episode.model import EpisodeFile
 from env.sim.episode.recording import episode_of
 from env.sim.episode.replay import differences, replayed
 from env.sim.episode.replay import played as replay_of
-from env.sim.episode.world_episode import WorldEpisode
 from env.sim.resources import names_of
 from env.sim.view.raw_env import RawEnv
 from evaluation.shares import shares_of
@@ -26,10 +26,10 @@ from tests.recorded_worlds import FUNDING, crowded, played, shared, trace, world
 from tests.reference_inputs import mean
 
 
-def check_round_trip(env: RawEnv, path: Path) -> WorldEpisode:
+def check_round_trip(env: RawEnv, path: Path) -> EpisodeFile:
     """Written, read back, played again and validated; the episode."""
     episode = episode_of(env, "a world", "a test")
-    assert isinstance(episode, WorldEpisode) and episode.expected is not None
+    assert isinstance(episode, EpisodeFile) and episode.expected is not None
     write_episode(path, episode)
     again = read_episode(path)
     assert again == episode
@@ -77,7 +77,7 @@ def test_another_seed_draws_other_turns() -> None:
     episode = episode_of(shared("lottery"), "a world", "a test")
     document = episode.model_dump()
     document["options"]["queue"]["turns_seed"] = 8
-    again = WorldEpisode.model_validate(document)
+    again = EpisodeFile.model_validate(document)
     assert again.expected is not None
     assert differences(replayed(again), again.expected) != []
 
@@ -88,7 +88,7 @@ def test_cores_are_shared_by_tickets_again(tmp_path: Path) -> None:
     assert (episode.cluster.cpu_share, episode.funding) == ("tickets", FUNDING)
     document = episode.model_dump()
     document["cluster"]["cpu_share"] = document["funding"] = None
-    assert violations(WorldEpisode.model_validate(document)) != []
+    assert violations(EpisodeFile.model_validate(document)) != []
 
 
 @pytest.mark.parametrize("order", ["immediate", "srtf"])
@@ -99,11 +99,6 @@ def test_a_sample_of_a_trace(tmp_path: Path, order: str) -> None:
     assert {1_000_000, 1_500_000, 2_000_000} < drawn
     assert [execution.begin for execution in episode.earlier] == [-100.0, -80.0, -60.0, -40.0]
     assert len({id(template) for template in episode.templates()}) == 2
-
-
-def test_the_plain_world_stays_in_format_1() -> None:
-    assert episode_of(world(cold_start=0.0), "plain", "a test").format == 1
-    assert episode_of(world(cold_start=1.0), "cold", "a test").format == 2
 
 
 def test_what_is_not_recorded_is_refused() -> None:

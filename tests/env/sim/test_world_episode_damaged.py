@@ -1,4 +1,4 @@
-"""Damaged episode files of format 2: one line of what is wrong, or of what differs when played."""
+"""Damaged episode files: one line of what is wrong, or of what differs when played."""
 
 from __future__ import annotations
 
@@ -89,7 +89,11 @@ FUNCTION = ("workflows", 0, "functions", 0)
             ["workflows.1.tenant: 'b' found", "funding"],
         ),
         ("shared", left_out(*QUEUE, "turns_seed"), ["queue.turns_seed: None", "needed with"]),
-        ("shared", put(*QUEUE, "time_slice", to=4.0), ["queue.time_slice: 4.0", "sharing"]),
+        (
+            "shared",
+            put(*QUEUE, "time_slice", to=4.0),
+            ["options.queue", "time_slice 4.0", "with sharing"],
+        ),
         (
             "immediate",
             put("funding", to={"tenants": {"a": {"tickets": 1}}}),

@@ -1,0 +1,224 @@
+"""Checks what a finished schedule says of its servers: starts, data, work, leases and rent.
+
+A part of `env.sim.check.validate`; uses nothing of the engine.
+"""
+
+import math
+from collections import defaultdict
+
+from env.sim.check.rounding import check_close, close, slack
+from env.sim.check.schedule import Run, Schedule
+from env.sim.episode.rows import ServerLeaseModel
+
+SECONDS_PER_HOUR = 3600
+Place = tuple[str, int, int]
+"""(server type, server, NUMA node)."""
+
+
+def check_servers(schedule: Schedule) -> list[str]:
+    """Every server and every run on it."""
+    found = _check_work(schedule)
+    ends: dict[Place, list[float]] = defaultdict(list)
+    of_server: dict[tuple[str, int], list[Run]] = defaultdict(list)
+    for run in schedule.runs:
+        ends[run.row.place].append(run.row.end_time)
+        of_server[run.row.place[:2]].append(run)
+    for name, declared in schedule.types.items():
+        for server_id in range(declared.server_count):
+            found += _check_server(schedule, (name, server_id), of_server[name, server_id], ends)
+    return found
+
+
+def _check_server(
+    schedule: Schedule, server: tuple[str, int], runs: list[Run], ends: dict[Place, list[float]]
+) -> list[str]:
+    """The starts of a server, its leases and its rent.
+
+    A lease covers, in whole steps, all that is dispatched before it ends. What was preempted may
+    have had it extended beyond what has run, so it can then be longer.
+    """
+    rules, latency = schedule.episode.options.lease, schedule.types[server[0]].cold_start_latency
+    always = rules.kind == "always"
+    extended = not all(run.completed for run in runs)
+    begin, steps, earlier, up = 0.0, 0, 0, 0.0
+    if always and rules.charged:
+        steps = _renewals(schedule, runs, rules.step)
+    end = math.inf if always else 0.0
+    found = []
+    for run in runs:
+        row, time = run.row, run.row.dispatch_time
+        over = end <= time
+        if latency > 0 and (close(end, time) or (extended and over)):
+            over = row.server_start_time > 0
+        if over:
+            begin, up, earlier, steps = time, time + latency, earlier + steps, 0
+            if row.warm:
+                found.append(f"{run}: starts warm on a server that was off")
+        due = latency if over else 0.0
+        what = f"{run}: server_start_time"
+        found += check_close(what, row.server_start_time, due, run.so_far)
+        found += _check_start(schedule, run, up, ends[row.place])
+        if not always:
+            steps = max(1, steps, _steps(row.end_time - begin, rules.step, row.end_time))
+            end = begin + steps * rules.step
+    if always and rules.charged:
+        end = steps * rules.step
+    return found + _check_lease(schedule, server, runs, earlier + steps, end, extended)
+
+
+def _steps(seconds: float, step: float, late: float) -> int:
+    """Whole steps that cover some seconds before a late time, as far as float64 tells them."""
+    return math.ceil((seconds - slack(late)) / step)
+
+
+def _renewals(schedule: Schedule, runs: list[Run], step: float) -> int:
+    """Steps that a server always up is paid for: one more for what is dispatched at an end."""
+    last = max(run.row.end_time for run in schedule.runs)
+    steps = _steps(last, step, last)
+    return steps + any(close(run.row.dispatch_time, steps * step) for run in runs)
+
+
+def _check_lease(
+    schedule: Schedule,
+    server: tuple[str, int],
+    runs: list[Run],
+    steps: int,
+    end: float,
+    extended: bool,
+) -> list[str]:
+    rules, shown = schedule.episode.options.lease, f"server {server[0]} {server[1]}"
+    name, index = server
+    row = schedule.leases.get(server) or ServerLeaseModel(
+        server_type=name, server_index=index, lease_seconds=0.0, lease_expiration_time=0.0, rent=0.0
+    )
+    stated_end = math.inf if row.lease_expiration_time is None else row.lease_expiration_time
+    stated_steps = round(row.lease_seconds / rules.step)
+    found = []
+    if extended and stated_steps > steps:
+        steps, end = stated_steps, max(end, stated_end)
+    if not close(row.lease_seconds, steps * rules.step, additions=steps):
+        found.append(
+            f"{shown}: {row.lease_seconds / SECONDS_PER_HOUR:g} hours rented, "
+            f"{steps * rules.step / SECONDS_PER_HOUR:g} are due"
+        )
+    price = schedule.types[name].hourly_rate * (rules.step / SECONDS_PER_HOUR)
+    found += check_close(f"{shown}: rent", row.rent, steps * price, additions=steps)
+    if steps or rules.kind == "always":
+        found += check_close(f"{shown}: lease_expiration_time", stated_end, end, additions=steps)
+    found += [
+        f"{run}: ends at {run.row.end_time}, after the lease ends at {stated_end}"
+        for run in runs
+        if run.row.end_time > stated_end
+    ]
+    return found
+
+
+def _check_start(schedule: Schedule, run: Run, up: float, ends: list[float]) -> list[str]:
+    """Container, data and start of a run.
+
+    Args:
+        schedule: that it is part of.
+        run: dispatched to a server.
+        up: when that was up (s).
+        ends: of all runs on the NUMA node (s).
+    """
+    row, found = run.row, []
+    cold, most = row.container_cold_start_time, run.container_cold_start
+    if not row.warm:
+        found += check_close(f"{run}: container_cold_start_time", cold, most, run.so_far)
+    # Of one that is started ahead, what is left is a difference of times.
+    elif cold > most + slack(max(row.dispatch_time, run.so_far)):
+        found.append(
+            f"{run}: container_cold_start_time is {cold} in a warm container, at most {most} is "
+            "possible"
+        )
+    transfer = 0.0
+    for before, data_bytes in schedule.predecessors(run):
+        transfer += data_bytes / _bandwidth(schedule, before.place, row.place)
+    found += check_close(f"{run}: data_transfer_time", row.data_transfer_time, transfer, run.so_far)
+    ready = max(up, row.dispatch_time) + cold + transfer
+    if not close(row.start_time, ready):
+        if row.start_time < ready:
+            found.append(f"{run}: starts at {row.start_time}, it is ready at {ready}")
+        elif row.start_time not in ends:
+            found.append(
+                f"{run}: starts at {row.start_time}, when no container makes room; it is ready at "
+                f"{ready}"
+            )
+    return found
+
+
+def _bandwidth(schedule: Schedule, source: Place, target: Place) -> float:
+    cluster = schedule.episode.cluster
+    if source == target:
+        return cluster.same_node_bandwidth_bytes_per_s
+    if source[:2] == target[:2]:
+        return cluster.between_nodes_of_one_server_bandwidth_bytes_per_s
+    return cluster.between_servers_bandwidth_bytes_per_s
+
+
+def _check_work(schedule: Schedule) -> list[str]:
+    """Every run that completes executes what is left of its function between start and end.
+
+    Where a function is preempted, its next run begins with what is left.
+    """
+    found = []
+    left = [run.left for run in schedule.runs]
+    next_of: dict[int, Run] = {}
+    last_of: dict[tuple[int, int], Run] = {}
+    for run in schedule.runs:
+        if run.row.function in last_of:
+            next_of[last_of[run.row.function].index] = run
+        last_of[run.row.function] = run
+    running: dict[Place, list[Run]] = defaultdict(list)
+    clock: dict[Place, float] = defaultdict(float)
+    events = [(run.row.end_time, False, run.index) for run in schedule.runs]
+    events += [(run.row.start_time, True, run.index) for run in schedule.runs]
+    for time, starts, index in sorted(events):
+        run = schedule.runs[index]
+        together, now = running[run.row.place], clock[run.row.place]
+        if time > now:
+            for one, speed in zip(together, _speeds(schedule, together), strict=True):
+                due = now + left[one.index] / speed
+                if one.completed and one.row.end_time == time and not close(due, time):
+                    found.append(
+                        f"{one}: completes at {time}, its {one.left} operations are done at {due}"
+                    )
+                left[one.index] = max(0, left[one.index] - int(speed * (time - now)))
+            clock[run.row.place] = time
+        if starts:
+            alone = time + run.left / _speeds(schedule, [run])[0]
+            end = run.row.end_time
+            if run.completed and end < alone and not close(end, alone):
+                found.append(f"{run}: completes at {end}, at full speed it cannot before {alone}")
+            if end > time:
+                together.append(run)
+        else:
+            if run in together:
+                together.remove(run)
+            if index in next_of:
+                next_of[index].left = left[next_of[index].index] = max(1, left[index])
+    return found
+
+
+def _speeds(schedule: Schedule, together: list[Run]) -> list[int]:
+    """Operations/s of each of the runs that are on a NUMA node together (rule 7)."""
+    if not together:
+        return []
+    server_type = together[0].row.server_type
+    cores = schedule.types[server_type].cores_per_numa_node
+    core_speed = schedule.core_speed(server_type)
+    parallelism = sum(run.declared.parallelism for run in together)
+    share = core_speed if parallelism <= cores else cores * core_speed // parallelism
+    shares = [share] * len(together)
+    if schedule.by_tickets is not None:
+        threads: dict[int, int] = defaultdict(int)
+        for run in together:
+            threads[run.row.workflow_id] += run.declared.parallelism
+        of_thread = schedule.by_tickets.thread_speeds(threads, cores, core_speed)
+        shares = [of_thread[run.row.workflow_id] for run in together]
+    speeds = []
+    for run, own in zip(together, shares, strict=True):
+        ratio = min(1.0, run.row.memory_allocated_mb / run.declared.memory_required_mb)
+        speeds.append(max(1, int(ratio * own * run.declared.parallelism)))
+    return speeds

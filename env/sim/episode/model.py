@@ -1,0 +1,131 @@
+"""An episode file as a whole: a cluster, workflows, the rules, what was decided and its results."""
+
+from typing import Annotated, Final, Literal, get_args
+
+from pydantic import Field
+
+from env.base.schema import Strict
+from env.sim.bounds import LONGEST
+from env.sim.cluster_file import ClusterModel, Seconds
+from env.sim.episode.rows import (
+    ActionModel,
+    EarlierModel,
+    FunctionModel,
+    ImageModel,
+    Results,
+    WorkflowModel,
+)
+from env.sim.funding import Funding
+from env.sim.hardware import ClusterConfig
+from env.sim.keep_alive_policy import KeepAlivePolicy, NoKeepAlive
+from env.sim.ordering import Sharing
+from env.sim.rules import HOURLY, Lease, Placement
+from env.sim.workflow_template import WorkflowTemplate
+
+TurnsSeed = Annotated[int, Field(strict=True, ge=0, lt=2**64)]
+
+OrderName = Literal["by_rank", "shortest_remaining", "funcsched", "chosen", "by_workflow"]
+ORDERS: Final[tuple[OrderName, ...]] = get_args(OrderName)
+"""In the order of their numbers in env/sim/central_queue.py."""
+WITHIN: Final[tuple[OrderName, ...]] = ("by_rank", "funcsched", "by_workflow")
+"""Orders within a tenant, where tenants take turns."""
+
+
+class QueueModel(Strict):
+    """The central queue: which function is scheduled next, and where.
+
+    Attributes:
+        order: `by_rank`: the smallest `rank` of a function first. `chosen`: as the actions say.
+        time_slice: seconds after which a run can be preempted; left out: none is.
+        starve_threshold: seconds of waiting after which the oldest goes first; left out: never.
+        placement: who names the node; `asked`: the actions do.
+        patience: seconds of waiting after which a server may be started; left out: never.
+        sharing: how tenants take turns by their tickets, so that `order` is that within a tenant;
+            left out: they do not.
+        turns_seed: of what is drawn for that.
+        lends: of the order `by_workflow`, whether functions that wait for others lend these their
+            tickets.
+    """
+
+    order: OrderName
+    time_slice: Annotated[float, Field(strict=True, ge=1e-3, le=LONGEST)] | None = None
+    starve_threshold: Seconds | None = None
+    placement: Placement
+    patience: Seconds | None = None
+    sharing: Sharing | None = None
+    turns_seed: TurnsSeed | None = None
+    lends: bool | None = None
+
+
+class Options(Strict):
+    """How the world works; without `queue` each function is placed once it is ready."""
+
+    queue: QueueModel | None = None
+    lease: Lease = HOURLY
+    keep_alive: KeepAlivePolicy = NoKeepAlive()
+
+
+class EpisodeFile(Strict):
+    """A whole episode.
+
+    Attributes:
+        exercises: what it is an example of.
+        earlier: executions before time 0.
+        funding: the tickets of the tenants whose workflows arrive.
+        actions: one a decision that the engine did not take, in the order of the decisions.
+        expected: what came of it.
+    """
+
+    format: Literal[2] = 2
+    name: str
+    description: str = ""
+    exercises: tuple[str, ...] = ()
+    options: Options = Options()
+    cluster: ClusterModel
+    images: tuple[ImageModel, ...] = ()
+    earlier: tuple[EarlierModel, ...] = ()
+    funding: Funding | None = None
+    workflows: Annotated[tuple[WorkflowModel, ...], Field(min_length=1)]
+    actions: tuple[ActionModel, ...] = ()
+    expected: Results | None = None
+
+    @property
+    def arrival_times(self) -> list[float]:
+        """Seconds, one a workflow."""
+        return [workflow.arrival_time for workflow in self.workflows]
+
+    @property
+    def tenants(self) -> list[str]:
+        """One a workflow; empty where nobody is told apart."""
+        return [workflow.tenant for workflow in self.workflows if workflow.tenant is not None]
+
+    @property
+    def functions(self) -> dict[tuple[int, int], FunctionModel]:
+        """All that is declared, by (workflow, function)."""
+        return {
+            (workflow.workflow_id, function.function_id): function
+            for workflow in self.workflows
+            for function in workflow.functions
+        }
+
+    @property
+    def node_memory(self) -> dict[tuple[str, int, int], int]:
+        """MB of every NUMA node, by (server type, server, NUMA node)."""
+        return {
+            (declared.name, server, node): declared.memory_mb_per_numa_node
+            for declared in self.cluster.server_types
+            for server in range(declared.server_count)
+            for node in range(declared.numa_nodes_per_server)
+        }
+
+    def cluster_config(self) -> ClusterConfig:
+        """The cluster as the simulator takes it."""
+        return self.cluster.cluster_config()
+
+    def templates(self) -> list[WorkflowTemplate]:
+        """One a workflow; the same object for workflows of which the same is declared."""
+        declared = [(workflow.functions, workflow.edges) for workflow in self.workflows]
+        made = {
+            key: workflow.template() for key, workflow in zip(declared, self.workflows, strict=True)
+        }
+        return [made[key] for key in declared]
