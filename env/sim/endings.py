@@ -153,13 +153,22 @@ def take_off(state, index):
     renew_lease_at(state, server, node, time)
 
 
+@compiled
+def set_condition(state, server, condition):
+    """A server is in service, draining or down from now on."""
+    before = state.servers[server].condition
+    state.servers[server].condition = condition
+    change = (condition != IN_SERVICE) - (before != IN_SERVICE)
+    state.cluster[0].out_of_service += change
+
+
 @compiled_apart
 def take_down(state, server):
     """A server goes down: its containers are killed, its warm ones go, its lease ends."""
     first, time = state.servers[server].first_node, state.cluster[0].time
     remove_all_warm(state, server)
     cut_lease(state, server, time)
-    state.servers[server].condition = DOWN
+    set_condition(state, server, DOWN)
     for node in range(first, first + state.servers[server].node_count):
         while state.nodes[node].first_waiting != NONE:
             index = state.nodes[node].first_waiting
@@ -182,14 +191,14 @@ def drain(state, server):
     """
     if state.servers[server].condition == IN_SERVICE:
         remove_all_warm(state, server)
-        state.servers[server].condition = DRAINING
+        set_condition(state, server, DRAINING)
     state.queue[0].due = state.options[0].queued
 
 
 @compiled_apart
 def bring_back(state, server):
     """A server that was down or draining can be leased again, or is where all are always up."""
-    state.servers[server].condition = IN_SERVICE
+    set_condition(state, server, IN_SERVICE)
     time = state.cluster[0].time
     if state.options[0].always_up == 1 and state.servers[server].expiration_time <= time:
         begin_lease(state, server, time)

@@ -202,6 +202,7 @@ CLUSTER = np.dtype(
         ("time", np.float64),  # of the last event
         ("total_rent", np.float64),
         ("cold_starts", np.int64),
+        ("out_of_service", np.int64),  # servers that are draining or down
         ("overcommits", np.int64),  # admissions after which the projection exceeds a node's memory
         ("decisions", np.int64),
         ("deciding", np.int64),  # index of the function in decision, when one is due

@@ -173,6 +173,7 @@ def reset(state):
     cluster[0].time = 0.0
     cluster[0].total_rent = 0.0
     cluster[0].cold_starts = 0
+    cluster[0].out_of_service = 0
     cluster[0].overcommits = 0
     cluster[0].decisions = 0
     cluster[0].active_slowdown = 0.0
