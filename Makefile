@@ -4,6 +4,8 @@ PYTHON ?= python3
 TRAIN ?= experiment=hetero_numa_placer budget.minutes=5
 RUN := outputs/$(shell date +%Y-%m-%d/%H-%M-%S)_trained
 REQUIRED = .venv/bin/python -c "import tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['project']; print(*$(1), sep='\n')"
+# Compiles the simulator, so that two processes do not both do so.
+COMPILED = .venv/bin/python -c "from benchmarks.simulator import measure_compilation; measure_compilation()" > /dev/null
 # Tests are shared out evenly among two processes; whoever is done takes some of the other's.
 IN_TWO = -n 2 --dist worksteal
 
@@ -17,12 +19,15 @@ test: .venv/installed-dev
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy env run agents evaluation report benchmarks train.py evaluate.py search_baseline.py
+	$(COMPILED)
 	.venv/bin/python -m pytest $(IN_TWO) --durations=25 -m "not long"
 
 # Those of compiled code run a second time, with more examples drawn at random and with numba's bounds
 # checks, which it leaves out.
 test-long: .venv/installed-dev
+	$(COMPILED)
 	.venv/bin/python -m pytest $(IN_TWO) -m long
+	NUMBA_BOUNDSCHECK=1 $(COMPILED)
 	NUMBA_BOUNDSCHECK=1 .venv/bin/python -m pytest $(IN_TWO) --hypothesis-profile=long tests/env/sim \
 		tests/env/tickets tests/agents/learned/test_compiled_policy.py
 
