@@ -19,11 +19,11 @@ from env.sim.engine import play
 from env.sim.funding import Funding
 from env.sim.go_on import go_on
 from env.sim.hardware import ClusterConfig
+from env.sim.history import DISPATCHED, RUN, listening, runs_of
 from env.sim.idle_forecast import learn
 from env.sim.images import Images
 from env.sim.keep_alive import keep_warm
-from env.sim.queue_records import RUN
-from env.sim.records import ARRIVING, COMPLETED
+from env.sim.records import ARRIVING, COMPLETED, ENTRY
 from env.sim.room import free_memory
 from env.sim.rules import Rules, with_more_warm, with_rules, with_slots
 from env.sim.server_state import is_leased
@@ -66,15 +66,19 @@ class Requests:
     def of(cls, runs: np.ndarray) -> Requests:
         """Of the RUN records of a finished trace."""
         count = int(runs["wf_id"].max(initial=-1)) + 1
+
+        def total(field: str) -> np.ndarray:
+            return np.bincount(runs["wf_id"], runs[field], count)
+
         starts = np.bincount(runs["wf_id"], minlength=count)
         ends = runs[runs["outcome"] == COMPLETED]
         ends = ends[np.argsort(ends["wf_id"])]
         return cls(
             function=ends["declared"],
             arrival=ends["submission_time"],
-            queueing=ends["queueing_time"],
-            cold_start=ends["cold_start_time"],
-            execution=ends["execution_time"],
+            queueing=total("queueing_time"),
+            cold_start=total("cold_start_time"),
+            execution=total("execution_time"),
             completion=ends["end_time"] - ends["submission_time"],
             node=ends["node"],
             preemptions=starts - 1,
@@ -141,6 +145,7 @@ class Simulation:
         tenants: Sequence[str] = (),
         funding: Funding | None = None,
         seed: int = 0,
+        listens: bool = True,
     ) -> None:
         """Nothing has arrived.
 
@@ -151,6 +156,7 @@ class Simulation:
             tenants: whose each function is; empty: nobody is told apart.
             funding: the tickets of the tenants; None where nobody holds any.
             seed: of what the order draws.
+            listens: whether `play` yields what has run.
 
         Raises:
             InputError: see `simulate`; or a tenant without tickets.
@@ -175,7 +181,10 @@ class Simulation:
         self.state = with_rules(
             state, templates, images, rules, cluster, funding, self._tenant_of, seed
         )
+        if listens:
+            self.state = listening(self.state)
         reset(self.state)
+        self._running = np.zeros(0, ENTRY)
         self.state.queue["first_number"] = 0
         self.state.queue["more_arrivals"] = 1
         self._given = 0
@@ -218,7 +227,7 @@ class Simulation:
             learn(self.state, earlier(chunk))
 
     def play(self, trace: Trace) -> Iterator[np.ndarray]:
-        """Plays all requests; yields RUN records, at least once for each chunk of the trace."""
+        """Plays all requests; yields RUN records, once for each chunk, if it listens."""
         for chunk in self._checked(trace, 0.0):
             for first in range(0, len(chunk), CHUNK):
                 self._give(chunk[first : first + CHUNK])
@@ -230,7 +239,13 @@ class Simulation:
         """Up to the end of what has been given."""
         taken: list[np.ndarray] = []
         go_on(self, play(self.state), taken.append)
-        yield from taken
+        if not len(self.state.history):
+            return
+        history = np.concatenate([self._running, *taken])
+        runs = runs_of(history)
+        begun = history[history["kind"] == DISPATCHED]
+        self._running = begun[~np.isin(begun["number"], runs["dispatched"])]
+        yield runs
 
     def _give(self, chunk: np.ndarray) -> None:
         """The next arrivals, with a free slot for each of them."""

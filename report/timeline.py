@@ -16,6 +16,7 @@ from env.base.errors import located
 from env.sim.episode.episode_file import read_episode
 from env.sim.episode.recording import runs_of
 from env.sim.episode.replay import played
+from env.sim.history import leases_of
 from env.sim.node_status import tenants_of, thread_speeds
 from env.sim.view.numa_node import NumaNode
 from env.sim.view.raw_env import RawEnv
@@ -181,7 +182,8 @@ def timeline_of(env: RawEnv, name: str) -> Timeline:
         name: of the episode.
     """
     containers = containers_of(env)
-    warm = _warm(env, float(containers["completion_time"].max()))
+    end = float(containers["completion_time"].max())
+    warm = _warm(env, end)
     nodes = []
     views = [
         (server.name, server.server_id, node)
@@ -220,7 +222,7 @@ def timeline_of(env: RawEnv, name: str) -> Timeline:
         name,
         containers,
         warm,
-        leases=_leases(env, containers),
+        leases=_leases(env, end),
         nodes=tuple(nodes),
         flow_times=flow_times,
         tenants=env.tenants,
@@ -278,29 +280,14 @@ def _warm(env: RawEnv, end: float) -> np.ndarray:
     return np.array(found, WARM)
 
 
-def _leases(env: RawEnv, containers: np.ndarray) -> np.ndarray:
-    """A lease covers, in whole steps, all that is dispatched to its server before it ends."""
-    found = []
-    ledger = env.state.ledger.reshape(len(env.state.servers), -1)
-    for server, accounts in zip(env.state.servers, ledger, strict=True):
-        node, nodes = int(server["first_node"]), int(server["node_count"])
+def _leases(env: RawEnv, end: float) -> np.ndarray:
+    """Each time that a server was up, until the end of the episode where that is no lease's."""
+    servers, found = env.state.servers, []
+    for server, begin, until, rent in leases_of(env.history):
         if env.rules.lease.kind == "always":
-            end = float(containers["completion_time"].max())
-            found.append((node, nodes, 0.0, end, float(accounts["rent"].sum())))
-            continue
-        step, periods = env.rules.lease.step, [[-np.inf, -np.inf]]
-        for row in containers[(containers["node"] >= node) & (containers["node"] < node + nodes)]:
-            if row["dispatch_time"] >= periods[-1][1]:
-                periods.append([row["dispatch_time"], row["dispatch_time"]])
-            begin, end = periods[-1]
-            steps = np.ceil((row["completion_time"] - begin) / step)
-            periods[-1][1] = max(end, begin + steps * step)
-        # What was preempted may have had the lease extended beyond what has run.
-        periods[-1][1] = max(periods[-1][1], server["expiration_time"])
-        found += [
-            (node, nodes, begin, end, (end - begin) / step * server["step_price"])
-            for begin, end in periods[1:]
-        ]
+            until = end
+        node, nodes = int(servers[server]["first_node"]), int(servers[server]["node_count"])
+        found.append((node, nodes, begin, until, rent))
     return np.array(found, LEASE)
 
 

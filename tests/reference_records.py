@@ -99,7 +99,7 @@ class Job:
 
 
 class Run(NamedTuple):
-    """A job in a container, from dispatch to end; the last five are sums over the job's runs."""
+    """A job in a container, from dispatch to end; the last five are the parts of its seconds."""
 
     wf_id: int
     fn_id: int

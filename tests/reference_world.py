@@ -253,10 +253,10 @@ class ReferenceWorld:
         job.container.remaining = job.remaining
         job.node, job.dispatched, job.warm = node, self.now, bool(matching)
         job.run = self.next_number()
-        job.queueing += self.now - job.joined
-        job.startup += startup
-        job.cold += cold
-        job.transfer += transfer
+        job.queueing = self.now - job.joined
+        job.startup = startup
+        job.cold = cold
+        job.transfer = transfer
         image.frequency += 1
         node.jobs.append(job)
         node.place(job.container)
@@ -319,8 +319,8 @@ class ReferenceWorld:
         job.execution += self.now - start
         job.run = -1
         where = (job.wf_id, job.fn_id, node.number, job.warm, finished)
-        sums = (job.queueing, job.cold, job.transfer, job.execution, job.startup)
-        self.runs.append(Run(*where, job.dispatched, start, self.now, *sums))
+        parts = (job.queueing, job.cold, job.transfer, self.now - start, job.startup)
+        self.runs.append(Run(*where, job.dispatched, start, self.now, *parts))
 
     # Leases
 

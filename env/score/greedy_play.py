@@ -22,7 +22,7 @@ from env.sim.dispatch import ASKED
 from env.sim.engine import play
 from env.sim.forecast import are_twins, forecast, update_finish_bounds
 from env.sim.placing import place
-from env.sim.records import CANDIDATE, CHOOSE, DONE, INF, NONE, PLACE, SHARE, TAKE_RUNS
+from env.sim.records import CANDIDATE, CHOOSE, DONE, INF, NONE, PLACE, SHARE, TAKE_HISTORY
 from env.sim.room import suits
 from env.sim.state import copy_into, reset
 from env.sim.submissions import forget_arrivals
@@ -110,12 +110,12 @@ def trace_greedy(state, weights, objective, cheapest, relative, candidates, scor
     reset(state)
     kind = play(state)
     row = 0
-    while kind in (PLACE, CHOOSE, SHARE, TAKE_RUNS):
+    while kind in (PLACE, CHOOSE, SHARE, TAKE_HISTORY):
         starts = kind in (PLACE, SHARE)
         if kind == CHOOSE:
             starts = choose_first(state) and state.options[0].placement != ASKED
-        elif kind == TAKE_RUNS:
-            state.queue[0].runs_size = 0  # nobody looks at them
+        elif kind == TAKE_HISTORY:
+            state.cluster[0].entries = 0  # nobody looks at them
         if starts:
             update_finish_bounds(state)
             trace[row, 0] = state.cluster[0].time

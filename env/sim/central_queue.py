@@ -32,8 +32,6 @@ def reset_queue(state):
     queue[0].starvation_timer = queue[0].patience_timer = INF
     queue[0].timer_number = queue[0].starvation_number = queue[0].patience_number = 0
     queue[0].may_start = 0
-    queue[0].watched = 0
-    queue[0].runs_size = 0
     queue[0].ended_node = NONE
     queue[0].first_number = NONE
     queue[0].more_arrivals = 0

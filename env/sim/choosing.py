@@ -8,7 +8,7 @@ from env.base.jit import compiled, compiled_apart
 from env.sim.central_queue import choose, first_by_funcsched, oldest, starving, time_and_memory
 from env.sim.dispatch import node_for
 from env.sim.engine import play
-from env.sim.records import CHOOSE, NONE, TAKE_RUNS
+from env.sim.records import CHOOSE, NONE, TAKE_HISTORY
 
 UNDECIDED: Final = -2
 """There is a choice."""
@@ -88,8 +88,8 @@ def play_to_choice(state, first):
     """
     while True:
         kind = play(state)
-        if kind == TAKE_RUNS:
-            state.queue[0].runs_size = 0
+        if kind == TAKE_HISTORY:
+            state.cluster[0].entries = 0
         elif kind == CHOOSE:
             forced = forced_choice(state, first)
             if forced == UNDECIDED:

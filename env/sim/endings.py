@@ -9,6 +9,7 @@ from __future__ import annotations
 from env.base.jit import compiled, compiled_apart
 from env.sim.central_queue import join_queue
 from env.sim.containers import give_back_container
+from env.sim.history import note_end
 from env.sim.keep_alive import release, remove_all_warm, request_ends
 from env.sim.lease import (
     account_of,
@@ -74,6 +75,8 @@ def leave_container(state, index, outcome):
         note_use(state, tenant, index, seconds)
     if len(state.images) > 0:
         leave_image(state, index, outcome)
+    elif len(state.history) > 0:
+        note_end(state, index, outcome, 0.0, 0.0, 0.0)
     if outcome == COMPLETED:
         end_function(state, function, cluster[0].time, FINISHED)
     else:

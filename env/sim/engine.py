@@ -5,6 +5,7 @@ from __future__ import annotations
 from env.base.jit import compiled, compiled_apart
 from env.sim.dispatch import dispatch, end_slice
 from env.sim.endings import complete_next, join_submitted, release_ended
+from env.sim.history import is_full
 from env.sim.keep_alive import prewarm, remove_all_warm, remove_warm
 from env.sim.lease import extend_lease
 from env.sim.node_status import last_completion, status_at
@@ -27,7 +28,7 @@ from env.sim.records import (
     SHARE,
     SLICE_END,
     STARVATION,
-    TAKE_RUNS,
+    TAKE_HISTORY,
 )
 from env.sim.submissions import any_to_place, arrive_next
 from env.sim.timers import drop_timer, up_to_date
@@ -41,12 +42,12 @@ def play(state):
     A function that no server in service holds waits for one, and nobody waits behind it.
 
     Returns:
-        PLACE (of the function `deciding`), DONE, CHOOSE, SHARE, MORE_ARRIVALS, TAKE_RUNS, FORECAST,
-        MORE_WARM, or a negative error code.
+        PLACE (of the function `deciding`), DONE, CHOOSE, SHARE, MORE_ARRIVALS, TAKE_HISTORY,
+        FORECAST, MORE_WARM, or a negative error code.
     """
     cluster, queue = state.cluster, state.queue
     while True:
-        if len(state.images) > 0:
+        if len(state.images) > 0 or len(state.history) > 0:
             kind = between_events(state)
             if kind != 0:
                 return kind
@@ -101,15 +102,10 @@ def between_events(state):
     if queue[0].ended_node != NONE:
         release_ended(state)
     # The next event may leave a container, and the function that it ends another.
-    if queue[0].idle_used + 2 > len(state.idle):
+    if len(state.images) > 0 and queue[0].idle_used + 2 > len(state.idle):
         return MORE_WARM
-    # All containers may be killed before the runs are taken: there is room for that.
-    if queue[0].runs_size + len(state.containers) >= len(state.runs):
-        return TAKE_RUNS
-    if queue[0].watched > 0:
-        queue[0].watched = 3 - queue[0].watched
-        if queue[0].watched == 2:
-            return TAKE_RUNS
+    if is_full(state):
+        return TAKE_HISTORY
     if state.cluster[0].arrivals_left == 0 and queue[0].more_arrivals == 1:
         return MORE_ARRIVALS
     return 0

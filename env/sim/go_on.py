@@ -11,7 +11,7 @@ from env.base.errors import InputError
 from env.sim.block import State
 from env.sim.engine import play
 from env.sim.idle_forecast import answer_forecasts
-from env.sim.records import FORECAST, MORE_WARM, NO_SERVER, TAKE_RUNS
+from env.sim.records import FORECAST, MORE_WARM, NO_SERVER, TAKE_HISTORY
 from env.sim.rules import with_more_warm
 
 
@@ -25,9 +25,9 @@ def go_on(played: Played, kind: int, take: Callable[[np.ndarray], None]) -> int:
     """Plays on until the episode ends or waits for its caller.
 
     Args:
-        played: an episode in which functions belong to images.
+        played: an episode.
         kind: what `play` returned.
-        take: is given the RUN records that have ended, in the order of their ends.
+        take: is given the entries of its history.
 
     Returns:
         DONE, PLACE, CHOOSE or MORE_ARRIVALS.
@@ -42,11 +42,11 @@ def go_on(played: Played, kind: int, take: Callable[[np.ndarray], None]) -> int:
         elif kind == MORE_WARM:
             played.state = with_more_warm(state)
         else:
-            take(state.runs[: int(state.queue[0]["runs_size"])].copy())
-            state.queue[0]["runs_size"] = 0
+            take(state.history[: int(state.cluster[0]["entries"])].copy())
+            state.cluster[0]["entries"] = 0
             if kind < 0:
                 raise cannot_go_on(state, kind)
-            if kind != TAKE_RUNS:
+            if kind != TAKE_HISTORY:
                 return int(kind)
         kind = play(played.state)
 

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from env.base.jit import compiled
+from env.sim.history import note_lease
 from env.sim.node_status import completion_bound, last_completion
 from env.sim.projection import (
     node_on_container_completion,
@@ -65,7 +66,9 @@ def extend_lease(state, server, tenant, time, steps):
     servers = state.servers
     seconds = steps * servers[server].lease_step
     rent = steps * servers[server].step_price
-    servers[server].expiration_time = max(time, servers[server].expiration_time) + seconds
+    begin = max(time, servers[server].expiration_time)
+    servers[server].expiration_time = begin + seconds
+    note_lease(state, server, begin, begin + seconds, rent)
     servers[server].lease_number += 1
     if tenant == NONE:
         charge_all(state, server, seconds, rent)
@@ -180,6 +183,7 @@ def begin_lease(state, server, time):
         extend_lease(state, server, NONE, time, 1)
     else:
         state.servers[server].expiration_time = np.inf
+        note_lease(state, server, time, np.inf, 0.0)
 
 
 @compiled

@@ -5,6 +5,7 @@ from __future__ import annotations
 from env.base.jit import compiled, compiled_apart
 from env.sim.central_queue import BY_WORKFLOW, leave_queue
 from env.sim.containers import memory_ratio, take_container
+from env.sim.history import note_dispatch
 from env.sim.lease import account_of, server_on_container_creation, startup_at
 from env.sim.records import INF, NO_CONTAINER_SLOT, NONE, SLICE_END
 from env.sim.requests import start_request
@@ -109,6 +110,9 @@ def place(state, node, memory_alloc):
     if len(state.images) > 0:
         startup, seconds = log[0].cold_start_time, log[0].data_transfer_time
         cold_start = start_request(state, function, node, startup, seconds)
+    if len(state.history) > 0:
+        startup, seconds = log[0].cold_start_time, log[0].data_transfer_time
+        note_dispatch(state, function, node, memory_alloc, startup, cold_start, seconds)
     creation = max(state.nodes[node].clock, time) + cold_start + log[0].data_transfer_time
     log[0].creation_time = creation
     account = account_of(state, server, tenant)

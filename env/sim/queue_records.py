@@ -60,7 +60,6 @@ QUEUE = np.dtype(
         ("may_start", np.int64),  # 1: the first waiting function may start a server
         ("first_number", np.int64),  # in the trace, of the first of them; NONE if it is no trace
         ("more_arrivals", np.int64),  # 1: the trace goes on behind them
-        ("runs_size", np.int64),
         ("free_idle", np.int64),  # head of the list of idle records given back
         ("idle_used", np.int64),  # idle records that were ever taken; a prefix
         ("forecasts_due", np.int64),  # 1: images may await a forecast
@@ -69,7 +68,6 @@ QUEUE = np.dtype(
         ("ended_memory", np.int64),
         ("container_cold_starts", np.int64),
         ("queueing_time", np.float64),  # seconds, all that left it summed
-        ("watched", np.int64),  # 1: the caller is to look after the next event, 2: it has looked
         ("newcomer", np.int64),  # slot of a workflow that is to get tickets, or NONE
         ("turn", np.int64),  # tenant whose function goes next, NONE: is to be found
         ("tenants_waiting", np.int64),  # of which functions wait
@@ -196,32 +194,5 @@ IDLE = np.dtype(
         ("previous", np.int64),
         ("newer", np.int64),  # younger one of the same image on the node
         ("older", np.int64),
-    ]
-)
-
-# A function's time in one container.
-RUN = np.dtype(
-    [
-        ("wf_id", np.int64),  # in a trace the number of the request
-        ("fn_id", np.int64),
-        ("declared", np.int64),  # function of a trace
-        ("image", np.int64),
-        ("node", np.int64),
-        ("memory_alloc", np.int64),
-        ("computation", np.int64),  # operations that it had left when it was dispatched
-        ("warm", np.int64),  # 1: in a warm container
-        ("joined", np.int64),  # number of its joining the queue for this run; one count, with the
-        ("dispatched", np.int64),  # number of its dispatch: who has the smaller one came first
-        ("submission_time", np.float64),
-        ("joined_time", np.float64),
-        ("dispatch_time", np.float64),
-        ("start_time", np.float64),
-        ("end_time", np.float64),
-        ("outcome", np.int64),  # COMPLETED, PREEMPTED or KILLED
-        ("queueing_time", np.float64),  # seconds in all its runs up to here, as are the next
-        ("server_start_time", np.float64),
-        ("cold_start_time", np.float64),
-        ("data_transfer_time", np.float64),
-        ("execution_time", np.float64),
     ]
 )

@@ -37,7 +37,7 @@ DONE: Final = 0
 PLACE: Final = 1  # the function `deciding`
 CHOOSE: Final = 2  # which waiting function goes next
 MORE_ARRIVALS: Final = 3  # those given have all arrived
-TAKE_RUNS: Final = 4  # the log of runs is full, or each event is watched
+TAKE_HISTORY: Final = 4  # there may be no room for the entries of the next event
 FORECAST: Final = 5  # next idle times of images (env/sim/idle_forecast.py)
 SHARE: Final = 6  # how many tickets the workflow that has arrived, in slot `newcomer`, gets
 MORE_WARM: Final = 7  # the table of warm containers is full
@@ -208,6 +208,7 @@ CLUSTER = np.dtype(
         ("deciding", np.int64),  # index of the function in decision, when one is due
         ("queue_size", np.int64),
         ("timers_size", np.int64),
+        ("entries", np.int64),  # of the history, since they were last taken
         ("free_container", np.int64),  # head of the list of containers given back
         ("containers_used", np.int64),  # records that were ever taken; a prefix
         ("first_free_slot", np.int64),  # ring of free workflow slots
@@ -337,6 +338,32 @@ LOG = np.dtype(
         ("creation_time", np.float64),
         ("rent", np.float64),  # for the placement and all completions up to the next decision
         ("completed_count", np.int64),
+    ]
+)
+
+# What happens (history.py); which fields count depends on the kind.
+ENTRY = np.dtype(
+    [
+        ("time", np.float64),
+        ("kind", np.int64),
+        ("wf_id", np.int64),
+        ("fn_id", np.int64),
+        ("declared", np.int64),
+        ("node", np.int64),  # or server
+        ("image", np.int64),
+        ("memory", np.int64),  # MB
+        ("computation", np.int64),  # operations left
+        ("number", np.int64),  # of the dispatch, or of the idle container
+        ("joined", np.int64),  # number of joining the queue
+        ("flag", np.int64),  # 1: in a warm container; or the outcome
+        ("submission_time", np.float64),
+        ("joined_time", np.float64),
+        ("start_time", np.float64),
+        ("end_time", np.float64),
+        ("server_start", np.float64),  # seconds, as are the next
+        ("cold_start", np.float64),
+        ("transfer", np.float64),
+        ("rent", np.float64),  # USD
     ]
 )
 

@@ -5,6 +5,7 @@ in which containers start cold or stay warm.
 """
 
 from env.base.jit import compiled
+from env.sim.history import note_end
 from env.sim.keep_alive import request_arrives
 from env.sim.records import COMPLETED, KILLED, NONE
 from env.sim.warm import newest_idle, remove_idle
@@ -72,7 +73,11 @@ def start_request(state, function, node, server_start, transfer):
 
 @compiled
 def cut_start(state, index, time):
-    """Takes back what a container would still have taken to start: the data come last."""
+    """Takes back what a container would still have taken to start: the data come last.
+
+    Returns:
+        seconds of the starts of its server and of its container, and of its data.
+    """
     requests, function = state.requests, state.containers[index].function
     left = max(0.0, state.containers[index].creation_time - time)
     transfer = min(left, state.containers[index].data_transfer_time)
@@ -81,46 +86,27 @@ def cut_start(state, index, time):
     requests[function].data_transfer_time -= transfer
     requests[function].cold_start_time -= cold_start
     requests[function].server_start_time -= server_start
+    return server_start, cold_start, transfer
 
 
 @compiled
 def end_run(state, index, outcome):
-    """A function has left its container: sums its times and logs the run."""
-    requests, functions, runs = state.requests, state.functions, state.runs
+    """A function has left its container: sums its times."""
+    requests, functions = state.requests, state.functions
     function, time = state.containers[index].function, state.cluster[0].time
     image = state.waiting[state.functions[function].declared].image
+    server_start = cold_start = transfer = 0.0
     started = functions[function].start_time
     if not started <= time:
         started = time  # killed before its start, or while it waited for memory
-        cut_start(state, index, time)
+        server_start, cold_start, transfer = cut_start(state, index, time)
     requests[function].execution_time += time - started
     requests[function].served_time += time - started
     if outcome == KILLED:
         requests[function].served_time = 0.0
     state.images[image].running -= 1
-    row = state.queue[0].runs_size
-    runs[row].wf_id = requests[function].wf_id
-    runs[row].fn_id = functions[function].fn_id
-    runs[row].declared = state.functions[function].declared
-    runs[row].image = image
-    runs[row].node = functions[function].node
-    runs[row].memory_alloc = functions[function].memory_alloc
-    runs[row].computation = functions[function].remaining_computation
-    runs[row].warm = requests[function].warm
-    runs[row].joined = requests[function].number
-    runs[row].dispatched = requests[function].run
-    runs[row].submission_time = functions[function].submission_time
-    runs[row].joined_time = requests[function].joined_time
-    runs[row].dispatch_time = requests[function].dispatch_time
-    runs[row].start_time = started
-    runs[row].end_time = time
-    runs[row].outcome = outcome
-    runs[row].queueing_time = requests[function].queueing_time
-    runs[row].server_start_time = requests[function].server_start_time
-    runs[row].cold_start_time = requests[function].cold_start_time
-    runs[row].data_transfer_time = requests[function].data_transfer_time
-    runs[row].execution_time = requests[function].execution_time
-    state.queue[0].runs_size += 1
+    if len(state.history) > 0:
+        note_end(state, index, outcome, server_start, cold_start, transfer)
     requests[function].run = NONE
     if outcome != COMPLETED:
         requests[function].joined_time = time

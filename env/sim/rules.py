@@ -16,6 +16,7 @@ from env.sim.block import State
 from env.sim.bounds import LONGEST
 from env.sim.funding import Funding
 from env.sim.hardware import ClusterConfig
+from env.sim.history import listening
 from env.sim.images import Images
 from env.sim.keep_alive_policy import NoKeepAlive
 from env.sim.ordering import RESOURCES, Order, SharedOrder, declared_functions
@@ -36,9 +37,6 @@ SLOTS = (
 
 WARM = 1 << 14
 """Warm containers that there is room for at first, where there can be any number of runs."""
-
-RUNS = 1 << 14
-"""Runs that are logged before they are taken."""
 ANY_NUMBER = 1 << 62
 
 
@@ -208,7 +206,6 @@ def with_rules(
         trees = _trees(state.tenants, waiting, np.repeat(tenant_of, counts))
         shares = rules.order.sharing.shares(state, seed)
         state = state.replaced(**{f"share_{name}": rows for name, rows in shares._asdict().items()})
-    runs = min(RUNS, _most_runs(state, rules)) + len(state.containers)
     arrays = {
         "waiting": waiting,
         "by_priority": np.zeros(trees, np.int64),
@@ -219,7 +216,6 @@ def with_rules(
         "idle": np.zeros(_warm(state, memory, rules), queue_records.IDLE),
         "histograms": np.zeros((len(memory), bins), np.int64),
         "idle_times": np.zeros((len(memory), remembered), np.float64),
-        "runs": np.zeros(runs, queue_records.RUN),
     }
     state = state.replaced(**arrays, timers=room_for_timers(state, arrays))
     state.images["cold_start"] = images.cold_start
@@ -312,9 +308,10 @@ def with_slots(state: State, slots: int) -> State:
     free = ring[: int(state.cluster[0]["free_slots"])]
     grown = {name: _larger(getattr(state, name), slots) for name in SLOTS}
     grown["containers"] = _larger(state.containers, slots + 1)
-    grown["runs"] = _larger(state.runs, RUNS + slots + 1)
     grown["free_slots"] = _larger(np.concatenate([free, np.arange(known, slots)]), slots)
     state = state.replaced(**grown, timers=room_for_timers(state, grown))
+    if len(state.history):
+        state = listening(state)
     state.cluster["first_free_slot"] = 0
     state.cluster["free_slots"] += slots - known
     state.workflows["wf_id"][known:] = NONE
@@ -326,7 +323,8 @@ def with_slots(state: State, slots: int) -> State:
 def with_more_warm(state: State) -> State:
     """The state in the midst of its episode, with room for twice as many warm containers."""
     idle = _larger(state.idle, 2 * len(state.idle))
-    return state.replaced(idle=idle, timers=room_for_timers(state, {"idle": idle}))
+    state = state.replaced(idle=idle, timers=room_for_timers(state, {"idle": idle}))
+    return listening(state) if len(state.history) else state
 
 
 def _larger(array: np.ndarray, size: int) -> np.ndarray:

@@ -129,8 +129,8 @@ def copy_into(copy, state):
     copy_records(copy.slot_of, state.slot_of, len(state.slot_of))
     copy_records(copy.completed, state.completed, state.log[0].completed_count)
     copy_records(copy.log, state.log, 1)
+    copy_records(copy.history, state.history, cluster[0].entries)
     copy_records(copy.queue, state.queue, 1)
-    copy.queue[0].watched = 0  # who watches an episode does not watch its copies
     copy_records(copy.named_held, state.named_held, len(state.named_held))
     copy_records(copy.tenants, state.tenants, len(state.tenants))
     copy_records(copy.currencies, state.currencies, len(state.currencies))
@@ -153,7 +153,6 @@ def copy_images(copy, state):
     copy_records(copy.images, state.images, len(state.images))
     copy_records(copy.newest, state.newest, len(state.newest))
     copy_records(copy.idle, state.idle, state.queue[0].idle_used)
-    copy_records(copy.runs, state.runs, state.queue[0].runs_size)
     for image in range(len(state.images)):
         copy_records(copy.histograms[image], state.histograms[image], state.histograms.shape[1])
         copy_records(copy.idle_times[image], state.idle_times[image], state.idle_times.shape[1])
@@ -172,6 +171,7 @@ def reset(state):
     cluster = state.cluster
     cluster[0].time = 0.0
     cluster[0].total_rent = 0.0
+    cluster[0].entries = 0
     cluster[0].cold_starts = 0
     cluster[0].out_of_service = 0
     cluster[0].overcommits = 0

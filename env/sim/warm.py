@@ -5,6 +5,7 @@ W of an image, the number of its idle containers, changes here alone. Their memo
 
 from env.base.jit import compiled, compiled_apart
 from env.sim.central_queue import update_image
+from env.sim.history import COLD, WARM, note_idle
 from env.sim.records import NONE
 
 
@@ -63,6 +64,7 @@ def add_idle(state, node, image, memory, ready_time, expiration_time):
         idle[idle[index].older].newer = index
     state.newest[place] = index
     state.images[image].warm += 1
+    note_idle(state, WARM, index)
     update_image(state, image)
     return index
 
@@ -72,6 +74,7 @@ def remove_idle(state, index):
     """A container is idle no longer, because it is used or removed; W falls by 1."""
     idle, nodes = state.idle, state.nodes
     node, image = idle[index].node, idle[index].image
+    note_idle(state, COLD, index)
     if idle[index].previous == NONE:
         nodes[node].first_idle = idle[index].next
     else:

@@ -3,12 +3,11 @@
 Uses nothing of the engine.
 """
 
-from collections import defaultdict
 from dataclasses import dataclass
 
 from env.sim.check.cores_by_tickets import CoresByTickets
 from env.sim.episode.model import EpisodeFile
-from env.sim.episode.rows import PARTS, FunctionModel, Results, RunModel, ServerLeaseModel
+from env.sim.episode.rows import FunctionModel, Results, RunModel, ServerLeaseModel
 
 
 @dataclass(eq=False)
@@ -21,8 +20,6 @@ class Run:
         declared: what the function needs.
         left: operations left when it starts.
         container_cold_start: seconds, of its image.
-        so_far: seconds in all parts of all runs of the function up to here. Where there are
-            several, the parts of each are differences of such sums.
     """
 
     index: int
@@ -30,7 +27,6 @@ class Run:
     declared: FunctionModel
     left: int
     container_cold_start: float
-    so_far: float
 
     @property
     def completed(self) -> bool:
@@ -85,9 +81,7 @@ class Schedule:
 
 def _runs(episode: EpisodeFile, results: Results) -> list[Run]:
     runs = []
-    so_far: defaultdict[tuple[int, int], float] = defaultdict(float)
     for index, row in enumerate(results.runs):
-        so_far[row.function] += sum(getattr(row, part) for part in PARTS)
         workflow = episode.workflows[row.workflow_id]
         declared = workflow.functions[row.function_id]
         image = None if declared.image is None else episode.images[declared.image]
@@ -98,7 +92,6 @@ def _runs(episode: EpisodeFile, results: Results) -> list[Run]:
                 declared=declared,
                 left=workflow.work or declared.computation,
                 container_cold_start=image.container_cold_start if image else 0.0,
-                so_far=so_far[row.function],
             )
         )
     return runs

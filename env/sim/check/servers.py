@@ -56,7 +56,7 @@ def _check_server(
                 found.append(f"{run}: starts warm on a server that was off")
         due = latency if over else 0.0
         what = f"{run}: server_start_time"
-        found += check_close(what, row.server_start_time, due, run.so_far)
+        found += check_close(what, row.server_start_time, due)
         found += _check_start(schedule, run, up, ends[row.place])
         if not always:
             steps = max(1, steps, _steps(row.end_time - begin, rules.step, row.end_time))
@@ -125,9 +125,9 @@ def _check_start(schedule: Schedule, run: Run, up: float, ends: list[float]) -> 
     row, found = run.row, []
     cold, most = row.container_cold_start_time, run.container_cold_start
     if not row.warm:
-        found += check_close(f"{run}: container_cold_start_time", cold, most, run.so_far)
+        found += check_close(f"{run}: container_cold_start_time", cold, most)
     # Of one that is started ahead, what is left is a difference of times.
-    elif cold > most + slack(max(row.dispatch_time, run.so_far)):
+    elif cold > most + slack(row.dispatch_time):
         found.append(
             f"{run}: container_cold_start_time is {cold} in a warm container, at most {most} is "
             "possible"
@@ -135,7 +135,7 @@ def _check_start(schedule: Schedule, run: Run, up: float, ends: list[float]) -> 
     transfer = 0.0
     for before, data_bytes in schedule.predecessors(run):
         transfer += data_bytes / _bandwidth(schedule, before.place, row.place)
-    found += check_close(f"{run}: data_transfer_time", row.data_transfer_time, transfer, run.so_far)
+    found += check_close(f"{run}: data_transfer_time", row.data_transfer_time, transfer)
     ready = max(up, row.dispatch_time) + cold + transfer
     if not close(row.start_time, ready):
         if row.start_time < ready:

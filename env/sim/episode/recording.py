@@ -1,6 +1,5 @@
 """What a simulator has done, as an episode file."""
 
-from collections import defaultdict
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ from env.sim.central_queue import BY_WORKFLOW
 from env.sim.cluster_file import ClusterModel
 from env.sim.episode.model import ORDERS, EpisodeFile, Options, QueueModel
 from env.sim.episode.rows import (
+    MOMENTS,
     PARTS,
     ActionModel,
     EarlierModel,
@@ -24,7 +24,6 @@ from env.sim.episode.rows import (
     unnamed,
 )
 from env.sim.ordering import SharedOrder
-from env.sim.queue_records import RUN
 from env.sim.records import COMPLETED, INF, KILLED
 from env.sim.view.raw_env import RawEnv
 from env.sim.view.workflow import Workflow
@@ -85,7 +84,7 @@ def results_of(env: RawEnv) -> Results:
         raise InputError("episode: not over yet, every function must be placed and completed")
     if not env.record:
         raise InputError("episode: not recorded, RawEnv(..., record=True) is needed")
-    runs = _records_of(env)
+    runs = env.runs
     count = sum(template.function_count for template in env.workflow_templates)
     if (runs["outcome"] == COMPLETED).sum() < count or (runs["outcome"] == KILLED).any():
         raise InputError(
@@ -114,68 +113,33 @@ def results_of(env: RawEnv) -> Results:
     )
 
 
-def _records_of(env: RawEnv) -> np.ndarray:
-    """RUN records of a finished `RawEnv(..., record=True)`, in the order of dispatch.
-
-    Where functions belong to no image each has one run, of which its records and the steps tell.
-    """
-    if len(env.state.images):
-        return np.sort(env.runs, order="dispatched")
-    runs = np.zeros(len(env.logs), RUN)
-    for index, (run, log) in enumerate(zip(runs, env.logs, strict=True)):
-        function = env.state.functions[env.function_index(log.wf_id, log.fn_id)]
-        for key in ("wf_id", "fn_id", "node", "memory_alloc", "submission_time", "start_time"):
-            run[key] = function[key]
-        run["dispatched"] = index
-        run["joined_time"] = run["dispatch_time"] = log.submission_time
-        run["end_time"] = function["completion_time"]
-        run["server_start_time"] = log.cold_start_time
-        run["data_transfer_time"] = log.data_transfer_time
-        run["execution_time"] = run["end_time"] - run["start_time"]
-    return runs
-
-
 def runs_of(env: RawEnv) -> tuple[RunModel, ...]:
     """The runs of a finished `RawEnv(..., record=True)` in the order of dispatch.
 
-    Each with its own times; events of the queue are counted from 0.
+    Events of the queue are counted from 0.
     """
-    runs, queued = _records_of(env), env.rules.order is not None
+    runs, queued = np.sort(env.runs, order="dispatched"), env.rules.order is not None
     numbers = np.unique(np.concatenate([runs["joined"], runs["dispatched"]]))
-    so_far: dict[tuple[int, int], np.ndarray] = defaultdict(lambda: np.zeros(1, RUN)[0])
-    models = []
-    for run in runs:
-        function = int(run["wf_id"]), int(run["fn_id"])
-        times = {
-            key: float(run[key])
-            for key in ("submission_time", "joined_time", "dispatch_time", "start_time", "end_time")
-        }
-        # What remains of a sum of times may be less than nothing by a rounding.
-        parts = {
-            part: max(0.0, float(run[key] - so_far[function][key])) for part, key in PARTS.items()
-        }
-        events = {
-            key: int(np.searchsorted(numbers, run[key]))
-            for key in ("joined", "dispatched")
-            if queued
-        }
-        so_far[function] = run
-        models.append(
-            RunModel.model_validate(
-                {
-                    "workflow_id": function[0],
-                    "function_id": function[1],
-                    **_place(env, int(run["node"])),
-                    "memory_allocated_mb": int(run["memory_alloc"]),
-                    "warm": bool(run["warm"]),
-                    "outcome": "completed" if run["outcome"] == COMPLETED else "preempted",
-                    **times,
-                    **parts,
-                    **events,
-                }
-            )
+    return tuple(
+        RunModel.model_validate(
+            {
+                "workflow_id": int(run["wf_id"]),
+                "function_id": int(run["fn_id"]),
+                **_place(env, int(run["node"])),
+                "memory_allocated_mb": int(run["memory_alloc"]),
+                "warm": bool(run["warm"]),
+                "outcome": "completed" if run["outcome"] == COMPLETED else "preempted",
+                **{key: float(run[key]) for key in MOMENTS},
+                **{part: float(run[key]) for part, key in PARTS.items()},
+                **{
+                    key: int(np.searchsorted(numbers, run[key]))
+                    for key in ("joined", "dispatched")
+                    if queued
+                },
+            }
         )
-    return tuple(models)
+        for run in runs
+    )
 
 
 def _servers(env: RawEnv) -> tuple[ServerLeaseModel, ...]:

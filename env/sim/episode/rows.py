@@ -27,7 +27,9 @@ PARTS: Final = {
     "data_transfer_time": "data_transfer_time",
     "execution_time": "execution_time",
 }
-"""Of the time of a run: fields of a `RunModel` and of a RUN record, which sums up all runs."""
+"""Of the time of a run: fields of a `RunModel` and of a RUN record."""
+MOMENTS: Final = ("submission_time", "joined_time", "dispatch_time", "start_time", "end_time")
+"""Of a run, in their order."""
 
 
 class FunctionModel(Strict):

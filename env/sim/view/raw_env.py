@@ -11,13 +11,13 @@ from env.base.schema import short
 from env.sim.central_queue import choose
 from env.sim.engine import is_stuck, play, step
 from env.sim.funding import Funding, apart
-from env.sim.go_on import cannot_go_on, go_on
+from env.sim.go_on import go_on
 from env.sim.hardware import ClusterConfig
+from env.sim.history import WarmPeriod, listening, runs_of, warm_periods_of
 from env.sim.idle_forecast import learn
 from env.sim.images import NOTHING_EARLIER, Images
 from env.sim.ordering import SharedOrder
-from env.sim.queue_records import RUN
-from env.sim.records import CHOOSE, DONE, NONE, PLACE, RECYCLED, SHARE
+from env.sim.records import CHOOSE, DONE, ENTRY, NONE, PLACE, RECYCLED, SHARE
 from env.sim.resources import check_recordable, names_of
 from env.sim.room import NAMED, named_left, named_need, short_of, suits
 from env.sim.rules import DEFAULT_RULES, Rules, with_rules
@@ -26,7 +26,7 @@ from env.sim.state import copy_state, new_state, reset
 from env.sim.view.cluster import Cluster
 from env.sim.view.function import Function
 from env.sim.view.recorded import Recorded
-from env.sim.view.step_log import NodeBefore, StepLog, WarmPeriod
+from env.sim.view.step_log import NodeBefore, StepLog
 from env.sim.view.workload import Workload
 from env.sim.workflow_template import WorkflowTemplate
 from env.sim.workflow_tickets import grant
@@ -41,8 +41,8 @@ class RawEnv:
         workflow_templates: one a workflow.
         cluster_config: the hardware.
         seed: kept as `seed`; the simulation itself draws nothing at random.
-        record: keep every `StepLog` in `logs`, and how long containers were warm in
-            `warm_periods`.
+        record: keep every `StepLog` in `logs`, and the `history` also where functions belong to no
+            image.
         workflow_slots: workflows that can be active at once, None for all (see `new_state`).
         tenants: whose each workflow is; empty: nobody is told apart.
         rules: how the world works.
@@ -116,6 +116,8 @@ class RawEnv:
             np.array(tenant_of),
             turns_seed,
         )
+        if record or images is not None:
+            self.state = listening(self.state)
         self.rules = rules
         self.earlier = NOTHING_EARLIER if images is None else images.earlier
         self.arrival_times = tuple(float(time) for time in arrival_times)
@@ -130,11 +132,8 @@ class RawEnv:
         """Starts the same episode again."""
         reset(self.state)
         learn(self.state, self.earlier)
-        self.state.queue["watched"] = self.record and self.rules.keeps_warm
         self.logs: list[StepLog] = []
-        self._warm: dict[int, WarmPeriod] = {}
-        self._idle: set[int] = set()
-        self._taken: list[np.ndarray] = []
+        self._taken = [np.zeros(0, ENTRY)]
         self._play_on(play(self.state))
 
     @property
@@ -177,7 +176,7 @@ class RawEnv:
 
         Raises:
             InputError: the episode is over, there is no such place, the memory is out of range,
-                there is no room, the server is out of service, or see `cannot_go_on`.
+                there is no room, the server is out of service, or see `go_on`.
         """
         place_given = (server_name, server_id, numa_node_id)
         node = self._node_of.get(place_given)
@@ -220,20 +219,25 @@ class RawEnv:
         other = object.__new__(RawEnv)
         other.__dict__.update(self.__dict__)
         other.state = copy_state(self.state)
-        other.logs, other._warm, other._idle = [], {}, set()
-        other._taken = list(self._taken)
+        other.logs, other._taken = [], list(self._taken)
         other.record = False
         return other
 
     @property
+    def history(self) -> np.ndarray:
+        """ENTRY records of all that has happened; see `record`."""
+        self._taken = [np.concatenate(self._taken)]
+        return self._taken[0]
+
+    @property
     def runs(self) -> np.ndarray:
-        """RUN records of what has run, in the order of ends; none where there are no images."""
-        return np.concatenate([np.zeros(0, RUN), *self._taken])
+        """RUN records of what has run, in the order of ends."""
+        return runs_of(self.history)
 
     @property
     def warm_periods(self) -> list[WarmPeriod]:
-        """All that is recorded of warm containers, in the order in which they became idle."""
-        return [self._warm[number] for number in sorted(self._warm)]
+        """What is known of warm containers, in the order in which they became idle."""
+        return warm_periods_of(self.history)
 
     @property
     def choosing(self) -> bool:
@@ -322,27 +326,9 @@ class RawEnv:
 
     def _play_on(self, kind: int) -> None:
         """On from what the engine stopped at, to the end or to what the caller has to decide."""
-        if len(self.state.images):
-            kind = go_on(self, kind, self._take)
-        elif kind < 0:
-            raise cannot_go_on(self.state, kind)
+        if len(self.state.history) or kind < 0:
+            kind = go_on(self, kind, self._taken.append)
         self._kind = kind
-
-    def _take(self, runs: np.ndarray) -> None:
-        """Keeps runs that have ended, and notes which containers are warm if that is watched."""
-        if len(runs):
-            self._taken.append(runs)
-        if not self.state.queue[0]["watched"]:
-            return
-        time, idle = self.time, self.state.idle[: int(self.state.queue[0]["idle_used"])]
-        warm = set(idle["number"].tolist()) - {NONE}
-        for number in self._idle - warm:
-            self._warm[number] = self._warm[number]._replace(end=time)
-        for number in warm - self._idle:
-            (own,) = idle[idle["number"] == number]
-            node, image, memory = own[["node", "image", "memory"]].item()
-            self._warm[number] = WarmPeriod(node, image, memory, time, np.inf)
-        self._idle = warm
 
     def _no_room(self, node: int, memory_alloc: int) -> str:
         who, where = self._told(node)

@@ -1,4 +1,4 @@
-"""What a decision did, and how long containers stayed warm."""
+"""What a decision did."""
 
 from __future__ import annotations
 
@@ -48,21 +48,3 @@ class StepLog(NamedTuple):
     rent: float
     completed: tuple[tuple[int, int], ...]
     target_node_before: NodeBefore
-
-
-class WarmPeriod(NamedTuple):
-    """What an idle container stayed warm for.
-
-    Attributes:
-        node: index of the NUMA node.
-        image: index of its image.
-        memory: MB it held.
-        begin: seconds: when it became idle, or was started ahead of a request.
-        end: seconds: when it was used or removed; inf while it is warm.
-    """
-
-    node: int
-    image: int
-    memory: int
-    begin: float
-    end: float
