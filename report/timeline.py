@@ -14,7 +14,6 @@ import numpy as np
 
 from env.base.errors import located
 from env.sim.episode.episode_file import read_episode
-from env.sim.episode.recording import runs_of
 from env.sim.episode.replay import played
 from env.sim.history import leases_of
 from env.sim.node_status import tenants_of, thread_speeds
@@ -246,27 +245,26 @@ def mean_over(times: np.ndarray, values: np.ndarray, edges: np.ndarray) -> np.nd
 
 def containers_of(env: RawEnv) -> np.ndarray:
     """CONTAINER (C,) of a finished `RawEnv(..., record=True)`, without their lanes."""
-    runs = runs_of(env)
+    runs = np.sort(env.runs, order="dispatched")
     containers = np.zeros(len(runs), CONTAINER)
-    up: dict[tuple[str, int], float] = {}
+    for field in ("wf_id", "fn_id", "node", "memory_alloc", "dispatch_time", "start_time"):
+        containers[field] = runs[field]
+    containers["submission_time"] = runs["joined_time"]
+    containers["completion_time"] = runs["end_time"]
+    up = np.zeros(len(env.state.servers))
     for row, run in zip(containers, runs, strict=True):
-        server = run.place[:2]
-        if run.server_start_time > 0:
-            up[server] = run.dispatch_time + run.server_start_time
-        function = env.state.functions[env.function_index(*run.function)]
-        for field in ("wf_id", "fn_id", "computation", "memory_req", "parallelism"):
+        function = env.state.functions[env.function_index(int(run["wf_id"]), int(run["fn_id"]))]
+        for field in ("computation", "memory_req", "parallelism"):
             row[field] = function[field]
-        row["node"] = env.node_index(*run.place)
-        row["memory_alloc"] = run.memory_allocated_mb
-        row["submission_time"] = run.joined_time
-        row["dispatch_time"] = run.dispatch_time
+        server = env.state.nodes["server"][run["node"]]
+        if run["server_start_time"] > 0:
+            up[server] = run["dispatch_time"] + run["server_start_time"]
         # Whoever comes while a server starts waits for it too, without paying for it.
-        row["ready_time"] = max(run.dispatch_time, up.get(server, 0.0))
-        row["start_time"], row["completion_time"] = run.start_time, run.end_time
+        row["ready_time"] = max(run["dispatch_time"], up[server])
         # Added up, these moments may come after the start by a rounding.
-        started = row["ready_time"] + run.container_cold_start_time
-        row["container_time"] = min(started, run.start_time)
-        row["creation_time"] = min(started + run.data_transfer_time, run.start_time)
+        started = row["ready_time"] + run["cold_start_time"]
+        row["container_time"] = min(started, run["start_time"])
+        row["creation_time"] = min(started + run["data_transfer_time"], run["start_time"])
     return containers
 
 

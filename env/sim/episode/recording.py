@@ -93,7 +93,7 @@ def results_of(env: RawEnv) -> Results:
     ends = np.zeros(len(env.arrival_times))
     np.maximum.at(ends, runs["wf_id"], runs["end_time"])
     return Results(
-        runs=runs_of(env),
+        runs=_runs(env),
         warm_containers=tuple(
             WarmModel.model_validate(
                 _place(env, period.node)
@@ -113,11 +113,8 @@ def results_of(env: RawEnv) -> Results:
     )
 
 
-def runs_of(env: RawEnv) -> tuple[RunModel, ...]:
-    """The runs of a finished `RawEnv(..., record=True)` in the order of dispatch.
-
-    Events of the queue are counted from 0.
-    """
+def _runs(env: RawEnv) -> tuple[RunModel, ...]:
+    """In the order of dispatch; events of the queue are counted from 0."""
     runs, queued = np.sort(env.runs, order="dispatched"), env.rules.order is not None
     numbers = np.unique(np.concatenate([runs["joined"], runs["dispatched"]]))
     return tuple(

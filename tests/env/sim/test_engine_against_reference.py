@@ -10,7 +10,7 @@ from hypothesis import example, given
 
 from env.sim.check.validate import violations
 from env.sim.episode.episode_file import read_episode
-from env.sim.episode.recording import episode_of, runs_of
+from env.sim.episode.recording import episode_of
 from env.sim.episode.replay import replayed
 from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.view.raw_env import RawEnv
@@ -39,12 +39,11 @@ def assert_same(env: RawEnv, wanted: ReferenceWorld, decided: list[Decided]) -> 
     ]
     ends = sorted((one.end, one.wf_id, one.fn_id) for one in wanted.runs)
     assert [one for log in env.logs for one in log.completed] == [tuple(end[1:]) for end in ends]
-    runs = {run.function: run for run in runs_of(env)}
+    runs = {(run["wf_id"], run["fn_id"]): run for run in env.runs}
+    fields = ("submission", "start", "end", "server_start", "data_transfer")
     for one in wanted.runs:
-        own = runs[one.wf_id, one.fn_id]
-        times = own.submission_time, own.start_time, own.end_time
-        assert times == (one.dispatched, one.start, one.end)
-        assert (own.server_start_time, own.data_transfer_time) == (one.startup, one.transfer)
+        own = [runs[one.wf_id, one.fn_id][f"{field}_time"] for field in fields]
+        assert own == [one.dispatched, one.start, one.end, one.startup, one.transfer]
     leases = [max(0.0, server.expiration) for server in wanted.servers]
     assert np.maximum(0.0, env.state.servers["expiration_time"]).tolist() == leases
     rents = [wanted.rent(server) for server in wanted.servers]
