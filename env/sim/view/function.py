@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from env.sim.records import FINISHED, NONE, PENDING, RUNNING, STATE_NAMES
-from env.sim.view.episode import Episode
+
+if TYPE_CHECKING:
+    from env.sim.view.raw_env import RawEnv
 
 
 class Function:
@@ -12,7 +16,7 @@ class Function:
     Attributes that have no value yet read as None.
     """
 
-    def __init__(self, env: Episode, wf_id: int, fn_id: int) -> None:
+    def __init__(self, env: RawEnv, wf_id: int, fn_id: int) -> None:
         self._env = env
         self.wf_id = wf_id
         self.fn_id = fn_id
@@ -70,20 +74,23 @@ class Function:
     @property
     def server_name(self) -> str | None:
         """Type of the server it was placed on."""
-        place = self._env.place_of(int(self._record["node"])) if self._placed else None
-        return place[0] if place else None
+        return self._place[0]
 
     @property
     def server_id(self) -> int | None:
         """Server within its type."""
-        place = self._env.place_of(int(self._record["node"])) if self._placed else None
-        return place[1] if place else None
+        return self._place[1]
 
     @property
     def numa_node_id(self) -> int | None:
         """NUMA node within its server."""
-        place = self._env.place_of(int(self._record["node"])) if self._placed else None
-        return place[2] if place else None
+        return self._place[2]
+
+    @property
+    def _place(self) -> tuple[str, int, int] | tuple[None, None, None]:
+        if not self._placed:
+            return None, None, None
+        return self._env.place_of(int(self._record["node"]))
 
     @property
     def _template(self):
