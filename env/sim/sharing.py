@@ -183,7 +183,7 @@ def take_turn(state):
     """
     shares = shares_of(state)
     if shares.head[0].mechanism == DRF:
-        state.queue[0].turn = drf.first_of(shares)
+        state.queue[0].turn = shares.nodes[1].client
     elif state.queue[0].turn == NONE:
         shares.head[0].clock = state.cluster[0].time
         state.queue[0].turn = operations.allocate(shares)

@@ -4,39 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from numbers import Integral, Real
-from typing import Any, Final
+from operator import index
 
 import numpy as np
 
 from env.base.errors import InputError
 from env.base.schema import nearest, short
-from env.tickets import clients as use
-from env.tickets import drf, operations
+from env.tickets import drf, operations, use
 from env.tickets.amounts import MOST_TICKETS
-from env.tickets.records import (
-    MECHANISMS,
-    MOST_CLIENTS,
-    MOST_QUANTA,
-    MOST_WINNERS,
-    NOBODY,
-    RESOURCES,
-    new_shares,
-)
-
-MOST_AT_ONCE: Final = 10**8
-"""Turns that are asked for in one call."""
-LEAST: Final = 5e-324
-"""Above 0."""
+from env.tickets.records import MECHANISMS, NOBODY, new_shares
 
 
 class Mechanism:
     """A resource shared in proportion to tickets, by one of several mechanisms.
 
-    All methods raise an `InputError` for an argument that is not allowed; nothing has changed then.
-
     Attributes:
-        name: of the mechanism.
         shares: its records.
     """
 
@@ -48,9 +30,9 @@ class Mechanism:
         *,
         quantum: float = 1.0,
         half_life: float = math.inf,
-        winners: int | None = None,
-        move_to_front: bool | None = None,
-        capacity: Sequence[float] | None = None,
+        winners: int = 1,
+        move_to_front: bool = False,
+        capacity: Sequence[float] = (1.0, 1.0),
     ) -> None:
         """Nobody competes yet.
 
@@ -60,52 +42,44 @@ class Mechanism:
             seed: of the lotteries.
             quantum: what a client gets at once, in units of the resource.
             half_life: seconds after which remembered use counts half; inf: nothing is remembered.
-            winners: quanta of a superquantum, needed by `multi_lottery`.
+            winners: for `multi_lottery`, quanta of a superquantum.
             move_to_front: for `lottery_list`, has the winner go to the front of the list.
-            capacity: cores and MB, needed by `drf`.
+            capacity: for `drf`, cores and MB.
+
+        Raises:
+            InputError: there is no such mechanism.
         """
         if name not in MECHANISMS:
             raise InputError(f"mechanism: {short(name)} is unknown, {nearest(name, MECHANISMS)}")
-        self.name = name
-        self._only_for("multi_lottery", winners=winners)
-        self._only_for("lottery_list", move_to_front=move_to_front)
-        self._only_for("drf", capacity=capacity)
-        self._clients = _whole("clients", clients, 1, MOST_CLIENTS)
         self.shares = new_shares(name, clients, seed)
         head = self.shares.head
-        head["quantum"] = _number("quantum", quantum, LEAST, 1e9)
-        if half_life != math.inf:
-            head["half_life"] = _number("half_life", half_life, LEAST, 1e9)
-        if name == "multi_lottery":
-            head["winners"] = head["taken"] = _whole("winners", winners, 1, MOST_WINNERS)
-        if name == "drf":
-            head["capacity"] = _amounts("capacity", capacity, 1e-9)
-        head["move_to_front"] = bool(move_to_front)
+        head["quantum"], head["half_life"], head["winners"] = quantum, half_life, winners
+        head["move_to_front"], head["capacity"] = move_to_front, capacity
 
     def join(self, client: int, tickets: int, quantum: float | None = None) -> None:
         """A client that does not compete does.
 
         Args:
             client: its number.
-            tickets: whole, from 1 on.
+            tickets: whole, from 1 to `MOST_TICKETS`.
             quantum: of its own, in units of the resource; None: the standard one.
+
+        Raises:
+            InputError: it competes, or has too few or too many tickets.
         """
-        self._competes(client, False)
-        _whole("tickets", tickets, 1, MOST_TICKETS)
-        standard = self._standard
-        own = standard if quantum is None else quantum
-        _number("quantum", own, LEAST, MOST_QUANTA * standard)
-        operations.join(self.shares, client, tickets, own / standard)
+        self._check(client, False, tickets)
+        own = 1.0 if quantum is None else quantum / self._standard
+        operations.join(self.shares, client, index(tickets), own)
 
     def leave(self, client: int) -> None:
         """A client stops to compete; what it is ahead or behind counts when it joins again."""
-        self._competes(client, True)
+        self._check(client, True)
         operations.leave(self.shares, client)
 
     def change(self, client: int, tickets: int) -> None:
         """A client that competes gets another number of tickets."""
-        self._competes(client, True)
-        operations.change(self.shares, client, _whole("tickets", tickets, 1, MOST_TICKETS))
+        self._check(client, True, tickets)
+        operations.change(self.shares, client, index(tickets))
 
     def allocate(self) -> int | None:
         """Who goes next, for a quantum of its own; None if nobody can."""
@@ -114,35 +88,32 @@ class Mechanism:
 
     def used(self, client: int, amount: float) -> None:
         """What a client really used of its last quantum, in units of the resource."""
-        self._known(client)
-        operations.used(self.shares, client, self._amount(amount))
+        self._check(client)
+        operations.used(self.shares, client, float(amount))
 
     def forget(self, client: int) -> None:
         """Frees the number of a client that does not compete for another client."""
-        self._competes(client, False)
+        self._check(client, False)
         operations.forget(self.shares, client)
 
     def allocate_many(self, count: int) -> np.ndarray:
         """int64 (count,): who goes next so many times; `NOBODY` where nobody can."""
-        out = np.empty(_whole("count", count, 0, MOST_AT_ONCE), np.int64)
+        out = np.empty(count, np.int64)
         operations.allocate_many(self.shares, out)
         return out
 
     def tell_time(self, seconds: float) -> None:
         """What time it is, by which remembered use fades; it does not go back."""
-        now = float(self.shares.head["clock"][0])
-        self.shares.head["clock"] = _number("seconds", seconds, now, 1e300)
+        self.shares.head["clock"] = seconds
 
     def remembered_rate(self, client: int) -> float:
         """Standard quanta per second that are remembered of a client; 0 without a half-life."""
-        self._known(client)
+        self._check(client)
         return float(use.remembered_rate(self.shares, client))
 
     def demand(self, client: int, amounts: Sequence[float]) -> None:
         """For `drf`: cores and MB that a task of a client needs."""
-        self._only_for("drf", demand=amounts)
-        self._known(client)
-        self.shares.clients["demand"][client] = _amounts("demand", amounts, 0.0)
+        self.shares.clients["demand"][client] = amounts
 
     def give_back(self, client: int, amount: float) -> None:
         """For `drf`: a task of a client has ended.
@@ -151,50 +122,18 @@ class Mechanism:
             client: whose task.
             amount: that it held: a quantum of the client's own, or what `used` was told.
         """
-        self._only_for("drf", give_back=amount)
-        self._known(client)
-        drf.give_back(self.shares, client, self._amount(amount) / self._standard)
+        self._check(client)
+        drf.give_back(self.shares, client, amount / self._standard)
 
     @property
     def _standard(self) -> float:
         """The standard quantum."""
         return float(self.shares.head["quantum"][0])
 
-    def _amount(self, amount: float) -> float:
-        return _number("amount", amount, 0, MOST_QUANTA * self._standard)
-
-    def _known(self, client: int) -> None:
-        _whole("client", client, 0, self._clients - 1)
-
-    def _competes(self, client: int, needed: bool) -> None:
-        """Refuses a client that competes, or one that does not."""
-        self._known(client)
-        if bool(self.shares.clients["competing"][client]) != needed:
-            state = "does not compete" if needed else "competes already"
+    def _check(self, client: int, competes: bool | None = None, tickets: int = 1) -> None:
+        competing = self.shares.clients["competing"][client]
+        if competes is not None and competing != competes:
+            state = "does not compete" if competes else "competes already"
             raise InputError(f"client: {client} {state}")
-
-    def _only_for(self, mechanism: str, **argument: object) -> None:
-        """Refuses an argument that another mechanism does not have."""
-        for what, value in argument.items():
-            if value is not None and self.name != mechanism:
-                raise InputError(f"{what}: has no effect on {self.name}, only on {mechanism}")
-
-
-def _number(what: str, value: Any, least: float, most: float, whole: bool = False) -> float:
-    """A number within bounds."""
-    is_number = isinstance(value, Integral if whole else Real) and not isinstance(value, bool)
-    if is_number and least <= value <= most:
-        return float(value)
-    bounds = f"whole numbers of {least} to {most}" if whole else f"numbers of {least:g} to {most:g}"
-    raise InputError(f"{what}: {short(value)}, {bounds} are allowed")
-
-
-def _whole(what: str, value: Any, least: int, most: int) -> int:
-    return int(_number(what, value, least, most, whole=True))
-
-
-def _amounts(what: str, values: Any, least: float) -> np.ndarray:
-    """Cores and MB."""
-    if values is None or len(values) != RESOURCES:
-        raise InputError(f"{what}: {short(values)}, cores and MB are needed")
-    return np.array([_number(what, value, least, 1e15) for value in values])
+        if not 1 <= tickets <= MOST_TICKETS:
+            raise InputError(f"tickets: {tickets}, 1 to {MOST_TICKETS} are allowed")

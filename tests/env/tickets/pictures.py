@@ -3,30 +3,18 @@
 from collections import Counter
 from typing import Any
 
-from env.tickets.rights import Rights
-from env.tickets.ticket import Client, Currency
-
-
-def holders(rights: Rights) -> list[Client | Currency]:
-    """All clients and currencies."""
-    return list(rights._holders.values())  # type: ignore[arg-type]
+from env.tickets.rights import Currency, Rights
 
 
 def picture(rights: Rights) -> dict[str, Any]:
-    """Who holds what, who lends what, what is active, and what it is worth."""
-    seen: dict[str, Any] = {}
-    for holder in holders(rights):
-        seen[holder.name] = (
-            Counter((str(ticket), ticket.active, len(ticket.loans)) for ticket in holder.held),
-            len(holder.loans),
-            holder.active,
-        )
+    """Who holds what, what of it is borrowed, how much is issued, and what it is worth."""
+    holders = rights.holders.values()
     return {
-        "holders": seen,
-        "values": rights.values(),
-        "amounts": {
-            one.name: (one.issued_amount, one.active_amount, len(one.issued))
-            for one in holders(rights)
-            if isinstance(one, Currency)
+        "held": {
+            holder.name: Counter((str(ticket), len(ticket.loans)) for ticket in holder.held)
+            for holder in holders
         },
+        "issued": [unit.issued_amount for unit in holders if isinstance(unit, Currency)],
+        "loans": set(rights.loans),
+        "values": rights.values(),
     }
