@@ -14,8 +14,9 @@ the superquantum would always end at once where no quantum is used whole.
 
 from typing import Final
 
+import numpy as np
+
 from env.base.jit import compiled, compiled_apart
-from env.tickets.draws import below
 from env.tickets.records import LOTTERY_LIST, MULTI_LOTTERY
 from env.tickets.trees import holder, set_part
 from env.tickets.use import price, remember
@@ -42,7 +43,7 @@ def take_part(shares, client, competed):
         else:  # the last of the list takes its place
             put(shares, shares.clients[client].place, shares.nodes[head[0].competing].client)
     weigh(shares, client)
-    end(shares)
+    head[0].taken = head[0].winners
 
 
 @compiled
@@ -63,23 +64,17 @@ def weigh(shares, client):
 
 
 @compiled
-def compensate(shares, client, quanta):
-    """The tickets of a client that is taken to use so many standard quanta at once."""
-    factor = 1.0 / max(quanta, 1.0 / MOST_WEIGHT)
-    if shares.clients[client].compensation != factor:
-        shares.clients[client].compensation = factor
-        weigh(shares, client)
-
-
-@compiled
-def compensate_mean(shares, client):
-    """By the mean of the uses that were told, or else by its own quantum."""
+def compensate(shares, client):
+    """Weighs a client by the mean of the uses that were told, or else by its own quantum."""
     clients = shares.clients
     own = clients[client].quanta
     mean = own * price(shares, client)
     if clients[client].won > 0.0:
         mean = clients[client].consumed * own / clients[client].won
-    compensate(shares, client, mean)
+    factor = 1.0 / max(mean, 1.0 / MOST_WEIGHT)
+    if clients[client].compensation != factor:
+        clients[client].compensation = factor
+        weigh(shares, client)
 
 
 @compiled
@@ -108,7 +103,7 @@ def allocate(shares):
     else:
         if clients[client].won > 0.0:  # one of the uses that were told is compensated
             keep(clients, client, max(0.0, 1.0 - own / clients[client].won))
-        compensate_mean(shares, client)
+        compensate(shares, client)
     return client
 
 
@@ -129,7 +124,42 @@ def used(shares, client, quanta):
             clients[client].late = 1
         clients[client].out = max(0.0, clients[client].out - own)
     else:
-        compensate_mean(shares, client)
+        compensate(shares, client)
+
+
+# Draws: splitmix64. Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA
+# 2014; the constants are those of Java's SplittableRandom.
+
+STEP = np.uint64(0x9E3779B97F4A7C15)
+FIRST = np.uint64(0xBF58476D1CE4E5B9)
+SECOND = np.uint64(0x94D049BB133111EB)
+HALF = np.uint64(32)
+LOW = np.uint64(0xFFFFFFFF)
+
+
+@compiled
+def draw(head):
+    """64 random bits."""
+    state = head[0].random + STEP
+    head[0].random = state
+    word = (state ^ (state >> np.uint64(30))) * FIRST
+    word = (word ^ (word >> np.uint64(27))) * SECOND
+    return word ^ (word >> np.uint64(31))
+
+
+@compiled
+def below(head, limit):
+    """A whole number of 0 to `limit` - 1: the upper half of the product of `limit` and 64 bits.
+
+    The probability of any range of numbers is exact to 2^-64.
+    """
+    word = draw(head)
+    factor = np.uint64(limit)
+    word_high, word_low = word >> HALF, word & LOW
+    high, low = factor >> HALF, factor & LOW
+    middle = word_high * low + ((word_low * low) >> HALF)
+    carried = (middle & LOW) + word_low * high
+    return np.int64(word_high * high + (middle >> HALF) + (carried >> HALF))
 
 
 # The list of `lottery_list`.
@@ -167,12 +197,6 @@ def from_list(shares, offset):
 
 
 # Superquanta of `multi_lottery`.
-
-
-@compiled
-def end(shares):
-    """Ends the superquantum, however many of its quanta are taken."""
-    shares.head[0].taken = shares.head[0].winners
 
 
 @compiled
@@ -245,7 +269,7 @@ def settle(shares):
             whole = min(clients[client].fresh, clients[client].out)
             clients[client].won += whole
             clients[client].consumed += whole * price(shares, client)
-        compensate_mean(shares, client)
+        compensate(shares, client)
         keep(clients, client, min(1.0, REMEMBERED * own / clients[client].won))
         clients[client].fresh = 0.0
         clients[client].due = 0

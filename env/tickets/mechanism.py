@@ -68,7 +68,7 @@ class Mechanism:
             InputError: it competes, or has too few or too many tickets.
         """
         self._check(client, False, tickets)
-        own = 1.0 if quantum is None else quantum / self._standard
+        own = 1.0 if quantum is None else quantum / self.shares.head["quantum"][0]
         operations.join(self.shares, client, index(tickets), own)
 
     def leave(self, client: int) -> None:
@@ -123,12 +123,7 @@ class Mechanism:
             amount: that it held: a quantum of the client's own, or what `used` was told.
         """
         self._check(client)
-        drf.give_back(self.shares, client, amount / self._standard)
-
-    @property
-    def _standard(self) -> float:
-        """The standard quantum."""
-        return float(self.shares.head["quantum"][0])
+        drf.give_back(self.shares, client, amount / self.shares.head["quantum"][0])
 
     def _check(self, client: int, competes: bool | None = None, tickets: int = 1) -> None:
         competing = self.shares.clients["competing"][client]

@@ -100,8 +100,8 @@ def forget(shares, client):
     """Clears the record of a client that does not compete, so that another can have its slot."""
     head, clients = shares.head, shares.clients
     if clients[client].due == 1:
-        lottery.end(shares)
         lottery.settle(shares)
+        head[0].taken = head[0].winners
     if head[0].mechanism == HIERARCHICAL_STRIDE:
         shares.pairs[(len(shares.pairs) + client) // 2].lag = 0.0
     head[0].held[0] -= clients[client].held[0]

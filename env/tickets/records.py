@@ -41,7 +41,7 @@ HEAD = np.dtype(
         ("competing", np.int64),  # clients that do
         ("tickets", np.int64),  # of those
         ("quantum", np.float64),  # the standard one, in units of the resource
-        ("random", np.uint64),  # state of the draws (draws.py)
+        ("random", np.uint64),  # state of the draws
         # Lotteries.
         ("weight", np.int64),  # of all that compete, with compensation, in parts of a ticket
         ("move_to_front", np.int64),  # 1: the winner goes to the front of the list

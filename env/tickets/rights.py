@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from graphlib import CycleError, TopologicalSorter
 from itertools import takewhile
@@ -120,28 +120,18 @@ class Rights:
         """A client without tickets, which does not compete."""
         return self._add(Client(name))
 
-    def client(self, name: str) -> Client:
-        """The client of a name."""
-        return self._known("client", name, Client)
-
-    def currency(self, name: str) -> Currency:
-        """The currency of a name."""
-        return self._known("currency", name, Currency)
-
-    def holder(self, name: str) -> Holder:
-        """The client or currency of a name."""
-        return self._known("holder", name, Holder)
-
     # Inflation and deflation.
 
     def issue(self, amount: Amount, currency: str, to: str, by: str | None = None) -> Ticket:
         """Creates a ticket: inflation, if the currency has some already."""
-        unit, holder = self.currency(currency), self.holder(to)
+        unit, holder = self._find(currency, Currency), self._find(to, Holder)
         value = exact("amount", amount)
         self._may_inflate(unit, value, by)
         self._no_cycle(unit, holder)
         unit.issued_amount += value
-        return self._make(value, unit, holder)
+        ticket = Ticket(value, unit, holder)
+        holder.held[ticket] = None
+        return ticket
 
     def destroy(self, ticket: Ticket, by: str | None = None) -> None:
         """Destroys a ticket: deflation."""
@@ -175,7 +165,7 @@ class Rights:
             the ticket that the receiver has.
         """
         self._exists(ticket)
-        receiver = self.holder(to)
+        receiver = self._find(to, Holder)
         part = ticket.amount if amount is None else exact("amount", amount)
         self._may_pass_on(ticket.holder, by)
         if ticket.loans:
@@ -200,9 +190,9 @@ class Rights:
         Returns:
             the loan, for `give_back`.
         """
-        owner = self.holder(lender)
+        owner = self._find(lender, Holder)
         proportions = {to: 1} if isinstance(to, str) else to
-        parts = {self.holder(name): exact(f"to.{name}", p) for name, p in proportions.items()}
+        parts = {self._find(to, Holder): exact(f"to.{to}", p) for to, p in proportions.items()}
         self._may_pass_on(owner, by)
         if not parts or owner in parts:
             raise InputError(f"to: {short(to)}, one or more others than {lender!r} are needed")
@@ -225,23 +215,32 @@ class Rights:
         if loan not in self.loans:
             raise InputError(f"loan: of {loan.lender.name!r}, has been given back already")
         self.loans.remove(loan)
-        self._take_back(loan, [ticket for ticket in self._tickets() if loan in ticket.loans])
+        whole: dict[Ticket, Ticket] = {}
+        for piece in [ticket for ticket in self._tickets() if loan in ticket.loans]:
+            origin = piece.loans[loan]
+            before = takewhile(lambda earlier: earlier is not loan, piece.loans)
+            piece.loans = {earlier: piece.loans[earlier] for earlier in before}
+            self._move(piece, loan.lender)
+            kept = whole.setdefault(origin, piece)
+            if kept is not piece:
+                kept.amount += piece.amount
+                del loan.lender.held[piece]
 
     # Activation.
 
     def start(self, name: str) -> None:
         """A client starts to compete: its tickets become active, and the currencies behind them."""
-        self.client(name).competing = True
+        self._find(name, Client).competing = True
 
     def stop(self, name: str) -> None:
         """A client stops to compete: its tickets become inactive, and currencies left with none."""
-        self.client(name).competing = False
+        self._find(name, Client).competing = False
 
     # Values.
 
     def rate(self, currency: str) -> Fraction:
         """Base tickets that one ticket of a currency is worth; 0 if none of it is active."""
-        return self._rates()[self.currency(currency)]
+        return self._rates()[self._find(currency, Currency)]
 
     def values(self) -> dict[str, Fraction]:
         """Base tickets that each competing client is worth; they sum to the active base."""
@@ -298,11 +297,12 @@ class Rights:
         self.holders[holder.name] = holder
         return holder
 
-    def _known(self, what: str, name: str, kind: type[H]) -> H:
+    def _find(self, name: str, kind: type[H]) -> H:
         holder = self.holders.get(name)
         if isinstance(holder, kind):
             return holder
         known = [each for each, who in self.holders.items() if isinstance(who, kind)]
+        what = kind.__name__.lower()
         raise InputError(f"{what}: {short(name)} is unknown, {nearest(name, known)}")
 
     def _exists(self, ticket: Ticket) -> None:
@@ -355,11 +355,6 @@ class Rights:
     def _tickets(self) -> list[Ticket]:
         return [ticket for who in self.holders.values() for ticket in who.held]
 
-    def _make(self, amount: Fraction, currency: Currency, holder: Holder) -> Ticket:
-        ticket = Ticket(amount, currency, holder)
-        holder.held[ticket] = None
-        return ticket
-
     def _move(self, ticket: Ticket, to: Holder) -> None:
         del ticket.holder.held[ticket]
         ticket.holder = to
@@ -367,20 +362,7 @@ class Rights:
 
     def _split(self, ticket: Ticket, amount: Fraction) -> Ticket:
         """Takes a new ticket out of a larger one, of the same holder and loans."""
+        part = replace(ticket, amount=amount)
         ticket.amount -= amount
-        part = self._make(amount, ticket.currency, ticket.holder)
-        part.loans = ticket.loans
+        ticket.holder.held[part] = None
         return part
-
-    def _take_back(self, loan: Loan, pieces: Iterable[Ticket]) -> None:
-        """Gives pieces of a loan back to the lender and puts together what was one ticket."""
-        whole: dict[Ticket, Ticket] = {}
-        for piece in pieces:
-            origin = piece.loans[loan]
-            before = takewhile(lambda earlier: earlier is not loan, piece.loans)
-            piece.loans = {earlier: piece.loans[earlier] for earlier in before}
-            self._move(piece, loan.lender)
-            kept = whole.setdefault(origin, piece)
-            if kept is not piece:
-                kept.amount += piece.amount
-                del loan.lender.held[piece]

@@ -11,8 +11,7 @@ import pytest
 from scipy import stats
 
 from env.tickets import lottery, trees
-from env.tickets.draws import draw
-from env.tickets.lottery import PARTS, begin, offset_of, spread
+from env.tickets.lottery import PARTS, begin, draw, offset_of, spread
 from env.tickets.mechanism import Mechanism
 from env.tickets.records import HEAD
 from tests.env.tickets.made import ONE_CHANCE_IN_A_MILLION, SEED, counts, made
