@@ -61,7 +61,7 @@ class Funding(Strict):
                 f"tickets of the base: {float(self.base_amount):g} together, at most "
                 f"{float(MOST):g} are allowed"
             )
-        self.rights()
+        _ = self.values  # refuses what does not hold together
         held = {grant.currency for grant in (*self.tenants.values(), *self.currencies.values())}
         for name in self.currencies:
             if name not in held:
@@ -82,18 +82,17 @@ class Funding(Strict):
     def _places(self) -> dict[str, int]:
         return {name: place for place, name in enumerate(self.tenants)}
 
-    @property
+    @cached_property
     def base_amount(self) -> Fraction:
         """Of all base tickets."""
-        grants = {**self.tenants, **self.currencies}
-        return sum(
-            (
-                exact(f"{name}.tickets", grant.tickets)
-                for name, grant in grants.items()
-                if grant.currency == BASE
-            ),
-            Fraction(0),
-        )
+        grants = (*self.tenants.values(), *self.currencies.values())
+        of_base = (exact("tickets", own.tickets) for own in grants if own.currency == BASE)
+        return sum(of_base, Fraction(0))
+
+    @cached_property
+    def values(self) -> dict[str, Fraction]:
+        """Base tickets that those of each tenant are worth if everybody competes."""
+        return self.rights().values()
 
     def rights(self) -> Rights:
         """The same as a graph of currencies, in which every tenant competes.
@@ -121,9 +120,10 @@ class Funding(Strict):
     def rough(self) -> bool:
         """Whether rounding to whole tickets could show: somebody has few, and not whole ones."""
         scale = whole_scale(self.base_amount)
+        few = {name: value * scale for name, value in self.values.items() if value * scale < FEW}
         return any(
-            value * scale < FEW and (value * scale % 1 != 0 or self.tenants[name].currency != BASE)
-            for name, value in self.rights().values().items()
+            whole.denominator > 1 or self.tenants[name].currency != BASE
+            for name, whole in few.items()
         )
 
     def records(self) -> tuple[np.ndarray, np.ndarray]:

@@ -52,6 +52,8 @@ class Order(Protocol):
 Resource = Literal["core_seconds", "mb_seconds", "dominant"]
 RESOURCES: Final[tuple[Resource, ...]] = get_args(Resource)
 """In the order of their numbers in env/sim/sharing.py."""
+Amount = Annotated[float, Field(gt=0, le=1e9)]
+Winners = Annotated[int, Field(ge=1, le=MOST_WINNERS)]
 
 
 class Sharing(Strict):
@@ -70,9 +72,9 @@ class Sharing(Strict):
 
     mechanism: Literal["lottery", "multi_lottery", "stride", "hierarchical_stride", "drf"]
     resource: Resource = "core_seconds"
-    quantum: Annotated[float, Field(gt=0, le=1e9)] | None = None
-    half_life: Annotated[float, Field(gt=0, le=1e9)] | None = None
-    winners: Annotated[int, Field(ge=1, le=MOST_WINNERS)] = 1
+    quantum: Amount | None = None
+    half_life: Amount | None = None
+    winners: Winners = 1
 
     def shares(self, state: State, seed: int) -> Shares:
         """Records of the mechanism.

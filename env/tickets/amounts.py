@@ -28,7 +28,7 @@ def exact(where: str, amount: Any) -> Fraction:
         InputError: it is no number, or too small or large; `where` says what.
     """
     try:
-        value = Fraction(str(amount))
+        value = amount if isinstance(amount, Fraction) else Fraction(str(amount))
     except ValueError:
         value = Fraction(0)
     if LEAST <= value <= MOST:
