@@ -86,7 +86,6 @@ class Sharing(Strict):
         Raises:
             InputError: functions need too many quanta.
         """
-        shares = new_shares(self.mechanism, len(state.tenants), np.random.SeedSequence(seed))
         needs = self._needs(state)
         quantum = float(needs.mean()) if self.quantum is None else self.quantum
         least = float(needs.max()) / MOST_QUANTA
@@ -95,10 +94,14 @@ class Sharing(Strict):
                 f"quantum of {self.mechanism}: {quantum:g}, a function needs up to "
                 f"{needs.max():g} {self.resource}; numbers from {least:g} on are allowed"
             )
-        shares.head["quantum"], shares.head["winners"] = quantum, self.winners
-        if self.half_life is not None:
-            shares.head["half_life"] = self.half_life
-        return shares
+        return new_shares(
+            self.mechanism,
+            len(state.tenants),
+            np.random.SeedSequence(seed),
+            quantum=quantum,
+            half_life=np.inf if self.half_life is None else self.half_life,
+            winners=self.winners,
+        )
 
     def _needs(self, state: State) -> np.ndarray:
         """(D,) of the resource, at the mean speed of a node, by what is declared."""

@@ -5,6 +5,7 @@ numbers the clients may give a slot to another after `forget`. Amounts of the re
 caller's unit, core-seconds for example, and so are quanta.
 """
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -26,7 +27,6 @@ NOBODY: Final = -1
 """In place of a client."""
 INF: Final = np.inf
 
-MOST_CLIENTS: Final = 1 << 20
 MOST_QUANTA: Final = 1 << 16
 """That a client may use at once, and its own quantum in standard ones. Sums then fit 63 bits."""
 MOST_WINNERS: Final = 1 << 16
@@ -115,21 +115,27 @@ class Shares(NamedTuple):
     pairs: np.ndarray  # PAIR (L,), of `hierarchical_stride`, by inner node
 
 
-def new_shares(mechanism: str, clients: int, seed: np.random.SeedSequence) -> Shares:
+def new_shares(
+    mechanism: str, clients: int, seed: np.random.SeedSequence, **settings: float | Sequence[float]
+) -> Shares:
     """Records without any client.
 
     Args:
         mechanism: one of MECHANISMS.
-        clients: slots that are needed, at most MOST_CLIENTS.
+        clients: slots that are needed, from 0 on; compiled code does not look whether there are
+            more.
         seed: of all draws.
+        settings: fields of HEAD where they are not the default: `quantum` (1), `half_life` (inf:
+            nothing is remembered), `winners` (1) of `multi_lottery`, `move_to_front` (0) of
+            `lottery_list`, `capacity` of `drf` (1 each).
     """
     slots = 1 << max(1, clients - 1).bit_length()
     head = np.zeros(2, HEAD)
     head["mechanism"] = MECHANISMS.index(mechanism)
-    head["quantum"] = head["winners"] = 1
     head["random"] = seed.generate_state(1, np.uint64)
-    head["capacity"] = 1.0
-    head["half_life"] = INF
+    default = {"quantum": 1.0, "half_life": INF, "winners": 1, "capacity": 1.0}
+    for name, value in {**default, **settings}.items():
+        head[name] = value
     pairs = slots if mechanism == "hierarchical_stride" else 1
     shares = Shares(head, np.zeros(slots, CLIENT), np.zeros(2 * slots, NODE), np.zeros(pairs, PAIR))
     reset(shares)

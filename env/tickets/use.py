@@ -5,8 +5,6 @@ remembered use, s its share of the tickets. The formula is Slurm's fair-share fa
 turned from a priority into a price that is 1 at the entitled share.
 """
 
-import math
-
 from env.base.jit import compiled
 from env.tickets.records import INF
 
@@ -26,16 +24,6 @@ def remember(shares, client, quanta):
         clients[client].remembered_at = head[0].clock
         head[0].remembered = max(0.0, left_of(head[0], head[0]) + quanta)
         head[0].remembered_at = head[0].clock
-
-
-@compiled
-def remembered_rate(shares, client):
-    """Standard quanta per second, a mean in which the weight of the past halves per half-life.
-
-    Constant use of 2 counts as 1, 1.5 and 1.75 after 1, 2 and 3 half-lives.
-    """
-    head = shares.head[0]
-    return left_of(shares.clients[client], head) * math.log(2.0) / head.half_life
 
 
 @compiled

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from env.tickets import drf
-from env.tickets.mechanism import Mechanism
-from tests.env.tickets.made import SEED, counts
+from tests.env.tickets.made import SEED, Mechanism, counts
 
 
 def cluster(*demands: tuple[float, float], capacity: tuple[float, float] = (9, 18)) -> Mechanism:

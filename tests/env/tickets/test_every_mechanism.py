@@ -1,18 +1,14 @@
 """What every mechanism can do: join, leave, change, parts of quanta, own quanta, recycled slots."""
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from env.base.errors import InputError
-from env.tickets.mechanism import Mechanism
 from env.tickets.records import MECHANISMS
-from tests.env.tickets.made import SEED, WHAT_IT_NEEDS, counts, made
+from tests.env.tickets.made import SEED, Mechanism, counts, made
 
 every = pytest.mark.parametrize("name", MECHANISMS)
 TIMED = [name for name in MECHANISMS if name != "drf"]
@@ -78,7 +74,7 @@ def test_the_resource_is_shared_by_tickets_whatever_part_of_quanta_is_used(name:
 
 @of_time
 def test_the_resource_is_shared_by_tickets_whatever_quanta_clients_ask_for(name: str) -> None:
-    mechanism = Mechanism(name, 3, SEED, quantum=20.0, **WHAT_IT_NEEDS.get(name, {}))
+    mechanism = Mechanism(name, 3, SEED, quantum=20.0)
     quanta = np.array([10.0, 20.0, 60.0])
     for client, quantum in enumerate(quanta):
         mechanism.join(client, (3, 2, 1)[client], float(quantum))
@@ -148,7 +144,7 @@ def test_many_turns_in_one_call_are_many_calls(name: str) -> None:
 def test_a_seed_gives_one_order(name: str) -> None:
     first, second = (made(name, range(1, 20)).allocate_many(200).tolist() for _ in range(2))
     assert first == second
-    other = Mechanism(name, 19, np.random.SeedSequence(7), **WHAT_IT_NEEDS.get(name, {}))
+    other = Mechanism(name, 19, np.random.SeedSequence(7))
     for client in range(19):
         other.demand(client, (1, 1)) if name == "drf" else None
         other.join(client, client + 1)
@@ -161,7 +157,7 @@ def test_at_random_only_those_that_compete_are_chosen(name: str, seed: int) -> N
     random = np.random.default_rng(seed)
     slots = int(random.integers(1, 12))
     half_life = float(random.choice([math.inf, 5.0]))
-    mechanism = Mechanism(name, slots, SEED, half_life=half_life, **WHAT_IT_NEEDS.get(name, {}))
+    mechanism = Mechanism(name, slots, SEED, half_life=half_life)
     competing: dict[int, int] = {}
     for step in range(200):
         client, tickets = int(random.integers(slots)), int(random.choice([1, 5, 1 << 20]))
@@ -189,35 +185,3 @@ def test_at_random_only_those_that_compete_are_chosen(name: str, seed: int) -> N
         if name in LOTTERIES:
             weights = mechanism.shares.clients["weight"]
             assert head["weight"] == sum(int(weights[one]) for one in competing)
-
-
-REFUSED: dict[str, tuple[Callable[[Mechanism], Any], str]] = {
-    "no tickets": (lambda m: m.join(2, 0), "tickets: 0, 1 to 1048576 are allowed"),
-    "twice": (lambda m: m.join(0, 1), "client: 0 competes already"),
-    "not there": (lambda m: m.leave(2), "client: 2 does not compete"),
-    "unknown": (
-        lambda m: made("lotery", (1, 1)),
-        "mechanism: 'lotery' is unknown, did you mean 'lottery'?",
-    ),
-}
-
-
-@pytest.mark.parametrize("operation, line", REFUSED.values(), ids=REFUSED)
-def test_bad_input_is_one_line_and_changes_nothing(
-    operation: Callable[[Mechanism], Any], line: str
-) -> None:
-    mechanism = made("stride", (1, 1), slots=3)
-    before = [array.tobytes() for array in mechanism.shares]
-    with pytest.raises(InputError) as refused:
-        operation(mechanism)
-    assert str(refused.value) == line
-    assert [array.tobytes() for array in mechanism.shares] == before
-
-
-def test_numbers_of_clients_and_tickets_are_whole_and_there_are_no_others() -> None:
-    """Compiled code would not notice."""
-    mechanism = made("stride", (1, 1), slots=3)
-    with pytest.raises(IndexError):
-        mechanism.join(4, 1)
-    with pytest.raises(TypeError):
-        mechanism.join(2, 1.5)  # type: ignore[arg-type]

@@ -12,9 +12,8 @@ from scipy import stats
 
 from env.tickets import lottery, trees
 from env.tickets.lottery import PARTS, begin, draw, offset_of, spread
-from env.tickets.mechanism import Mechanism
 from env.tickets.records import HEAD
-from tests.env.tickets.made import ONE_CHANCE_IN_A_MILLION, SEED, counts, made
+from tests.env.tickets.made import ONE_CHANCE_IN_A_MILLION, SEED, Mechanism, counts, made
 
 FIVE = (10, 2, 5, 1, 2)
 """Tickets of figures 3-1 and 3-8, 20 in all."""
