@@ -331,6 +331,8 @@ class Rights:
             raise InputError(f"holder: {holder.name!r} is the base currency and needs no backing")
         if not isinstance(holder, Currency):
             return
+        if holder is not currency and holder.issued_amount == 0:
+            return  # it funds nobody
         funders = self._funders()
         funders[holder].add(currency)
         try:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from env.tickets import drf
+from env.tickets.records import NOBODY
 from tests.env.tickets.made import SEED, Mechanism, counts
 
 
@@ -27,7 +28,7 @@ def test_case_23_three_and_two_tasks() -> None:
     mechanism = cluster((1, 4), (3, 1))
     order = mechanism.allocate_many(10)
     assert counts(order[order >= 0], 2).tolist() == [3, 2]
-    assert mechanism.allocate() is None
+    assert mechanism.allocate() == NOBODY
     assert dominant_shares(mechanism) == pytest.approx([2 / 3, 2 / 3])
     assert mechanism.shares.head["held"][0].tolist() == [9, 14]
 
@@ -38,7 +39,7 @@ def test_case_23_a_task_that_ends_makes_room() -> None:
     mechanism.give_back(1, 1.0)
     assert dominant_shares(mechanism) == pytest.approx([2 / 3, 1 / 3])
     assert mechanism.allocate() == 1
-    assert mechanism.allocate() is None
+    assert mechanism.allocate() == NOBODY
 
 
 def test_a_task_that_holds_less_counts_less_and_own_quanta_more() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from env.base.errors import InputError
 from env.tickets.rights import Rights
-from tests.env.tickets.pictures import picture
+from tests.env.tickets.made import picture
 
 
 @pytest.fixture
@@ -107,10 +107,6 @@ REFUSED: dict[str, tuple[Callable[[Rights], Any], str]] = {
     "unknown currency": (
         lambda r: r.issue(1, "taem", to="ann"),
         "currency: 'taem' is unknown, did you mean 'team'?",
-    ),
-    "unknown holder": (
-        lambda r: r.issue(1, "team", to="anna"),
-        "holder: 'anna' is unknown, did you mean 'ann'?",
     ),
     "two of one name": (
         lambda r: r.add_client("team"),

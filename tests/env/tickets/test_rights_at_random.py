@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from env.base.errors import InputError
 from env.tickets.rights import Client, Currency, Holder, Loan, Rights, Ticket
-from tests.env.tickets.pictures import picture
+from tests.env.tickets.made import picture
 
 OPERATIONS = 60
 
