@@ -83,11 +83,17 @@ class Funding(Strict):
         return {name: place for place, name in enumerate(self.tenants)}
 
     @cached_property
+    def _amounts(self) -> dict[str, Fraction]:
+        """Tickets of each tenant and currency."""
+        grants = {**self.tenants, **self.currencies}
+        return {name: exact("tickets", grant.tickets) for name, grant in grants.items()}
+
+    @cached_property
     def base_amount(self) -> Fraction:
         """Of all base tickets."""
-        grants = (*self.tenants.values(), *self.currencies.values())
-        of_base = (exact("tickets", own.tickets) for own in grants if own.currency == BASE)
-        return sum(of_base, Fraction(0))
+        grants = {**self.tenants, **self.currencies}
+        of_base = (name for name, grant in grants.items() if grant.currency == BASE)
+        return sum((self._amounts[name] for name in of_base), Fraction(0))
 
     @cached_property
     def values(self) -> dict[str, Fraction]:
@@ -109,7 +115,7 @@ class Funding(Strict):
         for group, grants in (("currencies", self.currencies), ("tenants", self.tenants)):
             for name, grant in grants.items():
                 try:
-                    rights.issue(grant.tickets, grant.currency, to=name)
+                    rights.issue(self._amounts[name], grant.currency, to=name)
                 except InputError as error:
                     raise InputError(f"{group}.{name}.{error}") from None
         for name in self.tenants:
@@ -136,11 +142,14 @@ class Funding(Strict):
         tenants = np.zeros(len(self.tenants), queue_records.TENANT)
         currencies = np.zeros(len(place), queue_records.CURRENCY)
         currencies[queue_records.BASE]["currency"] = NONE
+        sums = currencies["sums"][:, queue_records.ALL]
         for rows, grants in ((tenants, self.tenants), (currencies[1:], self.currencies)):
-            for row, grant in zip(rows, grants.values(), strict=True):
-                amount = exact("tickets", grant.tickets) * (scale if grant.currency == BASE else 1)
-                row["currency"], row["amount"] = place[grant.currency], float(amount)
-                currencies["sums"][row["currency"], queue_records.ALL] += row["amount"]
+            rows["currency"] = [place[grant.currency] for grant in grants.values()]
+            rows["amount"] = [
+                float(self._amounts[name] * (scale if grant.currency == BASE else 1))
+                for name, grant in grants.items()
+            ]
+            np.add.at(sums, rows["currency"], rows["amount"])
         return tenants, currencies
 
 

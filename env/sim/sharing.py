@@ -140,15 +140,17 @@ def count_waiting(state, tenant, sign):
 @compiled_apart
 def compete(state, tenant, sign):
     """A tenant begins to compete (`sign` 1) or stops to (-1)."""
-    begins, shares = sign == 1, shares_of(state)
+    begins = sign == 1
     activate(state, state.tenants[tenant].currency, state.tenants[tenant].amount, sign)
     state.queue[0].tenants_waiting += sign
     give_tickets(state, tenant, worth(state, tenant, COMPETING) if begins else 0.0)
-    if state.options[0].shared == 1 and begins:
-        shares.head[0].clock = state.cluster[0].time
-        operations.join(shares, tenant, whole_tickets(state, tenant, COMPETING), 1.0)
-    elif state.options[0].shared == 1:
-        operations.leave(shares, tenant)
+    if state.options[0].shared == 1:
+        shares = shares_of(state)
+        if begins:
+            shares.head[0].clock = state.cluster[0].time
+            operations.join(shares, tenant, whole_tickets(state, tenant, COMPETING), 1.0)
+        else:
+            operations.leave(shares, tenant)
     value_anew(state, tenant)
 
 
@@ -194,7 +196,7 @@ def give_turn_back(state):
     state.queue[0].turn = NONE
 
 
-@compiled_apart
+@compiled
 def count_start(state, tenant, seconds):
     """A function of a tenant leaves the queue, with so many core-seconds of work.
 
