@@ -126,10 +126,10 @@ class Funding(Strict):
     def rough(self) -> bool:
         """Whether rounding to whole tickets could show: somebody has few, and not whole ones."""
         scale = whole_scale(self.base_amount)
-        few = {name: value * scale for name, value in self.values.items() if value * scale < FEW}
+        whole = {name: value * scale for name, value in self.values.items()}
         return any(
-            whole.denominator > 1 or self.tenants[name].currency != BASE
-            for name, whole in few.items()
+            count < FEW and (count.denominator > 1 or self.tenants[name].currency != BASE)
+            for name, count in whole.items()
         )
 
     def records(self) -> tuple[np.ndarray, np.ndarray]:

@@ -315,10 +315,9 @@ class Rights:
             raise InputError(
                 f"by: {short(by)} may not inflate {currency.name!r}, allowed: {allowed}"
             )
-        left = self.base_amount - self.base.issued_amount
-        if currency is self.base and more > left:
-            of_all = f"{left} of {self.base_amount} are left"
-            raise InputError(f"amount: {more} more of {self.base.name!r}, of which {of_all}")
+        if currency is self.base and currency.issued_amount + more > self.base_amount:
+            left = f"{self.base_amount - currency.issued_amount} of {self.base_amount} are left"
+            raise InputError(f"amount: {more} more of {currency.name!r}, of which {left}")
 
     def _may_pass_on(self, holder: Holder, by: str | None) -> None:
         allowed = holder.inflators if isinstance(holder, Currency) else {holder.name}
