@@ -9,7 +9,7 @@ from env.tickets import drf, hierarchical_stride, lottery, stride
 from env.tickets.records import BLANK, DRF, HIERARCHICAL_STRIDE, INF, NOBODY, STRIDE
 
 
-@compiled_apart
+@compiled
 def join(shares, client, tickets, quanta):
     """A client that did not compete does, with tickets and a quantum of so many standard ones."""
     clients = shares.clients
@@ -19,7 +19,7 @@ def join(shares, client, tickets, quanta):
     hold(shares, client, tickets, 1)
 
 
-@compiled_apart
+@compiled
 def leave(shares, client):
     """A client that competed does not; what it is ahead or behind is remembered."""
     hold(shares, client, shares.clients[client].tickets, 0)
@@ -52,7 +52,7 @@ def hold(shares, client, tickets, competes):
         lottery.take_part(shares, client, competed)
 
 
-@compiled_apart
+@compiled
 def allocate(shares):
     """The client that goes next, or NOBODY."""
     mechanism = shares.head[0].mechanism
@@ -73,7 +73,7 @@ def allocate(shares):
     return client
 
 
-@compiled_apart
+@compiled
 def used(shares, client, amount):
     """How much of the resource a client really used of the quantum that it was given."""
     quanta = amount / shares.head[0].quantum
