@@ -34,7 +34,7 @@ CAPACITY = 1e12
 MOST_TICKETS = 100
 AT_ONCE = 1_000
 OPERATIONS = ("allocate", "join", "leave", "change")
-LOGARITHMIC = (*("lottery", "multi_lottery", "stride", "hierarchical_stride", "drf"),)
+LOGARITHMIC = tuple(name for name in MECHANISMS if name != "lottery_list")
 """Mechanisms that promise O(log n); the fit is theirs."""
 
 SETTINGS: dict[str, dict[str, float]] = {

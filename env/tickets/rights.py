@@ -280,12 +280,11 @@ class Rights:
             if active[unit]:
                 for ticket in unit.held:
                     active[ticket.currency] += ticket.amount
-        worth = {self.base: active[self.base]}
-        rates: dict[Currency, Fraction] = {}
+        rates = {self.base: Fraction(int(active[self.base] > 0))}
         for unit in from_the_base_on:
             if unit is not self.base:
-                worth[unit] = sum((t.amount * rates[t.currency] for t in unit.held), Fraction(0))
-            rates[unit] = worth[unit] / active[unit] if active[unit] else Fraction(0)
+                worth = sum((t.amount * rates[t.currency] for t in unit.held), Fraction(0))
+                rates[unit] = worth / active[unit] if active[unit] else Fraction(0)
         return rates
 
     # What is refused.

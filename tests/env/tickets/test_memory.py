@@ -42,7 +42,6 @@ def test_what_was_used_fades_by_half() -> None:
 def test_who_was_away_gets_more_for_a_while_and_then_its_share(name: str) -> None:
     """One client uses all for ten half-lives before another with as many tickets comes."""
     mechanism = made(name, [1], slots=2, half_life=100.0)
-    mechanism.demand(1, (1, 1)) if name == "drf" else None
     seconds = 0.0
 
     def share_of_the_other(quanta: int) -> float:
