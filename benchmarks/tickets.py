@@ -24,8 +24,7 @@ from benchmarks.plain_shares import Plain
 from env.base.jit import compiled_apart
 from env.base.pipes import until_reader_leaves
 from env.tickets import operations
-from env.tickets.mechanism import Mechanism
-from env.tickets.records import MECHANISMS
+from env.tickets.records import MECHANISMS, new_shares
 
 SIZES = (10, 1_000, 100_000)
 FITTED = (10, 32, 100, 316, 1_000, 3_162, 10_000, 31_623, 100_000)
@@ -35,9 +34,13 @@ CAPACITY = 1e12
 MOST_TICKETS = 100
 AT_ONCE = 1_000
 OPERATIONS = ("allocate", "join", "leave", "change")
-LOGARITHMIC = (*("lottery", "multi_lottery", "stride", "hierarchical_stride", "drf"),)
+LOGARITHMIC = tuple(name for name in MECHANISMS if name != "lottery_list")
 """Mechanisms that promise O(log n); the fit is theirs."""
 
+SETTINGS: dict[str, dict[str, float]] = {
+    "multi_lottery": {"winners": WINNERS},
+    "drf": {"capacity": CAPACITY},
+}
 PEERS: dict[str, Callable[[int], Plain]] = {
     "lottery_list": plain_shares.ListLottery,
     "lottery": plain_shares.TreeLottery,
@@ -99,12 +102,7 @@ Steps = dict[str, Callable[[], None]]
 def compiled_steps(name: str, clients: Clients, allocations: int) -> Steps:
     """The operations of a mechanism, each one call."""
     count = len(clients.tickets)
-    told: dict[str, object] = {}
-    if name == "multi_lottery":
-        told["winners"] = WINNERS
-    if name == "drf":
-        told["capacity"] = (CAPACITY, CAPACITY)
-    shares = Mechanism(name, count, np.random.SeedSequence(0), **told).shares  # type: ignore[arg-type]
+    shares = new_shares(name, count, np.random.SeedSequence(0), **SETTINGS.get(name, {}))
     shares.clients["demand"] = 1.0
     join_many(shares, np.arange(count), clients.tickets)
     out = np.empty(allocations, np.int64)

@@ -14,14 +14,7 @@ from env.base.errors import InputError
 from env.sim.block import State
 from env.sim.ordering import SharedOrder
 from env.sim.records import COMPLETED
-from env.sim.sharing import (
-    begin_to_wait,
-    count_start,
-    jain_index,
-    reset_sharing,
-    right_of,
-    stop_to_wait,
-)
+from env.sim.sharing import count_start, count_waiting, jain_index, reset_sharing, right_of
 from env.sim.state import copy_state
 from env.sim.view.raw_env import RawEnv
 
@@ -154,9 +147,8 @@ class _Account:
 
     def join(self, tenant: int) -> None:
         """A function of a tenant begins to wait."""
-        self._tenants["waiting"][tenant] += 1
+        count_waiting(self.state, tenant, 1)
         if self._tenants["waiting"][tenant] == 1:
-            begin_to_wait(self.state, tenant)
             self._apart[tenant, :] = self._apart[:, tenant] = 0.0
 
     def start(self, tenant: int, seconds: float, time: float) -> None:
@@ -177,9 +169,7 @@ class _Account:
             self._counted += 1
             if self._counted % self._every == 0:
                 self._points.append(self._point(time))
-        self._tenants["waiting"][tenant] -= 1
-        if self._tenants["waiting"][tenant] == 0:
-            stop_to_wait(self.state, tenant)
+        count_waiting(self.state, tenant, -1)
 
     def curves(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(T,) seconds, (T, K) received and (T, K) entitled up to now."""

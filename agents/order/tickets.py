@@ -15,13 +15,11 @@ from agents.order.sjf import Sjf
 from agents.order.srf import Srf
 from agents.order.workflows import Workflows
 from env.base.schema import Strict
-from env.sim.ordering import DeclaredFunctions, Resource, Sharing
-from env.tickets.records import MOST_WINNERS
+from env.sim.ordering import Amount, DeclaredFunctions, Resource, Sharing, Winners
 
 Within = Annotated[
     CriticalPath | Fcfs | FuncSched | Heft | Sjf | Srf | Workflows, Field(discriminator="name")
 ]
-Amount = Annotated[float, Field(gt=0, le=1e9)]
 
 
 class InTurn(Strict):
@@ -49,8 +47,8 @@ class InTurn(Strict):
     @property
     def sharing(self) -> Sharing:
         """How tenants take turns."""
-        given = self.model_dump(include=set(Sharing.model_fields))
-        return Sharing.model_validate({**given, "mechanism": self.name})
+        given = self.model_dump(exclude={"name", "within"})
+        return Sharing.model_validate({"mechanism": self.name, **given})
 
 
 class ByUse(InTurn):
@@ -77,7 +75,7 @@ class SeveralWinners(InTurn):
     name: Literal["multi_lottery"]
     resource: Resource
     quantum: Amount | None
-    winners: Annotated[int, Field(ge=1, le=MOST_WINNERS)]
+    winners: Winners
 
 
 class DominantResource(InTurn):

@@ -8,7 +8,7 @@ from typing import Final
 
 from env.base.jit import compiled, compiled_apart
 from env.sim.records import INF, NONE
-from env.sim.sharing import begin_to_wait, reset_sharing, stop_to_wait, take_turn
+from env.sim.sharing import count_waiting, reset_sharing, take_turn
 from env.sim.tracking import track
 from env.sim.workflow_tickets import first_by_workflow, workflow_begins_to_wait
 
@@ -209,9 +209,7 @@ def join_queue(state, index, time):
         state.workflows[slot].waiting += 1
         if state.workflows[slot].waiting == 1:
             workflow_begins_to_wait(state, slot)
-        state.tenants[tenant].waiting += 1
-        if state.tenants[tenant].waiting == 1:
-            begin_to_wait(state, tenant)
+        count_waiting(state, tenant, 1)
 
 
 @compiled
@@ -302,9 +300,7 @@ def leave_queue(state, declared):
     if len(state.tenants) > 0:
         tenant = state.workflows[slot].tenant
         state.workflows[slot].waiting -= 1
-        state.tenants[tenant].waiting -= 1
-        if state.tenants[tenant].waiting == 0:
-            stop_to_wait(state, tenant)
+        count_waiting(state, tenant, -1)
     return index
 
 

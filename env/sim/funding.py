@@ -61,7 +61,7 @@ class Funding(Strict):
                 f"tickets of the base: {float(self.base_amount):g} together, at most "
                 f"{float(MOST):g} are allowed"
             )
-        self.rights()
+        _ = self.values  # refuses what does not hold together
         held = {grant.currency for grant in (*self.tenants.values(), *self.currencies.values())}
         for name in self.currencies:
             if name not in held:
@@ -82,18 +82,23 @@ class Funding(Strict):
     def _places(self) -> dict[str, int]:
         return {name: place for place, name in enumerate(self.tenants)}
 
-    @property
+    @cached_property
+    def _amounts(self) -> dict[str, Fraction]:
+        """Tickets of each tenant and currency."""
+        grants = {**self.tenants, **self.currencies}
+        return {name: exact("tickets", grant.tickets) for name, grant in grants.items()}
+
+    @cached_property
     def base_amount(self) -> Fraction:
         """Of all base tickets."""
         grants = {**self.tenants, **self.currencies}
-        return sum(
-            (
-                exact(f"{name}.tickets", grant.tickets)
-                for name, grant in grants.items()
-                if grant.currency == BASE
-            ),
-            Fraction(0),
-        )
+        of_base = (name for name, grant in grants.items() if grant.currency == BASE)
+        return sum((self._amounts[name] for name in of_base), Fraction(0))
+
+    @cached_property
+    def values(self) -> dict[str, Fraction]:
+        """Base tickets that those of each tenant are worth if everybody competes."""
+        return self.rights().values()
 
     def rights(self) -> Rights:
         """The same as a graph of currencies, in which every tenant competes.
@@ -110,7 +115,7 @@ class Funding(Strict):
         for group, grants in (("currencies", self.currencies), ("tenants", self.tenants)):
             for name, grant in grants.items():
                 try:
-                    rights.issue(grant.tickets, grant.currency, to=name)
+                    rights.issue(self._amounts[name], grant.currency, to=name)
                 except InputError as error:
                     raise InputError(f"{group}.{name}.{error}") from None
         for name in self.tenants:
@@ -121,9 +126,10 @@ class Funding(Strict):
     def rough(self) -> bool:
         """Whether rounding to whole tickets could show: somebody has few, and not whole ones."""
         scale = whole_scale(self.base_amount)
+        whole = {name: value * scale for name, value in self.values.items()}
         return any(
-            value * scale < FEW and (value * scale % 1 != 0 or self.tenants[name].currency != BASE)
-            for name, value in self.rights().values().items()
+            count < FEW and (count.denominator > 1 or self.tenants[name].currency != BASE)
+            for name, count in whole.items()
         )
 
     def records(self) -> tuple[np.ndarray, np.ndarray]:
@@ -136,11 +142,14 @@ class Funding(Strict):
         tenants = np.zeros(len(self.tenants), queue_records.TENANT)
         currencies = np.zeros(len(place), queue_records.CURRENCY)
         currencies[queue_records.BASE]["currency"] = NONE
+        sums = currencies["sums"][:, queue_records.ALL]
         for rows, grants in ((tenants, self.tenants), (currencies[1:], self.currencies)):
-            for row, grant in zip(rows, grants.values(), strict=True):
-                amount = exact("tickets", grant.tickets) * (scale if grant.currency == BASE else 1)
-                row["currency"], row["amount"] = place[grant.currency], float(amount)
-                currencies["sums"][row["currency"], queue_records.ALL] += row["amount"]
+            rows["currency"] = [place[grant.currency] for grant in grants.values()]
+            rows["amount"] = [
+                float(self._amounts[name] * (scale if grant.currency == BASE else 1))
+                for name, grant in grants.items()
+            ]
+            np.add.at(sums, rows["currency"], rows["amount"])
         return tenants, currencies
 
 

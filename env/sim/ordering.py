@@ -52,6 +52,8 @@ class Order(Protocol):
 Resource = Literal["core_seconds", "mb_seconds", "dominant"]
 RESOURCES: Final[tuple[Resource, ...]] = get_args(Resource)
 """In the order of their numbers in env/sim/sharing.py."""
+Amount = Annotated[float, Field(gt=0, le=1e9)]
+Winners = Annotated[int, Field(ge=1, le=MOST_WINNERS)]
 
 
 class Sharing(Strict):
@@ -70,9 +72,9 @@ class Sharing(Strict):
 
     mechanism: Literal["lottery", "multi_lottery", "stride", "hierarchical_stride", "drf"]
     resource: Resource = "core_seconds"
-    quantum: Annotated[float, Field(gt=0, le=1e9)] | None = None
-    half_life: Annotated[float, Field(gt=0, le=1e9)] | None = None
-    winners: Annotated[int, Field(ge=1, le=MOST_WINNERS)] = 1
+    quantum: Amount | None = None
+    half_life: Amount | None = None
+    winners: Winners = 1
 
     def shares(self, state: State, seed: int) -> Shares:
         """Records of the mechanism.
@@ -84,7 +86,6 @@ class Sharing(Strict):
         Raises:
             InputError: functions need too many quanta.
         """
-        shares = new_shares(self.mechanism, len(state.tenants), np.random.SeedSequence(seed))
         needs = self._needs(state)
         quantum = float(needs.mean()) if self.quantum is None else self.quantum
         least = float(needs.max()) / MOST_QUANTA
@@ -93,10 +94,14 @@ class Sharing(Strict):
                 f"quantum of {self.mechanism}: {quantum:g}, a function needs up to "
                 f"{needs.max():g} {self.resource}; numbers from {least:g} on are allowed"
             )
-        shares.head["quantum"], shares.head["winners"] = quantum, self.winners
-        if self.half_life is not None:
-            shares.head["half_life"] = self.half_life
-        return shares
+        return new_shares(
+            self.mechanism,
+            len(state.tenants),
+            np.random.SeedSequence(seed),
+            quantum=quantum,
+            half_life=np.inf if self.half_life is None else self.half_life,
+            winners=self.winners,
+        )
 
     def _needs(self, state: State) -> np.ndarray:
         """(D,) of the resource, at the mean speed of a node, by what is declared."""

@@ -197,6 +197,7 @@ def with_rules(
     trees = 2 << max(1, int(np.ceil(np.log2(declared))))
     waiting = np.zeros(declared, queue_records.WAITING)
     waiting["leaf"] = trees // 2 + np.arange(declared)
+    shares: dict[str, np.ndarray] = {}
     if isinstance(rules.order, SharedOrder):
         if funding is None or tenant_of is None:
             raise InputError(
@@ -204,8 +205,7 @@ def with_rules(
             )
         counts = state.templates["function_count"]
         trees = _trees(state.tenants, waiting, np.repeat(tenant_of, counts))
-        shares = rules.order.sharing.shares(state, seed)
-        state = state.replaced(**{f"share_{name}": rows for name, rows in shares._asdict().items()})
+        shares = rules.order.sharing.shares(state, seed)._asdict()
     arrays = {
         "waiting": waiting,
         "by_priority": np.zeros(trees, np.int64),
@@ -216,6 +216,7 @@ def with_rules(
         "idle": np.zeros(_warm(state, memory, rules), queue_records.IDLE),
         "histograms": np.zeros((len(memory), bins), np.int64),
         "idle_times": np.zeros((len(memory), remembered), np.float64),
+        **{f"share_{name}": rows for name, rows in shares.items()},
     }
     state = state.replaced(**arrays, timers=room_for_timers(state, arrays))
     state.images["cold_start"] = images.cold_start

@@ -118,41 +118,39 @@ def whole_tickets(state, tenant, who):
 
 
 @compiled
-def settle(state, tenant):
-    """Brings what a tenant is entitled to up to date."""
+def give_tickets(state, tenant, tickets):
+    """A tenant has this many tickets from now on, 0 while it does not compete."""
     tenants, now = state.tenants, state.queue[0].fair_clock
     tenants[tenant].entitled += tenants[tenant].tickets * (now - tenants[tenant].clock)
     tenants[tenant].clock = now
+    tenants[tenant].tickets = tickets
 
 
 @compiled
-def give_tickets(state, tenant, tickets):
-    """A tenant has this many tickets from now on, 0 while it does not compete."""
-    settle(state, tenant)
-    state.tenants[tenant].tickets = tickets
+def count_waiting(state, tenant, sign):
+    """A function of a tenant has joined the queue (`sign` 1) or left it (-1).
+
+    The tenant competes from its first one on, until the last one has left.
+    """
+    state.tenants[tenant].waiting += sign
+    if state.tenants[tenant].waiting == max(0, sign):
+        compete(state, tenant, sign)
 
 
 @compiled_apart
-def begin_to_wait(state, tenant):
-    """The first function of a tenant has joined the queue: the tenant competes."""
-    activate(state, state.tenants[tenant].currency, state.tenants[tenant].amount, 1)
-    state.queue[0].tenants_waiting += 1
-    give_tickets(state, tenant, worth(state, tenant, COMPETING))
+def compete(state, tenant, sign):
+    """A tenant begins to compete (`sign` 1) or stops to (-1)."""
+    begins = sign == 1
+    activate(state, state.tenants[tenant].currency, state.tenants[tenant].amount, sign)
+    state.queue[0].tenants_waiting += sign
+    give_tickets(state, tenant, worth(state, tenant, COMPETING) if begins else 0.0)
     if state.options[0].shared == 1:
         shares = shares_of(state)
-        shares.head[0].clock = state.cluster[0].time
-        operations.join(shares, tenant, whole_tickets(state, tenant, COMPETING), 1.0)
-    value_anew(state, tenant)
-
-
-@compiled_apart
-def stop_to_wait(state, tenant):
-    """The last function of a tenant has left the queue: the tenant no longer competes."""
-    activate(state, state.tenants[tenant].currency, state.tenants[tenant].amount, -1)
-    state.queue[0].tenants_waiting -= 1
-    give_tickets(state, tenant, 0.0)
-    if state.options[0].shared == 1:
-        operations.leave(shares_of(state), tenant)
+        if begins:
+            shares.head[0].clock = state.cluster[0].time
+            operations.join(shares, tenant, whole_tickets(state, tenant, COMPETING), 1.0)
+        else:
+            operations.leave(shares, tenant)
     value_anew(state, tenant)
 
 
@@ -183,7 +181,7 @@ def take_turn(state):
     """
     shares = shares_of(state)
     if shares.head[0].mechanism == DRF:
-        state.queue[0].turn = drf.first_of(shares)
+        state.queue[0].turn = shares.nodes[1].client
     elif state.queue[0].turn == NONE:
         shares.head[0].clock = state.cluster[0].time
         state.queue[0].turn = operations.allocate(shares)
@@ -198,7 +196,7 @@ def give_turn_back(state):
     state.queue[0].turn = NONE
 
 
-@compiled_apart
+@compiled
 def count_start(state, tenant, seconds):
     """A function of a tenant leaves the queue, with so many core-seconds of work.
 
@@ -260,7 +258,7 @@ def note_use(state, tenant, index, core_seconds):
 def settle_all(state):
     """Brings what every tenant is entitled to up to date."""
     for tenant in range(len(state.tenants)):
-        settle(state, tenant)
+        give_tickets(state, tenant, state.tenants[tenant].tickets)
 
 
 @compiled_apart

@@ -1,5 +1,5 @@
 """A resource shared by tickets, a library that knows no simulator.
 
 Who has a right to how much is in `rights.py`, with tickets that can be named, lent and split. Who
-goes next is what a `Mechanism` says (`mechanism.py`): lotteries, stride, dominant resources.
+goes next is what `operations.py` says: lotteries, stride, dominant resources.
 """

@@ -24,19 +24,15 @@ Tickets = Annotated[float, Field(ge=float(LEAST), le=float(MOST))]
 def exact(where: str, amount: Any) -> Fraction:
     """An amount as a fraction; 0.1 is a tenth, not the nearest binary number.
 
-    Args:
-        where: what to call it in an error.
-        amount: as given.
-
     Raises:
-        InputError: it is no number, or too small or large to be an amount.
+        InputError: it is no number, or too small or large; `where` says what.
     """
-    is_number = isinstance(amount, (int, float, Fraction)) and not isinstance(amount, bool)
-    if is_number and (not isinstance(amount, float) or math.isfinite(amount)):
-        # The text of an integer of thousands of digits would be refused.
-        value = Fraction(repr(amount)) if isinstance(amount, float) else Fraction(amount)
-        if LEAST <= value <= MOST:
-            return value
+    try:
+        value = amount if isinstance(amount, Fraction) else Fraction(str(amount))
+    except ValueError:
+        value = Fraction(0)
+    if LEAST <= value <= MOST:
+        return value
     raise InputError(
         f"{where}: {short(amount)}, numbers of {float(LEAST):g} to {float(MOST):g} are allowed"
     )

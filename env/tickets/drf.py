@@ -6,9 +6,9 @@ its tickets. Its own quantum scales the demand; O(log n) for everything.
 """
 
 from env.base.jit import compiled, compiled_apart
-from env.tickets.clients import enter, hold, price, remember, withdraw
-from env.tickets.records import INF, NEVER, NOBODY, RESOURCES
+from env.tickets.records import INF, NEVER, RESOURCES
 from env.tickets.trees import set_key
+from env.tickets.use import price, remember
 
 WHOLE = float(1 << 60)
 """Key of a client with one ticket that holds all of a resource."""
@@ -41,11 +41,12 @@ def weighted(share, weight):
 @compiled
 def place(shares, client):
     """Brings a client to its place in the tournament."""
-    clients = shares.clients
+    clients, key = shares.clients, NEVER
     if clients[client].competing == 1:
         share = dominant_share(clients[client].held, shares.head[0].capacity)
         share = weighted(share * price(shares, client), float(clients[client].tickets))
-        set_key(shares.nodes, client, int(min(share * WHOLE, MOST)))
+        key = int(min(share * WHOLE, MOST))
+    set_key(shares.nodes, client, key)
 
 
 @compiled_apart
@@ -61,27 +62,6 @@ def take(shares, client, quanta):
 
 
 @compiled
-def join(shares, client, tickets, quanta):
-    """A client starts to compete."""
-    enter(shares, client, tickets, quanta)
-    place(shares, client)
-
-
-@compiled
-def leave(shares, client):
-    """A client stops to compete; it holds what its tasks hold until they end."""
-    withdraw(shares, client)
-    set_key(shares.nodes, client, NEVER)
-
-
-@compiled
-def change(shares, client, tickets):
-    """A client gets another number of tickets."""
-    hold(shares, client, tickets)
-    place(shares, client)
-
-
-@compiled
 def fits(shares, client):
     """Whether another task of a client finds room."""
     head, clients = shares.head, shares.clients
@@ -90,30 +70,6 @@ def fits(shares, client):
         if head[0].held[resource] + needed > head[0].capacity[resource]:
             return False
     return True
-
-
-@compiled
-def first_of(shares):
-    """The client with the lowest dominant share; somebody competes."""
-    return shares.nodes[1].client
-
-
-@compiled
-def allocate(shares):
-    """The client that goes next; NOBODY if there is no room for its task, and all wait for it."""
-    if shares.head[0].competing == 0:
-        return NOBODY
-    client = first_of(shares)
-    if not fits(shares, client):
-        return NOBODY
-    take(shares, client, shares.clients[client].quanta)
-    return client
-
-
-@compiled
-def used(shares, client, quanta):
-    """A task holds so much of its demand, not the whole that it was given."""
-    take(shares, client, quanta - shares.clients[client].quanta)
 
 
 @compiled_apart

@@ -13,9 +13,9 @@ whole number, so nothing is rounded.
 import numpy as np
 
 from env.base.jit import compiled
-from env.tickets.clients import enter, hold, price, remember, withdraw
-from env.tickets.records import INF, NOBODY
+from env.tickets.records import INF
 from env.tickets.trees import ONE
+from env.tickets.use import price, remember
 
 
 @compiled
@@ -42,34 +42,14 @@ def give(shares, client, more):
 def charge(shares, client, quanta):
     """A client and its groups have used some quanta."""
     nodes, pairs = shares.nodes, shares.pairs
+    remember(shares, client, quanta)
+    quanta *= price(shares, client)
     node = np.uint64(len(pairs) + client)
     while node > ONE:
         # The left group gets ahead of the right one, or behind it.
         side = quanta if node & ONE == 0 else -quanta
         pairs[node >> ONE].lag += side * nodes[node ^ ONE].key
         node >>= ONE
-
-
-@compiled
-def join(shares, client, tickets, quanta):
-    """A client starts to compete."""
-    enter(shares, client, tickets, quanta)
-    give(shares, client, tickets)
-
-
-@compiled
-def leave(shares, client):
-    """A client stops to compete."""
-    withdraw(shares, client)
-    give(shares, client, -shares.clients[client].tickets)
-
-
-@compiled
-def change(shares, client, tickets):
-    """A client gets another number of tickets."""
-    more = tickets - shares.clients[client].tickets
-    hold(shares, client, tickets)
-    give(shares, client, more)
 
 
 @compiled
@@ -81,29 +61,3 @@ def first_of(shares):
         goes_right = pairs[node].lag > pairs[node].bound
         node = (node << ONE) + np.uint64(goes_right)
     return np.int64(node - leaves)
-
-
-@compiled
-def allocate(shares):
-    """The client that goes next."""
-    if shares.head[0].competing == 0:
-        return NOBODY
-    client = first_of(shares)
-    own = shares.clients[client].quanta
-    remember(shares, client, own)
-    charge(shares, client, own * price(shares, client))
-    return client
-
-
-@compiled
-def used(shares, client, quanta):
-    """Charges what a client used more or less than its quantum."""
-    more = quanta - shares.clients[client].quanta
-    remember(shares, client, more)
-    charge(shares, client, more * price(shares, client))
-
-
-@compiled
-def forget(shares, client):
-    """Nothing is between a client and the one beside it; what is between groups stays."""
-    shares.pairs[(len(shares.pairs) + client) // 2].lag = 0.0

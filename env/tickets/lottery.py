@@ -1,64 +1,275 @@
-"""Lottery, the clients in a tree of sums: O(log n) for everything.
+"""Lotteries: the holder of a ticket that is drawn goes next.
 
-Waldspurger, "Lottery and Stride Scheduling" (MIT, 1995), section 3.1. Who joins, leaves or changes
-ends the superquantum of a lottery of several winners.
+Waldspurger, "Lottery and Stride Scheduling" (MIT, 1995), sections 3.1 and 3.2. Clients stand in a
+tree of sums: O(log n) for everything; or in a list: O(n) to allocate and with move-to-front less,
+O(1) to change. `multi_lottery` draws the first winner of a superquantum, and the others are equally
+far apart. Who joins, leaves or changes ends the superquantum.
+
+Compensation tickets are the only memory of how much of a quantum was used. A client that used the
+fraction f of a quantum counts as 1 / f times its tickets until it wins again. Tickets are counted
+in parts, so that what is compensated is still a whole number. In `multi_lottery` compensation comes
+after each superquantum, in O(n), the more complex of the source's two schemes: after each quantum,
+the superquantum would always end at once where no quantum is used whole.
 """
 
-from env.base.jit import compiled
-from env.tickets.clients import enter, hold, withdraw
-from env.tickets.compensation import admit, compensate_use, compensate_win, weigh
-from env.tickets.draws import below
-from env.tickets.records import NOBODY
+from typing import Final
+
+import numpy as np
+
+from env.base.jit import compiled, compiled_apart
+from env.tickets.records import LOTTERY_LIST, MULTI_LOTTERY
 from env.tickets.trees import holder, set_part
+from env.tickets.use import price, remember
+
+PARTS: Final = 1 << 16
+"""Of a ticket."""
+MOST_WEIGHT: Final = 1 << 40
+"""Parts of one client; those of all are below 2^60."""
+REMEMBERED: Final = 64.0
+"""Quanta of a client whose mean use is compensated after a superquantum.
+
+Fewer give those too much who win few of them: the mean of 1 / f lies above 1 / the mean of f. More
+would be slow to notice that a client has changed.
+"""
 
 
 @compiled
-def end(shares):
-    """Ends the superquantum, however many of its quanta are taken."""
-    shares.head[0].taken = shares.head[0].winners
-
-
-@compiled
-def join(shares, client, tickets, quanta):
-    """A client starts to compete."""
-    enter(shares, client, tickets, quanta)
-    admit(shares, client)
-    set_part(shares.nodes, client, shares.clients[client].weight)
-    end(shares)
-
-
-@compiled
-def leave(shares, client):
-    """A client stops to compete."""
-    withdraw(shares, client)
-    shares.head[0].weight -= shares.clients[client].weight
-    set_part(shares.nodes, client, 0)
-    end(shares)
-
-
-@compiled
-def change(shares, client, tickets):
-    """A client gets another number of tickets."""
-    hold(shares, client, tickets)
+def take_part(shares, client, competed):
+    """A client has joined, has left or has other tickets; `competed` says what it did before."""
+    head, competes = shares.head, shares.clients[client].competing
+    if head[0].mechanism == LOTTERY_LIST and competes != competed:
+        if competes == 1:
+            put(shares, head[0].competing - 1, client)
+        else:  # the last of the list takes its place
+            put(shares, shares.clients[client].place, shares.nodes[head[0].competing].client)
     weigh(shares, client)
-    set_part(shares.nodes, client, shares.clients[client].weight)
-    end(shares)
+    head[0].taken = head[0].winners
+
+
+@compiled
+def weigh(shares, client):
+    """Counts the tickets of a client anew, and with them those of all."""
+    head, clients = shares.head, shares.clients
+    weight = 0
+    if clients[client].competing == 1:
+        exact = clients[client].tickets * clients[client].compensation * PARTS
+        weight = max(1, int(min(float(MOST_WEIGHT), exact) + 0.5))
+    if weight != clients[client].weight:
+        head[0].weight += weight - clients[client].weight
+        clients[client].weight = weight
+        if head[0].mechanism != LOTTERY_LIST:
+            set_part(shares.nodes, client, weight)
+        elif weight > 0:
+            shares.nodes[clients[client].place].key = weight
+
+
+@compiled
+def compensate(shares, client):
+    """Weighs a client by the mean of the uses that were told, or else by its own quantum."""
+    clients = shares.clients
+    own = clients[client].quanta
+    mean = own * price(shares, client)
+    if clients[client].won > 0.0:
+        mean = clients[client].consumed * own / clients[client].won
+    factor = 1.0 / max(mean, 1.0 / MOST_WEIGHT)
+    if clients[client].compensation != factor:
+        clients[client].compensation = factor
+        weigh(shares, client)
+
+
+@compiled
+def keep(clients, client, part):
+    """Only a part of the uses that were told is still to be compensated."""
+    clients[client].won *= part
+    clients[client].consumed *= part
 
 
 @compiled
 def allocate(shares):
-    """Draws the client that goes next."""
-    head = shares.head
-    if head[0].competing == 0:
-        return NOBODY
-    client = holder(shares.nodes, below(head, head[0].weight))
-    if compensate_win(shares, client):
-        set_part(shares.nodes, client, shares.clients[client].weight)
+    """Draws the client that goes next; somebody competes."""
+    head, clients = shares.head, shares.clients
+    if head[0].mechanism == MULTI_LOTTERY:
+        client = next_winner(shares)
+    elif head[0].mechanism == LOTTERY_LIST:
+        client = from_list(shares, below(head, head[0].weight))
+    else:
+        client = holder(shares.nodes, below(head, head[0].weight))
+    own = clients[client].quanta
+    remember(shares, client, own)
+    if head[0].mechanism == MULTI_LOTTERY:
+        clients[client].due = 1
+        clients[client].fresh += own
+        clients[client].out += own
+    else:
+        if clients[client].won > 0.0:  # one of the uses that were told is compensated
+            keep(clients, client, max(0.0, 1.0 - own / clients[client].won))
+        compensate(shares, client)
     return client
 
 
 @compiled
 def used(shares, client, quanta):
-    """Compensates a client for what it has not used, or used beyond."""
-    if compensate_use(shares, client, quanta) and shares.clients[client].competing == 1:
-        set_part(shares.nodes, client, shares.clients[client].weight)
+    """A client has really used some quanta of its oldest win of which no use was told yet.
+
+    Each use is compensated until one more win. Uses that are told late can be several at a time.
+    """
+    clients = shares.clients
+    own = clients[client].quanta
+    remember(shares, client, quanta - own)
+    clients[client].won += own
+    clients[client].consumed += quanta * price(shares, client)
+    if shares.head[0].mechanism == MULTI_LOTTERY:
+        clients[client].due = 1
+        if clients[client].out > clients[client].fresh:
+            clients[client].late = 1
+        clients[client].out = max(0.0, clients[client].out - own)
+    else:
+        compensate(shares, client)
+
+
+# Draws: splitmix64. Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA
+# 2014; the constants are those of Java's SplittableRandom.
+
+STEP = np.uint64(0x9E3779B97F4A7C15)
+FIRST = np.uint64(0xBF58476D1CE4E5B9)
+SECOND = np.uint64(0x94D049BB133111EB)
+HALF = np.uint64(32)
+LOW = np.uint64(0xFFFFFFFF)
+
+
+@compiled
+def draw(head):
+    """64 random bits."""
+    state = head[0].random + STEP
+    head[0].random = state
+    word = (state ^ (state >> np.uint64(30))) * FIRST
+    word = (word ^ (word >> np.uint64(27))) * SECOND
+    return word ^ (word >> np.uint64(31))
+
+
+@compiled
+def below(head, limit):
+    """A whole number of 0 to `limit` - 1: the upper half of the product of `limit` and 64 bits.
+
+    The probability of any range of numbers is exact to 2^-64.
+    """
+    word = draw(head)
+    factor = np.uint64(limit)
+    word_high, word_low = word >> HALF, word & LOW
+    high, low = factor >> HALF, factor & LOW
+    middle = word_high * low + ((word_low * low) >> HALF)
+    carried = (middle & LOW) + word_low * high
+    return np.int64(word_high * high + (middle >> HALF) + (carried >> HALF))
+
+
+# The list of `lottery_list`.
+
+
+@compiled
+def put(shares, place, client):
+    """A client takes a place in the list."""
+    shares.nodes[place].client = client
+    shares.nodes[place].key = shares.clients[client].weight
+    shares.clients[client].place = place
+
+
+@compiled
+def place_of(nodes, offset):
+    """Where in the list the holder of an offset is."""
+    place = 0
+    while offset >= nodes[place].key:
+        offset -= nodes[place].key
+        place += 1
+    return place
+
+
+@compiled
+def from_list(shares, offset):
+    """The holder of an offset, who goes to the front if winners do."""
+    place = place_of(shares.nodes, offset)
+    client = shares.nodes[place].client
+    if shares.head[0].move_to_front == 1:
+        while place > 0:
+            put(shares, place, shares.nodes[place - 1].client)
+            place -= 1
+        put(shares, 0, client)
+    return client
+
+
+# Superquanta of `multi_lottery`.
+
+
+@compiled
+def begin(shares, first):
+    """A superquantum begins, with the ticket of its first winner."""
+    head = shares.head
+    head[0].first = first
+    head[0].space = head[0].weight // head[0].winners
+    head[0].space_rest = head[0].weight % head[0].winners
+    head[0].taken = head[0].step = 0
+
+
+@compiled
+def spread(step, winners):
+    """The next of 0 to `winners` - 1 in an order that keeps consecutive ones far apart.
+
+    The bits of a counter in reverse: 0, 2, 1, 3 of four. Those from `winners` on are left out.
+
+    Args:
+        step: value of the counter.
+        winners: how many there are.
+
+    Returns:
+        the number, and the next value of the counter.
+    """
+    while True:
+        rest, number, bit = step, 0, 1
+        while bit < winners:
+            number = (number << 1) + (rest & 1)
+            rest >>= 1
+            bit <<= 1
+        step += 1
+        if number < winners:
+            return number, step
+
+
+@compiled
+def offset_of(head, number):
+    """Where the ticket of a winner is, by its number."""
+    winners, total = head[0].winners, head[0].weight
+    offset = head[0].first + number * head[0].space + number * head[0].space_rest // winners
+    return offset - (total if offset >= total else 0)
+
+
+@compiled
+def next_winner(shares):
+    """The next winner of the superquantum, or the first of another."""
+    head = shares.head
+    if head[0].taken >= head[0].winners:
+        settle(shares)
+        begin(shares, below(head, head[0].weight))
+    number, head[0].step = spread(head[0].step, head[0].winners)
+    head[0].taken += 1
+    return holder(shares.nodes, offset_of(head, number))
+
+
+@compiled_apart
+def settle(shares):
+    """Compensates the winners of the superquantum that has ended.
+
+    What one used at once is the mean of the uses that are remembered. Wins of which none was told
+    were whole quanta, but where uses are told late: then theirs are still to come.
+    """
+    clients = shares.clients
+    for client in range(len(clients)):
+        if clients[client].due == 0:
+            continue
+        own = clients[client].quanta
+        if clients[client].late == 0:
+            whole = min(clients[client].fresh, clients[client].out)
+            clients[client].won += whole
+            clients[client].consumed += whole * price(shares, client)
+        compensate(shares, client)
+        keep(clients, client, min(1.0, REMEMBERED * own / clients[client].won))
+        clients[client].fresh = 0.0
+        clients[client].due = 0

@@ -4,122 +4,109 @@
 is known how much that was really: with whole quanta it need not be called.
 """
 
-from env.base.jit import compiled_apart
-from env.tickets import (
-    drf,
-    hierarchical_stride,
-    lottery,
-    lottery_list,
-    multi_lottery,
-    stride,
-)
-from env.tickets.records import (
-    HIERARCHICAL_STRIDE,
-    LOTTERY,
-    LOTTERY_LIST,
-    MULTI_LOTTERY,
-    STRIDE,
-    clear,
-)
+from env.base.jit import compiled, compiled_apart
+from env.tickets import drf, hierarchical_stride, lottery, stride
+from env.tickets.records import BLANK, DRF, HIERARCHICAL_STRIDE, INF, NOBODY, STRIDE
 
 
-@compiled_apart
+@compiled
 def join(shares, client, tickets, quanta):
     """A client that did not compete does, with tickets and a quantum of so many standard ones."""
-    mechanism = shares.head[0].mechanism
-    if mechanism in (LOTTERY, MULTI_LOTTERY):
-        lottery.join(shares, client, tickets, quanta)
-    elif mechanism == LOTTERY_LIST:
-        lottery_list.join(shares, client, tickets, quanta)
-    elif mechanism == STRIDE:
-        stride.join(shares, client, tickets, quanta)
-    elif mechanism == HIERARCHICAL_STRIDE:
-        hierarchical_stride.join(shares, client, tickets, quanta)
-    else:
-        drf.join(shares, client, tickets, quanta)
+    clients = shares.clients
+    if clients[client].tickets == 0:
+        clients[client].compensation = 1.0 / quanta
+    clients[client].quanta = quanta
+    hold(shares, client, tickets, 1)
 
 
-@compiled_apart
+@compiled
 def leave(shares, client):
     """A client that competed does not; what it is ahead or behind is remembered."""
-    mechanism = shares.head[0].mechanism
-    if mechanism in (LOTTERY, MULTI_LOTTERY):
-        lottery.leave(shares, client)
-    elif mechanism == LOTTERY_LIST:
-        lottery_list.leave(shares, client)
-    elif mechanism == STRIDE:
-        stride.leave(shares, client)
-    elif mechanism == HIERARCHICAL_STRIDE:
-        hierarchical_stride.leave(shares, client)
-    else:
-        drf.leave(shares, client)
+    hold(shares, client, shares.clients[client].tickets, 0)
 
 
 @compiled_apart
 def change(shares, client, tickets):
     """A client that competes gets another number of tickets."""
-    mechanism = shares.head[0].mechanism
-    if mechanism in (LOTTERY, MULTI_LOTTERY):
-        lottery.change(shares, client, tickets)
-    elif mechanism == LOTTERY_LIST:
-        lottery_list.change(shares, client, tickets)
-    elif mechanism == STRIDE:
-        stride.change(shares, client, tickets)
+    hold(shares, client, tickets, 1)
+
+
+@compiled
+def hold(shares, client, tickets, competes):
+    """A client holds some tickets, and competes from now on (1) or does not (0)."""
+    head, clients, mechanism = shares.head, shares.clients, shares.head[0].mechanism
+    if mechanism == STRIDE:
+        stride.stop(shares, client)
+    before, competed = clients[client].tickets, clients[client].competing
+    more = tickets * competes - before * competed
+    head[0].tickets += more
+    head[0].competing += competes - competed
+    clients[client].tickets, clients[client].competing = tickets, competes
+    if mechanism == STRIDE:
+        stride.go_on(shares, client, before, competed)
     elif mechanism == HIERARCHICAL_STRIDE:
-        hierarchical_stride.change(shares, client, tickets)
+        hierarchical_stride.give(shares, client, more)
+    elif mechanism == DRF:
+        drf.place(shares, client)
     else:
-        drf.change(shares, client, tickets)
+        lottery.take_part(shares, client, competed)
 
 
-@compiled_apart
+@compiled
 def allocate(shares):
     """The client that goes next, or NOBODY."""
     mechanism = shares.head[0].mechanism
-    if mechanism == LOTTERY:
+    if shares.head[0].competing == 0:
+        return NOBODY
+    if mechanism in (STRIDE, DRF):
+        client = shares.nodes[1].client
+    elif mechanism == HIERARCHICAL_STRIDE:
+        client = hierarchical_stride.first_of(shares)
+    else:
         return lottery.allocate(shares)
-    if mechanism == MULTI_LOTTERY:
-        return multi_lottery.allocate(shares)
-    if mechanism == LOTTERY_LIST:
-        return lottery_list.allocate(shares)
-    if mechanism == STRIDE:
-        return stride.allocate(shares)
-    if mechanism == HIERARCHICAL_STRIDE:
-        return hierarchical_stride.allocate(shares)
-    return drf.allocate(shares)
+    if mechanism == DRF and not drf.fits(shares, client):
+        return NOBODY
+    if mechanism == STRIDE and shares.head[0].half_life == INF:
+        stride.charge_quantum(shares, client)
+    else:
+        charge(shares, client, shares.clients[client].quanta)
+    return client
 
 
-@compiled_apart
+@compiled
 def used(shares, client, amount):
     """How much of the resource a client really used of the quantum that it was given."""
     quanta = amount / shares.head[0].quantum
-    mechanism = shares.head[0].mechanism
-    if mechanism == LOTTERY:
-        lottery.used(shares, client, quanta)
-    elif mechanism == MULTI_LOTTERY:
-        multi_lottery.used(shares, client, quanta)
-    elif mechanism == LOTTERY_LIST:
-        lottery_list.used(shares, client, quanta)
-    elif mechanism == STRIDE:
-        stride.used(shares, client, quanta)
-    elif mechanism == HIERARCHICAL_STRIDE:
-        hierarchical_stride.used(shares, client, quanta)
+    if shares.head[0].mechanism in (STRIDE, HIERARCHICAL_STRIDE, DRF):
+        charge(shares, client, quanta - shares.clients[client].quanta)
     else:
-        drf.used(shares, client, quanta)
+        lottery.used(shares, client, quanta)
+
+
+@compiled
+def charge(shares, client, quanta):
+    """A client has used some more standard quanta, or fewer than it was charged before."""
+    mechanism = shares.head[0].mechanism
+    if mechanism == STRIDE:
+        stride.charge(shares, client, quanta)
+    elif mechanism == HIERARCHICAL_STRIDE:
+        hierarchical_stride.charge(shares, client, quanta)
+    else:
+        drf.take(shares, client, quanta)
 
 
 @compiled_apart
 def forget(shares, client):
     """Clears the record of a client that does not compete, so that another can have its slot."""
-    head, clients, mechanism = shares.head, shares.clients, shares.head[0].mechanism
+    head, clients = shares.head, shares.clients
     if clients[client].due == 1:
-        lottery.end(shares)
-        multi_lottery.settle(shares)
-    if mechanism == HIERARCHICAL_STRIDE:
-        hierarchical_stride.forget(shares, client)
+        lottery.settle(shares)
+        head[0].taken = head[0].winners
+    if head[0].mechanism == HIERARCHICAL_STRIDE:
+        shares.pairs[(len(shares.pairs) + client) // 2].lag = 0.0
     head[0].held[0] -= clients[client].held[0]
     head[0].held[1] -= clients[client].held[1]
-    clients[client].tickets = 0
-    clear(shares, client)
+    clients[client] = BLANK[0]
 
 
 @compiled_apart

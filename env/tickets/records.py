@@ -5,11 +5,12 @@ numbers the clients may give a slot to another after `forget`. Amounts of the re
 caller's unit, core-seconds for example, and so are quanta.
 """
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from env.base.jit import compiled, compiled_apart
+from env.base.jit import compiled_apart
 
 MECHANISMS: Final = (
     "lottery_list",
@@ -26,7 +27,6 @@ NOBODY: Final = -1
 """In place of a client."""
 INF: Final = np.inf
 
-MOST_CLIENTS: Final = 1 << 20
 MOST_QUANTA: Final = 1 << 16
 """That a client may use at once, and its own quantum in standard ones. Sums then fit 63 bits."""
 MOST_WINNERS: Final = 1 << 16
@@ -41,8 +41,7 @@ HEAD = np.dtype(
         ("competing", np.int64),  # clients that do
         ("tickets", np.int64),  # of those
         ("quantum", np.float64),  # the standard one, in units of the resource
-        ("seed", np.uint64),  # of the draws (draws.py)
-        ("random", np.uint64),  # their state
+        ("random", np.uint64),  # state of the draws
         # Lotteries.
         ("weight", np.int64),  # of all that compete, with compensation, in parts of a ticket
         ("move_to_front", np.int64),  # 1: the winner goes to the front of the list
@@ -69,19 +68,18 @@ HEAD = np.dtype(
 
 CLIENT = np.dtype(
     [
-        ("tickets", np.int64),
+        ("tickets", np.int64),  # 0 of who has never competed
         ("competing", np.int64),
-        ("known", np.int64),  # 1 from its first join on
         ("quanta", np.float64),  # its own quantum, in standard ones
         # Virtual time.
         ("pass_value", np.int64),  # when it goes next
         ("pass_rest", np.int64),  # what divisions have left, in parts of `tickets`
-        ("stride", np.int64),
-        ("stride_rest", np.int64),
+        ("stride", np.int64),  # how much its quantum advances it
+        ("stride_rest", np.int64),  # what this division leaves
         ("remain", np.int64),  # pass - global pass, of who does not compete
         # Lotteries.
         ("compensation", np.float64),  # factor of its tickets
-        ("weight", np.int64),  # parts of a ticket
+        ("weight", np.int64),  # parts of a ticket, 0 of who does not compete
         ("place", np.int64),  # in the list
         ("won", np.float64),  # standard quanta that it was given and are remembered, use told
         ("consumed", np.float64),  # what it has really used of them
@@ -97,6 +95,8 @@ CLIENT = np.dtype(
         ("remembered_at", np.float64),
     ]
 )
+BLANK = np.zeros(1, CLIENT)
+"""Who has never competed."""
 
 # Entry 1 is the root of a tree, entries 2i and 2i + 1 are the children of entry i, and the second
 # half are the leaves, one a client in the order of their slots.
@@ -109,33 +109,35 @@ PAIR = np.dtype([("lag", np.float64), ("bound", np.float64)])
 class Shares(NamedTuple):
     """All records of a mechanism; L is the number of slots, a power of two."""
 
-    head: np.ndarray  # HEAD (1,)
+    head: np.ndarray  # HEAD (2,), the second as the first is before anybody competes
     clients: np.ndarray  # CLIENT (L,)
     nodes: np.ndarray  # NODE (2 L,), a tree, or the list of `lottery_list`
     pairs: np.ndarray  # PAIR (L,), of `hierarchical_stride`, by inner node
 
 
-def new_shares(mechanism: str, clients: int, seed: np.random.SeedSequence) -> Shares:
+def new_shares(
+    mechanism: str, clients: int, seed: np.random.SeedSequence, **settings: float | Sequence[float]
+) -> Shares:
     """Records without any client.
 
     Args:
         mechanism: one of MECHANISMS.
-        clients: slots that are needed, at most MOST_CLIENTS.
+        clients: slots that are needed, from 0 on; compiled code does not look whether there are
+            more.
         seed: of all draws.
+        settings: fields of HEAD where they are not the default: `quantum` (1), `half_life` (inf:
+            nothing is remembered), `winners` (1) of `multi_lottery`, `move_to_front` (0) of
+            `lottery_list`, `capacity` of `drf` (1 each).
     """
     slots = 1 << max(1, clients - 1).bit_length()
-    head = np.zeros(1, HEAD)
+    head = np.zeros(2, HEAD)
     head["mechanism"] = MECHANISMS.index(mechanism)
-    head["quantum"] = head["winners"] = 1
-    head["seed"] = seed.generate_state(1, np.uint64)
-    head["capacity"] = 1.0
-    head["half_life"] = INF
-    shares = Shares(
-        head,
-        np.zeros(slots, CLIENT),
-        np.zeros(2 * slots, NODE),
-        np.zeros(slots if mechanism == "hierarchical_stride" else 1, PAIR),
-    )
+    head["random"] = seed.generate_state(1, np.uint64)
+    default = {"quantum": 1.0, "half_life": INF, "winners": 1, "capacity": 1.0}
+    for name, value in {**default, **settings}.items():
+        head[name] = value
+    pairs = slots if mechanism == "hierarchical_stride" else 1
+    shares = Shares(head, np.zeros(slots, CLIENT), np.zeros(2 * slots, NODE), np.zeros(pairs, PAIR))
     reset(shares)
     return shares
 
@@ -144,21 +146,9 @@ def new_shares(mechanism: str, clients: int, seed: np.random.SeedSequence) -> Sh
 def reset(shares):
     """Nobody has ever competed; the draws begin anew."""
     head, clients, nodes, pairs = shares
-    head[0].random = head[0].seed
-    head[0].competing = head[0].tickets = head[0].weight = 0
-    head[0].taken = head[0].winners
-    head[0].first = head[0].step = head[0].space = head[0].space_rest = 0
-    head[0].global_pass = head[0].global_rest = head[0].elapsed = 0
-    head[0].held[:] = 0.0
-    head[0].clock = head[0].remembered = head[0].remembered_at = 0.0
+    head[0] = head[1]
     for client in range(len(clients)):
-        clear(shares, client)
-        clients[client].tickets = clients[client].competing = 0
-        clients[client].pass_value = clients[client].pass_rest = clients[client].remain = 0
-        clients[client].stride = clients[client].stride_rest = 0
-        clients[client].quanta = clients[client].compensation = 1.0
-        clients[client].weight = clients[client].place = 0
-        clients[client].remembered_at = 0.0
+        clients[client] = BLANK[0]
     by_least_key = head[0].mechanism == STRIDE or head[0].mechanism == DRF
     for node in range(len(nodes)):
         nodes[node].key = NEVER if by_least_key else 0
@@ -166,15 +156,3 @@ def reset(shares):
     for pair in range(len(pairs)):
         pairs[pair].lag = 0.0
         pairs[pair].bound = INF
-
-
-@compiled
-def clear(shares, client):
-    """Nothing is remembered of a client that does not compete."""
-    clients = shares.clients
-    clients[client].known = clients[client].late = clients[client].due = 0
-    clients[client].won = clients[client].consumed = 0.0
-    clients[client].fresh = clients[client].out = 0.0
-    clients[client].demand[:] = 0.0
-    clients[client].held[:] = 0.0
-    clients[client].remembered = 0.0

@@ -11,9 +11,9 @@ import math
 from typing import Final
 
 from env.base.jit import compiled, compiled_apart
-from env.tickets.clients import enter, hold, price, remember, withdraw
-from env.tickets.records import INF, NEVER, NOBODY
+from env.tickets.records import NEVER
 from env.tickets.trees import set_key
+from env.tickets.use import price, remember
 
 STRIDE_ONE: Final = 1 << 40
 """Stride of a client with one ticket."""
@@ -57,109 +57,70 @@ def count_anew(shares):
 
 
 @compiled
-def set_stride(shares, client):
-    """The stride of a client by its tickets and its own quantum."""
-    clients = shares.clients
-    quantum = rounded(clients[client].quanta * STRIDE_ONE)
-    stride = quantum // clients[client].tickets
-    clients[client].stride = stride
-    clients[client].stride_rest = quantum - stride * clients[client].tickets
-    clients[client].pass_rest = 0
-
-
-@compiled
-def go_after(shares, client, remain):
-    """A client goes when the global pass has advanced by so much."""
-    now = min(shares.head[0].global_pass + remain, LAST_PASS)
-    shares.clients[client].pass_value = now
-    set_key(shares.nodes, client, now)
-
-
-@compiled
 def rescaled(remain, before, now):
     """What remains until a client goes next, when its tickets change."""
     return remain if before == now else rounded(remain * (before / now))
 
 
 @compiled
-def join(shares, client, tickets, quanta):
-    """A client starts to compete: where it left, or with a whole stride to wait."""
+def stop(shares, client):
+    """Notes what remains until a client goes next, before its tickets change."""
     update(shares)
     clients = shares.clients
-    known, before = clients[client].known, clients[client].tickets
-    # Beyond a stride: what it was ahead. The stride is another if its quantum is.
-    ahead = clients[client].remain - clients[client].stride
-    enter(shares, client, tickets, quanta)
-    set_stride(shares, client)
-    remain = clients[client].stride
-    if known == 1:
-        remain += rescaled(ahead, before, tickets)
-    go_after(shares, client, remain)
+    if clients[client].competing == 1:
+        clients[client].remain = clients[client].pass_value - shares.head[0].global_pass
 
 
 @compiled
-def leave(shares, client):
-    """A client stops to compete and keeps what remains until it would go next."""
-    update(shares)
-    withdraw(shares, client)
+def go_on(shares, client, before, competed):
+    """A client has joined, has left or has other tickets than before; what remains is scaled.
+
+    Who joins has a whole stride to wait, and what it was behind or ahead when it left.
+    """
     clients = shares.clients
-    clients[client].remain = clients[client].pass_value - shares.head[0].global_pass
-    set_key(shares.nodes, client, NEVER)
-
-
-@compiled
-def change(shares, client, tickets):
-    """A client gets another number of tickets; what remains until it goes next is scaled."""
-    update(shares)
-    clients = shares.clients
-    remain = clients[client].pass_value - shares.head[0].global_pass
-    remain = rescaled(remain, clients[client].tickets, tickets)
-    hold(shares, client, tickets)
-    set_stride(shares, client)
-    go_after(shares, client, remain)
-
-
-@compiled
-def allocate(shares):
-    """The client with the lowest pass, which is taken to use its own quantum."""
-    head, clients = shares.head, shares.clients
-    if head[0].competing == 0:
-        return NOBODY
-    client = shares.nodes[1].client
-    if head[0].half_life < INF:
-        own = clients[client].quanta
-        remember(shares, client, own)
-        charge(shares, client, own * price(shares, client))
-        return client
-    rest = clients[client].pass_rest + clients[client].stride_rest
-    carried = 1 if rest >= clients[client].tickets else 0
-    clients[client].pass_rest = rest - carried * clients[client].tickets
-    clients[client].pass_value += clients[client].stride + carried
-    head[0].elapsed += (
-        clients[client].stride * clients[client].tickets + clients[client].stride_rest
-    )
+    if clients[client].competing == 0:
+        set_key(shares.nodes, client, NEVER)
+        return
+    remain, tickets = clients[client].remain, clients[client].tickets
+    quantum = rounded(clients[client].quanta * STRIDE_ONE)
+    stride = quantum // tickets
+    if competed == 1:
+        remain = rescaled(remain, before, tickets)
+    else:
+        remain = stride + rescaled(remain - clients[client].stride, before, tickets)
+    clients[client].stride = stride
+    clients[client].stride_rest = quantum - stride * tickets
+    clients[client].pass_rest = 0
+    clients[client].pass_value = min(shares.head[0].global_pass + remain, LAST_PASS)
     set_key(shares.nodes, client, clients[client].pass_value)
-    if head[0].elapsed > MOST_ELAPSED:
-        update(shares)
-    return client
-
-
-@compiled
-def used(shares, client, quanta):
-    """Advances or puts back a client by what it used more or less than its quantum."""
-    more = quanta - shares.clients[client].quanta
-    remember(shares, client, more)
-    charge(shares, client, more * price(shares, client))
 
 
 @compiled
 def charge(shares, client, quanta):
     """Advances a client by standard quanta, or puts it back."""
-    head, clients = shares.head, shares.clients
-    due = rounded(quanta * STRIDE_ONE)
+    clients = shares.clients
+    remember(shares, client, quanta)
+    due = rounded(quanta * price(shares, client) * STRIDE_ONE)
     rest = clients[client].pass_rest + due
     passes = rest // clients[client].tickets
-    clients[client].pass_rest = rest - passes * clients[client].tickets
+    advance(shares, client, passes, rest - passes * clients[client].tickets, due)
+
+
+@compiled
+def charge_quantum(shares, client):
+    """As `charge` for its own quantum, where nothing is remembered: without a division."""
+    own = shares.clients[client]
+    rest = own.pass_rest + own.stride_rest
+    carried = 1 if rest >= own.tickets else 0
+    due = own.stride * own.tickets + own.stride_rest
+    advance(shares, client, own.stride + carried, rest - carried * own.tickets, due)
+
+
+@compiled
+def advance(shares, client, passes, rest, due):
+    """Advances a client by passes, and all together by what is due."""
+    head, clients = shares.head, shares.clients
+    clients[client].pass_rest = rest
     if clients[client].competing == 0:
         clients[client].remain += passes
         return

@@ -8,15 +8,11 @@ import numpy as np
 import pytest
 
 from benchmarks import tickets
-from benchmarks.tickets import FITTED, LOGARITHMIC, MECHANISMS, OPERATIONS, PEERS, main
-from env.tickets.mechanism import Mechanism
+from benchmarks.tickets import FITTED, LOGARITHMIC, MECHANISMS, OPERATIONS, PEERS, SETTINGS, main
+from tests.env.tickets.made import Mechanism
 
 EXACT = ("stride", "hierarchical_stride", "drf")
 """Peers without chance, and without rounding where tickets are powers of two."""
-NEEDED = {
-    "multi_lottery": {"winners": tickets.WINNERS},
-    "drf": {"capacity": (tickets.CAPACITY, tickets.CAPACITY)},
-}
 
 
 @pytest.fixture
@@ -46,7 +42,7 @@ def test_tables_name_everything(
 
 
 def both(name: str, amounts: list[int], slots: int) -> tuple[Mechanism, tickets.Plain]:
-    mechanism = Mechanism(name, slots, np.random.SeedSequence(0), **NEEDED.get(name, {}))  # type: ignore[arg-type]
+    mechanism = Mechanism(name, slots, np.random.SeedSequence(0), **SETTINGS.get(name, {}))
     peer = PEERS[name](slots)
     mechanism.shares.clients["demand"] = 1.0
     for client, amount in enumerate(amounts):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from env.tickets import drf
-from env.tickets.mechanism import Mechanism
-from tests.env.tickets.made import SEED, counts
+from env.tickets.records import NOBODY
+from tests.env.tickets.made import SEED, Mechanism, counts
 
 
 def cluster(*demands: tuple[float, float], capacity: tuple[float, float] = (9, 18)) -> Mechanism:
@@ -28,7 +28,7 @@ def test_case_23_three_and_two_tasks() -> None:
     mechanism = cluster((1, 4), (3, 1))
     order = mechanism.allocate_many(10)
     assert counts(order[order >= 0], 2).tolist() == [3, 2]
-    assert mechanism.allocate() is None
+    assert mechanism.allocate() == NOBODY
     assert dominant_shares(mechanism) == pytest.approx([2 / 3, 2 / 3])
     assert mechanism.shares.head["held"][0].tolist() == [9, 14]
 
@@ -39,7 +39,7 @@ def test_case_23_a_task_that_ends_makes_room() -> None:
     mechanism.give_back(1, 1.0)
     assert dominant_shares(mechanism) == pytest.approx([2 / 3, 1 / 3])
     assert mechanism.allocate() == 1
-    assert mechanism.allocate() is None
+    assert mechanism.allocate() == NOBODY
 
 
 def test_a_task_that_holds_less_counts_less_and_own_quanta_more() -> None:

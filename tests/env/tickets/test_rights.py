@@ -1,14 +1,13 @@
 """Transfers, loans, inflation and what is refused, on small graphs."""
 
 from collections.abc import Callable
-from fractions import Fraction
 from typing import Any
 
 import pytest
 
 from env.base.errors import InputError
 from env.tickets.rights import Rights
-from tests.env.tickets.pictures import picture
+from tests.env.tickets.made import picture
 
 
 @pytest.fixture
@@ -24,22 +23,18 @@ def rights() -> Rights:
     return made
 
 
-def values(rights: Rights) -> dict[str, Fraction]:
-    return rights.values()
-
-
 def test_a_whole_ticket_is_transferred(rights: Rights) -> None:
-    (ticket,) = rights.client("guest").held
+    (ticket,) = rights.holders["guest"].held
     rights.transfer(ticket, to="ann", by="guest")
-    assert values(rights) == {"ann": 60, "ben": 40, "guest": 0}
+    assert rights.values() == {"ann": 60, "ben": 40, "guest": 0}
     assert list(rights.whole_tickets()) == ["ann", "ben"]
 
 
 def test_a_part_of_a_ticket_is_transferred_and_tickets_are_conserved(rights: Rights) -> None:
-    (ticket,) = rights.client("guest").held
+    (ticket,) = rights.holders["guest"].held
     part = rights.transfer(ticket, to="ann", amount=10, by="guest")
     assert str(part) == "10.base" and str(ticket) == "30.base"
-    assert values(rights) == {"ann": 30, "ben": 40, "guest": 30}
+    assert rights.values() == {"ann": 30, "ben": 40, "guest": 30}
     assert rights.base.issued_amount == 100
 
 
@@ -47,7 +42,7 @@ def test_a_loan_is_split_and_comes_back_as_it_was(rights: Rights) -> None:
     before = picture(rights)
     loan = rights.lend("guest", {"ann": 1, "ben": 3}, by="guest")
     rights.stop("guest")
-    assert values(rights) == {"ann": 30, "ben": 70}
+    assert rights.values() == {"ann": 30, "ben": 70}
     rights.give_back(loan)
     rights.start("guest")
     assert picture(rights) == before
@@ -59,21 +54,11 @@ def test_borrowed_tickets_can_be_lent_further_and_come_back_to_the_first_lender(
     before = picture(rights)
     first = rights.lend("guest", "ann")
     second = rights.lend("ann", {"ben": 1, "guest": 1})
-    assert values(rights) == {"ann": 0, "ben": 70, "guest": 30}
+    assert rights.values() == {"ann": 0, "ben": 70, "guest": 30}
     rights.give_back(first)
-    assert values(rights) == {"ann": 0, "ben": 50, "guest": 50}
+    assert rights.values() == {"ann": 0, "ben": 50, "guest": 50}
     rights.give_back(second)
     assert picture(rights) == before
-
-
-def test_who_is_removed_leaves_no_trace(rights: Rights) -> None:
-    rights.lend("guest", "ann")
-    rights.lend("ann", "ben")
-    rights.remove_client("ann")
-    assert values(rights) == {"ben": 60, "guest": 40}
-    assert not rights.client("guest").loans or values(rights)["guest"] == 40
-    rights.add_client("ann")
-    assert not rights.client("ann").held
 
 
 def test_a_tenth_is_a_tenth() -> None:
@@ -94,7 +79,7 @@ def test_one_of_very_little_gets_a_whole_ticket() -> None:
 
 
 def ticket_of(rights: Rights, name: str) -> Any:
-    return next(iter(rights.holder(name).held))
+    return next(iter(rights.holders[name].held))
 
 
 def after_destroying(rights: Rights) -> None:
@@ -123,18 +108,9 @@ REFUSED: dict[str, tuple[Callable[[Rights], Any], str]] = {
         lambda r: r.issue(1, "taem", to="ann"),
         "currency: 'taem' is unknown, did you mean 'team'?",
     ),
-    "unknown holder": (
-        lambda r: r.issue(1, "team", to="anna"),
-        "holder: 'anna' is unknown, did you mean 'ann'?",
-    ),
-    "no name": (lambda r: r.start([]), "client: a list of 0 is unknown, allowed: ann, ben, guest"),
     "two of one name": (
         lambda r: r.add_client("team"),
         "name: 'team' is that of a currency already, names are unique",
-    ),
-    "bad name": (
-        lambda r: r.add_currency("a b"),
-        "name: 'a b', 1 to 40 letters, digits, '_', '.' and '-' are allowed",
     ),
     "later cycle": (cycle_through_what_is_lent, "currency: 'x', a cycle: x -> y -> x"),
     "backed base": (
@@ -168,30 +144,21 @@ def test_what_is_refused_says_why(
     with pytest.raises(InputError) as refused:
         operation(rights)
     assert str(refused.value) == line
-    assert sum(values(rights).values()) == rights.base.active_amount
+    assert sum(rights.values().values()) == 100
 
 
 def test_a_lent_ticket_cannot_be_given_away(rights: Rights) -> None:
     rights.lend("guest", "ann")
-    lent = next(ticket for ticket in rights.client("ann").held if ticket.loans)
+    lent = next(ticket for ticket in rights.holders["ann"].held if ticket.loans)
     with pytest.raises(InputError, match="40.base is lent by 'guest' and cannot be given away"):
         rights.transfer(lent, to="ben", by="ann")
 
 
-def test_a_client_without_tickets_cannot_start(rights: Rights) -> None:
-    rights.add_client("new")
-    with pytest.raises(InputError, match="client: 'new' has no tickets"):
-        rights.start("new")
-    with pytest.raises(InputError, match="lender: 'new' has no tickets"):
-        rights.lend("new", "ann")
-
-
-def test_a_currency_without_backing_cannot_be_used(rights: Rights) -> None:
+def test_tickets_of_a_currency_without_backing_are_worth_nothing(rights: Rights) -> None:
     for name in ("outer", "inner"):
         rights.add_currency(name)
     rights.issue(1, "outer", to="inner")
     rights.add_client("new")
     rights.issue(1, "inner", to="new")
-    with pytest.raises(InputError, match="currency: 'outer' has no backing, 'new' needs it"):
-        rights.start("new")
-    assert not rights.client("new").competing
+    rights.start("new")
+    assert rights.values() == {"ann": 20, "ben": 40, "guest": 40, "new": 0}
