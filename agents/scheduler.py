@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NoReturn, Protocol, runtime_checkable
+from typing import Any, Literal, NoReturn, Protocol, cast
 
 import numpy as np
 
@@ -118,7 +118,6 @@ class Scheduler(Protocol):
         """NUMA node and MB for the current function."""
 
 
-@runtime_checkable
 class Chooser(Scheduler, Protocol):
     """A scheduler whose order is `chosen`: it says who goes next as well."""
 
@@ -126,7 +125,6 @@ class Chooser(Scheduler, Protocol):
         """Which of `env.waiting` goes next; None holds back until something changes."""
 
 
-@runtime_checkable
 class Granter(Scheduler, Protocol):
     """A scheduler whose order asks for the tickets of each workflow that arrives."""
 
@@ -139,24 +137,16 @@ def play(
 ) -> None:
     """Lets a scheduler decide on every function of an episode.
 
-    Raises:
-        InputError: somebody has to choose who goes next, or to grant tickets, which this scheduler
-            does not.
+    Where its order asks for it, it is a `Chooser` or a `Granter`.
     """
     shown = Shown(env)
     scheduler.reset(shown, objective, seed)
-    chooser = scheduler if isinstance(scheduler, Chooser) else None
-    granter = scheduler if isinstance(scheduler, Granter) else None
     while not env.done:
         decision = Decision(shown, objective)
         if env.choosing:
-            if chooser is None:
-                raise InputError(f"{scheduler.name}: order is 'chosen', but it does not choose")
-            env.choose(chooser.choose(decision))
+            env.choose(cast(Chooser, scheduler).choose(decision))
         elif env.newcomer is not None:
-            if granter is None:
-                raise InputError(f"{scheduler.name}: order asks for tickets, but it grants none")
-            env.grant(granter.grant(decision))
+            env.grant(cast(Granter, scheduler).grant(decision))
         else:
             node, memory_alloc = scheduler.place(decision)
             env.step(*env.place_of(node), memory_alloc)

@@ -4,12 +4,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from agents.rules import MemoryRule
 from agents.scheduler import Decision
-from env.base.schema import Strict
 from env.sim.containers import memory_tier
 
 
-class Tiered(Strict):
+class Tiered(MemoryRule):
     """The largest tier with which some NUMA node could start the function without waiting.
 
     If there is none, all of memory_req: waiting and swapping at once would be paying twice.

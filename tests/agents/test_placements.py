@@ -19,8 +19,8 @@ from agents.placement.greedy_objective import GreedyObjective
 from agents.placement.random import Random
 from agents.placement.rollout import Rollout
 from agents.placement.round_robin import RoundRobin
-from agents.placement.rule import PlacementRule
 from agents.placement.worst_fit import WorstFit
+from agents.rules import PlacementRule, Question
 from agents.scheduler import Decision, play
 from env.score.greedy_score import ScoreWeights
 from env.score.lower_bound import lower_bound
@@ -79,8 +79,8 @@ def test_random_draws_every_feasible_node_and_repeats_with_the_seed() -> None:
     def draws(memory: int, seed: int) -> list[int]:
         decision = moment(ask=Fn(memory=memory))
         rng = np.random.default_rng(seed)
-        candidates = decision.candidates(memory)
-        return [rule.choose(decision, candidates, memory, rng) for _ in range(300)]
+        asked = Question(decision, decision.candidates(memory), memory, rng)
+        return [rule.choose(asked) for _ in range(300)]
 
     counts = np.bincount(draws(100, seed=1), minlength=3)
     assert counts.min() > 70  # 100 each on average, standard deviation 8

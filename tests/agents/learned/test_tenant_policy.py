@@ -7,7 +7,7 @@ import pytest
 
 from agents.learned.cloning import check_teacher
 from agents.learned.learned_scheduler import LearnedScheduler
-from agents.scheduler import Granter, play
+from agents.scheduler import play
 from env.base.errors import InputError
 from env.learn.multi_agent import ServerlessEnv
 from env.sim.check.validate import violations
@@ -37,7 +37,6 @@ def test_it_plays_as_its_agents_do_in_training(shared: bool, tmp_path: Path) -> 
     assert files == ({"tenant"} if shared else {f"tenant_{name}" for name in NAMES})
     environment = ServerlessEnv(world(*TENANTS))
     scheduler = scheduler_of(tmp_path, environment)
-    assert isinstance(scheduler, Granter)
     seen, _ = environment.reset(seed=1)
     raw, chosen = environment.raw_env, set()
     assert raw is not None
