@@ -175,7 +175,7 @@ def test_a_server_is_off_when_its_lease_ends_with_nothing_on_it() -> None:
     assert not live.next_assignment(30.0).starts_server
     live.started(30.0, "a", 1)
     live.finished(50.0, "a", 1)
-    with pytest.raises(InputError, match=r"^server_gone: server s 0 is off$"):
+    with pytest.raises(InputError, match="server s 0 is off, starting or up is needed"):
         live.server_gone(3600.0, "s", 0)
     live.arrived(3600.0, "b", "chain")
     assert live.next_assignment(3600.0).starts_server
@@ -215,7 +215,7 @@ def test_workflows_come_without_end() -> None:
     for round_ in range(100):
         time = 20.0 * round_
         live.arrived(time, "again", "long")
-        with pytest.raises(InputError, match="^arrived: 1 workflows are active: a larger most_act"):
+        with pytest.raises(InputError, match="^1 workflows are active: a larger most_act"):
             live.arrived(time, "other", "chain")
         assert live.next_assignment(time) is not None
         live.started(time, "again", 0)
@@ -228,36 +228,39 @@ def test_workflows_come_without_end() -> None:
 WRONG: dict[str, tuple[Callable[[LiveCluster], object], str]] = {
     "the past": (
         lambda live: live.finished(9.0, "a", 0),
-        "finished: time is 9.0, at least 10.0 and",
+        "time is 9.0, at least 10.0 and",
     ),
     "arrived twice": (
         lambda live: live.arrived(11.0, "a", "long"),
-        "arrived: workflow 'a' is active already",
+        "workflow 'a' is active already",
     ),
     "started before it was placed": (
         lambda live: live.started(11.0, "a", 1),
-        "started: function 1 of workflow 'a' is PENDING, RUNNING is needed",
+        "function 1 of workflow 'a' is PENDING, RUNNING is needed",
     ),
     "started twice": (
         lambda live: live.started(11.0, "a", 0),
-        "started: function 0 of workflow 'a' has started already",
+        "function 0 of workflow 'a' has started already",
     ),
     "finished, but never started": (
         lambda live: live.finished(11.0, "b", 0),
-        "finished: function 0 of workflow 'b' has not started",
+        "function 0 of workflow 'b' has not started",
     ),
     "started on a server that is not up": (
         lambda live: live.started(11.0, "b", 0),
-        "started: function 0 of workflow 'b' is on server s 1, which is not up",
+        "function 0 of workflow 'b' is on server s 1, server_up is needed before",
     ),
     "no such server": (
         lambda live: live.server_gone(11.0, "s", 2),
-        "server_gone: server type 's' has servers 0 to 1 with NUMA nodes 0 to 0, found server 2",
+        "server type 's' has servers 0 to 1 with NUMA nodes 0 to 0, found server 2",
     ),
-    "up twice": (lambda live: live.server_up(11.0, "s", 0), "server_up: server s 0 is up already"),
+    "up twice": (
+        lambda live: live.server_up(11.0, "s", 0),
+        "server s 0 is up, off or starting is needed",
+    ),
     "back, but not gone": (
         lambda live: live.server_back(11.0, "s", 0),
-        "server_back: server s 0 is not gone",
+        "server s 0 is up, gone is needed",
     ),
 }
 
@@ -266,7 +269,7 @@ WRONG: dict[str, tuple[Callable[[LiveCluster], object], str]] = {
 def test_what_cannot_be_is_refused_and_changes_nothing(name: str) -> None:
     live = running(1)
     tell, expected = WRONG[name]
-    if "finished: function 0 of workflow 'b'" in expected or "on server s 1" in expected:
+    if "function 0 of workflow 'b'" in expected:
         live.arrived(10.0, "b", "chain")
         live.next_assignment(10.0)
     before = live.env.state.block.tobytes()
@@ -279,13 +282,9 @@ def test_what_cannot_be_is_refused_and_changes_nothing(name: str) -> None:
 
 
 def test_what_a_live_cluster_does_not_have_is_refused() -> None:
-    cases = {
-        "it orders a central queue": lambda: make_baselines(["fcfs"], queued=True)[0],
-        "references play on in copies": lambda: make_baselines(["rollout"])[0],
-    }
-    for expected, scheduler in cases.items():
-        with pytest.raises(InputError, match=expected):
-            LiveCluster(CLUSTER, [CHAIN], scheduler(), OBJECTIVE)
+    for unfit in (make_baselines(["fcfs"], queued=True), make_baselines(["rollout"])):
+        with pytest.raises(InputError, match="a live cluster has no central queue"):
+            LiveCluster(CLUSTER, [CHAIN], unfit[0], OBJECTIVE)
     with pytest.raises(InputError, match="^workflows: two are called 'chain'"):
         LiveCluster(CLUSTER, [CHAIN, LONG, CHAIN], InTurn(), OBJECTIVE)
     big = WorkflowTemplate("big", [1], [5], [1], [], [])

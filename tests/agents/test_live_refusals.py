@@ -14,8 +14,6 @@ from env.learn.layouts import Placement
 from env.sim.block import CHANGING
 from tests.agents.test_live_events import CHAIN, CLUSTER, LONG, OBJECTIVE, InTurn
 
-A_LIST: list[int] = [0]
-
 
 class Answers(InTurn):
     """Answers what it is told to, or raises it; later, server 0."""
@@ -133,19 +131,3 @@ def test_after_a_refusal_all_goes_on_as_if_it_had_not_been_asked(moment: float) 
     for _ in range(3):
         assert asked.next_assignment(30.0) == other.next_assignment(30.0)
     assert told(asked) == told(other)
-
-
-NO_NAMES: list[Any] = [A_LIST, None, "", 5, b"a"]
-NAMES: dict[str, Callable[[LiveCluster, Any], object]] = {
-    "arrived: workflow": lambda live, name: live.arrived(11.0, name, "chain"),
-    "arrived: template": lambda live, name: live.arrived(11.0, "c", name),
-    "server_up: server type": lambda live, name: live.server_up(11.0, name, 1),
-    "server_gone: server type": lambda live, name: live.server_gone(11.0, name, 0),
-}
-
-
-@pytest.mark.parametrize("what", NAMES)
-def test_a_name_is_text(what: str) -> None:
-    live = late()
-    for name in NO_NAMES:
-        refused(live, lambda name=name: NAMES[what](live, name), what, "a name is needed, as text")
