@@ -10,7 +10,6 @@ from agents.learned.policy_file import (
     DESCRIPTION,
     check_networks,
     features_of,
-    fingerprint_of,
     load_policy,
 )
 from agents.scheduler import Decision, Kind
@@ -76,7 +75,7 @@ class LearnedScheduler:
         self.kind: Kind = "learned"
         self.order: Order | None = config.order
         self.fit: Fit = config.placement
-        self.sha256 = fingerprint_of(folder)
+        self.sha256 = policy.sha256
         unsaid = {"completion_weight": 0.0, "fairness_weight": 0.0}
         self.trained_for = {**unsaid, **policy.description.objective}
         self._layout = Layout(config, objective, cluster, see_future=False, tenants=tenants)
@@ -84,7 +83,6 @@ class LearnedScheduler:
             features=features_of(self._layout.agents),
             layout=config.layout,
             memory_tiers=config.memory_tiers,
-            bid_levels=config.bid_levels,
             where=str(folder),
         )
         check_networks(policy.description, self._layout.agents, str(folder))

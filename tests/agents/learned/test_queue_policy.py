@@ -106,7 +106,7 @@ def test_those_who_place_need_networks_of_their_own(layout: str, tmp_path: Path)
     described = json.loads((tmp_path / "policy.json").read_text())
     described["networks"] = {"queue": described["networks"]["queue"]}
     (tmp_path / "policy.json").write_text(json.dumps(described))
-    missing = r"networks: none for the agent (placer|memory)|agents.bid_levels None"
+    missing = r"networks: none for the agent (placer|memory|server)"
     with pytest.raises(InputError, match=missing):
         scheduler_of(tmp_path, environment)
 
