@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # what takes time to import waits until all arguments are kno
 
     from agents.learned.evaluator import Evaluate, Evaluated
     from agents.learned.fault_tolerance import RunnersLost
+    from evaluation.held_out import HeldOut
     from run.settings import TrainSettings
 
 
@@ -44,33 +45,50 @@ def prepared(config: DictConfig) -> Callable[[Path], None]:
     return partial(train if settings.tune is None else search, told, settings, world)
 
 
-def train(
-    told: dict[str, Any], settings: TrainSettings, world: dict[str, Any], folder: Path
-) -> None:
-    """One run, from its configuration to its results."""
+@contextmanager
+def session(
+    settings: TrainSettings, world: dict[str, Any], folder: Path, beside_runners: int = 0
+) -> Iterator[HeldOut]:
+    """Ray, and the held-out episodes by which what it learns is judged; both are announced.
+
+    Args:
+        settings: of the run.
+        world: what the environment is built from.
+        folder: of the run.
+        beside_runners: cores needed besides those of runners and learners.
+    """
     import ray
 
     from agents.learned.run_files import tell_assumed
     from env.learn.multi_agent import register
     from evaluation.held_out import HeldOut
-    from run.command import StopOnSignals
-    from run.hparams import compared
-    from run.next_command import curves_command, evaluate_command
+    from run.next_command import curves_command
     from run.training_start import start_ray
 
     tell_assumed(world, folder)
     held_out = HeldOut(world, settings.held_out)
     print(f"rule:     {held_out.of_rule()}")
     print(f"curves:   {curves_command(folder)}", flush=True)
-    start_ray(settings.ray)
+    start_ray(settings.ray, beside_runners)
     try:
         # Every Ray has a registry of its own, so in a sweep every run registers.
         register()
-        stop, evaluate = StopOnSignals(), held_out.evaluate
-        found, lost = learn(told, settings, compared(told), world, evaluate, folder, stop)
+        yield held_out
     finally:
         ray.shutdown()
 
+
+def train(
+    told: dict[str, Any], settings: TrainSettings, world: dict[str, Any], folder: Path
+) -> None:
+    """One run, from its configuration to its results."""
+    from run.command import StopOnSignals
+    from run.hparams import compared
+    from run.next_command import evaluate_command
+
+    with session(settings, world, folder) as held_out:
+        stop, evaluate = StopOnSignals(), held_out.evaluate
+        found, lost = learn(told, settings, compared(told), world, evaluate, folder, stop)
     print(f"results:  {folder}")
     print(f"policy:   {held_out.of_policy(found)}")
     if lost is not None:
@@ -124,7 +142,7 @@ def learn(
     state, checkpoint = RunState(), None
     if settings.resume is not None:
         checkpoint = find_checkpoint(settings.resume)
-        state, _ = load_checkpoint(checkpoint)
+        state = load_checkpoint(checkpoint).state
 
     started = time.monotonic() - state.seconds
     algorithm = build(run_config(settings, world, spaces, state.iteration), checkpoint)
@@ -188,31 +206,16 @@ def search(
     """Many runs with values of their own (`tune=...`); the policy of the best one is kept."""
     import shutil
 
-    import ray
-
-    from agents.learned.run_files import tell_assumed
     from agents.learned.tuning import TRIALS, run_trials
-    from env.learn.multi_agent import register
-    from evaluation.held_out import HeldOut
     from report.table import console
     from report.trials import trials_table
     from run.hparams import compared
-    from run.next_command import curves_command, evaluate_command
-    from run.training_start import start_ray
+    from run.next_command import evaluate_command
 
-    tell_assumed(world, folder)
-    held_out = HeldOut(world, settings.held_out)
-    print(f"rule:     {held_out.of_rule()}")
-    print(f"curves:   {curves_command(folder)}", flush=True)
     # A trial is a process of its own, beside its runners.
-    start_ray(settings.ray, beside_runners=1)
-    try:
-        register()
+    with session(settings, world, folder, beside_runners=1) as held_out:
         evaluate = held_out.evaluate
         outcomes = run_trials(settings, told, compared(told), world, evaluate, learn, folder)
-    finally:
-        ray.shutdown()
-
     best = outcomes[0]
     if best.found is None:
         raise SystemExit(f"error: no trial came to an end; {best.name}: {best.error}")

@@ -160,7 +160,7 @@ class HeldOut:
         )
         modules = {name: SimpleNamespace(policy=own, logits=own) for name, own in networks.items()}
         while left:
-            sampler.play(modules, FRAGMENT, explore=False, random_actions=False)
+            sampler.play(modules, FRAGMENT, explore=False)
             for ended in sampler.take_ended():
                 J[world.decided[ended.environment]] = ended.metrics["J"]
                 left.discard(world.decided[ended.environment])

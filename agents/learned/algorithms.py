@@ -35,8 +35,7 @@ from agents.learned.learner import PROGRESS_STEPS, BudgetPPOLearner
 from agents.learned.network import SetPolicyNetwork, network_of
 from agents.learned.policy_file import kind_of
 from agents.learned.q_network import SetQNetwork
-from agents.learned.set_policy import SetPolicy, policy_sizes
-from agents.learned.target_policy import TargetSetPolicy
+from agents.learned.set_policy import SetPolicy, TargetSetPolicy, policy_sizes
 from env.learn.multi_agent import ENV_NAME
 from run.settings import (
     AlgoSettings,
@@ -77,22 +76,87 @@ def policy_spaces(environment: MultiAgentEnv, share_type_policy: bool) -> Policy
     }
 
 
-def algorithm_config(algo: AlgoSettings, ray: RaySettings, **world: Any) -> AlgorithmConfig:
+def algorithm_config(
+    algo: AlgoSettings,
+    ray: RaySettings,
+    *,
+    environment: str,
+    world: Mapping[str, Any],
+    spaces: PolicySpaces,
+    share_type_policy: bool,
+    seed: int,
+) -> AlgorithmConfig:
     """RLlib's configuration of the algorithm that the settings name; new API stack.
 
     Args:
         algo: what to learn with.
         ray: where to sample.
-        world: arguments of `_common`.
+        environment: registered name.
+        world: what the environment is built from; plain containers.
+        spaces: of every policy.
+        share_type_policy: one policy for all server types.
+        seed: of weights, sampled actions and episodes.
     """
-    builders: dict[str, Callable[..., AlgorithmConfig]] = {
-        "ppo": ppo_config,
-        "appo": appo_config,
-        "impala": impala_config,
-        "dqn": dqn_config,
-        "bc": bc_config,
+    makers: dict[str, Callable[[Any, RaySettings], AlgorithmConfig]] = {
+        "ppo": _ppo,
+        "appo": _appo,
+        "impala": _impala,
+        "dqn": _dqn,
+        "bc": _bc,
     }
-    return builders[algo.name](algo, ray, **world)
+    config = makers[algo.name](algo, ray)
+    module: type[SetPolicy] = SetPolicy
+    model: dict[str, Any] = {
+        "hidden": list(algo.hidden),
+        "network": algo.network,
+        "message_rounds": algo.message_rounds,
+    }
+    if isinstance(algo, APPOSettings):
+        module = TargetSetPolicy
+    elif isinstance(algo, DQNSettings):
+        module = SetQNetwork
+        model["epsilon"] = [
+            [0, algo.exploration],
+            [algo.exploration_steps, algo.final_exploration],
+        ]
+    elif isinstance(algo, BCSettings):
+        assert isinstance(config, CloningConfig)
+        config.lesson = partial(
+            lesson_of, algo.teacher, algo.cloning, world, share_type_policy, seed
+        )
+    modules = {
+        policy: RLModuleSpec(
+            module_class=module,
+            observation_space=observations,
+            action_space=actions,
+            model_config=model,
+        )
+        for policy, (observations, actions) in spaces.items()
+    }
+    config.environment(environment, env_config=dict(world), disable_env_checking=True)
+    config.env_runners(
+        env_runner_cls=config.env_runner_cls or SeededEnvRunner,
+        num_env_runners=ray.num_env_runners,
+        num_envs_per_env_runner=ray.envs_per_runner,
+        # A runner's first sample compiles the simulator, which RLlib's 60 s may be short for.
+        sample_timeout_s=SAMPLE_TIMEOUT,
+    )
+    config.fault_tolerance(
+        restart_failed_env_runners=ray.restart_failed_runners,
+        env_runner_restore_timeout_s=60 * ray.wait_for_runners,
+        # A runner that is started anew answers when it is up, or in a later iteration.
+        env_runner_health_probe_timeout_s=PROBE_TIMEOUT,
+    )
+    # A learner in this process has a core of its own when runners sample elsewhere.
+    config.learners(num_learners=ray.num_learners)
+    config.multi_agent(
+        policies=set(modules),
+        policy_mapping_fn=lambda agent, *_, **__: policy_of(agent, share_type_policy),
+    )
+    config.rl_module(rl_module_spec=MultiRLModuleSpec(rl_module_specs=modules))
+    config.callbacks(EpisodeMetrics)
+    config.debugging(seed=seed, log_level="ERROR")
+    return config
 
 
 def run_config(
@@ -117,9 +181,9 @@ def run_config(
     )
 
 
-def ppo_config(ppo: PPOSettings, ray: RaySettings, **world: Any) -> FastPPOConfig:
+def _ppo(ppo: PPOSettings, ray: RaySettings) -> FastPPOConfig:
     """PPO; the sampler brings its runner, and what makes batches of its samples."""
-    config = _common(FastPPOConfig(FaultTolerantPPO), SetPolicy, ppo, ray, **world)
+    config = FastPPOConfig(FaultTolerantPPO)
     learners = max(1, ray.num_learners)
     config.threads_per_learner = ray.threads_per_learner
     config.learners(learner_class=BudgetPPOLearner).training(
@@ -148,16 +212,15 @@ def ppo_config(ppo: PPOSettings, ray: RaySettings, **world: Any) -> FastPPOConfi
     return config
 
 
-def impala_config(impala: IMPALASettings, ray: RaySettings, **world: Any) -> IMPALAConfig:
+def _impala(impala: IMPALASettings, ray: RaySettings) -> IMPALAConfig:
     """IMPALA: runners sample while the learner learns; V-trace makes up for their older policy."""
-    config = _common(IMPALAConfig(FaultTolerantIMPALA), SetPolicy, impala, ray, **world)
-    config.learners(learner_class=BudgetIMPALALearner)
+    config = IMPALAConfig(FaultTolerantIMPALA).learners(learner_class=BudgetIMPALALearner)
     return _asynchronous(config, impala)
 
 
-def appo_config(appo: APPOSettings, ray: RaySettings, **world: Any) -> APPOConfig:
+def _appo(appo: APPOSettings, ray: RaySettings) -> APPOConfig:
     """APPO: IMPALA with PPO's clipped loss, towards a target network."""
-    config = _common(APPOConfig(FaultTolerantAPPO), TargetSetPolicy, appo, ray, **world)
+    config = APPOConfig(FaultTolerantAPPO)
     config.learners(learner_class=BudgetAPPOLearner).training(
         clip_param=appo.clip,
         num_epochs=appo.epochs,
@@ -172,12 +235,9 @@ def appo_config(appo: APPOSettings, ray: RaySettings, **world: Any) -> APPOConfi
     return _asynchronous(config, appo)
 
 
-def dqn_config(dqn: DQNSettings, ray: RaySettings, **world: Any) -> DQNConfig:
+def _dqn(dqn: DQNSettings, ray: RaySettings) -> DQNConfig:
     """Double dueling DQN with a replay of every policy's own steps."""
-    epsilon = [[0, dqn.exploration], [dqn.exploration_steps, dqn.final_exploration]]
-    config = _common(
-        DQNConfig(FaultTolerantDQN), SetQNetwork, dqn, ray, model={"epsilon": epsilon}, **world
-    )
+    config = DQNConfig(FaultTolerantDQN)
     # Turns of each environment between two rounds of updates: few, but not so few that cutting
     # episodes into pieces costs more than playing them.
     config.env_runners(rollout_fragment_length=8)
@@ -203,87 +263,14 @@ def dqn_config(dqn: DQNSettings, ray: RaySettings, **world: Any) -> DQNConfig:
     )
 
 
-def bc_config(bc: BCSettings, ray: RaySettings, **world: Any) -> CloningConfig:
+def _bc(bc: BCSettings, ray: RaySettings) -> CloningConfig:
     """Behaviour cloning; runners only play what was learned, and take the likeliest actions."""
-    config = _common(CloningConfig(), SetPolicy, bc, ray, **world)
-    config.lesson = partial(
-        lesson_of, bc.teacher, bc.cloning, world["world"], world["share_type_policy"], world["seed"]
-    )
+    config = CloningConfig()
     config.env_runners(explore=False, rollout_fragment_length="auto")
     config.reporting(min_time_s_per_iteration=0)
     return config.training(
         lr=bc.cloning.learning_rate, train_batch_size_per_learner=bc.iteration_steps
     )
-
-
-Config = TypeVar("Config", bound=AlgorithmConfig)
-
-
-def _common(
-    config: Config,
-    module: type[SetPolicy],
-    algo: AlgoSettings,
-    ray: RaySettings,
-    *,
-    environment: str,
-    world: Mapping[str, Any],
-    spaces: PolicySpaces,
-    share_type_policy: bool,
-    seed: int,
-    model: Mapping[str, Any] | None = None,
-) -> Config:
-    """What all algorithms have in common.
-
-    Args:
-        config: of RLlib, to be filled.
-        module: class of every policy.
-        algo: what to learn with.
-        ray: where to sample.
-        environment: registered name.
-        world: what the environment is built from; plain containers.
-        spaces: of every policy.
-        share_type_policy: one policy for all server types.
-        seed: of weights, sampled actions and episodes.
-        model: what the module is told besides widths and kind of its network.
-    """
-    modules = {
-        policy: RLModuleSpec(
-            module_class=module,
-            observation_space=observations,
-            action_space=actions,
-            model_config={
-                "hidden": list(algo.hidden),
-                "network": algo.network,
-                "message_rounds": algo.message_rounds,
-                **(model or {}),
-            },
-        )
-        for policy, (observations, actions) in spaces.items()
-    }
-    config.environment(environment, env_config=dict(world), disable_env_checking=True)
-    config.env_runners(
-        env_runner_cls=SeededEnvRunner,
-        num_env_runners=ray.num_env_runners,
-        num_envs_per_env_runner=ray.envs_per_runner,
-        # A runner's first sample compiles the simulator, which RLlib's 60 s may be short for.
-        sample_timeout_s=SAMPLE_TIMEOUT,
-    )
-    config.fault_tolerance(
-        restart_failed_env_runners=ray.restart_failed_runners,
-        env_runner_restore_timeout_s=60 * ray.wait_for_runners,
-        # A runner that is started anew answers when it is up, or in a later iteration.
-        env_runner_health_probe_timeout_s=PROBE_TIMEOUT,
-    )
-    # A learner in this process has a core of its own when runners sample elsewhere.
-    config.learners(num_learners=ray.num_learners)
-    config.multi_agent(
-        policies=set(modules),
-        policy_mapping_fn=partial(_policy_of_agent, share_type_policy=share_type_policy),
-    )
-    config.rl_module(rl_module_spec=MultiRLModuleSpec(rl_module_specs=modules))
-    config.callbacks(EpisodeMetrics)
-    config.debugging(seed=seed, log_level="ERROR")
-    return config
 
 
 AsyncConfig = TypeVar("AsyncConfig", bound=IMPALAConfig)
@@ -370,22 +357,17 @@ def _set_progress(learner: Learner, progress: float) -> None:
 
 def policy_networks(algorithm: Algorithm) -> dict[str, SetPolicyNetwork]:
     """Each policy as it is now: what acting needs, no critic. Nothing is drawn at random."""
-    specs = algorithm.config.rl_module_spec.rl_module_specs
-    return {
-        policy: network_of(
-            policy_sizes(
-                specs[policy].observation_space,
-                specs[policy].action_space,
-                specs[policy].model_config,
-            ),
-            {
-                key.removeprefix("policy."): np.asarray(array)
-                for key, array in weights.items()
-                if key.startswith("policy.")
-            },
-        )
-        for policy, weights in algorithm.learner_group.get_weights().items()
-    }
+    networks = {}
+    for policy, weights in algorithm.learner_group.get_weights().items():
+        spec = algorithm.config.rl_module_spec.rl_module_specs[policy]
+        sizes = policy_sizes(spec.observation_space, spec.action_space, spec.model_config)
+        own = {
+            key.removeprefix("policy."): np.asarray(array)
+            for key, array in weights.items()
+            if key.startswith("policy.")
+        }
+        networks[policy] = network_of(sizes, own)
+    return networks
 
 
 def run_seed(algo: AlgoSettings, ray: RaySettings, seed: int, iteration: int) -> int:
@@ -415,7 +397,3 @@ def cosine_schedule(start: float, pieces: int = 32) -> list[list[float]]:
         ]
         for piece in range(pieces + 1)
     ]
-
-
-def _policy_of_agent(agent: str, episode: Any, share_type_policy: bool, **kwargs: Any) -> str:
-    return policy_of(agent, share_type_policy)

@@ -7,6 +7,7 @@ checkpoints and the runners are RLlib's; only its pipeline for files is left out
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from agents.learned.set_policy import SetPolicy
 from agents.order.fcfs import Fcfs
 from agents.order.funcsched import FuncSched
 from agents.scheduler import Decision, Scheduler
-from env.base.errors import InputError
+from env.base.errors import InputError, located
 from env.learn.actions import NO_PLACE, Action
 from env.learn.agent import Observation
 from env.learn.layouts import Layout
@@ -55,10 +56,8 @@ def check_teacher(key: str, name: str, world: Mapping[str, Any]) -> None:
     Raises:
         InputError: there is no such baseline, or it gives memory of no tier.
     """
-    try:
+    with located(key):
         demonstrate(name, 1, world, every=1, policy_of=str, seed=0)
-    except InputError as error:
-        raise InputError(f"{key}: {str(error).removeprefix('baselines: ')}") from None
 
 
 def demonstrate(
@@ -104,11 +103,9 @@ def demonstrate(
             begun, draws = env, np.random.SeedSequence(seed, spawn_key=(episode,))
             scheduler.reset(env, environment.objective, draws)
             episode += 1
-        try:
+        with located(f"'{teacher}' cannot be cloned"):
             decision = Decision(env, environment.objective)
             turns = _turns(environment.layout, scheduler, decision, observations)
-        except InputError as error:
-            raise InputError(f"'{teacher}' cannot be cloned: {error}") from None
         for actions in turns:
             if number % every == 0:
                 for agent, action in actions.items():
@@ -123,20 +120,11 @@ def demonstrate(
 
 def _check_order(teacher: str, scheduler: Scheduler, order: Order | None) -> None:
     """Refuses a teacher that lets others go next than agents could, or than the world lets go."""
-    if isinstance(order, TenantAgents):
+    repeated = FuncSched if isinstance(order, QueueAgent) else Fcfs | None
+    if isinstance(order, TenantAgents) or not isinstance(scheduler.order, repeated):
         raise InputError(
-            f"'{teacher}' cannot be cloned: with agents=tenants no teacher grants tickets, "
-            "allowed: null"
-        )
-    if isinstance(order, QueueAgent):
-        if not isinstance(scheduler.order, FuncSched):
-            raise InputError(
-                f"'{teacher}' cannot be cloned: the agent `queue` repeats the order funcsched alone"
-            )
-    elif not isinstance(scheduler.order, Fcfs | None):
-        raise InputError(
-            f"'{teacher}' cannot be cloned: without an agent `queue` functions go first come, "
-            "first served"
+            f"'{teacher}' cannot be cloned: the agent `queue` repeats the order funcsched alone, "
+            "without it functions go first come, first served, and no teacher grants tickets"
         )
 
 
@@ -198,10 +186,9 @@ class Lesson:
 
     def agreement(self, learners: LearnerGroup) -> dict[str, float]:
         """Share of the decisions held out that each policy's likeliest action repeats."""
-        found: dict[str, float] = next(
-            iter(learners.foreach_learner(lambda learner: _agreement(learner, self.held_out)))
-        ).get()
-        return found
+        found = learners.foreach_learner(lambda learner: _agreement(learner, self.held_out))
+        shares: dict[str, float] = next(iter(found)).get()
+        return shares
 
 
 def _agreement(learner: Any, held_out: Mapping[str, Columnar]) -> dict[str, float]:
@@ -316,12 +303,7 @@ def start_from(algorithm: Algorithm, lesson: Lesson, settings: CloningSettings) 
         The agreement by policy on the decisions held out.
     """
     specs = {
-        policy: RLModuleSpec(
-            module_class=SetPolicy,
-            observation_space=spec.observation_space,
-            action_space=spec.action_space,
-            model_config=spec.model_config,
-        )
+        policy: replace(spec, module_class=SetPolicy)
         for policy, spec in algorithm.config.rl_module_spec.rl_module_specs.items()
     }
     config = CloningConfig().learners(num_learners=0).training(lr=settings.learning_rate)
@@ -345,10 +327,8 @@ def _take_over(
 ) -> None:
     for policy, arrays in weights.items():
         module = learner.module[policy].unwrapped()
-        mine = {key: array for key, array in arrays.items() if key.startswith("policy.")}
-        module.load_state_dict(
-            {key: torch.as_tensor(array) for key, array in mine.items()}, strict=False
-        )
+        mine = {key: torch.as_tensor(a) for key, a in arrays.items() if key.startswith("policy.")}
+        module.load_state_dict(mine, strict=False)
         module.policy.soften(temperature)
         if isinstance(module, TargetNetworkAPI):
             for source, target in module.get_target_network_pairs():

@@ -85,8 +85,7 @@ class LearnedPolicy:
 
     def fitted(
         self,
-        *,
-        features: Mapping[str, Mapping[str, Sequence[str]]],
+        agents: Mapping[str, Agent],
         layout: str,
         memory_tiers: Sequence[float],
         where: str = "policy",
@@ -97,15 +96,16 @@ class LearnedPolicy:
         differ from those trained on, and the environment may have features that came later.
 
         Args:
-            features: the environment's names by kind of agent and part, see `FeatureNames`.
+            agents: the environment's, by name.
             layout: the environment's.
             memory_tiers: the environment's.
             where: what to call the policy in an error, such as its path.
 
         Raises:
-            InputError: layout or memory tiers differ, or feature names are missing.
+            InputError: layout or memory tiers differ, feature names are missing, or an agent has no
+                network, or one with another number of choices or bids.
         """
-        trained = self.description
+        trained, features = self.description, features_of(agents)
         for key, ours, theirs in (
             ("layout", trained.layout, layout),
             ("memory_tiers", list(trained.memory_tiers), list(memory_tiers)),
@@ -118,15 +118,25 @@ class LearnedPolicy:
         for kind, names in trained.features.items():
             columns[kind] = {}
             for part, wanted in names:
-                present = features.get(kind, {}).get(part, ())
-                position = {name: index for index, name in enumerate(present)}
-                missing = [name for name in wanted if name not in position]
+                present = list(features.get(kind, {}).get(part, ()))
+                missing = [name for name in wanted if name not in present]
                 if missing:
                     raise InputError(
                         f"{where}: agent {kind} needs the {part} features {listed(missing)}, "
                         f"which the environment does not have"
                     )
-                columns[kind][part] = [position[name] for name in wanted]
+                columns[kind][part] = [present.index(name) for name in wanted]
+        for agent in agents.values():
+            shapes = {
+                (sizes.choices, sizes.bids)
+                for name, sizes in trained.networks.items()
+                if kind_of(name) == agent.kind
+            }
+            if shapes != {(agent.choices, agent.bids)}:
+                raise InputError(
+                    f"{where}: networks: choices and bids of the agent {agent.name} are "
+                    f"{agent.choices} and {agent.bids}, found {sorted(shapes) or 'none'}"
+                )
         return replace(self, columns=columns)
 
     def act(self, agent: str, observation: Mapping[str, np.ndarray]) -> int | np.ndarray:
@@ -166,31 +176,6 @@ class LearnedPolicy:
             if name in self.networks and kind_of(name) == kind:
                 return self.networks[name]
         raise KeyError(f"the policy has no agent of the kind '{kind}'")
-
-
-def check_networks(description: PolicyDescription, agents: Mapping[str, Agent], where: str) -> None:
-    """Refuses a policy whose networks do not choose among what the agents do.
-
-    Args:
-        description: of the policy.
-        agents: by name.
-        where: what to call the policy in an error, such as its path.
-
-    Raises:
-        InputError: an agent has no network, or one with another number of choices or bids.
-    """
-    for agent in agents.values():
-        shapes = [
-            shape for name, shape in description.networks.items() if kind_of(name) == agent.kind
-        ]
-        if not shapes:
-            raise InputError(f"{where}: networks: none for the agent {agent.name}")
-        for shape in shapes:
-            if (shape.choices, shape.bids) != (agent.choices, agent.bids):
-                raise InputError(
-                    f"{where}: networks: {shape.choices} choices and {shape.bids} bids for "
-                    f"the agent {agent.name}, which has {agent.choices} and {agent.bids}"
-                )
 
 
 def features_of(agents: Mapping[str, Agent]) -> dict[str, dict[str, tuple[str, ...]]]:

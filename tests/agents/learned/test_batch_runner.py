@@ -8,15 +8,13 @@ import pytest
 import torch
 from ray.rllib.algorithms.ppo import PPOConfig
 
-from agents.learned.algorithms import policy_spaces, ppo_config
 from agents.learned.batch_runner import BatchEnvRunner
 from agents.learned.callbacks import EPISODE_METRICS
 from agents.learned.chunk import ENDED, OPEN
 from agents.learned.compiled_policy import WIDEST
 from agents.learned.run_log import episodes_of as series_of
 from env.learn.multi_agent import ENV_NAME, ServerlessEnv
-from run.settings import PPOSettings
-from tests.agents.learned.conftest import ray_settings
+from tests.agents.learned import conftest
 from tests.agents.learned.test_training import PPO_SETTINGS
 from tests.env.worlds import LAYOUTS, TINY, TRACE, with_queue, world
 
@@ -34,27 +32,15 @@ def config_of(
     config = world(*TINY, f"agents={layout}", *overrides, seed=seed)
     if layout != "placer":
         config["agents"] = {**config["agents"], "share_type_policy": shared}
-    return config_in(config, shared, seed, ppo, **ray)
+    return config_in(config, ppo, shared=shared, seed=seed, **ray)
 
 
 def config_in(
-    config: dict[str, Any],
-    shared: bool = True,
-    seed: int = 3,
-    ppo: dict[str, Any] | None = None,
-    **ray: Any,
+    config: dict[str, Any], ppo: dict[str, Any] | None = None, seed: int = 3, **given: Any
 ) -> PPOConfig:
-    return ppo_config(
-        PPOSettings.model_validate(
-            PPO_SETTINGS | {"sampler": "fast", "batch_size": 480} | (ppo or {})
-        ),
-        ray_settings(**{"envs_per_runner": ENVIRONMENTS, **ray}),
-        environment=ENV_NAME,
-        world=config,
-        spaces=policy_spaces(ServerlessEnv(config), shared),
-        share_type_policy=shared,
-        seed=seed,
-    )
+    settings = PPO_SETTINGS | {"sampler": "fast", "batch_size": 480} | (ppo or {})
+    given = {"envs_per_runner": ENVIRONMENTS, **given}
+    return conftest.config_of(settings, config, ENV_NAME, ServerlessEnv, seed=seed, **given)
 
 
 def runner_of(layout: str, *overrides: str, worker: int = 0, **given: Any) -> BatchEnvRunner:
@@ -232,15 +218,6 @@ def test_the_logits_are_those_of_the_policies_as_they_are_now(
         now = slice(ENVIRONMENTS, None)  # open steps of before come first, one an environment
         assert len(steps) > ENVIRONMENTS
         assert steps.action_dist_inputs[now] == pytest.approx(wanted[now], abs=1e-4)
-
-
-def test_random_actions_are_drawn_from_all_that_is_allowed() -> None:
-    runner = runner_of("placer")
-    steps = runner.sample(num_timesteps=400, random_actions=True)[0].modules["placer"]
-    allowed = steps.obs["mask"] == 1
-    assert np.take_along_axis(allowed, steps.actions[:, None], axis=1).all()
-    assert steps.action_logp == pytest.approx(-np.log(allowed.sum(axis=1)), abs=1e-6)
-    assert len(set(steps.actions.tolist())) > 3
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

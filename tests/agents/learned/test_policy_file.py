@@ -13,14 +13,29 @@ from safetensors.numpy import load_file, save_file
 from agents.learned.network import PolicySizes, SetPolicyNetwork, network_of
 from agents.learned.policy_file import load_policy, save_policy
 from env.base.errors import InputError
+from env.learn.agent import Agent
+from env.learn.workflow_window import FUNCTION_FEATURES
 
 NAMES = {"context": ("slack", "rank"), "items": ("cpu", "memory", "load")}
-FITS: dict[str, Any] = {
-    "features": {"server": NAMES},
-    "layout": "server_types",
-    "memory_tiers": (0.5, 1.0),
-}
 SIZES = PolicySizes(context=2, item=3, choices=2, bids=8, hidden=(8, 8))
+FUNCTIONS = FUNCTION_FEATURES[:3]
+
+
+def environment(
+    context: tuple[str, ...] = NAMES["context"],
+    items: tuple[str, ...] = NAMES["items"],
+    window: int = 0,
+    choices: int = 2,
+    **told: Any,
+) -> dict[str, Any]:
+    """Agents with these features, and what else a policy has to fit."""
+    agent = Agent("server_x", "server", items, 5, choices, 8, window, context)
+    return {
+        "agents": {"server_x": agent},
+        "layout": "server_types",
+        "memory_tiers": (0.5, 1.0),
+        **told,
+    }
 
 
 def random_network(sizes: PolicySizes) -> SetPolicyNetwork:
@@ -50,12 +65,9 @@ def saved(network: SetPolicyNetwork, tmp_path: Path, **told: Any) -> Path:
         memory_tiers=(0.5, 1.0),
         objective={"time_weight": 1.0, "cost_weight": 1.0},
         config={"seed": 0},
-        **({"features": FITS["features"]} | told),
+        **({"features": {"server": NAMES}} | told),
     )
     return tmp_path / "policy"
-
-
-FUNCTIONS = ("rank", "running", "work")
 
 
 def windowed(tmp_path: Path) -> tuple[SetPolicyNetwork, Path]:
@@ -114,20 +126,20 @@ def test_a_policy_with_a_window_acts_as_the_saved_one(tmp_path: Path, functions:
 
 def test_a_policy_with_a_window_needs_an_environment_with_one(tmp_path: Path) -> None:
     policy = load_policy(windowed(tmp_path)[1])
-    with pytest.raises(InputError, match="agent server needs the functions features rank, running"):
-        policy.fitted(**FITS)
-    later = {"server": NAMES | {"functions": ("new", "work", "running", "rank")}}
-    fitted = policy.fitted(**(FITS | {"features": later}))
+    with pytest.raises(InputError, match=f"server needs the functions features {FUNCTIONS[0]}, "):
+        policy.fitted(**environment())
+    fitted = policy.fitted(**environment(window=4))
     for one in observations(20, 5, 4):
-        given = one["functions"]
-        wide = np.stack([np.full(4, 9.0), given[:, 2], given[:, 1], given[:, 0]], axis=1)
-        action = fitted.act("server_x", one | {"functions": wide})
+        others = np.full((4, len(FUNCTION_FEATURES) - 3), 9.0)
+        action = fitted.act(
+            "server_x", one | {"functions": np.concatenate([one["functions"], others], axis=1)}
+        )
         assert np.array_equal(action, policy.act("server_x", one))
 
 
 def test_a_policy_without_a_window_ignores_that_of_an_environment(folder: Path) -> None:
     policy = load_policy(folder)
-    fitted = policy.fitted(**(FITS | {"features": {"server": NAMES | {"functions": FUNCTIONS}}}))
+    fitted = policy.fitted(**environment(window=4))
     for one in observations(20, 5, 4):
         bare = {part: one[part] for part in ("context", "items", "mask")}
         assert np.array_equal(fitted.act("server_x", one), policy.act("server_x", bare))
@@ -151,9 +163,10 @@ def test_whoever_may_read_the_description_may_read_the_weights(folder: Path) -> 
 
 def test_a_policy_reads_a_later_environment_by_name(folder: Path) -> None:
     seen = observations(20, 5)
-    later = {"context": ("new", "rank", "slack"), "items": ("load", "new", "cpu", "memory")}
     policy = load_policy(folder)
-    fitted = policy.fitted(**(FITS | {"features": {"server": later}}))
+    fitted = policy.fitted(
+        **environment(("new", "rank", "slack"), ("load", "new", "cpu", "memory"))
+    )
     for one in seen:
         wide = {
             "context": np.array([9, one["context"][1], one["context"][0]], np.float32),
@@ -170,10 +183,8 @@ def test_a_policy_reads_a_later_environment_by_name(folder: Path) -> None:
     [
         ({"layout": "placer"}, "agents.layout server_types, the environment has placer"),
         ({"memory_tiers": (0.5, 0.9)}, r"agents.memory_tiers \[0.5, 1.0\]"),
-        (
-            {"features": {"server": NAMES | {"items": ("cpu", "load")}}},
-            "agent server needs the items features memory",
-        ),
+        ({"items": ("cpu", "load")}, "agent server needs the items features memory"),
+        ({"choices": 3}, r"server_x are 3 and 8, found \[\(2, 8\)\]"),
     ],
 )
 def test_a_policy_that_does_not_fit_is_refused(
@@ -181,7 +192,7 @@ def test_a_policy_that_does_not_fit_is_refused(
 ) -> None:
     policy = load_policy(folder)
     with pytest.raises(InputError, match=says) as caught:
-        policy.fitted(**(FITS | change), where="some/policy")
+        policy.fitted(**environment(**change), where="some/policy")
     assert str(caught.value).startswith("some/policy: ")
     assert "\n" not in str(caught.value)
 
@@ -194,13 +205,13 @@ def test_server_types_never_seen_act_by_a_policy_of_their_kind(
     save_policy(
         tmp_path / "policy",
         networks={"server_a": network, "server_b": other},
-        features=FITS["features"],
+        features={"server": NAMES},
         layout="server_types",
         memory_tiers=(0.5, 1.0),
         objective={"time_weight": 1.0},
         config={},
     )
-    policy = load_policy(tmp_path / "policy").fitted(**FITS)
+    policy = load_policy(tmp_path / "policy").fitted(**environment())
     seen = observations(20, 5)
     actions = {
         name: [np.asarray(policy.act(f"server_{name}", one)).tolist() for one in seen]
@@ -284,7 +295,7 @@ def test_weights_that_are_not_finite_are_refused(network: SetPolicyNetwork, fold
     save_policy(
         folder,
         networks={"server": network},
-        features=FITS["features"],
+        features={"server": NAMES},
         layout="server_types",
         memory_tiers=(0.5, 1.0),
         objective={},

@@ -90,5 +90,5 @@ def test_what_does_not_fit_is_refused_in_one_line(tmp_path: Path) -> None:
             scheduler_of(tmp_path, environment, queued, tenants)
         says = "has agents of tenants, it needs dispatch=queued and workload.tenants with tickets"
         assert says in str(error.value) and "\n" not in str(error.value)
-    with pytest.raises(InputError, match=r"algo.warm_start: .* with agents=tenants no teacher"):
+    with pytest.raises(InputError, match=r"algo.warm_start: .* no teacher grants tickets"):
         check_teacher("algo.warm_start", "fcfs", world(*TENANTS))

@@ -14,8 +14,6 @@ from ray.rllib.algorithms.ppo import PPO
 
 from agents.learned.algorithms import (
     build,
-    policy_spaces,
-    ppo_config,
     run_seed,
     set_progress,
 )
@@ -29,8 +27,7 @@ from agents.learned.checkpoint import (
 from agents.learned.run_log import episodes_of, measures_of
 from env.base.errors import InputError
 from run.settings import PPOSettings
-from tests.agents.learned.conftest import ray_settings
-from tests.agents.learned.toy_env import ToyEnv
+from tests.agents.learned.conftest import config_of, ray_settings
 
 CLONING = {
     "decisions": 10,
@@ -70,15 +67,8 @@ def make_algorithm(
     ppo: dict[str, Any] | None = None,
     **ray: Any,
 ) -> PPO:
-    config = ppo_config(
-        PPOSettings.model_validate(PPO_SETTINGS | (ppo or {})),
-        ray_settings(**ray),
-        environment=toy,
-        world=world,
-        spaces=policy_spaces(ToyEnv(world), shared),
-        share_type_policy=shared,
-        seed=5,
-    )
+    settings = PPO_SETTINGS | (ppo or {})
+    config = config_of(settings, world, toy, shared=shared, **ray)
     return build(config, checkpoint)
 
 
@@ -122,7 +112,8 @@ def test_a_resumed_run_goes_on_where_it_was(toy: str, tmp_path: Path) -> None:
     algorithm.stop()
 
     checkpoint = find_checkpoint(tmp_path)
-    assert load_checkpoint(checkpoint) == (state, {"seed": 5})
+    stored = load_checkpoint(checkpoint)
+    assert (stored.state, stored.config) == (state, {"seed": 5})
     resumed = make_algorithm(toy, world, checkpoint=checkpoint)
     assert resumed.iteration == 2
     assert same(weights_of(resumed), weights)
@@ -253,7 +244,8 @@ def test_a_damaged_checkpoint_is_refused(
 ) -> None:
     state = RunState(iteration=3)
     write_checkpoint(TwoFiles(), tmp_path / "saved", state, {"seed": 5})
-    assert load_checkpoint(tmp_path / "saved") == (state, {"seed": 5})
+    stored = load_checkpoint(tmp_path / "saved")
+    assert (stored.state, stored.config) == (state, {"seed": 5})
     damage(tmp_path / "saved")
     with pytest.raises(InputError, match=says):
         load_checkpoint(tmp_path / "saved")
