@@ -122,13 +122,14 @@ def learn(
     Returns:
         What the policy comes to at the end, and the error of runners that were lost, if they were.
     """
-    from agents.learned.algorithms import build, policy_spaces, run_config, set_progress, warm_start
+    from agents.learned.algorithms import build, policy_spaces, run_config, set_progress
     from agents.learned.checkpoint import (
         RunState,
         find_checkpoint,
         load_checkpoint,
         save_checkpoint,
     )
+    from agents.learned.cloning import warm_start
     from agents.learned.evaluator import Evaluator
     from agents.learned.fault_tolerance import RunnersLost
     from agents.learned.run_files import write_policy

@@ -16,7 +16,7 @@ from functools import lru_cache
 from itertools import dropwhile
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Self, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
@@ -80,8 +80,7 @@ def code_in(entry: Any) -> RuleCode | None:
     return None
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(NamedTuple):
     """A file of code, as it was read.
 
     Attributes:
@@ -91,12 +90,6 @@ class Source:
 
     path: str
     content: bytes
-
-    @classmethod
-    def of(cls, code: RuleCode) -> Self:
-        """What the file of a class holds now."""
-        path = user_path(code.file)
-        return cls(str(path.absolute()), read_bytes(path))
 
 
 class OwnRule:
@@ -153,13 +146,11 @@ class OwnRule:
 
     def choose(self, decision: Decision) -> int | None:
         """Which of `env.waiting` goes next, where its order is `Chosen`."""
-        chosen: int | None = self._call("choose", decision)
-        return chosen
+        return self._call("choose", decision)
 
     def grant(self, decision: Decision) -> float:
         """How many tickets a workflow gets, where its order is `TenantAgents`."""
-        tickets: float = self._call("grant", decision)
-        return tickets
+        return self._call("grant", decision)
 
     def _call(self, method: str, *given: Any) -> Any:
         with _shown(method, self._source):
@@ -185,7 +176,8 @@ def own_rules(codes: Sequence[RuleCode], queued: bool) -> list[OwnRule]:
         if not names_file(name) or len(name) > LONGEST_NAME:
             raise InputError(f"baselines: {short(name)}: too long or odd for the name of a row")
         with located("baselines"):
-            rule = OwnRule(name, code, Source.of(code))
+            path = user_path(code.file)
+            rule = OwnRule(name, code, Source(str(path.absolute()), read_bytes(path)))
         if rule.order is not None and not queued:
             raise InputError(f"baselines: {code} has an order: dispatch=queued is needed")
         rules.append(rule)

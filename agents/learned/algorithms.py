@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -22,9 +22,8 @@ from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from agents.learned.advantages import ChunksToBatch
 from agents.learned.asynchronous import BudgetAPPOLearner, BudgetIMPALALearner
 from agents.learned.batch_runner import BatchEnvRunner, FastPPOConfig
-from agents.learned.callbacks import EpisodeMetrics
-from agents.learned.cloning import CloningConfig, Lesson, demonstrate, start_from
-from agents.learned.env_runner import SeededEnvRunner
+from agents.learned.cloning import CloningConfig, Lesson
+from agents.learned.env_runner import EpisodeMetrics, SeededEnvRunner
 from agents.learned.fault_tolerance import (
     FaultTolerantAPPO,
     FaultTolerantDQN,
@@ -33,7 +32,7 @@ from agents.learned.fault_tolerance import (
 )
 from agents.learned.learner import PROGRESS_STEPS, BudgetPPOLearner
 from agents.learned.network import SetPolicyNetwork, network_of
-from agents.learned.policy_file import kind_of
+from agents.learned.policy_file import policy_of
 from agents.learned.q_network import SetQNetwork
 from agents.learned.set_policy import SetPolicy, TargetSetPolicy, policy_sizes
 from env.learn.multi_agent import ENV_NAME
@@ -41,7 +40,6 @@ from run.settings import (
     AlgoSettings,
     APPOSettings,
     BCSettings,
-    CloningSettings,
     DQNSettings,
     IMPALASettings,
     PPOSettings,
@@ -49,20 +47,12 @@ from run.settings import (
     TrainSettings,
 )
 
-SHARED_KINDS = ("server", "tenant")
-"""Kinds of which there may be several agents, `server_<type>` and `tenant_<name>`."""
 # Seconds after which a remote runner that has not sampled its part counts as lost.
 SAMPLE_TIMEOUT = 600.0
 # Seconds that an iteration waits for lost runners to come back, while others are there.
 PROBE_TIMEOUT = 1.0
 
 PolicySpaces = Mapping[str, tuple[gym.spaces.Dict, gym.Space[Any]]]
-
-
-def policy_of(agent: str, share_type_policy: bool) -> str:
-    """The policy (RLlib: module) an agent acts by: its own, or the one of all of its kind."""
-    kind = kind_of(agent)
-    return kind if share_type_policy and kind in SHARED_KINDS else agent
 
 
 def policy_spaces(environment: MultiAgentEnv, share_type_policy: bool) -> PolicySpaces:
@@ -121,9 +111,7 @@ def algorithm_config(
         ]
     elif isinstance(algo, BCSettings):
         assert isinstance(config, CloningConfig)
-        config.lesson = partial(
-            lesson_of, algo.teacher, algo.cloning, world, share_type_policy, seed
-        )
+        config.lesson = partial(Lesson, algo.teacher, algo.cloning, world, share_type_policy, seed)
     modules = {
         policy: RLModuleSpec(
             module_class=module,
@@ -218,7 +206,7 @@ def _impala(impala: IMPALASettings, ray: RaySettings) -> IMPALAConfig:
     return _asynchronous(config, impala)
 
 
-def _appo(appo: APPOSettings, ray: RaySettings) -> APPOConfig:
+def _appo(appo: APPOSettings, ray: RaySettings) -> IMPALAConfig:
     """APPO: IMPALA with PPO's clipped loss, towards a target network."""
     config = APPOConfig(FaultTolerantAPPO)
     config.learners(learner_class=BudgetAPPOLearner).training(
@@ -273,10 +261,7 @@ def _bc(bc: BCSettings, ray: RaySettings) -> CloningConfig:
     )
 
 
-AsyncConfig = TypeVar("AsyncConfig", bound=IMPALAConfig)
-
-
-def _asynchronous(config: AsyncConfig, algo: IMPALASettings | APPOSettings) -> AsyncConfig:
+def _asynchronous(config: IMPALAConfig, algo: IMPALASettings | APPOSettings) -> IMPALAConfig:
     """What IMPALA and APPO have in common."""
     config.env_runners(rollout_fragment_length="auto")
     config.reporting(
@@ -295,25 +280,6 @@ def _asynchronous(config: AsyncConfig, algo: IMPALASettings | APPOSettings) -> A
     return config
 
 
-def lesson_of(
-    teacher: str,
-    cloning: CloningSettings,
-    world: Mapping[str, Any],
-    share_type_policy: bool,
-    seed: int,
-) -> Lesson:
-    """What a teacher decides in the episodes of a seed; see `demonstrate` and `Lesson`."""
-    demonstrations = demonstrate(
-        teacher,
-        cloning.decisions,
-        world,
-        every=cloning.every,
-        policy_of=partial(policy_of, share_type_policy=share_type_policy),
-        seed=seed,
-    )
-    return Lesson(demonstrations, cloning, seed)
-
-
 def build(config: AlgorithmConfig, checkpoint: Path | None) -> Algorithm:
     """The algorithm, with the weights, optimiser state and counters of a checkpoint if given."""
     algorithm = config.build_algo()
@@ -322,24 +288,6 @@ def build(config: AlgorithmConfig, checkpoint: Path | None) -> Algorithm:
     if checkpoint is not None:
         algorithm.restore_from_path(str(checkpoint))
     return algorithm
-
-
-def warm_start(
-    algorithm: Algorithm,
-    algo: AlgoSettings,
-    world: Mapping[str, Any],
-    share_type_policy: bool,
-    seed: int,
-) -> dict[str, float]:
-    """Lets the policies of a new algorithm begin as `algo.warm_start` decides, if that is told.
-
-    Returns:
-        By policy the share of decisions, of those it did not learn from, that it repeats.
-    """
-    if isinstance(algo, DQNSettings | BCSettings) or algo.warm_start is None:
-        return {}
-    lesson = lesson_of(algo.warm_start, algo.cloning, world, share_type_policy, seed)
-    return start_from(algorithm, lesson, algo.cloning)
 
 
 def set_progress(algorithm: Algorithm, progress: float) -> None:

@@ -23,9 +23,8 @@ from ray.rllib.utils.metrics import (
     NUM_MODULE_STEPS_SAMPLED_LIFETIME,
 )
 
-from agents.learned.callbacks import log_episode
 from agents.learned.chunk import OPEN, Chunk
-from agents.learned.env_runner import reseeded, worker_of
+from agents.learned.env_runner import log_episode, reseeded, worker_of
 from agents.learned.sampler import Sampler
 from env.learn.batch import Ended
 from env.learn.multi_agent import ServerlessEnv

@@ -27,6 +27,7 @@ from torch.nn.functional import cross_entropy
 
 from agents.baseline import make_baselines
 from agents.learned.fault_tolerance import FaultTolerant
+from agents.learned.policy_file import policy_of
 from agents.learned.set_policy import SetPolicy
 from agents.order.fcfs import Fcfs
 from agents.order.funcsched import FuncSched
@@ -40,7 +41,7 @@ from env.learn.queue_agent import QueueAgent
 from env.learn.tenant_agents import TenantAgents
 from env.sim.ordering import Order
 from env.sim.view.raw_env import RawEnv
-from run.settings import CloningSettings
+from run.settings import AlgoSettings, BCSettings, CloningSettings, DQNSettings
 
 Columnar = dict[str, Any]
 """Of one policy: `obs`, a dict of columns as the observation space names them, and `actions`,
@@ -57,7 +58,7 @@ def check_teacher(key: str, name: str, world: Mapping[str, Any]) -> None:
         InputError: there is no such baseline, or it gives memory of no tier.
     """
     with located(key):
-        demonstrate(name, 1, world, every=1, policy_of=str, seed=0)
+        demonstrate(name, 1, world)
 
 
 def demonstrate(
@@ -65,9 +66,9 @@ def demonstrate(
     decisions: int,
     world: Mapping[str, Any],
     *,
-    every: int,
-    policy_of: Callable[[str], str],
-    seed: int,
+    every: int = 1,
+    share_type_policy: bool = True,
+    seed: int = 0,
 ) -> dict[str, Columnar]:
     """Records what a baseline decides in training episodes, as its agents would.
 
@@ -76,7 +77,7 @@ def demonstrate(
         decisions: how many are kept; the last episode is cut.
         world: what the environment is built from.
         every: one decision in so many is kept. Neighbours are alike.
-        policy_of: the policy of an agent.
+        share_type_policy: see `policy_of`.
         seed: of the episodes and of what the teacher draws.
 
     Returns:
@@ -91,7 +92,7 @@ def demonstrate(
     (scheduler,) = make_baselines([teacher], queued=order is not None)
     _check_order(teacher, scheduler, order)
     seen: dict[str, list[tuple[Observation, Any]]] = {
-        policy_of(agent): [] for agent in environment.possible_agents
+        policy_of(agent, share_type_policy): [] for agent in environment.possible_agents
     }
     observations, _ = environment.reset(seed=seed)
     begun: RawEnv | None = None
@@ -109,7 +110,8 @@ def demonstrate(
         for actions in turns:
             if number % every == 0:
                 for agent, action in actions.items():
-                    seen[policy_of(agent)].append((observations[agent], action))
+                    policy = policy_of(agent, share_type_policy)
+                    seen[policy].append((observations[agent], action))
             observations, rewards, *_ = environment.step(actions)
         number += len(rewards) > 0
         if env.done:
@@ -151,17 +153,32 @@ class Lesson:
     """A teacher's decisions: most to learn from, the last ones held out to be judged by.
 
     Args:
-        demonstrations: by policy.
+        teacher: see `demonstrate`.
         settings: shares and sizes.
-        seed: of the order in which they are learned.
+        world: what the environment is built from.
+        share_type_policy: see `policy_of`.
+        seed: of the episodes, and of the order in which decisions are learned.
     """
 
     def __init__(
-        self, demonstrations: Mapping[str, Columnar], settings: CloningSettings, seed: int
+        self,
+        teacher: str,
+        settings: CloningSettings,
+        world: Mapping[str, Any],
+        share_type_policy: bool,
+        seed: int,
     ) -> None:
         self._settings = settings
         self._rng = np.random.default_rng(seed)
         self._learned, self.held_out = {}, {}
+        demonstrations = demonstrate(
+            teacher,
+            settings.decisions,
+            world,
+            every=settings.every,
+            share_type_policy=share_type_policy,
+            seed=seed,
+        )
         for policy, columns in demonstrations.items():
             rows = len(columns[Columns.ACTIONS])
             first = rows - max(1, round(settings.held_out * rows))
@@ -296,12 +313,24 @@ class Cloning(FaultTolerant):
         self.metrics.aggregate(played, key=ENV_RUNNER_RESULTS)
 
 
-def start_from(algorithm: Algorithm, lesson: Lesson, settings: CloningSettings) -> dict[str, float]:
-    """Gives the policies of an algorithm what they would learn from a teacher; no critic changes.
+def warm_start(
+    algorithm: Algorithm,
+    algo: AlgoSettings,
+    world: Mapping[str, Any],
+    share_type_policy: bool,
+    seed: int,
+) -> dict[str, float]:
+    """Lets the policies of a new algorithm begin as `algo.warm_start` decides, if that is told.
+
+    No critic changes.
 
     Returns:
-        The agreement by policy on the decisions held out.
+        By policy the share of decisions, of those it did not learn from, that it repeats.
     """
+    if isinstance(algo, DQNSettings | BCSettings) or algo.warm_start is None:
+        return {}
+    settings = algo.cloning
+    lesson = Lesson(algo.warm_start, settings, world, share_type_policy, seed)
     specs = {
         policy: replace(spec, module_class=SetPolicy)
         for policy, spec in algorithm.config.rl_module_spec.rl_module_specs.items()

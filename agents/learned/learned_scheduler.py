@@ -11,7 +11,7 @@ from agents.learned.policy_file import DESCRIPTION, load_policy
 from agents.scheduler import Decision, Kind
 from env.base.errors import InputError
 from env.base.schema import validated
-from env.learn.layouts import AgentsConfig, Choice, Layout, Placement, Share
+from env.learn.layouts import AgentsConfig, Layout, Placement
 from env.score.reward import Objective
 from env.sim.hardware import ClusterConfig
 from env.sim.ordering import Order
@@ -84,18 +84,15 @@ class LearnedScheduler:
 
     def choose(self, decision: Decision) -> int | None:
         """Asks the agent `queue`, where there is a choice."""
-        choice: Choice = self._layout.forced(decision.env) or self._decide()
-        return choice.declared
+        return (self._layout.forced(decision.env) or self._decide()).declared
 
     def grant(self, decision: Decision) -> float:
         """Asks the agent of the tenant whose workflow has arrived."""
-        share: Share = self._decide()
-        return share.tickets
+        return self._decide().tickets
 
     def place(self, decision: Decision) -> Placement:
         """Asks the agents who place."""
-        placement: Placement = self._decide()
-        return placement
+        return self._decide()
 
     def _decide(self) -> Any:
         """Asks the agents turn by turn, until the layout knows what they have decided."""

@@ -25,6 +25,8 @@ from env.learn.agent import Agent
 from env.learn.workflow_window import FUNCTION_FEATURES
 
 DESCRIPTION = "policy.json"
+SHARED_KINDS = ("server", "tenant")
+"""Kinds of which there may be several agents, `server_<type>` and `tenant_<name>`."""
 PACKAGES = ("numpy", "ray", "torch")
 ALL = slice(None)
 MOST_DESCRIPTION_BYTES = 10_000_000
@@ -193,6 +195,12 @@ def features_of(agents: Mapping[str, Agent]) -> dict[str, dict[str, tuple[str, .
 def kind_of(agent: str) -> str:
     """`memory`, `placer`, `queue`, `server` or `tenant`."""
     return agent.split("_")[0]
+
+
+def policy_of(agent: str, share_type_policy: bool) -> str:
+    """The policy (RLlib: module) an agent acts by: its own, or the one of all of its kind."""
+    kind = kind_of(agent)
+    return kind if share_type_policy and kind in SHARED_KINDS else agent
 
 
 def save_policy(

@@ -19,8 +19,8 @@ from rich.console import Console
 from rich.live import Live
 from torch.utils.tensorboard import SummaryWriter
 
-from agents.learned.callbacks import EPISODE_METRICS
 from agents.learned.checkpoint import RunState
+from agents.learned.env_runner import EPISODE_METRICS
 from agents.learned.evaluator import Evaluated
 from agents.learned.metrics_file import METRICS, rows_until
 from env.score.metrics import METRICS as OF_EPISODES

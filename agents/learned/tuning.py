@@ -10,10 +10,9 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from ray import tune
@@ -32,8 +31,7 @@ USED = "budget_percent"
 """What a trial reports to Tune beside `Evaluated`."""
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What came of a trial.
 
     Attributes:

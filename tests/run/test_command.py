@@ -58,7 +58,7 @@ BAD = {
         "env_var: unknown key, did you mean 'env_vars'?",
     ),
     "cores of a running cluster": (["ray=cluster", "ray.num_cpus=4"], "num_cpus is for a Ray star"),
-    "no address": (["ray.address=foo"], "ray.address: 'foo' is found; auto, host:port or ray://"),
+    "no address": (["ray.address=foo"], "ray.address: String should match pattern '^(auto|(ray:"),
     "a minibatch above the batch": (["algo.batch_size=64"], "minibatch_size 1024 is above batch_s"),
     "a warm-up above the replay": (["algo=dqn", "algo.replay_steps=10"], "is above replay_steps"),
     "DQN that bids": (["algo=dqn", "agents=server_types"], "are placer, hierarchical and queue"),

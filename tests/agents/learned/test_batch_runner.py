@@ -9,9 +9,9 @@ import torch
 from ray.rllib.algorithms.ppo import PPOConfig
 
 from agents.learned.batch_runner import BatchEnvRunner
-from agents.learned.callbacks import EPISODE_METRICS
 from agents.learned.chunk import ENDED, OPEN
 from agents.learned.compiled_policy import WIDEST
+from agents.learned.env_runner import EPISODE_METRICS
 from agents.learned.run_log import episodes_of as series_of
 from env.learn.multi_agent import ENV_NAME, ServerlessEnv
 from tests.agents.learned import conftest
@@ -268,41 +268,6 @@ def test_another_part_of_the_run_has_other_episodes() -> None:
 
     assert first_arrivals(3) == first_arrivals(3)
     assert first_arrivals(3) != first_arrivals(4) != first_arrivals(None)
-
-
-def test_rllib_samples_remotely(toy: str) -> None:
-    algorithm = config_of("hierarchical", num_env_runners=2).build_algo()
-    try:
-        result = algorithm.train()
-        assert result["env_runners"]["num_env_steps_sampled"] >= 480
-        assert {"memory", "placer", "server"} <= set(result["learners"])
-        times = algorithm.env_runner_group.foreach_env_runner(arrival_times, local_env_runner=False)
-        assert times[0] != times[1]
-    finally:
-        algorithm.stop()
-
-
-def test_a_resumed_run_has_the_weights_of_one_that_ran_through(toy: str, tmp_path: Any) -> None:
-    def weights(algorithm: Any) -> dict[str, dict[str, np.ndarray]]:
-        return algorithm.learner_group.get_weights()
-
-    through = config_of("hierarchical").build_algo()
-    for _ in range(2):
-        through.train()
-    through.save_to_path(str(tmp_path / "checkpoint"))
-    for _ in range(2):
-        through.train()
-    wanted = weights(through)
-    through.stop()
-    resumed = config_of("hierarchical").build_algo()
-    resumed.restore_from_path(str(tmp_path / "checkpoint"))
-    for _ in range(2):
-        resumed.train()
-    found = weights(resumed)
-    resumed.stop()
-    for policy, arrays in wanted.items():
-        for name, array in arrays.items():
-            np.testing.assert_array_equal(array, found[policy][name])
 
 
 def learned_on_tiny(sampler: str, seed: int) -> np.ndarray:

@@ -1,6 +1,5 @@
 """Behaviour cloning: teachers are repeated, and the other algorithms can begin with it."""
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,13 +9,9 @@ from ray.rllib.algorithms.algorithm import Algorithm
 from ray.tune.registry import register_env
 
 from agents.baseline import make_baselines
-from agents.learned.algorithms import (
-    build,
-    policy_networks,
-    policy_of,
-    warm_start,
-)
-from agents.learned.cloning import check_teacher, demonstrate
+from agents.learned.algorithms import build, policy_networks
+from agents.learned.cloning import check_teacher, demonstrate, warm_start
+from agents.learned.policy_file import policy_of
 from agents.learned.run_log import measures_of
 from agents.scheduler import play
 from env.base.errors import InputError
@@ -46,14 +41,7 @@ def make_algorithm(settings: dict[str, Any], told: dict[str, Any]) -> Algorithm:
 
 
 def record(teacher: str, decisions: int, *overrides: str, every: int = 1) -> dict[str, Any]:
-    return demonstrate(
-        teacher,
-        decisions,
-        world(*TINY, *overrides),
-        every=every,
-        policy_of=partial(policy_of, share_type_policy=True),
-        seed=4,
-    )
+    return demonstrate(teacher, decisions, world(*TINY, *overrides), every=every, seed=4)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -57,24 +57,17 @@ def folder(network: SetPolicyNetwork, tmp_path: Path) -> Path:
     return saved(network, tmp_path)
 
 
-def saved(network: SetPolicyNetwork, tmp_path: Path, **told: Any) -> Path:
+def saved(network: SetPolicyNetwork, tmp_path: Path, names: Any = NAMES) -> Path:
     save_policy(
         tmp_path / "policy",
         networks={"server": network},
+        features={"server": names},
         layout="server_types",
         memory_tiers=(0.5, 1.0),
         objective={"time_weight": 1.0, "cost_weight": 1.0},
         config={"seed": 0},
-        **({"features": {"server": NAMES}} | told),
     )
     return tmp_path / "policy"
-
-
-def windowed(tmp_path: Path) -> tuple[SetPolicyNetwork, Path]:
-    """A policy that sees functions of the workflow."""
-    network = random_network(replace(SIZES, function=3, message_rounds=2))
-    features = {"server": NAMES | {"functions": FUNCTIONS}}
-    return network, saved(network, tmp_path, features=features)
 
 
 def observations(count: int, items: int, functions: int = 0) -> list[dict[str, np.ndarray]]:
@@ -98,10 +91,16 @@ def observations(count: int, items: int, functions: int = 0) -> list[dict[str, n
 
 
 @pytest.mark.parametrize("items", [1, 4, 30])
+@pytest.mark.parametrize(
+    "changes", [{}, {"network": "attention"}, {"function": 3, "message_rounds": 2}]
+)
 def test_a_loaded_policy_acts_as_the_saved_one(
-    network: SetPolicyNetwork, folder: Path, items: int, functions: int = 0
+    changes: dict[str, Any], items: int, tmp_path: Path
 ) -> None:
-    policy = load_policy(folder)
+    network = random_network(replace(SIZES, **changes))
+    functions = 6 if "function" in changes else 0
+    names = NAMES | {"functions": FUNCTIONS} if functions else NAMES
+    policy = load_policy(saved(network, tmp_path, names))
     for seen in observations(50, items, functions):
         logits = network({part: torch.from_numpy(one)[None] for part, one in seen.items()})[0]
         action = policy.act("server_small", seen)
@@ -110,22 +109,9 @@ def test_a_loaded_policy_acts_as_the_saved_one(
         assert seen["mask"][action[0]] == seen["mask"][8 + action[1]] == 1
 
 
-def test_the_kind_of_network_is_stored(tmp_path: Path) -> None:
-    network = random_network(replace(SIZES, network="attention"))
-    folder = saved(network, tmp_path)
-    assert json.loads((folder / "policy.json").read_text())["networks"]["server"]["network"] == (
-        "attention"
-    )
-    test_a_loaded_policy_acts_as_the_saved_one(network, folder, 7)
-
-
-@pytest.mark.parametrize("functions", [1, 6])
-def test_a_policy_with_a_window_acts_as_the_saved_one(tmp_path: Path, functions: int) -> None:
-    test_a_loaded_policy_acts_as_the_saved_one(*windowed(tmp_path), 7, functions)
-
-
 def test_a_policy_with_a_window_needs_an_environment_with_one(tmp_path: Path) -> None:
-    policy = load_policy(windowed(tmp_path)[1])
+    network = random_network(replace(SIZES, function=3, message_rounds=2))
+    policy = load_policy(saved(network, tmp_path, NAMES | {"functions": FUNCTIONS}))
     with pytest.raises(InputError, match=f"server needs the functions features {FUNCTIONS[0]}, "):
         policy.fitted(**environment())
     fitted = policy.fitted(**environment(window=4))
@@ -145,15 +131,13 @@ def test_a_policy_without_a_window_ignores_that_of_an_environment(folder: Path) 
         assert np.array_equal(fitted.act("server_x", one), policy.act("server_x", bare))
 
 
-def test_a_policy_saved_before_networks_had_kinds_pools(
-    network: SetPolicyNetwork, folder: Path
-) -> None:
+def test_a_policy_saved_before_networks_had_kinds_pools(folder: Path) -> None:
     file = folder / "policy.json"
     description = json.loads(file.read_text())
     for later in ("network", "function", "message_rounds"):
         del description["networks"]["server"][later]
     file.write_text(json.dumps(description))
-    test_a_loaded_policy_acts_as_the_saved_one(network, folder, 7)
+    assert load_policy(folder).networks["server"].sizes == SIZES
 
 
 def test_whoever_may_read_the_description_may_read_the_weights(folder: Path) -> None:
@@ -290,16 +274,7 @@ def test_a_damaged_policy_is_refused_in_one_line(folder: Path, damage: str) -> N
     assert str(caught.value).isprintable() and len(str(caught.value)) < 1_200
 
 
-def test_weights_that_are_not_finite_are_refused(network: SetPolicyNetwork, folder: Path) -> None:
+def test_weights_that_are_not_finite_are_refused(network: SetPolicyNetwork, tmp_path: Path) -> None:
     network.bid.bias.data[0] = np.nan
-    save_policy(
-        folder,
-        networks={"server": network},
-        features={"server": NAMES},
-        layout="server_types",
-        memory_tiers=(0.5, 1.0),
-        objective={},
-        config={},
-    )
     with pytest.raises(InputError, match="finite float32 is needed"):
-        load_policy(folder)
+        load_policy(saved(network, tmp_path))

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from agents.learned.algorithms import policy_of, policy_spaces
+from agents.learned.algorithms import policy_spaces
 from agents.learned.cloning import check_teacher, demonstrate
 from agents.learned.learned_scheduler import LearnedScheduler
 from agents.learned.network import SetPolicyNetwork
@@ -134,14 +133,7 @@ def test_what_does_not_fit_is_refused_in_one_line(tmp_path: Path) -> None:
 
 
 def recorded_of(teacher: str, layout: str, decisions: int = 200) -> dict[str, Any]:
-    return demonstrate(
-        teacher,
-        decisions,
-        world(*TRACE, *with_queue(layout)),
-        every=5,
-        policy_of=partial(policy_of, share_type_policy=True),
-        seed=0,
-    )
+    return demonstrate(teacher, decisions, world(*TRACE, *with_queue(layout)), every=5)
 
 
 @pytest.mark.parametrize("layout", [*LAYOUTS, "queue"])
