@@ -13,7 +13,7 @@ from agents.order.chosen import Chosen
 from agents.order.submission import Submission
 from agents.order.tickets import InTurn, Within
 from agents.order.workflows import Workflows
-from agents.rules import Fit, MemoryRule, PlacementRule, Question, QueueOrder, in_folder
+from agents.rule_kinds import Fit, MemoryRule, PlacementRule, Question, QueueOrder, in_folder
 from agents.scheduler import Decision, Kind, Placement, Scheduler
 from env.base.errors import InputError
 from env.base.files import read_yaml

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 
 from agents.order.chosen import Chosen
-from agents.rules import Fit
+from agents.rule_kinds import Fit
 from agents.scheduler import Decision, Kind, Placement, checked_placement
 from env.base.errors import InputError, located
 from env.base.files import read_bytes, user_path

@@ -311,32 +311,23 @@ class TrainSettings(WorldSettings):
     tune: TuneSettings | None = None
 
     @model_validator(mode="after")
-    def _actions(self) -> Self:
-        if self.algo.name == "dqn" and self.agents.layout == "server_types":
+    def _fits_the_algorithm(self) -> Self:
+        algo, environments = self.algo, self.ray.envs_per_runner * max(1, self.ray.num_env_runners)
+        if algo.name == "dqn" and self.agents.layout == "server_types":
             raise ValueError(
                 "algo=dqn chooses among single actions, the agents of layout server_types choose a "
                 "bid and a place at once; its layouts are placer, hierarchical and queue"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _learners(self) -> Self:
-        if self.ray.num_learners > 0 and self.algo.name != "ppo":
+        if self.ray.num_learners > 0 and algo.name != "ppo":
             raise ValueError(
-                f"ray.num_learners {self.ray.num_learners} is for algo=ppo; algo={self.algo.name} "
+                f"ray.num_learners {self.ray.num_learners} is for algo=ppo; algo={algo.name} "
                 f"learns in the training process, 0"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _pieces(self) -> Self:
-        """APPO and IMPALA learn from pieces of episodes, in which agents must act twice."""
-        if not isinstance(self.algo, IMPALASettings | APPOSettings):
-            return self
-        environments = self.ray.envs_per_runner * max(1, self.ray.num_env_runners)
-        if self.algo.batch_size < LEAST_TURNS * environments:
+        # These learn from pieces of episodes, in which agents must act twice.
+        asynchronous = IMPALASettings | APPOSettings
+        if isinstance(algo, asynchronous) and algo.batch_size < LEAST_TURNS * environments:
             raise ValueError(
-                f"algo.batch_size {self.algo.batch_size} is less than {LEAST_TURNS} turns of each "
+                f"algo.batch_size {algo.batch_size} is less than {LEAST_TURNS} turns of each "
                 f"of {environments} environments: give more, or fewer ray.envs_per_runner"
             )
         return self

@@ -203,37 +203,17 @@ def policy_of(agent: str, share_type_policy: bool) -> str:
     return kind if share_type_policy and kind in SHARED_KINDS else agent
 
 
-def save_policy(
-    folder: Path,
-    *,
-    networks: Mapping[str, SetPolicyNetwork],
-    features: Mapping[str, Mapping[str, Sequence[str]]],
-    layout: str,
-    memory_tiers: Sequence[float],
-    objective: Mapping[str, float],
-    config: Mapping[str, Any],
-) -> None:
+def save_policy(folder: Path, networks: Mapping[str, SetPolicyNetwork], **about: Any) -> None:
     """Writes a policy folder; one that is there is replaced as a whole.
 
     Args:
         folder: to write.
         networks: by policy.
-        features: names by kind of agent and part, see `FeatureNames`.
-        layout: of the agents.
-        memory_tiers: ratios of memory_req.
-        objective: weights of J.
-        config: the composed configuration; plain containers.
+        about: features, layout, memory_tiers, objective and config of `PolicyDescription`.
     """
-    description = PolicyDescription(
-        format=1,
-        layout=layout,
-        memory_tiers=tuple(memory_tiers),
-        features={kind: FeatureNames.model_validate(names) for kind, names in features.items()},
-        networks={name: network.sizes for name, network in networks.items()},
-        objective=dict(objective),
-        config=dict(config),
-        versions={package: version(package) for package in PACKAGES},
-    )
+    sizes = {name: network.sizes for name, network in networks.items()}
+    versions = {package: version(package) for package in PACKAGES}
+    description = PolicyDescription(format=1, networks=sizes, versions=versions, **about)
     with folder_written_whole(folder) as fresh:
         fresh.mkdir(parents=True)
         for name, network in networks.items():

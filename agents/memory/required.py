@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from agents.rules import MemoryRule
+from agents.rule_kinds import MemoryRule
 from agents.scheduler import Decision
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from agents.rules import MemoryRule
+from agents.rule_kinds import MemoryRule
 from agents.scheduler import Decision
 from env.sim.containers import memory_tier
 

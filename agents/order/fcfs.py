@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from agents.rules import QueueOrder
+from agents.rule_kinds import QueueOrder
 
 
 class Fcfs(QueueOrder):

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from agents.rules import QueueOrder
+from agents.rule_kinds import QueueOrder
 from env.sim.central_queue import FUNCSCHED
 
 

@@ -4,7 +4,7 @@ from typing import Literal
 
 import numpy as np
 
-from agents.rules import QueueOrder
+from agents.rule_kinds import QueueOrder
 from env.sim.ordering import DeclaredFunctions
 
 

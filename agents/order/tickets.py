@@ -14,7 +14,7 @@ from agents.order.heft import Heft
 from agents.order.sjf import Sjf
 from agents.order.srf import Srf
 from agents.order.workflows import Workflows
-from agents.rules import QueueOrder
+from agents.rule_kinds import QueueOrder
 from env.sim.ordering import DeclaredFunctions, Resource, Sharing
 from env.tickets.records import MOST_WINNERS
 

@@ -4,7 +4,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from agents.rules import Fit, PlacementRule, Question
+from agents.rule_kinds import Fit, PlacementRule, Question
 
 
 class BestFit(PlacementRule):

@@ -6,7 +6,7 @@ import numpy as np
 from pydantic import Field
 
 from agents.placement.greedy_objective import WeightsByObjective, greedy_choice
-from agents.rules import PlacementRule, Question
+from agents.rule_kinds import PlacementRule, Question
 from env.score.greedy_play import rule_outcomes
 
 

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from agents.rules import PlacementRule, Question
+from agents.rule_kinds import PlacementRule, Question
 
 
 class Cheapest(PlacementRule):

@@ -4,7 +4,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from agents.rules import PlacementRule, Question
+from agents.rule_kinds import PlacementRule, Question
 from env.base.schema import Strict
 from env.score.greedy_score import ScoreWeights, greedy_node, greedy_scores
 from env.score.reward import Objective

@@ -4,7 +4,7 @@ from typing import Literal
 
 import numpy as np
 
-from agents.rules import PlacementRule, Question
+from agents.rule_kinds import PlacementRule, Question
 
 
 class Random(PlacementRule):

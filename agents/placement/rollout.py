@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from agents.placement.greedy_objective import greedy_choice
-from agents.rules import PlacementRule, Question
+from agents.rule_kinds import PlacementRule, Question
 from env.score.greedy_play import rollout_outcomes
 from env.score.greedy_score import ScoreWeights
 

@@ -2,7 +2,7 @@
 
 from typing import ClassVar, Literal
 
-from agents.rules import Fit, PlacementRule, Question
+from agents.rule_kinds import Fit, PlacementRule, Question
 
 
 class WorstFit(PlacementRule):

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from agents.rules import PlacementRule, Question
+from agents.rule_kinds import PlacementRule, Question
 from agents.scheduler import Decision
 from env.score.reward import Objective
 from env.sim.hardware import ClusterConfig, ServerType

@@ -8,7 +8,7 @@ from agents import baseline
 from agents.baseline import all_baselines, known_baselines, make_baselines
 from agents.order.srf import Srf
 from agents.order.tickets import InTurn
-from agents.rules import QueueOrder
+from agents.rule_kinds import QueueOrder
 from env.base.errors import InputError
 from env.score.reward import Objective
 from env.tickets.records import MECHANISMS

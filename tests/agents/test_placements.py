@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 from agents import placement
 from agents.baseline import known_baselines, make_baselines
 from agents.placement.greedy_objective import GreedyObjective
-from agents.rules import PlacementRule, Question, in_folder
+from agents.rule_kinds import PlacementRule, Question, in_folder
 from agents.scheduler import Decision, play
 from env.score.greedy_score import ScoreWeights
 from env.score.lower_bound import lower_bound

@@ -263,7 +263,8 @@ def test_without_exploration_the_best_allowed_value_is_taken() -> None:
         assert torch.equal(forward(batch)[Columns.ACTIONS], values.argmax(dim=-1))
 
 
-def test_a_crashing_environment_ends_the_run(toy: str, stopping: Any) -> None:
-    algorithm = stopping(make_algorithm(toy, "impala", {"layout": "placer", "crash": True}))
+@pytest.mark.parametrize("name", ["ppo", "impala"])
+def test_a_crashing_environment_ends_the_run(toy: str, stopping: Any, name: str) -> None:
+    algorithm = stopping(make_algorithm(toy, name, {"layout": "placer", "crash": True}))
     error = error_of(algorithm.train)
     assert "told to crash" in f"{error} {error.__cause__}"

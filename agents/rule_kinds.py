@@ -1,4 +1,4 @@
-"""The three parts of a baseline. A rule is found by its file in the folder of its kind."""
+"""The three kinds of rules that a baseline is made of; each rule is found by its file."""
 
 from __future__ import annotations
 
