@@ -1,4 +1,4 @@
-"""RLlib's multi-agent environment runner, with own seeds for every environment, and its metrics."""
+"""RLlib's multi-agent environment runner with seeds of its own, and the metrics of episodes."""
 
 from collections.abc import Mapping
 from typing import Any

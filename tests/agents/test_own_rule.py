@@ -49,6 +49,11 @@ class Lost(First):
         return Placement(99, 1)
 
 
+class Wordy(First):
+    def place(self, decision):
+        return "here"
+
+
 class Undecided(First):
     order = Chosen()
 
@@ -123,6 +128,7 @@ def test_a_file_that_cannot_be_executed(file: str) -> None:
         ("Leaves", "place raised SystemExit: 0", "raise SystemExit(0)"),
         ("Refuses", "place raised InputError: ", 'decision.env.step("nowhere", 0, 0, 1)'),
         ("Lost", "place returned NUMA node 99, allowed: 0 to ", None),
+        ("Wordy", "place returned 'here', a Placement of NUMA node and MB is needed", None),
     ],
 )
 def test_what_a_rule_does_wrong_is_shown(name: str, says: str, line: str | None, file: str) -> None:
