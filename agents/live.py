@@ -58,8 +58,10 @@ class LiveCluster:
 
     The world is the plain one of docs/model.md: functions are placed once they are ready, servers
     are started by placements and leased by the hour. All times are seconds since some moment of the
-    caller's choice. Every method takes the time at which something happened, and raises
-    `InputError` if that is before the time of the last call. What raises it has changed nothing.
+    caller's choice. Every method takes the time at which something happened. It raises `InputError`
+    if that is before the time of the last call, if it names what there is not, or if what it
+    reports cannot be now, such as the end of a function that has not started. What raises it has
+    changed nothing.
 
     Args:
         cluster: the servers there can be; all are off.
@@ -116,10 +118,6 @@ class LiveCluster:
             time: seconds.
             workflow: what it is called from now on, as long as it is active.
             template: name of one of `workflows`.
-
-        Raises:
-            InputError: another active workflow has that name, the template is unknown, or
-                `most_active` workflows are active.
         """
         time = self._moment(time)
         state = self.env.state
@@ -180,12 +178,7 @@ class LiveCluster:
         return Assignment(workflow, function.fn_id, *where, memory_alloc, starts)
 
     def started(self, time: float, workflow: str, function: int) -> None:
-        """A function that has been placed has begun to compute: its data is there.
-
-        Raises:
-            InputError: the workflow is not active, the function is not placed or has started, or
-                its server is not up.
-        """
+        """A placed function has begun to compute: its server is up, its data is there."""
         time = self._moment(time)
         index = self._running(workflow, function)
         told = f"function {function} of workflow {short(workflow)}"
@@ -200,11 +193,7 @@ class LiveCluster:
         self._started[index] = True
 
     def finished(self, time: float, workflow: str, function: int) -> None:
-        """A function has finished: what waited for it alone can be placed.
-
-        Raises:
-            InputError: the workflow is not active, or the function has not started.
-        """
+        """A function has finished: what waited for it alone can be placed."""
         time = self._moment(time)
         index = self._running(workflow, function)
         if not self._started[index]:
@@ -216,11 +205,7 @@ class LiveCluster:
             del self._slots[workflow], self._names[slot]
 
     def server_up(self, time: float, server_name: str, server_id: int) -> None:
-        """A server that was started is up. One that no placement started is leased from now on.
-
-        Raises:
-            InputError: there is no such server, or it is up or gone.
-        """
+        """A server that was started is up. One that no placement started is leased from now on."""
         time = self._moment(time)
         server = self._server(time, server_name, server_id, "off", "starting")
         self._pass(time)
@@ -233,9 +218,6 @@ class LiveCluster:
         What was placed there and has not finished is killed: it is ready to be placed again, with
         all of its work. What was paid for the server stays paid. A server on which nothing runs at
         the end of its lease is off by itself; that is not to be told.
-
-        Raises:
-            InputError: there is no such server, or it is off or gone.
         """
         time = self._moment(time)
         server = self._server(time, server_name, server_id, "starting", "up")
@@ -244,11 +226,7 @@ class LiveCluster:
         self._up[server] = False
 
     def server_back(self, time: float, server_name: str, server_id: int) -> None:
-        """A server that was gone can be started again by placements.
-
-        Raises:
-            InputError: there is no such server, or it is not gone.
-        """
+        """A server that was gone can be started again by placements."""
         time = self._moment(time)
         server = self._server(time, server_name, server_id, "gone")
         self._pass(time)
