@@ -215,8 +215,8 @@ def search(
 
     # A trial is a process of its own, beside its runners.
     with session(settings, world, folder, beside_runners=1) as held_out:
-        evaluate = held_out.evaluate
-        outcomes = run_trials(settings, told, compared(told), world, evaluate, learn, folder)
+        one = partial(learn, world=world, evaluate=held_out.evaluate)
+        outcomes = run_trials(settings, told, compared(told), one, folder)
     best = outcomes[0]
     if best.found is None:
         raise SystemExit(f"error: no trial came to an end; {best.name}: {best.error}")

@@ -19,7 +19,7 @@ from ray import tune
 from ray.tune.schedulers import ASHAScheduler
 from ray.tune.search import BasicVariantGenerator
 
-from agents.learned.evaluator import Evaluate, Evaluated
+from agents.learned.evaluator import Evaluated
 from agents.learned.run_log import LINE_EVERY
 from env.base.files import table_row, written_whole
 from env.base.schema import validated
@@ -83,8 +83,6 @@ def run_trials(
     settings: TrainSettings,
     told: dict[str, Any],
     shown: Mapping[str, Any],
-    world: dict[str, Any],
-    evaluate: Evaluate,
     learn: Callable[..., Any],
     folder: Path,
 ) -> list[Outcome]:
@@ -94,9 +92,7 @@ def run_trials(
         settings: of the run; its `tune` is the search.
         told: the composed configuration.
         shown: of it, what TensorBoard tells runs apart by.
-        world: what the environment is built from.
-        evaluate: has policies play the held-out episodes.
-        learn: a training, that of train.py.
+        learn: a training, that of train.py in a world of its own.
         folder: of the run.
 
     Returns:
@@ -112,7 +108,7 @@ def run_trials(
     alone = {"threads_per_runner": 1, "threads_per_learner": 1}
     single = {**told, "tune": None, "ray": {**told["ray"], **alone}}
 
-    def trial(values: dict[str, Any], evaluate: Evaluate, learn: Callable[..., Any]) -> None:
+    def trial(values: dict[str, Any], learn: Callable[..., Any]) -> None:
         """One training, with values of its own."""
 
         def report(found: Evaluated, progress: float) -> None:
@@ -122,14 +118,19 @@ def run_trials(
         config = {**single, "algo": {**single["algo"], **values}}
         place = folder / TRIALS / tune.get_context().get_trial_name()
         place.mkdir(parents=True, exist_ok=True)
-        never = nullcontext(SimpleNamespace(asked=False))
-        chosen = validated(TrainSettings, config, "train")
-        learn(config, chosen, {**shown, **values}, world, evaluate, place, never, report)
+        learn(
+            config,
+            validated(TrainSettings, config, "train"),
+            {**shown, **values},
+            folder=place,
+            stopping=nullcontext(SimpleNamespace(asked=False)),
+            report=report,
+        )
 
     processes = 1 + settings.ray.num_env_runners + settings.ray.num_learners
     tuner = tune.Tuner(
         tune.with_resources(
-            tune.with_parameters(trial, evaluate=evaluate, learn=learn),
+            tune.with_parameters(trial, learn=learn),
             tune.PlacementGroupFactory([{"CPU": 1.0}] * processes),
         ),
         param_space={key: _distribution(values) for key, values in search.space.items()},
