@@ -1,6 +1,7 @@
 """Checkpoints of a run: RLlib's, with the run's own counters beside them; whole or not there."""
 
 import hashlib
+import json
 import shutil
 from pathlib import Path
 from typing import Annotated, Any
@@ -90,7 +91,7 @@ def write_checkpoint(
     names = [path.relative_to(folder).as_posix() for path in paths]
     files = {name: _digest(folder, name) for name in names}
     stored = Stored(state=state, config=config, environment=algorithm.config.env, files=files)
-    (folder / STATE).write_text(stored.model_dump_json(indent=2) + "\n")
+    (folder / STATE).write_text(json.dumps(stored.model_dump(), indent=2) + "\n")
 
 
 def find_checkpoint(path: str | Path) -> Path:

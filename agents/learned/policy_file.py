@@ -5,6 +5,7 @@ weights of the policy network alone; the critic stays in the run's checkpoints.
 """
 
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
@@ -220,7 +221,7 @@ def save_policy(folder: Path, networks: Mapping[str, SetPolicyNetwork], **about:
             # safetensors' own files could be read by nobody else, whatever the umask.
             weights = {key: tensor.numpy() for key, tensor in network.state_dict().items()}
             (fresh / _file(name)).write_bytes(save(weights))
-        (fresh / DESCRIPTION).write_text(description.model_dump_json(indent=2) + "\n")
+        (fresh / DESCRIPTION).write_text(json.dumps(description.model_dump(), indent=2) + "\n")
 
 
 def load_policy(folder: str | Path) -> LearnedPolicy:
