@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,6 @@ if TYPE_CHECKING:  # what takes time to import waits until all arguments are kno
 
     from agents.learned.evaluator import Evaluate, Evaluated
     from agents.learned.fault_tolerance import RunnersLost
-    from evaluation.held_out import HeldOut
     from run.settings import TrainSettings
 
 
@@ -42,53 +41,42 @@ def prepared(config: DictConfig) -> Callable[[Path], None]:
     EvaluatedWorld(world, settings.held_out)
     check_ray(settings.ray.address)
     check_teachers(settings, world)
-    return partial(train if settings.tune is None else search, told, settings, world)
+    return partial(train, told, settings, world)
 
 
-@contextmanager
-def session(
-    settings: TrainSettings, world: dict[str, Any], folder: Path, beside_runners: int = 0
-) -> Iterator[HeldOut]:
-    """Ray, and the held-out episodes by which what it learns is judged; both are announced.
-
-    Args:
-        settings: of the run.
-        world: what the environment is built from.
-        folder: of the run.
-        beside_runners: cores needed besides those of runners and learners.
-    """
+def train(
+    told: dict[str, Any], settings: TrainSettings, world: dict[str, Any], folder: Path
+) -> None:
+    """One run, or a search by many (`tune=...`), from its configuration to its results."""
     import ray
 
     from agents.learned.run_files import tell_assumed
     from env.learn.multi_agent import register
     from evaluation.held_out import HeldOut
-    from run.next_command import curves_command
+    from run.command import StopOnSignals
+    from run.hparams import compared
+    from run.next_command import curves_command, evaluate_command
     from run.training_start import start_ray
 
     tell_assumed(world, folder)
     held_out = HeldOut(world, settings.held_out)
     print(f"rule:     {held_out.of_rule()}")
     print(f"curves:   {curves_command(folder)}", flush=True)
-    start_ray(settings.ray, beside_runners)
+    # A trial of a search is a process of its own, beside its runners.
+    start_ray(settings.ray, beside_runners=0 if settings.tune is None else 1)
     try:
         # Every Ray has a registry of its own, so in a sweep every run registers.
         register()
-        yield held_out
+        shown, evaluate = compared(told), held_out.evaluate
+        if settings.tune is None:
+            stop = StopOnSignals()
+            found, lost = learn(told, settings, shown, world, evaluate, folder, stop)
+        else:
+            one = partial(learn, world=world, evaluate=evaluate)
+            found, lost = search(told, settings, shown, one, folder), None
     finally:
         ray.shutdown()
 
-
-def train(
-    told: dict[str, Any], settings: TrainSettings, world: dict[str, Any], folder: Path
-) -> None:
-    """One run, from its configuration to its results."""
-    from run.command import StopOnSignals
-    from run.hparams import compared
-    from run.next_command import evaluate_command
-
-    with session(settings, world, folder) as held_out:
-        stop, evaluate = StopOnSignals(), held_out.evaluate
-        found, lost = learn(told, settings, compared(told), world, evaluate, folder, stop)
     print(f"results:  {folder}")
     print(f"policy:   {held_out.of_policy(found)}")
     if lost is not None:
@@ -202,21 +190,24 @@ def learn(
 
 
 def search(
-    told: dict[str, Any], settings: TrainSettings, world: dict[str, Any], folder: Path
-) -> None:
-    """Many runs with values of their own (`tune=...`); the policy of the best one is kept."""
+    told: dict[str, Any],
+    settings: TrainSettings,
+    shown: dict[str, Any],
+    one: Callable[..., Any],
+    folder: Path,
+) -> Evaluated:
+    """Many runs like `one`, with values of their own; the policy of the best one is kept.
+
+    Returns:
+        What that policy comes to.
+    """
     import shutil
 
     from agents.learned.tuning import TRIALS, run_trials
     from report.table import console
     from report.trials import trials_table
-    from run.hparams import compared
-    from run.next_command import evaluate_command
 
-    # A trial is a process of its own, beside its runners.
-    with session(settings, world, folder, beside_runners=1) as held_out:
-        one = partial(learn, world=world, evaluate=held_out.evaluate)
-        outcomes = run_trials(settings, told, compared(told), one, folder)
+    outcomes = run_trials(settings, told, shown, one, folder)
     best = outcomes[0]
     if best.found is None:
         raise SystemExit(f"error: no trial came to an end; {best.name}: {best.error}")
@@ -225,9 +216,7 @@ def search(
     policy = kept / "policy" if (kept / "policy").is_dir() else kept / "policy_best"
     shutil.copytree(policy, folder / "policy")
     console().print(trials_table(outcomes, f"{len(outcomes)} trials"))
-    print(f"results:  {folder}")
-    print(f"policy:   {held_out.of_policy(best.found)}")
-    print(f"evaluate: {evaluate_command(told, policy=folder / 'policy')}")
+    return best.found
 
 
 if __name__ == "__main__":
