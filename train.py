@@ -41,13 +41,13 @@ def prepared(config: DictConfig) -> Callable[[Path], None]:
     EvaluatedWorld(world, settings.held_out)
     check_ray(settings.ray.address)
     check_teachers(settings, world)
-    return partial(train if settings.tune is None else search, told, settings, world)
+    return partial(train, told, settings, world)
 
 
 def train(
     told: dict[str, Any], settings: TrainSettings, world: dict[str, Any], folder: Path
 ) -> None:
-    """One run, from its configuration to its results."""
+    """One run, or a search by many (`tune=...`), from its configuration to its results."""
     import ray
 
     from agents.learned.run_files import tell_assumed
@@ -62,12 +62,18 @@ def train(
     held_out = HeldOut(world, settings.held_out)
     print(f"rule:     {held_out.of_rule()}")
     print(f"curves:   {curves_command(folder)}", flush=True)
-    start_ray(settings.ray)
+    # A trial of a search is a process of its own, beside its runners.
+    start_ray(settings.ray, beside_runners=0 if settings.tune is None else 1)
     try:
         # Every Ray has a registry of its own, so in a sweep every run registers.
         register()
-        stop, evaluate = StopOnSignals(), held_out.evaluate
-        found, lost = learn(told, settings, compared(told), world, evaluate, folder, stop)
+        shown, evaluate = compared(told), held_out.evaluate
+        if settings.tune is None:
+            stop = StopOnSignals()
+            found, lost = learn(told, settings, shown, world, evaluate, folder, stop)
+        else:
+            one = partial(learn, world=world, evaluate=evaluate)
+            found, lost = search(told, settings, shown, one, folder), None
     finally:
         ray.shutdown()
 
@@ -104,13 +110,14 @@ def learn(
     Returns:
         What the policy comes to at the end, and the error of runners that were lost, if they were.
     """
-    from agents.learned.algorithms import build, policy_spaces, run_config, set_progress, warm_start
+    from agents.learned.algorithms import build, policy_spaces, run_config, set_progress
     from agents.learned.checkpoint import (
         RunState,
         find_checkpoint,
         load_checkpoint,
         save_checkpoint,
     )
+    from agents.learned.cloning import warm_start
     from agents.learned.evaluator import Evaluator
     from agents.learned.fault_tolerance import RunnersLost
     from agents.learned.run_files import write_policy
@@ -124,7 +131,7 @@ def learn(
     state, checkpoint = RunState(), None
     if settings.resume is not None:
         checkpoint = find_checkpoint(settings.resume)
-        state, _ = load_checkpoint(checkpoint)
+        state = load_checkpoint(checkpoint).state
 
     started = time.monotonic() - state.seconds
     algorithm = build(run_config(settings, world, spaces, state.iteration), checkpoint)
@@ -183,36 +190,24 @@ def learn(
 
 
 def search(
-    told: dict[str, Any], settings: TrainSettings, world: dict[str, Any], folder: Path
-) -> None:
-    """Many runs with values of their own (`tune=...`); the policy of the best one is kept."""
+    told: dict[str, Any],
+    settings: TrainSettings,
+    shown: dict[str, Any],
+    one: Callable[..., Any],
+    folder: Path,
+) -> Evaluated:
+    """Many runs like `one`, with values of their own; the policy of the best one is kept.
+
+    Returns:
+        What that policy comes to.
+    """
     import shutil
 
-    import ray
-
-    from agents.learned.run_files import tell_assumed
     from agents.learned.tuning import TRIALS, run_trials
-    from env.learn.multi_agent import register
-    from evaluation.held_out import HeldOut
     from report.table import console
     from report.trials import trials_table
-    from run.hparams import compared
-    from run.next_command import curves_command, evaluate_command
-    from run.training_start import start_ray
 
-    tell_assumed(world, folder)
-    held_out = HeldOut(world, settings.held_out)
-    print(f"rule:     {held_out.of_rule()}")
-    print(f"curves:   {curves_command(folder)}", flush=True)
-    # A trial is a process of its own, beside its runners.
-    start_ray(settings.ray, beside_runners=1)
-    try:
-        register()
-        evaluate = held_out.evaluate
-        outcomes = run_trials(settings, told, compared(told), world, evaluate, learn, folder)
-    finally:
-        ray.shutdown()
-
+    outcomes = run_trials(settings, told, shown, one, folder)
     best = outcomes[0]
     if best.found is None:
         raise SystemExit(f"error: no trial came to an end; {best.name}: {best.error}")
@@ -221,9 +216,7 @@ def search(
     policy = kept / "policy" if (kept / "policy").is_dir() else kept / "policy_best"
     shutil.copytree(policy, folder / "policy")
     console().print(trials_table(outcomes, f"{len(outcomes)} trials"))
-    print(f"results:  {folder}")
-    print(f"policy:   {held_out.of_policy(best.found)}")
-    print(f"evaluate: {evaluate_command(told, policy=folder / 'policy')}")
+    return best.found
 
 
 if __name__ == "__main__":

@@ -2,90 +2,37 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import Annotated
 
 import numpy as np
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
+from agents import memory, order, placement
 from agents.memory.required import Required
-from agents.memory.stingy import Stingy
-from agents.memory.tiered import Tiered
 from agents.order.chosen import Chosen
-from agents.order.critical_path import CriticalPath
-from agents.order.fcfs import Fcfs
-from agents.order.funcsched import FuncSched
-from agents.order.heft import Heft
-from agents.order.rr import RoundRobin as RoundRobinOrder
-from agents.order.sjf import Sjf
-from agents.order.srf import Srf
-from agents.order.srtf import Srtf
 from agents.order.submission import Submission
-from agents.order.tickets import ByUse, DominantResource, InTurn, SeveralWinners, Within
+from agents.order.tickets import InTurn, Within
 from agents.order.workflows import Workflows
-from agents.placement.best_fit import BestFit
-from agents.placement.best_of import BestOf
-from agents.placement.cheapest import Cheapest
-from agents.placement.data_local import DataLocal
-from agents.placement.earliest_finish import EarliestFinish
-from agents.placement.first_fit import FirstFit
-from agents.placement.greedy_objective import GreedyObjective
-from agents.placement.random import Random
-from agents.placement.rollout import Rollout
-from agents.placement.round_robin import RoundRobin
-from agents.placement.worst_fit import WorstFit
+from agents.rule_kinds import Fit, MemoryRule, PlacementRule, Question, QueueOrder, in_folder
 from agents.scheduler import Decision, Kind, Placement, Scheduler
 from env.base.errors import InputError
 from env.base.files import read_yaml
-from env.base.schema import Strict, nearest, printable, short, validated
+from env.base.schema import Strict, nearest, validated
 from env.score.reward import Objective
 from env.sim.ordering import Order
-from env.sim.rules import Fit
-from env.sim.rules import Placement as QueuePlacement
 from env.sim.view.raw_env import RawEnv
 from run.command import CONF
 
-PlacementParts = (
-    BestFit
-    | BestOf
-    | Cheapest
-    | DataLocal
-    | EarliestFinish
-    | FirstFit
-    | GreedyObjective
-    | Random
-    | Rollout
-    | RoundRobin
-    | WorstFit
-)
-
-QueueOrders = (
-    Chosen
-    | CriticalPath
-    | Fcfs
-    | FuncSched
-    | Heft
-    | RoundRobinOrder
-    | Sjf
-    | Srf
-    | Srtf
-    | ByUse
-    | SeveralWinners
-    | DominantResource
-)
 ALL = "all"
 """In place of names: all that can play."""
-WITHIN: TypeAdapter[Within] = TypeAdapter(Within)
 
 
 class BaselineConfig(Strict):
     """A file of conf/baseline; every part names its rule."""
 
-    order: Annotated[Submission | QueueOrders, Field(discriminator="name")]
-    placement: Annotated[PlacementParts, Field(discriminator="name")]
-    memory: Annotated[Required | Stingy | Tiered, Field(discriminator="name")]
-
-
-FITS: tuple[Fit, ...] = get_args(Fit)
+    order: Annotated[QueueOrder, in_folder(order, QueueOrder)]
+    placement: Annotated[PlacementRule, in_folder(placement, PlacementRule)]
+    memory: Annotated[MemoryRule, in_folder(memory, MemoryRule)]
 
 
 class ComposedScheduler:
@@ -93,12 +40,9 @@ class ComposedScheduler:
 
     def __init__(self, name: str, config: BaselineConfig) -> None:
         self.name = name
-        self.kind: Kind = (
-            "reference" if isinstance(config.placement, BestOf | Rollout) else "baseline"
-        )
+        self.kind: Kind = "reference" if config.placement.is_reference else "baseline"
         self.order: Order | None = None if isinstance(config.order, Submission) else config.order
-        own = config.placement.name if config.memory.name == "required" else None
-        self.fit: QueuePlacement = next((fit for fit in FITS if fit == own), "asked")
+        self.fit: Fit = config.placement.fit if isinstance(config.memory, Required) else "asked"
         self._config = config
 
     def reset(self, env: RawEnv, objective: Objective, seed: np.random.SeedSequence) -> None:
@@ -109,8 +53,8 @@ class ComposedScheduler:
         """Memory first, then the node."""
         memory_alloc = self._config.memory.allocate(decision)
         candidates = decision.candidates(memory_alloc)
-        node = self._config.placement.choose(decision, candidates, memory_alloc, self._rng)
-        return Placement(node, memory_alloc)
+        asked = Question(decision, candidates, memory_alloc, self._rng)
+        return Placement(self._config.placement.choose(asked), memory_alloc)
 
 
 def known_baselines(queued: bool = False, funded: bool = False) -> list[str]:
@@ -118,7 +62,7 @@ def known_baselines(queued: bool = False, funded: bool = False) -> list[str]:
 
     With `funded` those by which tenants take turns, too.
     """
-    orders = {name: _config(CONF / "baseline" / f"{name}.yaml").order for name in _names()}
+    orders = {name: _config(_file(name)).order for name in _names()}
     return [
         name
         for name, order in orders.items()
@@ -152,14 +96,12 @@ def make_baselines(
     """
     configs: dict[str, BaselineConfig] = {}
     for given in names:
-        *orders, file = _parts(given)
-        if orders and not file:
-            raise InputError(f"baselines: '{given}': a name is needed after the +")
-        ((rule, path),) = _files([file]).items()
-        name = "+".join([*orders, rule])
+        *orders, last = _parts(given)
+        file = _file(last)
+        name = "+".join([*orders, file.stem])
         if name in configs:
             raise InputError(f"baselines: '{name}' is given twice")
-        configs[name] = _composed(given, orders, _config(path))
+        configs[name] = _composed(given, orders, _config(file))
         _check_world(name, configs[name], queued, forks, funded)
     return [ComposedScheduler(name, config) for name, config in configs.items()]
 
@@ -173,7 +115,7 @@ def _parts(given: str) -> list[str]:
 def _composed(given: str, orders: Sequence[str], config: BaselineConfig) -> BaselineConfig:
     """A baseline whose order is that of others; the last one comes first."""
     for place, name in reversed(list(enumerate(orders))):
-        order = _config(CONF / "baseline" / f"{name}.yaml").order
+        order = _config(_file(name)).order
         if place < len(orders) - 1 and not isinstance(order, InTurn):
             raise InputError(
                 f"baselines: '{given}': an order before another one is by tickets, '{name}' is not"
@@ -188,10 +130,10 @@ def _composed(given: str, orders: Sequence[str], config: BaselineConfig) -> Base
     return config
 
 
-def _within(given: str, order: QueueOrders) -> Within:
+def _within(given: str, order: QueueOrder) -> Within:
     """The order of a baseline as one of the functions of one tenant."""
     try:
-        return WITHIN.validate_python(order.model_dump())
+        return TypeAdapter[Within](Within).validate_python(order.model_dump())
     except ValidationError:
         raise InputError(
             f"baselines: '{given}': within a tenant functions go by critical_path, fcfs, "
@@ -212,28 +154,20 @@ def _check_world(
         raise InputError(
             f"baselines: '{name}': tenants take turns by tickets, and workload.tenants holds none"
         )
-    if isinstance(config.placement, BestOf | Rollout) and not forks:
+    if config.placement.is_reference and not forks:
         raise InputError(
             f"baselines: '{name}' plays on in copies, which it can where dispatch is immediate, "
             "leases are hourly, lease.step is 3600, keep_alive is none and containers start at once"
         )
 
 
-def _files(names: Sequence[str]) -> dict[str, Path]:
-    """The files of baselines by the names that tables give them."""
-    known = _names()
-    files: dict[str, Path] = {}
-    for given in names:
-        is_path = Path(given).suffix in (".yaml", ".yml")
-        name = Path(given).stem if is_path else given
-        if name != printable(name):
-            raise InputError(f"baselines: {short(name)}: only printable characters are allowed")
-        if name in files:
-            raise InputError(f"baselines: '{name}' is given twice")
-        if not is_path and name not in known:
-            raise InputError(f"baselines: '{name}' is unknown, {nearest(name, known)}")
-        files[name] = Path(given) if is_path else CONF / "baseline" / f"{name}.yaml"
-    return files
+def _file(given: str) -> Path:
+    """The file of a baseline, of which its name or its path is given."""
+    if Path(given).suffix in (".yaml", ".yml"):
+        return Path(given)
+    if given not in _names():
+        raise InputError(f"baselines: '{given}' is unknown, {nearest(given, _names())}")
+    return CONF / "baseline" / f"{given}.yaml"
 
 
 def _names() -> list[str]:
@@ -241,10 +175,6 @@ def _names() -> list[str]:
 
 
 def _config(file: Path) -> BaselineConfig:
-    return validated(BaselineConfig, read_yaml(file, _shown(file)), _shown(file))
-
-
-def _shown(file: Path) -> str:
-    """What errors call a file: those of conf/baseline as in the project's folder."""
-    ours = file.is_relative_to(CONF)
-    return f"conf/{file.relative_to(CONF)}" if ours else str(file)
+    # Errors call those of conf/baseline as in the project's folder.
+    shown = f"conf/{file.relative_to(CONF)}" if file.is_relative_to(CONF) else str(file)
+    return validated(BaselineConfig, read_yaml(file, shown), shown)

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from numbers import Integral, Real
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from agents.scheduler import Decision, Scheduler, Shown, checked_placement
 from env.base.errors import InputError, located
-from env.base.schema import listed, one_line, short
+from env.base.schema import nearest, short
 from env.learn.actions import whole_number
 from env.score.reward import Objective, check_rates
 from env.sim.actual import finish_function, pass_time, server_is_up, start_function
@@ -59,8 +58,10 @@ class LiveCluster:
 
     The world is the plain one of docs/model.md: functions are placed once they are ready, servers
     are started by placements and leased by the hour. All times are seconds since some moment of the
-    caller's choice. Every method takes the time at which something happened, which must not be
-    before that of the last call. A call that raises `InputError` has changed nothing.
+    caller's choice. Every method takes the time at which something happened. It raises `InputError`
+    if that is before the time of the last call, if it names what there is not, or if what it
+    reports cannot be now, such as the end of a function that has not started. What raises it has
+    changed nothing.
 
     Args:
         cluster: the servers there can be; all are off.
@@ -92,14 +93,10 @@ class LiveCluster:
             if self._templates.setdefault(template.name, row) != row:
                 raise InputError(f"workflows: two are called {short(template.name)}")
         most_active = whole_number("most_active", most_active, 1, MOST_ACTIVE)
-        if scheduler.order is not None:
+        if scheduler.order is not None or scheduler.kind == "reference":
             raise InputError(
-                f"scheduler {scheduler.name}: it orders a central queue, a live cluster has none"
-            )
-        if scheduler.kind == "reference":
-            raise InputError(
-                f"scheduler {scheduler.name}: references play on in copies, which only an "
-                "evaluation can"
+                f"scheduler {scheduler.name}: a live cluster has no central queue to be ordered, "
+                "and no copies for references to play on in"
             )
         check_rates(cluster)
         self.env = _LiveEnv(workflows, cluster, most_active)
@@ -121,24 +118,17 @@ class LiveCluster:
             time: seconds.
             workflow: what it is called from now on, as long as it is active.
             template: name of one of `workflows`.
-
-        Raises:
-            InputError: the time is past, another active workflow has that name, the template is
-                unknown, or `most_active` workflows are active.
         """
-        time = self._moment("arrived", time)
-        _check_name("arrived", "workflow", workflow)
-        _check_name("arrived", "template", template)
-        if workflow in self._slots:
-            raise InputError(f"arrived: workflow {short(workflow)} is active already")
-        if template not in self._templates:
-            known = one_line(listed(self._templates))
-            raise InputError(f"arrived: template {short(template)} is unknown, known are {known}")
+        time = self._moment(time)
         state = self.env.state
+        if workflow in self._slots:
+            raise InputError(f"workflow {short(workflow)} is active already")
+        if template not in self._templates:
+            near = nearest(template, list(self._templates))
+            raise InputError(f"template {short(template)} is unknown, {near}")
         if not state.cluster[0]["free_slots"]:
             raise InputError(
-                f"arrived: {len(state.workflows)} workflows are active: a larger most_active is "
-                "needed"
+                f"{len(state.workflows)} workflows are active: a larger most_active is needed"
             )
         self._pass(time)
         slot = int(state.free_slots[state.cluster[0]["first_free_slot"]])
@@ -152,10 +142,10 @@ class LiveCluster:
         says None after `arrived`, `finished`, `server_gone` and `server_back`.
 
         Raises:
-            InputError: the time is past, or the scheduler chose what is not possible; the function
-                then waits on. Whatever else the scheduler raises changes nothing either.
+            InputError: the scheduler chose what is not possible; the function then waits on.
+                Whatever else the scheduler raises changes nothing either.
         """
-        time = self._moment("next_assignment", time)
+        time = self._moment(time)
         if not self.env.state.cluster[0]["queue_size"]:
             self._pass(time, all_told=True)
             return None
@@ -170,14 +160,13 @@ class LiveCluster:
         with located(f"scheduler {self._scheduler.name}"):
             placed = self._scheduler.place(decision)
             node, memory_alloc = checked_placement(placed, len(state.nodes))
-        where = env.place_of(node)
-        if not 1 <= memory_alloc <= state.nodes[node]["memory"] or not suits(
-            state, node, memory_alloc
-        ):
-            raise InputError(
-                f"scheduler {self._scheduler.name}: {memory_alloc} MB on NUMA node {where[2]} "
-                f"of server {where[0]} {where[1]} are not possible"
-            )
+            where = env.place_of(node)
+            fits = 1 <= memory_alloc <= state.nodes[node]["memory"]
+            if not fits or not suits(state, node, memory_alloc):
+                raise InputError(
+                    f"{memory_alloc} MB on NUMA node {where[2]} of server {where[0]} {where[1]} "
+                    "are not possible"
+                )
         server = int(state.nodes[node]["server"])
         starts = not state.servers[server]["expiration_time"] > time
         function = decision.function
@@ -189,37 +178,26 @@ class LiveCluster:
         return Assignment(workflow, function.fn_id, *where, memory_alloc, starts)
 
     def started(self, time: float, workflow: str, function: int) -> None:
-        """A function that has been placed has begun to compute: its data is there.
-
-        Raises:
-            InputError: the time is past, the workflow is not active, the function is not placed or
-                has started, or its server is not up.
-        """
-        time = self._moment("started", time)
-        index = self._running("started", workflow, function)
+        """A placed function has begun to compute: its server is up, its data is there."""
+        time = self._moment(time)
+        index = self._running(workflow, function)
+        told = f"function {function} of workflow {short(workflow)}"
         if self._started[index]:
-            raise InputError(f"started: {_told(workflow, function)} has started already")
-        server = int(self.env.state.nodes[self.env.state.functions[index]["node"]]["server"])
-        if not self._up[server]:
-            raise InputError(
-                f"started: {_told(workflow, function)} is on server {self._called(server)}, which "
-                "is not up: server_up is needed before"
-            )
+            raise InputError(f"{told} has started already")
+        node = self.env.state.functions[index]["node"]
+        if not self._up[self.env.state.nodes[node]["server"]]:
+            name, server_id, _ = self.env.place_of(node)
+            raise InputError(f"{told} is on server {name} {server_id}, server_up is needed before")
         self._pass(time)
         start_function(self.env.state, index, time)
         self._started[index] = True
 
     def finished(self, time: float, workflow: str, function: int) -> None:
-        """A function has finished: what waited for it alone can be placed.
-
-        Raises:
-            InputError: the time is past, the workflow is not active, or the function has not
-                started.
-        """
-        time = self._moment("finished", time)
-        index = self._running("finished", workflow, function)
+        """A function has finished: what waited for it alone can be placed."""
+        time = self._moment(time)
+        index = self._running(workflow, function)
         if not self._started[index]:
-            raise InputError(f"finished: {_told(workflow, function)} has not started")
+            raise InputError(f"function {function} of workflow {short(workflow)} has not started")
         self._pass(time)
         finish_function(self.env.state, index, time)
         slot = self._slots[workflow]
@@ -227,19 +205,9 @@ class LiveCluster:
             del self._slots[workflow], self._names[slot]
 
     def server_up(self, time: float, server_name: str, server_id: int) -> None:
-        """A server that was started is up. One that no placement started is leased from now on.
-
-        Raises:
-            InputError: the time is past, there is no such server, or it is up or gone.
-        """
-        time = self._moment("server_up", time)
-        server = self._server("server_up", server_name, server_id)
-        if self._is_gone(server):
-            raise InputError(
-                f"server_up: server {self._called(server)} is gone: server_back is needed before"
-            )
-        if self._is_up(server, time):
-            raise InputError(f"server_up: server {self._called(server)} is up already")
+        """A server that was started is up. One that no placement started is leased from now on."""
+        time = self._moment(time)
+        server = self._server(time, server_name, server_id, "off", "starting")
         self._pass(time)
         server_is_up(self.env.state, server, time)
         self._up[server] = True
@@ -250,91 +218,63 @@ class LiveCluster:
         What was placed there and has not finished is killed: it is ready to be placed again, with
         all of its work. What was paid for the server stays paid. A server on which nothing runs at
         the end of its lease is off by itself; that is not to be told.
-
-        Raises:
-            InputError: the time is past, there is no such server, or it is off or gone.
         """
-        time = self._moment("server_gone", time)
-        server = self._server("server_gone", server_name, server_id)
-        if self._is_gone(server):
-            raise InputError(f"server_gone: server {self._called(server)} is gone already")
-        if not self._is_leased(server, time):
-            raise InputError(f"server_gone: server {self._called(server)} is off")
+        time = self._moment(time)
+        server = self._server(time, server_name, server_id, "starting", "up")
         self._pass(time)
         take_down(self.env.state, server)
         self._up[server] = False
 
     def server_back(self, time: float, server_name: str, server_id: int) -> None:
-        """A server that was gone can be started again by placements.
-
-        Raises:
-            InputError: the time is past, there is no such server, or it is not gone.
-        """
-        time = self._moment("server_back", time)
-        server = self._server("server_back", server_name, server_id)
-        if not self._is_gone(server):
-            raise InputError(f"server_back: server {self._called(server)} is not gone")
+        """A server that was gone can be started again by placements."""
+        time = self._moment(time)
+        server = self._server(time, server_name, server_id, "gone")
         self._pass(time)
         bring_back(self.env.state, server)
 
-    def _moment(self, event: str, time: float) -> float:
-        """The time of an event, if it is one and not past."""
+    def _moment(self, time: float) -> float:
+        """The time of an event, which is not past."""
         now = self.env.time
-        number = isinstance(time, Real) and not isinstance(time, bool)
-        if not (number and now <= time <= LONGEST):
-            raise InputError(
-                f"{event}: time is {one_line(short(time))}, at least {now} and at most {LONGEST:g} "
-                "is needed"
-            )
+        if not now <= time <= LONGEST:
+            raise InputError(f"time is {time}, at least {now} and at most {LONGEST:g} is needed")
         return float(time)
 
     def _pass(self, time: float, all_told: bool = False) -> None:
         pass_time(self.env.state, time, self._up, self._started, all_told)
 
-    def _running(self, event: str, workflow: str, function: int) -> int:
+    def _running(self, workflow: str, function: int) -> int:
         """Index of a function that is placed and has not finished."""
-        _check_name(event, "workflow", workflow)
         if workflow not in self._slots:
-            raise InputError(f"{event}: no active workflow is called {short(workflow)}")
+            raise InputError(f"no active workflow is called {short(workflow)}")
         slot = self._slots[workflow]
         count = self.env.workflow_templates[slot].function_count
-        if not (_is_whole(function) and 0 <= function < count):
+        if not 0 <= function < count:
             raise InputError(
-                f"{event}: workflow {short(workflow)} has functions 0 to {count - 1}, found "
-                f"{one_line(short(function))}"
+                f"workflow {short(workflow)} has functions 0 to {count - 1}, found {function}"
             )
         index = self.env.function_index(slot, function)
-        state = int(self.env.state.functions[index]["state"])
-        if state != RUNNING:
+        state = STATE_NAMES[int(self.env.state.functions[index]["state"])]
+        if state != STATE_NAMES[RUNNING]:
             raise InputError(
-                f"{event}: {_told(workflow, function)} is {STATE_NAMES[state]}, RUNNING is needed"
+                f"function {function} of workflow {short(workflow)} is {state}, RUNNING is needed"
             )
         return index
 
-    def _server(self, event: str, server_name: str, server_id: int) -> int:
-        _check_name(event, "server type", server_name)
-        if not _is_whole(server_id):
-            raise InputError(
-                f"{event}: server is {one_line(short(server_id))}, a whole number is needed"
-            )
-        with located(event):
-            node = self.env.node_index(server_name, server_id, 0)
-        return int(self.env.state.nodes[node]["server"])
-
-    def _called(self, server: int) -> str:
-        name, server_id, _ = self.env.place_of(int(self.env.state.servers[server]["first_node"]))
-        return f"{name} {server_id}"
-
-    def _is_gone(self, server: int) -> bool:
-        return int(self.env.state.servers[server]["condition"]) == DOWN
-
-    def _is_leased(self, server: int, time: float) -> bool:
-        """Whether it is starting or up at `time`; what runs on it late keeps it up."""
+    def _server(self, time: float, server_name: str, server_id: int, *states: str) -> int:
+        """Index of a server that is in one of these states."""
+        node = self.env.node_index(server_name, server_id, 0)
+        server = int(self.env.state.nodes[node]["server"])
         record = self.env.state.servers[server]
-        return bool(record["expiration_time"] > time or record["container_count"] > 0)
-
-    def _is_up(self, server: int, time: float) -> bool:
-        return bool(self._up[server]) and self._is_leased(server, time)
+        state = "up" if self._up[server] else "starting"
+        if record["condition"] == DOWN:
+            state = "gone"
+        elif record["expiration_time"] <= time and record["container_count"] == 0:
+            state = "off"  # what runs on it late would keep it up
+        if state not in states:
+            raise InputError(
+                f"server {server_name} {server_id} is {state}, {' or '.join(states)} is needed"
+            )
+        return server
 
 
 class _LiveEnv(RawEnv):
@@ -363,8 +303,9 @@ class _LiveEnv(RawEnv):
     def arrive(self, slot: int, time: float, template: int) -> None:
         """A workflow arrives in the next free slot."""
         self.state.arrivals[slot] = (time, slot, template, 0, 0, 1.0)
-        self.workflow_templates = _replaced(self.workflow_templates, slot, self._known[template])
-        self.arrival_times = _replaced(self.arrival_times, slot, float(time))
+        templates, times = list(self.workflow_templates), list(self.arrival_times)
+        templates[slot], times[slot] = self._known[template], time
+        self.workflow_templates, self.arrival_times = tuple(templates), tuple(times)
         arrive(self.state, slot)
 
     @contextmanager
@@ -388,22 +329,3 @@ class _LiveEnv(RawEnv):
         """Places the current function."""
         place(self.state, node, memory_alloc)
         self._kind = MORE_ARRIVALS
-
-
-def _replaced(values: tuple[Any, ...], position: int, value: Any) -> tuple[Any, ...]:
-    return (*values[:position], value, *values[position + 1 :])
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)
-
-
-def _check_name(event: str, what: str, name: Any) -> None:
-    """Refuses what is no name: no text, or an empty one."""
-    if not (isinstance(name, str) and name):
-        raise InputError(f"{event}: {what} is {one_line(short(name))}, a name is needed, as text")
-
-
-def _told(workflow: str, function: int) -> str:
-    """What errors call a function."""
-    return f"function {function} of workflow {short(workflow)}"

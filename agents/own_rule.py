@@ -7,38 +7,33 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import dropwhile
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NoReturn, Self, get_args
+from typing import Any, NamedTuple, get_args
+
+import numpy as np
 
 from agents.order.chosen import Chosen
-from agents.scheduler import Kind, Placement, checked_placement
+from agents.rule_kinds import Fit
+from agents.scheduler import Decision, Kind, Placement, checked_placement
 from env.base.errors import InputError, located
 from env.base.files import read_bytes, user_path
 from env.base.schema import listed, names_file, nearest, one_line, short
 from env.learn.tenant_agents import TenantAgents
+from env.score.reward import Objective
 from env.sim.ordering import Order
 from env.sim.rules import PLACEMENTS
-from env.sim.rules import Placement as Fit
+from env.sim.view.raw_env import RawEnv
 
-METHODS = ("reset", "place")
-"""What a class needs to be a scheduler."""
-FURTHER: dict[str, tuple[type, str]] = {
-    "choose": (Chosen, "Chosen()"),
-    "grant": (TenantAgents, "TenantAgents(…)"),
-}
-"""Methods that it may have besides, and the order that asks for each."""
 LONGEST_NAME = 100
 """Characters of what tables and files call a rule."""
-FORM = "FILE.py:CLASS is needed, or {class: FILE.py:CLASS, PARAMETER: VALUE}"
 
 
 @dataclass(frozen=True)
@@ -72,24 +67,20 @@ def code_in(entry: Any) -> RuleCode | None:
     Raises:
         ValueError: it is neither.
     """
-    parameters = dict(entry) if isinstance(entry, Mapping) else {}
-    text = parameters.pop("class", None) if isinstance(entry, Mapping) else entry
-    if not isinstance(text, str):
-        raise ValueError(f"the name of a baseline or {FORM}, found {short(entry)}")
-    file, _, name = text.rpartition(":")
+    parameters = dict(entry) if isinstance(entry, Mapping) else {"class": entry}
+    text = parameters.pop("class", None)
+    file, _, name = str(text).rpartition(":")
     if file.endswith(".py") and name.isidentifier():
-        try:
-            json.dumps(parameters, allow_nan=False)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"{text}: parameters are what JSON can hold: {error}") from None
         return RuleCode(file, name, parameters)
-    if isinstance(entry, Mapping) or ".py" in (Path(text).suffix, Path(file).suffix):
-        raise ValueError(f"{FORM}, found {short(text)}")
+    if text != entry or not isinstance(text, str) or ".py" in (text[-3:], file[-3:]):
+        raise ValueError(
+            "the name of a baseline, FILE.py:CLASS, or {class: FILE.py:CLASS, PARAMETER: VALUE} "
+            f"is needed, found {short(text)}"
+        )
     return None
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(NamedTuple):
     """A file of code, as it was read.
 
     Attributes:
@@ -99,12 +90,6 @@ class Source:
 
     path: str
     content: bytes
-
-    @classmethod
-    def of(cls, code: RuleCode) -> Self:
-        """What the file of a class holds now."""
-        path = user_path(code.file)
-        return cls(str(path.absolute()), read_bytes(path))
 
 
 class OwnRule:
@@ -123,27 +108,26 @@ class OwnRule:
             or while it plays.
     """
 
-    reset: Callable[..., None]
-    place: Callable[..., Placement]
-
     def __init__(self, name: str, code: RuleCode, source: Source) -> None:
         self.name = name
         self._code = code
         self._source = source
         with _shown(str(code), source):
-            self._rule = _class_of(code, source)(**code.parameters)
-        self.kind: Kind = self._stated("kind", get_args(Kind), "baseline")
-        self.fit: Fit = self._stated("fit", PLACEMENTS, "asked")
-        self.order: Order | None = getattr(self._rule, "order", None)
-        has = [each for each in (*METHODS, *FURTHER) if callable(getattr(self._rule, each, None))]
-        lacking = [each for each in METHODS if each not in has]
-        if lacking:
-            raise InputError(f"{code} has no method {lacking[0]}, {listed(METHODS)} are needed")
-        for method, (order, shown) in FURTHER.items():
-            if (method in has) != isinstance(self.order, order):
-                raise InputError(f"{code}: `order = {shown}` and a method {method} go together")
-        for method in has:
-            setattr(self, method, partial(self._call, method))
+            rule = self._rule = _class_of(code, source)(**code.parameters)
+        self.kind: Kind = getattr(rule, "kind", "baseline")
+        self.fit: Fit = getattr(rule, "fit", "asked")
+        self.order: Order | None = getattr(rule, "order", None)
+        for word, allowed in ((self.kind, get_args(Kind)), (self.fit, PLACEMENTS)):
+            if word not in allowed:
+                raise InputError(f"{code}: {short(word)} found, allowed: {listed(allowed)}")
+        for method in ("reset", "place"):
+            if not hasattr(rule, method):
+                raise InputError(f"{code} has no method {method}, reset and place are needed")
+        for method, order in (("choose", Chosen), ("grant", TenantAgents)):
+            if hasattr(rule, method) != isinstance(self.order, order):
+                raise InputError(
+                    f"{code}: an order {order.__name__} and a method {method} go together"
+                )
         told = json.dumps(code.parameters, sort_keys=True).encode() if code.parameters else b""
         self.sha256 = hashlib.sha256(source.content + told).hexdigest()
 
@@ -151,19 +135,26 @@ class OwnRule:
         # Another process has no module of this file, so it loads the class again.
         return type(self), (self.name, self._code, self._source)
 
-    def _stated(self, name: str, allowed: Sequence[Any], default: Any) -> Any:
-        """What the class says of itself, in a word."""
-        found = getattr(self._rule, name, default)
-        if found not in allowed:
-            raise InputError(f"{self._code}: {name}: {short(found)}, allowed: {listed(allowed)}")
-        return found
+    def reset(self, env: RawEnv, objective: Objective, seed: np.random.SeedSequence) -> None:
+        """Turns to a new episode."""
+        self._call("reset", env, objective, seed)
+
+    def place(self, decision: Decision) -> Placement:
+        """NUMA node and MB for the current function."""
+        placed = self._call("place", decision)
+        return checked_placement(placed, len(decision.env.state.nodes))
+
+    def choose(self, decision: Decision) -> int | None:
+        """Which of `env.waiting` goes next, where its order is `Chosen`."""
+        return self._call("choose", decision)
+
+    def grant(self, decision: Decision) -> float:
+        """How many tickets a workflow gets, where its order is `TenantAgents`."""
+        return self._call("grant", decision)
 
     def _call(self, method: str, *given: Any) -> Any:
         with _shown(method, self._source):
-            found = getattr(self._rule, method)(*given)
-        if method == "place":
-            return checked_placement(found, len(given[0].env.state.nodes))
-        return found
+            return getattr(self._rule, method)(*given)
 
 
 def own_rules(codes: Sequence[RuleCode], queued: bool) -> list[OwnRule]:
@@ -185,7 +176,8 @@ def own_rules(codes: Sequence[RuleCode], queued: bool) -> list[OwnRule]:
         if not names_file(name) or len(name) > LONGEST_NAME:
             raise InputError(f"baselines: {short(name)}: too long or odd for the name of a row")
         with located("baselines"):
-            rule = OwnRule(name, code, Source.of(code))
+            path = user_path(code.file)
+            rule = OwnRule(name, code, Source(str(path.absolute()), read_bytes(path)))
         if rule.order is not None and not queued:
             raise InputError(f"baselines: {code} has an order: dispatch=queued is needed")
         rules.append(rule)
@@ -197,8 +189,7 @@ def _class_of(code: RuleCode, source: Source) -> type:
     found = getattr(module, code.name, None)
     if not isinstance(found, type):
         own = [name for name, each in vars(module).items() if isinstance(each, type)]
-        advice = nearest(code.name, own) if own else "it has none"
-        raise InputError(f"{code.file}: no class '{code.name}', {advice}")
+        raise InputError(f"{code.file}: no class '{code.name}', {nearest(code.name, own)}")
     return found
 
 
@@ -219,16 +210,8 @@ def _shown(what: str, source: Source) -> Iterator[None]:
     """What the user's code raises becomes an error, with the traceback from that code on.
 
     Raises:
-        InputError: it raised something, or called `sys.exit` or `os._exit`.
+        InputError: it raised something, or called `sys.exit`.
     """
-    leave, here = os._exit, os.getpid()
-
-    def stay(status: int) -> NoReturn:
-        if os.getpid() != here:
-            leave(status)  # a process that the code has started
-        raise SystemExit(f"os._exit({status})")
-
-    os._exit = stay
     try:
         yield
     except (Exception, SystemExit) as error:
@@ -237,8 +220,6 @@ def _shown(what: str, source: Source) -> Iterator[None]:
         if isinstance(error, InputError) and not theirs:
             raise
         shown = InputError(f"{what} raised {type(error).__name__}: {one_line(str(error))}")
-        for line in "".join(traceback.StackSummary.from_list(theirs).format()).splitlines():
+        for line in "".join(traceback.format_list(theirs)).splitlines():
             shown.add_note(line)
         raise shown from None
-    finally:
-        os._exit = leave

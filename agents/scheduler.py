@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NoReturn, Protocol, runtime_checkable
+from typing import Any, Literal, NoReturn, Protocol, cast
 
 import numpy as np
 
 from env.base.errors import InputError
-from env.base.schema import one_line, short
+from env.base.schema import one_line
 from env.learn.actions import integers
 from env.learn.layouts import Placement
 from env.score.reward import Objective
@@ -84,11 +84,9 @@ def checked_placement(placed: Any, nodes: int) -> Placement:
     """
     numbers = integers(placed, 2)
     if numbers is None:
-        few = isinstance(placed, list | tuple) and len(placed) <= 3
-        found = f"({', '.join(map(short, placed))})" if few else short(placed)
         raise InputError(
-            f"place returned {one_line(found)}, a Placement of NUMA node and MB is needed, "
-            "whole numbers"
+            f"place returned {one_line(repr(placed)[:100])}, a Placement of NUMA node and MB is "
+            "needed, whole numbers"
         )
     placement = Placement(*numbers)
     if not 0 <= placement.node < nodes:
@@ -118,17 +116,11 @@ class Scheduler(Protocol):
         """NUMA node and MB for the current function."""
 
 
-@runtime_checkable
-class Chooser(Scheduler, Protocol):
-    """A scheduler whose order is `chosen`: it says who goes next as well."""
+class Decider(Scheduler, Protocol):
+    """A scheduler whose order asks it for more than places."""
 
     def choose(self, decision: Decision) -> int | None:
         """Which of `env.waiting` goes next; None holds back until something changes."""
-
-
-@runtime_checkable
-class Granter(Scheduler, Protocol):
-    """A scheduler whose order asks for the tickets of each workflow that arrives."""
 
     def grant(self, decision: Decision) -> float:
         """How many tickets of its tenant's own currency the workflow `env.newcomer` gets."""
@@ -139,24 +131,17 @@ def play(
 ) -> None:
     """Lets a scheduler decide on every function of an episode.
 
-    Raises:
-        InputError: somebody has to choose who goes next, or to grant tickets, which this scheduler
-            does not.
+    Where its order is `Chosen` or `TenantAgents` it has the method of `Decider` that goes with it.
     """
     shown = Shown(env)
     scheduler.reset(shown, objective, seed)
-    chooser = scheduler if isinstance(scheduler, Chooser) else None
-    granter = scheduler if isinstance(scheduler, Granter) else None
+    decider = cast(Decider, scheduler)
     while not env.done:
         decision = Decision(shown, objective)
         if env.choosing:
-            if chooser is None:
-                raise InputError(f"{scheduler.name}: order is 'chosen', but it does not choose")
-            env.choose(chooser.choose(decision))
+            env.choose(decider.choose(decision))
         elif env.newcomer is not None:
-            if granter is None:
-                raise InputError(f"{scheduler.name}: order asks for tickets, but it grants none")
-            env.grant(granter.grant(decision))
+            env.grant(decider.grant(decision))
         else:
             node, memory_alloc = scheduler.place(decision)
             env.step(*env.place_of(node), memory_alloc)

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from agents.baseline import make_baselines
-from agents.learned.algorithms import policy_of
 from agents.learned.evaluator import Evaluated
 from agents.learned.network import SetPolicyNetwork
+from agents.learned.policy_file import policy_of
 from agents.learned.sampler import Sampler
 from env.base.errors import InputError, located
 from env.learn.batch import Batch
@@ -160,7 +160,7 @@ class HeldOut:
         )
         modules = {name: SimpleNamespace(policy=own, logits=own) for name, own in networks.items()}
         while left:
-            sampler.play(modules, FRAGMENT, explore=False, random_actions=False)
+            sampler.play(modules, FRAGMENT, explore=False)
             for ended in sampler.take_ended():
                 J[world.decided[ended.environment]] = ended.metrics["J"]
                 left.discard(world.decided[ended.environment])

@@ -22,7 +22,7 @@ from report.table import summary_table
 from report.tensorboard import write_events
 from report.trace import write_traces
 from report.world import calm, with_weights
-from run.hparams import flattened
+from run.arguments import leaves
 
 TOLD = ("policy", "episodes", "seed", "objective")
 """Keys of the configuration by which TensorBoard tells evaluations apart."""
@@ -60,6 +60,6 @@ def write_files(
     except NotDrawn as error:
         pictures = []
         print(f"no report.html and no figures: {error} All results are kept.", file=sys.stderr)
-    told = flattened({key: run["config"][key] for key in TOLD})
+    told = dict(leaves("", {key: run["config"][key] for key in TOLD}))
     write_events(folder, means(summary), pictures, told)
     return summary_table(summary, width)

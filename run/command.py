@@ -15,7 +15,6 @@ from typing import NoReturn, Self
 import hydra
 from hydra import initialize_config_dir
 from hydra.core.hydra_config import HydraConfig
-from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig, OmegaConf
 
 from env.base.errors import InputError
@@ -281,9 +280,3 @@ def _own_keys(config_name: str) -> str:
 
 
 OmegaConf.register_new_resolver("own_keys", _own_keys, replace=True)
-
-
-def composed_alone(config_name: str, words: Sequence[str]) -> tuple[DictConfig, list[Override]]:
-    """A configuration outside a command, and the overrides as read; see `composed`."""
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        return composed(config_name, words)

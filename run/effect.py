@@ -15,8 +15,6 @@ from run.composing import plain
 
 Told = Mapping[str, Any]
 """A composed configuration in plain containers."""
-WORLD: Final = "world"
-"""In place of a command: a world of training for other programs, see run/worlds.py."""
 
 
 class Void(NamedTuple):
@@ -96,11 +94,6 @@ VOID: Final = (
         "workload.container_cold_start",
         "weights are searched where containers start at once",
     ),
-    Void(
-        WORLD,
-        "agents.share_type_policy algo ray tune budget checkpoint held_out name resume",
-        "an environment does not train",
-    ),
 )
 
 
@@ -108,7 +101,7 @@ def check_effect(command: str, jobs: Sequence[tuple[Told, Sequence[Override]]]) 
     """Refuses what was typed and changes nothing in any job, unless it is so anyway.
 
     Args:
-        command: name of its primary configuration, or WORLD.
+        command: name of its primary configuration.
         jobs: of each, what its overrides come to, and these.
 
     Raises:
@@ -117,37 +110,23 @@ def check_effect(command: str, jobs: Sequence[tuple[Told, Sequence[Override]]]) 
     found: dict[str, str | None] = {}
     for told, overrides in jobs:
         rows = [row for row in VOID if command in row.commands.split() and row.where(told)]
+        reasons = {key: row.because for row in reversed(rows) for key in row.keys.split()}
         for override in overrides:
             key = override.key_or_group.replace("/", ".")
             value = None if override.is_delete() else override.value()
-            reasons = [_reason(rows, leaf) for leaf, _ in leaves(key, value)]
-            if not all(reasons):
+            voids = [_reason(reasons, leaf) for leaf, _ in leaves(key, value)]
+            if not all(voids):
                 found[key] = None
-            elif key not in found and not _is_default(command, key, told):
-                found[key] = reasons[0]
+            elif key not in found and _at(plain(compose(command)), key) != _at(told, key):
+                found[key] = voids[0]
     for key, reason in found.items():
         if reason is not None:
             raise InputError(f"{key}: without effect, {reason}: leave it out")
 
 
-def _reason(rows: Sequence[Void], key: str) -> str | None:
-    """Why a key has no effect, None if it has one."""
-    return next(
-        (
-            row.because
-            for row in rows
-            for each in row.keys.split()
-            if f"{key}.".startswith(f"{each}.")
-        ),
-        None,
-    )
-
-
-def _is_default(command: str, key: str, told: Told) -> bool:
-    """Whether a key has the value that it has where nothing is typed."""
-    if command == WORLD:
-        return False
-    return bool(_at(plain(compose(command)), key) == _at(told, key))
+def _reason(reasons: Mapping[str, str], key: str) -> str | None:
+    """Why a key has no effect, or what it is below has none; None if it has one."""
+    return next((why for above, why in reasons.items() if f"{key}.".startswith(f"{above}.")), None)
 
 
 def _at(told: Told, key: str) -> Any:

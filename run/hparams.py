@@ -38,14 +38,3 @@ def compared(told: Mapping[str, Any]) -> dict[str, Any]:
     names = {group: options[group] for group in groups}
     values = ("seed", "agents", "objective", "variation", "dispatch", "algo")
     return names | {key: told[key] for key in values}
-
-
-def flattened(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """A tree with dotted keys: `algo.network`."""
-    flat: dict[str, Any] = {}
-    for key, value in tree.items():
-        if isinstance(value, Mapping):
-            flat |= flattened(value, f"{prefix}{key}.")
-        else:
-            flat[f"{prefix}{key}"] = value
-    return flat

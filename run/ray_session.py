@@ -3,13 +3,12 @@
 import contextlib
 import logging
 import os
-import re
 import socket
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator
+from pydantic import Field
 
 from env.base.errors import InputError
 from run.command import PROJECT
@@ -20,14 +19,7 @@ SOCKET_CHARACTERS = 56
 """Of the paths of Ray's sockets within its folder, at most, without the process id in them."""
 
 
-def _address(given: str) -> str:
-    found = re.fullmatch(r"(ray://)?[^\s/]+:(\d+)", given)
-    if given != "auto" and (found is None or not 0 < int(found[2]) < 2**16):
-        raise ValueError(f"'{given}' is found; auto, host:port or ray://host:port is allowed")
-    return given
-
-
-Address = Annotated[str, AfterValidator(_address)]
+Address = Annotated[str, Field(pattern=r"^(auto|(ray://)?[^\s/]+:\d{1,5})$")]
 """Of a running Ray cluster: `auto`, `host:port` or `ray://host:port`."""
 
 

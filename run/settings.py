@@ -1,11 +1,9 @@
 """What a training run is told, validated: groups, budget, checkpoints."""
 
-import copy
-import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from env.base.schema import Strict, nearest, validated
 from env.learn.actions import MOST_ENVIRONMENTS
@@ -183,42 +181,47 @@ class RaySettings(Strict):
         return self
 
 
-class Values(Strict):
-    """What a setting is searched among: a range, or a list (conf/tune/asha.yaml)."""
+class Range(Strict):
+    """Numbers that a setting is searched among (conf/tune/asha.yaml)."""
 
-    low: float | None = None
-    high: float | None = None
+    low: float
+    high: float
     log: bool = False
     whole: bool = False
-    choices: Annotated[tuple[Any, ...], Field(min_length=2)] | None = None
 
     @model_validator(mode="after")
-    def _one_kind(self) -> Self:
-        if (self.choices is None) == (self.low is None and self.high is None):
-            raise ValueError("either low and high, or choices, are needed")
-        if self.choices is not None:
-            return self
-        if self.low is None or self.high is None or self.low >= self.high:
+    def _ends(self) -> Self:
+        if self.low >= self.high:
             raise ValueError(f"low {self.low} is not below high {self.high}")
         if self.log and self.low <= 0:
             raise ValueError(f"low {self.low} is not above 0, as log needs it")
-        if self.whole and not (self.low.is_integer() and self.high.is_integer()):
-            raise ValueError(f"low {self.low} and high {self.high} are not whole")
         return self
 
     @property
-    def range(self) -> tuple[float, float] | None:
-        """Its ends; whole numbers are int."""
-        if self.low is None or self.high is None:
-            return None
-        return (int(self.low), int(self.high)) if self.whole else (self.low, self.high)
+    def extremes(self) -> tuple[float, float]:
+        """What must be allowed for all to be."""
+        return self.low, self.high
+
+
+class Choices(Strict):
+    """Values that a setting is searched among (conf/tune/asha.yaml)."""
+
+    choices: Annotated[tuple[Any, ...], Field(min_length=2)]
 
     @property
     def extremes(self) -> tuple[Any, ...]:
-        """What must be allowed for all to be; of a range that is not whole, a fraction too."""
-        if self.low is None or self.high is None or self.whole:
-            return self.range or self.choices or ()
-        return self.low, self.high, self.low + (self.high - self.low) / math.pi
+        """What must be allowed for all to be."""
+        return self.choices
+
+
+def _kind(searched: Any) -> str:
+    keys = searched if isinstance(searched, Mapping) else vars(searched)
+    return "choices" if "choices" in keys else "range"
+
+
+Searched = Annotated[
+    Annotated[Range, Tag("range")] | Annotated[Choices, Tag("choices")], Discriminator(_kind)
+]
 
 
 class TuneSettings(Strict):
@@ -226,7 +229,7 @@ class TuneSettings(Strict):
 
     trials: Annotated[int, Field(ge=2, le=10_000)]
     parallel: Count
-    space: Annotated[dict[str, Values], Field(min_length=1)]
+    space: Annotated[dict[str, Searched], Field(min_length=1)]
     first_cut: Annotated[float, Field(gt=0, le=100)]
     reduction: Annotated[float, Field(gt=1)]
 
@@ -308,32 +311,23 @@ class TrainSettings(WorldSettings):
     tune: TuneSettings | None = None
 
     @model_validator(mode="after")
-    def _actions(self) -> Self:
-        if self.algo.name == "dqn" and self.agents.layout == "server_types":
+    def _fits_the_algorithm(self) -> Self:
+        algo, environments = self.algo, self.ray.envs_per_runner * max(1, self.ray.num_env_runners)
+        if algo.name == "dqn" and self.agents.layout == "server_types":
             raise ValueError(
                 "algo=dqn chooses among single actions, the agents of layout server_types choose a "
                 "bid and a place at once; its layouts are placer, hierarchical and queue"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _learners(self) -> Self:
-        if self.ray.num_learners > 0 and self.algo.name != "ppo":
+        if self.ray.num_learners > 0 and algo.name != "ppo":
             raise ValueError(
-                f"ray.num_learners {self.ray.num_learners} is for algo=ppo; algo={self.algo.name} "
+                f"ray.num_learners {self.ray.num_learners} is for algo=ppo; algo={algo.name} "
                 f"learns in the training process, 0"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _pieces(self) -> Self:
-        """APPO and IMPALA learn from pieces of episodes, in which agents must act twice."""
-        if not isinstance(self.algo, IMPALASettings | APPOSettings):
-            return self
-        environments = self.ray.envs_per_runner * max(1, self.ray.num_env_runners)
-        if self.algo.batch_size < LEAST_TURNS * environments:
+        # These learn from pieces of episodes, in which agents must act twice.
+        asynchronous = IMPALASettings | APPOSettings
+        if isinstance(algo, asynchronous) and algo.batch_size < LEAST_TURNS * environments:
             raise ValueError(
-                f"algo.batch_size {self.algo.batch_size} is less than {LEAST_TURNS} turns of each "
+                f"algo.batch_size {algo.batch_size} is less than {LEAST_TURNS} turns of each "
                 f"of {environments} environments: give more, or fewer ray.envs_per_runner"
             )
         return self
@@ -346,20 +340,7 @@ class TrainSettings(WorldSettings):
             raise ValueError("resume goes on with one training, tune starts many: give one of them")
         told = {**self.model_dump(), "tune": None}
         for key, values in self.tune.space.items():
-            known = [name for name in type(self.algo).model_fields if name != "name"]
-            if key not in known:
-                near = nearest(key, known)
-                raise ValueError(
-                    f"tune.space.{key}: not a setting of algo={self.algo.name}, {near}"
-                )
             for value in values.extremes:
                 drawn = {**told, "algo": {**told["algo"], key: value}}
                 validated(TrainSettings, drawn, f"tune.space.{key} {value}")
         return self
-
-
-def with_values(told: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of a composed configuration with other values of `algo`."""
-    changed = copy.deepcopy(dict(told))
-    changed["algo"] |= values
-    return changed

@@ -6,18 +6,21 @@ registers the environments of env/learn/gym.py.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from gymnasium import Env, register
 from gymnasium.vector import VectorEnv
+from hydra import initialize_config_dir
 
 from env.base.errors import InputError
 from env.base.schema import short, validated
-from run.command import composed_alone, plain
-from run.effect import WORLD, check_effect
+from run.command import CONF
+from run.composing import composed, plain
+from run.effect import check_effect
 from run.settings import TrainSettings
-from run.training_start import world_of
+from run.training_start import TRAINING_WORLD, world_of
 
 
 def world(*overrides: str) -> dict[str, Any]:
@@ -31,11 +34,15 @@ def world(*overrides: str) -> dict[str, Any]:
     Raises:
         InputError: an override is none, has no effect on a world, or comes to what is not allowed.
     """
-    config, typed = composed_alone("train", overrides)
-    told = plain(config)
-    settings = validated(TrainSettings, told, "train")
-    for command in ("train", WORLD):
-        check_effect(command, [(told, typed)])
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        config, typed = composed("train", overrides)
+        told = plain(config)
+        settings = validated(TrainSettings, told, "train")
+        check_effect("train", [(told, typed)])
+    for override in typed:
+        key = override.key_or_group
+        if re.split("[./]", key)[0] not in (*TRAINING_WORLD, "seed", "experiment"):
+            raise InputError(f"{key}: without effect, an environment does not train")
     return world_of(settings)
 
 

@@ -62,7 +62,7 @@ BAD: dict[str, tuple[list[str], str]] = {
     ),
     "half a pair": (
         ["dispatch=queued", "baselines=[sjf+]"],
-        "'sjf+': a name is needed after the +",
+        "baselines: '' is unknown, allowed: best_fit, ",
     ),
     "two orders before a rule": (
         ["dispatch=queued", "baselines=[sjf+srf+best_fit]"],

@@ -156,7 +156,7 @@ UNFIT: dict[str, tuple[Callable[[Path], None], list[str], str]] = {
     "an agent left out": (
         edited(networks=without_type_agents, features=without_type_agents),
         [],
-        "none for the agent server_small",
+        "of the agent server_small are 1 and 0, found none",
     ),
     "another layout in its name": (
         edited(layout=lambda _: "placer", config=lambda found: found | {"agents": AS_PLACER}),
@@ -188,7 +188,7 @@ def test_a_policy_with_other_choices_than_its_layout_is_refused(
         memory_tiers=lambda _: two,
         config=lambda found: found | {"agents": {**AS_PLACER, "memory_tiers": two}},
     )(tmp_path / "mine")
-    says = "3 choices and 0 bids for the agent placer, which has 2 and 0"
+    says = "choices and bids of the agent placer are 2 and 0, found [(3, 0)]"
     refused(command(*BRIEF, "policy=mine"), says)
 
 

@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -22,9 +22,8 @@ from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from agents.learned.advantages import ChunksToBatch
 from agents.learned.asynchronous import BudgetAPPOLearner, BudgetIMPALALearner
 from agents.learned.batch_runner import BatchEnvRunner, FastPPOConfig
-from agents.learned.callbacks import EpisodeMetrics
-from agents.learned.cloning import CloningConfig, Lesson, demonstrate, start_from
-from agents.learned.env_runner import SeededEnvRunner
+from agents.learned.cloning import CloningConfig, Lesson
+from agents.learned.env_runner import EpisodeMetrics, SeededEnvRunner
 from agents.learned.fault_tolerance import (
     FaultTolerantAPPO,
     FaultTolerantDQN,
@@ -33,16 +32,14 @@ from agents.learned.fault_tolerance import (
 )
 from agents.learned.learner import PROGRESS_STEPS, BudgetPPOLearner
 from agents.learned.network import SetPolicyNetwork, network_of
-from agents.learned.policy_file import kind_of
+from agents.learned.policy_file import policy_of
 from agents.learned.q_network import SetQNetwork
-from agents.learned.set_policy import SetPolicy, policy_sizes
-from agents.learned.target_policy import TargetSetPolicy
+from agents.learned.set_policy import SetPolicy, TargetSetPolicy, policy_sizes
 from env.learn.multi_agent import ENV_NAME
 from run.settings import (
     AlgoSettings,
     APPOSettings,
     BCSettings,
-    CloningSettings,
     DQNSettings,
     IMPALASettings,
     PPOSettings,
@@ -50,20 +47,12 @@ from run.settings import (
     TrainSettings,
 )
 
-SHARED_KINDS = ("server", "tenant")
-"""Kinds of which there may be several agents, `server_<type>` and `tenant_<name>`."""
 # Seconds after which a remote runner that has not sampled its part counts as lost.
 SAMPLE_TIMEOUT = 600.0
 # Seconds that an iteration waits for lost runners to come back, while others are there.
 PROBE_TIMEOUT = 1.0
 
 PolicySpaces = Mapping[str, tuple[gym.spaces.Dict, gym.Space[Any]]]
-
-
-def policy_of(agent: str, share_type_policy: bool) -> str:
-    """The policy (RLlib: module) an agent acts by: its own, or the one of all of its kind."""
-    kind = kind_of(agent)
-    return kind if share_type_policy and kind in SHARED_KINDS else agent
 
 
 def policy_spaces(environment: MultiAgentEnv, share_type_policy: bool) -> PolicySpaces:
@@ -77,22 +66,85 @@ def policy_spaces(environment: MultiAgentEnv, share_type_policy: bool) -> Policy
     }
 
 
-def algorithm_config(algo: AlgoSettings, ray: RaySettings, **world: Any) -> AlgorithmConfig:
+def algorithm_config(
+    algo: AlgoSettings,
+    ray: RaySettings,
+    *,
+    environment: str,
+    world: Mapping[str, Any],
+    spaces: PolicySpaces,
+    share_type_policy: bool,
+    seed: int,
+) -> AlgorithmConfig:
     """RLlib's configuration of the algorithm that the settings name; new API stack.
 
     Args:
         algo: what to learn with.
         ray: where to sample.
-        world: arguments of `_common`.
+        environment: registered name.
+        world: what the environment is built from; plain containers.
+        spaces: of every policy.
+        share_type_policy: one policy for all server types.
+        seed: of weights, sampled actions and episodes.
     """
-    builders: dict[str, Callable[..., AlgorithmConfig]] = {
-        "ppo": ppo_config,
-        "appo": appo_config,
-        "impala": impala_config,
-        "dqn": dqn_config,
-        "bc": bc_config,
+    makers: dict[str, Callable[[Any, RaySettings], AlgorithmConfig]] = {
+        "ppo": _ppo,
+        "appo": _appo,
+        "impala": _impala,
+        "dqn": _dqn,
+        "bc": _bc,
     }
-    return builders[algo.name](algo, ray, **world)
+    config = makers[algo.name](algo, ray)
+    module: type[SetPolicy] = SetPolicy
+    model: dict[str, Any] = {
+        "hidden": list(algo.hidden),
+        "network": algo.network,
+        "message_rounds": algo.message_rounds,
+    }
+    if isinstance(algo, APPOSettings):
+        module = TargetSetPolicy
+    elif isinstance(algo, DQNSettings):
+        module = SetQNetwork
+        model["epsilon"] = [
+            [0, algo.exploration],
+            [algo.exploration_steps, algo.final_exploration],
+        ]
+    elif isinstance(algo, BCSettings):
+        assert isinstance(config, CloningConfig)
+        config.lesson = partial(Lesson, algo.teacher, algo.cloning, world, share_type_policy, seed)
+    modules = {
+        policy: RLModuleSpec(
+            module_class=module,
+            observation_space=observations,
+            action_space=actions,
+            model_config=model,
+        )
+        for policy, (observations, actions) in spaces.items()
+    }
+    config.environment(environment, env_config=dict(world), disable_env_checking=True)
+    config.env_runners(
+        env_runner_cls=config.env_runner_cls or SeededEnvRunner,
+        num_env_runners=ray.num_env_runners,
+        num_envs_per_env_runner=ray.envs_per_runner,
+        # A runner's first sample compiles the simulator, which RLlib's 60 s may be short for.
+        sample_timeout_s=SAMPLE_TIMEOUT,
+    )
+    config.fault_tolerance(
+        restart_failed_env_runners=ray.restart_failed_runners,
+        env_runner_restore_timeout_s=60 * ray.wait_for_runners,
+        # A runner that is started anew answers when it is up, or in a later iteration.
+        env_runner_health_probe_timeout_s=PROBE_TIMEOUT,
+    )
+    # A learner in this process has a core of its own when runners sample elsewhere.
+    config.learners(num_learners=ray.num_learners)
+    config.multi_agent(
+        policies=set(modules),
+        policy_mapping_fn=lambda agent, *_, **__: policy_of(agent, share_type_policy),
+    )
+    config.rl_module(rl_module_spec=MultiRLModuleSpec(rl_module_specs=modules))
+    config.callbacks(EpisodeMetrics)
+    config.debugging(seed=seed, log_level="ERROR")
+    return config
 
 
 def run_config(
@@ -117,9 +169,9 @@ def run_config(
     )
 
 
-def ppo_config(ppo: PPOSettings, ray: RaySettings, **world: Any) -> FastPPOConfig:
+def _ppo(ppo: PPOSettings, ray: RaySettings) -> FastPPOConfig:
     """PPO; the sampler brings its runner, and what makes batches of its samples."""
-    config = _common(FastPPOConfig(FaultTolerantPPO), SetPolicy, ppo, ray, **world)
+    config = FastPPOConfig(FaultTolerantPPO)
     learners = max(1, ray.num_learners)
     config.threads_per_learner = ray.threads_per_learner
     config.learners(learner_class=BudgetPPOLearner).training(
@@ -148,16 +200,15 @@ def ppo_config(ppo: PPOSettings, ray: RaySettings, **world: Any) -> FastPPOConfi
     return config
 
 
-def impala_config(impala: IMPALASettings, ray: RaySettings, **world: Any) -> IMPALAConfig:
+def _impala(impala: IMPALASettings, ray: RaySettings) -> IMPALAConfig:
     """IMPALA: runners sample while the learner learns; V-trace makes up for their older policy."""
-    config = _common(IMPALAConfig(FaultTolerantIMPALA), SetPolicy, impala, ray, **world)
-    config.learners(learner_class=BudgetIMPALALearner)
+    config = IMPALAConfig(FaultTolerantIMPALA).learners(learner_class=BudgetIMPALALearner)
     return _asynchronous(config, impala)
 
 
-def appo_config(appo: APPOSettings, ray: RaySettings, **world: Any) -> APPOConfig:
+def _appo(appo: APPOSettings, ray: RaySettings) -> IMPALAConfig:
     """APPO: IMPALA with PPO's clipped loss, towards a target network."""
-    config = _common(APPOConfig(FaultTolerantAPPO), TargetSetPolicy, appo, ray, **world)
+    config = APPOConfig(FaultTolerantAPPO)
     config.learners(learner_class=BudgetAPPOLearner).training(
         clip_param=appo.clip,
         num_epochs=appo.epochs,
@@ -172,12 +223,9 @@ def appo_config(appo: APPOSettings, ray: RaySettings, **world: Any) -> APPOConfi
     return _asynchronous(config, appo)
 
 
-def dqn_config(dqn: DQNSettings, ray: RaySettings, **world: Any) -> DQNConfig:
+def _dqn(dqn: DQNSettings, ray: RaySettings) -> DQNConfig:
     """Double dueling DQN with a replay of every policy's own steps."""
-    epsilon = [[0, dqn.exploration], [dqn.exploration_steps, dqn.final_exploration]]
-    config = _common(
-        DQNConfig(FaultTolerantDQN), SetQNetwork, dqn, ray, model={"epsilon": epsilon}, **world
-    )
+    config = DQNConfig(FaultTolerantDQN)
     # Turns of each environment between two rounds of updates: few, but not so few that cutting
     # episodes into pieces costs more than playing them.
     config.env_runners(rollout_fragment_length=8)
@@ -203,12 +251,9 @@ def dqn_config(dqn: DQNSettings, ray: RaySettings, **world: Any) -> DQNConfig:
     )
 
 
-def bc_config(bc: BCSettings, ray: RaySettings, **world: Any) -> CloningConfig:
+def _bc(bc: BCSettings, ray: RaySettings) -> CloningConfig:
     """Behaviour cloning; runners only play what was learned, and take the likeliest actions."""
-    config = _common(CloningConfig(), SetPolicy, bc, ray, **world)
-    config.lesson = partial(
-        lesson_of, bc.teacher, bc.cloning, world["world"], world["share_type_policy"], world["seed"]
-    )
+    config = CloningConfig()
     config.env_runners(explore=False, rollout_fragment_length="auto")
     config.reporting(min_time_s_per_iteration=0)
     return config.training(
@@ -216,80 +261,7 @@ def bc_config(bc: BCSettings, ray: RaySettings, **world: Any) -> CloningConfig:
     )
 
 
-Config = TypeVar("Config", bound=AlgorithmConfig)
-
-
-def _common(
-    config: Config,
-    module: type[SetPolicy],
-    algo: AlgoSettings,
-    ray: RaySettings,
-    *,
-    environment: str,
-    world: Mapping[str, Any],
-    spaces: PolicySpaces,
-    share_type_policy: bool,
-    seed: int,
-    model: Mapping[str, Any] | None = None,
-) -> Config:
-    """What all algorithms have in common.
-
-    Args:
-        config: of RLlib, to be filled.
-        module: class of every policy.
-        algo: what to learn with.
-        ray: where to sample.
-        environment: registered name.
-        world: what the environment is built from; plain containers.
-        spaces: of every policy.
-        share_type_policy: one policy for all server types.
-        seed: of weights, sampled actions and episodes.
-        model: what the module is told besides widths and kind of its network.
-    """
-    modules = {
-        policy: RLModuleSpec(
-            module_class=module,
-            observation_space=observations,
-            action_space=actions,
-            model_config={
-                "hidden": list(algo.hidden),
-                "network": algo.network,
-                "message_rounds": algo.message_rounds,
-                **(model or {}),
-            },
-        )
-        for policy, (observations, actions) in spaces.items()
-    }
-    config.environment(environment, env_config=dict(world), disable_env_checking=True)
-    config.env_runners(
-        env_runner_cls=SeededEnvRunner,
-        num_env_runners=ray.num_env_runners,
-        num_envs_per_env_runner=ray.envs_per_runner,
-        # A runner's first sample compiles the simulator, which RLlib's 60 s may be short for.
-        sample_timeout_s=SAMPLE_TIMEOUT,
-    )
-    config.fault_tolerance(
-        restart_failed_env_runners=ray.restart_failed_runners,
-        env_runner_restore_timeout_s=60 * ray.wait_for_runners,
-        # A runner that is started anew answers when it is up, or in a later iteration.
-        env_runner_health_probe_timeout_s=PROBE_TIMEOUT,
-    )
-    # A learner in this process has a core of its own when runners sample elsewhere.
-    config.learners(num_learners=ray.num_learners)
-    config.multi_agent(
-        policies=set(modules),
-        policy_mapping_fn=partial(_policy_of_agent, share_type_policy=share_type_policy),
-    )
-    config.rl_module(rl_module_spec=MultiRLModuleSpec(rl_module_specs=modules))
-    config.callbacks(EpisodeMetrics)
-    config.debugging(seed=seed, log_level="ERROR")
-    return config
-
-
-AsyncConfig = TypeVar("AsyncConfig", bound=IMPALAConfig)
-
-
-def _asynchronous(config: AsyncConfig, algo: IMPALASettings | APPOSettings) -> AsyncConfig:
+def _asynchronous(config: IMPALAConfig, algo: IMPALASettings | APPOSettings) -> IMPALAConfig:
     """What IMPALA and APPO have in common."""
     config.env_runners(rollout_fragment_length="auto")
     config.reporting(
@@ -308,25 +280,6 @@ def _asynchronous(config: AsyncConfig, algo: IMPALASettings | APPOSettings) -> A
     return config
 
 
-def lesson_of(
-    teacher: str,
-    cloning: CloningSettings,
-    world: Mapping[str, Any],
-    share_type_policy: bool,
-    seed: int,
-) -> Lesson:
-    """What a teacher decides in the episodes of a seed; see `demonstrate` and `Lesson`."""
-    demonstrations = demonstrate(
-        teacher,
-        cloning.decisions,
-        world,
-        every=cloning.every,
-        policy_of=partial(policy_of, share_type_policy=share_type_policy),
-        seed=seed,
-    )
-    return Lesson(demonstrations, cloning, seed)
-
-
 def build(config: AlgorithmConfig, checkpoint: Path | None) -> Algorithm:
     """The algorithm, with the weights, optimiser state and counters of a checkpoint if given."""
     algorithm = config.build_algo()
@@ -335,24 +288,6 @@ def build(config: AlgorithmConfig, checkpoint: Path | None) -> Algorithm:
     if checkpoint is not None:
         algorithm.restore_from_path(str(checkpoint))
     return algorithm
-
-
-def warm_start(
-    algorithm: Algorithm,
-    algo: AlgoSettings,
-    world: Mapping[str, Any],
-    share_type_policy: bool,
-    seed: int,
-) -> dict[str, float]:
-    """Lets the policies of a new algorithm begin as `algo.warm_start` decides, if that is told.
-
-    Returns:
-        By policy the share of decisions, of those it did not learn from, that it repeats.
-    """
-    if isinstance(algo, DQNSettings | BCSettings) or algo.warm_start is None:
-        return {}
-    lesson = lesson_of(algo.warm_start, algo.cloning, world, share_type_policy, seed)
-    return start_from(algorithm, lesson, algo.cloning)
 
 
 def set_progress(algorithm: Algorithm, progress: float) -> None:
@@ -370,22 +305,17 @@ def _set_progress(learner: Learner, progress: float) -> None:
 
 def policy_networks(algorithm: Algorithm) -> dict[str, SetPolicyNetwork]:
     """Each policy as it is now: what acting needs, no critic. Nothing is drawn at random."""
-    specs = algorithm.config.rl_module_spec.rl_module_specs
-    return {
-        policy: network_of(
-            policy_sizes(
-                specs[policy].observation_space,
-                specs[policy].action_space,
-                specs[policy].model_config,
-            ),
-            {
-                key.removeprefix("policy."): np.asarray(array)
-                for key, array in weights.items()
-                if key.startswith("policy.")
-            },
-        )
-        for policy, weights in algorithm.learner_group.get_weights().items()
-    }
+    networks = {}
+    for policy, weights in algorithm.learner_group.get_weights().items():
+        spec = algorithm.config.rl_module_spec.rl_module_specs[policy]
+        sizes = policy_sizes(spec.observation_space, spec.action_space, spec.model_config)
+        own = {
+            key.removeprefix("policy."): np.asarray(array)
+            for key, array in weights.items()
+            if key.startswith("policy.")
+        }
+        networks[policy] = network_of(sizes, own)
+    return networks
 
 
 def run_seed(algo: AlgoSettings, ray: RaySettings, seed: int, iteration: int) -> int:
@@ -415,7 +345,3 @@ def cosine_schedule(start: float, pieces: int = 32) -> list[list[float]]:
         ]
         for piece in range(pieces + 1)
     ]
-
-
-def _policy_of_agent(agent: str, episode: Any, share_type_policy: bool, **kwargs: Any) -> str:
-    return policy_of(agent, share_type_policy)

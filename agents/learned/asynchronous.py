@@ -14,10 +14,9 @@ from ray.rllib.algorithms.impala.torch.impala_torch_learner import IMPALATorchLe
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.learner.learner import Learner
 from ray.rllib.core.learner.training_data import TrainingData
-from ray.rllib.utils.metrics import NUM_ENV_STEPS_SAMPLED_LIFETIME
 from torch import Tensor
 
-from agents.learned.learner import PROGRESS_STEPS
+from agents.learned.learner import OverBudget
 
 # Seconds between two looks at whether the learner's thread is still alive.
 HEALTH_CHECK = 1.0
@@ -40,10 +39,9 @@ class _HealthChecked(threading.Event):
         return True
 
 
-class _BudgetAsyncLearner(IMPALALearner):
+class _BudgetAsyncLearner(OverBudget, IMPALALearner):
     """What the learners of IMPALA and APPO get here.
 
-    - Learning rate and entropy follow the budget of the run, see `set_progress`.
     - What their thread raises is raised by `update`; RLlib's own would wait for it for ever.
     - The step that RLlib appends to every chunk of an episode, for its value, counts nothing.
       V-trace would subtract that value from the return of the last step of the chunk again, as if
@@ -51,21 +49,13 @@ class _BudgetAsyncLearner(IMPALALearner):
     """
 
     def build(self) -> None:
-        """Builds the learner and starts its thread; no share of the budget is used yet."""
+        """Builds the learner and starts its thread."""
         super().build()
-        self._progress = 0.0
         self._failure: Exception | None = None
         # The thread waits for its first batch: nothing is missed.
         self._agg_event = _HealthChecked(self._learner_thread)
         # The thread hands over the learner as `self`.
         self._learner_thread._update_method = _BudgetAsyncLearner._update_or_fail
-
-    def set_progress(self, progress: float) -> None:
-        """Moves learning rates and entropy coefficients to `progress` (0 to 1) of the budget."""
-        self._progress = progress
-        for optimizer, schedule in self._optimizer_lr_schedules.items():
-            timestep = round(progress * PROGRESS_STEPS)
-            self._set_optimizer_lr(optimizer, lr=schedule.update(timestep=timestep))
 
     def update(
         self, training_data: TrainingData, *, timesteps: dict[str, Any], **kwargs: Any
@@ -75,14 +65,6 @@ class _BudgetAsyncLearner(IMPALALearner):
         if self._failure is not None:
             raise RuntimeError("the learner failed") from self._failure
         return result
-
-    def before_gradient_based_update(self, *, timesteps: dict[str, Any]) -> None:
-        """RLlib moves the entropy here by steps; it shall follow the budget."""
-        super().before_gradient_based_update(timesteps=self._budget_time(timesteps))
-
-    def after_gradient_based_update(self, *, timesteps: dict[str, Any]) -> None:
-        """RLlib moves the learning rate here by steps; it shall follow the budget."""
-        super().after_gradient_based_update(timesteps=self._budget_time(timesteps))
 
     def compute_loss_for_module(
         self,
@@ -110,10 +92,6 @@ class _BudgetAsyncLearner(IMPALALearner):
                 Learner.update(self, **kwargs)
         except Exception as error:
             self._failure = error
-
-    def _budget_time(self, timesteps: dict[str, Any]) -> dict[str, Any]:
-        step = round(self._progress * PROGRESS_STEPS)
-        return {**timesteps, NUM_ENV_STEPS_SAMPLED_LIFETIME: step}
 
 
 class BudgetIMPALALearner(_BudgetAsyncLearner, IMPALATorchLearner):

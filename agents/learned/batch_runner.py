@@ -23,9 +23,8 @@ from ray.rllib.utils.metrics import (
     NUM_MODULE_STEPS_SAMPLED_LIFETIME,
 )
 
-from agents.learned.callbacks import log_episode
 from agents.learned.chunk import OPEN, Chunk
-from agents.learned.env_runner import reseeded, worker_of
+from agents.learned.env_runner import log_episode, reseeded, worker_of
 from agents.learned.sampler import Sampler
 from env.learn.batch import Ended
 from env.learn.multi_agent import ServerlessEnv
@@ -114,6 +113,7 @@ class BatchEnvRunner(MultiAgentEnvRunner):
         Episodes are shared out among the environments beforehand, as stopping at the first
         `num_episodes` that end would favour short ones.
         """
+        assert not random_actions  # they are for algorithms with a replay memory
         if num_episodes is None:
             if force_reset or self._needs_initial_reset:
                 self._restart()
@@ -125,7 +125,7 @@ class BatchEnvRunner(MultiAgentEnvRunner):
                 # Turns can be nobody's: how many are is known from what has been played.
                 per_decision = taken / played if played else most
                 decisions = math.ceil((num_timesteps - taken) / per_decision)
-                chunks += self._play(decisions, explore, random_actions)
+                chunks += self._play(decisions, explore)
                 taken, played = sum(map(len, chunks)), played + decisions
             self._log_episodes([each for own in self.samplers for each in own.take_ended()])
             return chunks
@@ -136,7 +136,7 @@ class BatchEnvRunner(MultiAgentEnvRunner):
         counted: list[Ended] = []
         chunks = []
         while len(counted) < num_episodes:
-            chunks += self._play(FRAGMENT, explore, random_actions)
+            chunks += self._play(FRAGMENT, explore)
             for sampler, left in zip(self.samplers, missing, strict=True):
                 for ended in sampler.take_ended():
                     if left[ended.environment] > 0:
@@ -151,10 +151,10 @@ class BatchEnvRunner(MultiAgentEnvRunner):
             sampler.restart()
         self._needs_initial_reset = False
 
-    def _play(self, decisions: int, explore: bool, random_actions: bool) -> list[Chunk]:
+    def _play(self, decisions: int, explore: bool) -> list[Chunk]:
         """So many decisions of every environment, a chunk a thread."""
         played = [
-            self._threads.submit(sampler.play, self.module, decisions, explore, random_actions)
+            self._threads.submit(sampler.play, self.module, decisions, explore)
             for sampler in self.samplers
         ]
         wait(played)  # also for the others when one fails
@@ -165,24 +165,22 @@ class BatchEnvRunner(MultiAgentEnvRunner):
 
     def _log_steps(self, chunk: Chunk) -> None:
         """The counters that RLlib reads."""
-        for key in (NUM_ENV_STEPS_SAMPLED, NUM_ENV_STEPS_SAMPLED_LIFETIME):
-            self._count(key, chunk.steps)
+        self._count(chunk.steps, NUM_ENV_STEPS_SAMPLED, NUM_ENV_STEPS_SAMPLED_LIFETIME)
         self.num_env_steps_sampled_lifetime += chunk.steps
+        keys = NUM_MODULE_STEPS_SAMPLED, NUM_MODULE_STEPS_SAMPLED_LIFETIME
         for policy, steps in chunk.modules.items():
             trained = int((steps.following != OPEN).sum())
-            for key in (NUM_MODULE_STEPS_SAMPLED, NUM_MODULE_STEPS_SAMPLED_LIFETIME):
-                self._count((key, policy), trained)
+            self._count(trained, *((key, policy) for key in keys))
 
-    def _count(self, key: Any, steps: int) -> None:
-        lifetime = str(key).find("lifetime") >= 0
-        self.metrics.log_value(key, steps, reduce="lifetime_sum" if lifetime else "sum")
+    def _count(self, steps: int, now: Any, lifetime: Any) -> None:
+        self.metrics.log_value(now, steps, reduce="sum")
+        self.metrics.log_value(lifetime, steps, reduce="lifetime_sum")
 
     def _log_episodes(self, episodes: list[Ended]) -> None:
         for ended in episodes:
             log_episode(ended.metrics, self.metrics)
             self._log_episode_metrics(ended.turns, ended.earned, 0.0)
-        for key in (NUM_EPISODES, NUM_EPISODES_LIFETIME):
-            self._count(key, len(episodes))
+        self._count(len(episodes), NUM_EPISODES, NUM_EPISODES_LIFETIME)
 
     def get_state(
         self,

@@ -47,7 +47,7 @@ class RunState(Strict, frozen=False):
         return self.evaluated == self.iteration and self.difference == self.best
 
 
-class _Stored(Strict):
+class Stored(Strict):
     """`run.json`.
 
     Attributes:
@@ -65,21 +65,21 @@ class _Stored(Strict):
 
 def save_checkpoint(
     algorithm: Algorithm, run_folder: Path, state: RunState, config: dict[str, Any], keep: int
-) -> Path:
+) -> None:
     """Writes `checkpoints/iteration_<n>`, and removes what is older than the `keep` newest.
 
     The one with the lowest difference to the rule stays, however old.
     """
     folder = run_folder / FOLDER
-    target = folder / f"{PREFIX}{state.iteration:06}"
-    with folder_written_whole(target) as fresh:
+    with folder_written_whole(folder / f"{PREFIX}{state.iteration:06}") as fresh:
         write_checkpoint(algorithm, fresh, state, config)
     saved = _checkpoints(folder)
-    best = min(saved, key=lambda path: _rank(_stored(path).state))
+    states = [(_stored(path).state, path) for path in saved]
+    known = [(state.difference, path) for state, path in states if state.difference is not None]
+    best = min(known)[1] if known else None
     for old in saved[:-keep]:
         if old != best:
             shutil.rmtree(old)
-    return target
 
 
 def write_checkpoint(
@@ -89,13 +89,9 @@ def write_checkpoint(
     algorithm.save_to_path(str(folder.absolute()))
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
     names = [path.relative_to(folder).as_posix() for path in paths]
-    stored = {
-        "state": state.model_dump(),
-        "config": config,
-        "environment": algorithm.config.env,
-        "files": {name: _digest(folder, name) for name in names},
-    }
-    (folder / STATE).write_text(json.dumps(stored, indent=2) + "\n")
+    files = {name: _digest(folder, name) for name in names}
+    stored = Stored(state=state, config=config, environment=algorithm.config.env, files=files)
+    (folder / STATE).write_text(json.dumps(stored.model_dump(), indent=2) + "\n")
 
 
 def find_checkpoint(path: str | Path) -> Path:
@@ -113,11 +109,11 @@ def find_checkpoint(path: str | Path) -> Path:
     return saved[-1]
 
 
-def load_checkpoint(path: Path) -> tuple[RunState, dict[str, Any]]:
-    """A checkpoint's counters and the configuration it was made with.
+def load_checkpoint(path: Path) -> Stored:
+    """What a checkpoint says of itself; its files are as they were written.
 
     Raises:
-        InputError: the file that holds them is damaged, or another is not as it was written.
+        InputError: the file that says so is damaged, or another one is not as it was written.
     """
     stored = _stored(path)
     for name, digest in stored.files.items():
@@ -127,22 +123,13 @@ def load_checkpoint(path: Path) -> tuple[RunState, dict[str, Any]]:
             raise InputError(
                 f"resume: '{path / name}' is damaged, its SHA-256 is not that in {STATE}"
             )
-    return stored.state, stored.config
+    return stored
 
 
-def environment_of(path: Path) -> str:
-    """Name and version of the environment that a checkpoint was trained in.
-
-    Raises:
-        InputError: the file that holds it is damaged.
-    """
-    return _stored(path).environment
-
-
-def _stored(path: Path) -> _Stored:
+def _stored(path: Path) -> Stored:
     where = f"resume: '{path / STATE}'"
     content = read_bytes(path / STATE, inside=path)
-    return validated(_Stored, parse_json(content, where), where)
+    return validated(Stored, parse_json(content, where), where)
 
 
 def _digest(folder: Path, name: str) -> str:
@@ -153,7 +140,3 @@ def _digest(folder: Path, name: str) -> str:
 def _checkpoints(folder: Path) -> list[Path]:
     """Complete checkpoints, oldest first."""
     return sorted(path for path in folder.glob(f"{PREFIX}*") if (path / STATE).is_file())
-
-
-def _rank(state: RunState) -> float:
-    return float("inf") if state.difference is None else state.difference

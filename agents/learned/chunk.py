@@ -114,10 +114,8 @@ class Chunk:
             steps: `[:n]` or `[n:]`.
             len_lookback_buffer: RLlib gives it; there is nothing to look back into.
         """
-        first, cut, _ = slice(steps.start, steps.stop).indices(self.steps)
+        first, cut, _ = steps.indices(self.steps)
         head = steps.stop is not None
-        if steps.step is not None or (head and steps.start is not None):
-            raise ValueError(f"a chunk is cut as [:n] or [n:], not {steps}")
         share = (cut if head else first) / max(self.steps, 1)
         numbers, rows = np.unique(
             np.concatenate([each.environment for each in self.modules.values()]),

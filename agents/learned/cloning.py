@@ -7,6 +7,7 @@ checkpoints and the runners are RLlib's; only its pipeline for files is left out
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,11 +27,12 @@ from torch.nn.functional import cross_entropy
 
 from agents.baseline import make_baselines
 from agents.learned.fault_tolerance import FaultTolerant
+from agents.learned.policy_file import policy_of
 from agents.learned.set_policy import SetPolicy
 from agents.order.fcfs import Fcfs
 from agents.order.funcsched import FuncSched
 from agents.scheduler import Decision, Scheduler
-from env.base.errors import InputError
+from env.base.errors import InputError, located
 from env.learn.actions import NO_PLACE, Action
 from env.learn.agent import Observation
 from env.learn.layouts import Layout
@@ -39,7 +41,7 @@ from env.learn.queue_agent import QueueAgent
 from env.learn.tenant_agents import TenantAgents
 from env.sim.ordering import Order
 from env.sim.view.raw_env import RawEnv
-from run.settings import CloningSettings
+from run.settings import AlgoSettings, BCSettings, CloningSettings, DQNSettings
 
 Columnar = dict[str, Any]
 """Of one policy: `obs`, a dict of columns as the observation space names them, and `actions`,
@@ -55,10 +57,8 @@ def check_teacher(key: str, name: str, world: Mapping[str, Any]) -> None:
     Raises:
         InputError: there is no such baseline, or it gives memory of no tier.
     """
-    try:
-        demonstrate(name, 1, world, every=1, policy_of=str, seed=0)
-    except InputError as error:
-        raise InputError(f"{key}: {str(error).removeprefix('baselines: ')}") from None
+    with located(key):
+        demonstrate(name, 1, world)
 
 
 def demonstrate(
@@ -66,9 +66,9 @@ def demonstrate(
     decisions: int,
     world: Mapping[str, Any],
     *,
-    every: int,
-    policy_of: Callable[[str], str],
-    seed: int,
+    every: int = 1,
+    share_type_policy: bool = True,
+    seed: int = 0,
 ) -> dict[str, Columnar]:
     """Records what a baseline decides in training episodes, as its agents would.
 
@@ -77,7 +77,7 @@ def demonstrate(
         decisions: how many are kept; the last episode is cut.
         world: what the environment is built from.
         every: one decision in so many is kept. Neighbours are alike.
-        policy_of: the policy of an agent.
+        share_type_policy: see `policy_of`.
         seed: of the episodes and of what the teacher draws.
 
     Returns:
@@ -92,7 +92,7 @@ def demonstrate(
     (scheduler,) = make_baselines([teacher], queued=order is not None)
     _check_order(teacher, scheduler, order)
     seen: dict[str, list[tuple[Observation, Any]]] = {
-        policy_of(agent): [] for agent in environment.possible_agents
+        policy_of(agent, share_type_policy): [] for agent in environment.possible_agents
     }
     observations, _ = environment.reset(seed=seed)
     begun: RawEnv | None = None
@@ -104,15 +104,14 @@ def demonstrate(
             begun, draws = env, np.random.SeedSequence(seed, spawn_key=(episode,))
             scheduler.reset(env, environment.objective, draws)
             episode += 1
-        try:
+        with located(f"'{teacher}' cannot be cloned"):
             decision = Decision(env, environment.objective)
             turns = _turns(environment.layout, scheduler, decision, observations)
-        except InputError as error:
-            raise InputError(f"'{teacher}' cannot be cloned: {error}") from None
         for actions in turns:
             if number % every == 0:
                 for agent, action in actions.items():
-                    seen[policy_of(agent)].append((observations[agent], action))
+                    policy = policy_of(agent, share_type_policy)
+                    seen[policy].append((observations[agent], action))
             observations, rewards, *_ = environment.step(actions)
         number += len(rewards) > 0
         if env.done:
@@ -123,20 +122,11 @@ def demonstrate(
 
 def _check_order(teacher: str, scheduler: Scheduler, order: Order | None) -> None:
     """Refuses a teacher that lets others go next than agents could, or than the world lets go."""
-    if isinstance(order, TenantAgents):
+    repeated = FuncSched if isinstance(order, QueueAgent) else Fcfs | None
+    if isinstance(order, TenantAgents) or not isinstance(scheduler.order, repeated):
         raise InputError(
-            f"'{teacher}' cannot be cloned: with agents=tenants no teacher grants tickets, "
-            "allowed: null"
-        )
-    if isinstance(order, QueueAgent):
-        if not isinstance(scheduler.order, FuncSched):
-            raise InputError(
-                f"'{teacher}' cannot be cloned: the agent `queue` repeats the order funcsched alone"
-            )
-    elif not isinstance(scheduler.order, Fcfs | None):
-        raise InputError(
-            f"'{teacher}' cannot be cloned: without an agent `queue` functions go first come, "
-            "first served"
+            f"'{teacher}' cannot be cloned: the agent `queue` repeats the order funcsched alone, "
+            "without it functions go first come, first served, and no teacher grants tickets"
         )
 
 
@@ -163,17 +153,32 @@ class Lesson:
     """A teacher's decisions: most to learn from, the last ones held out to be judged by.
 
     Args:
-        demonstrations: by policy.
+        teacher: see `demonstrate`.
         settings: shares and sizes.
-        seed: of the order in which they are learned.
+        world: what the environment is built from.
+        share_type_policy: see `policy_of`.
+        seed: of the episodes, and of the order in which decisions are learned.
     """
 
     def __init__(
-        self, demonstrations: Mapping[str, Columnar], settings: CloningSettings, seed: int
+        self,
+        teacher: str,
+        settings: CloningSettings,
+        world: Mapping[str, Any],
+        share_type_policy: bool,
+        seed: int,
     ) -> None:
         self._settings = settings
         self._rng = np.random.default_rng(seed)
         self._learned, self.held_out = {}, {}
+        demonstrations = demonstrate(
+            teacher,
+            settings.decisions,
+            world,
+            every=settings.every,
+            share_type_policy=share_type_policy,
+            seed=seed,
+        )
         for policy, columns in demonstrations.items():
             rows = len(columns[Columns.ACTIONS])
             first = rows - max(1, round(settings.held_out * rows))
@@ -198,10 +203,9 @@ class Lesson:
 
     def agreement(self, learners: LearnerGroup) -> dict[str, float]:
         """Share of the decisions held out that each policy's likeliest action repeats."""
-        found: dict[str, float] = next(
-            iter(learners.foreach_learner(lambda learner: _agreement(learner, self.held_out)))
-        ).get()
-        return found
+        found = learners.foreach_learner(lambda learner: _agreement(learner, self.held_out))
+        shares: dict[str, float] = next(iter(found)).get()
+        return shares
 
 
 def _agreement(learner: Any, held_out: Mapping[str, Columnar]) -> dict[str, float]:
@@ -309,19 +313,26 @@ class Cloning(FaultTolerant):
         self.metrics.aggregate(played, key=ENV_RUNNER_RESULTS)
 
 
-def start_from(algorithm: Algorithm, lesson: Lesson, settings: CloningSettings) -> dict[str, float]:
-    """Gives the policies of an algorithm what they would learn from a teacher; no critic changes.
+def warm_start(
+    algorithm: Algorithm,
+    algo: AlgoSettings,
+    world: Mapping[str, Any],
+    share_type_policy: bool,
+    seed: int,
+) -> dict[str, float]:
+    """Lets the policies of a new algorithm begin as `algo.warm_start` decides, if that is told.
+
+    No critic changes.
 
     Returns:
-        The agreement by policy on the decisions held out.
+        By policy the share of decisions, of those it did not learn from, that it repeats.
     """
+    if isinstance(algo, DQNSettings | BCSettings) or algo.warm_start is None:
+        return {}
+    settings = algo.cloning
+    lesson = Lesson(algo.warm_start, settings, world, share_type_policy, seed)
     specs = {
-        policy: RLModuleSpec(
-            module_class=SetPolicy,
-            observation_space=spec.observation_space,
-            action_space=spec.action_space,
-            model_config=spec.model_config,
-        )
+        policy: replace(spec, module_class=SetPolicy)
         for policy, spec in algorithm.config.rl_module_spec.rl_module_specs.items()
     }
     config = CloningConfig().learners(num_learners=0).training(lr=settings.learning_rate)
@@ -345,10 +356,8 @@ def _take_over(
 ) -> None:
     for policy, arrays in weights.items():
         module = learner.module[policy].unwrapped()
-        mine = {key: array for key, array in arrays.items() if key.startswith("policy.")}
-        module.load_state_dict(
-            {key: torch.as_tensor(array) for key, array in mine.items()}, strict=False
-        )
+        mine = {key: torch.as_tensor(a) for key, a in arrays.items() if key.startswith("policy.")}
+        module.load_state_dict(mine, strict=False)
         module.policy.soften(temperature)
         if isinstance(module, TargetNetworkAPI):
             for source, target in module.get_target_network_pairs():

@@ -1,23 +1,17 @@
 """A trained policy as a scheduler: its agents decide through the layout they were trained in."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from agents.learned.policy_file import (
-    DESCRIPTION,
-    check_networks,
-    features_of,
-    fingerprint_of,
-    load_policy,
-)
+from agents.learned.policy_file import DESCRIPTION, load_policy
 from agents.scheduler import Decision, Kind
 from env.base.errors import InputError
 from env.base.schema import validated
-from env.learn.agent import Observation
-from env.learn.layouts import AgentsConfig, Choice, Layout, Placement, Share
+from env.learn.layouts import AgentsConfig, Layout, Placement
 from env.score.reward import Objective
 from env.sim.hardware import ClusterConfig
 from env.sim.ordering import Order
@@ -76,18 +70,13 @@ class LearnedScheduler:
         self.kind: Kind = "learned"
         self.order: Order | None = config.order
         self.fit: Fit = config.placement
-        self.sha256 = fingerprint_of(folder)
+        self.sha256 = policy.sha256
         unsaid = {"completion_weight": 0.0, "fairness_weight": 0.0}
         self.trained_for = {**unsaid, **policy.description.objective}
         self._layout = Layout(config, objective, cluster, see_future=False, tenants=tenants)
         self._policy = policy.fitted(
-            features=features_of(self._layout.agents),
-            layout=config.layout,
-            memory_tiers=config.memory_tiers,
-            bid_levels=config.bid_levels,
-            where=str(folder),
+            self._layout.agents, config.layout, config.memory_tiers, where=str(folder)
         )
-        check_networks(policy.description, self._layout.agents, str(folder))
 
     def reset(self, env: RawEnv, objective: Objective, seed: np.random.SeedSequence) -> None:
         """Turns to a new episode; acting draws nothing at random."""
@@ -95,25 +84,19 @@ class LearnedScheduler:
 
     def choose(self, decision: Decision) -> int | None:
         """Asks the agent `queue`, where there is a choice."""
-        choice = self._layout.forced(decision.env) or self._decide()
-        assert isinstance(choice, Choice)
-        return choice.declared
+        return (self._layout.forced(decision.env) or self._decide()).declared
 
     def grant(self, decision: Decision) -> float:
         """Asks the agent of the tenant whose workflow has arrived."""
-        share = self._decide()
-        assert isinstance(share, Share)
-        return share.tickets
+        return self._decide().tickets
 
     def place(self, decision: Decision) -> Placement:
         """Asks the agents who place."""
-        placement = self._decide()
-        assert isinstance(placement, Placement)
-        return placement
+        return self._decide()
 
-    def _decide(self) -> Choice | Placement | Share:
-        """Asks the agents turn by turn."""
-        turn: dict[str, Observation] | Choice | Placement | Share = self._layout.start()
+    def _decide(self) -> Any:
+        """Asks the agents turn by turn, until the layout knows what they have decided."""
+        turn: Any = self._layout.start()
         while isinstance(turn, dict):
             actions = {name: self._policy.act(name, seen) for name, seen in turn.items()}
             turn = self._layout.act(actions)
@@ -127,11 +110,9 @@ def policy_folder(path: str | Path) -> Path:
         InputError: none of them has one.
     """
     for folder in (Path(path), Path(path) / "policy", SHIPPED / path):
-        try:
-            (folder / DESCRIPTION).lstat()
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        return folder  # what is no regular file, or leads nowhere, is told by whoever reads it
+        # What is no regular file, or leads nowhere, is told by whoever reads it.
+        if os.path.lexists(folder / DESCRIPTION):
+            return folder
     shipped = ", ".join(sorted(found.parent.name for found in SHIPPED.glob(f"*/{DESCRIPTION}")))
     raise InputError(
         f"policy: no {DESCRIPTION} in '{path}' nor in '{Path(path) / 'policy'}'; "

@@ -9,6 +9,7 @@ import torch
 from ray.rllib.algorithms.ppo.ppo import LEARNER_RESULTS_KL_KEY, PPOConfig
 from ray.rllib.algorithms.ppo.torch.ppo_torch_learner import PPOTorchLearner
 from ray.rllib.core.columns import Columns
+from ray.rllib.core.learner.learner import Learner
 from ray.rllib.core.learner.training_data import TrainingData
 from ray.rllib.policy.sample_batch import MultiAgentBatch
 from ray.rllib.utils.metrics import (
@@ -32,7 +33,35 @@ SHUFFLE = "shuffle"
 NO_ROWS = torch.empty(0, dtype=torch.int64)
 
 
-class BudgetPPOLearner(PPOTorchLearner):
+class OverBudget(Learner):
+    """What learners get whose learning rate and entropy follow the budget of the run.
+
+    RLlib moves both by environment steps, after every update.
+    """
+
+    _progress = 0.0
+
+    def set_progress(self, progress: float) -> None:
+        """Moves the learning rates to `progress` (0 to 1) of the budget, and entropy after them."""
+        self._progress = progress
+        timestep = round(progress * PROGRESS_STEPS)
+        for optimizer, schedule in self._optimizer_lr_schedules.items():
+            self._set_optimizer_lr(optimizer, lr=schedule.update(timestep=timestep))
+
+    def before_gradient_based_update(self, *, timesteps: dict[str, Any]) -> None:
+        """As RLlib's, by the budget."""
+        super().before_gradient_based_update(timesteps=self._by_budget(timesteps))
+
+    def after_gradient_based_update(self, *, timesteps: dict[str, Any]) -> None:
+        """As RLlib's, by the budget."""
+        super().after_gradient_based_update(timesteps=self._by_budget(timesteps))
+
+    def _by_budget(self, timesteps: dict[str, Any]) -> dict[str, Any]:
+        step = round(self._progress * PROGRESS_STEPS)
+        return {**timesteps, NUM_ENV_STEPS_SAMPLED_LIFETIME: step}
+
+
+class BudgetPPOLearner(OverBudget, PPOTorchLearner):
     """PPO whose modules stop early, and whose schedules run over a budget of any kind.
 
     Early stop: in one update, a module takes no further minibatch once its policy's mean KL
@@ -51,9 +80,8 @@ class BudgetPPOLearner(PPOTorchLearner):
     config: FastPPOConfig
 
     def build(self) -> None:
-        """Builds the learner; no share of the budget is used yet."""
+        """Builds the learner, its stream of shuffles and its threads."""
         super().build()
-        self._progress = 0.0
         self._shuffle = torch.Generator()
         self._shuffle.manual_seed((self.config.seed or 0) + self._learner_index)
         self._threads = ThreadPoolExecutor(
@@ -66,20 +94,11 @@ class BudgetPPOLearner(PPOTorchLearner):
         super().shutdown()
 
     def set_progress(self, progress: float) -> None:
-        """Moves learning rates and entropy coefficients to `progress` (0 to 1) of the budget."""
-        self._progress = progress
+        """Moves the entropy coefficients at once, too."""
+        super().set_progress(progress)
         timestep = round(progress * PROGRESS_STEPS)
-        for optimizer, schedule in self._optimizer_lr_schedules.items():
-            self._set_optimizer_lr(optimizer, lr=schedule.update(timestep=timestep))
         for module_id in self._module_optimizers:
             self.entropy_coeff_schedulers_per_module[module_id].update(timestep=timestep)
-
-    def after_gradient_based_update(self, *, timesteps: dict[str, Any]) -> None:
-        """RLlib moves its schedules here, by steps; they shall stay where `set_progress` put."""
-        step = round(self._progress * PROGRESS_STEPS)
-        super().after_gradient_based_update(
-            timesteps={**timesteps, NUM_ENV_STEPS_SAMPLED_LIFETIME: step}
-        )
 
     def configure_optimizers_for_module(
         self, module_id: str, config: PPOConfig | None = None
@@ -129,7 +148,10 @@ class BudgetPPOLearner(PPOTorchLearner):
             if measured:
                 losses[module_id] = measured.pop(self.TOTAL_LOSS_KEY)
                 self.metrics.log_dict(measured, key=module_id, window=1)
-                self._log_trained(module_id, trained)
+                for scope in (module_id, ALL_MODULES):
+                    self._count(
+                        scope, trained, NUM_MODULE_STEPS_TRAINED, NUM_MODULE_STEPS_TRAINED_LIFETIME
+                    )
         return {}, losses, {}
 
     def _train(self, module_id: str, batch: dict[str, Any] | None) -> tuple[dict[str, float], int]:
@@ -225,16 +247,9 @@ class BudgetPPOLearner(PPOTorchLearner):
 
     def _log_steps_trained_metrics(self, batch: MultiAgentBatch) -> None:
         """RLlib counts the rows of a minibatch here; `_update` knows how often each was used."""
-        for key, reduce in (
-            (NUM_ENV_STEPS_TRAINED, "sum"),
-            (NUM_ENV_STEPS_TRAINED_LIFETIME, "lifetime_sum"),
-        ):
-            self.metrics.log_value((ALL_MODULES, key), batch.env_steps(), reduce=reduce)
+        keys = NUM_ENV_STEPS_TRAINED, NUM_ENV_STEPS_TRAINED_LIFETIME
+        self._count(ALL_MODULES, batch.env_steps(), *keys)
 
-    def _log_trained(self, module_id: str, rows: int) -> None:
-        for scope in (module_id, ALL_MODULES):
-            for key, reduce in (
-                (NUM_MODULE_STEPS_TRAINED, "sum"),
-                (NUM_MODULE_STEPS_TRAINED_LIFETIME, "lifetime_sum"),
-            ):
-                self.metrics.log_value((scope, key), rows, reduce=reduce)
+    def _count(self, scope: str, steps: int, now: str, lifetime: str) -> None:
+        self.metrics.log_value((scope, now), steps, reduce="sum")
+        self.metrics.log_value((scope, lifetime), steps, reduce="lifetime_sum")

@@ -4,7 +4,7 @@ N rows; an action is one choice, or two where the agent also bids, each with a p
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Self
 
 import gymnasium as gym
@@ -61,19 +61,13 @@ class Sampled:
 
     def rows(self, index: Tensor) -> "Sampled":
         """The rows of an index."""
-        return Sampled(
-            {name: column.index_select(0, index) for name, column in self.obs.items()},
-            *(
-                column.index_select(0, index)
-                for column in (
-                    self.chosen,
-                    self.logp,
-                    self.log_probabilities,
-                    self.advantages,
-                    self.targets,
-                )
-            ),
-        )
+        columns = {
+            field.name: getattr(self, field.name).index_select(0, index)
+            for field in fields(self)
+            if field.name != "obs"
+        }
+        obs = {name: column.index_select(0, index) for name, column in self.obs.items()}
+        return Sampled(obs=obs, **columns)
 
 
 def ppo_losses(

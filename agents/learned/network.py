@@ -5,16 +5,20 @@ functions in the window of the workflow with G features each.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
+from pydantic import ConfigDict, Field
+from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn.functional import linear, relu, scaled_dot_product_attention
 
-from run.settings import Network
+from run.settings import MOST_ROUNDS, Hidden, Network
+
+Count = Annotated[int, Field(ge=1, le=65_536)]
+Maybe = Annotated[int, Field(ge=0, le=65_536)]
 
 # Far below every real logit, so that its probability is exactly 0, and finite, so that entropy and
 # KL divergence stay finite.
@@ -25,7 +29,7 @@ HEADS = 2
 """Of the attention between items, each a quarter as wide as an embedded item."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class PolicySizes:
     """What the shape of a policy's weights depends on; the number of items is not among it.
 
@@ -40,14 +44,14 @@ class PolicySizes:
         message_rounds: between the functions of the window.
     """
 
-    context: int
-    item: int
-    choices: int
-    bids: int
-    hidden: tuple[int, ...]
+    context: Count
+    item: Count
+    choices: Count
+    bids: Maybe
+    hidden: Hidden
     network: Network = "pooling"
-    function: int = 0
-    message_rounds: int = 0
+    function: Maybe = 0
+    message_rounds: Annotated[int, Field(ge=0, le=MOST_ROUNDS)] = 0
 
 
 class SetPolicyNetwork(nn.Module):

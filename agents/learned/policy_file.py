@@ -6,63 +6,44 @@ weights of the policy network alone; the critic stays in the run's checkpoints.
 
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from agents.learned.network import PolicySizes, SetPolicyNetwork, network_of
 from env.base.errors import InputError
 from env.base.files import MOST_BYTES, folder_written_whole, parse_json, read_bytes
-from env.base.schema import Strict, listed, names_file, short, validated
+from env.base.schema import Strict, distinct, listed, one_line, validated
 from env.learn.agent import Agent
 from env.learn.workflow_window import FUNCTION_FEATURES
-from run.settings import MOST_ROUNDS, Hidden, Network
 
-FORMAT = 1
 DESCRIPTION = "policy.json"
+SHARED_KINDS = ("server", "tenant")
+"""Kinds of which there may be several agents, `server_<type>` and `tenant_<name>`."""
 PACKAGES = ("numpy", "ray", "torch")
 ALL = slice(None)
 MOST_DESCRIPTION_BYTES = 10_000_000
 """Of policy.json."""
 
-Count = Annotated[int, Field(ge=1, le=65_536)]
+Names = Annotated[tuple[str, ...], AfterValidator(distinct)]
+PolicyName = Annotated[str, Field(pattern=r"^[^/\p{C}]+$")]
+"""Of a file: printable characters but /."""
 
 
 class FeatureNames(Strict):
     """Names of what one kind of agent sees, in order."""
 
-    context: tuple[str, ...]
-    items: tuple[str, ...]
-    functions: tuple[str, ...] = ()
-
-    @field_validator("*")
-    @classmethod
-    def _distinct(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        if len(set(names)) < len(names):
-            twice, _ = Counter(names).most_common(1)[0]
-            raise ValueError(f"{short(twice)} is given twice")
-        return names
-
-
-class NetworkShape(Strict):
-    """The shape of one policy's weights; see `PolicySizes`."""
-
-    context: Count
-    item: Count
-    choices: Count
-    bids: Annotated[int, Field(ge=0, le=65_536)]
-    hidden: Hidden
-    network: Network = "pooling"
-    function: Annotated[int, Field(ge=0, le=65_536)] = 0
-    message_rounds: Annotated[int, Field(ge=0, le=MOST_ROUNDS)] = 0
+    context: Names
+    items: Names
+    functions: Names = ()
 
 
 class PolicyDescription(Strict):
@@ -83,32 +64,33 @@ class PolicyDescription(Strict):
     layout: str
     memory_tiers: tuple[float, ...]
     features: dict[str, FeatureNames]
-    networks: Annotated[dict[str, NetworkShape], Field(min_length=1, max_length=1000)]
+    networks: Annotated[dict[PolicyName, PolicySizes], Field(min_length=1, max_length=1000)]
     objective: dict[str, float]
     config: dict[str, Any]
     versions: dict[str, str]
 
 
+@dataclass(frozen=True)
 class LearnedPolicy:
-    """A trained policy as a decision maker: an observation in, the likeliest action out."""
+    """A trained policy as a decision maker: an observation in, the likeliest action out.
 
-    def __init__(
-        self,
-        description: PolicyDescription,
-        networks: Mapping[str, SetPolicyNetwork],
-        columns: Mapping[str, Mapping[str, list[int]]] | None = None,
-    ) -> None:
-        self.description = description
-        self._networks = networks
-        self._columns = columns or {}
+    Attributes:
+        description: its `policy.json`.
+        networks: by policy.
+        sha256: hash of its files.
+        columns: of what an environment shows, those that each kind of agent reads, by part.
+    """
+
+    description: PolicyDescription
+    networks: Mapping[str, SetPolicyNetwork]
+    sha256: str
+    columns: Mapping[str, Mapping[str, list[int]]] = field(default_factory=dict)
 
     def fitted(
         self,
-        *,
-        features: Mapping[str, Mapping[str, Sequence[str]]],
+        agents: Mapping[str, Agent],
         layout: str,
         memory_tiers: Sequence[float],
-        bid_levels: int | None = None,
         where: str = "policy",
     ) -> "LearnedPolicy":
         """This policy for an environment, whose observations it reads by feature name.
@@ -117,21 +99,19 @@ class LearnedPolicy:
         differ from those trained on, and the environment may have features that came later.
 
         Args:
-            features: the environment's names by kind of agent and part, see `FeatureNames`.
+            agents: the environment's, by name.
             layout: the environment's.
             memory_tiers: the environment's.
-            bid_levels: the environment's, where its agents bid.
             where: what to call the policy in an error, such as its path.
 
         Raises:
-            InputError: layout, memory tiers or bid levels differ, or feature names are missing.
+            InputError: layout or memory tiers differ, feature names are missing, or an agent has no
+                network, or one with another number of choices or bids.
         """
-        trained = self.description
-        bids = max(shape.bids for shape in trained.networks.values()) or None
+        trained, features = self.description, features_of(agents)
         for key, ours, theirs in (
             ("layout", trained.layout, layout),
             ("memory_tiers", list(trained.memory_tiers), list(memory_tiers)),
-            ("bid_levels", bids, bid_levels),
         ):
             if ours != theirs:
                 raise InputError(
@@ -141,16 +121,26 @@ class LearnedPolicy:
         for kind, names in trained.features.items():
             columns[kind] = {}
             for part, wanted in names:
-                present = features.get(kind, {}).get(part, ())
-                position = {name: index for index, name in enumerate(present)}
-                missing = [name for name in wanted if name not in position]
+                present = list(features.get(kind, {}).get(part, ()))
+                missing = [name for name in wanted if name not in present]
                 if missing:
                     raise InputError(
                         f"{where}: agent {kind} needs the {part} features {listed(missing)}, "
                         f"which the environment does not have"
                     )
-                columns[kind][part] = [position[name] for name in wanted]
-        return LearnedPolicy(trained, self._networks, columns)
+                columns[kind][part] = [present.index(name) for name in wanted]
+        for agent in agents.values():
+            shapes = {
+                (sizes.choices, sizes.bids)
+                for name, sizes in trained.networks.items()
+                if kind_of(name) == agent.kind
+            }
+            if shapes != {(agent.choices, agent.bids)}:
+                raise InputError(
+                    f"{where}: networks: choices and bids of the agent {agent.name} are "
+                    f"{agent.choices} and {agent.bids}, found {sorted(shapes) or 'none'}"
+                )
+        return replace(self, columns=columns)
 
     def act(self, agent: str, observation: Mapping[str, np.ndarray]) -> int | np.ndarray:
         """The action with the highest probability.
@@ -164,7 +154,7 @@ class LearnedPolicy:
             The choice, or for agents that bid an array of bid and choice.
         """
         network = self._network(agent)
-        columns = self._columns.get(kind_of(agent), {})
+        columns = self.columns.get(kind_of(agent), {})
         seen = {
             part: torch.from_numpy(np.asarray(array, np.float32)[..., columns.get(part, ALL)])[None]
             for part, array in observation.items()
@@ -185,35 +175,10 @@ class LearnedPolicy:
         unfit.
         """
         kind = kind_of(agent)
-        for name in (agent, kind, *sorted(self._networks)):
-            if name in self._networks and kind_of(name) == kind:
-                return self._networks[name]
+        for name in (agent, kind, *sorted(self.networks)):
+            if name in self.networks and kind_of(name) == kind:
+                return self.networks[name]
         raise KeyError(f"the policy has no agent of the kind '{kind}'")
-
-
-def check_networks(description: PolicyDescription, agents: Mapping[str, Agent], where: str) -> None:
-    """Refuses a policy whose networks do not choose among what the agents do.
-
-    Args:
-        description: of the policy.
-        agents: by name.
-        where: what to call the policy in an error, such as its path.
-
-    Raises:
-        InputError: an agent has no network, or one with another number of choices or bids.
-    """
-    for agent in agents.values():
-        shapes = [
-            shape for name, shape in description.networks.items() if kind_of(name) == agent.kind
-        ]
-        if not shapes:
-            raise InputError(f"{where}: networks: none for the agent {agent.name}")
-        for shape in shapes:
-            if (shape.choices, shape.bids) != (agent.choices, agent.bids):
-                raise InputError(
-                    f"{where}: networks: {shape.choices} choices and {shape.bids} bids for "
-                    f"the agent {agent.name}, which has {agent.choices} and {agent.bids}"
-                )
 
 
 def features_of(agents: Mapping[str, Agent]) -> dict[str, dict[str, tuple[str, ...]]]:
@@ -233,47 +198,30 @@ def kind_of(agent: str) -> str:
     return agent.split("_")[0]
 
 
-def save_policy(
-    folder: Path,
-    *,
-    networks: Mapping[str, SetPolicyNetwork],
-    features: Mapping[str, Mapping[str, Sequence[str]]],
-    layout: str,
-    memory_tiers: Sequence[float],
-    objective: Mapping[str, float],
-    config: Mapping[str, Any],
-) -> None:
+def policy_of(agent: str, share_type_policy: bool) -> str:
+    """The policy (RLlib: module) an agent acts by: its own, or the one of all of its kind."""
+    kind = kind_of(agent)
+    return kind if share_type_policy and kind in SHARED_KINDS else agent
+
+
+def save_policy(folder: Path, networks: Mapping[str, SetPolicyNetwork], **about: Any) -> None:
     """Writes a policy folder; one that is there is replaced as a whole.
 
     Args:
         folder: to write.
         networks: by policy.
-        features: names by kind of agent and part, see `FeatureNames`.
-        layout: of the agents.
-        memory_tiers: ratios of memory_req.
-        objective: weights of J.
-        config: the composed configuration; plain containers.
+        about: features, layout, memory_tiers, objective and config of `PolicyDescription`.
     """
-    description = {
-        "format": FORMAT,
-        "layout": layout,
-        "memory_tiers": list(memory_tiers),
-        "features": {
-            kind: {part: list(own) for part, own in names.items()}
-            for kind, names in features.items()
-        },
-        "networks": {name: vars(network.sizes) for name, network in networks.items()},
-        "objective": dict(objective),
-        "config": dict(config),
-        "versions": {package: version(package) for package in PACKAGES},
-    }
+    sizes = {name: network.sizes for name, network in networks.items()}
+    versions = {package: version(package) for package in PACKAGES}
+    description = PolicyDescription(format=1, networks=sizes, versions=versions, **about)
     with folder_written_whole(folder) as fresh:
         fresh.mkdir(parents=True)
         for name, network in networks.items():
             # safetensors' own files could be read by nobody else, whatever the umask.
             weights = {key: tensor.numpy() for key, tensor in network.state_dict().items()}
             (fresh / _file(name)).write_bytes(save(weights))
-        (fresh / DESCRIPTION).write_text(json.dumps(description, indent=2) + "\n")
+        (fresh / DESCRIPTION).write_text(json.dumps(description.model_dump(), indent=2) + "\n")
 
 
 def load_policy(folder: str | Path) -> LearnedPolicy:
@@ -283,86 +231,50 @@ def load_policy(folder: str | Path) -> LearnedPolicy:
         InputError: a file is missing or damaged, or the format is not known.
     """
     folder = Path(folder)
-    description, contents = _read(folder)
-    networks = {
-        name: _network_of(contents[_file(name)], shape, folder / _file(name))
-        for name, shape in description.networks.items()
-    }
+    path = folder / DESCRIPTION
+    contents = {DESCRIPTION: read_bytes(path, MOST_DESCRIPTION_BYTES, inside=folder)}
+    description = _description_of(contents[DESCRIPTION], path)
+    networks = {}
+    left = MOST_BYTES  # of all weights together
+    for name, sizes in description.networks.items():
+        content = contents[_file(name)] = read_bytes(folder / _file(name), left, inside=folder)
+        left -= len(content)
+        networks[name] = _network_of(content, sizes, folder / _file(name))
     torch.set_num_threads(1)
-    return LearnedPolicy(description, networks)
-
-
-def fingerprint_of(folder: Path) -> str:
-    """SHA-256 of the files of a policy.
-
-    Raises:
-        InputError: one of them cannot be read, or `policy.json` is damaged.
-    """
-    _, contents = _read(folder)
-    return hashlib.sha256(b"".join(contents[name] for name in sorted(contents))).hexdigest()
+    digest = hashlib.sha256(b"".join(contents[name] for name in sorted(contents)))
+    return LearnedPolicy(description, networks, digest.hexdigest())
 
 
 def _file(name: str) -> str:
     return f"{name}.safetensors"
 
 
-def _read(folder: Path) -> tuple[PolicyDescription, dict[str, bytes]]:
-    """What a policy is, and its files by name: those that `policy.json` lists and no others."""
-    path = folder / DESCRIPTION
-    contents = {DESCRIPTION: read_bytes(path, MOST_DESCRIPTION_BYTES, inside=folder)}
-    description = _description_of(contents[DESCRIPTION], path)
-    left = MOST_BYTES  # of all weights together
-    for name in map(_file, description.networks):
-        contents[name] = read_bytes(folder / name, left, inside=folder)
-        left -= len(contents[name])
-    return description, contents
-
-
 def _description_of(content: bytes, path: Path) -> PolicyDescription:
     description = validated(PolicyDescription, parse_json(content, str(path)), str(path))
-    for name, shape in description.networks.items():
-        if not names_file(name):
+    for name, sizes in description.networks.items():
+        names = description.features.get(kind_of(name))
+        counts = names and (len(names.context), len(names.items), len(names.functions))
+        shown = (sizes.context, sizes.item, sizes.function)
+        if shown != counts:
             raise InputError(
-                f"{path}: networks: {short(name)} is no name of a policy, allowed: printable "
-                "characters but /"
-            )
-        kind = kind_of(name)
-        if kind not in description.features:
-            raise InputError(
-                f"{path}: networks.{name}: no features of {short(kind)}, "
-                f"allowed: {listed(description.features)}"
-            )
-        names = description.features[kind]
-        shapes = (shape.context, shape.item, shape.function)
-        counts = (len(names.context), len(names.items), len(names.functions))
-        if shapes != counts:
-            raise InputError(
-                f"{path}: networks.{name}: context, item and function {shapes} are not the numbers "
+                f"{path}: networks.{name}: context, item and function {shown} are not the numbers "
                 f"of feature names, {counts}"
             )
     return description
 
 
-def _network_of(content: bytes, shape: NetworkShape, path: Path) -> SetPolicyNetwork:
+def _network_of(content: bytes, sizes: PolicySizes, path: Path) -> SetPolicyNetwork:
     try:
         arrays = load(content)
-    # safetensors raises these for number formats that numpy does not have.
-    except (SafetensorError, TypeError, AttributeError, ValueError, KeyError) as error:
-        raise InputError(f"{path}: damaged, {error}") from None
-    sizes = PolicySizes(**vars(shape))
-    with torch.device("meta"):  # takes no memory, whatever policy.json says
-        expected = {
-            key: tuple(tensor.shape) for key, tensor in SetPolicyNetwork(sizes).state_dict().items()
-        }
-    found = {key: array.shape for key, array in arrays.items()}
-    if found != expected:
-        key = next(k for k in sorted(expected | found) if found.get(k) != expected.get(k))
-        has = f"has shape {found[key]}" if key in found else "is missing"
-        asked = expected.get(key, "no such weights")
-        raise InputError(f"{path}: {key} {has}, {DESCRIPTION} asks for {asked}")
+        network = network_of(sizes, arrays)
+    # safetensors raises most of these for number formats that numpy does not have, torch the last
+    # for weights that `sizes` do not ask for.
+    except (
+        *(SafetensorError, TypeError, AttributeError, ValueError, KeyError),
+        RuntimeError,
+    ) as error:
+        raise InputError(one_line(f"{path}: damaged, {error}")) from None
     for key, array in arrays.items():
-        if array.dtype != np.float32:
-            raise InputError(f"{path}: {key} holds {array.dtype}, float32 is needed")
-        if not np.isfinite(array).all():
-            raise InputError(f"{path}: {key} holds weights that are not finite")
-    return network_of(sizes, arrays)
+        if array.dtype != np.float32 or not np.isfinite(array).all():
+            raise InputError(f"{path}: {key} holds {array.dtype}, finite float32 is needed")
+    return network

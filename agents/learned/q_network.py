@@ -55,13 +55,13 @@ class SetQNetwork(SetPolicy, QNetAPI, TargetNetworkAPI):
         return {QF_PREDS: _dueling(self.target_policy, self.target_value, batch[Columns.OBS])}
 
     def _forward_inference(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Tensor]:
-        return {Columns.ACTIONS: self._advantages(batch).argmax(dim=-1)}
+        return {Columns.ACTIONS: self.logits(batch[Columns.OBS]).argmax(dim=-1)}
 
     def _forward_exploration(
         self, batch: dict[str, Any], t: int = 0, **kwargs: Any
     ) -> dict[str, Tensor]:
         """Epsilon-greedy: a share of the actions is drawn uniformly from what is allowed."""
-        best = self._advantages(batch).argmax(dim=-1)
+        best = self.logits(batch[Columns.OBS]).argmax(dim=-1)
         allowed = batch[Columns.OBS]["mask"]
         random = torch.multinomial(allowed, num_samples=1).squeeze(-1)
         explore = torch.rand(best.shape) < self.epsilon.update(t)
@@ -74,9 +74,6 @@ class SetQNetwork(SetPolicy, QNetAPI, TargetNetworkAPI):
             QF_NEXT_PREDS: self.compute_q_values(next_seen)[QF_PREDS],
             QF_TARGET_NEXT_PREDS: self.forward_target(next_seen)[QF_PREDS],
         }
-
-    def _advantages(self, batch: dict[str, Any]) -> Tensor:
-        return self.logits(batch[Columns.OBS])
 
 
 def _dueling(policy: nn.Module, value: nn.Module, seen: dict[str, Tensor]) -> Tensor:

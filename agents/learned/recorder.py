@@ -11,14 +11,6 @@ from env.learn.agent import Agent, Observation
 from env.learn.layouts import NOBODY
 
 NO_ROW = -1
-# Of columns that are not float32.
-DTYPES = {
-    "actions": np.int64,
-    "rewards": np.float64,
-    "following": np.int64,
-    "environment": np.int64,
-    "agent": np.int64,
-}
 
 
 @compiled
@@ -67,27 +59,6 @@ def earn(last, earned, done, rewards, following):
                 last[env, who] = NO_ROW
 
 
-class Memory:
-    """Columns whose memory is written again once nobody holds it or a view of it.
-
-    The system hands out fresh memory page by page as it is first written, which takes longer than
-    all that the environments write into it.
-    """
-
-    def __init__(self) -> None:
-        self._kept: dict[str, np.ndarray] = {}
-
-    def take(self, name: str, shape: tuple[int, ...], dtype: type) -> np.ndarray:
-        """An array with any content; that which had the name before, if it is free and as large."""
-        # Two hold it: this dictionary, and the call that counts.
-        if name in self._kept and sys.getrefcount(self._kept[name]) == 2:
-            kept = self._kept[name]
-            if kept.shape == shape:
-                return kept[:]
-        self._kept[name] = np.empty(shape, dtype)
-        return self._kept[name][:]
-
-
 class Recorder:
     """Columns of the steps of A agents of one kind in E environments.
 
@@ -102,9 +73,18 @@ class Recorder:
     def __init__(self, agents: list[Agent], environments: int) -> None:
         self.agents = agents
         self._blank = agents[0].blank_observation()
+        shapes = {part: (zeros.shape, np.float32) for part, zeros in self._blank.items()}
+        self._shapes: dict[str, tuple[tuple[int, ...], type]] = {
+            **shapes,
+            "actions": ((2,) if agents[0].bids else (), np.int64),
+            "action_logp": ((), np.float32),
+            "action_dist_inputs": shapes["mask"],
+            "rewards": ((), np.float64),
+            **dict.fromkeys(("following", "environment", "agent"), ((), np.int64)),
+        }
         self._last = np.full((environments, len(agents)), NO_ROW)
-        self._memory = Memory()
-        self._columns = self._empty(0)
+        self._memory: dict[str, np.ndarray] = {}
+        self._columns = {name: self._empty(name, 0) for name in self._shapes}
 
     def begin(self, rows: int) -> None:
         """Makes columns for the open steps and `rows` more."""
@@ -113,8 +93,8 @@ class Recorder:
         self._columns = {}  # so that their memory is free
         self._columns = {
             # Room for as many open steps as there can be: the same size every time.
-            name: column[: self._used + rows]
-            for name, column in self._empty(self._last.size + rows).items()
+            name: self._empty(name, self._last.size + rows)[: self._used + rows]
+            for name in self._shapes
         }
         for name, column in self._columns.items():
             column[: self._used] = before[name]
@@ -179,18 +159,16 @@ class Recorder:
         self._last[:] = NO_ROW
         self._columns = dict(state)
 
-    def _empty(self, rows: int) -> dict[str, np.ndarray]:
-        """Columns with any content."""
-        choices = len(self._blank["mask"])
-        shapes = {part: (rows, *zeros.shape) for part, zeros in self._blank.items()}
-        shapes["actions"] = (rows, 2) if self.agents[0].bids else (rows,)
-        shapes |= {
-            "action_logp": (rows,),
-            "action_dist_inputs": (rows, choices),
-            "rewards": (rows,),
-        }
-        shapes |= dict.fromkeys(("following", "environment", "agent"), (rows,))
-        return {
-            name: self._memory.take(name, shape, DTYPES.get(name, np.float32))
-            for name, shape in shapes.items()
-        }
+    def _empty(self, name: str, rows: int) -> np.ndarray:
+        """A column with any content, in memory that it had before if nobody holds that any more.
+
+        The system hands out fresh memory page by page as it is first written, which takes longer
+        than all that the environments write into it.
+        """
+        kept = self._memory.pop(name, None)
+        # Two hold it: this call, and the one that counts.
+        if kept is None or sys.getrefcount(kept) > 2 or len(kept) != rows:
+            shape, dtype = self._shapes[name]
+            kept = np.empty((rows, *shape), dtype)
+        self._memory[name] = kept
+        return kept[:]

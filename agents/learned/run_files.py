@@ -29,23 +29,23 @@ def check_resume(settings: TrainSettings, path: str) -> None:
         InputError: they are not, the key is named; or the checkpoint is damaged, or has used all of
             the budget.
     """
-    from agents.learned.checkpoint import STATE, environment_of, find_checkpoint, load_checkpoint
+    from agents.learned.checkpoint import STATE, find_checkpoint, load_checkpoint
     from agents.learned.metrics_file import rows_until
     from env.learn.multi_agent import ENV_NAME
 
     checkpoint = find_checkpoint(path)
-    state, stored = load_checkpoint(checkpoint)
-    trained_in = environment_of(checkpoint)
-    if trained_in != ENV_NAME:
+    stored = load_checkpoint(checkpoint)
+    state = stored.state
+    if stored.environment != ENV_NAME:
         raise InputError(
-            f"resume: '{checkpoint}' was made in the environment {trained_in}, this is {ENV_NAME}, "
-            "in which agents may see or earn something else: train anew; its policies can still be "
-            "evaluated"
+            f"resume: '{checkpoint}' was made in the environment {stored.environment}, this is "
+            f"{ENV_NAME}, in which agents may see or earn something else: train anew; its policies "
+            "can still be evaluated"
         )
     told = settings.model_dump(mode="json")
     where = f"resume: '{checkpoint / STATE}': config"
     # Groups that an older run did not know are as they are now.
-    before = validated(TrainSettings, {**told, **stored}, where).model_dump(mode="json")
+    before = validated(TrainSettings, {**told, **stored.config}, where).model_dump(mode="json")
     differing = first_difference(_lasting(before), _lasting(told))
     if differing is not None:
         key, old, new = differing
@@ -72,16 +72,16 @@ def _lasting(told: Mapping[str, Any]) -> dict[str, Any]:
 
 def check_teachers(settings: TrainSettings, world: Mapping[str, Any]) -> None:
     """Refuses teachers that cannot play in the world, those that a search chooses from too."""
+    named = {}
     for key in ("teacher", "warm_start"):
-        searched = settings.tune.space.get(key) if settings.tune is not None else None
-        named = {f"algo.{key}": (getattr(settings.algo, key, None),)}
-        if searched is not None:
-            named[f"tune.space.{key}"] = searched.extremes
-        for where, teachers in named.items():
-            for teacher in filter(None, teachers):
-                from agents.learned.cloning import check_teacher
+        named[f"algo.{key}"] = (getattr(settings.algo, key, None),)
+        if settings.tune is not None and key in settings.tune.space:
+            named[f"tune.space.{key}"] = settings.tune.space[key].extremes
+    for where, teachers in named.items():
+        for teacher in filter(None, teachers):
+            from agents.learned.cloning import check_teacher
 
-                check_teacher(where, teacher, world)
+            check_teacher(where, teacher, world)
 
 
 def write_policy(

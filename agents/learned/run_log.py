@@ -4,8 +4,8 @@ import csv
 import math
 from collections.abc import Iterable, Mapping
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -19,12 +19,13 @@ from rich.console import Console
 from rich.live import Live
 from torch.utils.tensorboard import SummaryWriter
 
-from agents.learned.callbacks import EPISODE_METRICS
 from agents.learned.checkpoint import RunState
+from agents.learned.env_runner import EPISODE_METRICS
 from agents.learned.evaluator import Evaluated
 from agents.learned.metrics_file import METRICS, rows_until
 from env.score.metrics import METRICS as OF_EPISODES
-from run.hparams import flattened, write_hparams
+from run.arguments import leaves
+from run.hparams import write_hparams
 
 # Our names of what each policy's learner reports, and RLlib's, which differ between algorithms: the
 # first that is there counts. A learner reports what it has.
@@ -108,19 +109,24 @@ def measures_of(result: Mapping[str, Any], seconds: float) -> dict[str, float]:
     return measures
 
 
-class Curves:
-    """The TensorBoard events and metrics.csv of a run; those of a resumed run go on.
+class RunLog:
+    """TensorBoard events and metrics.csv of a run, and its lines in the terminal.
+
+    A context manager. Of a resumed run all goes on where it was.
 
     Args:
         folder: of the run.
         policies: their names.
+        runners: remote ones, when none is lost.
         state: of the run so far; what the folder has of later iterations is forgotten.
 
     Raises:
         InputError: metrics.csv of a resumed run is damaged.
     """
 
-    def __init__(self, folder: Path, policies: Iterable[str], state: RunState) -> None:
+    def __init__(
+        self, folder: Path, policies: Iterable[str], runners: int, state: RunState
+    ) -> None:
         self._folder = folder
         kept = rows_until(folder, state.iteration) if state.iteration else []
         later = state.env_steps + 1 if state.iteration else None
@@ -131,62 +137,11 @@ class Curves:
         columns += [*OF_EPISODES, "env_steps_per_s", *RUNNERS]
         columns += [name.format(policy) for policy in policies for name in LEARNER_METRICS]
         self._table = csv.DictWriter(
-            self._file,
-            list(dict.fromkeys(columns)),
-            extrasaction="ignore",
+            self._file, list(dict.fromkeys(columns)), extrasaction="ignore"
         )
         self._table.writeheader()
         self._table.writerows(kept)
-        if kept:  # a run that is killed now keeps them
-            self._file.flush()
-
-    def write(self, measures: Mapping[str, float], state: RunState) -> None:
-        """Writes an iteration.
-
-        Args:
-            measures: from `measures_of`, and those of `Evaluated` where it has been evaluated.
-            state: of the run, this iteration included.
-        """
-        for name, value in measures.items():
-            self._writer.add_scalar(_tag(name), value, global_step=state.env_steps)
-        self._writer.flush()
-        row = {
-            "iteration": state.iteration,
-            "env_steps": state.env_steps,
-            "seconds": round(state.seconds, 1),
-        }
-        self._table.writerow(row | {name: f"{value:.6g}" for name, value in measures.items()})
-        self._file.flush()
-
-    def write_values(self, values: Mapping[str, Any]) -> None:
-        """For TensorBoard's page HPARAMS, see `write_hparams`."""
-        write_hparams(self._writer, values, self._folder)
-
-    def close(self) -> None:
-        """Closes the files."""
-        # On a full disk the first of them fails.
-        with self._file, closing(self._writer):
-            pass
-
-
-class RunLog:
-    """Writes every iteration of a run and tells of it; a context manager.
-
-    Args:
-        folder: of the run.
-        policies: their names.
-        runners: remote ones, when none is lost.
-        state: of the run so far.
-    """
-
-    def __init__(
-        self,
-        folder: Path,
-        policies: Iterable[str],
-        runners: int,
-        state: RunState,
-    ) -> None:
-        self._curves = Curves(folder, policies, state)
+        self._file.flush()  # a run that is killed now keeps them
         self._evaluated = "-"
         self._console = Console()
         self._line = Live(console=self._console, transient=False, auto_refresh=False)
@@ -201,46 +156,49 @@ class RunLog:
             self._line.update("sampling the first batch", refresh=True)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._line.stop()
-        self._curves.close()
+        # On a full disk the first of them fails.
+        with self._file, closing(self._writer):
+            pass
 
-    def write(self, measures: dict[str, float], state: RunState, progress: float) -> None:
+    def write_settings(self, settings: Mapping[str, Any]) -> None:
+        """Settings in plain containers, for TensorBoard's page HPARAMS."""
+        write_hparams(self._writer, dict(leaves("", settings)), self._folder)
+
+    def write(self, measures: Mapping[str, float], state: RunState, progress: float) -> None:
         """Writes an iteration everywhere.
 
         Args:
-            measures: as for `Curves.write`.
+            measures: from `measures_of`, and those of `Evaluated` where it has been evaluated.
             state: of the run, this iteration included.
             progress: share of the budget that is used.
         """
-        self._curves.write(measures, state)
+        for name, value in measures.items():
+            self._writer.add_scalar(_tag(name), value, global_step=state.env_steps)
+        self._writer.flush()
+        row = {
+            "iteration": state.iteration,
+            "env_steps": state.env_steps,
+            "seconds": round(state.seconds, 1),
+        }
+        self._table.writerow(row | {name: f"{value:.6g}" for name, value in measures.items()})
+        self._file.flush()
+
         self._tell_of_runners(measures)
         if "difference" in measures:
             found = Evaluated(**{name: measures[name] for name in Evaluated._fields})
             self._evaluated = found.told()
         best = "-" if state.best is None else f"{state.best:+.1f}%"
-        left = state.seconds * (1 / progress - 1) if progress < 1 else 0.0
+        left = timedelta(seconds=round(state.seconds * max(0.0, 1 / progress - 1)))
         self._show(
             f"iteration {state.iteration}  J against the rule {self._evaluated}  best {best}  "
-            f"left {_duration(left)}  {measures['env_steps_per_s']:,.0f} steps/s",
+            f"left {left}  {measures['env_steps_per_s']:,.0f} steps/s",
             state.seconds,
             last=progress >= 1,
         )
 
-    def write_settings(self, settings: Mapping[str, Any]) -> None:
-        """For TensorBoard's page HPARAMS.
-
-        Args:
-            settings: of the configuration, in plain containers.
-        """
-        self._curves.write_values(flattened(settings))
-
-    def _tell_of_runners(self, measures: dict[str, float]) -> None:
+    def _tell_of_runners(self, measures: Mapping[str, float]) -> None:
         """A line of its own when runners were lost or came back."""
         healthy, timed_out = measures["runners"], measures["runners_timed_out"]
         if healthy != self._healthy:
@@ -268,9 +226,3 @@ def _tag(name: str) -> str:
         return name
     card = next((card for card, names in CARDS.items() if name in names), OTHER)
     return f"{card}/{name}"
-
-
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -1,9 +1,9 @@
 """Plays environments side by side, turn by turn, and keeps what their agents did in columns."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -75,6 +75,20 @@ class TorchPolicy:
             logits[rows] = self._module.logits(own).numpy()
 
 
+class Turn(NamedTuple):
+    """What is done at a turn of every decision.
+
+    Attributes:
+        recorder: of its agents.
+        rows: an agent in every environment, or all bidders.
+        policies: of its agents, by name: all share one, or each has its own.
+    """
+
+    recorder: Recorder
+    rows: int
+    policies: list[str]
+
+
 class Sampler:
     """What one thread of a runner does: a batch, its agents' policies, and columns of their steps.
 
@@ -100,19 +114,18 @@ class Sampler:
         self.batch = batch
         self._random = random
         self._torch_lock = torch_lock
-        self._recorders = {
-            TURN_KINDS[turn]: Recorder(batch.agents_of(turn), len(batch)) for turn in batch.turns
-        }
-        self._policies = {
-            kind: [policy_of(agent.name) for agent in recorder.agents]
-            for kind, recorder in self._recorders.items()
-        }
+        self._turns: dict[int, Turn] = {}
+        for turn in batch.turns:
+            agents = batch.agents_of(turn)
+            rows = len(batch) * (len(agents) if turn == BID_TURN else 1)
+            policies = [policy_of(agent.name) for agent in agents]
+            self._turns[turn] = Turn(Recorder(agents, len(batch)), rows, policies)
 
     def restart(self) -> None:
         """All environments start new episodes; nothing is open."""
         self.batch.restart()
-        for recorder in self._recorders.values():
-            recorder.forget()
+        for turn in self._turns.values():
+            turn.recorder.forget()
 
     def take_ended(self) -> list[Ended]:
         """The episodes that have ended since they were last taken."""
@@ -121,43 +134,36 @@ class Sampler:
         return ended
 
     @torch.inference_mode()
-    def play(
-        self, module: MultiRLModule, decisions: int, explore: bool, random_actions: bool
-    ) -> Chunk:
+    def play(self, module: MultiRLModule, decisions: int, explore: bool) -> Chunk:
         """So many decisions of every environment.
 
         Args:
             module: the policies.
             decisions: of each environment.
             explore: draw actions by their probabilities; else the likeliest.
-            random_actions: draw uniformly from what is allowed, whatever the policies say.
         """
         batch = self.batch
-        names = {name for own in self._policies.values() for name in own}
-        policies = {name: self._as_it_is(module[name]) for name in names}
-        for turn in batch.turns:
-            self._recorder(turn).begin(decisions * self._rows(turn))
+        policies: dict[str, CompiledPolicy | TorchPolicy] = {}
+        for recorder, rows, names in self._turns.values():
+            recorder.begin(decisions * rows)
+            policies |= {name: self._as_it_is(module[name]) for name in set(names)}
         taken = 0
         for _ in range(decisions):
-            for turn in batch.turns:
-                recorder, rows = self._recorder(turn), self._rows(turn)
+            for turn, (recorder, rows, names) in self._turns.items():
                 seen = recorder.room(rows)
                 batch.observe(turn, seen)
                 acting = batch.acting(turn)
                 taken += int(np.count_nonzero(acting != NOBODY)) * len(batch) // rows
-                if random_actions:
-                    logits = np.where(seen["mask"] < 0.5, np.float32(MASKED_LOGIT), np.float32(0.0))
-                else:
-                    logits = self._logits(policies, turn, acting, seen)
+                logits = _logits([policies[name] for name in names], acting, seen)
                 actions, logp = self._choose(logits, recorder.agents[0].bids, explore)
                 batch.act(turn, actions)
                 recorder.record(acting, actions, logp, logits)
             earned, done = batch.step()
-            for recorder in self._recorders.values():
+            for recorder, *_ in self._turns.values():
                 recorder.earn(earned, done)
         modules: dict[str, Steps] = {}
-        for kind, recorder in self._recorders.items():
-            modules |= self._by_policy(recorder, self._policies[kind])
+        for recorder, _, names in self._turns.values():
+            modules |= _by_policy(recorder, names)
         return Chunk(modules, taken)
 
     def get_state(self) -> dict[str, Any]:
@@ -165,23 +171,15 @@ class Sampler:
         return {
             "batch": self.batch.get_state(),
             "random": self._random.bit_generator.state,
-            "open": {kind: each.get_state() for kind, each in self._recorders.items()},
+            "open": {TURN_KINDS[turn]: each[0].get_state() for turn, each in self._turns.items()},
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Goes on from `get_state` of a sampler with as many environments."""
         self.batch.set_state(state["batch"])
         self._random.bit_generator.state = state["random"]
-        for kind, recorder in self._recorders.items():
-            recorder.set_state(state["open"][kind])
-
-    def _recorder(self, turn: int) -> Recorder:
-        return self._recorders[TURN_KINDS[turn]]
-
-    def _rows(self, turn: int) -> int:
-        """Rows of a turn: an agent in every environment, or all bidders."""
-        agents = len(self.batch.agents_of(turn)) if turn == BID_TURN else 1
-        return agents * len(self.batch)
+        for turn, (recorder, *_) in self._turns.items():
+            recorder.set_state(state["open"][TURN_KINDS[turn]])
 
     def _as_it_is(self, module: Any) -> CompiledPolicy | TorchPolicy:
         """What plays a policy until its weights change."""
@@ -189,25 +187,6 @@ class Sampler:
         if can_compile(network):
             return CompiledPolicy(network)
         return TorchPolicy(module, self._torch_lock)
-
-    def _logits(
-        self,
-        policies: Mapping[str, CompiledPolicy | TorchPolicy],
-        turn: int,
-        acting: np.ndarray,
-        seen: Observation,
-    ) -> np.ndarray:
-        """(rows, A) of each row's own policy."""
-        logits = np.zeros_like(seen["mask"])  # of rows that are nobody's
-        names = self._policies[TURN_KINDS[turn]]
-        if len(set(names)) == 1:
-            policies[names[0]].write_logits(seen, np.flatnonzero(acting != NOBODY), logits)
-            return logits
-        for index, name in enumerate(names):
-            rows = np.flatnonzero(acting == index)
-            if len(rows):
-                policies[name].write_logits(seen, rows, logits)
-        return logits
 
     def _choose(
         self, logits: np.ndarray, bids: int, explore: bool
@@ -222,10 +201,26 @@ class Sampler:
             choose(logits, begin, end, part, explore, chances, actions, logp)
         return (actions if bids else actions[:, 0]), logp
 
-    def _by_policy(self, recorder: Recorder, policies: list[str]) -> dict[str, Steps]:
-        """The steps that each policy of a recorder's agents made."""
-        steps, agents = recorder.finish()
-        if len(set(policies)) == 1:
-            return {policies[0]: steps}
-        made = np.array(policies)[agents]
-        return {policy: steps.select(made == policy) for policy in set(policies)}
+
+def _logits(
+    policies: Sequence[CompiledPolicy | TorchPolicy], acting: np.ndarray, seen: Observation
+) -> np.ndarray:
+    """(rows, A) of each row's own policy; `policies` are those of the agents that act."""
+    logits = np.zeros_like(seen["mask"])  # of rows that are nobody's
+    if len(set(policies)) == 1:
+        policies[0].write_logits(seen, np.flatnonzero(acting != NOBODY), logits)
+        return logits
+    for index, policy in enumerate(policies):
+        rows = np.flatnonzero(acting == index)
+        if len(rows):
+            policy.write_logits(seen, rows, logits)
+    return logits
+
+
+def _by_policy(recorder: Recorder, policies: Sequence[str]) -> dict[str, Steps]:
+    """The steps that each policy of a recorder's agents made."""
+    steps, agents = recorder.finish()
+    if len(set(policies)) == 1:
+        return {policies[0]: steps}
+    made = np.array(policies)[agents]
+    return {policy: steps.select(made == policy) for policy in set(policies)}

@@ -9,9 +9,15 @@ from ray.rllib.core.distribution.torch.torch_distribution import (
     TorchCategorical,
     TorchMultiCategorical,
 )
-from ray.rllib.core.rl_module.apis import InferenceOnlyAPI, ValueFunctionAPI
+from ray.rllib.core.learner.utils import make_target_network
+from ray.rllib.core.rl_module.apis import (
+    TARGET_NETWORK_ACTION_DIST_INPUTS,
+    InferenceOnlyAPI,
+    TargetNetworkAPI,
+    ValueFunctionAPI,
+)
 from ray.rllib.core.rl_module.torch import TorchRLModule
-from torch import Tensor
+from torch import Tensor, nn
 
 from agents.learned.network import PolicySizes, SetPolicyNetwork, SetValueNetwork
 
@@ -54,6 +60,26 @@ class SetPolicy(TorchRLModule, ValueFunctionAPI, InferenceOnlyAPI):
         """(N,) values, for PPO's advantages and loss."""
         values: Tensor = self.value(batch[Columns.OBS])
         return values
+
+
+class TargetSetPolicy(SetPolicy, TargetNetworkAPI):
+    """APPO's: with a slow copy of the policy, on learners alone, from which it may not stray."""
+
+    def make_target_networks(self) -> None:
+        """Copies the policy."""
+        self.target_policy = make_target_network(self.policy)
+
+    def get_non_inference_attributes(self) -> list[str]:
+        """The copy is for training alone, too."""
+        return [*super().get_non_inference_attributes(), "target_policy"]
+
+    def get_target_network_pairs(self) -> list[tuple[nn.Module, nn.Module]]:
+        """What is copied where."""
+        return [(self.policy, self.target_policy)]
+
+    def forward_target(self, batch: dict[str, Any]) -> dict[str, Tensor]:
+        """Logits of the copy."""
+        return {TARGET_NETWORK_ACTION_DIST_INPUTS: self.target_policy(batch[Columns.OBS])}
 
 
 def policy_sizes(

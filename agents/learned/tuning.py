@@ -10,21 +10,20 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from ray import tune
 from ray.tune.schedulers import ASHAScheduler
 from ray.tune.search import BasicVariantGenerator
 
-from agents.learned.evaluator import Evaluate, Evaluated
+from agents.learned.evaluator import Evaluated
 from agents.learned.run_log import LINE_EVERY
 from env.base.files import table_row, written_whole
 from env.base.schema import validated
-from run.settings import TrainSettings, TuneSettings, Values, with_values
+from run.settings import Choices, Range, TrainSettings
 
 TRIALS = "trials"
 """The folder in a run's: one of every trial, each that of a training."""
@@ -32,8 +31,7 @@ USED = "budget_percent"
 """What a trial reports to Tune beside `Evaluated`."""
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What came of a trial.
 
     Attributes:
@@ -57,16 +55,16 @@ class Outcome:
 
 
 class Progress(tune.Callback):
-    """Prints how the search goes."""
+    """Prints how the search goes, after a trial has ended and now and then meanwhile."""
 
-    def __init__(self, search: TuneSettings) -> None:
-        self._search = search
+    def __init__(self, trials: int) -> None:
+        self._trials = trials
         self._last_line = time.monotonic()
 
     def on_trial_result(
         self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
     ) -> None:
-        """After an iteration of a trial."""
+        """After an evaluation of a trial."""
         if time.monotonic() - self._last_line >= LINE_EVERY:
             self.on_trial_complete(iteration, trials, trial)
 
@@ -74,19 +72,17 @@ class Progress(tune.Callback):
         """After the end of a trial."""
         self._last_line = time.monotonic()
         ended = sum(each.is_finished() for each in trials)
-        known = {str(each): each.last_result.get("difference", math.inf) for each in trials}
-        best = min(known, key=known.__getitem__)
-        told = f"{known[best]:+.1f}% ({best})" if known[best] < math.inf else "-"
-        line = f"{ended} of {self._search.trials} trials ended  best J against the rule so far"
-        print(f"{line} {told}", flush=True)
+        best = min(each.last_result.get("difference", math.inf) for each in trials)
+        print(
+            f"{ended} of {self._trials} trials ended  best J against the rule so far {best:+.1f}%",
+            flush=True,
+        )
 
 
 def run_trials(
     settings: TrainSettings,
     told: dict[str, Any],
     shown: Mapping[str, Any],
-    world: dict[str, Any],
-    evaluate: Evaluate,
     learn: Callable[..., Any],
     folder: Path,
 ) -> list[Outcome]:
@@ -96,9 +92,7 @@ def run_trials(
         settings: of the run; its `tune` is the search.
         told: the composed configuration.
         shown: of it, what TensorBoard tells runs apart by.
-        world: what the environment is built from.
-        evaluate: has policies play the held-out episodes.
-        learn: a training, that of train.py.
+        learn: a training, that of train.py in a world of its own.
         folder: of the run.
 
     Returns:
@@ -114,29 +108,32 @@ def run_trials(
     alone = {"threads_per_runner": 1, "threads_per_learner": 1}
     single = {**told, "tune": None, "ray": {**told["ray"], **alone}}
 
-    def trial(values: dict[str, Any], evaluate: Evaluate, learn: Callable[..., Any]) -> None:
+    def trial(values: dict[str, Any], learn: Callable[..., Any]) -> None:
         """One training, with values of its own."""
 
         def report(found: Evaluated, progress: float) -> None:
             tune.report({**found._asdict(), USED: 100 * min(progress, 1.0)})
 
         torch.set_num_threads(1)
-        own = with_values(single, values)
+        config = {**single, "algo": {**single["algo"], **values}}
         place = folder / TRIALS / tune.get_context().get_trial_name()
         place.mkdir(parents=True, exist_ok=True)
-        never = nullcontext(SimpleNamespace(asked=False))
-        chosen = validated(TrainSettings, own, "train")
-        learn(own, chosen, {**shown, **values}, world, evaluate, place, never, report)
+        learn(
+            config,
+            validated(TrainSettings, config, "train"),
+            {**shown, **values},
+            folder=place,
+            stopping=nullcontext(SimpleNamespace(asked=False)),
+            report=report,
+        )
 
-    bundles: list[dict[str, float]] = [{"CPU": 1}] * (
-        1 + settings.ray.num_env_runners + settings.ray.num_learners
-    )
+    processes = 1 + settings.ray.num_env_runners + settings.ray.num_learners
     tuner = tune.Tuner(
         tune.with_resources(
-            tune.with_parameters(trial, evaluate=evaluate, learn=learn),
-            tune.PlacementGroupFactory(bundles),
+            tune.with_parameters(trial, learn=learn),
+            tune.PlacementGroupFactory([{"CPU": 1.0}] * processes),
         ),
-        param_space={key: _drawn(values) for key, values in search.space.items()},
+        param_space={key: _distribution(values) for key, values in search.space.items()},
         tune_config=tune.TuneConfig(
             metric="difference",
             mode="min",
@@ -157,7 +154,7 @@ def run_trials(
             name=TRIALS,
             storage_path=str(folder),
             verbose=0,
-            callbacks=[Progress(search)],
+            callbacks=[Progress(search.trials)],
         ),
     )
     outcomes = sorted(
@@ -179,15 +176,14 @@ def write_outcomes(outcomes: Sequence[Outcome], searched: Sequence[str], path: P
             table.writerow(table_row(row))
 
 
-def _drawn(values: Values) -> Any:
-    """Tune's distribution of a setting."""
-    if values.range is None:
-        return tune.choice(list(values.choices or ()))
-    low, high = values.range
-    if values.whole:
+def _distribution(searched: Range | Choices) -> Any:
+    if isinstance(searched, Choices):
+        return tune.choice(list(searched.choices))
+    if searched.whole:
         # Tune leaves the upper end out.
-        return (tune.lograndint if values.log else tune.randint)(low, high + 1)
-    return (tune.loguniform if values.log else tune.uniform)(low, high)
+        draw = tune.lograndint if searched.log else tune.randint
+        return draw(int(searched.low), int(searched.high) + 1)
+    return (tune.loguniform if searched.log else tune.uniform)(searched.low, searched.high)
 
 
 def _name(trial: Any) -> str:

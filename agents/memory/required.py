@@ -2,11 +2,11 @@
 
 from typing import Literal
 
+from agents.rule_kinds import MemoryRule
 from agents.scheduler import Decision
-from env.base.schema import Strict
 
 
-class Required(Strict):
+class Required(MemoryRule):
     """All of memory_req: the function runs at full speed."""
 
     name: Literal["required"]

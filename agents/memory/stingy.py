@@ -4,12 +4,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from agents.rule_kinds import MemoryRule
 from agents.scheduler import Decision
-from env.base.schema import Strict
 from env.sim.containers import memory_tier
 
 
-class Stingy(Strict):
+class Stingy(MemoryRule):
     """A fixed share of memory_req, rounded up: room for more at once, each of them slower."""
 
     name: Literal["stingy"]

@@ -2,10 +2,11 @@
 
 from typing import Literal
 
+from agents.rule_kinds import QueueOrder
 from env.sim.ordering import ByChoice
 
 
-class Chosen(ByChoice):
+class Chosen(ByChoice, QueueOrder):
     """Asks which waiting function goes next, whenever one of them could start."""
 
     name: Literal["chosen"] = "chosen"

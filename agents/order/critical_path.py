@@ -4,11 +4,11 @@ from typing import Literal
 
 import numpy as np
 
-from agents.order.by_rank import ByRank
+from agents.rule_kinds import QueueOrder
 from env.sim.ordering import DeclaredFunctions
 
 
-class CriticalPath(ByRank):
+class CriticalPath(QueueOrder):
     """The largest upward + downward rank first: functions on the critical path of their workflow.
 
     Topcuoglu et al., IEEE TPDS 13(3), 2002: the priority of CPOP.

@@ -2,11 +2,10 @@
 
 from typing import Literal
 
-from env.base.schema import Strict
-from env.sim.ordering import FirstCome
+from agents.rule_kinds import QueueOrder
 
 
-class Fcfs(Strict, FirstCome):
+class Fcfs(QueueOrder):
     """Whoever joined the queue first goes first."""
 
     name: Literal["fcfs"] = "fcfs"

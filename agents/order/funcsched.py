@@ -5,12 +5,11 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from env.base.schema import Strict
+from agents.rule_kinds import QueueOrder
 from env.sim.central_queue import FUNCSCHED
-from env.sim.ordering import WithoutRank
 
 
-class FuncSched(Strict, WithoutRank):
+class FuncSched(QueueOrder):
     """The smallest (E + D * [W = 0]) * R first; who waits too long goes before all others.
 
     Jin et al., "Exploiting Temporal-Spatial Characteristics for Function Scheduling in Serverless

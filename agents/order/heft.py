@@ -4,11 +4,11 @@ from typing import Literal
 
 import numpy as np
 
-from agents.order.by_rank import ByRank
+from agents.rule_kinds import QueueOrder
 from env.sim.ordering import DeclaredFunctions
 
 
-class Heft(ByRank):
+class Heft(QueueOrder):
     """The largest upward rank first: what is left of its workflow behind it takes longest.
 
     Topcuoglu et al., IEEE TPDS 13(3), 2002: the priority of HEFT.

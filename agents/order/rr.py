@@ -5,11 +5,10 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from env.base.schema import Strict
-from env.sim.ordering import FirstCome
+from agents.rule_kinds import QueueOrder
 
 
-class RoundRobin(Strict, FirstCome):
+class RoundRobin(QueueOrder):
     """Every function runs for at most a time slice while others wait, then joins the queue again.
 
     A slice is execution alone, without the cold start before it.

@@ -4,11 +4,11 @@ from typing import Literal
 
 import numpy as np
 
-from agents.order.by_rank import ByRank
+from agents.rule_kinds import QueueOrder
 from env.sim.ordering import DeclaredFunctions
 
 
-class Sjf(ByRank):
+class Sjf(QueueOrder):
     """The smallest mean execution time E first."""
 
     name: Literal["sjf"] = "sjf"

@@ -4,11 +4,11 @@ from typing import Literal
 
 import numpy as np
 
-from agents.order.by_rank import ByRank
+from agents.rule_kinds import QueueOrder
 from env.sim.ordering import DeclaredFunctions
 
 
-class Srf(ByRank):
+class Srf(QueueOrder):
     """The smallest memory R first."""
 
     name: Literal["srf"] = "srf"

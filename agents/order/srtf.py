@@ -5,12 +5,12 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from env.base.schema import Strict
+from agents.rule_kinds import QueueOrder
 from env.sim.central_queue import SHORTEST_REMAINING
 from env.sim.ordering import DeclaredFunctions
 
 
-class Srtf(Strict):
+class Srtf(QueueOrder):
     """The smallest E - seconds executed so far first, also before one that runs.
 
     A running function is compared with the first that waits each time it has executed for

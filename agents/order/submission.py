@@ -2,10 +2,10 @@
 
 from typing import Literal
 
-from env.base.schema import Strict
+from agents.rule_kinds import QueueOrder
 
 
-class Submission(Strict):
+class Submission(QueueOrder):
     """By (submission time, workflow, function): nothing to choose, functions never queue up."""
 
     name: Literal["submission"]

@@ -14,7 +14,7 @@ from agents.order.heft import Heft
 from agents.order.sjf import Sjf
 from agents.order.srf import Srf
 from agents.order.workflows import Workflows
-from env.base.schema import Strict
+from agents.rule_kinds import QueueOrder
 from env.sim.ordering import Amount, DeclaredFunctions, Resource, Sharing, Winners
 
 Within = Annotated[
@@ -22,17 +22,15 @@ Within = Annotated[
 ]
 
 
-class InTurn(Strict):
+class InTurn(QueueOrder):
     """What all of them have in common.
 
     Attributes:
-        name: of the mechanism in env/tickets.
         within: whose function goes next of a tenant whose turn it is.
         half_life: seconds after which use counts half: who had more than its share lately pays up
             to twice as much. None: it is not remembered.
     """
 
-    name: str
     within: Within
     half_life: Amount | None
 

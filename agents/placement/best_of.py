@@ -1,17 +1,16 @@
 """Placement `best_of`: does what the best of several `greedy_objective` rules would do."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
 from agents.placement.greedy_objective import WeightsByObjective, greedy_choice
-from agents.scheduler import Decision
-from env.base.schema import Strict
+from agents.rule_kinds import PlacementRule, Question
 from env.score.greedy_play import rule_outcomes
 
 
-class BestOf(Strict):
+class BestOf(PlacementRule):
     """Lets every rule play a fork to its end, and places as the one with the lowest J does.
 
     Which rule is best depends on the cluster and on the load. Simulating the future takes a perfect
@@ -24,17 +23,13 @@ class BestOf(Strict):
     """
 
     name: Literal["best_of"]
+    is_reference: ClassVar[bool] = True
     clairvoyant: bool
     rules: Annotated[tuple[WeightsByObjective, ...], Field(min_length=2)]
 
-    def choose(
-        self,
-        decision: Decision,
-        candidates: np.ndarray,
-        memory_alloc: int,
-        rng: np.random.Generator,
-    ) -> int:
-        """Index of the NUMA node; see `PlacementRule`."""
-        rules = [rule.of(decision.objective) for rule in self.rules]
-        outcomes = rule_outcomes(decision.env.state, self.clairvoyant, decision.objective, rules)
-        return greedy_choice(decision, candidates, rules[int(np.argmin(outcomes))])
+    def choose(self, asked: Question) -> int:
+        """Index of a feasible NUMA node."""
+        state, objective = asked.decision.env.state, asked.decision.objective
+        rules = [rule.of(objective) for rule in self.rules]
+        outcomes = rule_outcomes(state, self.clairvoyant, objective, rules)
+        return greedy_choice(asked, rules[int(np.argmin(outcomes))])

@@ -2,14 +2,10 @@
 
 from typing import Literal
 
-import numpy as np
-
-from agents.placement.rule import smallest
-from agents.scheduler import Decision
-from env.base.schema import Strict
+from agents.rule_kinds import PlacementRule, Question
 
 
-class Cheapest(Strict):
+class Cheapest(PlacementRule):
     """The smallest rise of rent; ties by finish time.
 
     Time counts for nothing: all functions queue up on the servers with the lowest hourly rate, for
@@ -18,12 +14,6 @@ class Cheapest(Strict):
 
     name: Literal["cheapest"]
 
-    def choose(
-        self,
-        decision: Decision,
-        candidates: np.ndarray,
-        memory_alloc: int,
-        rng: np.random.Generator,
-    ) -> int:
-        """Index of the NUMA node; see `PlacementRule`."""
-        return smallest(candidates, candidates["rent_increase"], candidates["finish_time"])
+    def choose(self, asked: Question) -> int:
+        """Index of a feasible NUMA node."""
+        return asked.smallest(asked.candidates["rent_increase"], asked.candidates["finish_time"])

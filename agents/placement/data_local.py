@@ -2,24 +2,15 @@
 
 from typing import Literal
 
-import numpy as np
-
-from agents.placement.rule import smallest
-from agents.scheduler import Decision
-from env.base.schema import Strict
+from agents.rule_kinds import PlacementRule, Question
 
 
-class DataLocal(Strict):
+class DataLocal(PlacementRule):
     """The smallest transfer time; ties by finish time."""
 
     name: Literal["data_local"]
 
-    def choose(
-        self,
-        decision: Decision,
-        candidates: np.ndarray,
-        memory_alloc: int,
-        rng: np.random.Generator,
-    ) -> int:
-        """Index of the NUMA node; see `PlacementRule`."""
-        return smallest(candidates, candidates["data_transfer_time"], candidates["finish_time"])
+    def choose(self, asked: Question) -> int:
+        """Index of a feasible NUMA node."""
+        nodes = asked.candidates
+        return asked.smallest(nodes["data_transfer_time"], nodes["finish_time"])

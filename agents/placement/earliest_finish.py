@@ -2,14 +2,10 @@
 
 from typing import Literal
 
-import numpy as np
-
-from agents.placement.rule import smallest
-from agents.scheduler import Decision
-from env.base.schema import Strict
+from agents.rule_kinds import PlacementRule, Question
 
 
-class EarliestFinish(Strict):
+class EarliestFinish(PlacementRule):
     """The smallest forecast finish time: cold start, transfer, waiting and sharing included.
 
     Source: Topcuoglu, Hariri, Wu, IEEE TPDS 13(3), 2002, processor selection.
@@ -17,12 +13,6 @@ class EarliestFinish(Strict):
 
     name: Literal["earliest_finish"]
 
-    def choose(
-        self,
-        decision: Decision,
-        candidates: np.ndarray,
-        memory_alloc: int,
-        rng: np.random.Generator,
-    ) -> int:
-        """Index of the NUMA node; see `PlacementRule`."""
-        return smallest(candidates, candidates["finish_time"])
+    def choose(self, asked: Question) -> int:
+        """Index of a feasible NUMA node."""
+        return asked.smallest(asked.candidates["finish_time"])

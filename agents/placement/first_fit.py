@@ -1,31 +1,24 @@
 """Placement `first_fit`: the first node with room."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
-from agents.placement.rule import free_memory, smallest
-from agents.scheduler import Decision
-from env.base.schema import Strict
+from agents.rule_kinds import Fit, PlacementRule, Question
 
 
-class FirstFit(Strict):
+class FirstFit(PlacementRule):
     """The first node, in the order of the config, with the memory and the cores free now.
 
     If there is none, the one with the lowest load.
     """
 
     name: Literal["first_fit"]
+    fit: ClassVar[Fit] = "first_fit"
 
-    def choose(
-        self,
-        decision: Decision,
-        candidates: np.ndarray,
-        memory_alloc: int,
-        rng: np.random.Generator,
-    ) -> int:
-        """Index of the NUMA node; see `PlacementRule`."""
-        nodes = decision.env.state.nodes
-        load = (candidates["parallelism"] + decision.function.parallelism) / nodes["cpu"]
-        room = (free_memory(decision, candidates) >= memory_alloc) & (load <= 1.0)
-        return smallest(candidates, ~room, np.where(room, 0.0, load))
+    def choose(self, asked: Question) -> int:
+        """Index of a feasible NUMA node."""
+        threads = asked.candidates["parallelism"] + asked.decision.function.parallelism
+        load = threads / asked.decision.env.state.nodes["cpu"]
+        room = (asked.free_memory >= asked.memory_alloc) & (load <= 1.0)
+        return asked.smallest(~room, np.where(room, 0.0, load))

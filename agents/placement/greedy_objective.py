@@ -4,7 +4,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from agents.scheduler import Decision
+from agents.rule_kinds import PlacementRule, Question
 from env.base.schema import Strict
 from env.score.greedy_score import ScoreWeights, greedy_node, greedy_scores
 from env.score.reward import Objective
@@ -36,7 +36,7 @@ class WeightsByObjective(Strict):
         return self.weights
 
 
-class GreedyObjective(WeightsByObjective):
+class GreedyObjective(WeightsByObjective, PlacementRule):
     """Weighs finish delay, the delay of all workflows it touches, and extra rent.
 
     The formula is that of `ScoreWeights`; its terms for delay and rent are the predicted rise of J,
@@ -46,19 +46,14 @@ class GreedyObjective(WeightsByObjective):
 
     name: Literal["greedy_objective"]
 
-    def choose(
-        self,
-        decision: Decision,
-        candidates: np.ndarray,
-        memory_alloc: int,
-        rng: np.random.Generator,
-    ) -> int:
-        """Index of the NUMA node; see `PlacementRule`."""
-        return greedy_choice(decision, candidates, self.of(decision.objective))
+    def choose(self, asked: Question) -> int:
+        """Index of a feasible NUMA node."""
+        return greedy_choice(asked, self.of(asked.decision.objective))
 
 
-def greedy_choice(decision: Decision, candidates: np.ndarray, weights: ScoreWeights) -> int:
+def greedy_choice(asked: Question, weights: ScoreWeights) -> int:
     """The node with the smallest greedy score; ties by finish time, then by index."""
+    decision, candidates = asked.decision, asked.candidates
     scores = np.empty(len(candidates))
     by_objective = weights.by_objective(decision.objective)
     greedy_scores(decision.env.state, candidates, by_objective, scores)

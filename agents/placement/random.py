@@ -4,21 +4,14 @@ from typing import Literal
 
 import numpy as np
 
-from agents.scheduler import Decision
-from env.base.schema import Strict
+from agents.rule_kinds import PlacementRule, Question
 
 
-class Random(Strict):
+class Random(PlacementRule):
     """Every feasible node with the same probability: the floor that any rule has to beat."""
 
     name: Literal["random"]
 
-    def choose(
-        self,
-        decision: Decision,
-        candidates: np.ndarray,
-        memory_alloc: int,
-        rng: np.random.Generator,
-    ) -> int:
-        """Index of the NUMA node; see `PlacementRule`."""
-        return int(rng.choice(np.flatnonzero(candidates["feasible"])))
+    def choose(self, asked: Question) -> int:
+        """Index of a feasible NUMA node."""
+        return int(asked.rng.choice(np.flatnonzero(asked.candidates["feasible"])))

@@ -1,17 +1,16 @@
 """Placement `rollout`: tries every node in a fork that `greedy_objective` plays to its end."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from agents.placement.greedy_objective import greedy_choice
-from agents.scheduler import Decision
-from env.base.schema import Strict
+from agents.rule_kinds import PlacementRule, Question
 from env.score.greedy_play import rollout_outcomes
 from env.score.greedy_score import ScoreWeights
 
 
-class Rollout(Strict):
+class Rollout(PlacementRule):
     """The node from which `greedy_objective`, with the same weights, reaches the lowest J.
 
     J is that of all workflows that have arrived when the fork ends; ties: what `greedy_objective`
@@ -25,19 +24,15 @@ class Rollout(Strict):
     """
 
     name: Literal["rollout"]
+    is_reference: ClassVar[bool] = True
     clairvoyant: bool
     weights: ScoreWeights
 
-    def choose(
-        self,
-        decision: Decision,
-        candidates: np.ndarray,
-        memory_alloc: int,
-        rng: np.random.Generator,
-    ) -> int:
-        """Index of the NUMA node; see `PlacementRule`."""
+    def choose(self, asked: Question) -> int:
+        """Index of a feasible NUMA node."""
+        state, objective = asked.decision.env.state, asked.decision.objective
         outcomes = rollout_outcomes(
-            decision.env.state, memory_alloc, self.clairvoyant, decision.objective, self.weights
+            state, asked.memory_alloc, self.clairvoyant, objective, self.weights
         )
-        greedy = greedy_choice(decision, candidates, self.weights)
+        greedy = greedy_choice(asked, self.weights)
         return greedy if outcomes[greedy] == outcomes.min() else int(np.argmin(outcomes))

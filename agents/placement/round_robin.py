@@ -4,23 +4,16 @@ from typing import Literal
 
 import numpy as np
 
-from agents.scheduler import Decision
-from env.base.schema import Strict
+from agents.rule_kinds import PlacementRule, Question
 
 
-class RoundRobin(Strict):
+class RoundRobin(PlacementRule):
     """Decision k goes to node k modulo N, or to the next one that is feasible."""
 
     name: Literal["round_robin"]
 
-    def choose(
-        self,
-        decision: Decision,
-        candidates: np.ndarray,
-        memory_alloc: int,
-        rng: np.random.Generator,
-    ) -> int:
-        """Index of the NUMA node; see `PlacementRule`."""
-        feasible = np.flatnonzero(candidates["feasible"])
-        turn = decision.env.decisions % len(candidates)
+    def choose(self, asked: Question) -> int:
+        """Index of a feasible NUMA node."""
+        feasible = np.flatnonzero(asked.candidates["feasible"])
+        turn = asked.decision.env.decisions % len(asked.candidates)
         return int(feasible[np.searchsorted(feasible, turn) % len(feasible)])

@@ -1,25 +1,16 @@
 """Placement `worst_fit`: the emptiest node (load balancing by memory)."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
-import numpy as np
-
-from agents.placement.rule import free_memory, smallest
-from agents.scheduler import Decision
-from env.base.schema import Strict
+from agents.rule_kinds import Fit, PlacementRule, Question
 
 
-class WorstFit(Strict):
+class WorstFit(PlacementRule):
     """The node whose free memory is left largest."""
 
     name: Literal["worst_fit"]
+    fit: ClassVar[Fit] = "worst_fit"
 
-    def choose(
-        self,
-        decision: Decision,
-        candidates: np.ndarray,
-        memory_alloc: int,
-        rng: np.random.Generator,
-    ) -> int:
-        """Index of the NUMA node; see `PlacementRule`."""
-        return smallest(candidates, -free_memory(decision, candidates))
+    def choose(self, asked: Question) -> int:
+        """Index of a feasible NUMA node."""
+        return asked.smallest(-asked.free_memory)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from agents.placement.rule import PlacementRule
+from agents.rule_kinds import PlacementRule, Question
 from agents.scheduler import Decision
 from env.score.reward import Objective
 from env.sim.hardware import ClusterConfig, ServerType
@@ -63,4 +63,4 @@ def chosen(
     """The node that a rule takes; memory: what the function needs unless told otherwise."""
     memory = decision.function.memory_req if memory is None else memory
     candidates = decision.candidates(memory)
-    return rule.choose(decision, candidates, memory, np.random.default_rng(seed))
+    return rule.choose(Question(decision, candidates, memory, np.random.default_rng(seed)))

@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from agents import baseline
-from agents.baseline import QueueOrders, all_baselines, known_baselines, make_baselines
+from agents.baseline import all_baselines, known_baselines, make_baselines
 from agents.order.srf import Srf
 from agents.order.tickets import InTurn
+from agents.rule_kinds import QueueOrder
 from env.base.errors import InputError
 from env.score.reward import Objective
 from env.tickets.records import MECHANISMS
@@ -60,7 +61,7 @@ def test_every_order_of_the_configuration_is_named_after_it() -> None:
         ["critical_path", "fcfs", "funcsched", "heft", "rr", "sjf", "srf", "srtf"]
     )
     for name, scheduler in zip(names, make_baselines(names, queued=True), strict=True):
-        assert isinstance(scheduler.order, QueueOrders)
+        assert isinstance(scheduler.order, QueueOrder)
         assert (scheduler.order.name, scheduler.fit) == (name, "worst_fit")
 
 

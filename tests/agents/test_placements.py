@@ -2,25 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pkgutil import iter_modules
+from typing import Annotated
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
+from agents import placement
 from agents.baseline import known_baselines, make_baselines
-from agents.placement.best_fit import BestFit
-from agents.placement.best_of import BestOf
-from agents.placement.cheapest import Cheapest
-from agents.placement.data_local import DataLocal
-from agents.placement.earliest_finish import EarliestFinish
-from agents.placement.first_fit import FirstFit
 from agents.placement.greedy_objective import GreedyObjective
-from agents.placement.random import Random
-from agents.placement.rollout import Rollout
-from agents.placement.round_robin import RoundRobin
-from agents.placement.rule import PlacementRule
-from agents.placement.worst_fit import WorstFit
+from agents.rule_kinds import PlacementRule, Question, in_folder
 from agents.scheduler import Decision, play
 from env.score.greedy_score import ScoreWeights
 from env.score.lower_bound import lower_bound
@@ -47,20 +41,16 @@ from tests.strategies import Scenario, scenarios
 
 
 def rules() -> dict[str, PlacementRule]:
-    weights = ScoreWeights(finish=1, delay=1, rent=1)
-    return {
-        "best_fit": BestFit(name="best_fit"),
-        "best_of": BestOf(name="best_of", clairvoyant=False, rules=({"weights": weights},) * 2),
-        "cheapest": Cheapest(name="cheapest"),
-        "data_local": DataLocal(name="data_local"),
-        "earliest_finish": EarliestFinish(name="earliest_finish"),
-        "first_fit": FirstFit(name="first_fit"),
-        "greedy_objective": GreedyObjective(name="greedy_objective", weights=weights),
-        "random": Random(name="random"),
-        "rollout": Rollout(name="rollout", clairvoyant=False, weights=weights),
-        "round_robin": RoundRobin(name="round_robin"),
-        "worst_fit": WorstFit(name="worst_fit"),
+    """All of agents/placement, found by their files."""
+    weights = {"finish": 1, "delay": 1, "rent": 1}
+    told = {
+        "best_of": {"clairvoyant": False, "rules": [{"weights": weights}] * 2},
+        "greedy_objective": {"weights": weights},
+        "rollout": {"clairvoyant": False, "weights": weights},
     }
+    names = sorted(file.name for file in iter_modules(placement.__path__))
+    kind = TypeAdapter(Annotated[PlacementRule, in_folder(placement, PlacementRule)])
+    return {name: kind.validate_python({"name": name, **told.get(name, {})}) for name in names}
 
 
 @pytest.mark.parametrize("rule", rules().values(), ids=rules())
@@ -74,13 +64,13 @@ def test_a_node_without_the_memory_is_never_chosen(rule: PlacementRule) -> None:
 
 
 def test_random_draws_every_feasible_node_and_repeats_with_the_seed() -> None:
-    rule = Random(name="random")
+    rule = rules()["random"]
 
     def draws(memory: int, seed: int) -> list[int]:
         decision = moment(ask=Fn(memory=memory))
         rng = np.random.default_rng(seed)
-        candidates = decision.candidates(memory)
-        return [rule.choose(decision, candidates, memory, rng) for _ in range(300)]
+        asked = Question(decision, decision.candidates(memory), memory, rng)
+        return [rule.choose(asked) for _ in range(300)]
 
     counts = np.bincount(draws(100, seed=1), minlength=3)
     assert counts.min() > 70  # 100 each on average, standard deviation 8
@@ -116,79 +106,72 @@ def test_round_robin_takes_turns(
         assert placed_nodes(env) == turns
 
 
-FIRST_FIT_CASES: dict[str, tuple[list[tuple[int, Fn]], Fn, int]] = {
-    "all empty": ([], Fn(), SLOW),
-    # 1,000 - 950 = 50 MB are free on the slow node.
-    "memory is short": ([(SLOW, Fn(LONG, 950))], Fn(), FAST),
-    "memory just fits": ([(SLOW, Fn(LONG, 900))], Fn(), SLOW),
-    # (2 + 1) / 2 cores.
-    "cores are short": ([(SLOW, Fn(LONG, parallelism=2))], Fn(), FAST),
-    # (1 + 1) / 2 cores.
-    "cores just fit": ([(SLOW, Fn(LONG, parallelism=1))], Fn(), SLOW),
-    # No node has a core to spare: (2 + 1) / 2 = 1.5, (6 + 1) / 4 = 1.75, (4 + 1) / 4 = 1.25.
-    "lowest load": (
-        [
-            (SLOW, Fn(LONG, parallelism=2)),
-            (FAST, Fn(LONG, parallelism=6)),
-            (FAST_TOO, Fn(LONG, parallelism=4)),
-        ],
-        Fn(),
-        FAST_TOO,
-    ),
-    # Alone it is too wide for every node: 8 / 2, 8 / 4, 8 / 4.
-    "wider than all": ([], Fn(parallelism=8), FAST),
+# Of a rule: what is placed, what is asked about, and the node that it takes.
+FIT_CASES: dict[str, dict[str, tuple[list[tuple[int, Fn]], Fn, int]]] = {
+    "first_fit": {
+        "all empty": ([], Fn(), SLOW),
+        # 1,000 - 950 = 50 MB are free on the slow node.
+        "memory is short": ([(SLOW, Fn(LONG, 950))], Fn(), FAST),
+        "memory just fits": ([(SLOW, Fn(LONG, 900))], Fn(), SLOW),
+        # (2 + 1) / 2 cores.
+        "cores are short": ([(SLOW, Fn(LONG, parallelism=2))], Fn(), FAST),
+        # (1 + 1) / 2 cores.
+        "cores just fit": ([(SLOW, Fn(LONG, parallelism=1))], Fn(), SLOW),
+        # No node has a core to spare: (2 + 1) / 2 = 1.5, (6 + 1) / 4 = 1.75, (4 + 1) / 4 = 1.25.
+        "lowest load": (
+            [
+                (SLOW, Fn(LONG, parallelism=2)),
+                (FAST, Fn(LONG, parallelism=6)),
+                (FAST_TOO, Fn(LONG, parallelism=4)),
+            ],
+            Fn(),
+            FAST_TOO,
+        ),
+        # Alone it is too wide for every node: 8 / 2, 8 / 4, 8 / 4.
+        "wider than all": ([], Fn(parallelism=8), FAST),
+    },
+    "best_fit": {
+        # Left: 1,000 - 300 = 700; 4,000 - 300 = 3,700 twice.
+        "smallest node": ([], Fn(memory=300), SLOW),
+        # Left: 700; 4,000 - 3,500 - 300 = 200; 3,700.
+        "fullest node": ([(FAST, Fn(LONG, 3500))], Fn(memory=300), FAST),
+        # Left: 700; 4,000 - 3,800 - 300 = -100, which is no room; 3,700.
+        "without room": ([(FAST, Fn(LONG, 3800))], Fn(memory=300), SLOW),
+        # Left: 1,000 - 500 - 900 = -400; 4,000 - 3,800 - 900 = -700; 4,000 - 3,400 - 900 = -300.
+        "least short": (
+            [(SLOW, Fn(LONG, 500)), (FAST, Fn(LONG, 3800)), (FAST_TOO, Fn(LONG, 3400))],
+            Fn(memory=900),
+            FAST_TOO,
+        ),
+        # The second container on the slow node waits: 500 held, 700 waited for, left -200 - 50. The
+        # others: 4,000 - 3,900 - 50 = 50 and 3,950.
+        "those that wait count": (
+            [(SLOW, Fn(LONG, 500)), (SLOW, Fn(LONG, 700)), (FAST, Fn(LONG, 3900))],
+            Fn(memory=50),
+            FAST,
+        ),
+    },
+    "worst_fit": {
+        # Free: 1,000; 4,000; 4,000, the first of which is taken.
+        "largest node": ([], Fn(), FAST),
+        # Free: 1,000; 3,900; 4,000.
+        "emptiest node": ([(FAST, Fn(LONG, 100))], Fn(), FAST_TOO),
+        # Free: 1,000; 4,000 - 3,500 = 500 twice.
+        "smaller but emptier": (
+            [(FAST, Fn(LONG, 3500)), (FAST_TOO, Fn(LONG, 3500))],
+            Fn(),
+            SLOW,
+        ),
+    },
 }
 
 
-@pytest.mark.parametrize("case", FIRST_FIT_CASES)
-def test_first_fit(case: str) -> None:
-    placed, ask, node = FIRST_FIT_CASES[case]
-    assert chosen(FirstFit(name="first_fit"), moment(*placed, ask=ask)) == node
-
-
-BEST_FIT_CASES: dict[str, tuple[list[tuple[int, Fn]], Fn, int]] = {
-    # Left: 1,000 - 300 = 700; 4,000 - 300 = 3,700 twice.
-    "smallest node": ([], Fn(memory=300), SLOW),
-    # Left: 700; 4,000 - 3,500 - 300 = 200; 3,700.
-    "fullest node": ([(FAST, Fn(LONG, 3500))], Fn(memory=300), FAST),
-    # Left: 700; 4,000 - 3,800 - 300 = -100, which is no room; 3,700.
-    "without room": ([(FAST, Fn(LONG, 3800))], Fn(memory=300), SLOW),
-    # Left: 1,000 - 500 - 900 = -400; 4,000 - 3,800 - 900 = -700; 4,000 - 3,400 - 900 = -300.
-    "least short": (
-        [(SLOW, Fn(LONG, 500)), (FAST, Fn(LONG, 3800)), (FAST_TOO, Fn(LONG, 3400))],
-        Fn(memory=900),
-        FAST_TOO,
-    ),
-    # The second container on the slow node waits: 500 held, 700 waited for, left -200 - 50. The
-    # others: 4,000 - 3,900 - 50 = 50 and 3,950.
-    "those that wait count": (
-        [(SLOW, Fn(LONG, 500)), (SLOW, Fn(LONG, 700)), (FAST, Fn(LONG, 3900))],
-        Fn(memory=50),
-        FAST,
-    ),
-}
-
-
-@pytest.mark.parametrize("case", BEST_FIT_CASES)
-def test_best_fit(case: str) -> None:
-    placed, ask, node = BEST_FIT_CASES[case]
-    assert chosen(BestFit(name="best_fit"), moment(*placed, ask=ask)) == node
-
-
-WORST_FIT_CASES: dict[str, tuple[list[tuple[int, Fn]], int]] = {
-    # Free: 1,000; 4,000; 4,000, the first of which is taken.
-    "largest node": ([], FAST),
-    # Free: 1,000; 3,900; 4,000.
-    "emptiest node": ([(FAST, Fn(LONG, 100))], FAST_TOO),
-    # Free: 1,000; 4,000 - 3,500 = 500 twice.
-    "smaller but emptier": ([(FAST, Fn(LONG, 3500)), (FAST_TOO, Fn(LONG, 3500))], SLOW),
-}
-
-
-@pytest.mark.parametrize("case", WORST_FIT_CASES)
-def test_worst_fit(case: str) -> None:
-    placed, node = WORST_FIT_CASES[case]
-    assert chosen(WorstFit(name="worst_fit"), moment(*placed, ask=Fn())) == node
+@pytest.mark.parametrize(
+    ("rule", "case"), [(rule, case) for rule, cases in FIT_CASES.items() for case in cases]
+)
+def test_rules_of_memory_and_load(rule: str, case: str) -> None:
+    placed, ask, node = FIT_CASES[rule][case]
+    assert chosen(rules()[rule], moment(*placed, ask=ask)) == node
 
 
 FINISH_CASES: dict[str, tuple[list[tuple[int, Fn]], Fn, int, float]] = {
@@ -229,7 +212,7 @@ FINISH_CASES: dict[str, tuple[list[tuple[int, Fn]], Fn, int, float]] = {
 def test_earliest_finish(case: str) -> None:
     placed, ask, node, finish = FINISH_CASES[case]
     decision = moment(*placed, ask=ask, later=100.0)
-    assert chosen(EarliestFinish(name="earliest_finish"), decision) == node
+    assert chosen(rules()["earliest_finish"], decision) == node
     assert decision.candidates(ask.row[1])["finish_time"][node] == pytest.approx(finish)
     # It comes true.
     env = decision.env.fork()
@@ -261,7 +244,7 @@ CHEAPEST_CASES: dict[str, tuple[list[tuple[int, Fn]], Fn, int, list[float]]] = {
 def test_cheapest(case: str) -> None:
     placed, ask, node, rents = CHEAPEST_CASES[case]
     decision = moment(*placed, ask=ask, later=100.0)
-    assert chosen(Cheapest(name="cheapest"), decision) == node
+    assert chosen(rules()["cheapest"], decision) == node
     assert decision.candidates(ask.row[1])["rent_increase"] == pytest.approx(rents)
 
 
@@ -274,14 +257,14 @@ def test_data_local_goes_where_most_of_the_data_is() -> None:
     env.step(*env.place_of(SLOW), 100)
     env.step(*env.place_of(FAST_TOO), 100)
     decision = Decision(env, BALANCED)
-    assert chosen(DataLocal(name="data_local"), decision) == FAST_TOO
+    assert chosen(rules()["data_local"], decision) == FAST_TOO
     assert decision.candidates(100)["data_transfer_time"] == pytest.approx([501, 150, 105])
 
 
 @pytest.mark.parametrize(("computation", "node"), [(1000, SLOW), (10**6, FAST)])
 def test_data_local_without_data_ends_early(computation: int, node: int) -> None:
     # Cold: 10 + 1 against 60 + 0.5, and 10 + 1,000 against 60 + 500.
-    assert chosen(DataLocal(name="data_local"), moment(ask=Fn(computation))) == node
+    assert chosen(rules()["data_local"], moment(ask=Fn(computation))) == node
 
 
 SHARED, COLD, SLUGGISH = 0, 1, 2

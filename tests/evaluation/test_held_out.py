@@ -53,7 +53,7 @@ def test_policies_come_to_what_evaluate_says(
     config = world(*WORLDS[name])
     config["agents"]["share_type_policy"] = shared = name not in OF_THEIR_OWN
     save_untrained(tmp_path, base=WORLDS[name], shared=shared)
-    evaluated, networks = EvaluatedWorld(config, SETTINGS), load_policy(tmp_path)._networks
+    evaluated, networks = EvaluatedWorld(config, SETTINGS), load_policy(tmp_path).networks
     queued = evaluated.rules.order is not None
     told = (evaluated.cluster, evaluated.objective, None, queued, evaluated.tenants)
     contest = contest_in(evaluated, config, LearnedScheduler(tmp_path, *told))

@@ -2,8 +2,7 @@
 
 import pytest
 
-from run.command import composed_alone, plain
-from run.effect import VOID, check_effect
+from run.effect import VOID
 from tests.commands import InProcess, doing, refused
 
 TRACE = "workload=azure_like"
@@ -19,7 +18,6 @@ CASES = (
     ("search_baseline", ["+workload.tenants.a=1"], "training tells no tenants apart"),
     ("train", ["variation={single: 0.5, load: 0.5}"], "variation.unvaried is 1"),
     ("search_baseline", ["workload.container_cold_start=2"], "weights are searched where"),
-    ("world", ["algo.epochs=3"], "an environment does not train"),
 )
 PASS = (
     # A value that says what is so anyway.
@@ -38,11 +36,6 @@ PASS = (
 def test_a_row_names_what_makes_it_so(
     command: str, told: list[str], says: str, in_process: InProcess
 ) -> None:
-    if command == "world":
-        config, typed = composed_alone("train", told)
-        with pytest.raises(ValueError, match=says):
-            check_effect(command, [(plain(config), typed)])
-        return
     done = in_process(command, doing(lambda config, folder: None))(*told)
     key = told[-1].lstrip("+").partition("=")[0]
     refused(done, f"error: {key}: without effect, {says}")

@@ -18,7 +18,7 @@ from agents.learned import policy_file
 from agents.learned.checkpoint import RunState, find_checkpoint, load_checkpoint, save_checkpoint
 from agents.learned.network import PolicySizes, SetPolicyNetwork
 from agents.learned.policy_file import save_policy
-from agents.learned.run_log import Curves
+from agents.learned.run_log import RunLog
 from agents.learned.tuning import Outcome, write_outcomes
 from tests.commands import InProcess, NoWeights, doing, never
 
@@ -70,23 +70,20 @@ def full_in_policy(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         save_weights(folder)
 
 
+MEASURES = {"J": 1.0, "env_steps_per_s": 1.0, "runners": 0.0, "runners_timed_out": 0.0}
+
+
 def full_in_table(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "metrics.csv").symlink_to("/dev/full")
-    curves = Curves(folder, ["placer"], RunState())
-    try:
-        curves.write({"J": 1.0}, RunState())
-    finally:
-        curves.close()
+    with RunLog(folder, ["placer"], 0, RunState()) as log:
+        log.write(MEASURES, RunState(), 0.5)
 
 
 def full_in_events(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    curves = Curves(folder, ["placer"], RunState())
-    monkeypatch.setattr(RecordWriter, "write", full)
-    try:
+    with RunLog(folder, ["placer"], 0, RunState()) as log:
+        monkeypatch.setattr(RecordWriter, "write", full)
         while True:  # a thread writes them
-            curves.write({"J": 1.0}, RunState())
-    finally:
-        curves.close()
+            log.write(MEASURES, RunState(), 0.5)
 
 
 def full_in_trials(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,8 +122,7 @@ def test_a_full_disk_gets_one_line_and_what_is_complete_stays(
     says = f"error: '{folder}': {NO_SPACE}; what is complete stays{go_on}\n"
     assert (done.code, done.err) == (1, says)
     if saved:
-        state, _ = load_checkpoint(find_checkpoint(folder))
-        assert state.iteration == 1
+        assert load_checkpoint(find_checkpoint(folder)).state.iteration == 1
         assert [path.name for path in (folder / "checkpoints").iterdir()] == ["iteration_000001"]
         assert {path.name for path in (folder / "policy").iterdir()} == {
             "placer.safetensors",

@@ -1,13 +1,19 @@
 """One Ray for tests that follow each other: starting it takes seconds."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import ray
+from pydantic import TypeAdapter
+from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from ray.tune.registry import register_env
 
+from agents.learned.algorithms import algorithm_config, policy_spaces
 from env.learn.multi_agent import register
-from run.settings import RaySettings
+from run.settings import AlgoSettings, RaySettings
 from run.training_start import start_ray
-from tests.agents.learned.toy_env import make
+from tests.agents.learned.toy_env import ToyEnv, make
 
 TOY = "Toy-v0"
 
@@ -42,3 +48,25 @@ def ray_settings(**given: object) -> RaySettings:
         "runtime_env": {},
     }
     return RaySettings.model_validate(defaults | given)
+
+
+def config_of(
+    settings: dict[str, Any],
+    world: dict[str, Any],
+    environment: str = TOY,
+    made: Callable[[dict[str, Any]], MultiAgentEnv] = ToyEnv,
+    *,
+    shared: bool = True,
+    seed: int = 5,
+    **ray: Any,
+) -> Any:
+    """RLlib's configuration of a training by these settings of `algo`, on the toy or another."""
+    return algorithm_config(
+        TypeAdapter(AlgoSettings).validate_python(settings),
+        ray_settings(**ray),
+        environment=environment,
+        world=world,
+        spaces=policy_spaces(made(world), shared),
+        share_type_policy=shared,
+        seed=seed,
+    )

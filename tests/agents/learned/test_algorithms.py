@@ -8,24 +8,20 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from pydantic import TypeAdapter
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.dqn.default_dqn_rl_module import QF_PREDS
 from ray.rllib.core.columns import Columns
 
 from agents.learned.algorithms import (
-    algorithm_config,
     build,
     policy_networks,
-    policy_spaces,
     set_progress,
 )
 from agents.learned.checkpoint import RunState, find_checkpoint, save_checkpoint
 from agents.learned.network import MASKED_LOGIT
 from agents.learned.q_network import SetQNetwork
 from agents.learned.run_log import env_steps_of, episodes_of, measures_of
-from run.settings import AlgoSettings
-from tests.agents.learned.conftest import ray_settings
+from tests.agents.learned.conftest import config_of
 from tests.agents.learned.test_training import CLONING, PPO_SETTINGS, same
 from tests.agents.learned.toy_env import ToyEnv
 
@@ -70,17 +66,7 @@ PATIENCE = 60.0
 def make_algorithm(
     toy: str, name: str, world: dict[str, Any], checkpoint: Path | None = None, **ray: Any
 ) -> Algorithm:
-    settings: Any = TypeAdapter(AlgoSettings).validate_python(SETTINGS[name])
-    config = algorithm_config(
-        settings,
-        ray_settings(**ray),
-        environment=toy,
-        world=world,
-        spaces=policy_spaces(ToyEnv(world), True),
-        share_type_policy=True,
-        seed=5,
-    )
-    return build(config, checkpoint)
+    return build(config_of(SETTINGS[name], world, toy, **ray), checkpoint)
 
 
 @pytest.fixture
@@ -277,7 +263,8 @@ def test_without_exploration_the_best_allowed_value_is_taken() -> None:
         assert torch.equal(forward(batch)[Columns.ACTIONS], values.argmax(dim=-1))
 
 
-def test_a_crashing_environment_ends_the_run(toy: str, stopping: Any) -> None:
-    algorithm = stopping(make_algorithm(toy, "impala", {"layout": "placer", "crash": True}))
+@pytest.mark.parametrize("name", ["ppo", "impala"])
+def test_a_crashing_environment_ends_the_run(toy: str, stopping: Any, name: str) -> None:
+    algorithm = stopping(make_algorithm(toy, name, {"layout": "placer", "crash": True}))
     error = error_of(algorithm.train)
     assert "told to crash" in f"{error} {error.__cause__}"

@@ -8,15 +8,13 @@ import pytest
 import torch
 from ray.rllib.algorithms.ppo import PPOConfig
 
-from agents.learned.algorithms import policy_spaces, ppo_config
 from agents.learned.batch_runner import BatchEnvRunner
-from agents.learned.callbacks import EPISODE_METRICS
 from agents.learned.chunk import ENDED, OPEN
 from agents.learned.compiled_policy import WIDEST
+from agents.learned.env_runner import EPISODE_METRICS
 from agents.learned.run_log import episodes_of as series_of
 from env.learn.multi_agent import ENV_NAME, ServerlessEnv
-from run.settings import PPOSettings
-from tests.agents.learned.conftest import ray_settings
+from tests.agents.learned import conftest
 from tests.agents.learned.test_training import PPO_SETTINGS
 from tests.env.worlds import LAYOUTS, TINY, TRACE, with_queue, world
 
@@ -34,27 +32,15 @@ def config_of(
     config = world(*TINY, f"agents={layout}", *overrides, seed=seed)
     if layout != "placer":
         config["agents"] = {**config["agents"], "share_type_policy": shared}
-    return config_in(config, shared, seed, ppo, **ray)
+    return config_in(config, ppo, shared=shared, seed=seed, **ray)
 
 
 def config_in(
-    config: dict[str, Any],
-    shared: bool = True,
-    seed: int = 3,
-    ppo: dict[str, Any] | None = None,
-    **ray: Any,
+    config: dict[str, Any], ppo: dict[str, Any] | None = None, seed: int = 3, **given: Any
 ) -> PPOConfig:
-    return ppo_config(
-        PPOSettings.model_validate(
-            PPO_SETTINGS | {"sampler": "fast", "batch_size": 480} | (ppo or {})
-        ),
-        ray_settings(**{"envs_per_runner": ENVIRONMENTS, **ray}),
-        environment=ENV_NAME,
-        world=config,
-        spaces=policy_spaces(ServerlessEnv(config), shared),
-        share_type_policy=shared,
-        seed=seed,
-    )
+    settings = PPO_SETTINGS | {"sampler": "fast", "batch_size": 480} | (ppo or {})
+    given = {"envs_per_runner": ENVIRONMENTS, **given}
+    return conftest.config_of(settings, config, ENV_NAME, ServerlessEnv, seed=seed, **given)
 
 
 def runner_of(layout: str, *overrides: str, worker: int = 0, **given: Any) -> BatchEnvRunner:
@@ -234,15 +220,6 @@ def test_the_logits_are_those_of_the_policies_as_they_are_now(
         assert steps.action_dist_inputs[now] == pytest.approx(wanted[now], abs=1e-4)
 
 
-def test_random_actions_are_drawn_from_all_that_is_allowed() -> None:
-    runner = runner_of("placer")
-    steps = runner.sample(num_timesteps=400, random_actions=True)[0].modules["placer"]
-    allowed = steps.obs["mask"] == 1
-    assert np.take_along_axis(allowed, steps.actions[:, None], axis=1).all()
-    assert steps.action_logp == pytest.approx(-np.log(allowed.sum(axis=1)), abs=1e-6)
-    assert len(set(steps.actions.tolist())) > 3
-
-
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_threads_share_the_environments_of_one(layout: str) -> None:
     """Greedy play leaves nothing to chance: every environment does what it did in one thread."""
@@ -291,41 +268,6 @@ def test_another_part_of_the_run_has_other_episodes() -> None:
 
     assert first_arrivals(3) == first_arrivals(3)
     assert first_arrivals(3) != first_arrivals(4) != first_arrivals(None)
-
-
-def test_rllib_samples_remotely(toy: str) -> None:
-    algorithm = config_of("hierarchical", num_env_runners=2).build_algo()
-    try:
-        result = algorithm.train()
-        assert result["env_runners"]["num_env_steps_sampled"] >= 480
-        assert {"memory", "placer", "server"} <= set(result["learners"])
-        times = algorithm.env_runner_group.foreach_env_runner(arrival_times, local_env_runner=False)
-        assert times[0] != times[1]
-    finally:
-        algorithm.stop()
-
-
-def test_a_resumed_run_has_the_weights_of_one_that_ran_through(toy: str, tmp_path: Any) -> None:
-    def weights(algorithm: Any) -> dict[str, dict[str, np.ndarray]]:
-        return algorithm.learner_group.get_weights()
-
-    through = config_of("hierarchical").build_algo()
-    for _ in range(2):
-        through.train()
-    through.save_to_path(str(tmp_path / "checkpoint"))
-    for _ in range(2):
-        through.train()
-    wanted = weights(through)
-    through.stop()
-    resumed = config_of("hierarchical").build_algo()
-    resumed.restore_from_path(str(tmp_path / "checkpoint"))
-    for _ in range(2):
-        resumed.train()
-    found = weights(resumed)
-    resumed.stop()
-    for policy, arrays in wanted.items():
-        for name, array in arrays.items():
-            np.testing.assert_array_equal(array, found[policy][name])
 
 
 def learned_on_tiny(sampler: str, seed: int) -> np.ndarray:

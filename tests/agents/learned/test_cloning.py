@@ -1,6 +1,5 @@
 """Behaviour cloning: teachers are repeated, and the other algorithms can begin with it."""
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,22 +9,16 @@ from ray.rllib.algorithms.algorithm import Algorithm
 from ray.tune.registry import register_env
 
 from agents.baseline import make_baselines
-from agents.learned.algorithms import (
-    algorithm_config,
-    build,
-    policy_networks,
-    policy_of,
-    policy_spaces,
-    warm_start,
-)
-from agents.learned.cloning import check_teacher, demonstrate
+from agents.learned.algorithms import build, policy_networks
+from agents.learned.cloning import check_teacher, demonstrate, warm_start
+from agents.learned.policy_file import policy_of
 from agents.learned.run_log import measures_of
 from agents.scheduler import play
 from env.base.errors import InputError
 from env.learn.actions import NO_PLACE
 from env.learn.multi_agent import ENV_NAME, ServerlessEnv
 from run.settings import AlgoSettings
-from tests.agents.learned.conftest import ray_settings
+from tests.agents.learned.conftest import config_of
 from tests.agents.learned.test_algorithms import SETTINGS
 from tests.agents.learned.test_training import CLONING, same
 from tests.env.worlds import LAYOUTS, TINY, world
@@ -44,27 +37,11 @@ BC = {
 
 def make_algorithm(settings: dict[str, Any], told: dict[str, Any]) -> Algorithm:
     register_env(ENV_NAME, ServerlessEnv)
-    config = algorithm_config(
-        TypeAdapter(AlgoSettings).validate_python(settings),
-        ray_settings(),
-        environment=ENV_NAME,
-        world=told,
-        spaces=policy_spaces(ServerlessEnv(told), True),
-        share_type_policy=True,
-        seed=5,
-    )
-    return build(config, None)
+    return build(config_of(settings, told, ENV_NAME, ServerlessEnv), None)
 
 
 def record(teacher: str, decisions: int, *overrides: str, every: int = 1) -> dict[str, Any]:
-    return demonstrate(
-        teacher,
-        decisions,
-        world(*TINY, *overrides),
-        every=every,
-        policy_of=partial(policy_of, share_type_policy=True),
-        seed=4,
-    )
+    return demonstrate(teacher, decisions, world(*TINY, *overrides), every=every, seed=4)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -12,15 +12,12 @@ from ray.rllib.core.learner.learner import Learner
 from ray.rllib.core.learner.learner_group import LearnerGroup
 
 from agents.learned.advantages import ChunksToBatch
-from agents.learned.algorithms import policy_spaces, ppo_config
 from agents.learned.batch_runner import FastPPOConfig
 from agents.learned.chunk import Chunk, Steps
 from agents.learned.learner import BudgetPPOLearner
-from run.settings import PPOSettings
-from tests.agents.learned.conftest import ray_settings
+from tests.agents.learned.conftest import config_of
 from tests.agents.learned.episodes import to_chunk
 from tests.agents.learned.test_training import PPO_SETTINGS, make_algorithm, same
-from tests.agents.learned.toy_env import ToyEnv
 
 # Of the last gradient step, under RLlib's names.
 LOGGED = (
@@ -35,16 +32,8 @@ LOGGED = (
 
 
 def make_config(toy: str, layout: str, **ppo: Any) -> FastPPOConfig:
-    world = {"layout": layout}
-    config = ppo_config(
-        PPOSettings.model_validate(PPO_SETTINGS | {"kl_stop": 10.0} | ppo),
-        ray_settings(),
-        environment=toy,
-        world=world,
-        spaces=policy_spaces(ToyEnv(world), True),
-        share_type_policy=True,
-        seed=5,
-    )
+    settings = PPO_SETTINGS | {"kl_stop": 10.0} | ppo
+    config: FastPPOConfig = config_of(settings, {"layout": layout}, toy)
     connector = partial(ChunksToBatch, gamma=1.0, gae_lambda=0.95)
     return config.learners(
         add_default_connectors_to_learner_pipeline=False, learner_connector=connector

@@ -13,15 +13,29 @@ from safetensors.numpy import load_file, save_file
 from agents.learned.network import PolicySizes, SetPolicyNetwork, network_of
 from agents.learned.policy_file import load_policy, save_policy
 from env.base.errors import InputError
+from env.learn.agent import Agent
+from env.learn.workflow_window import FUNCTION_FEATURES
 
 NAMES = {"context": ("slack", "rank"), "items": ("cpu", "memory", "load")}
-FITS: dict[str, Any] = {
-    "features": {"server": NAMES},
-    "layout": "server_types",
-    "memory_tiers": (0.5, 1.0),
-    "bid_levels": 8,
-}
 SIZES = PolicySizes(context=2, item=3, choices=2, bids=8, hidden=(8, 8))
+FUNCTIONS = FUNCTION_FEATURES[:3]
+
+
+def environment(
+    context: tuple[str, ...] = NAMES["context"],
+    items: tuple[str, ...] = NAMES["items"],
+    window: int = 0,
+    choices: int = 2,
+    **told: Any,
+) -> dict[str, Any]:
+    """Agents with these features, and what else a policy has to fit."""
+    agent = Agent("server_x", "server", items, 5, choices, 8, window, context)
+    return {
+        "agents": {"server_x": agent},
+        "layout": "server_types",
+        "memory_tiers": (0.5, 1.0),
+        **told,
+    }
 
 
 def random_network(sizes: PolicySizes) -> SetPolicyNetwork:
@@ -43,27 +57,17 @@ def folder(network: SetPolicyNetwork, tmp_path: Path) -> Path:
     return saved(network, tmp_path)
 
 
-def saved(network: SetPolicyNetwork, tmp_path: Path, **told: Any) -> Path:
+def saved(network: SetPolicyNetwork, tmp_path: Path, names: Any = NAMES) -> Path:
     save_policy(
         tmp_path / "policy",
         networks={"server": network},
+        features={"server": names},
         layout="server_types",
         memory_tiers=(0.5, 1.0),
         objective={"time_weight": 1.0, "cost_weight": 1.0},
         config={"seed": 0},
-        **({"features": FITS["features"]} | told),
     )
     return tmp_path / "policy"
-
-
-FUNCTIONS = ("rank", "running", "work")
-
-
-def windowed(tmp_path: Path) -> tuple[SetPolicyNetwork, Path]:
-    """A policy that sees functions of the workflow."""
-    network = random_network(replace(SIZES, function=3, message_rounds=2))
-    features = {"server": NAMES | {"functions": FUNCTIONS}}
-    return network, saved(network, tmp_path, features=features)
 
 
 def observations(count: int, items: int, functions: int = 0) -> list[dict[str, np.ndarray]]:
@@ -87,10 +91,16 @@ def observations(count: int, items: int, functions: int = 0) -> list[dict[str, n
 
 
 @pytest.mark.parametrize("items", [1, 4, 30])
+@pytest.mark.parametrize(
+    "changes", [{}, {"network": "attention"}, {"function": 3, "message_rounds": 2}]
+)
 def test_a_loaded_policy_acts_as_the_saved_one(
-    network: SetPolicyNetwork, folder: Path, items: int, functions: int = 0
+    changes: dict[str, Any], items: int, tmp_path: Path
 ) -> None:
-    policy = load_policy(folder)
+    network = random_network(replace(SIZES, **changes))
+    functions = 6 if "function" in changes else 0
+    names = NAMES | {"functions": FUNCTIONS} if functions else NAMES
+    policy = load_policy(saved(network, tmp_path, names))
     for seen in observations(50, items, functions):
         logits = network({part: torch.from_numpy(one)[None] for part, one in seen.items()})[0]
         action = policy.act("server_small", seen)
@@ -99,50 +109,35 @@ def test_a_loaded_policy_acts_as_the_saved_one(
         assert seen["mask"][action[0]] == seen["mask"][8 + action[1]] == 1
 
 
-def test_the_kind_of_network_is_stored(tmp_path: Path) -> None:
-    network = random_network(replace(SIZES, network="attention"))
-    folder = saved(network, tmp_path)
-    assert json.loads((folder / "policy.json").read_text())["networks"]["server"]["network"] == (
-        "attention"
-    )
-    test_a_loaded_policy_acts_as_the_saved_one(network, folder, 7)
-
-
-@pytest.mark.parametrize("functions", [1, 6])
-def test_a_policy_with_a_window_acts_as_the_saved_one(tmp_path: Path, functions: int) -> None:
-    test_a_loaded_policy_acts_as_the_saved_one(*windowed(tmp_path), 7, functions)
-
-
 def test_a_policy_with_a_window_needs_an_environment_with_one(tmp_path: Path) -> None:
-    policy = load_policy(windowed(tmp_path)[1])
-    with pytest.raises(InputError, match="agent server needs the functions features rank, running"):
-        policy.fitted(**FITS)
-    later = {"server": NAMES | {"functions": ("new", "work", "running", "rank")}}
-    fitted = policy.fitted(**(FITS | {"features": later}))
+    network = random_network(replace(SIZES, function=3, message_rounds=2))
+    policy = load_policy(saved(network, tmp_path, NAMES | {"functions": FUNCTIONS}))
+    with pytest.raises(InputError, match=f"server needs the functions features {FUNCTIONS[0]}, "):
+        policy.fitted(**environment())
+    fitted = policy.fitted(**environment(window=4))
     for one in observations(20, 5, 4):
-        given = one["functions"]
-        wide = np.stack([np.full(4, 9.0), given[:, 2], given[:, 1], given[:, 0]], axis=1)
-        action = fitted.act("server_x", one | {"functions": wide})
+        others = np.full((4, len(FUNCTION_FEATURES) - 3), 9.0)
+        action = fitted.act(
+            "server_x", one | {"functions": np.concatenate([one["functions"], others], axis=1)}
+        )
         assert np.array_equal(action, policy.act("server_x", one))
 
 
 def test_a_policy_without_a_window_ignores_that_of_an_environment(folder: Path) -> None:
     policy = load_policy(folder)
-    fitted = policy.fitted(**(FITS | {"features": {"server": NAMES | {"functions": FUNCTIONS}}}))
+    fitted = policy.fitted(**environment(window=4))
     for one in observations(20, 5, 4):
         bare = {part: one[part] for part in ("context", "items", "mask")}
         assert np.array_equal(fitted.act("server_x", one), policy.act("server_x", bare))
 
 
-def test_a_policy_saved_before_networks_had_kinds_pools(
-    network: SetPolicyNetwork, folder: Path
-) -> None:
+def test_a_policy_saved_before_networks_had_kinds_pools(folder: Path) -> None:
     file = folder / "policy.json"
     description = json.loads(file.read_text())
     for later in ("network", "function", "message_rounds"):
         del description["networks"]["server"][later]
     file.write_text(json.dumps(description))
-    test_a_loaded_policy_acts_as_the_saved_one(network, folder, 7)
+    assert load_policy(folder).networks["server"].sizes == SIZES
 
 
 def test_whoever_may_read_the_description_may_read_the_weights(folder: Path) -> None:
@@ -152,9 +147,10 @@ def test_whoever_may_read_the_description_may_read_the_weights(folder: Path) -> 
 
 def test_a_policy_reads_a_later_environment_by_name(folder: Path) -> None:
     seen = observations(20, 5)
-    later = {"context": ("new", "rank", "slack"), "items": ("load", "new", "cpu", "memory")}
     policy = load_policy(folder)
-    fitted = policy.fitted(**(FITS | {"features": {"server": later}}))
+    fitted = policy.fitted(
+        **environment(("new", "rank", "slack"), ("load", "new", "cpu", "memory"))
+    )
     for one in seen:
         wide = {
             "context": np.array([9, one["context"][1], one["context"][0]], np.float32),
@@ -171,10 +167,8 @@ def test_a_policy_reads_a_later_environment_by_name(folder: Path) -> None:
     [
         ({"layout": "placer"}, "agents.layout server_types, the environment has placer"),
         ({"memory_tiers": (0.5, 0.9)}, r"agents.memory_tiers \[0.5, 1.0\]"),
-        (
-            {"features": {"server": NAMES | {"items": ("cpu", "load")}}},
-            "agent server needs the items features memory",
-        ),
+        ({"items": ("cpu", "load")}, "agent server needs the items features memory"),
+        ({"choices": 3}, r"server_x are 3 and 8, found \[\(2, 8\)\]"),
     ],
 )
 def test_a_policy_that_does_not_fit_is_refused(
@@ -182,7 +176,7 @@ def test_a_policy_that_does_not_fit_is_refused(
 ) -> None:
     policy = load_policy(folder)
     with pytest.raises(InputError, match=says) as caught:
-        policy.fitted(**(FITS | change), where="some/policy")
+        policy.fitted(**environment(**change), where="some/policy")
     assert str(caught.value).startswith("some/policy: ")
     assert "\n" not in str(caught.value)
 
@@ -195,13 +189,13 @@ def test_server_types_never_seen_act_by_a_policy_of_their_kind(
     save_policy(
         tmp_path / "policy",
         networks={"server_a": network, "server_b": other},
-        features=FITS["features"],
+        features={"server": NAMES},
         layout="server_types",
         memory_tiers=(0.5, 1.0),
         objective={"time_weight": 1.0},
         config={},
     )
-    policy = load_policy(tmp_path / "policy").fitted(**FITS)
+    policy = load_policy(tmp_path / "policy").fitted(**environment())
     seen = observations(20, 5)
     actions = {
         name: [np.asarray(policy.act(f"server_{name}", one)).tolist() for one in seen]
@@ -245,20 +239,23 @@ DAMAGES = {
     "a device for weights": (link("server.safetensors", "/dev/zero"), "a link that leads out"),
     "no weights": (lambda folder: (folder / "server.safetensors").unlink(), "no such file"),
     "weights cut short": (truncate, "damaged"),
-    "weights of another precision": (doubles, "holds float64, float32 is needed"),
-    "too few weights": (without_bids, r"bid.bias is missing, policy.json asks for \(8,\)"),
+    "weights of another precision": (doubles, "holds float64, finite float32 is needed"),
+    "too few weights": (
+        without_bids,
+        r"Missing key\(s\) in state_dict: \"bid.weight\", \"bid.bias\"",
+    ),
     "a later format": (edit(format=2), "format"),
     "a path for a name": (
         edit(networks={"../server": vars(SIZES)}),
-        "networks: '../server' is no name of a policy",
+        "networks",
     ),
     "another width": (
         edit(networks={"server": vars(SIZES) | {"hidden": [4]}}),
-        "has shape",
+        "size mismatch for embed.0.weight",
     ),
     "a name twice": (
         edit(features={"server": NAMES | {"items": ["cpu", "memory", "cpu"]}}),
-        "features.server.items: 'cpu' is given twice",
+        "features.server.items: one of .* is given twice",
     ),
     "fewer names than features": (
         edit(features={"server": {"context": ["slack"], "items": ["cpu", "memory", "load"]}}),
@@ -277,16 +274,7 @@ def test_a_damaged_policy_is_refused_in_one_line(folder: Path, damage: str) -> N
     assert str(caught.value).isprintable() and len(str(caught.value)) < 1_200
 
 
-def test_weights_that_are_not_finite_are_refused(network: SetPolicyNetwork, folder: Path) -> None:
+def test_weights_that_are_not_finite_are_refused(network: SetPolicyNetwork, tmp_path: Path) -> None:
     network.bid.bias.data[0] = np.nan
-    save_policy(
-        folder,
-        networks={"server": network},
-        features=FITS["features"],
-        layout="server_types",
-        memory_tiers=(0.5, 1.0),
-        objective={},
-        config={},
-    )
-    with pytest.raises(InputError, match="not finite"):
-        load_policy(folder)
+    with pytest.raises(InputError, match="finite float32 is needed"):
+        load_policy(saved(network, tmp_path))

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from agents.learned.algorithms import policy_of, policy_spaces
+from agents.learned.algorithms import policy_spaces
 from agents.learned.cloning import check_teacher, demonstrate
 from agents.learned.learned_scheduler import LearnedScheduler
 from agents.learned.network import SetPolicyNetwork
@@ -106,7 +105,7 @@ def test_those_who_place_need_networks_of_their_own(layout: str, tmp_path: Path)
     described = json.loads((tmp_path / "policy.json").read_text())
     described["networks"] = {"queue": described["networks"]["queue"]}
     (tmp_path / "policy.json").write_text(json.dumps(described))
-    missing = r"networks: none for the agent (placer|memory)|agents.bid_levels None"
+    missing = r"networks: .* of the agent (placer|memory|server)_?.* found none"
     with pytest.raises(InputError, match=missing):
         scheduler_of(tmp_path, environment)
 
@@ -126,7 +125,7 @@ def test_what_does_not_fit_is_refused_in_one_line(tmp_path: Path) -> None:
     for given, says in (
         (("queue", None, False), "has an agent `queue`, it needs dispatch=queued"),
         (("queue", without, True), "trained with agents.layout queue"),
-        (("placer", with_agent, True), "networks: none for the agent queue"),
+        (("placer", with_agent, True), "networks: choices and bids of the agent queue are"),
     ):
         with pytest.raises(InputError) as error:
             made(*given)
@@ -134,14 +133,7 @@ def test_what_does_not_fit_is_refused_in_one_line(tmp_path: Path) -> None:
 
 
 def recorded_of(teacher: str, layout: str, decisions: int = 200) -> dict[str, Any]:
-    return demonstrate(
-        teacher,
-        decisions,
-        world(*TRACE, *with_queue(layout)),
-        every=5,
-        policy_of=partial(policy_of, share_type_policy=True),
-        seed=0,
-    )
+    return demonstrate(teacher, decisions, world(*TRACE, *with_queue(layout)), every=5)
 
 
 @pytest.mark.parametrize("layout", [*LAYOUTS, "queue"])
@@ -163,7 +155,7 @@ def test_funcsched_is_recorded_as_the_agent_sees_it(layout: str) -> None:
     ("teacher", "overrides", "says"),
     [
         ("sjf", (), "the agent `queue` repeats the order funcsched alone"),
-        ("sjf", ("agents=placer",), "without an agent `queue` functions go first come, first"),
+        ("sjf", ("agents=placer",), "without it functions go first come, first served"),
     ],
 )
 def test_teachers_of_other_orders_are_refused(

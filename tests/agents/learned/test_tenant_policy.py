@@ -7,7 +7,7 @@ import pytest
 
 from agents.learned.cloning import check_teacher
 from agents.learned.learned_scheduler import LearnedScheduler
-from agents.scheduler import Granter, play
+from agents.scheduler import play
 from env.base.errors import InputError
 from env.learn.multi_agent import ServerlessEnv
 from env.sim.check.validate import violations
@@ -37,7 +37,6 @@ def test_it_plays_as_its_agents_do_in_training(shared: bool, tmp_path: Path) -> 
     assert files == ({"tenant"} if shared else {f"tenant_{name}" for name in NAMES})
     environment = ServerlessEnv(world(*TENANTS))
     scheduler = scheduler_of(tmp_path, environment)
-    assert isinstance(scheduler, Granter)
     seen, _ = environment.reset(seed=1)
     raw, chosen = environment.raw_env, set()
     assert raw is not None
@@ -91,5 +90,5 @@ def test_what_does_not_fit_is_refused_in_one_line(tmp_path: Path) -> None:
             scheduler_of(tmp_path, environment, queued, tenants)
         says = "has agents of tenants, it needs dispatch=queued and workload.tenants with tickets"
         assert says in str(error.value) and "\n" not in str(error.value)
-    with pytest.raises(InputError, match=r"algo.warm_start: .* with agents=tenants no teacher"):
+    with pytest.raises(InputError, match=r"algo.warm_start: .* no teacher grants tickets"):
         check_teacher("algo.warm_start", "fcfs", world(*TENANTS))

@@ -1,0 +1,117 @@
+"""The three kinds of rules that a baseline is made of; each rule is found by its file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from pkgutil import iter_modules
+from types import ModuleType
+from typing import Annotated, Any, ClassVar, Literal, Union, get_origin
+
+import numpy as np
+from pydantic import Field, GetPydanticSchema
+
+from agents.scheduler import Decision
+from env.base.schema import Strict
+from env.sim.central_queue import BY_RANK
+from env.sim.ordering import DeclaredFunctions
+from env.sim.rules import Placement as Fit
+
+
+class QueueOrder(Strict):
+    """Which waiting function goes next: first come, first served, unless a subclass says else.
+
+    See `Order` in env/sim/ordering.py.
+
+    Attributes:
+        name: what YAML calls it.
+    """
+
+    name: str
+
+    def write(self, options: np.void) -> None:
+        """Fills in the options of the engine."""
+        options["order"] = BY_RANK
+
+    def rank(self, functions: DeclaredFunctions) -> np.ndarray:
+        """(D,) the smallest goes first, ties by time."""
+        return np.zeros(len(functions.execution))
+
+
+@dataclass(frozen=True)
+class Question:
+    """Where a function is to run.
+
+    Attributes:
+        decision: the moment.
+        candidates: CANDIDATE (N,) of `memory_alloc`.
+        memory_alloc: MB that the function gets.
+        rng: the episode's own generator.
+    """
+
+    decision: Decision
+    candidates: np.ndarray
+    memory_alloc: int
+    rng: np.random.Generator
+
+    def smallest(self, *keys: np.ndarray) -> int:
+        """The feasible node with the smallest first key; ties by the next key, then by index."""
+        feasible = np.flatnonzero(self.candidates["feasible"])
+        order = np.lexsort(tuple(key[feasible] for key in reversed(keys)))
+        return int(feasible[order[0]])
+
+    @property
+    def free_memory(self) -> np.ndarray:
+        """(N,) MB that no container holds or waits for; negative where a queue wants more."""
+        nodes = self.decision.env.state.nodes
+        memory: np.ndarray = nodes["memory"] - self.candidates["allocated_memory"]
+        return memory
+
+
+class PlacementRule(Strict):
+    """Which NUMA node runs a function.
+
+    Attributes:
+        name: what YAML calls it.
+        fit: the rule by which the engine places in its stead where functions wait centrally and get
+            all the memory they need; `asked`: it has none.
+        is_reference: whether it knows more than a scheduler can, or tries all in copies.
+    """
+
+    name: str
+    fit: ClassVar[Fit] = "asked"
+    is_reference: ClassVar[bool] = False
+
+    def choose(self, asked: Question) -> int:
+        """Index of a feasible NUMA node."""
+        raise NotImplementedError
+
+
+class MemoryRule(Strict):
+    """How much memory a function is given.
+
+    Attributes:
+        name: what YAML calls it.
+    """
+
+    name: str
+
+    def allocate(self, decision: Decision) -> int:
+        """MB for the current function."""
+        raise NotImplementedError
+
+
+def in_folder(package: ModuleType, kind: type[Strict]) -> Any:
+    """For a field of a model: any of the rules of a kind that lie in a folder, told by `name`."""
+    names = [file.name for file in iter_modules(package.__path__)]
+    files = [import_module(f"{package.__name__}.{name}") for name in names]
+    rules = [
+        each
+        for file in files
+        for each in vars(file).values()
+        if isinstance(each, type)
+        and issubclass(each, kind)
+        and get_origin(each.model_fields["name"].annotation) is Literal
+    ]
+    union: Any = Annotated[Union[tuple(rules)], Field(discriminator="name")]  # noqa: UP007
+    return GetPydanticSchema(lambda source, handler: handler.generate_schema(union))
