@@ -22,7 +22,7 @@ from typing import Any, NoReturn, Self, get_args
 from agents.order.chosen import Chosen
 from agents.scheduler import Kind, Placement, checked_placement
 from env.base.errors import InputError, located
-from env.base.files import read_bytes, user_path
+from env.base.files import read_bytes
 from env.base.schema import listed, names_file, nearest, one_line, short
 from env.learn.tenant_agents import TenantAgents
 from env.sim.ordering import Order
@@ -103,7 +103,7 @@ class Source:
     @classmethod
     def of(cls, code: RuleCode) -> Self:
         """What the file of a class holds now."""
-        path = user_path(code.file)
+        path = Path(code.file).expanduser()
         return cls(str(path.absolute()), read_bytes(path))
 
 

@@ -1,8 +1,8 @@
 """Plays on without Python: greedy placements to the end of an episode, from any moment, in forks.
 
 `play_greedy` decides as the placement rule `greedy_objective` with the memory that functions
-require; `try_nodes` has it finish a fork for each node that the current function could go to, and
-`rule_outcomes` one for each of several rules.
+require. `rollout_outcomes` has it finish a fork for each node that the current function could go
+to, `rule_outcomes` one for each of several rules.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from env.score.reward import Objective, arrived_objective, potential
 from env.sim.block import State
 from env.sim.choosing import choose_first
 from env.sim.dispatch import ASKED
-from env.sim.engine import play
+from env.sim.engine import play, step
 from env.sim.forecast import are_twins, forecast, update_finish_bounds
 from env.sim.placing import place
-from env.sim.records import CANDIDATE, CHOOSE, DONE, INF, NONE, PLACE, SHARE, TAKE_RUNS
+from env.sim.records import CANDIDATE, CHOOSE, INF, NONE, PLACE, SHARE, TAKE_RUNS
 from env.sim.room import suits
 from env.sim.state import copy_into, reset
 from env.sim.submissions import forget_arrivals
@@ -141,52 +141,6 @@ def trace_greedy(state, weights, objective, cheapest, relative, candidates, scor
     return kind
 
 
-@compiled
-def try_nodes(
-    state,
-    fork,
-    memory_alloc,
-    clairvoyant,
-    weights,
-    objective,
-    candidates,
-    scores,
-    outcomes,
-):
-    """What J comes to if the current function goes to each node and `play_greedy` does the rest.
-
-    Args:
-        state: at a decision; stays as it is.
-        fork: `state.blank()`.
-        memory_alloc: MB for the current function.
-        clairvoyant: whether later workflows arrive in the forks.
-        weights, candidates, scores: as for `play_greedy`.
-        objective: float64 (4,), its weights.
-        outcomes: (N,) J of all workflows that arrived in the fork; inf where the function does not
-            fit, or where an equal node has been tried (`are_twins`).
-
-    Returns:
-        DONE, or a negative error code.
-    """
-    unrented = NONE  # the last node tried whose server has never been rented
-    for node in range(len(state.nodes)):
-        outcomes[node] = INF
-        if not suits(state, node, memory_alloc) or are_twins(state, node, unrented):
-            continue
-        if state.servers[state.nodes[node].server].expiration_time == -INF:
-            unrented = node
-        copy_into(fork, state)
-        if not clairvoyant:
-            forget_arrivals(fork)
-        kind = place(fork, node, memory_alloc)
-        if kind == 0:
-            kind = play_greedy(fork, weights, candidates, scores)
-        if kind < 0:
-            return kind
-        outcomes[node] = arrived_objective(fork, objective)
-    return DONE
-
-
 def rollout_outcomes(
     state: State,
     memory_alloc: int,
@@ -194,29 +148,34 @@ def rollout_outcomes(
     objective: Objective,
     weights: ScoreWeights,
 ) -> np.ndarray:
-    """(N,) J that follows from each node for the current function; see `try_nodes`.
+    """(N,) J if the current function goes to each node and `play_greedy` does the rest.
+
+    It is inf where the function does not fit, or where an equal node has been tried (`are_twins`).
+
+    Args:
+        state: at a decision; stays as it is.
+        memory_alloc: MB for the current function.
+        clairvoyant: whether later workflows arrive in the forks.
+        objective: what J is made of.
+        weights: as for `play_greedy`.
 
     Raises:
-        InputError: no function is to be placed, the memory is not at least 1 MB, or see
-            `rule_outcomes`.
+        InputError: see `rule_outcomes`.
     """
     _check_world(state)
-    if state.cluster[0]["queue_size"] == 0:
-        raise InputError("rollout: no function is to be placed, a decision is needed")
-    if not memory_alloc >= 1:
-        raise InputError(f"rollout: memory_alloc is {memory_alloc} MB, at least 1 is needed")
-    outcomes = np.empty(len(state.nodes))
-    kind = try_nodes(
-        state,
-        state.blank(),
-        memory_alloc,
-        clairvoyant,
-        weights.by_objective(objective),
-        objective.weights,
-        *Buffers.of(state),
-        outcomes,
-    )
-    _check(kind, state)
+    fork, buffers, score = state.blank(), Buffers.of(state), weights.by_objective(objective)
+    outcomes = np.full(len(state.nodes), INF)
+    unrented = NONE  # the last node tried whose server has never been rented
+    for node in range(len(outcomes)):
+        if not suits(state, node, memory_alloc) or are_twins(state, node, unrented):
+            continue
+        if state.servers[state.nodes[node]["server"]]["expiration_time"] == -INF:
+            unrented = node
+        _fork_to(fork, state, clairvoyant)
+        kind, *_ = step(fork, node, memory_alloc)
+        _check(kind, state)
+        _check(play_greedy(fork, score, *buffers), state)
+        outcomes[node] = arrived_objective(fork, objective.weights)
     return outcomes
 
 
@@ -239,12 +198,16 @@ def rule_outcomes(
     fork, buffers = state.blank(), Buffers.of(state)
     outcomes = np.empty(len(rules))
     for rule, weights in enumerate(rules):
-        copy_into(fork, state)
-        if not clairvoyant:
-            forget_arrivals(fork)
+        _fork_to(fork, state, clairvoyant)
         _check(play_greedy(fork, weights.by_objective(objective), *buffers), state)
         outcomes[rule] = arrived_objective(fork, objective.weights)
     return outcomes
+
+
+def _fork_to(fork: State, state: State, clairvoyant: bool) -> None:
+    copy_into(fork, state)
+    if not clairvoyant:
+        forget_arrivals(fork)
 
 
 def _check_world(state: State) -> None:

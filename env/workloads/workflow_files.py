@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from env.base.errors import InputError
-from env.base.files import MOST_BYTES, read_bytes, user_path
-from env.base.schema import printable
+from env.base.files import MOST_BYTES, read_bytes
 from env.workloads.dax import read_dax
 from env.workloads.task_graph import TaskGraph
 from env.workloads.wfformat import read_wfformat
@@ -34,7 +33,7 @@ def find_workflow_files(paths: Iterable[str]) -> dict[Path, Path | None]:
     """
     found: dict[Path, Path | None] = {}
     for text in paths:
-        path = user_path(text)
+        path = Path(text).expanduser()
         try:
             files, inside, exists = _named(path)
         except OSError as error:
@@ -60,12 +59,8 @@ def read_workflow_file(
         inside: the folder it belongs to.
 
     Raises:
-        InputError: the file cannot be read, is not what its suffix says, or its name is not UTF-8.
+        InputError: the file cannot be read, or is not what its suffix says.
     """
-    try:
-        str(path).encode()  # reports, which are UTF-8, show it
-    except UnicodeEncodeError:
-        raise InputError(f"{printable(str(path))}: not a name in UTF-8, which is needed") from None
     content = read_bytes(path, max_bytes, inside)
     stem = path.name.removesuffix(".gz")
     suffix = Path(stem).suffix

@@ -11,13 +11,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
+from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field
 
 from env.base.errors import InputError
-from env.base.files import user_path
 from env.base.schema import Strict, short
 from env.sim.bounds import LARGEST_MEMORY, LARGEST_WHOLE, LONGEST
 from env.workloads.table import Row, Table
@@ -139,7 +139,6 @@ class Azure2019(Strict):
             minutes = _whole(row, begin, end)
             if key in found:
                 minutes += found[key]
-                _check_minutes(row, begin, minutes)
                 assumed["repeated rows of invocations summed by minute"] += 1
             found[key] = minutes
         invoked = {key: minutes for key, minutes in found.items() if minutes.any()}
@@ -153,7 +152,7 @@ class Azure2019(Strict):
     ) -> dict[Key, list[float]]:
         """Milliseconds by function: the average, then the percentiles."""
         table = self._table(self.durations)
-        table.require((*FUNCTION, "Average", "Minimum", "Maximum", *PERCENTILES_MS))
+        table.require((*FUNCTION, "Average", *PERCENTILES_MS))
         rows: dict[Key, list[_Weighted]] = {}
         blank: Counter[Key] = Counter()
         for row in table.rows():
@@ -162,8 +161,6 @@ class Azure2019(Strict):
                 row.amount("Average", LONGEST_MS),
                 *row.ascending(PERCENTILES_MS, LONGEST_MS),
             ]
-            # Not used, but a negative one tells that the file is damaged.
-            row.amount("Minimum", LONGEST_MS), row.amount("Maximum", LONGEST_MS)
             if key not in counts:
                 skipped["durations of functions without invocations"] += 1
             elif any(map(math.isnan, figures)):
@@ -219,7 +216,7 @@ class Azure2019(Strict):
         return {key: _mean(several)[0] for key, several in used.items()}
 
     def _table(self, name: str) -> Table:
-        plain = user_path(self.path) / name
+        plain = Path(self.path).expanduser() / name
         packed = plain.with_name(f"{plain.name}.gz")
         path = packed if packed.exists() and not plain.exists() else plain
         return Table(path, self.max_bytes)
@@ -250,7 +247,7 @@ class Azure2021(Strict):
             InputError: the file cannot be read, lacks a column or has no usable row; a cell is
                 blank, negative, too large or no number.
         """
-        table = Table(user_path(self.path), self.max_bytes)
+        table = Table(Path(self.path).expanduser(), self.max_bytes)
         table.require(("app", "func", "end_timestamp", "duration"))
         index: dict[tuple[str, str], int] = {}
         rows: list[tuple[float, int, float]] = []
@@ -354,22 +351,14 @@ def _minute_columns(table: Table) -> tuple[int, int]:
 
 def _whole(row: Row, begin: int, end: int) -> np.ndarray:
     """Invocations in the columns from `begin` up to `end`, int32."""
+    columns = list(row.table.columns)[begin:end]
     try:
         counts = np.array(row.cells[begin:end]).astype(np.float64)
     except ValueError:
-        columns = list(row.table.columns)[begin:end]
         counts = np.array([row.amount(column, MOST_A_MINUTE) for column in columns])
-    _check_minutes(row, begin, counts)
-    return counts.astype(np.int32)
-
-
-def _check_minutes(row: Row, begin: int, counts: np.ndarray) -> None:
-    """Refuses what cannot be the invocations of the minutes in the columns from `begin`."""
     sound = (counts >= 0) & (counts <= MOST_A_MINUTE) & (counts == np.floor(counts))
     if not sound.all():
-        position = int(np.argmin(sound))
-        # A sum of rows is told as such: the cell itself is sound.
-        cell, found = row.cells[begin + position].strip(), counts[position]
-        shown = f"{found} with the rows before" if counts.dtype == np.int32 else short(cell)
+        bad = int(np.argmin(sound))
         allowed = f"a whole number from 0 to {MOST_A_MINUTE} is needed"
-        raise row.error(list(row.table.columns)[begin + position], shown, allowed)
+        raise row.error(columns[bad], short(row.cells[begin + bad].strip()), allowed)
+    return counts.astype(np.int32)

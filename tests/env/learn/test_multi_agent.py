@@ -94,8 +94,8 @@ def test_relative_rewards_count_in_what_the_greedy_rule_comes_to(layout, objecti
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"leese": {"kind": "always"}}, "leese: unknown group, did you mean 'lease'"),
-        ({"seed": -1}, "seed: a whole number from 0 to"),
+        ({"leese": {"kind": "always"}}, "leese: unknown key, did you mean 'lease'"),
+        ({"seed": -1}, "seed: Input should be greater"),
         ({"cluster": None}, "cluster: "),
     ],
 )

@@ -249,7 +249,7 @@ def test_pettingzoo_accepts_it() -> None:
     [
         (("dispatch=immediate",), "agents.tenants: dispatch=immediate has no central queue"),
         (("workload=tenants",), "agents.tenants: workload.tenants hold no tickets"),
-        (("agents.tenants=null",), "layout tenants needs tenants"),
+        (("agents.tenants=null",), "tenants is needed in layout tenants"),
         (("agents.tenants.levels=[2,1]",), "levels must ascend without repeats"),
         (
             ("+agents.queue={functions:4,starve_threshold:1,placement:best_fit}",),

@@ -97,18 +97,3 @@ def test_workflows_do_not_depend_on_the_hash_seed(tmp_path: Path) -> None:
     expected = digest()
     assert results == [(f"{expected}\n", "")] * 2
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        ({"recipe": "montag"}, "mix.x: recipe: 'montag' is unknown, did you mean 'montage'?"),
-        ({"num_tasks": [70, 60]}, "mix.x: num_tasks is [70, 60], [low, high] is needed"),
-        ({"nun_tasks": 60}, "mix.x: nun_tasks: unknown key, did you mean 'num_tasks'?"),
-    ],
-)
-def test_bad_entries(data: dict[str, object], message: str) -> None:
-    good = {"recipe": "montage", "num_tasks": 60, "seed": 1}
-    with pytest.raises(InputError) as caught:
-        validated(RecipeEntry, good | data, "mix.x")
-    assert str(caught.value).startswith(message)
