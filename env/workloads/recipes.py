@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self
 
 import networkx as nx
 import numpy as np
@@ -33,7 +33,6 @@ RecipeName = Literal[
     "soykb",
     "srasearch",
 ]
-RECIPES: tuple[str, ...] = get_args(RecipeName)
 
 ENDS = ("SRC", "DST")
 """Nodes that WfCommons puts before and after every graph and counts as tasks, but never runs."""

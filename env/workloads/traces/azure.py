@@ -8,7 +8,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -50,6 +49,8 @@ MOST_TRACE_BYTES = 1_000_000_000
 
 FileName = Annotated[str, Field(min_length=1)]
 FileBytes = Annotated[int, Field(ge=1, le=1_000_000_000_000)]
+Weighted = tuple[float, list[float]]
+"""How much a row weighs beside other rows of its function, and its figures."""
 Key = tuple[str, ...]
 """Owner and application, and the function where a row is of one."""
 
@@ -153,7 +154,7 @@ class Azure2019(Strict):
         """Milliseconds by function: the average, then the percentiles."""
         table = self._table(self.durations)
         table.require((*FUNCTION, "Average", *PERCENTILES_MS))
-        rows: dict[Key, list[_Weighted]] = {}
+        rows: dict[Key, list[Weighted]] = {}
         blank: Counter[Key] = Counter()
         for row in table.rows():
             key = _key(row, FUNCTION)
@@ -166,7 +167,7 @@ class Azure2019(Strict):
             elif any(map(math.isnan, figures)):
                 blank[key] += 1
             else:
-                rows.setdefault(key, []).append(_Weighted(_weight(row, "Count"), figures))
+                rows.setdefault(key, []).append((_weight(row, "Count"), figures))
         skipped["blank rows of durations beside others"] += sum(blank[key] for key in rows)
         assumed["repeated rows of durations put together by Count"] += _repeated(rows)
         return {key: _mean(several) for key, several in rows.items()}
@@ -186,7 +187,7 @@ class Azure2019(Strict):
         of_functions = "HashFunction" in table.columns
         columns = FUNCTION if of_functions else APPLICATION
         table.require((*columns, AVERAGE_MB, *PERCENTILES_MB))
-        rows: dict[Key, list[_Weighted]] = {}
+        rows: dict[Key, list[Weighted]] = {}
         blank: Counter[Key] = Counter()
         shared: set[Key] = set()
         for row in table.rows():
@@ -201,7 +202,7 @@ class Azure2019(Strict):
                 if functions > 1:
                     shared.add(key)
                 weight = _weight(row, "SampleCount")
-                known.append(_Weighted(weight, [figures[0] * functions]))
+                known.append((weight, [figures[0] * functions]))
             else:
                 blank[key] += 1
         keys = {key: key[: len(columns)] for key in counts}
@@ -283,14 +284,6 @@ class Azure2021(Strict):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Weighted:
-    """The figures of a row and how much they weigh beside those of other rows."""
-
-    weight: float
-    figures: list[float]
-
-
 def _key(row: Row, columns: Sequence[str]) -> Key:
     return tuple(row.text(column) for column in columns)
 
@@ -307,20 +300,20 @@ def _weight(row: Row, column: str) -> float:
     return 0.0 if math.isnan(count) else count
 
 
-def _repeated(rows: Mapping[Key, Sequence[_Weighted]]) -> int:
+def _repeated(rows: Mapping[Key, Sequence[Weighted]]) -> int:
     return sum(len(several) - 1 for several in rows.values())
 
 
-def _mean(rows: Sequence[_Weighted]) -> list[float]:
+def _mean(rows: Sequence[Weighted]) -> list[float]:
     """Each figure's weighted mean. Ascending figures stay so: all are summed in one order."""
+    weights, figures = zip(*rows, strict=True)
     if len(rows) == 1:  # as it is stated, to the last digit
-        return rows[0].figures
-    weights = [row.weight for row in rows]
+        return list(figures[0])
     if not any(weights):
-        weights = [1.0] * len(rows)
+        weights = (1.0,) * len(rows)
     return [
         sum(weight * figure for weight, figure in zip(weights, column, strict=True)) / sum(weights)
-        for column in zip(*(row.figures for row in rows), strict=True)
+        for column in zip(*figures, strict=True)
     ]
 
 

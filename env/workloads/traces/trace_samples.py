@@ -1,7 +1,7 @@
 """Samples of traces: what a group `workload` with a `source` describes, ready to be played."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Annotated, Any, Literal
@@ -166,14 +166,14 @@ class TraceGenerator:
                 f"{length} min before it: allowed: at least {length}"
             )
         memory = largest_memory(self.recording, rules)
-        try:
-            check_memory(self.recording.names, memory, cluster)
-        except InputError as error:
+        largest = int(np.argmax(memory))
+        if memory[largest] > cluster.largest_node_memory:
             raise InputError(
                 f"workload.annotation: with memory_factor {rules.memory_factor[1]:g} and "
-                f"max_memory {rules.max_memory:g} {error}"
-            ) from None
-        return int(memory.max())
+                f"max_memory {rules.max_memory:g} function '{self.recording.names[largest]}' needs "
+                f"{memory[largest]} MB, the largest NUMA node has {cluster.largest_node_memory}"
+            )
+        return int(memory[largest])
 
     def training_episode(
         self, seed_sequence: np.random.SeedSequence, rate: float = 1.0
@@ -329,24 +329,3 @@ def _report(
         parts.append(f"durations drawn / stated: {work / stated:.3f}")
     assumptions = Counter(recording.assumptions) + counts
     return "; ".join((*parts, *_decided(functions, recording.skipped, assumptions)))
-
-
-def check_memory(names: Sequence[str], memory: np.ndarray, cluster: ClusterConfig) -> None:
-    """Refuses functions that no NUMA node can hold, whether or not they are requested.
-
-    Cores are no limit: a function with more threads than a node has cores runs at what they give.
-
-    Args:
-        names: of F functions.
-        memory: MB, (F,).
-        cluster: the hardware.
-
-    Raises:
-        InputError: a function needs more memory than any NUMA node has.
-    """
-    j = int(np.argmax(memory))
-    if memory[j] > cluster.largest_node_memory:
-        raise InputError(
-            f"function '{names[j]}' needs {memory[j]} MB, "
-            f"the largest NUMA node has {cluster.largest_node_memory}"
-        )

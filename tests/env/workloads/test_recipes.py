@@ -6,15 +6,17 @@ import random
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
 
 from env.base.errors import InputError
 from env.base.schema import validated
-from env.workloads.recipes import RECIPES, RecipeEntry, minimum_tasks, recipe_graph
+from env.workloads.recipes import RecipeEntry, RecipeName, minimum_tasks, recipe_graph
 from env.workloads.task_graph import TaskGraph
 
+RECIPES = get_args(RecipeName)
 ROOT = Path(__file__).resolve().parents[3]
 # rnaseq at this size makes WfCommons copy nodes in the order of a set.
 CASES = [("rnaseq", 200), ("montage", 70), ("srasearch", 40)]
