@@ -16,8 +16,7 @@ from agents.learned.recorder import Recorder
 from env.base.jit import compiled
 from env.learn.agent import Observation
 from env.learn.batch import Batch, Ended
-from env.learn.batch_turns import NOBODY
-from env.learn.layouts import TURN_KINDS
+from env.learn.layouts import NOBODY, TURN_KINDS
 from env.learn.turns import BID_TURN
 
 

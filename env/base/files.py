@@ -76,7 +76,7 @@ def opened(
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InputError(f"{where}: broken or truncated gzip file: {error}") from None
     except UnicodeDecodeError as error:
-        raise _not_utf8(where, error) from None
+        raise InputError(f"{where}: not UTF-8: {error.reason} at {error.start}") from None
     except FileNotFoundError:
         raise InputError(f"{where}: no such file") from None
     except OSError as error:
@@ -93,12 +93,8 @@ def check_values(content: bytes, marks: bytes, where: str) -> None:
     """Refuses content that would take far more memory parsed than it has bytes.
 
     Args:
-        content: not parsed yet.
+        content: of the file `where`, not parsed yet.
         marks: single bytes; every value begins or ends with one of them. Those in texts count too.
-        where: the file, for errors.
-
-    Raises:
-        InputError: it has too many of them.
     """
     if sum(map(content.count, marks)) > MOST_VALUES:
         raise InputError(f"{where}: more than {MOST_VALUES:,} values, too many")
@@ -123,8 +119,6 @@ def parse_json(content: bytes, where: str) -> Any:
 
     try:
         return json.loads(content.decode("utf-8-sig"), object_pairs_hook=mapping)
-    except UnicodeDecodeError as error:
-        raise _not_utf8(where, error) from None
     except (ValueError, RecursionError) as error:
         raise InputError(f"{where}: not valid JSON: {error}") from None
 
@@ -153,8 +147,6 @@ def read_yaml(path: Path, where: str, loader: type[Any] = NoKeyTwice) -> Any:
     content = read_bytes(path, MOST_YAML_BYTES)
     try:
         return yaml.load(content.decode("utf-8-sig"), loader)
-    except UnicodeDecodeError as error:
-        raise _not_utf8(where, error) from None
     except Exception as error:  # PyYAML lets pass what Python raises, as of too large a number
         raise InputError(f"{where}: not YAML, {one_line(str(error) or repr(error))}") from None
 
@@ -209,11 +201,6 @@ def folder_written_whole(path: Path) -> Iterator[Path]:
         shutil.rmtree(old, ignore_errors=True)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
-
-
-def _not_utf8(where: Path | str, error: UnicodeDecodeError) -> InputError:
-    found = error.object[error.start]
-    return InputError(f"{where}: byte 0x{found:02x} is not UTF-8, which is needed")
 
 
 class _Bounded(io.RawIOBase):

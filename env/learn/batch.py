@@ -30,7 +30,6 @@ from env.learn.actions import (
 from env.learn.agent import Agent, Observation
 from env.learn.batch_turns import (
     EPISODE,
-    NOBODY,
     Environments,
     choose_all,
     decide_all,
@@ -38,7 +37,7 @@ from env.learn.batch_turns import (
     place_all,
     see_all,
 )
-from env.learn.layouts import WINDOW_PARTS
+from env.learn.layouts import NOBODY, WINDOW_PARTS
 from env.learn.turns import (
     CHOICE,
     OF_ALL,

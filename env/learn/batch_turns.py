@@ -5,11 +5,12 @@ Rows are those of env/learn/batch.py: of E environments with A agents that act, 
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from env.base.jit import compiled
+from env.learn.layouts import NOBODY
 from env.learn.turns import (
     NODE_TURN,
     QUEUE_TURN,
@@ -27,9 +28,6 @@ from env.sim.forecast import update_finish_bounds
 from env.sim.placing import place
 from env.sim.records import CHOOSE, DONE, NONE, PLACE, SHARE
 from env.sim.workflow_tickets import grant
-
-NOBODY: Final = -1
-"""Of a row of a batch at a turn that is nobody's in its environment."""
 
 # What the episode of an environment is.
 EPISODE = np.dtype(
@@ -111,11 +109,8 @@ def see_all(turn, envs, bids, acting, context, items, mask, critic):
     """`see` of all agents that act at a turn, a row each; that of nobody is blank.
 
     Args:
-        turn: whose.
-        envs: that are looked at.
         bids: B of each agent.
         acting: out, int64 (E * A,), which of the agents of the turn each row is of, or NOBODY.
-        context, items, mask, critic: out, as for `see`, of E * A rows.
     """
     together = len(context) // len(envs.episodes)
     for env in range(len(envs.episodes)):
@@ -164,12 +159,7 @@ def decide_all(turn, envs, actions, bids):
 
 @compiled
 def choose_all(turn, envs):
-    """Chooses who goes next; where agents place, their decision starts.
-
-    Args:
-        turn: the first one of a placement; NONE where the engine places.
-        envs: where functions have been chosen.
-    """
+    """Chooses who goes next; where agents place, from `turn` on, their decision starts."""
     for env in range(len(envs.episodes)):
         declared = envs.choices[env].declared
         if envs.episodes[env].kind != CHOOSE or declared == NONE:
@@ -188,8 +178,7 @@ def place_all(turn, envs, rewards):
     Where an episode is over none is started; one that was over before is left as it is.
 
     Args:
-        turn: the first one of a placement.
-        envs: where all has been decided.
+        turn: the first one of a placement, NONE where the engine places.
         rewards: out, float64 (E,), the fall of each potential.
     """
     for env in range(len(envs.episodes)):

@@ -9,7 +9,7 @@ environment and the learned scheduler both decide through it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal, NamedTuple, Self
+from typing import Annotated, Final, Literal, NamedTuple, Self
 
 import numpy as np
 from pydantic import Field, field_validator, model_validator
@@ -349,6 +349,9 @@ class Layout:
             self._masks[name] = seen["mask"].copy()  # the observation is the caller's
         return observations
 
+
+NOBODY: Final = -1
+"""Of a row of a batch at a turn that is nobody's in its environment."""
 
 TURN_KINDS = {
     PLACE_TURN: "placer",

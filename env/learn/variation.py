@@ -63,11 +63,7 @@ class Variation(Strict):
         return factors
 
     def check(self, cluster: ClusterConfig, held: np.ndarray) -> None:
-        """Refuses counts that hardly ever leave a server for each function.
-
-        Args:
-            cluster: as configured.
-            held: as for `draw`.
+        """Refuses counts that hardly ever leave a server for each function; arguments as of `draw`.
 
         Raises:
             InputError: for one of them less than `LEAST_CHANCE` of the draws do.

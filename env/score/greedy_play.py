@@ -19,10 +19,10 @@ from env.score.reward import Objective, arrived_objective, potential
 from env.sim.block import State
 from env.sim.choosing import choose_first
 from env.sim.dispatch import ASKED
-from env.sim.engine import play, step
+from env.sim.engine import play
 from env.sim.forecast import are_twins, forecast, update_finish_bounds
 from env.sim.placing import place
-from env.sim.records import CANDIDATE, CHOOSE, INF, NONE, PLACE, SHARE, TAKE_RUNS
+from env.sim.records import CANDIDATE, CHOOSE, DONE, INF, NONE, PLACE, SHARE, TAKE_RUNS
 from env.sim.room import suits
 from env.sim.state import copy_into, reset
 from env.sim.submissions import forget_arrivals
@@ -141,6 +141,35 @@ def trace_greedy(state, weights, objective, cheapest, relative, candidates, scor
     return kind
 
 
+@compiled
+def fork_to(fork, state, clairvoyant):
+    """Makes a fork of a state, in which later workflows arrive or, as none is known, do not."""
+    copy_into(fork, state)
+    if not clairvoyant:
+        forget_arrivals(fork)
+
+
+@compiled
+def try_nodes(
+    state, fork, memory_alloc, clairvoyant, weights, objective, candidates, scores, outcomes
+):
+    """Fills the outcomes (N,) of `rollout_outcomes`; returns DONE, or a negative error code."""
+    unrented = NONE  # the last node tried whose server has never been rented
+    for node in range(len(state.nodes)):
+        if not suits(state, node, memory_alloc) or are_twins(state, node, unrented):
+            continue
+        if state.servers[state.nodes[node].server].expiration_time == -INF:
+            unrented = node
+        fork_to(fork, state, clairvoyant)
+        kind = place(fork, node, memory_alloc)
+        if kind == 0:
+            kind = play_greedy(fork, weights, candidates, scores)
+        if kind < 0:
+            return kind
+        outcomes[node] = arrived_objective(fork, objective)
+    return DONE
+
+
 def rollout_outcomes(
     state: State,
     memory_alloc: int,
@@ -163,19 +192,18 @@ def rollout_outcomes(
         InputError: see `rule_outcomes`.
     """
     _check_world(state)
-    fork, buffers, score = state.blank(), Buffers.of(state), weights.by_objective(objective)
     outcomes = np.full(len(state.nodes), INF)
-    unrented = NONE  # the last node tried whose server has never been rented
-    for node in range(len(outcomes)):
-        if not suits(state, node, memory_alloc) or are_twins(state, node, unrented):
-            continue
-        if state.servers[state.nodes[node]["server"]]["expiration_time"] == -INF:
-            unrented = node
-        _fork_to(fork, state, clairvoyant)
-        kind, *_ = step(fork, node, memory_alloc)
-        _check(kind, state)
-        _check(play_greedy(fork, score, *buffers), state)
-        outcomes[node] = arrived_objective(fork, objective.weights)
+    kind = try_nodes(
+        state,
+        state.blank(),
+        memory_alloc,
+        clairvoyant,
+        weights.by_objective(objective),
+        objective.weights,
+        *Buffers.of(state),
+        outcomes,
+    )
+    _check(kind, state)
     return outcomes
 
 
@@ -198,16 +226,10 @@ def rule_outcomes(
     fork, buffers = state.blank(), Buffers.of(state)
     outcomes = np.empty(len(rules))
     for rule, weights in enumerate(rules):
-        _fork_to(fork, state, clairvoyant)
+        fork_to(fork, state, clairvoyant)
         _check(play_greedy(fork, weights.by_objective(objective), *buffers), state)
         outcomes[rule] = arrived_objective(fork, objective.weights)
     return outcomes
-
-
-def _fork_to(fork: State, state: State, clairvoyant: bool) -> None:
-    copy_into(fork, state)
-    if not clairvoyant:
-        forget_arrivals(fork)
 
 
 def _check_world(state: State) -> None:

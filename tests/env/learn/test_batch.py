@@ -10,7 +10,7 @@ import pytest
 from env.base.errors import InputError
 from env.learn.agent import Observation
 from env.learn.batch import Batch
-from env.learn.batch_turns import NOBODY
+from env.learn.layouts import NOBODY
 from env.learn.multi_agent import ServerlessEnv
 from env.learn.turns import BID_TURN
 from env.learn.world import World
