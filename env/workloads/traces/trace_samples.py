@@ -138,13 +138,13 @@ class TraceGenerator:
         if index > 0:
             seed = int(np.random.SeedSequence(seed, spawn_key=(index,)).generate_state(1)[0])
         config = self.config.model_copy(update={"seed": seed})
-        found = sample_recording(self.recording, config)
-        if next(found.window.requests(), None) is None:
+        sample = sample_recording(self.recording, config)
+        if next(sample.window.requests(), None) is None:
             raise InputError(
                 f"workload.sampling: nothing arrives at ratio {config.sampling.ratio:g} in episode "
                 f"{index} of seed {self.config.seed}, a higher ratio is needed"
             )
-        return found
+        return sample
 
     def check_training(self, cluster: ClusterConfig) -> int:
         """Refuses what training episodes cannot be drawn from.
