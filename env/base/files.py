@@ -30,12 +30,7 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 def name_apart(path: tuple[str, ...], others: Collection[tuple[str, ...]]) -> str:
-    """A name for a path: as many of its last parts as tell it apart, joined by `_`.
-
-    Args:
-        path: its parts.
-        others: those of other paths, none of them the same.
-    """
+    """A name for the parts of a path: as many of the last as tell it from others, joined by `_`."""
     count = next(
         count
         for count in range(1, len(path) + 1)

@@ -93,11 +93,7 @@ def as_range(value: Any) -> Any:
 
 
 def distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The values of a field, refused if two of them would be called the same.
-
-    Raises:
-        ValueError: one is given twice.
-    """
+    """The values of a field, refused with a `ValueError` if two would be called the same."""
     names = [f"{value:g}" if isinstance(value, float) else value for value in values]
     if len(set(names)) < len(names):
         raise ValueError(f"one of {list(values)} is given twice")
@@ -128,10 +124,7 @@ def nothing_or(least: float) -> AfterValidator:
 def nearest(word: str, allowed: Sequence[str], prefix: str = "") -> str:
     """`did you mean 'x'?`, or the allowed words where none is near.
 
-    Args:
-        word: as given.
-        allowed: what it may be.
-        prefix: that all of them have, and which makes none of them nearer.
+    A `prefix` that all words have makes none of them nearer.
     """
     ends = [each.removeprefix(prefix) for each in allowed]
     close = difflib.get_close_matches(word.removeprefix(prefix), ends, n=1)

@@ -30,7 +30,6 @@ Link = Literal["input", "output", "inout", "none", "checkpoint"]
 """How a job uses a file; the last two move nothing between jobs."""
 READ_LINKS = ("input", "inout")
 WRITTEN_LINKS = ("output", "inout")
-SUBWORKFLOWS = ("dax", "dag")
 PROFILES = {
     ("pegasus", "runtime"): "runtime",
     ("pegasus", "cores"): "cores",
@@ -121,7 +120,7 @@ def read_dax(content: bytes, name: str, where: str) -> TaskGraph:
         raise InputError(f"{where}: not valid XML: {one_line(str(error))}") from None
     if _tag(root) != "adag":
         raise InputError(f"{where}: the root element is {short(_tag(root))}, 'adag' is needed")
-    for tag in SUBWORKFLOWS:
+    for tag in ("dax", "dag"):
         for element in _children(root, tag):
             named, file = short(element.get("id", "")), element.get("file")
             of = "" if file is None else f" (file {short(file)})"

@@ -53,15 +53,7 @@ class Sampling(Strict):
         return 0 if self.history is None else max(0, self.start - self.history)
 
     def check_window(self, source: str, minutes: int) -> None:
-        """Refuses a window that is not within a trace.
-
-        Args:
-            source: of the trace.
-            minutes: that it has.
-
-        Raises:
-            InputError: it ends after the trace.
-        """
+        """Refuses a window that ends after the `minutes` of a trace, with an `InputError`."""
         if self.end > minutes:
             raise InputError(
                 f"workload.sampling: with start {self.start}, compression {self.compression} and "
