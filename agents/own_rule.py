@@ -24,7 +24,7 @@ from agents.order.chosen import Chosen
 from agents.rule_kinds import Fit
 from agents.scheduler import Decision, Kind, Placement, checked_placement
 from env.base.errors import InputError, located
-from env.base.files import read_bytes, user_path
+from env.base.files import read_bytes
 from env.base.schema import listed, names_file, nearest, one_line, short
 from env.learn.tenant_agents import TenantAgents
 from env.score.reward import Objective
@@ -176,7 +176,7 @@ def own_rules(codes: Sequence[RuleCode], queued: bool) -> list[OwnRule]:
         if not names_file(name) or len(name) > LONGEST_NAME:
             raise InputError(f"baselines: {short(name)}: too long or odd for the name of a row")
         with located("baselines"):
-            path = user_path(code.file)
+            path = Path(code.file).expanduser()
             rule = OwnRule(name, code, Source(str(path.absolute()), read_bytes(path)))
         if rule.order is not None and not queued:
             raise InputError(f"baselines: {code} has an order: dispatch=queued is needed")

@@ -30,7 +30,6 @@ from env.sim.server_state import is_leased
 from env.sim.state import allocate, reset
 from env.sim.submissions import schedule_arrival
 from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace, earlier
-from env.workloads.traces.trace_samples import check_memory
 
 CHUNK = 4096
 """Requests that are given to the simulator at a time; they wait there until they arrive."""
@@ -169,7 +168,6 @@ class Simulation:
             )
         self._profiles = profiles
         self._speed = cluster.single_core_speed
-        check_memory(profiles.names, profiles.memory, cluster)
         templates = profiles.templates(self._speed)
         self._tenant_of = np.zeros(len(templates), np.int64)
         if funding is not None:

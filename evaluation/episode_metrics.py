@@ -124,26 +124,21 @@ def all_metrics(deadlines: Sequence[float], late: float) -> Mapping[str, Metric[
         **by_name(
             Metric(
                 "flow_time_median",
-                "s",
-                "lower",
                 "median over workflows of last completion - arrival",
                 lambda played: float(np.median(played.flow_times)),
+                unit="s",
             ),
             *(
-                Metric(name, "s", "lower", f"mean over functions of the {text}", part(field))
+                Metric(name, f"mean over functions of the {text}", part(field), unit="s")
                 for name, (field, text) in parts.items()
             ),
             Metric(
                 "preemptions",
-                "",
-                "lower",
                 "runs cut short / workflows",
                 lambda played: played.preemptions,
             ),
             Metric(
                 "late",
-                "",
-                "lower",
                 f"share of workflows with a flow time beyond {late:g} s",
                 lambda played: float((played.flow_times > late).mean()),
                 shown="share",
@@ -151,27 +146,23 @@ def all_metrics(deadlines: Sequence[float], late: float) -> Mapping[str, Metric[
             *(
                 Metric(
                     f"slo_{deadline:g}",
-                    "",
-                    "higher",
                     f"share of workflows complete within {deadline:g} times what they take alone, "
                     "from containers that start cold",
                     met(deadline),
+                    better="higher",
                     shown="share",
                 )
                 for deadline in deadlines
             ),
             Metric(
                 "decisions_per_s",
-                "",
-                None,
                 "functions placed / seconds of wall time",
                 lambda played: played.total("decisions") / played.seconds,
+                better=None,
                 shown="count",
             ),
             Metric(
                 "optimum_gap",
-                "",
-                "lower",
                 "J / J of the best of all schedules - 1, of episodes small enough to try them all",
                 lambda played: played.J / played.best_J - 1,
                 shown="share",

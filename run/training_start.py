@@ -22,11 +22,8 @@ def world_of(settings: TrainSettings) -> dict[str, Any]:
     told = settings.model_dump(mode="json")
     workload, workflow = told["workload"], told["workflow"]
     if not is_trace(workload):
-        told["workflow"] = (
-            validated(WorkflowConfig, workflow, "workflow")
-            .with_absolute_paths()
-            .model_dump(mode="json", by_alias=True)
-        )
+        config = validated(WorkflowConfig, workflow, "workflow")  # makes its paths absolute
+        told["workflow"] = config.model_dump(mode="json", by_alias=True)
     return {key: told[key] for key in (*TRAINING_WORLD, "seed")}
 
 

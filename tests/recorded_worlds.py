@@ -25,7 +25,7 @@ from env.sim.rules import Lease, Rules
 from env.sim.view.raw_env import RawEnv
 from env.sim.workflow_template import WorkflowTemplate
 from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
-from env.workloads.traces.trace_samples import TraceReport, TraceSample
+from env.workloads.traces.trace_samples import TraceSample
 from tests.env.policies import ten_second_bins
 
 SPEED = 1_000_000
@@ -186,9 +186,8 @@ def trace(order: str = "rr", lease: str = "always free", **others: Any) -> RawEn
     seldom = [(25.0 + 70.0 * k, 1, 8.0 + k) for k in range(5)] + [(26.0, 1, 9.0), (27.0, 1, 7.0)]
     window = np.array(sorted([*often, *seldom, *((100.0, 1, 6.0),) * 6]), REQUEST)
     history = np.array([(-100.0 + 20.0 * k, 0, 1.0) for k in range(4)], REQUEST)
-    report = TraceReport("made up", 3, 3, len(window), 1.0, 400.0, 1.0, None, {}, {})
     sample = TraceSample(
-        Trace(profiles, lambda: iter([window])), Trace(profiles, lambda: iter([history])), report
+        Trace(profiles, lambda: iter([window])), Trace(profiles, lambda: iter([history])), "made up"
     )
     rules = Rules(ORDERS[order], lease=LEASES[lease], keep_alive=KEPT["hybrid histogram"], **others)
     return played(sample.episode(SPEED).env(CLUSTER, rules, record=True))

@@ -15,7 +15,7 @@ from report.compare import main as compare
 from tests.commands import InProcess
 from tests.env.worlds import TINY
 
-CATS = Metric("cats", "h", "lower", "hours that cats wait", lambda episode: 250.0)
+CATS = Metric("cats", "hours that cats wait", lambda episode: 250.0, unit="h")
 
 
 def scalars(folder: Path) -> dict[str, float]:

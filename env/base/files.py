@@ -1,6 +1,5 @@
 """How files are read and written: those of others with bounds, and none is ever there by half."""
 
-import errno
 import gzip
 import io
 import json
@@ -21,8 +20,6 @@ from env.base.schema import as_line, one_line, printable, short
 
 MOST_BYTES = 256_000_000
 """Of a file of others, unpacked, unless its reader says otherwise."""
-MOST_DIGITS = 400
-"""Of a whole number in JSON: no float has more."""
 MOST_VALUES = 5_000_000
 """Values of JSON, elements and attributes of XML. Parsed they take about 1 GB, at most 4 GB.
 Workflows of WfInstances and Pegasus have 36 to 83 a task (one has 542), 36,000 in all at most."""
@@ -32,25 +29,8 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 """What a text begins with that spreadsheets compute."""
 
 
-def user_path(text: str) -> Path:
-    """The path that a user means: `~` and `~name` are home folders.
-
-    Raises:
-        InputError: nobody has that name.
-    """
-    try:
-        return Path(text).expanduser()
-    except RuntimeError as error:
-        raise InputError(f"'{text}': {error}") from None
-
-
 def name_apart(path: tuple[str, ...], others: Collection[tuple[str, ...]]) -> str:
-    """A name for a path: as many of its last parts as tell it apart, joined by `_`.
-
-    Args:
-        path: its parts.
-        others: those of other paths, none of them the same.
-    """
+    """A name for the parts of a path: as many of the last as tell it from others, joined by `_`."""
     count = next(
         count
         for count in range(1, len(path) + 1)
@@ -75,8 +55,6 @@ def opened(
             folder), lies outside, or what is read in the block is broken, too long or not UTF-8.
     """
     where = as_line(str(path))
-    if "\0" in str(path):
-        raise InputError(f"{where}: no name of a file")
     try:
         if inside is not None:
             # `Path.resolve` has no `OSError` for a link that points to itself; opening it has.
@@ -85,22 +63,18 @@ def opened(
                 raise InputError(
                     f"{where}: a link that leads out of '{inside}', which is not followed"
                 )
-        # Without O_NONBLOCK, opening a FIFO waits for a writer.
-        number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
-        with os.fdopen(number, "rb") as file:
-            if not stat.S_ISREG(os.fstat(number).st_mode):
-                raise InputError(f"{where}: not a regular file, which is needed")
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise InputError(f"{where}: not a regular file, which is needed")
+        with path.open("rb") as file:
             plain = gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file
             yield io.BufferedReader(_Bounded(cast(IO[bytes], plain), most, where))
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InputError(f"{where}: broken or truncated gzip file: {error}") from None
     except UnicodeDecodeError as error:
-        raise _not_utf8(where, error) from None
+        raise InputError(f"{where}: not UTF-8: {error.reason} at {error.start}") from None
     except FileNotFoundError:
         raise InputError(f"{where}: no such file") from None
     except OSError as error:
-        if error.errno in (errno.ENXIO, errno.EISDIR):  # a socket, a folder
-            raise InputError(f"{where}: not a regular file, which is needed") from None
         raise InputError(f"{where}: cannot be read: {error.strerror or error}") from None
 
 
@@ -114,19 +88,15 @@ def check_values(content: bytes, marks: bytes, where: str) -> None:
     """Refuses content that would take far more memory parsed than it has bytes.
 
     Args:
-        content: not parsed yet.
+        content: of the file `where`, not parsed yet.
         marks: single bytes; every value begins or ends with one of them. Those in texts count too.
-        where: the file, for errors.
-
-    Raises:
-        InputError: it has too many of them.
     """
     if sum(map(content.count, marks)) > MOST_VALUES:
         raise InputError(f"{where}: more than {MOST_VALUES:,} values, too many")
 
 
 def parse_json(content: bytes, where: str) -> Any:
-    """JSON of others: no key twice, no whole number of thousands of digits, not too many values.
+    """JSON of others: no key twice, not too many values.
 
     Numbers that are not finite pass: the model that the content is checked by names their keys.
 
@@ -135,23 +105,15 @@ def parse_json(content: bytes, where: str) -> Any:
     """
     check_values(content, b",:[{", where)
 
-    def whole(digits: str) -> int:
-        if len(digits) > MOST_DIGITS:
-            raise ValueError(f"a number of {len(digits)} digits, at most {MOST_DIGITS} are allowed")
-        return int(digits)
-
     def mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            counts = Counter(key for key, _ in pairs)
-            twice = next(key for key, count in counts.items() if count > 1)
+        values = dict(pairs)
+        if len(values) < len(pairs):
+            twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
             raise ValueError(f"key {short(twice)} is given twice")
-        return found
+        return values
 
     try:
-        return json.loads(content.decode("utf-8-sig"), parse_int=whole, object_pairs_hook=mapping)
-    except UnicodeDecodeError as error:
-        raise _not_utf8(where, error) from None
+        return json.loads(content.decode("utf-8-sig"), object_pairs_hook=mapping)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{where}: not valid JSON: {error}") from None
 
@@ -180,8 +142,6 @@ def read_yaml(path: Path, where: str, loader: type[Any] = NoKeyTwice) -> Any:
     content = read_bytes(path, MOST_YAML_BYTES)
     try:
         return yaml.load(content.decode("utf-8-sig"), loader)
-    except UnicodeDecodeError as error:
-        raise _not_utf8(where, error) from None
     except Exception as error:  # PyYAML lets pass what Python raises, as of too large a number
         raise InputError(f"{where}: not YAML, {one_line(str(error) or repr(error))}") from None
 
@@ -191,12 +151,12 @@ def table_row(cells: Iterable[Any]) -> list[Any]:
 
     A `'` before a formula has spreadsheets show it.
     """
-    return [_shown(cell) if isinstance(cell, str) else cell for cell in cells]
-
-
-def _shown(text: str) -> str:
-    formula = text[:1] in FORMULA
-    return f"'{printable(text)}" if formula else printable(text)
+    return [
+        printable(f"'{cell}" if cell.startswith(FORMULA) else cell)
+        if isinstance(cell, str)
+        else cell
+        for cell in cells
+    ]
 
 
 @contextmanager
@@ -207,8 +167,8 @@ def written_whole(path: Path) -> Iterator[Path]:
         InputError: `path` names no file, something else has the name, as a device, or its folder
             cannot be written to.
     """
-    if not path.name or "\0" in str(path):
-        raise InputError(f"'{as_line(str(path))}': no name of a file, which is needed")
+    if not path.name:
+        raise InputError(f"'{path}': no name of a file, which is needed")
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         if path.exists() and not (path.is_file() or path.is_dir()):
@@ -236,11 +196,6 @@ def folder_written_whole(path: Path) -> Iterator[Path]:
         shutil.rmtree(old, ignore_errors=True)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
-
-
-def _not_utf8(where: Path | str, error: UnicodeDecodeError) -> InputError:
-    found = error.object[error.start]
-    return InputError(f"{where}: byte 0x{found:02x} is not UTF-8, which is needed")
 
 
 class _Bounded(io.RawIOBase):

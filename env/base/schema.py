@@ -93,15 +93,21 @@ def as_range(value: Any) -> Any:
 
 
 def distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The values of a field, refused if two of them would be called the same.
-
-    Raises:
-        ValueError: one is given twice.
-    """
+    """The values of a field, refused with a `ValueError` if two would be called the same."""
     names = [f"{value:g}" if isinstance(value, float) else value for value in values]
     if len(set(names)) < len(names):
         raise ValueError(f"one of {list(values)} is given twice")
     return values
+
+
+def _ascending(bounds: tuple[float, float] | None) -> tuple[float, float] | None:
+    if bounds is not None and bounds[0] > bounds[1]:
+        raise ValueError(f"found {list(bounds)}, [low, high] is needed")
+    return bounds
+
+
+ASCENDING = AfterValidator(_ascending)
+"""For a range: its first number may not be above the second."""
 
 
 def nothing_or(least: float) -> AfterValidator:
@@ -118,10 +124,7 @@ def nothing_or(least: float) -> AfterValidator:
 def nearest(word: str, allowed: Sequence[str], prefix: str = "") -> str:
     """`did you mean 'x'?`, or the allowed words where none is near.
 
-    Args:
-        word: as given.
-        allowed: what it may be.
-        prefix: that all of them have, and which makes none of them nearer.
+    A `prefix` that all words have makes none of them nearer.
     """
     ends = [each.removeprefix(prefix) for each in allowed]
     close = difflib.get_close_matches(word.removeprefix(prefix), ends, n=1)
@@ -140,7 +143,7 @@ def listed(names: Collection[str]) -> str:
 
 def one_line(text: str) -> str:
     """`as_line` with all white space made one blank."""
-    return as_line(" ".join(_ends(text, 10 * LINE_CHARACTERS).split()))
+    return as_line(" ".join(text.split()))
 
 
 def as_line(text: str) -> str:
@@ -149,15 +152,9 @@ def as_line(text: str) -> str:
     What a terminal would obey, as escape sequences, is spelt out. Of a long text the middle is left
     out.
     """
-    # The first cut spares the work on megabytes.
-    lines = _ends(text, 10 * LINE_CHARACTERS).splitlines()
-    return _ends(printable(" ".join(lines)), LINE_CHARACTERS)
-
-
-def _ends(text: str, most: int) -> str:
-    """`text` without its middle if it is longer than `most`."""
-    half = most // 2
-    return text if len(text) <= most else f"{text[:half]} ... {text[-half:]}"
+    line = printable(" ".join(text.splitlines()))
+    half = LINE_CHARACTERS // 2
+    return line if len(line) <= LINE_CHARACTERS else f"{line[:half]} ... {line[-half:]}"
 
 
 def printable(text: str) -> str:
@@ -180,31 +177,34 @@ def _first_error(data: Any, error: ValidationError) -> str:
     first = errors[0]
     kind, context, message = first["type"], first.get("ctx", {}), first["msg"]
     path = _written(data, first["loc"], kind)
-    shown = f", found {short(first['input'])}"
+    found = f", found {short(first['input'])}"
     if kind == "of_key":
-        path, shown = [*path, context["key"]], ""
+        path, found = [*path, context["key"]], ""
     elif kind == "missing":
         keys = [_written(data, each["loc"], kind) for each in errors if each["type"] == kind]
-        path, message, shown = [listed([".".join(key) for key in keys])], "missing, required", ""
-    elif kind == "union_tag_invalid":
+        path, message, found = [listed([".".join(key) for key in keys])], "missing, required", ""
+    elif kind.startswith("union_tag"):
         path = [*path, context["discriminator"].strip("'")]
-        tag, tags = str(context["tag"]), re.findall(r"'([^']*)'", context["expected_tags"])
-        message, shown = f"{short(tag)} is unknown, {nearest(tag, tags)}", ""
-    elif kind == "union_tag_not_found":
-        path = [*path, context["discriminator"].strip("'")]
-        message, shown = "missing, required", ""
+        message, found = "missing, required", ""
+        if kind == "union_tag_invalid":
+            message = _unknown(context["tag"], context["expected_tags"])
     elif kind == "literal_error" and isinstance(first["input"], str):
-        words = re.findall(r"'([^']*)'", context["expected"])
-        message, shown = f"{short(first['input'])} is unknown, {nearest(first['input'], words)}", ""
+        message, found = _unknown(first["input"], context["expected"]), ""
     elif kind == "value_error":  # its own text says what was found
-        message, shown = message.removeprefix("Value error, "), ""
+        message, found = message.removeprefix("Value error, "), ""
     elif kind in ("model_type", "model_attributes_type", "dict_type"):
         message = "a mapping is needed"
     elif kind in ("tuple_type", "list_type"):
         message = "a list is needed"
     elif kind in ("too_short", "too_long"):  # says how many there are
-        shown = ""
-    return one_line(": ".join([".".join(path), message]) + shown if path else message + shown)
+        found = ""
+    return one_line(": ".join([".".join(path), message] if path else [message]) + found)
+
+
+def _unknown(word: str, expected: str) -> str:
+    """What is said of a word that is none of those which pydantic quotes."""
+    allowed = re.findall(r"'([^']*)'", expected)
+    return f"{short(word)} is unknown, {nearest(word, allowed)}"
 
 
 def _written(data: Any, location: tuple[int | str, ...], kind: str) -> list[str]:

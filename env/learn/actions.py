@@ -1,23 +1,22 @@
 """Every action is checked where it enters: type, range, mask, and whether the agent is due.
 
 What is refused changes nothing: the same turn can be answered again. Compiled code takes only
-actions that have passed, and writes only to arrays that have.
+actions that have passed.
 """
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from env.base.errors import InputError
 from env.base.jit import compiled
-from env.base.schema import one_line, short
+from env.base.schema import listed, one_line, short
 
 if TYPE_CHECKING:
-    from env.learn.agent import Agent, Observation
+    from env.learn.agent import Agent
 
 Action = Any
 """An integer; of an agent that bids two of them, its bid and its place."""
@@ -25,11 +24,6 @@ Drawn = tuple[int, tuple[int, int], int]
 """Of an episode: seed, worker and environment, and number."""
 NO_PLACE: Final = -1
 """The place of a server type that bids 0 and does not win, where it does not matter."""
-FLOAT = np.dtype(np.float32)
-"""Of what agents see."""
-MOST_NAMED = 5
-"""How many agents or choices an error names."""
-
 # What is wrong with an action.
 NOTHING: Final = 0
 OUTSIDE: Final = 1  # of its space
@@ -98,12 +92,12 @@ def taken(
     names = [agent.name for agent in agents]
     if not isinstance(actions, Mapping):
         raise InputError(f"actions: a mapping from agents is needed, found {short(actions)}")
-    for fault, found in (
+    for fault, wrong in (
         ("missing", [name for name in names if name not in actions]),
-        ("not due", [name for name in actions if name not in names]),
+        ("not due", [str(name) for name in actions if name not in names]),
     ):
-        if found:
-            raise InputError(f"agents {fault}: {_some(found)}; due: {_some(names)}")
+        if wrong:
+            raise InputError(f"agents {fault}: {listed(wrong)}; due: {listed(names)}")
     rows = []
     for agent in agents:
         numbers = integers(actions[agent.name], 2 if agent.bids else 1)
@@ -115,112 +109,42 @@ def taken(
     return parts if agents[0].bids else parts[:, 0]
 
 
-class TurnOrder:
-    """Which turn of a batch is due, and what its agents may do, as they have observed it.
+def taken_by_rows(
+    agents: Sequence[Agent],
+    masks: np.ndarray,
+    acting: np.ndarray,
+    actions: np.ndarray,
+    environments: int,
+) -> np.ndarray:
+    """The actions of a turn in many environments, of which each has as many rows.
 
     Args:
-        agents_of: who can act at each turn, in the order of the turns.
+        agents: who can act at the turn, all of one space.
+        masks: float32 (R, A), what the agents have seen.
+        acting: (R,) which of the agents each row is of; below 0: nobody's.
+        actions: integers (R,), or (R, 2) of bids and places.
         environments: E.
+
+    Returns:
+        them as int64, C-contiguous.
+
+    Raises:
+        InputError: they have another shape or type, or an action is not allowed.
     """
+    shape, given = (len(masks), 2)[: 2 if agents[0].bids else 1], np.asarray(actions)
+    if given.dtype.kind not in "iu" or given.shape != shape:
+        raise InputError(
+            f"actions: integers of shape {shape} are needed, found {given.dtype} of {given.shape}"
+        )
+    given = np.ascontiguousarray(given, np.int64)
+    together, rows = len(masks) // environments, np.flatnonzero(acting >= 0)
 
-    def __init__(self, agents_of: Mapping[int, Sequence[Agent]], environments: int) -> None:
-        self._agents_of, self._turns = agents_of, tuple(agents_of)
-        self._environments = environments
-        self._masks: dict[int, np.ndarray] = {}
-        self._shapes: dict[int, dict[str, tuple[int, ...]]] = {}
-        for turn, agents in agents_of.items():
-            rows = environments * (len(agents) if agents[0].bids else 1)
-            blank = agents[0].blank_observation()
-            self._shapes[turn] = {part: (rows, *zeros.shape) for part, zeros in blank.items()}
-        self.begin()
+    def whose(row: int) -> Agent:
+        agent = agents[acting[rows[row]]]
+        return agent._replace(name=f"environment {rows[row] // together}: {agent.name}")
 
-    def begin(self) -> None:
-        """The first turn of a decision is due."""
-        self._taken = 0
-        self._observed = False
-
-    def check_room(self, turn: int, out: Observation) -> None:
-        """Refuses what the observations of a turn cannot be written to.
-
-        Raises:
-            InputError: the turn is not due, or a part is missing or no array as it is needed.
-        """
-        self._check_due(turn)
-        if not isinstance(out, Mapping):
-            raise InputError(f"turn {turn}: a mapping from parts is needed, found {short(out)}")
-        for part, shape in self._shapes[turn].items():
-            given: Any = out.get(part)
-            array = isinstance(given, np.ndarray)
-            # `carray`: C-contiguous, aligned and writable.
-            if array and (given.dtype, given.shape) == (FLOAT, shape) and given.flags.carray:
-                continue
-            found = f"{given.dtype} of {given.shape}" if array else short(given)
-            raise InputError(
-                f"turn {turn}: {part}: a writable C-contiguous array, {FLOAT} of {shape}, is "
-                f"needed, found {found}"
-            )
-
-    def observed(self, turn: int, mask: np.ndarray) -> None:
-        """Notes what the agents of a turn may do."""
-        self._masks[turn] = mask.copy()
-        self._observed = True
-
-    def take(self, turn: int, actions: np.ndarray, acting: np.ndarray) -> np.ndarray:
-        """Checks the actions of a turn; after it the next one is due.
-
-        Args:
-            turn: whose.
-            actions: (E * A,), or (E * A, 2) of bids and places.
-            acting: (E * A,) which of the turn's agents each row is of; below 0: nobody's.
-
-        Returns:
-            them as int64, C-contiguous.
-
-        Raises:
-            InputError: the turn is not due or has not been observed, or an action is not allowed.
-        """
-        self._check_due(turn)
-        if not self._observed:
-            raise InputError(f"turn {turn} has not been observed")
-        agents, mask = self._agents_of[turn], self._masks[turn]
-        shape = (len(mask), 2) if agents[0].bids else (len(mask),)
-        if not isinstance(actions, np.ndarray):
-            raise InputError(f"actions: an array is needed, found {short(actions)}")
-        kind = actions.dtype
-        if kind.kind not in "iu" or not np.can_cast(kind, np.int64) or actions.shape != shape:
-            raise InputError(
-                f"actions: integers of shape {shape} are needed, found {kind} of {actions.shape}"
-            )
-        together = len(mask) // self._environments
-        found = np.ascontiguousarray(actions, np.int64)
-        rows = np.flatnonzero(acting >= 0)
-        parts, mask = found.reshape(len(found), -1)[rows], mask[rows]
-
-        def whose(row: int) -> Agent:
-            agent = agents[acting[rows[row]]]
-            return agent._replace(name=f"environment {rows[row] // together}: {agent.name}")
-
-        _refuse(parts, mask, together, whose, agents[0].bids)
-        self._taken += 1
-        self._observed = False
-        return found
-
-    def finish(self) -> None:
-        """All turns have been taken, and the next decision begins.
-
-        Raises:
-            InputError: one has not.
-        """
-        if self._taken < len(self._turns):
-            raise InputError(f"turn {self._turns[self._taken]} has not been taken")
-        self.begin()
-
-    def _check_due(self, turn: int) -> None:
-        """Refuses a turn that is not due: another one is, or `step`."""
-        due = self._turns[self._taken] if self._taken < len(self._turns) else None
-        if type(turn) is not int or turn != due:
-            named = "step" if due is None else f"turn {due}"
-            raise InputError(f"turn {short(turn)} is not due; due: {named}")
+    _refuse(given.reshape(len(given), -1)[rows], masks[rows], together, whose)
+    return given
 
 
 def whole_number(name: str, value: Any, least: int, most: int) -> int:
@@ -282,64 +206,42 @@ def nothing_played(method: str, ended: bool = False) -> InputError:
 
 
 def _refuse(
-    actions: np.ndarray,
-    mask: np.ndarray,
-    acting: int,
-    agent_of: Callable[[int], Agent],
-    bids: int | None = None,
+    actions: np.ndarray, mask: np.ndarray, acting: int, agent_of: Callable[[int], Agent]
 ) -> None:
     """Raises the error of the first row that is not allowed; arguments as for `first_fault`."""
     if not len(actions):
         return
-    bids = agent_of(0).bids if bids is None else bids
+    bids = agent_of(0).bids
     row, fault = first_fault(actions, mask, bids, acting)
     if fault == NOTHING:
         return
-    agent, own = agent_of(row), actions[row].tolist()
+    agent, given = agent_of(row), actions[row].tolist()
     if fault == OUTSIDE:
-        raise _outside(agent, own if bids else own[0])
+        raise _outside(agent, given if bids else given[0])
     if fault == NOWHERE:
         raise InputError(f"{agent.name}: bid 0 wins and needs a place, found {NO_PLACE}")
-    first, last = (0, bids) if fault == BID_MASKED else (bids, mask.shape[1])
-    what = "bid" if fault == BID_MASKED else "place" if bids else "action"
-    allowed = _some(np.flatnonzero(mask[row, first:last]).tolist())
-    chosen = own[0] if fault == BID_MASKED else own[-1]
-    if what == "place":
-        raise InputError(f"{agent.name}: place is masked: {chosen}; allowed: {allowed}")
+    if fault == BID_MASKED:
+        what, chosen, possible = "bid", given[0], mask[row, :bids]
+    else:
+        what, chosen, possible = "place" if bids else "action", given[-1], mask[row, bids:]
+    allowed = listed([str(choice) for choice in np.flatnonzero(possible)])
     raise InputError(f"{agent.name}: {what} {chosen} is masked; allowed: {allowed}")
 
 
 def _outside(agent: Agent, action: Action) -> InputError:
-    parts = list(action) if isinstance(action, list | tuple) else None
-    found = f"[{', '.join(map(short, parts))}]" if parts and len(parts) == 2 else short(action)
-    return InputError(one_line(f"{agent.name}: {found} is not in {agent.action_space}"))
+    shown = action if isinstance(action, list) else short(action)
+    return InputError(one_line(f"{agent.name}: {shown} is not in {agent.action_space}"))
 
 
 def integers(action: Any, count: int) -> list[int] | None:
     """The parts of an action, None if they are not so many integers of 64 bits."""
-    parts: Any = action if count > 1 else [action]
-    if isinstance(parts, np.ndarray):
-        parts = parts.tolist()
-    if not isinstance(parts, list | tuple) or len(parts) != count:
-        return None
-    # To Python a truth value is an integer, and so is a tensor that holds one.
-    kinds = (getattr(part, "dtype", type(part).__name__) for part in parts)
-    if any(str(kind).endswith("bool") for kind in kinds):
-        return None
     try:
-        numbers = [operator.index(part) for part in parts]
-    except TypeError:
+        parts = np.asarray(action)
+    except (ValueError, TypeError):  # lists of unequal lengths, a tensor on a device
         return None
-    limits = np.iinfo(np.int64)
-    return numbers if limits.min <= min(numbers) and max(numbers) <= limits.max else None
-
-
-def _some(found: Iterable[Any]) -> str:
-    """The first of them, and how many more there are."""
-    words = [each if isinstance(each, str) else short(each) for each in found]
-    shown = ", ".join(one_line(word)[:60] for word in words[:MOST_NAMED])
-    more = len(words) - MOST_NAMED
-    return f"{shown} and {more} more" if more > 0 else shown
+    if parts.dtype.kind not in "iu" or parts.shape != ((count,) if count > 1 else ()):
+        return None
+    return parts.astype(np.int64).reshape(-1).tolist()
 
 
 ATTEMPTS = 100

@@ -12,7 +12,6 @@ from gymnasium.spaces import Box, Tuple
 from pettingzoo import AECEnv
 
 from env.base.errors import InputError
-from env.base.schema import listed, short
 from env.learn.actions import nothing_played, taken
 from env.learn.agent import Observation
 from env.learn.multi_agent import ServerlessEnv
@@ -74,32 +73,13 @@ class ServerlessAEC(AECEnv):
         self._begin_turn(observations)
 
     def observe(self, agent: str) -> dict[str, Any]:
-        """What an agent saw when it last acted or is to act.
-
-        Raises:
-            InputError: no episode is being played, or there is no such agent.
-        """
-        if not hasattr(self, "agent_selection"):
-            raise nothing_played("observe")
-        if agent not in self.possible_agents:
-            known = listed(self.possible_agents)
-            raise InputError(f"observe: agent {short(agent)} is unknown, allowed: {known}")
+        """What an agent saw when it last acted or is to act."""
         seen, bids = self._seen[agent], self._env.members[agent].bids
         mask = seen["mask"].astype(np.int8)
         return {
             "observation": {key: value for key, value in seen.items() if key != "mask"},
             "action_mask": (mask[:bids], mask[bids:]) if bids else mask,
         }
-
-    def last(self, observe: bool = True) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Observation, reward, flags and infos of the selected agent.
-
-        Raises:
-            InputError: nothing is being played.
-        """
-        self._check_played("last")
-        last: tuple[Any, float, bool, bool, dict[str, Any]] = super().last(observe)
-        return last
 
     def step(self, action: Any) -> None:
         """The selected agent acts; the last one of a turn moves the world.
@@ -108,7 +88,8 @@ class ServerlessAEC(AECEnv):
             InputError: nothing is being played, or the action is not allowed. Then nothing has
                 changed. Where the bids of a turn do not go together all are asked again.
         """
-        self._check_played("step")
+        if not self.agents:
+            raise nothing_played("step", self._env.raw_env is not None)
         agent: str = self.agent_selection  # type: ignore[has-type]
         if self.terminations[agent]:
             self._was_dead_step(action)
@@ -146,10 +127,6 @@ class ServerlessAEC(AECEnv):
         """The episode is no longer played."""
         self._env.close()
         self.agents = []
-
-    def _check_played(self, method: str) -> None:
-        if not self.agents:
-            raise nothing_played(method, self._env.raw_env is not None)
 
     def _space(self, agent: str) -> gym.spaces.Dict:
         member = self._env.members[agent]

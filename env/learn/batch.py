@@ -21,29 +21,27 @@ from env.learn.actions import (
     ATTEMPTS,
     MOST_ENVIRONMENTS,
     Drawn,
-    TurnOrder,
     next_episode,
     no_choice,
     seed_each,
+    taken_by_rows,
     whole_number,
 )
 from env.learn.agent import Agent, Observation
 from env.learn.batch_turns import (
     EPISODE,
+    Environments,
     choose_all,
     decide_all,
+    look_at,
     place_all,
     see_all,
-    start_decisions,
 )
 from env.learn.layouts import NOBODY, WINDOW_PARTS
 from env.learn.turns import (
-    BID_TURN,
     CHOICE,
-    NODE_TURN,
     OF_ALL,
     QUEUE_TURN,
-    SHARE_TURN,
     Sight,
     turn_to_episode,
 )
@@ -54,7 +52,7 @@ from env.sim.block import State
 from env.sim.choosing import play_to_choice
 from env.sim.forecast import update_finish_bounds
 from env.sim.hardware import ClusterConfig
-from env.sim.records import ARRIVING, CHOOSE, DONE, NONE
+from env.sim.records import ARRIVING, DONE, NONE
 from env.sim.resources import named_arrays
 from env.sim.rules import with_rules, write_lease
 from env.sim.state import allocate, arriving, catalogue, copy_into, hardware, reset
@@ -110,20 +108,21 @@ class Batch:
         self.turns = self.layout.turns
         self.ended: list[Ended] = []
         self._world = world
-        self._streams = [(seed, (worker, first + env)) for env in range(environments)]
+        self._drawn: list[Drawn] = [
+            (seed, (worker, first + env), -1) for env in range(environments)
+        ]
         self._weights = np.tile(world.objective.weights, (environments, 1))
         one, self._first_template = _one_state(world)
         self._states, self._handles = one.copies(environments)
         self._arrivals = np.zeros((environments, len(one.slot_of)), ARRIVING)
-        self._drawn: list[Drawn] = [(*stream, 0) for stream in self._streams]
         sight = self.layout.new_sight(len(one.functions))
-        self._sights = Sight._make((*_stacked(sight[:-OF_ALL], environments), *sight[-OF_ALL:]))
+        stacked = (np.repeat(part[None], environments, axis=0) for part in sight[:-OF_ALL])
+        self._sights = Sight._make((*stacked, *sight[-OF_ALL:]))
         self._episodes = np.zeros(environments, EPISODE)
         self._choices = np.zeros(environments, CHOICE)
-        self._rewards = np.zeros(environments)
-        self._unasked = np.zeros(environments, np.int64)
+        self._masks: dict[int, np.ndarray] = {}
+        self._acting: dict[int, np.ndarray] = {}
         self._first_of_placing = self.layout.placing[0] if self.layout.placing else NONE
-        self._order = TurnOrder({turn: self.agents_of(turn) for turn in self.turns}, environments)
         self.restart()
 
     def __len__(self) -> int:
@@ -149,16 +148,13 @@ class Batch:
         Raises:
             InputError: a seed is none, or there is not one for each. Then nothing has changed.
         """
-        own = zip(self._streams, self._episodes["number"].tolist(), strict=True)
-        begun = [
-            next_episode(each, (*stream, number))
-            for each, (stream, number) in zip(seed_each(seed, len(self)), own, strict=True)
+        self._drawn = [
+            next_episode(each, _following(drawn))
+            for each, drawn in zip(seed_each(seed, len(self)), self._drawn, strict=True)
         ]
-        self._streams = [(each, stream) for each, stream, _ in begun]
-        self._episodes["number"] = [number for *_, number in begun]
         for env in range(len(self)):
             self._start_episode(env)
-        self._begin()
+        self._look_at(range(len(self)))
 
     def agents_of(self, turn: int) -> list[Agent]:
         """Who can act at a turn; all do at once, but for NODE_TURN and SHARE_TURN, where one does.
@@ -168,22 +164,8 @@ class Batch:
         return self.layout.agents_of[turn]
 
     def acting(self, turn: int) -> np.ndarray:
-        """(E * A,) which of `agents_of(turn)` each row is of, or NOBODY."""
-        acting = np.zeros((len(self), 1), np.int64)
-        if turn == NODE_TURN:
-            acting[:, 0] = self._choices["type"]
-        elif turn == SHARE_TURN:
-            acting[:, 0] = self._episodes["tenant"]
-        elif turn == BID_TURN:
-            acting = np.tile(np.arange(len(self.agents_of(turn))), (len(self), 1))
-        acting[~self._due(turn)] = NOBODY
-        return acting.ravel()
-
-    def _due(self, turn: int) -> np.ndarray:
-        """(E,) whether a turn is one of each environment's agents, or nobody's."""
-        kinds = self._episodes["kind"]
-        due: np.ndarray = (kinds != DONE) & ((kinds == CHOOSE) == (turn == QUEUE_TURN))
-        return due
+        """(E * A,) which of `agents_of(turn)` each row observed is of, or NOBODY."""
+        return self._acting[turn]
 
     def observe(self, turn: int, out: Observation) -> None:
         """Writes what the agents of a turn see.
@@ -191,49 +173,39 @@ class Batch:
         Args:
             turn: of `turns`, in their order.
             out: the parts of `Agent.observation_space`, float32, of E * A rows, C-contiguous.
-
-        Raises:
-            InputError: the turn is not due, or a part is missing or no such array.
         """
-        self._order.check_room(turn, out)
+        self._acting[turn] = acting = np.empty(len(out["mask"]), np.int64)
         see_all(
             turn,
-            self._handles,
-            self._sights,
-            self._episodes,
-            self._choices,
+            self._all,
             self.agents_of(turn)[0].bids,
+            acting,
             out["context"],
             out["items"],
             out["mask"],
             out["critic"],
         )
-        self._order.observed(turn, out["mask"])
+        self._masks[turn] = out["mask"].copy()  # the observation is the caller's
         for part in WINDOW_PARTS & out.keys():
             rows = out[part].reshape(len(self), -1, *out[part].shape[1:])
             rows[:] = getattr(self._sights, part)[:, None]
-            rows[~self._due(turn)] = 0.0
+            out[part][acting == NOBODY] = 0.0
 
     def act(self, turn: int, actions: np.ndarray) -> None:
         """Takes the actions of a turn: integers (E,), or (E * A, 2) of bids and places.
 
         Raises:
-            InputError: the turn is not due or has not been observed, or an action is not allowed.
-                Then nothing has changed, and the turn can be answered again.
+            InputError: an action is not allowed. Then nothing has changed, and the turn can be
+                answered again.
         """
-        bids, actions = self._unasked, self._order.take(turn, actions, self.acting(turn))
+        agents, mask, acting = self.agents_of(turn), self._masks[turn], self.acting(turn)
+        actions = taken_by_rows(agents, mask, acting, actions, len(self))
+        bids = np.zeros_like(actions)
         if actions.ndim == 2:
             bids, actions = np.ascontiguousarray(actions.T)
-        decide_all(turn, self._sights, self._episodes, self._choices, actions, bids)
+        decide_all(turn, self._all, actions, bids)
         if turn == QUEUE_TURN:
-            choose_all(
-                self._first_of_placing,
-                self._handles,
-                self._sights,
-                self._episodes,
-                self._choices,
-                self._weights,
-            )
+            choose_all(self._first_of_placing, self._all)
 
     def step(self, rest: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """Places, plays on to the next choices, and restarts the environments that end.
@@ -246,20 +218,11 @@ class Batch:
             rewards, float64 (E,), and whether the episodes have ended, bool (E,).
 
         Raises:
-            InputError: a turn has not been taken, or the engine ran out of records.
+            InputError: the engine ran out of records.
         """
-        self._order.finish()
-        kinds = self._episodes["kind"]
+        kinds, rewards = self._episodes["kind"], np.zeros(len(self))
         rested = kinds == DONE
-        place_all(
-            self._first_of_placing,
-            self._handles,
-            self._sights,
-            self._episodes,
-            self._choices,
-            self._weights,
-            self._rewards,
-        )
+        place_all(self._first_of_placing, self._all, rewards)
         if kinds.min() < 0:
             raise InputError(f"the engine ran out of records (code {kinds.min()})")
         done = (kinds == DONE) & ~rested
@@ -273,10 +236,10 @@ class Batch:
             self.ended.append(Ended(env, turns, metrics, earned))
         following = np.flatnonzero(rested if rest else kinds == DONE)
         for env in following.tolist():
+            self._drawn[env] = _following(self._drawn[env])
             self._start_episode(env)
-        if len(following):
-            self._start_decisions(following)
-        return self._rewards.copy(), done
+        self._look_at(following)
+        return rewards, done
 
     def state(self, env: int) -> State:
         """The `State` of one environment, to be read only."""
@@ -293,49 +256,40 @@ class Batch:
     def set_state(self, state: dict[str, Any]) -> None:
         """Goes on from `get_state` of a batch of the same world and size."""
         self._drawn[:] = state["drawn"]
-        self._streams = [(seed, stream) for seed, stream, _ in self._drawn]
         for env, block in enumerate(state["blocks"]):
-            self._load(env)
             self._begin_episode(env)  # what is seen of the reference
             # Earlier versions did not pack the records.
             block = zlib.decompress(block) if isinstance(block, bytes) else block
             self.state(env).block[:] = np.frombuffer(block, np.uint8)
         for name in EPISODE.names or ():  # earlier versions had more
             self._episodes[name] = state["episodes"][name]
-        self._begin()
+        self._look_at(range(len(self)))
 
     __setstate__ = set_state
 
-    def _begin(self) -> None:
-        """All environments have come to a decision."""
-        self._start_decisions(np.arange(len(self)))
-        self._order.begin()
-
-    def _start_decisions(self, environments: np.ndarray) -> None:
-        """Of those that have just come to one."""
-        start_decisions(
-            self._first_of_placing,
-            self._handles,
-            self._sights,
-            self._episodes,
-            self._weights,
-            environments,
+    @property
+    def _all(self) -> Environments:
+        return Environments(
+            self._handles, self._sights, self._episodes, self._choices, self._weights
         )
 
+    def _look_at(self, environments: Sequence[int] | np.ndarray) -> None:
+        """Some environments have come to a decision."""
+        if len(environments):
+            look_at(self._first_of_placing, self._all, np.array(environments))
+
     def _start_episode(self, env: int) -> None:
-        """The next episode of the environment's stream in which agents have a choice."""
-        episode = self._episodes[env]
+        """The episode drawn for an environment, or the next one in which agents have a choice."""
         for _ in range(ATTEMPTS):
-            self._drawn[env] = *self._streams[env], int(episode["number"])
-            episode["number"] += 1
-            self._load(env)
             self._begin_episode(env)
-            if episode["kind"] != DONE:
+            if self._episodes[env]["kind"] != DONE:
                 return
+            self._drawn[env] = _following(self._drawn[env])
         raise no_choice()
 
     def _begin_episode(self, env: int) -> None:
-        """Has the reference play an episode, then plays it up to the first choice."""
+        """Has the reference play the episode drawn, then plays it up to the first choice."""
+        self._load(env)
         episode, state, sight = self._episodes[env], self.state(env), self._sight(env)
         episode["cheapest"] = cheapest = cheapest_cost(state)
         nodes = len(state.nodes)
@@ -394,6 +348,12 @@ class Batch:
         return Sight._make((*own, *self._sights[-OF_ALL:]))
 
 
+def _following(drawn: Drawn) -> Drawn:
+    """The next episode of a stream."""
+    seed, stream, number = drawn
+    return seed, stream, number + 1
+
+
 def _packed(state: State) -> bytes:
     """The records that are in use; the others, which hold anything, would be most of it."""
     used = state.blank()
@@ -413,7 +373,7 @@ def _one_state(world: World) -> tuple[State, dict[int, dict[int, int]]]:
     cores and the template's id.
     """
     generator = world.generator
-    if not isinstance(generator, WorkloadGenerator) or generator.funding is not None:
+    if not isinstance(generator, WorkloadGenerator) or generator.config.funding is not None:
         return allocate(world.largest_cluster, 1, 1, 1, []), {}
     cores = sorted({kind.cpu for kind in world.largest_cluster.server_types})
     pool = world.templates
@@ -421,7 +381,7 @@ def _one_state(world: World) -> tuple[State, dict[int, dict[int, int]]]:
     index: dict[int, dict[int, int]] = {cpu: {} for cpu in cores}
     for position, (template, cpu) in enumerate(entries):
         index[cpu][id(template)] = position
-    most = generator.most_workflows
+    most = generator.config.arrivals.most
     per_slot = max(template.function_count for template in pool)
     one = allocate(world.largest_cluster, most, per_slot, most, [])
     shared = catalogue(entries, world.cluster.single_core_speed)
@@ -431,11 +391,6 @@ def _one_state(world: World) -> tuple[State, dict[int, dict[int, int]]]:
         **dict(zip(names, shared, strict=True)),
         **named_arrays(templates, world.largest_cluster, len(one.nodes)),
     )
-    known = EpisodeWorkload((), pool, cold_start=generator.container_cold_start)
+    known = EpisodeWorkload((), pool, cold_start=generator.config.container_cold_start)
     images = known.images(world.rules)
     return with_rules(one, templates, images, world.rules, world.largest_cluster), index
-
-
-def _stacked(arrays: tuple[np.ndarray, ...], count: int) -> list[np.ndarray]:
-    """The arrays with a first dimension of environments, all alike."""
-    return [np.repeat(array[None], count, axis=0) for array in arrays]

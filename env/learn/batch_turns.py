@@ -5,10 +5,14 @@ Rows are those of env/learn/batch.py: of E environments with A agents that act, 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from env.base.jit import compiled
+from env.learn.layouts import NOBODY
 from env.learn.turns import (
+    NODE_TURN,
     QUEUE_TURN,
     SHARE_TURN,
     Sight,
@@ -28,7 +32,6 @@ from env.sim.workflow_tickets import grant
 # What the episode of an environment is.
 EPISODE = np.dtype(
     [
-        ("number", np.int64),  # of the episode in the environment's stream
         ("cheapest", np.float64),  # USD, see `cheapest_cost`
         ("potential", np.float64),  # at the last decision
         # What `play` returned; PLACE once it has been chosen who goes next; DONE: it rests.
@@ -37,6 +40,16 @@ EPISODE = np.dtype(
         ("turns", np.int64),  # that were an agent's in this episode
     ]
 )
+
+
+class Environments(NamedTuple):
+    """E simulators side by side, and how far each of them is."""
+
+    states: np.ndarray  # HANDLE (E,), of each `State`
+    sights: Sight  # with a dimension of environments, but for the fields that never change
+    episodes: np.ndarray  # EPISODE (E,)
+    choices: np.ndarray  # CHOICE (E,)
+    weights: np.ndarray  # float64 (E, 4), those of the objective as rewards count them
 
 
 @compiled
@@ -69,126 +82,123 @@ def is_due(turn, episode):
 
 
 @compiled
-def first_turn(turn, state, episodes, env):
-    """The first turn of the decision that is due; `turn` is the first one of a placement."""
-    if episodes[env].kind == CHOOSE:
-        return QUEUE_TURN
-    if episodes[env].kind == SHARE:
-        episodes[env].tenant = state.workflows[state.queue[0].newcomer].tenant
-        return SHARE_TURN
-    return turn
+def look(turn, envs, env):
+    """Starts the decision that is due; `turn` is the first one of a placement."""
+    state, sight = envs.states[env : env + 1], sight_of(envs.sights, env)
+    first = turn
+    if envs.episodes[env].kind == CHOOSE:
+        first = QUEUE_TURN
+    elif envs.episodes[env].kind == SHARE:
+        envs.episodes[env].tenant = state.workflows[state.queue[0].newcomer].tenant
+        first = SHARE_TURN
+    start_decision(first, state, sight, envs.weights[env], envs.episodes[env].cheapest, True)
 
 
 @compiled
-def start_decisions(turn, states, sights, episodes, weights, environments):
-    """`start_decision` of some environments; `turn` is the first one of a placement."""
+def look_at(turn, envs, environments):
+    """`look` at some environments that have just been loaded."""
     for env in environments:
-        if episodes[env].kind == DONE:
-            continue
-        state, sight = states[env : env + 1], sight_of(sights, env)
-        if episodes[env].kind == CHOOSE:
-            forced_choice(state, sight.queue)  # fills it
-        first = first_turn(turn, state, episodes, env)
-        start_decision(first, state, sight, weights[env], episodes[env].cheapest, True)
+        if envs.episodes[env].kind == CHOOSE:
+            forced_choice(envs.states[env : env + 1], sight_of(envs.sights, env).queue)  # fills it
+        if envs.episodes[env].kind != DONE:
+            look(turn, envs, env)
 
 
 @compiled
-def see_nothing(context, items, mask, critic, bids):
-    """The row of nobody, as `Agent.blank_observation`."""
-    context[:] = 0.0
-    items[:] = 0.0
-    mask[:] = 0.0
-    critic[:] = 0.0
-    mask[0] = mask[bids] = 1.0
-
-
-@compiled
-def see_all(turn, states, sights, episodes, choices, bids, context, items, mask, critic):
-    """`see` of all agents that act at a turn, a row each; `bids` is B of each agent."""
-    acting = len(context) // len(episodes)
-    for env in range(len(episodes)):
-        state, sight = states[env : env + 1], sight_of(sights, env)
-        choice = choices[env : env + 1]
-        for agent in range(acting):
-            row = env * acting + agent
-            if not is_due(turn, episodes[env]):
-                see_nothing(context[row], items[row], mask[row], critic[row], bids)
-                continue
-            see(
-                turn,
-                agent,
-                state,
-                sight,
-                choice,
-                context[row],
-                items[row],
-                mask[row],
-                critic[row],
-            )
-
-
-@compiled
-def decide_all(turn, sights, episodes, choices, actions, bids):
-    """`decide` of all agents that act at a turn, a row each."""
-    acting = len(actions) // len(choices)
-    for env in range(len(choices)):
-        sight = sight_of(sights, env)
-        if is_due(turn, episodes[env]):
-            episodes[env].turns += 1
-            for agent in range(acting):
-                row = env * acting + agent
-                decide(turn, agent, sight, choices[env : env + 1], actions[row], bids[row])
-
-
-@compiled
-def choose_all(turn, states, sights, episodes, choices, weights):
-    """Chooses who goes next; where agents place, their decision starts.
+def see_all(turn, envs, bids, acting, context, items, mask, critic):
+    """`see` of all agents that act at a turn, a row each; that of nobody is blank.
 
     Args:
-        turn: the first one of a placement; NONE where the engine places.
-        weights: as for `place_all`.
+        bids: B of each agent.
+        acting: out, int64 (E * A,), which of the agents of the turn each row is of, or NOBODY.
     """
-    for env in range(len(episodes)):
-        declared = choices[env].declared
-        if episodes[env].kind != CHOOSE or declared == NONE:
-            continue
-        state, sight = states[env : env + 1], sight_of(sights, env)
-        choose(state, declared)
-        if turn != NONE:
-            episodes[env].kind = play_to_choice(state, sight.queue)
-            start_decision(turn, state, sight, weights[env], episodes[env].cheapest, True)
+    together = len(context) // len(envs.episodes)
+    for env in range(len(envs.episodes)):
+        state, sight = envs.states[env : env + 1], sight_of(envs.sights, env)
+        choice = envs.choices[env : env + 1]
+        for agent in range(together):
+            row = env * together + agent
+            if is_due(turn, envs.episodes[env]):
+                acting[row] = agent
+                if turn == NODE_TURN:
+                    acting[row] = choice[0].type
+                elif turn == SHARE_TURN:
+                    acting[row] = envs.episodes[env].tenant
+                see(
+                    turn,
+                    agent,
+                    state,
+                    sight,
+                    choice,
+                    context[row],
+                    items[row],
+                    mask[row],
+                    critic[row],
+                )
+            else:
+                acting[row] = NOBODY
+                context[row] = 0.0
+                items[row] = 0.0
+                mask[row] = 0.0
+                critic[row] = 0.0
+                mask[row, 0] = mask[row, bids] = 1.0
 
 
 @compiled
-def place_all(turn, states, sights, episodes, choices, weights, rewards):
+def decide_all(turn, envs, actions, bids):
+    """`decide` of all agents that act at a turn, a row each."""
+    acting = len(actions) // len(envs.choices)
+    for env in range(len(envs.choices)):
+        sight = sight_of(envs.sights, env)
+        if is_due(turn, envs.episodes[env]):
+            envs.episodes[env].turns += 1
+            for agent in range(acting):
+                row = env * acting + agent
+                decide(turn, agent, sight, envs.choices[env : env + 1], actions[row], bids[row])
+
+
+@compiled
+def choose_all(turn, envs):
+    """Chooses who goes next; where agents place, from `turn` on, their decision starts."""
+    for env in range(len(envs.episodes)):
+        declared = envs.choices[env].declared
+        if envs.episodes[env].kind != CHOOSE or declared == NONE:
+            continue
+        state, sight = envs.states[env : env + 1], sight_of(envs.sights, env)
+        choose(state, declared)
+        if turn != NONE:
+            envs.episodes[env].kind = play_to_choice(state, sight.queue)
+            look(turn, envs, env)
+
+
+@compiled
+def place_all(turn, envs, rewards):
     """Places or grants what was decided, plays on, and starts the next decision.
 
     Where an episode is over none is started; one that was over before is left as it is.
 
     Args:
-        turn: the first one of a placement.
-        weights: float64 (E, 3), those of the objective as rewards count them.
+        turn: the first one of a placement, NONE where the engine places.
         rewards: out, float64 (E,), the fall of each potential.
     """
-    for env in range(len(episodes)):
-        if episodes[env].kind == DONE:
+    for env in range(len(envs.episodes)):
+        if envs.episodes[env].kind == DONE:
             rewards[env] = 0.0
             continue
-        state, sight = states[env : env + 1], sight_of(sights, env)
-        kind = 0
-        if episodes[env].kind == PLACE:
-            kind = place(state, choices[env].node, tier_memory(state, sight, choices[env].tier))
-        elif episodes[env].kind == SHARE:
-            grant(state, sight.levels[choices[env].level])
+        state, sight = envs.states[env : env + 1], sight_of(envs.sights, env)
+        kind, choice = 0, envs.choices[env]
+        if envs.episodes[env].kind == PLACE:
+            kind = place(state, choice.node, tier_memory(state, sight, choice.tier))
+        elif envs.episodes[env].kind == SHARE:
+            grant(state, sight.levels[choice.level])
         if kind == 0:
             kind = play_to_choice(state, sight.queue)
-        episodes[env].kind = kind
+        envs.episodes[env].kind = kind
         if kind < 0:
             continue
         update_finish_bounds(state)
-        now = potential(state, weights[env], episodes[env].cheapest)
-        rewards[env] = episodes[env].potential - now
-        episodes[env].potential = now
+        now = potential(state, envs.weights[env], envs.episodes[env].cheapest)
+        rewards[env] = envs.episodes[env].potential - now
+        envs.episodes[env].potential = now
         if kind != DONE:
-            first = first_turn(turn, state, episodes, env)
-            start_decision(first, state, sight, weights[env], episodes[env].cheapest, True)
+            look(turn, envs, env)

@@ -75,21 +75,13 @@ class SingleAgentEnv(gym.Env[Observation, Action]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Starts an episode, see `ServerlessEnv.reset`.
-
-        Raises:
-            InputError: as there. Then nothing has changed.
-        """
+        """Starts an episode, see `ServerlessEnv.reset`."""
         seen, _ = self._env.reset(seed=seed, options=options)
         super().reset(seed=None if seed is None else int(seed))
         return self._observed(seen[self._name]), {}
 
     def step(self, action: Action) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Decides, and plays on to the next decision.
-
-        Returns:
-            observation, reward, whether the episode has ended, whether it was cut off, which never
-            happens, and infos: at the end `episode_metrics`.
+        """Decides, and plays on to the next decision; infos hold `episode_metrics` at the end.
 
         Raises:
             InputError: nothing is being played, or the action is not allowed. Then nothing has
@@ -191,10 +183,6 @@ class SingleAgentVectorEnv(VectorEnv[Observation, np.ndarray, np.ndarray]):
         Args:
             actions: integers (N,).
 
-        Returns:
-            observations (N, ...), rewards float64 (N,), whether an episode has ended, bool (N,),
-            whether one was cut off, which never happens, bool (N,), and infos.
-
         Raises:
             InputError: nothing is being played, or an action is not allowed. Then nothing has
                 changed in any environment, and all decisions are still due.
@@ -202,8 +190,8 @@ class SingleAgentVectorEnv(VectorEnv[Observation, np.ndarray, np.ndarray]):
         seen, rewards, ends, over = self.play(actions, rest=True)
         infos: dict[str, Any] = {}
         for ended in over:
-            own = {"episode_metrics": ended.metrics}
-            infos = self._add_info(infos, own, ended.environment)
+            metrics = {"episode_metrics": ended.metrics}
+            infos = self._add_info(infos, metrics, ended.environment)
         return seen, rewards, ends, np.zeros(self.num_envs, bool), infos
 
     def play(
@@ -214,8 +202,7 @@ class SingleAgentVectorEnv(VectorEnv[Observation, np.ndarray, np.ndarray]):
             raise nothing_played("step")
         self._batch.act(self._turn, actions)
         rewards, ends = self._batch.step(rest)
-        over = list(self._batch.ended)
-        self._batch.ended.clear()
+        over, self._batch.ended = self._batch.ended, []
         return self._observe(), rewards, ends, over
 
     def action_masks(self) -> np.ndarray:

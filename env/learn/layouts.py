@@ -9,7 +9,7 @@ environment and the learned scheduler both decide through it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal, NamedTuple, Self
+from typing import Annotated, Final, Literal, NamedTuple, Self
 
 import numpy as np
 from pydantic import Field, field_validator, model_validator
@@ -92,29 +92,17 @@ class AgentsConfig(Strict):
         return tiers
 
     @model_validator(mode="after")
-    def _bids(self) -> Self:
-        if self.layout == "server_types" and self.bid_levels is None:
-            raise ValueError("layout server_types needs bid_levels")
-        if self.layout != "server_types" and self.bid_levels is not None:
-            raise ValueError(f"bid_levels is for layout server_types, layout is {self.layout}")
-        return self
-
-    @model_validator(mode="after")
-    def _tenants(self) -> Self:
-        if (self.layout == "tenants") != (self.tenants is not None):
-            needs = "needs tenants" if self.tenants is None else "has no tenants"
-            raise ValueError(f"layout {self.layout} {needs}, which say how currencies are split")
-        if self.tenants is not None and self.queue is not None:
+    def _parts_of_the_layout(self) -> Self:
+        for part, layout in (("bid_levels", "server_types"), ("tenants", "tenants")):
+            if (getattr(self, part) is None) == (self.layout == layout):
+                raise ValueError(
+                    f"{part} is needed in layout {layout} and in no other, layout is {self.layout}"
+                )
+        if self.layout == "tenants" and self.queue is not None:
             raise ValueError("layout tenants has no queue: tenants take turns by their tickets")
-        return self
-
-    @model_validator(mode="after")
-    def _queue(self) -> Self:
         alone, placement = self.layout == "queue", self.queue and self.queue.placement
-        if alone and self.queue is None:
-            raise ValueError("layout queue needs queue")
         if alone and placement is None:
-            raise ValueError("layout queue needs queue.placement, as no agent places")
+            raise ValueError("layout queue needs queue with a placement, as no agent places")
         if not alone and placement is not None:
             raise ValueError(
                 f"queue.placement is {placement}, but the agents of layout {self.layout} place: "
@@ -362,7 +350,7 @@ class Layout:
         return observations
 
 
-NOBODY = -1
+NOBODY: Final = -1
 """Of a row of a batch at a turn that is nobody's in its environment."""
 
 TURN_KINDS = {

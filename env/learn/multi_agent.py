@@ -96,14 +96,13 @@ class ServerlessEnv(MultiAgentEnv):
             if raw_env.done:
                 raise InputError("options: workload: leaves the agents no choice")
         else:
-            for skipped in range(ATTEMPTS):
-                drawn = self.world.training_episode(seed, *stream, number + skipped)
-                raw_env = self._begun(*drawn)
+            for _ in range(ATTEMPTS):
+                raw_env = self._begun(*self.world.training_episode(seed, *stream, number))
+                number += 1
                 if not raw_env.done:
                     break
             else:
                 raise no_choice()
-            number += skipped + 1
         self.raw_env = raw_env
         self._seed, self._stream, self._episode = seed, stream, number
         self._cheapest = cheapest_cost(raw_env.state)
@@ -143,14 +142,14 @@ class ServerlessEnv(MultiAgentEnv):
         if isinstance(turn, dict):
             return turn, {}, {"__all__": False}, {"__all__": False}, {}
         self._play_on(self.raw_env)
-        reward = self._earn()
-        rewards = dict.fromkeys(self.possible_agents, reward)
+        update_finish_bounds(self.raw_env.state)
+        now = float(potential(self.raw_env.state, self.layout.weights, self._cheapest))
+        rewards = dict.fromkeys(self.possible_agents, self._potential - now)
+        self._potential = now
         if not self.raw_env.done:
             return self.layout.start(), rewards, {"__all__": False}, {"__all__": False}, {}
         metrics = self.world.metrics(self.raw_env.state)
-        observations = {
-            name: agent.blank_observation() for name, agent in self.layout.agents.items()
-        }
+        observations = {name: agent.blank_observation() for name, agent in self.members.items()}
         metrics["J_relative"] = self._potential / self.layout.reference
         infos = {name: {"episode_metrics": metrics} for name in self.possible_agents}
         terminateds = dict.fromkeys([*self.possible_agents, "__all__"], True)
@@ -205,15 +204,6 @@ class ServerlessEnv(MultiAgentEnv):
         """Up to where agents have a choice."""
         while (choice := self.layout.forced(raw_env)) is not None:
             raw_env.choose(choice.declared)
-
-    def _earn(self) -> float:
-        assert self.raw_env is not None
-        state = self.raw_env.state
-        update_finish_bounds(state)
-        potential_now = float(potential(state, self.layout.weights, self._cheapest))
-        reward = self._potential - potential_now
-        self._potential = potential_now
-        return reward
 
 
 def register() -> None:

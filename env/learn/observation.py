@@ -154,19 +154,19 @@ def write_context(state, out):
     for node in range(len(state.nodes)):
         if state.nodes[node].running_count > 0:
             backlog += state.nodes[node].backlog
-    speed = cluster.single_core_speed
-    work = known.computation / speed
+    work = known.computation / cluster.single_core_speed
+    waited = (cluster.time - workflow.arrival_time) / critical_path
+    expected = (workflow.finish_bound - workflow.arrival_time) / critical_path
+    slack = workflow.finish_bound - cluster.time - known.upward_rank
+    to_place = (cluster.arrived_work - cluster.placed_work) / cluster.cores
+    queue_seconds = cluster.queue_computation / cluster.computing_capacity
     out[CONTEXT.best_time] = clip(log_seconds(known.best_time))
     out[CONTEXT.parallelism] = clip(known.parallelism / cluster.largest_node_cpu)
     out[CONTEXT.memory_req] = clip(known.memory_req / cluster.largest_node_memory)
     out[CONTEXT.upward_rank] = clip(log_seconds(known.upward_rank))
     out[CONTEXT.critical_path_left] = clip(known.upward_rank / critical_path)
-    out[CONTEXT.workflow_elapsed] = clip(
-        log_of((cluster.time - workflow.arrival_time) / critical_path)
-    )
-    expected = (workflow.finish_bound - workflow.arrival_time) / critical_path
+    out[CONTEXT.workflow_elapsed] = clip(log_of(waited))
     out[CONTEXT.workflow_delay] = clip(np.log(max(1.0, expected)))
-    slack = workflow.finish_bound - cluster.time - known.upward_rank
     out[CONTEXT.slack] = clip(max(0.0, slack) / critical_path)
     out[CONTEXT.queue_length] = clip(log_of(cluster.queue_size - 1) / 4.0)
     out[CONTEXT.active_workflows] = clip(log_of(cluster.arrived - cluster.finished_workflows) / 4.0)
@@ -174,14 +174,10 @@ def write_context(state, out):
     out[CONTEXT.backlog] = clip(log_seconds(backlog / cluster.computing_capacity))
     out[CONTEXT.work_share] = clip(work / (cluster.arrived_work / cluster.arrived))
     out[CONTEXT.memory_ratio] = 1.0
-    out[CONTEXT.work_left] = clip(
-        log_seconds((cluster.arrived_work - cluster.placed_work) / cluster.cores)
-    )
+    out[CONTEXT.work_left] = clip(log_seconds(to_place))
     out[CONTEXT.arrival_gap] = clip(log_seconds(cluster.time / cluster.arrived))
     out[CONTEXT.queue_threads] = clip(log_of(cluster.queue_threads / cluster.cores))
-    out[CONTEXT.queue_work] = clip(
-        log_seconds(cluster.queue_computation / cluster.computing_capacity)
-    )
+    out[CONTEXT.queue_work] = clip(log_seconds(queue_seconds))
     out[CONTEXT.parallel_cores] = clip(log_of(cluster.parallel_cores / cluster.cores))
     out[CONTEXT.workflow_threads] = clip(log_of(workflow.queue_threads / cluster.cores))
     out[CONTEXT.workflow_cores] = clip(log_of(parallel_cores(state, slot) / cluster.cores))
@@ -297,16 +293,12 @@ def write_critic(state, cheapest, reached, reference_reached, reference, out):
     )
     out[CRITIC.next_arrival] = out[CRITIC.second_arrival] = out[CRITIC.next_work] = 0.0
     if cluster.arrived < count:
-        out[CRITIC.next_arrival] = clip(
-            log_seconds(state.arrivals[cluster.arrived].time - cluster.time)
-        )
-        out[CRITIC.next_work] = (
-            state.templates[state.arrivals[cluster.arrived].template].work / work
-        )
+        following = state.arrivals[cluster.arrived]
+        out[CRITIC.next_arrival] = clip(log_seconds(following.time - cluster.time))
+        out[CRITIC.next_work] = state.templates[following.template].work / work
     if cluster.arrived + 1 < count:
-        out[CRITIC.second_arrival] = clip(
-            log_seconds(state.arrivals[cluster.arrived + 1].time - cluster.time)
-        )
+        following = state.arrivals[cluster.arrived + 1]
+        out[CRITIC.second_arrival] = clip(log_seconds(following.time - cluster.time))
     out[CRITIC.elapsed] = clip(log_seconds(cluster.time))
     out[CRITIC.paid] = clip(log_of(cluster.total_rent / cheapest))
     out[CRITIC.slowdown] = clip(log_of(slowdown / count))

@@ -12,7 +12,6 @@ import numpy as np
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvStepReturn
 
-from env.base.errors import InputError
 from env.learn.agent import Observation
 from env.learn.gym import SingleAgentVectorEnv
 
@@ -33,15 +32,9 @@ class BatchVecEnv(VecEnv):
         super().__init__(envs.num_envs, envs.single_observation_space, envs.single_action_space)
 
     def reset(self) -> Observation:
-        """Every environment starts an episode, of the stream that `seed` has named if it has.
-
-        Raises:
-            InputError: `set_options` has named options, of which there are none.
-        """
+        """Every environment starts an episode, of the stream that `seed` has named if it has."""
         seeded = any(seed is not None for seed in self._seeds)
-        options = next(filter(None, self._options), None)
-        self._reset_options()
-        seen, _ = self._envs.reset(seed=self._seeds if seeded else None, options=options)
+        seen, _ = self._envs.reset(seed=self._seeds if seeded else None)
         self._reset_seeds()
         return seen
 
@@ -70,12 +63,8 @@ class BatchVecEnv(VecEnv):
         return [getattr(self._envs, attr_name) for _ in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
-        """Environments of a batch have nothing of their own to be set.
-
-        Raises:
-            InputError: always.
-        """
-        raise InputError(f"{attr_name}: the environments of a batch cannot be changed")
+        """The environments of a batch cannot be changed."""
+        raise NotImplementedError(f"{attr_name}: the environments of a batch cannot be changed")
 
     def env_method(
         self, method_name: str, *args: Any, indices: VecEnvIndices = None, **kwargs: Any

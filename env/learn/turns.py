@@ -94,14 +94,11 @@ def new_sight(
     """Empty buffers.
 
     Args:
-        tiers: ratios of memory_req.
-        weights: of the greedy score.
+        tiers, weights, levels: of all episodes, see `Sight`.
         types: T.
-        nodes: NUMA nodes, at most.
-        functions: of an episode, at most.
+        nodes, functions: of an episode, at most.
         window: F, 0 for none.
         queue: Q, 0 where nobody chooses.
-        levels: tickets that a workflow can get; none where nobody is asked.
     """
     count = len(tiers)
     return Sight(

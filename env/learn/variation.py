@@ -14,13 +14,13 @@ import numpy as np
 from pydantic import Field, field_validator
 
 from env.base.errors import InputError
-from env.base.schema import Strict
-from env.sim.bounds import LONGEST
+from env.base.schema import ASCENDING, Strict
 from env.sim.hardware import ClusterConfig
 from env.sim.workflow_template import WorkflowTemplate
 from env.workloads.generator import EpisodeWorkload
 
 Factor = Annotated[float, Field(ge=0, le=1000)]
+Factors = Annotated[tuple[Factor, Factor], ASCENDING]
 Share = Annotated[float, Field(gt=0, le=1)]
 # Rates are divided by: what is less comes to 0 in some product.
 LEAST_RATE = 1e-6
@@ -47,20 +47,13 @@ class Variation(Strict):
         unvaried: share of the episodes that are left as configured.
     """
 
-    arrival_rate: tuple[Factor, Factor]
+    arrival_rate: Factors
     computation: Annotated[tuple[Share, ...], Field(min_length=1, max_length=10)]
-    server_count: tuple[Factor, Factor]
-    hourly_rate: tuple[Factor, Factor]
+    server_count: Factors
+    hourly_rate: Factors
     single: Annotated[float, Field(ge=0, le=1)]
     load: Annotated[float, Field(ge=LEAST_RATE, le=1000)]
     unvaried: Annotated[float, Field(ge=0, le=1)]
-
-    @field_validator("arrival_rate", "server_count", "hourly_rate")
-    @classmethod
-    def _ascending(cls, factors: tuple[float, float]) -> tuple[float, float]:
-        if factors[0] > factors[1] or factors[1] <= 0:
-            raise ValueError(f"found {list(factors)}, [low, high] with high above 0 is needed")
-        return factors
 
     @field_validator("arrival_rate", "hourly_rate")
     @classmethod
@@ -70,11 +63,7 @@ class Variation(Strict):
         return factors
 
     def check(self, cluster: ClusterConfig, held: np.ndarray) -> None:
-        """Refuses counts that hardly ever leave a server for each function.
-
-        Args:
-            cluster: as configured.
-            held: as for `draw`.
+        """Refuses counts that hardly ever leave a server for each function; arguments as of `draw`.
 
         Raises:
             InputError: for one of them less than `LEAST_CHANCE` of the draws do.
@@ -90,22 +79,6 @@ class Variation(Strict):
             raise InputError(
                 f"variation.server_count: [{low:g}, {high:g}] leaves no server that holds some "
                 f"function in {none:.1%} of the draws: allow more"
-            )
-
-    def check_arrivals(self, longest: float) -> None:
-        """Refuses rates at which an episode would be longer than one can be.
-
-        Args:
-            longest: seconds until the last arrival as configured.
-
-        Raises:
-            InputError: at the lowest rate it would.
-        """
-        latest = longest / self.arrival_rate[0]
-        if self.unvaried < 1 and latest > LONGEST:
-            raise InputError(
-                f"variation.arrival_rate: at {self.arrival_rate[0]:g} workflows may arrive until "
-                f"{latest:.3g} s, at most {LONGEST:g} s are possible"
             )
 
     def largest(self, cluster: ClusterConfig) -> ClusterConfig:
@@ -174,6 +147,18 @@ class Variation(Strict):
             tenants=workload.tenants[some],
             tickets=workload.tickets[some],
         )
+
+
+UNVARIED = Variation(
+    arrival_rate=(1.0, 1.0),
+    computation=(1.0,),
+    server_count=(1.0, 1.0),
+    hourly_rate=(1.0, 1.0),
+    single=0.0,
+    load=1.0,
+    unvaried=1.0,
+)
+"""Every episode is as configured."""
 
 
 def _load(

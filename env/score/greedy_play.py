@@ -1,8 +1,8 @@
 """Plays on without Python: greedy placements to the end of an episode, from any moment, in forks.
 
 `play_greedy` decides as the placement rule `greedy_objective` with the memory that functions
-require; `try_nodes` has it finish a fork for each node that the current function could go to, and
-`rule_outcomes` one for each of several rules.
+require. `rollout_outcomes` has it finish a fork for each node that the current function could go
+to, `rule_outcomes` one for each of several rules.
 """
 
 from __future__ import annotations
@@ -142,42 +142,25 @@ def trace_greedy(state, weights, objective, cheapest, relative, candidates, scor
 
 
 @compiled
+def fork_to(fork, state, clairvoyant):
+    """Makes a fork of a state, in which later workflows arrive or, as none is known, do not."""
+    copy_into(fork, state)
+    if not clairvoyant:
+        forget_arrivals(fork)
+
+
+@compiled
 def try_nodes(
-    state,
-    fork,
-    memory_alloc,
-    clairvoyant,
-    weights,
-    objective,
-    candidates,
-    scores,
-    outcomes,
+    state, fork, memory_alloc, clairvoyant, weights, objective, candidates, scores, outcomes
 ):
-    """What J comes to if the current function goes to each node and `play_greedy` does the rest.
-
-    Args:
-        state: at a decision; stays as it is.
-        fork: `state.blank()`.
-        memory_alloc: MB for the current function.
-        clairvoyant: whether later workflows arrive in the forks.
-        weights, candidates, scores: as for `play_greedy`.
-        objective: float64 (4,), its weights.
-        outcomes: (N,) J of all workflows that arrived in the fork; inf where the function does not
-            fit, or where an equal node has been tried (`are_twins`).
-
-    Returns:
-        DONE, or a negative error code.
-    """
+    """Fills the outcomes (N,) of `rollout_outcomes`; returns DONE, or a negative error code."""
     unrented = NONE  # the last node tried whose server has never been rented
     for node in range(len(state.nodes)):
-        outcomes[node] = INF
         if not suits(state, node, memory_alloc) or are_twins(state, node, unrented):
             continue
         if state.servers[state.nodes[node].server].expiration_time == -INF:
             unrented = node
-        copy_into(fork, state)
-        if not clairvoyant:
-            forget_arrivals(fork)
+        fork_to(fork, state, clairvoyant)
         kind = place(fork, node, memory_alloc)
         if kind == 0:
             kind = play_greedy(fork, weights, candidates, scores)
@@ -194,18 +177,22 @@ def rollout_outcomes(
     objective: Objective,
     weights: ScoreWeights,
 ) -> np.ndarray:
-    """(N,) J that follows from each node for the current function; see `try_nodes`.
+    """(N,) J if the current function goes to each node and `play_greedy` does the rest.
+
+    It is inf where the function does not fit, or where an equal node has been tried (`are_twins`).
+
+    Args:
+        state: at a decision; stays as it is.
+        memory_alloc: MB for the current function.
+        clairvoyant: whether later workflows arrive in the forks.
+        objective: what J is made of.
+        weights: as for `play_greedy`.
 
     Raises:
-        InputError: no function is to be placed, the memory is not at least 1 MB, or see
-            `rule_outcomes`.
+        InputError: see `rule_outcomes`.
     """
     _check_world(state)
-    if state.cluster[0]["queue_size"] == 0:
-        raise InputError("rollout: no function is to be placed, a decision is needed")
-    if not memory_alloc >= 1:
-        raise InputError(f"rollout: memory_alloc is {memory_alloc} MB, at least 1 is needed")
-    outcomes = np.empty(len(state.nodes))
+    outcomes = np.full(len(state.nodes), INF)
     kind = try_nodes(
         state,
         state.blank(),
@@ -239,9 +226,7 @@ def rule_outcomes(
     fork, buffers = state.blank(), Buffers.of(state)
     outcomes = np.empty(len(rules))
     for rule, weights in enumerate(rules):
-        copy_into(fork, state)
-        if not clairvoyant:
-            forget_arrivals(fork)
+        fork_to(fork, state, clairvoyant)
         _check(play_greedy(fork, weights.by_objective(objective), *buffers), state)
         outcomes[rule] = arrived_objective(fork, objective.weights)
     return outcomes

@@ -14,13 +14,7 @@ from typing import Generic, Literal, TypeVar
 import numpy as np
 
 from env.score.lower_bound import lower_bound
-from env.score.reward import (
-    Objective,
-    cheapest_cost,
-    cost_ratio,
-    flow_times,
-    slowdowns,
-)
+from env.score.reward import Objective, cheapest_cost, cost_ratio, flow_times, slowdowns
 from env.sim.block import State
 from env.sim.power import Power
 from env.sim.sharing import jain_index, share_error
@@ -124,18 +118,18 @@ class Metric(Generic[Episode]):
 
     Attributes:
         name: of the column; words joined by underscores.
-        unit: "" for ratios and counts.
-        better: which values are better; None where neither is.
         formula: for readers.
         compute: the same for programs; NaN where the episode has no such number.
+        unit: "" for ratios and counts.
+        better: which values are better; None where neither is.
         shown: what readers see of it: a share in percent, a count without decimals.
     """
 
     name: str
-    unit: str
-    better: Literal["lower", "higher"] | None
     formula: str
     compute: Callable[[Episode], float]
+    unit: str = ""
+    better: Literal["lower", "higher"] | None = "lower"
     shown: Shown = "number"
 
     @property
@@ -153,16 +147,12 @@ def by_name(*metrics: Metric[Episode]) -> dict[str, Metric[Episode]]:
 METRICS: dict[str, Metric[FinishedEpisode]] = by_name(
     Metric(
         "J",
-        "",
-        "lower",
         "time_weight * slowdown + cost_weight * cost_ratio + completion_weight * completion + "
         "fairness_weight * share_error",
         lambda episode: episode.J,
     ),
     Metric(
         "share_error",
-        "",
-        "lower",
         "mean over tenants of |core-seconds received - entitled by tickets| / all core-seconds, of "
         "functions that start while several tenants wait",
         lambda episode: episode.share_error,
@@ -170,120 +160,96 @@ METRICS: dict[str, Metric[FinishedEpisode]] = by_name(
     ),
     Metric(
         "slowdown",
-        "",
-        "lower",
         "mean over workflows of flow time / critical path at full speed",
         lambda episode: float(episode.slowdown.mean()),
     ),
     Metric(
         "cost_ratio",
-        "",
-        "lower",
         "rent / rent of all work on the cheapest cores",
         lambda episode: episode.cost_ratio,
     ),
     Metric(
         "bound_gap",
-        "",
-        "lower",
         "J / lower bound of J - 1",
         lambda episode: episode.J / lower_bound(episode.state, episode.objective) - 1,
         shown="share",
     ),
     Metric(
         "slowdown_p95",
-        "",
-        "lower",
         "95th percentile over workflows of the slowdown",
         lambda episode: float(np.percentile(episode.slowdown, 95)),
     ),
     Metric(
         "flow_time",
-        "s",
-        "lower",
         "mean over workflows of last completion - arrival",
         lambda episode: float(flow_times(episode.state).mean()),
+        unit="s",
     ),
     Metric(
         "makespan",
-        "s",
-        "lower",
         "last completion of the episode, from time 0",
         lambda episode: episode.total("time"),
+        unit="s",
     ),
     Metric(
         "rent",
-        "USD",
-        "lower",
         "sum over servers of hours leased * hourly rate",
         lambda episode: episode.total("total_rent"),
+        unit="USD",
     ),
     Metric(
         "carbon",
-        "gCO2e",
-        "lower",
         "electricity of servers, while leased or up, and of all work * carbon intensity",
         lambda episode: episode.carbon,
+        unit="gCO2e",
     ),
     Metric(
         "cold_starts",
-        "",
-        "lower",
         "servers started without a lease",
         lambda episode: episode.total("cold_starts"),
         shown="count",
     ),
     Metric(
         "utilisation",
-        "",
-        "higher",
         "core-seconds of work / core-seconds of servers while leased or, unpaid, up",
         lambda episode: episode.utilisation,
+        better="higher",
         shown="share",
     ),
     Metric(
         "overcommits",
-        "",
-        "lower",
         "admissions after which a node's projection exceeds its memory",
         lambda episode: episode.total("overcommits"),
         shown="count",
     ),
     Metric(
         "completion",
-        "",
-        "lower",
         "mean flow time / mean critical path at full speed",
         lambda episode: episode.completion,
     ),
     Metric(
         "container_cold_starts",
-        "",
-        "lower",
         "containers that were started, where that takes time",
         lambda episode: float(episode.state.queue[0]["container_cold_starts"]),
         shown="count",
     ),
     Metric(
         "queueing",
-        "s",
-        "lower",
         "mean over functions of time in the central queue",
         lambda episode: episode.queueing,
+        unit="s",
     ),
     Metric(
         "jain",
-        "",
-        "higher",
         "Jain's index over tenants of core-seconds received / entitled, of the same functions",
         lambda episode: episode.jain,
+        better="higher",
     ),
     Metric(
         "decisions",
-        "",
-        None,
         "functions placed",
         lambda episode: episode.total("decisions"),
+        better=None,
         shown="count",
     ),
 )

@@ -170,19 +170,14 @@ def flow_times(state: State) -> np.ndarray:
         InputError: records of a workflow have been recycled.
     """
     if (state.slot_of < 0).any():
-        wf_id = int(np.argmax(state.slot_of < 0))
-        raise InputError(f"workflow {wf_id} has ended and its records have been recycled")
+        raise InputError("workflows have ended and their records have been recycled")
     finished = state.workflows[state.slot_of]
     times: np.ndarray = finished["completion_time"] - finished["arrival_time"]
     return times
 
 
 def slowdowns(state: State) -> np.ndarray:
-    """(W,) flow time / critical path at full speed of every workflow of a finished episode.
-
-    Raises:
-        InputError: records of a workflow have been recycled.
-    """
+    """(W,) flow time / critical path at full speed of every workflow, see `flow_times`."""
     templates = state.workflows[state.slot_of]["template"]
     slowdown: np.ndarray = flow_times(state) / state.templates["critical_path"][templates]
     return slowdown

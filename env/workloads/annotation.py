@@ -7,18 +7,16 @@ import math
 import zlib
 from collections import Counter
 from functools import lru_cache
-from typing import Annotated, Literal, NamedTuple, Self
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from env.base.errors import InputError
-from env.base.schema import Strict, short
+from env.base.schema import ASCENDING, Strict, short
+from env.sim.bounds import LARGEST_WORK
 from env.sim.workflow_template import WorkflowTemplate
 from env.workloads.task_graph import Task, TaskGraph
-
-LARGEST = 2**62
-"""Bound of every number handed to the engine, which counts in int64."""
 
 Seconds = Annotated[float, Field(gt=0, le=1e9)]
 Megabytes = Annotated[float, Field(ge=1, le=1e9)]
@@ -45,20 +43,12 @@ class AnnotationRules(Strict):
     seed: int = Field(ge=0)
     runtime_scale: float = Field(gt=0, le=1e9)
     min_runtime: Seconds
-    runtime_range: tuple[Seconds, Seconds] | None
-    missing_runtime: tuple[Seconds, Seconds]
+    runtime_range: Annotated[tuple[Seconds, Seconds] | None, ASCENDING]
+    missing_runtime: Annotated[tuple[Seconds, Seconds], ASCENDING]
     min_memory: Megabytes
-    missing_memory: tuple[Megabytes, Megabytes]
+    missing_memory: Annotated[tuple[Megabytes, Megabytes], ASCENDING]
     max_parallelism: Cores
-    missing_parallelism: tuple[Cores, Cores]
-
-    @model_validator(mode="after")
-    def _ranges_ascend(self) -> Self:
-        for key in ("runtime_range", "missing_runtime", "missing_memory", "missing_parallelism"):
-            bounds = getattr(self, key)
-            if bounds is not None and bounds[0] > bounds[1]:
-                raise ValueError(f"{key} is [{bounds[0]}, {bounds[1]}], [low, high] is needed")
-        return self
+    missing_parallelism: Annotated[tuple[Cores, Cores], ASCENDING]
 
 
 def annotate(
@@ -88,8 +78,8 @@ def annotate(
         The template, and how often each rule had to decide.
 
     Raises:
-        InputError: no task has a runtime and the rules do not allow that, the graph has a cycle,
-            or a number is beyond what the engine can count.
+        InputError: no task has a runtime and the rules do not allow that, a number is beyond what
+            the engine can count, or see `WorkflowTemplate`.
     """
     if graph.measured and rules.without_runtimes == "refuse":
         _check_runtimes(graph)
@@ -97,11 +87,8 @@ def annotate(
     counts["execution records of no task"] = len(graph.foreign_records)
     counts["no dependencies"] = graph.measured and len(graph.tasks) > 1 and not graph.edge_bytes
     functions = [_function(task, graph, rules, core_speed, counts) for task in graph.tasks]
-    edges = sorted(graph.edge_bytes)
-    data_bytes = [graph.edge_bytes[edge] for edge in edges]
-    largest = max((value for function in functions for value in function), default=0)
-    if max(largest, sum(data_bytes)) >= LARGEST:
-        raise InputError(f"{graph.where}: a computation, memory or data amount is 2^62 or more")
+    if max(map(max, functions)) > LARGEST_WORK:
+        raise InputError(f"{graph.where}: a computation is above 2^62 operations, or memory MB")
     computation, memory, parallelism = np.array(functions, dtype=np.int64).T
     resources = {name for task in graph.tasks for name in task.resources}
     template = WorkflowTemplate(
@@ -109,8 +96,8 @@ def annotate(
         computation=computation,
         memory_req=memory,
         parallelism=parallelism,
-        edges=np.array(edges, dtype=np.int64).reshape(-1, 2),
-        data_bytes=np.array(data_bytes, dtype=np.int64),
+        edges=np.array(list(graph.edge_bytes), dtype=np.int64).reshape(-1, 2),
+        data_bytes=np.array(list(graph.edge_bytes.values()), dtype=np.float64),
         function_names=tuple(task.name for task in graph.tasks),
         where=graph.where,
         resources={
@@ -164,14 +151,7 @@ def _function(
 
     if task.computation is not None:
         return task.computation, memory, parallelism
-    runtime = _runtime(task, graph, rules, counts)
-    operations = runtime * core_speed * cores
-    if not operations < LARGEST:
-        raise InputError(
-            f"{graph.where}: task {short(task.name)} lasts {runtime:g} s on {cores:g} cores, "
-            "which is 2^62 operations or more"
-        )
-    computation = round(operations)
+    computation = round(_runtime(task, graph, rules, counts) * core_speed * cores)
     if computation == 0:
         computation = 1
         counts["computation raised to 1 operation"] += 1

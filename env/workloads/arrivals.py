@@ -9,17 +9,13 @@ from typing import Annotated, Literal, Self
 import numpy as np
 from pydantic import BeforeValidator, Field, model_validator
 
-from env.base.schema import Strict, as_range
-from env.sim.bounds import LONGEST
+from env.base.schema import ASCENDING, Strict, as_range
 
 SECONDS_PER_HOUR = 3_600
 SECONDS_PER_DAY = 24 * SECONDS_PER_HOUR
 
 # Fewer arrivals in a calm spell and a burst: drawing would go through spells without end.
 LEAST_A_CYCLE = 1e-3
-# An episode in exp(30) = 10^13 arrives later than is allowed for, and is refused when it is drawn.
-RARE = 30
-
 Gap = Annotated[float, Field(gt=0, le=1e9)]
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Hour = Annotated[float, Field(ge=0, le=24)]
@@ -40,11 +36,6 @@ class FixedArrivals(Strict):
         """The most workflows that an episode can have."""
         return len(self.times)
 
-    @property
-    def longest(self) -> float:
-        """Seconds until the last arrival."""
-        return max(self.times)
-
     def draw(self, rng: np.random.Generator) -> tuple[float, ...]:
         """Arrival times in seconds; nothing is drawn."""
         return self.times
@@ -57,44 +48,12 @@ class RandomArrivals(Strict):
         workflows: how many arrive in an episode, [low, high] or one number, drawn uniformly.
     """
 
-    workflows: Annotated[
-        tuple[Count, Count],
-        BeforeValidator(as_range),
-    ]
-
-    @model_validator(mode="after")
-    def _workflows_ascend(self) -> Self:
-        if self.workflows[0] > self.workflows[1]:
-            raise ValueError(f"workflows is {list(self.workflows)}, [low, high] is needed")
-        return self
-
-    @model_validator(mode="after")
-    def _arrive_in_time(self) -> Self:
-        if self.longest > LONGEST:
-            raise ValueError(
-                f"{self.most} workflows at gaps of {self.slowest_gap:g} s may arrive until "
-                f"{self.longest:.3g} s, at most {LONGEST:g} s are possible"
-            )
-        return self
+    workflows: Annotated[tuple[Count, Count], BeforeValidator(as_range), ASCENDING]
 
     @property
     def most(self) -> int:
         """The most workflows that an episode can have."""
         return self.workflows[1]
-
-    @property
-    def slowest_gap(self) -> float:
-        """The longest mean of the exponential gaps, seconds; 0 where gaps are none."""
-        return 0.0
-
-    @property
-    def longest(self) -> float:
-        """Seconds until the last arrival, at most in all but exp(-RARE) of the episodes.
-
-        A sum of n exponential gaps exceeds n + sqrt(2 n t) + t of their means with a probability
-        of at most exp(-t): Boucheron, Lugosi, Massart, Concentration Inequalities (2013), 2.4.
-        """
-        return self.slowest_gap * (self.most + math.sqrt(2 * self.most * RARE) + RARE)
 
     def _count(self, rng: np.random.Generator) -> int:
         low, high = self.workflows
@@ -110,11 +69,6 @@ class PoissonArrivals(RandomArrivals):
 
     kind: Literal["poisson"]
     mean_gap: Gap
-
-    @property
-    def slowest_gap(self) -> float:
-        """See `RandomArrivals`."""
-        return self.mean_gap
 
     def draw(self, rng: np.random.Generator) -> tuple[float, ...]:
         """Arrival times in seconds."""
@@ -150,11 +104,6 @@ class BurstyArrivals(RandomArrivals):
                 f"{LEAST_A_CYCLE:g} are needed: give longer durations or smaller gaps"
             )
         return self
-
-    @property
-    def slowest_gap(self) -> float:
-        """See `RandomArrivals`."""
-        return max(self.calm_gap, self.burst_gap)
 
     def draw(self, rng: np.random.Generator) -> tuple[float, ...]:
         """Arrival times in seconds."""
@@ -193,18 +142,7 @@ class DailyArrivals(RandomArrivals):
     mean_gap: Gap
     amplitude: float = Field(ge=0, le=1)
     peak_hour: Hour
-    start_hour: tuple[Hour, Hour]
-
-    @model_validator(mode="after")
-    def _hours_ascend(self) -> Self:
-        if self.start_hour[0] > self.start_hour[1]:
-            raise ValueError(f"start_hour is {list(self.start_hour)}, [low, high] is needed")
-        return self
-
-    @property
-    def slowest_gap(self) -> float:
-        """See `RandomArrivals`."""
-        return self.mean_gap
+    start_hour: Annotated[tuple[Hour, Hour], ASCENDING]
 
     def draw(self, rng: np.random.Generator) -> tuple[float, ...]:
         """Arrival times in seconds from the episode's begin."""

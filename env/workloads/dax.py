@@ -30,7 +30,6 @@ Link = Literal["input", "output", "inout", "none", "checkpoint"]
 """How a job uses a file; the last two move nothing between jobs."""
 READ_LINKS = ("input", "inout")
 WRITTEN_LINKS = ("output", "inout")
-SUBWORKFLOWS = ("dax", "dag")
 PROFILES = {
     ("pegasus", "runtime"): "runtime",
     ("pegasus", "cores"): "cores",
@@ -43,9 +42,6 @@ PROFILES = {
 """What a profile states, by namespace and key; of several keys the last counts, as in Pegasus,
 where keys of the systems below win over its own. Limits (maxwalltime) are no measurements.
 https://pegasus.isi.edu/documentation/reference-guide/configuration.html"""
-LONGEST_NAME = 200
-"""Characters of the name of an element or attribute with its namespace, of which each distinct name
-holds a copy: 100,000 of them before 10,000 names are 1 GB. Those of DAX have up to 60."""
 MEGABYTES = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024**2}
 """Of a unit, with which HTCondor's request_memory may end; without one it is in MB."""
 
@@ -93,10 +89,6 @@ class _Uses(_Attributes):
     size: float | None = None  # bytes
 
 
-class _Reference(_Attributes):
-    ref: str
-
-
 def read_dax(content: bytes, name: str, where: str) -> TaskGraph:
     """Reads one workflow.
 
@@ -111,13 +103,13 @@ def read_dax(content: bytes, name: str, where: str) -> TaskGraph:
         where: the file, for errors.
 
     Raises:
-        InputError: the content is no DAX, has too many elements or too long names, or declares
-            entities, has a sub-workflow, a job is unknown, declared twice or depends on itself, a
-            number is not finite, or two values are stated for one thing.
+        InputError: the content is no DAX, has too many elements, declares entities or has a
+            sub-workflow, a job is unknown, declared twice or depends on itself, a number is not
+            finite, or two values are stated for one thing.
     """
     check_values(content, b"<=", where)
     try:
-        parser = DefusedXMLParser(target=_ShortNames())
+        parser = DefusedXMLParser(target=TreeBuilder())
         parser.feed(content)
         root = parser.close()
     except DefusedXmlException as error:
@@ -128,7 +120,7 @@ def read_dax(content: bytes, name: str, where: str) -> TaskGraph:
         raise InputError(f"{where}: not valid XML: {one_line(str(error))}") from None
     if _tag(root) != "adag":
         raise InputError(f"{where}: the root element is {short(_tag(root))}, 'adag' is needed")
-    for tag in SUBWORKFLOWS:
+    for tag in ("dax", "dag"):
         for element in _children(root, tag):
             named, file = short(element.get("id", "")), element.get("file")
             of = "" if file is None else f" (file {short(file)})"
@@ -153,17 +145,6 @@ def read_dax(content: bytes, name: str, where: str) -> TaskGraph:
             (_position(parent, index, where), target) for parent in _children(child, "parent")
         }
     return graph_from_files(name, where, tasks, edges, counts)
-
-
-class _ShortNames(TreeBuilder):
-    def start(self, tag: str, attrs: dict[str, str]) -> Element:
-        longest = max(map(len, (tag, *attrs)))
-        if longest > LONGEST_NAME:
-            raise ValueError(
-                f"a name of {longest} characters with its namespace, at most {LONGEST_NAME} are "
-                "allowed"
-            )
-        return super().start(tag, attrs)
 
 
 def _task(
@@ -221,10 +202,9 @@ def _profiles(elements: Iterable[Element], place: str) -> dict[str, str]:
 
 
 def _position(element: Element, index: dict[str, int], where: str) -> int:
-    kind = _tag(element)
-    reference = validated(_Reference, dict(element.attrib), f"{where}: {kind}").ref
+    reference = element.get("ref")
     if reference not in index:
-        raise InputError(f"{where}: a {kind} refers to {short(reference)}, no such job")
+        raise InputError(f"{where}: a {_tag(element)} refers to {short(reference)}, no such job")
     return index[reference]
 
 

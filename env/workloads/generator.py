@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import BeforeValidator, Field, model_validator
 
 from env.base.errors import InputError
-from env.base.schema import Strict, TenantName, Weight, nearest, short
+from env.base.schema import ASCENDING, Strict, TenantName, Weight, nearest, short
 from env.sim.bounds import LONGEST
 from env.sim.funding import BASE, Funding, Grant
 from env.sim.hardware import ClusterConfig
@@ -44,16 +44,10 @@ class Tenant(Strict):
     """
 
     share: Weight
-    active: tuple[Seconds, Seconds] | None = None
+    active: Annotated[tuple[Seconds, Seconds] | None, ASCENDING] = None
     tickets: Tickets | None = None
     currency: TenantName = BASE
     workflows: dict[str, Tickets] = Field(default_factory=dict)
-
-    @model_validator(mode="after")
-    def _active_for_some_time(self) -> Self:
-        if self.active is not None and not self.active[0] < self.active[1]:
-            raise ValueError(f"active is {list(self.active)}, [from, until] ascending is needed")
-        return self
 
     def tickets_of(self, name: str, entry: str) -> float:
         """Of a workflow, in the tenant's own currency."""
@@ -203,6 +197,10 @@ class WorkloadGenerator:
         workload_config: the group `workload`.
         core_speed: operations per second of the cluster's reference core.
 
+    Attributes:
+        config: the group `workload`.
+        pools: of workflows.
+
     Raises:
         InputError: a workflow cannot be made, or a tenant gives tickets to one that is none.
     """
@@ -211,7 +209,7 @@ class WorkloadGenerator:
         self, workflow_config: WorkflowConfig, workload_config: WorkloadConfig, core_speed: int
     ) -> None:
         self.pools = template_pools(workflow_config, core_speed)
-        self._config = workload_config
+        self.config = workload_config
         pools = (self.pools.training, self.pools.evaluation)
         known = {name for pool in pools for names in pool.names.values() for name in names}
         for tenant, declared in workload_config.tenants.items():
@@ -221,26 +219,6 @@ class WorkloadGenerator:
                         f"workload.tenants.{tenant}.workflows: no workflow is called "
                         f"{short(name)}, {nearest(name, sorted(known))}"
                     )
-
-    @property
-    def most_workflows(self) -> int:
-        """The most workflows that an episode can have."""
-        return self._config.arrivals.most
-
-    @property
-    def longest_arrivals(self) -> float:
-        """Seconds until the last arrival, see `RandomArrivals.longest`."""
-        return self._config.arrivals.longest
-
-    @property
-    def container_cold_start(self) -> float:
-        """Seconds until a new container of any function has started."""
-        return self._config.container_cold_start
-
-    @property
-    def funding(self) -> Funding | None:
-        """The tickets of the tenants; None where none has any."""
-        return self._config.funding
 
     def training_episode(self, seed_sequence: np.random.SeedSequence) -> EpisodeWorkload:
         """An episode of the training pool, see `training_seed`."""
@@ -252,13 +230,13 @@ class WorkloadGenerator:
 
     def evaluation_episode(self, index: int) -> EpisodeWorkload:
         """Held-out episode number `index`: always the same for the config's seed."""
-        return self._episode(self.pools.evaluation, evaluation_seed(self._config.seed, index))
+        return self._episode(self.pools.evaluation, evaluation_seed(self.config.seed, index))
 
     def _episode(
         self, pool: TemplatePool, seed_sequence: np.random.SeedSequence
     ) -> EpisodeWorkload:
         rng = np.random.default_rng(seed_sequence)
-        arrival_times = self._config.arrivals.draw(rng)
+        arrival_times = self.config.arrivals.draw(rng)
         templates = pool.draw(rng, len(arrival_times))
         # Last, so that arrivals and workflows are the same whoever they belong to.
         tenants = self._tenants(rng, np.array(arrival_times))
@@ -266,21 +244,21 @@ class WorkloadGenerator:
             arrival_times,
             templates,
             tenants,
-            cold_start=self._config.container_cold_start,
+            cold_start=self.config.container_cold_start,
             known=pool.templates,
-            funding=self._config.funding,
+            funding=self.config.funding,
             turns_seed=turns_seed(seed_sequence),
             tickets=tuple(
-                self._config.tenants[tenant].tickets_of(*pool.names[id(template)])
+                self.config.tenants[tenant].tickets_of(*pool.names[id(template)])
                 for tenant, template in zip(tenants, templates, strict=False)
             ),
         )
 
     def _tenants(self, rng: np.random.Generator, times: np.ndarray) -> tuple[str, ...]:
-        names = list(self._config.tenants)
+        names = list(self.config.tenants)
         if not names:
             return ()
-        shares = np.array([tenant.at(times) for tenant in self._config.tenants.values()])
+        shares = np.array([tenant.at(times) for tenant in self.config.tenants.values()])
         if not (shares.sum(axis=0) > 0).all():
             alone = float(times[np.argmin(shares.sum(axis=0) > 0)])
             raise InputError(f"workload.tenants: nobody is active at {alone:g} s, when one arrives")

@@ -74,8 +74,7 @@ def inline_graph(entry: InlineEntry, name: str, where: str) -> TaskGraph:
     """The workflow of an entry; its numbers are taken as they are.
 
     Raises:
-        InputError: there is no function, or an edge is declared twice, leads nowhere or to where
-            it came from.
+        InputError: there is no function, or an edge is declared twice or leads nowhere.
     """
     index = positions(entry.functions, where)
     tasks = tuple(
@@ -97,8 +96,6 @@ def inline_graph(entry: InlineEntry, name: str, where: str) -> TaskGraph:
             if end not in index:
                 raise InputError(f"{label} names '{end}', known are {', '.join(index)}")
         key = (index[edge.source], index[edge.target])
-        if key[0] == key[1]:
-            raise InputError(f"{label} leads from a function to itself")
         if key in edge_bytes:
             raise InputError(f"{label} is declared twice")
         edge_bytes[key] = edge.data_bytes

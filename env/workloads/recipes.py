@@ -12,14 +12,13 @@ from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self
 
 import networkx as nx
 import numpy as np
 from pydantic import BeforeValidator, Field, model_validator
 
-from env.base.errors import InputError
-from env.base.schema import Strict, Weight, as_range
+from env.base.schema import ASCENDING, Strict, Weight, as_range
 from env.workloads.task_graph import Task, TaskGraph, graph_from_files, named, positions
 
 RecipeName = Literal[
@@ -34,7 +33,6 @@ RecipeName = Literal[
     "soykb",
     "srasearch",
 ]
-RECIPES: tuple[str, ...] = get_args(RecipeName)
 
 ENDS = ("SRC", "DST")
 """Nodes that WfCommons puts before and after every graph and counts as tasks, but never runs."""
@@ -56,7 +54,7 @@ class RecipeEntry(Strict):
     """
 
     recipe: RecipeName
-    num_tasks: Annotated[tuple[Tasks, Tasks], BeforeValidator(as_range)]
+    num_tasks: Annotated[tuple[Tasks, Tasks], BeforeValidator(as_range), ASCENDING]
     seed: int = Field(ge=0)
     training_templates: int = Field(default=10, ge=1, le=10_000)
     evaluation_templates: int = Field(default=5, ge=1, le=10_000)
@@ -64,15 +62,12 @@ class RecipeEntry(Strict):
 
     @model_validator(mode="after")
     def _large_enough(self) -> Self:
-        low, high = self.num_tasks
         least = minimum_tasks(self.recipe)
-        if low < least:
+        if self.num_tasks[0] < least:
             raise ValueError(
-                f"num_tasks is {low}, recipe '{self.recipe}' needs at least {least} "
+                f"num_tasks is {self.num_tasks[0]}, recipe '{self.recipe}' needs at least {least} "
                 "(its smallest measured workflow)"
             )
-        if low > high:
-            raise ValueError(f"num_tasks is [{low}, {high}], [low, high] is needed")
         return self
 
 
@@ -80,8 +75,7 @@ class RecipeEntry(Strict):
 def minimum_tasks(recipe: str) -> int:
     """Tasks of the smallest workflow that a recipe can make; read without importing WfCommons."""
     package = find_spec("wfcommons")
-    if package is None or package.origin is None:
-        raise InputError("package wfcommons is not installed, workflow recipes need it")
+    assert package is not None and package.origin is not None
     folder = Path(package.origin).parent / "wfchef" / "recipes" / recipe / "microstructures"
     summary = json.loads((folder / "summary.json").read_text())
     orders: list[int] = [base["order"] for base in summary["base_graphs"].values()]

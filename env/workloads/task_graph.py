@@ -12,10 +12,6 @@ import networkx as nx
 
 from env.base.errors import InputError
 from env.base.schema import short
-from env.sim.bounds import LARGEST_WHOLE
-
-WRITERS_AT_ONCE = 4096
-"""Bits of a task while its successors are searched: memory stays small, whatever the workflow."""
 
 Stated = TypeVar("Stated")
 
@@ -157,7 +153,7 @@ def graph_from_files(
         assumptions: what the loader already counted.
 
     Raises:
-        InputError: a task depends on itself, or an edge moves more bytes than can be counted.
+        InputError: a task depends on itself.
     """
     counts = Counter(assumptions)
     edges = set(declared)
@@ -190,11 +186,6 @@ def graph_from_files(
                 unknown.add(file)
             else:
                 total += size
-        if total > LARGEST_WHOLE:
-            label = f"edge {short(tasks[source].name)} -> {short(tasks[target].name)}"
-            raise InputError(
-                f"{where}: {label} moves {total:g} bytes, at most {LARGEST_WHOLE} are possible"
-            )
         edge_bytes[source, target] = round(total)
     counts["file sizes missing, taken as 0"] += len(unknown)
     counts["files with several sizes, the writer's taken"] += _conflicting(tasks, readings)
@@ -250,22 +241,12 @@ def _against(
     except nx.NetworkXUnfeasible:  # a cycle, which is refused when the template is built
         return set()
     place = {task: number for number, task in enumerate(ascending)}
-    doubtful = [
+    return {
         (writer, reader)
         for writer, reader in implied
         if place.get(reader, len(place)) < place.get(writer, -1)
-    ]
-    writers = sorted({writer for writer, _ in doubtful})
-    against = set()
-    for first in range(0, len(writers), WRITERS_AT_ONCE):
-        bits = {writer: 1 << k for k, writer in enumerate(writers[first : first + WRITERS_AT_ONCE])}
-        reached: dict[int, int] = {}  # by each task, of these writers
-        for task in reversed(ascending):
-            reached[task] = bits.get(task, 0)
-            for successor in order.successors(task):
-                reached[task] |= reached[successor]
-        against |= {edge for edge in doubtful if reached[edge[1]] & bits.get(edge[0], 0)}
-    return against
+        and nx.has_path(order, reader, writer)
+    }
 
 
 def _conflicting(tasks: tuple[Task, ...], readings: Mapping[File, Collection[File]]) -> int:

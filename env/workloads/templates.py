@@ -7,12 +7,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
-from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
 
-from env.base.files import MOST_BYTES, user_path
+from env.base.files import MOST_BYTES
 from env.base.schema import Strict, Weight, validated
 from env.sim.workflow_template import WorkflowTemplate
 from env.workloads.annotation import AnnotationRules, annotate
@@ -30,9 +31,14 @@ def _as_paths(value: Any) -> Any:
     return (value,) if isinstance(value, str) else value
 
 
-Path = Annotated[str, Field(min_length=1)]
-Paths = Annotated[tuple[Path, ...], BeforeValidator(_as_paths), Field(min_length=1)]
-"""A file, a folder, a glob pattern, or a list of them."""
+def _absolute(path: str) -> str:
+    return str(Path(path).expanduser().absolute())
+
+
+FilePath = Annotated[str, Field(min_length=1), AfterValidator(_absolute)]
+"""A file, a folder or a glob pattern; a relative one starts where the config is validated."""
+Paths = Annotated[tuple[FilePath, ...], BeforeValidator(_as_paths), Field(min_length=1)]
+"""One of them, or a list."""
 
 
 class FilesEntry(Strict):
@@ -103,24 +109,6 @@ class WorkflowConfig(Strict):
             return self.mix
         return {"path": FilesEntry(path=self.path, evaluation_path=self.evaluation_path)}
 
-    def with_absolute_paths(self) -> "WorkflowConfig":
-        """The same config for processes that run elsewhere: relative paths start here."""
-
-        def absolute(paths: tuple[str, ...] | None) -> tuple[str, ...] | None:
-            if paths is None:
-                return None
-            return tuple(str(user_path(path).absolute()) for path in paths)
-
-        def moved(config: "FilesEntry | WorkflowConfig") -> dict[str, Any]:
-            paths = {"path": config.path, "evaluation_path": config.evaluation_path}
-            return {key: absolute(path) for key, path in paths.items()}
-
-        mix = {
-            name: entry.model_copy(update=moved(entry)) if isinstance(entry, FilesEntry) else entry
-            for name, entry in self.mix.items()
-        }
-        return self.model_copy(update={**moved(self), "mix": mix})
-
 
 @dataclass(frozen=True, eq=False)
 class TemplatePool:
@@ -172,14 +160,13 @@ def template_pools(config: WorkflowConfig, core_speed: int) -> TemplatePools:
     Raises:
         InputError: a file cannot be used, or a workflow is not a DAG.
     """
-    here = config.with_absolute_paths()
     stamps = tuple(
         (str(file), file.stat().st_mtime_ns)
-        for entry in here.entries.values()
+        for entry in config.entries.values()
         if isinstance(entry, FilesEntry)
         for file in find_workflow_files(entry.path + (entry.evaluation_path or ()))
     )
-    return _filled(here.model_dump_json(by_alias=True), stamps, core_speed)
+    return _filled(config.model_dump_json(by_alias=True), stamps, core_speed)
 
 
 def assumed_of(

@@ -52,6 +52,10 @@ class _Measured(Recorded):
     avgCPU: Amount | None = None  # percent of one core
     memoryInBytes: Amount | None = None
 
+    @property
+    def megabytes(self) -> float | None:
+        return None if self.memoryInBytes is None else self.memoryInBytes / BYTES_PER_MB
+
 
 class _Linked(Recorded):
     """What both layouts say of the place of a task."""
@@ -93,10 +97,6 @@ class _Workflow(Recorded):
     execution: _Execution | None = None
 
 
-class _Instance(Recorded):
-    workflow: _Workflow
-
-
 class _OldFile(Recorded):
     name: Name
     id: Name | None = None
@@ -121,10 +121,6 @@ class _OldWorkflow(Recorded):
     jobs: list[_OldTask] | None = None  # their name in some files up to 1.3
 
 
-class _OldInstance(Recorded):
-    workflow: _OldWorkflow
-
-
 def read_wfformat(content: bytes, name: str, where: str) -> TaskGraph:
     """Reads one workflow.
 
@@ -143,15 +139,15 @@ def read_wfformat(content: bytes, name: str, where: str) -> TaskGraph:
             are stated for one thing.
     """
     data = parse_json(content, where)
-    workflow = data.get("workflow") if isinstance(data, Mapping) else None
-    if isinstance(workflow, Mapping):
-        layouts = [key for key in LAYOUTS if workflow.get(key) is not None]
-        if len(layouts) > 1:
-            both = " and ".join(layouts)
-            raise InputError(f"{where}: workflow: found {both}, one of them is needed")
-        if "specification" in workflow:
-            return _read(validated(_Instance, data, where).workflow, name, where)
-    return _read_old(validated(_OldInstance, data, where).workflow, name, where)
+    if not isinstance(data, Mapping) or not isinstance(data.get("workflow"), Mapping):
+        raise InputError(f"{where}: workflow: missing, required")
+    workflow, key = data["workflow"], f"{where}: workflow"
+    layouts = [key for key in LAYOUTS if workflow.get(key) is not None]
+    if len(layouts) > 1:
+        raise InputError(f"{key}: found {' and '.join(layouts)}, one of them is needed")
+    if "specification" in workflow:
+        return _read(validated(_Workflow, workflow, key), name, where)
+    return _read_old(validated(_OldWorkflow, workflow, key), name, where)
 
 
 def _read(workflow: _Workflow, name: str, where: str) -> TaskGraph:
@@ -175,7 +171,7 @@ def _read(workflow: _Workflow, name: str, where: str) -> TaskGraph:
                 name=task.id,
                 category=_category(task.name or task.id, record.command),
                 runtime=record.runtimeInSeconds,
-                memory=_megabytes(record.memoryInBytes),
+                memory=record.megabytes,
                 cores=_cores(record.coreCount, record.avgCPU),
                 reads={named(file): sizes.get(file) for file in task.inputFiles or ()},
                 writes={named(file): sizes.get(file) for file in task.outputFiles or ()},
@@ -229,10 +225,6 @@ def _category(name: str, command: _Command | None) -> str:
     return program if program and PROGRAM.fullmatch(program) else NUMBERING.sub("", name) or name
 
 
-def _megabytes(memory: float | None) -> float | None:
-    return None if memory is None else memory / BYTES_PER_MB
-
-
 def _cores(count: float | None, average_cpu: float | None) -> float | None:
     """The stated core count, else the cores that the average use of CPU (percent) fills."""
     if count:
@@ -248,20 +240,16 @@ def _rounds_up(count: float | None, average_cpu: float | None) -> bool:
 def _old_task(task: _OldTask, where: str) -> Task:
     name = task.id or task.name
     place = f"{where}: task {short(name)}"
-    exact, kilobytes = task.memoryInBytes, task.memory
-    if (
-        exact is not None
-        and kilobytes is not None
-        and abs(exact * KB_PER_MB / BYTES_PER_MB - kilobytes) < 1
-    ):
-        kilobytes = None  # the same, rounded
+    exact, stated = task.megabytes, None if task.memory is None else task.memory / KB_PER_MB
+    if exact is not None and stated is not None and abs(exact - stated) * KB_PER_MB < 1:
+        stated = None  # the same, rounded
     return Task(
         name=name,
         category=task.category or _category(task.name, task.command),
         runtime=agreed(task.runtimeInSeconds, task.runtime, f"{place}: runtimeInSeconds, runtime"),
         memory=agreed(
-            _megabytes(exact),
-            None if kilobytes is None else kilobytes / KB_PER_MB,
+            exact,
+            stated,
             f"{place}: memoryInBytes, memory, in MB",
         ),
         cores=_cores(task.cores, task.avgCPU),

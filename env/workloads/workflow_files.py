@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from env.base.errors import InputError
-from env.base.files import MOST_BYTES, read_bytes, user_path
-from env.base.schema import printable
+from env.base.files import MOST_BYTES, read_bytes
 from env.workloads.dax import read_dax
 from env.workloads.task_graph import TaskGraph
 from env.workloads.wfformat import read_wfformat
 
 READERS = {".json": read_wfformat, ".dax": read_dax, ".xml": read_dax}
 SUFFIXES = tuple(f"{suffix}{packed}" for suffix in READERS for packed in ("", ".gz"))
+ALLOWED = ", ".join(SUFFIXES)
 
 
 def find_workflow_files(paths: Iterable[str]) -> dict[Path, Path | None]:
@@ -34,16 +34,13 @@ def find_workflow_files(paths: Iterable[str]) -> dict[Path, Path | None]:
     """
     found: dict[Path, Path | None] = {}
     for text in paths:
-        path = user_path(text)
-        try:
-            files, inside, exists = _named(path)
-        except OSError as error:
-            raise InputError(f"{text}: cannot be searched: {error.strerror or error}") from None
-        if exists and inside is None and not _is_workflow(path):
-            raise InputError(f"{text}: not a workflow file, allowed suffixes: {_allowed()}")
+        path = Path(text).expanduser()
+        files, inside = _named(path)
+        if inside is None and not _is_workflow(path):
+            raise InputError(f"{text}: not a workflow file, allowed suffixes: {ALLOWED}")
         if not files:
-            what = "no workflow file in it" if exists else "no such file or folder"
-            raise InputError(f"{text}: {what}; suffixes of workflow files: {_allowed()}")
+            what = "no workflow file in it" if path.is_dir() else "no such file or folder"
+            raise InputError(f"{text}: {what}; suffixes of workflow files: {ALLOWED}")
         for file in files:
             found.setdefault(file.absolute(), inside)
     return found
@@ -60,24 +57,20 @@ def read_workflow_file(
         inside: the folder it belongs to.
 
     Raises:
-        InputError: the file cannot be read, is not what its suffix says, or its name is not UTF-8.
+        InputError: the file cannot be read, or is not what its suffix says.
     """
-    try:
-        str(path).encode()  # reports, which are UTF-8, show it
-    except UnicodeEncodeError:
-        raise InputError(f"{printable(str(path))}: not a name in UTF-8, which is needed") from None
     content = read_bytes(path, max_bytes, inside)
     stem = path.name.removesuffix(".gz")
     suffix = Path(stem).suffix
     return READERS[suffix](content, stem.removesuffix(suffix), str(path))
 
 
-def _named(path: Path) -> tuple[list[Path], Path | None, bool]:
-    """Files that one path names, the folder they belong to, and whether the path exists."""
+def _named(path: Path) -> tuple[list[Path], Path | None]:
+    """Files that one path names, and the folder that they belong to."""
     if path.is_dir():
-        return sorted(_in_folder(path)), path, True
+        return sorted(_in_folder(path)), path
     if path.exists():
-        return [path], None, True
+        return [path], None
     start = Path(*itertools.takewhile(lambda part: not glob.has_magic(part), path.parts))
     matches = map(Path, glob.glob(str(path), recursive=True))  # noqa: PTH207, absolute patterns too
     files = {
@@ -86,7 +79,7 @@ def _named(path: Path) -> tuple[list[Path], Path | None, bool]:
         for file in (_in_folder(match) if match.is_dir() else [match])
         if _is_workflow(file) and file.is_file()
     }
-    return sorted(files), start, False
+    return sorted(files), start
 
 
 def _in_folder(folder: Path) -> Iterator[Path]:
@@ -98,7 +91,3 @@ def _in_folder(folder: Path) -> Iterator[Path]:
 
 def _is_workflow(path: Path) -> bool:
     return path.name.endswith(SUFFIXES)
-
-
-def _allowed() -> str:
-    return ", ".join(SUFFIXES)

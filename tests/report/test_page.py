@@ -81,7 +81,7 @@ def test_nothing_is_fetched_from_elsewhere(folder: Path, monkeypatch: pytest.Mon
 def test_all_policies_metrics_and_recordings_are_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made_up = Metric("made_up", "parsecs", "higher", "always 7", lambda episode: 7.0)
+    made_up = Metric("made_up", "always 7", lambda episode: 7.0, "parsecs", "higher")
     monkeypatch.setitem(METRICS, "made_up", made_up)
     text = write_page(finished_evaluation(tmp_path / "run", episodes=2)).read_text()
     for heading in ("J", "rent (USD)", "made up (parsecs)"):

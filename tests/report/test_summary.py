@@ -277,7 +277,7 @@ def test_the_figure_of_a_sweep(tmp_path: Path) -> None:
 def test_a_metric_declared_once_is_in_every_output(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dummy = Metric("wait_of_cats", "h", "lower", "hours cats wait", lambda episode: 1.0)
+    dummy = Metric("wait_of_cats", "hours cats wait", lambda episode: 1.0, unit="h")
     monkeypatch.setitem(metrics.METRICS, dummy.name, dummy)
     results = finished(tmp_path, {"a": [1.5, 2.5], "b": [3, 4]})
     told = run_of(policy="mine")

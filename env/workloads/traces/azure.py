@@ -8,16 +8,15 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
+from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field
 
 from env.base.errors import InputError
-from env.base.files import user_path
 from env.base.schema import Strict, short
 from env.sim.bounds import LARGEST_MEMORY, LARGEST_WHOLE, LONGEST
 from env.workloads.table import Row, Table
@@ -50,6 +49,8 @@ MOST_TRACE_BYTES = 1_000_000_000
 
 FileName = Annotated[str, Field(min_length=1)]
 FileBytes = Annotated[int, Field(ge=1, le=1_000_000_000_000)]
+Weighted = tuple[float, list[float]]
+"""How much a row weighs beside other rows of its function, and its figures."""
 Key = tuple[str, ...]
 """Owner and application, and the function where a row is of one."""
 
@@ -139,7 +140,6 @@ class Azure2019(Strict):
             minutes = _whole(row, begin, end)
             if key in found:
                 minutes += found[key]
-                _check_minutes(row, begin, minutes)
                 assumed["repeated rows of invocations summed by minute"] += 1
             found[key] = minutes
         invoked = {key: minutes for key, minutes in found.items() if minutes.any()}
@@ -153,8 +153,8 @@ class Azure2019(Strict):
     ) -> dict[Key, list[float]]:
         """Milliseconds by function: the average, then the percentiles."""
         table = self._table(self.durations)
-        table.require((*FUNCTION, "Average", "Minimum", "Maximum", *PERCENTILES_MS))
-        rows: dict[Key, list[_Weighted]] = {}
+        table.require((*FUNCTION, "Average", *PERCENTILES_MS))
+        rows: dict[Key, list[Weighted]] = {}
         blank: Counter[Key] = Counter()
         for row in table.rows():
             key = _key(row, FUNCTION)
@@ -162,14 +162,12 @@ class Azure2019(Strict):
                 row.amount("Average", LONGEST_MS),
                 *row.ascending(PERCENTILES_MS, LONGEST_MS),
             ]
-            # Not used, but a negative one tells that the file is damaged.
-            row.amount("Minimum", LONGEST_MS), row.amount("Maximum", LONGEST_MS)
             if key not in counts:
                 skipped["durations of functions without invocations"] += 1
             elif any(map(math.isnan, figures)):
                 blank[key] += 1
             else:
-                rows.setdefault(key, []).append(_Weighted(_weight(row, "Count"), figures))
+                rows.setdefault(key, []).append((_weight(row, "Count"), figures))
         skipped["blank rows of durations beside others"] += sum(blank[key] for key in rows)
         assumed["repeated rows of durations put together by Count"] += _repeated(rows)
         return {key: _mean(several) for key, several in rows.items()}
@@ -189,7 +187,7 @@ class Azure2019(Strict):
         of_functions = "HashFunction" in table.columns
         columns = FUNCTION if of_functions else APPLICATION
         table.require((*columns, AVERAGE_MB, *PERCENTILES_MB))
-        rows: dict[Key, list[_Weighted]] = {}
+        rows: dict[Key, list[Weighted]] = {}
         blank: Counter[Key] = Counter()
         shared: set[Key] = set()
         for row in table.rows():
@@ -204,7 +202,7 @@ class Azure2019(Strict):
                 if functions > 1:
                     shared.add(key)
                 weight = _weight(row, "SampleCount")
-                known.append(_Weighted(weight, [figures[0] * functions]))
+                known.append((weight, [figures[0] * functions]))
             else:
                 blank[key] += 1
         keys = {key: key[: len(columns)] for key in counts}
@@ -219,7 +217,7 @@ class Azure2019(Strict):
         return {key: _mean(several)[0] for key, several in used.items()}
 
     def _table(self, name: str) -> Table:
-        plain = user_path(self.path) / name
+        plain = Path(self.path).expanduser() / name
         packed = plain.with_name(f"{plain.name}.gz")
         path = packed if packed.exists() and not plain.exists() else plain
         return Table(path, self.max_bytes)
@@ -250,7 +248,7 @@ class Azure2021(Strict):
             InputError: the file cannot be read, lacks a column or has no usable row; a cell is
                 blank, negative, too large or no number.
         """
-        table = Table(user_path(self.path), self.max_bytes)
+        table = Table(Path(self.path).expanduser(), self.max_bytes)
         table.require(("app", "func", "end_timestamp", "duration"))
         index: dict[tuple[str, str], int] = {}
         rows: list[tuple[float, int, float]] = []
@@ -286,14 +284,6 @@ class Azure2021(Strict):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Weighted:
-    """The figures of a row and how much they weigh beside those of other rows."""
-
-    weight: float
-    figures: list[float]
-
-
 def _key(row: Row, columns: Sequence[str]) -> Key:
     return tuple(row.text(column) for column in columns)
 
@@ -310,20 +300,20 @@ def _weight(row: Row, column: str) -> float:
     return 0.0 if math.isnan(count) else count
 
 
-def _repeated(rows: Mapping[Key, Sequence[_Weighted]]) -> int:
+def _repeated(rows: Mapping[Key, Sequence[Weighted]]) -> int:
     return sum(len(several) - 1 for several in rows.values())
 
 
-def _mean(rows: Sequence[_Weighted]) -> list[float]:
+def _mean(rows: Sequence[Weighted]) -> list[float]:
     """Each figure's weighted mean. Ascending figures stay so: all are summed in one order."""
+    weights, figures = zip(*rows, strict=True)
     if len(rows) == 1:  # as it is stated, to the last digit
-        return rows[0].figures
-    weights = [row.weight for row in rows]
+        return list(figures[0])
     if not any(weights):
-        weights = [1.0] * len(rows)
+        weights = (1.0,) * len(rows)
     return [
         sum(weight * figure for weight, figure in zip(weights, column, strict=True)) / sum(weights)
-        for column in zip(*(row.figures for row in rows), strict=True)
+        for column in zip(*figures, strict=True)
     ]
 
 
@@ -354,22 +344,14 @@ def _minute_columns(table: Table) -> tuple[int, int]:
 
 def _whole(row: Row, begin: int, end: int) -> np.ndarray:
     """Invocations in the columns from `begin` up to `end`, int32."""
+    columns = list(row.table.columns)[begin:end]
     try:
         counts = np.array(row.cells[begin:end]).astype(np.float64)
     except ValueError:
-        columns = list(row.table.columns)[begin:end]
         counts = np.array([row.amount(column, MOST_A_MINUTE) for column in columns])
-    _check_minutes(row, begin, counts)
-    return counts.astype(np.int32)
-
-
-def _check_minutes(row: Row, begin: int, counts: np.ndarray) -> None:
-    """Refuses what cannot be the invocations of the minutes in the columns from `begin`."""
     sound = (counts >= 0) & (counts <= MOST_A_MINUTE) & (counts == np.floor(counts))
     if not sound.all():
-        position = int(np.argmin(sound))
-        # A sum of rows is told as such: the cell itself is sound.
-        cell, found = row.cells[begin + position].strip(), counts[position]
-        shown = f"{found} with the rows before" if counts.dtype == np.int32 else short(cell)
+        bad = int(np.argmin(sound))
         allowed = f"a whole number from 0 to {MOST_A_MINUTE} is needed"
-        raise row.error(list(row.table.columns)[begin + position], shown, allowed)
+        raise row.error(columns[bad], short(row.cells[begin + bad].strip()), allowed)
+    return counts.astype(np.int32)

@@ -15,7 +15,7 @@ from typing import Annotated, Literal, Self, get_args
 import numpy as np
 from pydantic import Field, model_validator
 
-from env.base.schema import Strict
+from env.base.schema import ASCENDING, Strict
 from env.workloads.traces.trace import FunctionProfiles
 from env.workloads.traces.trace_recording import Recording
 
@@ -66,16 +66,12 @@ class ProfileRules(Strict):
     min_memory: Megabytes
     max_memory: Megabytes
     missing_memory: LogNormal
-    memory_factor: tuple[Factor, Factor]
+    memory_factor: Annotated[tuple[Factor, Factor], ASCENDING]
     runtime_shares: dict[Runtime, Annotated[float, Field(ge=0, le=1e9)]]
-    cold_start_factor: tuple[Factor, Factor]
+    cold_start_factor: Annotated[tuple[Factor, Factor], ASCENDING]
 
     @model_validator(mode="after")
     def _usable(self) -> Self:
-        for name in ("memory_factor", "cold_start_factor"):
-            low, high = getattr(self, name)
-            if low > high:
-                raise ValueError(f"{name} is [{low}, {high}], [low, high] is needed")
         if self.min_memory > self.max_memory:
             raise ValueError(
                 f"min_memory is {self.min_memory}, allowed: at most max_memory, {self.max_memory}"

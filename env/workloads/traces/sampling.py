@@ -52,22 +52,13 @@ class Sampling(Strict):
         """Minutes from the begin of the trace to that of the history."""
         return 0 if self.history is None else max(0, self.start - self.history)
 
-    def check_window(self, source: str, minutes: int, where: str) -> None:
-        """Refuses a window that is not within a trace of `minutes`.
-
-        Args:
-            source: of the trace.
-            minutes: that it has.
-            where: key that `start` and `compression` stand under.
-
-        Raises:
-            InputError: it ends after the trace.
-        """
+    def check_window(self, source: str, minutes: int) -> None:
+        """Refuses a window that ends after the `minutes` of a trace, with an `InputError`."""
         if self.end > minutes:
             raise InputError(
-                f"{where}: with start {self.start}, compression {self.compression} and "
-                f"workload.sampling.minutes {self.minutes} the window is minutes {self.start} to "
-                f"{self.end} of the trace, {source} has {minutes}"
+                f"workload.sampling: with start {self.start}, compression {self.compression} and "
+                f"minutes {self.minutes} the window is minutes {self.start} to {self.end} of the "
+                f"trace, {source} has {minutes}"
             )
 
 

@@ -6,7 +6,6 @@ What it does not state of a function stays open here; `profiles` fills it in.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol, Self
 
 import numpy as np
 
@@ -15,27 +14,6 @@ from env.workloads.traces.trace import REQUEST
 SECONDS_PER_MINUTE = 60
 QUANTILES = np.array([0, 0.01, 0.25, 0.50, 0.75, 0.99, 1])
 """Points of a duration's inverse distribution function, as the Azure trace of 2019 has them."""
-
-
-class Invocations(Protocol):
-    """Invocations of F functions over M whole minutes."""
-
-    @property
-    def minutes(self) -> int:
-        """M."""
-
-    @property
-    def mean_duration(self) -> np.ndarray:
-        """Seconds, float64 (F,): mean of the durations that `minute` gives."""
-
-    def count(self, first: int, last: int) -> np.ndarray:
-        """Invocations of every function from minute `first` up to `last`, int64 (F,)."""
-
-    def select(self, functions: np.ndarray) -> Self:
-        """The same for some functions, in the order of their positions `functions`."""
-
-    def minute(self, number: int, rng: np.random.Generator) -> np.ndarray:
-        """Requests of one minute, `REQUEST`, ascending; time 0 is the begin of minute 0."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,6 +112,10 @@ class SingleInvocations:
         bounds = np.array([first, last]) * SECONDS_PER_MINUTE
         begin, end = np.searchsorted(self.requests["time"], bounds)
         return self.requests[begin:end]
+
+
+Invocations = MinuteCounts | SingleInvocations
+"""Of F functions over M whole minutes."""
 
 
 @dataclass(frozen=True, eq=False)

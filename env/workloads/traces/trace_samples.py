@@ -1,7 +1,7 @@
 """Samples of traces: what a group `workload` with a `source` describes, ready to be played."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Annotated, Any, Literal
@@ -57,46 +57,6 @@ class TraceConfig(Strict):
 
 
 @dataclass(frozen=True)
-class TraceReport:
-    """What became of a trace. Its text is one line to print.
-
-    Attributes:
-        source: file, folder or generator.
-        functions: of the sample.
-        usable_functions: of the source.
-        requests: in the window before downsampling.
-        ratio: share of them that is kept.
-        seconds: length of the window in the simulation.
-        cores: mean number of cores that the kept requests keep busy.
-        drawn_over_stated: mean duration that is drawn over the mean that the source states, both
-            weighted by the requests of the window; None where the source states none.
-        skipped: rows that were passed over, by the reason.
-        assumptions: how often a rule had to decide, by what it decided.
-    """
-
-    source: str
-    functions: int
-    usable_functions: int
-    requests: int
-    ratio: float
-    seconds: float
-    cores: float
-    drawn_over_stated: float | None
-    skipped: Mapping[str, int]
-    assumptions: Mapping[str, int]
-
-    def __str__(self) -> str:
-        parts = [
-            f"{self.source}: {self.functions} of {self.usable_functions} functions, "
-            f"{self.requests} requests in {self.seconds:g} s, of which a share of {self.ratio:g} "
-            f"keeps {self.cores:.3g} cores busy"
-        ]
-        if self.drawn_over_stated is not None:
-            parts.append(f"durations drawn / stated: {self.drawn_over_stated:.3f}")
-        return "; ".join((*parts, *_decided(self.functions, self.skipped, self.assumptions)))
-
-
-@dataclass(frozen=True)
 class TraceSample:
     """A sample, ready to be played.
 
@@ -104,14 +64,14 @@ class TraceSample:
         window: what is played, from time 0.
         history: requests of the same functions before the window, at negative times: what a policy
             may have learnt from.
-        report: what became of the trace.
+        report: what became of the trace, a line to print.
         tenants: whose each function is; empty: nobody is told apart.
         turns_seed: of what an order draws by which tenants take turns.
     """
 
     window: Trace
     history: Trace
-    report: TraceReport
+    report: str
     tenants: tuple[str, ...] = ()
     turns_seed: int = 0
 
@@ -161,10 +121,10 @@ class TraceGenerator:
 
     def __init__(self, config: TraceConfig, core_speed: int) -> None:
         self.recording = _read(config.source, config.annotation.min_duration)
-        self._config = config
+        self.config = config
         self._core_speed = core_speed
         minutes = self.recording.invocations.minutes
-        config.sampling.check_window(self.recording.source, minutes, "workload.sampling")
+        config.sampling.check_window(self.recording.source, minutes)
 
     def sample(self, index: int) -> TraceSample:
         """What arrives in the held-out episode number `index`.
@@ -174,17 +134,17 @@ class TraceGenerator:
         Raises:
             InputError: nothing arrives.
         """
-        seed = self._config.seed
+        seed = self.config.seed
         if index > 0:
             seed = int(np.random.SeedSequence(seed, spawn_key=(index,)).generate_state(1)[0])
-        config = self._config.model_copy(update={"seed": seed})
-        found = sample_recording(self.recording, config)
-        if next(found.window.requests(), None) is None:
+        config = self.config.model_copy(update={"seed": seed})
+        sample = sample_recording(self.recording, config)
+        if next(sample.window.requests(), None) is None:
             raise InputError(
                 f"workload.sampling: nothing arrives at ratio {config.sampling.ratio:g} in episode "
-                f"{index} of seed {self._config.seed}, a higher ratio is needed"
+                f"{index} of seed {self.config.seed}, a higher ratio is needed"
             )
-        return found
+        return sample
 
     def check_training(self, cluster: ClusterConfig) -> int:
         """Refuses what training episodes cannot be drawn from.
@@ -198,7 +158,7 @@ class TraceGenerator:
             InputError: a window is not over when the evaluated one begins, or a function may be
                 given more memory than any NUMA node has.
         """
-        sampling, rules = self._config.sampling, self._config.annotation
+        sampling, rules = self.config.sampling, self.config.annotation
         length = sampling.minutes * sampling.compression
         if sampling.start < length:
             raise InputError(
@@ -206,14 +166,14 @@ class TraceGenerator:
                 f"{length} min before it: allowed: at least {length}"
             )
         memory = largest_memory(self.recording, rules)
-        try:
-            check_memory(self.recording.names, memory, cluster)
-        except InputError as error:
+        largest = int(np.argmax(memory))
+        if memory[largest] > cluster.largest_node_memory:
             raise InputError(
                 f"workload.annotation: with memory_factor {rules.memory_factor[1]:g} and "
-                f"max_memory {rules.max_memory:g} {error}"
-            ) from None
-        return int(memory.max())
+                f"max_memory {rules.max_memory:g} function '{self.recording.names[largest]}' needs "
+                f"{memory[largest]} MB, the largest NUMA node has {cluster.largest_node_memory}"
+            )
+        return int(memory[largest])
 
     def training_episode(
         self, seed_sequence: np.random.SeedSequence, rate: float = 1.0
@@ -228,14 +188,14 @@ class TraceGenerator:
             InputError: nothing arrives.
         """
         rng = np.random.default_rng(seed_sequence)
-        sampling = self._config.sampling
+        sampling = self.config.sampling
         last = sampling.start - sampling.minutes * sampling.compression
         ratio = min(1.0, rate * sampling.ratio)
         for _ in range(ATTEMPTS):
             start = int(rng.integers(last + 1))
             seed = TRAINING_SEEDS + int(rng.integers(2**32))
             own = sampling.model_copy(update={"start": start, "ratio": ratio})
-            config = self._config.model_copy(update={"seed": seed, "sampling": own})
+            config = self.config.model_copy(update={"seed": seed, "sampling": own})
             found = sample_recording(self.recording, config).episode(self._core_speed)
             if found.templates:
                 return found
@@ -289,7 +249,7 @@ def _read(source: Azure2019 | Azure2021 | AzureLike, min_duration: float) -> Rec
 
 
 def sample_trace(config: TraceConfig) -> TraceSample:
-    """Reads a trace and takes a sample of it.
+    """Reads a trace and takes a sample of it: what arrives in episode 0, see `TraceGenerator`.
 
     Functions are those of the sample, whether or not they are invoked in the window.
 
@@ -297,27 +257,20 @@ def sample_trace(config: TraceConfig) -> TraceSample:
         config: the group `workload`.
 
     Raises:
-        InputError: the trace cannot be used, or the window is not in it.
+        InputError: the trace cannot be used, the window is not in it, or nothing arrives.
     """
-    return sample_recording(config.source.read(config.annotation.min_duration), config)
+    return TraceGenerator(config, core_speed=1).sample(0)
 
 
-def sample_recording(
-    recording: Recording, config: TraceConfig, where: str = "workload.sampling"
-) -> TraceSample:
-    """`sample_trace` of a trace that is read already: for several samples of the same one.
+def sample_recording(recording: Recording, config: TraceConfig) -> TraceSample:
+    """A sample of a trace that is read already.
 
     Args:
         recording: what `config.source` gives.
-        config: the group `workload`.
-        where: key that the window stands under.
-
-    Raises:
-        InputError: the window is not in the trace.
+        config: the group `workload`; its window is in the trace.
     """
     sampling, seed = config.sampling, config.seed
     everything = recording.invocations
-    sampling.check_window(recording.source, everything.minutes, where)
     chosen = choose_functions(
         everything.count(0, everything.minutes),
         sampling.kind,
@@ -358,41 +311,21 @@ def _tenants(sample: Recording, kind: str | None) -> tuple[str, ...]:
 
 def _report(
     recording: Recording, sample: Recording, sampling: Sampling, counts: Counter[str]
-) -> TraceReport:
+) -> str:
+    """What became of a trace: functions, requests before downsampling, cores that they keep busy.
+
+    Durations are compared by their means, weighted by the requests of the window.
+    """
     requests = sample.invocations.count(sampling.start, sampling.end)
     work = float(requests @ sample.invocations.mean_duration)
-    stated = None if sample.stated_duration is None else float(requests @ sample.stated_duration)
-    seconds = sampling.minutes * SECONDS_PER_MINUTE
-    return TraceReport(
-        source=recording.source,
-        functions=len(sample.names),
-        usable_functions=len(recording.names),
-        requests=int(requests.sum()),
-        ratio=sampling.ratio,
-        seconds=seconds,
-        cores=sampling.ratio * work / seconds,
-        drawn_over_stated=work / stated if stated else None,
-        skipped=recording.skipped,
-        assumptions=Counter(recording.assumptions) + counts,
-    )
-
-
-def check_memory(names: Sequence[str], memory: np.ndarray, cluster: ClusterConfig) -> None:
-    """Refuses functions that no NUMA node can hold, whether or not they are requested.
-
-    Cores are no limit: a function with more threads than a node has cores runs at what they give.
-
-    Args:
-        names: of F functions.
-        memory: MB, (F,).
-        cluster: the hardware.
-
-    Raises:
-        InputError: a function needs more memory than any NUMA node has.
-    """
-    j = int(np.argmax(memory))
-    if memory[j] > cluster.largest_node_memory:
-        raise InputError(
-            f"function '{names[j]}' needs {memory[j]} MB, "
-            f"the largest NUMA node has {cluster.largest_node_memory}"
-        )
+    stated = 0.0 if sample.stated_duration is None else float(requests @ sample.stated_duration)
+    seconds, functions = sampling.minutes * SECONDS_PER_MINUTE, len(sample.names)
+    parts = [
+        f"{recording.source}: {functions} of {len(recording.names)} functions, "
+        f"{requests.sum()} requests in {seconds:g} s, of which a share of {sampling.ratio:g} "
+        f"keeps {sampling.ratio * work / seconds:.3g} cores busy"
+    ]
+    if stated:
+        parts.append(f"durations drawn / stated: {work / stated:.3f}")
+    assumptions = Counter(recording.assumptions) + counts
+    return "; ".join((*parts, *_decided(functions, recording.skipped, assumptions)))

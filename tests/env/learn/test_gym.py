@@ -18,10 +18,10 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecMonitor
 
 import run.worlds  # noqa: F401  registers them
-from env.base.errors import InputError
 from env.learn.gym import SingleAgentEnv, SingleAgentVectorEnv
 from env.learn.multi_agent import ServerlessEnv
 from env.learn.sb3 import BatchVecEnv
+from tests.env.learn.test_actions import refused
 from tests.env.learn.test_batch import VARIATION, WORLDS
 from tests.env.worlds import STUDY, TINY, TRACE, with_gpu, with_queue, world
 
@@ -164,13 +164,6 @@ def test_copies_are_independent(
     np.testing.assert_equal(played(second), wanted)
 
 
-def refused(says: str, call: Any, *given: Any, **named: Any) -> None:
-    with pytest.raises(InputError) as caught:
-        call(*given, **named)
-    message = str(caught.value)
-    assert says in message and "\n" not in message and len(message) < 300
-
-
 @pytest.mark.parametrize(
     ("overrides", "says"),
     [
@@ -180,8 +173,8 @@ def refused(says: str, call: Any, *given: Any, **named: Any) -> None:
 )
 def test_worlds_of_several_agents_are_refused(overrides: list[str], says: str) -> None:
     config = world(*TINY, *overrides)
-    refused(f"agents: {says}", SingleAgentEnv, config)
-    refused(f"agents: {says}", SingleAgentVectorEnv, config, 2)
+    refused(SingleAgentEnv, config, f"agents: {says}")
+    refused(partial(SingleAgentVectorEnv, num_envs=2), config, f"agents: {says}")
 
 
 def test_render_modes() -> None:
@@ -207,7 +200,7 @@ def test_nothing_is_played_after_close() -> None:
     ):
         env.reset()
         env.close()
-        refused("step: no episode is being played, call reset() first", env.step, action)
+        refused(env.step, action, "step: no episode is being played, call reset() first")
         env.reset()
         env.step(action)
 
@@ -249,9 +242,6 @@ def test_stable_baselines_steps_the_same_environments() -> None:
         assert not np.any(own.get("terminal_observation", {"context": 0})["context"])
     np.testing.assert_equal(theirs.reset(), envs.reset()[0])
     assert theirs.env_is_wrapped(gymnasium.Wrapper, indices=1) == [False]
-    theirs.set_options({"workload": 1})
-    refused("options: a mapping: there are none", theirs.reset)
-    refused("x: the environments of a batch cannot be changed", theirs.set_attr, "x", 1)
 
 
 @pytest.mark.parametrize("batched", [True, False])

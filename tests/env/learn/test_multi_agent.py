@@ -19,7 +19,17 @@ from env.score.metrics import episode_metrics
 from env.score.reward import Objective
 from env.sim.view.raw_env import RawEnv
 from env.workloads.generator import EpisodeWorkload
-from tests.env.worlds import LAYOUTS, STUDY, TINY, sampling_with_masks, world
+from tests.env.learn.test_tenant_agents import chain
+from tests.env.worlds import (
+    LAYOUTS,
+    STUDY,
+    TENANTS,
+    TINY,
+    TRACE,
+    sampling_with_masks,
+    with_queue,
+    world,
+)
 
 
 def random_action(agent: Agent, mask: np.ndarray, rng: np.random.Generator) -> Any:
@@ -94,14 +104,22 @@ def test_relative_rewards_count_in_what_the_greedy_rule_comes_to(layout, objecti
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"leese": {"kind": "always"}}, "leese: unknown group, did you mean 'lease'"),
-        ({"seed": -1}, "seed: a whole number from 0 to"),
-        ({"cluster": None}, "cluster: "),
+        ({"leese": {"kind": "always"}}, "world: leese: unknown key, did you mean 'lease'"),
+        ({"seed": -1}, "world: seed: Input should be greater"),
+        ({"cluster": None}, "world: cluster: a mapping is needed"),
+        ({"agents": {"memory_tiers": [1.0, 0.5]}}, "agents.memory_tiers: tiers must ascend"),
+        ({"objective": {"time_wieght": 1.0}}, "objective.time_wieght: unknown key, did you mean"),
     ],
 )
-def test_a_world_has_the_groups_that_there_are(changed, message):
-    with pytest.raises(InputError, match=message):
-        ServerlessEnv({**world(*TINY), **changed})
+def test_a_bad_world_gets_one_line(changed, message):
+    config = world(*TINY)
+    config |= {
+        key: {**config[key], **new} if new and key in ("agents", "objective") else new
+        for key, new in changed.items()
+    }
+    with pytest.raises(InputError) as caught:
+        ServerlessEnv(config)
+    assert message in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_a_workload_of_ones_own_takes_no_episode_of_the_stream():
@@ -126,7 +144,7 @@ def test_a_node_without_the_memory_is_masked(layout):
         kind["memory_mb_per_numa_node"] for kind in config["cluster"]["server_types"].values()
     )
     assert largest > small
-    template = big_function(memory=largest)
+    template = chain(1.0, memory=largest)
     for seed in range(5):
         rng = np.random.default_rng(seed)
         observations, _ = env.reset(options={"workload": EpisodeWorkload((0.0,), (template,))})
@@ -143,19 +161,6 @@ def test_a_node_without_the_memory_is_masked(layout):
             "memory_mb_per_numa_node"
         ]
         assert function.memory_alloc <= node_memory
-
-
-def big_function(memory: int) -> Any:
-    from env.sim.workflow_template import WorkflowTemplate
-
-    return WorkflowTemplate(
-        "big",
-        np.array([1_000_000]),
-        np.array([memory]),
-        np.array([1]),
-        np.zeros((0, 2), np.int64),
-        np.zeros(0, np.int64),
-    )
 
 
 def test_highest_bid_wins_and_ties_go_to_the_first_type():
@@ -194,22 +199,29 @@ def test_nobody_is_asked_for_the_only_memory_tier():
     assert function.memory_alloc == function.memory_req
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_rllibs_environment_check(layout):
-    env = ServerlessEnv(world(*TINY, f"agents={layout}"))
-    check_multiagent_environments(sampling_with_masks(env))
+WORLDS = {
+    **{layout: (*TINY, f"agents={layout}") for layout in LAYOUTS},
+    **{f"queue {layout}": (*TRACE, *with_queue(layout)) for layout in LAYOUTS},
+    "queue": TRACE,
+    "tenants": (*TENANTS, "workload.arrivals.workflows=[5,8]"),
+}
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_pettingzoos_api_test(layout):
+@pytest.mark.parametrize("name", WORLDS)
+def test_rllib_and_pettingzoo_accept_it(name):
+    config = world(*WORLDS[name])
+    check_multiagent_environments(sampling_with_masks(ServerlessEnv(config)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        api_test(ServerlessAEC(world(*TINY, f"agents={layout}")), num_cycles=100)
+        api_test(ServerlessAEC(config), num_cycles=30)
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_pettingzoos_seed_test(layout):
-    config = world(*TINY, f"agents={layout}")
+@pytest.mark.parametrize("name", WORLDS)
+def test_same_seed_same_episode(name):
+    config = world(*WORLDS[name])
+    env = ServerlessEnv(config)
+    first, again, other = (play(env, seed=seed)[0] for seed in (3, 3, 4))
+    assert first == again != other
     seed_test(lambda: ServerlessAEC(config), num_cycles=60)
 
 
@@ -259,25 +271,3 @@ def test_pettingzoo_bidders_earn_the_same():
     assert returns == pytest.approx(
         dict.fromkeys(returns, -(metrics["J"] - config["objective"]["time_weight"])), abs=1e-6
     )
-
-
-@pytest.mark.parametrize(
-    ("group", "key", "value", "message"),
-    [
-        ("objective", "time_wieght", 1.0, "time_wieght: unknown key, did you mean 'time_weight'"),
-        ("agents", "memory_tiers", [1.0, 0.5], "tiers must ascend"),
-    ],
-)
-def test_bad_groups_get_one_line(group, key, value, message):
-    config = world(*TINY, "dispatch=queued")
-    config[group] = {**config[group], key: value}
-    with pytest.raises(InputError, match=message) as caught:
-        ServerlessEnv(config)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_same_seed_same_episode(layout):
-    env = ServerlessEnv(world(*TINY, f"agents={layout}"))
-    first, again, other = (play(env, seed=seed)[0] for seed in (3, 3, 4))
-    assert first == again != other

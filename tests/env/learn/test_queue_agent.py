@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ray.rllib.utils.pre_checks.env import check_multiagent_environments
 
 from agents.order.funcsched import FuncSched
 from env.base.errors import InputError
@@ -23,7 +22,7 @@ from env.workloads.traces import trace_samples
 from env.workloads.traces.trace import FunctionProfiles
 from env.workloads.traces.trace_samples import TRAINING_SEEDS
 from tests.env.sim.test_queueing import profiles
-from tests.env.worlds import LAYOUTS, TRACE, sampling_with_masks, with_queue, world
+from tests.env.worlds import TRACE, world
 
 UNIT = 5000
 """MB; a node of the world of `TRACE` has three."""
@@ -201,19 +200,6 @@ def test_rewards_add_up_to_j_in_units_of_funcsched(lease: str) -> None:
         earned, metrics, _ = played(env, any_allowed(np.random.default_rng(seed)), **given)
         assert earned == pytest.approx(ideal - metrics["J"] / by_rule["J"])
         assert metrics["J"] != by_rule["J"]
-
-
-@pytest.mark.parametrize("layout", [*LAYOUTS, "queue"])
-def test_rllib_accepts_it_and_the_same_seed_repeats(layout: str) -> None:
-    env = ServerlessEnv(world(*TRACE, *with_queue(layout)))
-    check_multiagent_environments(sampling_with_masks(env))
-    first, again = (env.reset(seed=3)[0] for _ in range(2))
-    other = env.reset(seed=4)[0]
-    (name,) = first
-    assert name == "queue" or layout != "queue"
-    assert env.get_observation_space(name).contains(first[name])
-    assert all(np.array_equal(first[name][part], again[name][part]) for part in first[name])
-    assert name not in other or not np.array_equal(first[name]["items"], other[name]["items"])
 
 
 def test_training_never_plays_what_is_held_out(monkeypatch: pytest.MonkeyPatch) -> None:

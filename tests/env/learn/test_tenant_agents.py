@@ -5,11 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pettingzoo.test import api_test
-from ray.rllib.utils.pre_checks.env import check_multiagent_environments
 
 from env.base.errors import InputError
-from env.learn.aec import ServerlessAEC
 from env.learn.agent import Observation
 from env.learn.layouts import AgentsConfig, Layout, Share
 from env.learn.multi_agent import ServerlessEnv
@@ -23,7 +20,7 @@ from env.sim.rules import Rules
 from env.sim.sharing import share_error
 from env.sim.workflow_template import WorkflowTemplate
 from env.workloads.generator import EpisodeWorkload
-from tests.env.worlds import TENANTS, sampling_with_masks, world
+from tests.env.worlds import TENANTS, world
 
 Act = Callable[[str, Observation], int]
 
@@ -231,25 +228,12 @@ def test_nobody_is_harmed_by_the_agent_of_another_tenant(mechanism: str, adversa
     assert crowded > count / 2
 
 
-def test_rllib_accepts_it_and_the_same_seed_repeats() -> None:
-    env = ServerlessEnv(world(*TENANTS))
-    check_multiagent_environments(sampling_with_masks(env))
-    first, again = (env.reset(seed=3)[0] for _ in range(2))
-    ((name, seen),) = first.items()
-    assert env.get_observation_space(name).contains(seen)
-    assert all(np.array_equal(seen[part], again[name][part]) for part in seen)
-
-
-def test_pettingzoo_accepts_it() -> None:
-    api_test(ServerlessAEC(world(*TENANTS, "workload.arrivals.workflows=[5,8]")), num_cycles=30)
-
-
 @pytest.mark.parametrize(
     ("overrides", "says"),
     [
         (("dispatch=immediate",), "agents.tenants: dispatch=immediate has no central queue"),
         (("workload=tenants",), "agents.tenants: workload.tenants hold no tickets"),
-        (("agents.tenants=null",), "layout tenants needs tenants"),
+        (("agents.tenants=null",), "tenants is needed in layout tenants"),
         (("agents.tenants.levels=[2,1]",), "levels must ascend without repeats"),
         (
             ("+agents.queue={functions:4,starve_threshold:1,placement:best_fit}",),

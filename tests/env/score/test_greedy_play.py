@@ -119,16 +119,6 @@ def test_rules_come_to_what_playing_on_comes_to(seed: int) -> None:
     assert (rule_outcomes(env.state, True, OBJECTIVE, (WEIGHTS, other)) == found[::-1]).all()
 
 
-def test_a_rollout_needs_a_decision_and_memory() -> None:
-    env = middle(0)
-    for memory_alloc in (0, -4096):
-        with pytest.raises(InputError, match=f"memory_alloc is {memory_alloc} MB, at least 1"):
-            rollout_outcomes(env.state, memory_alloc, True, OBJECTIVE, WEIGHTS)
-    play_slowly(env)
-    with pytest.raises(InputError, match="no function is to be placed"):
-        rollout_outcomes(env.state, 128, True, OBJECTIVE, WEIGHTS)
-
-
 def test_rollouts_know_only_worlds_in_which_containers_end_with_their_functions() -> None:
     plain, _ = random_env(0)
     templates = plain.workflow_templates[:2]

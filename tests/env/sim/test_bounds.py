@@ -101,7 +101,7 @@ def test_the_work_of_all_workflows() -> None:
     [
         (1e12, 1.0, 1.0, "time of a request"),
         (0.0, 1e300, 1.0, "duration of a request"),
-        (0.0, 1.0, 1e12, "cold_start of 'F'"),
+        (0.0, 1.0, 1e12, "images: a cold start is"),
     ],
 )
 def test_traces(time: float, duration: float, cold: float, says: str) -> None:

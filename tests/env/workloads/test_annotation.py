@@ -151,21 +151,8 @@ def test_draws_depend_on_seed_template_and_category_alone() -> None:
     assert alone.memory_req[0] == memory("w", False, 3)["c"]
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "message"),
-    [
-        ("missing_memory", [4, 2], r"annotation: missing_memory is \[4.0, 2.0\], \[low, high\]"),
-        ("runtime_scale", 0, "annotation: runtime_scale: Input should be greater than 0, found 0"),
-        ("max_paralelism", 4, "unknown key, did you mean 'max_parallelism'?"),
-    ],
-)
-def test_bad_rules(key: str, value: object, message: str) -> None:
-    with pytest.raises(InputError, match=message.replace("?", r"\?")):
-        with_rules(**{key: value})
-
-
 def test_more_work_than_the_engine_can_count() -> None:
-    with pytest.raises(InputError, match="w.json: task 't' lasts 1e\\+18 s on 1 cores, which is"):
+    with pytest.raises(InputError, match="^w.json: a computation is above 2.62 operations"):
         annotate(
             graph(Task("t", "a", 1e18, None, 1, 1), measured=False), with_rules(), 1_000_000_000
         )

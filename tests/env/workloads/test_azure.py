@@ -180,13 +180,6 @@ def test_a_day_without_a_memory_file(day: Path) -> None:
     assert not recording.skipped
 
 
-def test_sums_of_a_minute_are_bounded(day: Path) -> None:
-    row = "team,shop,cart,http,10000000" + ",0" * 11 + "\n"
-    edit(day / "invocations.csv", lambda text: text + row)
-    message = "1 is 10000005 with the rows before, a whole number from 0 to 10000000 is needed"
-    refused(source(day), f"{day / 'invocations.csv'}: row 10: {message}")
-
-
 @pytest.mark.parametrize(
     ("name", "sound", "damaged", "message"),
     [
@@ -225,10 +218,7 @@ def test_files_that_are_no_tables(day: Path) -> None:
     refused(source(day), f"{file}: empty, a header and at least 1 row are needed")
     file.write_text(sound.splitlines()[0])
     refused(source(day), f"{file}: no rows under the header, at least 1 is needed")
-    file.write_bytes(sound.replace("shop", "sh\xf6p").encode("latin-1"))
-    refused(source(day), f"{file}: byte 0xf6 is not UTF-8, which is needed")
     file.unlink()
-    refused(source(day), f"{file}: no such file")
     packed = day / f"{name}.gz"
     packed.write_bytes(gzip.compress(sound.encode())[:-20])
     refused(source(day), f"{packed}: broken or truncated gzip file: ")

@@ -2,7 +2,6 @@
 
 import csv
 import gzip
-import os
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -35,18 +34,6 @@ def test_a_folder_is_searched_in_full_depth(folder: Path) -> None:
     assert names(found) == ["photo.dax", "photo_old.json.gz", "photo.json"]
     assert [len(read_workflow_file(path).tasks) for path in found] == [4, 3, 4]
     assert [read_workflow_file(path).name for path in found] == ["photo", "photo_old", "photo"]
-
-
-def test_a_name_that_is_not_utf8(folder: Path) -> None:
-    file = Path(os.fsdecode(bytes(folder) + b"/\xff\xfe.json"))
-    shutil.copy(folder / "photo.json", file)
-    (found,) = set(find_workflow_files([str(folder)])) - set(
-        find_workflow_files([f"{folder}/[dp]*"])
-    )
-    with pytest.raises(InputError) as caught:
-        read_workflow_file(found)
-    shown = folder / "\\udcff\\udcfe.json"
-    assert str(caught.value) == f"{shown}: not a name in UTF-8, which is needed"
 
 
 def test_patterns_and_lists(folder: Path) -> None:
@@ -86,14 +73,6 @@ def test_links_out_of_what_is_searched_are_refused(folder: Path, path: str) -> N
     assert [len(read_workflow_file(*item[:1], inside=item[1]).tasks) for item in named.items()] == [
         4
     ]
-
-
-def test_a_fifo_is_refused_at_once(folder: Path) -> None:
-    os.mkfifo(folder / "pipe.json")
-    assert "pipe.json" not in names(find_workflow_files([str(folder)]))
-    ((file, inside),) = find_workflow_files([f"{folder}/pipe.json"]).items()
-    with pytest.raises(InputError, match="pipe.json: not a regular file"):
-        read_workflow_file(file, inside=inside)
 
 
 @pytest.mark.parametrize(
