@@ -18,6 +18,8 @@ from typing import Any
 
 import vl_convert
 
+from env.base.errors import InputError
+
 Spec = dict[str, Any]
 """As in report/vega.py, which the process that draws has no time to import."""
 SCALE = 2.0
@@ -26,7 +28,7 @@ Picture = dict[str, bytes]
 """A file by its ending."""
 
 
-class NotDrawn(Exception):
+class NotDrawn(InputError):
     """The process that draws was ended; the message says by what."""
 
 
