@@ -213,12 +213,7 @@ def time_against(spent: str, rows: pd.DataFrame, titles: Mapping[str, str]) -> S
         alt.Chart(rows[rows["front"]])
         .mark_line(strokeDash=[4, 4], color=palette.KINDS["reference"])
         .encode(x, y),
-        points.mark_rule(opacity=0.4).encode(
-            alt.X(f"{spent}_low:Q"), alt.X2(f"{spent}_high"), color=_KIND
-        ),
-        points.mark_rule(opacity=0.4).encode(
-            alt.Y("slowdown_low:Q"), alt.Y2("slowdown_high"), color=_KIND
-        ),
+        *crosses(points.encode(_KIND), spent, "slowdown"),
         points.mark_point(filled=True, size=90, opacity=1).encode(color=_KIND, tooltip=tooltip),
         alt.Chart(alt.InlineData(places, name=NAMES))
         .mark_text(
@@ -235,6 +230,15 @@ def time_against(spent: str, rows: pd.DataFrame, titles: Mapping[str, str]) -> S
         ),
     ]
     return spec_of(alt.layer(*layers), HEIGHT)
+
+
+def crosses(points: alt.Chart, x: str, y: str) -> tuple[alt.Chart, alt.Chart]:
+    """The intervals of points, of which both fields have `_low` and `_high`."""
+    rules = points.mark_rule(opacity=0.4)
+    return (
+        rules.encode(alt.X(f"{x}_low:Q"), alt.X2(f"{x}_high")),
+        rules.encode(alt.Y(f"{y}_low:Q"), alt.Y2(f"{y}_high")),
+    )
 
 
 def _beside(points: pd.DataFrame) -> pd.DataFrame:

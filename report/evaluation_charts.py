@@ -13,7 +13,7 @@ import pandas as pd
 
 from env.score.metrics import Shown
 from evaluation.episode_metrics import SHARES
-from evaluation.statistics import LARGEST_RATIO, Estimate, performance_profiles
+from evaluation.statistics import Estimate, performance_profiles
 from report import charts, flow_charts, palette
 from report.digits import low_of, number, p_value, spread, varies
 from report.summary import (
@@ -31,7 +31,7 @@ DIFFERENCE = "difference"
 """What stands beside the names of metrics for the paired difference in J to the measure."""
 FIGURED = (DIFFERENCE, "slowdown", "cost_ratio", "queueing", "container_start")
 """What is in the figure of a sweep, unless it is 0 everywhere; the report has all."""
-PROFILE_RATIOS = np.linspace(1.0, LARGEST_RATIO, 121)
+PROFILE_RATIOS = np.linspace(1.0, 4.0, 121)
 """At which performance profiles are drawn."""
 
 

@@ -18,7 +18,6 @@ from evaluation.statistics import (
     Comparison,
     Distribution,
     Estimate,
-    StatisticsSettings,
     compared,
     count_needed,
     distributions,
@@ -229,7 +228,7 @@ def values_of(results: pd.DataFrame, metric: str) -> pd.DataFrame:
 
 
 def summarise(
-    results: pd.DataFrame, metrics: Mapping[str, Metric[Any]], settings: StatisticsSettings
+    results: pd.DataFrame, metrics: Mapping[str, Metric[Any]], confidence: float
 ) -> Summary:
     """Summarises the rows of results.parquet.
 
@@ -240,7 +239,7 @@ def summarise(
         results: from `evaluation.results.read_results`; in every scenario all policies have played
             the same episodes.
         metrics: of the rows, by name.
-        settings: of the intervals.
+        confidence: of the intervals.
     """
     kinds: Mapping[str, Kind] = dict(zip(results["policy"], results["kind"], strict=True))
     means = results.groupby("policy", sort=False)[RANKED_BY].mean()
@@ -252,17 +251,17 @@ def summarise(
     pairs: list[Pair] = []
 
     def versus(J: pd.DataFrame, one: str, other: str) -> Comparison:
-        return compared(J.loc[one].to_numpy(), J.loc[other].to_numpy(), settings.confidence)
+        return compared(J.loc[one].to_numpy(), J.loc[other].to_numpy(), confidence)
 
     def rows_of(scenario: str, own: pd.DataFrame) -> list[PolicySummary]:
         J = values_of(own, RANKED_BY)
         names = list(J.loc[list(ranked)].T.mean().sort_values(kind="stable").index)
         found = {
-            metric: distributions(values_of(own, metric).loc[names].to_numpy(), settings)
+            metric: distributions(values_of(own, metric).loc[names].to_numpy(), confidence)
             for metric in known
         }
         times = values_of(own, "flow_time").loc[names].to_numpy()
-        faster = speedups(times, names.index(first), settings)
+        faster = speedups(times, names.index(first), confidence)
         against = [versus(J, name, measure) for name in names]
         return [
             PolicySummary(
@@ -295,7 +294,7 @@ def summarise(
         tuple(overall),
         tuple(policies),
         tuple(pairs),
-        settings.confidence,
+        confidence,
         len(results[["seed", "episode"]].drop_duplicates()),
     )
 

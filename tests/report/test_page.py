@@ -22,9 +22,7 @@ from report.summary import wrapped
 from report.world import calm, world
 from tests.report import recorded
 from tests.report.evaluations import (
-    SETTINGS,
     finished,
-    metrics_of_rows,
     result,
     run_of,
     write_page,
@@ -309,7 +307,7 @@ def test_J_is_defined_as_it_was_weighted(
 ) -> None:
     results = finished(tmp_path, {"a": [1.0, 2.0]})
     run = run_of(objective=weights)
-    told = write_files(tmp_path, run, results, metrics_of_rows(), SETTINGS, 100)
+    told = write_files(tmp_path, run, results, 100)
     table = told.renderables[-1]
     assert isinstance(table, Table)
     assert f"<p>J = {formula}" in (tmp_path / "report.html").read_text()
@@ -374,6 +372,6 @@ def test_it_is_said_where_nothing_waited(tmp_path: Path) -> None:
     assert calm(run, results.assign(queueing=1.0)) == ""
     nowhere = results.assign(queueing=0.0)
     assert calm(run_of(scenarios=scenarios), nowhere) == ""
-    write_files(tmp_path, run, nowhere, metrics_of_rows(), SETTINGS, 80)
+    write_files(tmp_path, run, nowhere, 80)
     for name in ("report.html", "summary.md"):
         assert "nothing waited in the central queue, so orders" in (tmp_path / name).read_text()

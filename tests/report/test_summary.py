@@ -27,7 +27,7 @@ from report.summary import Summary, means, summarise
 from report.summary_files import write_summary
 from report.table import summary_table
 from tests.report.evaluations import (
-    SETTINGS,
+    CONFIDENCE,
     WIDE,
     finished,
     metrics_of_rows,
@@ -38,7 +38,7 @@ from tests.report.evaluations import (
 
 
 def summary_in(results: pd.DataFrame) -> Summary:
-    return summarise(results, metrics_of_rows(), SETTINGS)
+    return summarise(results, metrics_of_rows(), CONFIDENCE)
 
 
 FIGURES = {
@@ -168,7 +168,7 @@ def test_a_number_that_nobody_has_is_nowhere(tmp_path: Path) -> None:
     rows = [result("a", episode, 2.0, optimum_gap=math.nan) for episode in range(2)]
     results = write_results(tmp_path, run_of(), rows)
     table = printed(summary_in(results), WIDE)
-    write_files(tmp_path, run_of(), results, metrics_of_rows(), SETTINGS, WIDE)
+    write_files(tmp_path, run_of(), results, WIDE)
     assert "optimum" not in table and "decisions" in table
     for name in ("summary.json", "summary.csv", "summary.md"):
         text = (tmp_path / name).read_text()
@@ -218,7 +218,7 @@ def test_policies_are_compared_scenario_by_scenario(tmp_path: Path) -> None:
 def test_the_files_of_several_scenarios(tmp_path: Path) -> None:
     short, long = SWEEP
     run = run_of(scenarios=SWEEP)
-    table = write_files(tmp_path, run, swept(tmp_path), metrics_of_rows(), SETTINGS, WIDE)
+    table = write_files(tmp_path, run, swept(tmp_path), WIDE)
     with (tmp_path / "summary.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [(row["scenario"], row["policy"], row["J_mean"]) for row in rows] == [
@@ -281,7 +281,7 @@ def test_a_metric_declared_once_is_in_every_output(
     monkeypatch.setitem(metrics.METRICS, dummy.name, dummy)
     results = finished(tmp_path, {"a": [1.5, 2.5], "b": [3, 4]})
     told = run_of(policy="mine")
-    write_files(tmp_path, told, results, metrics_of_rows(), SETTINGS, WIDE)
+    write_files(tmp_path, told, results, WIDE)
     tree = json.loads((tmp_path / "summary.json").read_text())
     assert {
         "name": dummy.name, "unit": "h", "better": "lower", "formula": dummy.formula,
@@ -303,7 +303,7 @@ def test_figures_and_their_images(tmp_path: Path) -> None:
     results = finished(tmp_path, {"a": [1, 2], "b": [3, 4]}, {"a": "learned"})
     found = []
     for _ in range(2):  # writing again replaces what was there
-        write_files(tmp_path, run_of(), results, metrics_of_rows(), SETTINGS, WIDE)
+        write_files(tmp_path, run_of(), results, WIDE)
         figures = tmp_path / "figures"
         found.append({file.name: file.read_bytes() for file in figures.iterdir()})
     assert set(found[0]) == {f"{name}.{ending}" for name in FIGURES for ending in ("png", "svg")}
@@ -325,7 +325,7 @@ def test_results_are_kept_where_nothing_can_be_drawn(
     library.cache_clear()
     resource.setrlimit(resource.RLIMIT_AS, (30 << 30, limits[1]))
     try:
-        write_files(tmp_path, run_of(), results, metrics_of_rows(), SETTINGS, WIDE)
+        write_files(tmp_path, run_of(), results, WIDE)
     finally:
         resource.setrlimit(resource.RLIMIT_AS, limits)
     told = capsys.readouterr().err
