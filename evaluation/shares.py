@@ -66,6 +66,12 @@ class Shares:
     response_deviation: np.ndarray
 
     @property
+    def ratio(self) -> np.ndarray:
+        """(K,) received / entitled at the end; NaN of who was entitled to nothing."""
+        received, entitled = self.received[-1], self.entitled[-1]
+        return np.divide(received, entitled, np.full(len(received), np.nan), where=entitled > 0)
+
+    @property
     def last_lag(self) -> np.ndarray:
         """(K,) core-seconds, entitled - received at the end."""
         return np.asarray(self.entitled[-1] - self.received[-1])

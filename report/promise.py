@@ -14,11 +14,12 @@ from rich.table import Table
 
 from env.base.files import written_whole
 from evaluation.promise import VERDICTS, Judged, Judgement, Promise, Verdict
-from report.charts import axis_of, crosses, on_axis, scale_of
+from report.axes import axis, on_axis
+from report.charts import crosses
 from report.digits import about, low_of, spread
 from report.summary_files import without_nan
 from report.table import plain_table
-from report.vega import HEIGHT, Spec, spec_of
+from report.vega import HEIGHT, Spec, by_name, spec_of, tooltips
 
 MOST_NAMED = 5
 """Of those that are as good, in a sentence."""
@@ -167,17 +168,10 @@ def _chart(rows: pd.DataFrame, promise: Promise, judgement: Judgement) -> Spec:
         for name, metric in (("mean", promise.metric), ("spent", judgement.minimised))
     }
     reached = pd.concat([rows["mean"], pd.Series([promise.bound])])
-    x, y = (
-        channel(f"{name}:Q", title=titles[name], scale=scale_of(values), axis=axis_of(values))
-        for channel, name, values in ((alt.X, "spent", rows["spent"]), (alt.Y, "mean", reached))
-    )
-    colours, shapes = (
-        alt.Scale(domain=list(COLOURS), range=list(look.values())) for look in (COLOURS, SHAPES)
-    )
-    told = [alt.Tooltip(f"{name}:N") for name in ("verdict", "policy", "scenario")]
-    told += [alt.Tooltip(f"shown_{name}:N", title=title) for name, title in titles.items()]
-    base = alt.Chart(rows).encode(x, y, alt.Color("verdict:N", legend=None, scale=colours))
-    shape = alt.Shape("verdict:N", legend=None, scale=shapes)
+    x = axis(alt.X, "spent", titles["spent"], rows["spent"])
+    y = axis(alt.Y, "mean", titles["mean"], reached)
+    told = {f"shown_{name}": title for name, title in titles.items()}
+    base = alt.Chart(rows).encode(x, y, by_name(alt.Color, "verdict", COLOURS))
     bound = alt.Chart(pd.DataFrame({"mean": [promise.bound], "text": [str(promise)]}))
     layers = [
         bound.mark_rule(strokeDash=[4, 4]).encode(y),
@@ -185,7 +179,10 @@ def _chart(rows: pd.DataFrame, promise: Promise, judgement: Judgement) -> Spec:
             y, x=alt.value("width"), text="text:N"
         ),
         *crosses(base, "spent", "mean"),
-        base.mark_point(filled=True, size=70, opacity=0.9).encode(shape, tooltip=told),
+        base.mark_point(filled=True, size=70, opacity=0.9).encode(
+            by_name(alt.Shape, "verdict", SHAPES),
+            tooltip=tooltips("verdict", "policy", "scenario", **told),
+        ),
     ]
     if rows["best"].any():  # a layer without rows is complained of
         best = alt.Chart(rows[rows["best"]]).encode(x, y)
