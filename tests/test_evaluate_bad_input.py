@@ -27,7 +27,7 @@ BAD: dict[str, tuple[list[str], str]] = {
     "owners that no trace has": ([*LIKE, "+workload.tenants=owner"], "azure_like says no owner"),
     "a deadline twice": (["slo=[2,2]"], "evaluate: slo: one of [2.0, 2.0] is given twice"),
     "a seed twice": (["seed=[1,1]"], "given twice"),
-    "a word for a seed": (["seed=abc"], "seed: 'abc' is found, a whole number or a list of them"),
+    "a word for a seed": (["seed=abc"], "seed: Input should be a valid integer"),
     "a group for a key": (["baseline=drf"], "baseline: unknown key, did you mean 'baselines'?"),
     "an objective that nothing lowers in one scenario": (
         ["sweep={lease: [hourly,always]}", "objective.time_weight=0"],
