@@ -50,13 +50,16 @@ def evaluate(evaluation: Evaluation, folder: Path) -> None:
     results = play_to_the_end(evaluation, folder, printed_on)
     if settings.policy:
         keep_trainings(settings, folder)
-    metrics, statistics = evaluation.metrics, settings.statistics
     judgement = None
     if settings.keep:
-        judgement = judge(results, settings.keep, settings.minimise, metrics, statistics)
-    table = write_files(
-        folder, evaluation.run, results, metrics, statistics, printed_on.width, judgement
-    )
+        judgement = judge(
+            results,
+            settings.keep,
+            settings.minimise,
+            evaluation.metrics,
+            settings.statistics.confidence,
+        )
+    table = write_files(folder, evaluation.run, results, printed_on.width, judgement)
     if judgement is not None:
         print(*answer(judgement), sep="\n")
         printed_on.print(promise_table(judgement))

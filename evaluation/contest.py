@@ -12,6 +12,7 @@ from pydantic import Field
 
 from agents.scheduler import Kind, Scheduler, play
 from env.base.errors import InputError, located
+from env.base.schema import Recorded
 from env.score.optimum import OptimumSettings, optimum
 from env.score.reward import Objective
 from env.sim.episode.episode_file import EpisodeFile
@@ -56,8 +57,7 @@ class Task:
         return replace(self, policies=tuple(left))
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(Recorded, allow_inf_nan=True):
     """What one policy made of one episode: a row of results.parquet.
 
     Attributes:
@@ -75,7 +75,9 @@ class Row:
     scenario: str
     seed: int
     episode: int
-    flow_time_quantiles: list[float]
+    flow_time_quantiles: Annotated[
+        list[float], Field(min_length=len(SHARES), max_length=len(SHARES))
+    ]
     metrics: dict[str, float]
 
     @property
@@ -133,13 +135,13 @@ class Contest:
             finished = PlayedEpisode(env.state, self.objective, power, env, seconds, best_J)
             quantiles = np.quantile(finished.flow_times, SHARES, method="inverted_cdf")
             row = Row(
-                scheduler.name,
-                scheduler.kind,
-                task.scenario,
-                task.seed,
-                task.episode,
-                quantiles.tolist(),
-                {name: metric.compute(finished) for name, metric in metrics.items()},
+                policy=scheduler.name,
+                kind=scheduler.kind,
+                scenario=task.scenario,
+                seed=task.seed,
+                episode=task.episode,
+                flow_time_quantiles=quantiles.tolist(),
+                metrics={name: metric.compute(finished) for name, metric in metrics.items()},
             )
             told = f"held-out {where}, placed by {row.policy}"
             name = recording_name(row.policy, row.seed, row.episode)

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from env.base.schema import Recorded, validated
 from env.score.metrics import METRICS, FinishedEpisode, Metric, by_name
 from env.score.reward import flow_times
 from env.sim.records import PREEMPTED
@@ -76,27 +75,6 @@ class PlayedEpisode(FinishedEpisode):
         counts = self.state.templates["function_count"][self.state.workflows["template"]]
         used = np.arange(per_slot) < counts[:, None]
         return self.state.requests[used.ravel()]
-
-
-class Counted(Recorded):
-    """What the configuration of an evaluation says of its metrics."""
-
-    slo: list[float]
-    late: float
-
-
-def metrics_of(run: Mapping[str, Any], where: str) -> Mapping[str, Metric[Any]]:
-    """Every metric of an evaluation.
-
-    Args:
-        run: what its run.json holds.
-        where: what to call that in an error.
-
-    Raises:
-        InputError: its configuration does not say what is counted.
-    """
-    counted = validated(Counted, run["config"], f"{where}: config")
-    return all_metrics(counted.slo, counted.late)
 
 
 def all_metrics(deadlines: Sequence[float], late: float) -> Mapping[str, Metric[Any]]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field, field_validator
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from agents.own_rule import RuleCode, code_in
 from env.base.schema import Strict, distinct, short
@@ -27,11 +27,14 @@ Deadline = Annotated[float, Field(gt=0, le=1e9)]
 
 def _named(entry: Any) -> str | RuleCode:
     """A baseline by its name, or a class of the user's own."""
-    code = code_in(entry)
-    if code is None:
-        assert isinstance(entry, str)
-        return entry
-    return code
+    return code_in(entry) or str(entry)
+
+
+def _listed(given: Any) -> Any:
+    """One alone as a list, nothing as an empty one."""
+    if given is None:
+        return []
+    return [given] if isinstance(given, str | int) else given
 
 
 def _promises(keep: Any) -> tuple[Promise, ...]:
@@ -42,6 +45,9 @@ def _promises(keep: Any) -> tuple[Promise, ...]:
         raise ValueError(f"a mapping {{METRIC: '<BOUND'}} is needed, found {short(keep)}")
     # A key may be a number, which is no metric.
     return tuple(Promise.of(str(metric), written) for metric, written in keep.items())
+
+
+LISTED = BeforeValidator(_listed)
 
 
 class RayAddress(Strict):
@@ -59,10 +65,10 @@ class ReportSettings(Strict):
 class EvaluateSettings(WorldSettings):
     """What `evaluate.py` is told; conf/evaluate.yaml explains each."""
 
-    policy: tuple[str, ...]
-    baselines: tuple[Annotated[str | RuleCode, BeforeValidator(_named)], ...]
+    policy: Annotated[tuple[str, ...], LISTED]
+    baselines: Annotated[tuple[Annotated[str | RuleCode, BeforeValidator(_named)], ...], LISTED]
     episodes: EpisodeCount
-    seed: Annotated[tuple[Seed, ...], Field(min_length=1), AfterValidator(distinct)]
+    seed: Annotated[tuple[Seed, ...], LISTED, Field(min_length=1), AfterValidator(distinct)]
     sweep: Any = None  # checked by `scenarios_of`
     record: Annotated[int, Field(ge=0)]
     slo: Annotated[tuple[Deadline, ...], AfterValidator(distinct)]
@@ -96,28 +102,3 @@ class EvaluateSettings(WorldSettings):
         if not isinstance(self.dispatch, Queued):
             return rules
         return replace(rules, order=FIRST_COME, placement="asked", patience=self.dispatch.seconds)
-
-    @field_validator("policy", mode="before")
-    @classmethod
-    def _policies(cls, policy: Any) -> Any:
-        if policy is None:
-            return []
-        if isinstance(policy, str):
-            return [policy]
-        if isinstance(policy, list | tuple):
-            return policy
-        raise ValueError(f"{short(policy)} is found, a folder, a name or a list of them is allowed")
-
-    @field_validator("baselines", mode="before")
-    @classmethod
-    def _one(cls, baselines: Any) -> Any:
-        return [baselines] if isinstance(baselines, str) else baselines
-
-    @field_validator("seed", mode="before")
-    @classmethod
-    def _several(cls, seed: Any) -> Any:
-        if isinstance(seed, int) and not isinstance(seed, bool):
-            return [seed]
-        if isinstance(seed, list | tuple):
-            return seed
-        raise ValueError(f"{short(seed)} is found, a whole number or a list of them is allowed")

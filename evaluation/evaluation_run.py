@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from omegaconf import DictConfig
 
@@ -24,44 +22,28 @@ from evaluation.evaluate_settings import EvaluateSettings
 from evaluation.fingerprint import fingerprint
 from evaluation.players import hashes_of, other_objectives, players_of
 from evaluation.promise import check_promises
-from evaluation.results import check_resume, describe
+from evaluation.results import check_resume, program
 from run.command import plain
-from run.sweep import Scenario, scenarios_of, typed_words
+from run.sweep import scenarios_of, typed_words
 
 
-@dataclass(frozen=True)
-class Setting:
-    """A scenario, ready to be played.
+def contest_of(settings: EvaluateSettings) -> Contest:
+    """Who plays a scenario, where.
 
-    Attributes:
-        settings: checked.
-        contest: who plays, where.
+    Raises:
+        InputError: something in it cannot be evaluated.
     """
-
-    settings: EvaluateSettings
-    contest: Contest
-
-    @classmethod
-    def of(cls, scenario: Scenario) -> Setting:
-        """Of a scenario.
-
-        Raises:
-            InputError: something in it cannot be evaluated.
-        """
-        settings = validated(EvaluateSettings, scenario.config, "evaluate")
-        cluster = cluster_from_config(settings.cluster, "cluster")
-        in_copies = settings.in_copies
-        contest = Contest(
-            players_of(settings, cluster, in_copies),
-            cluster,
-            sources_of(settings, cluster),
-            settings.objective,
-            settings.optimum if in_copies else None,
-            settings.rules,
-            settings.slo,
-            settings.late,
-        )
-        return cls(settings, contest)
+    cluster = cluster_from_config(settings.cluster, "cluster")
+    return Contest(
+        schedulers=players_of(settings, cluster, settings.in_copies),
+        cluster=cluster,
+        sources=sources_of(settings, cluster),
+        objective=settings.objective,
+        optimum=settings.optimum if settings.in_copies else None,
+        rules=settings.rules,
+        deadlines=settings.slo,
+        late=settings.late,
+    )
 
 
 class Evaluation:
@@ -81,17 +63,18 @@ class Evaluation:
 
     def __init__(self, config: DictConfig) -> None:
         told = plain(config)
-        self._scenarios = scenarios_of(told)
-        found = {each.name: Setting.of(each) for each in self._scenarios}
-        if len({frozenset(_players(each.contest)) for each in found.values()}) > 1:
+        scenarios = scenarios_of(told)
+        every = {
+            each.name: validated(EvaluateSettings, each.config, "evaluate") for each in scenarios
+        }
+        self.contests = {name: contest_of(settings) for name, settings in every.items()}
+        if len({frozenset(_players(contest)) for contest in self.contests.values()}) > 1:
             raise InputError("sweep: policy: null leaves a player out, who has to play everywhere")
-        first = next(iter(found.values()))
-        self.settings = settings = first.settings
-        self.contests = {name: setting.contest for name, setting in found.items()}
+        self.settings = settings = every[scenarios[0].name]
         # Where scenarios are compared, single episodes are not looked at.
-        self._recorded = settings.record if told["sweep"] is None else 0
-        if self._recorded:
-            for source in first.contest.sources.values():
+        recorded = settings.record if told["sweep"] is None else 0
+        if recorded:
+            for source in self.contests[scenarios[0].name].sources.values():
                 check_recordable(source.evaluation_templates(0))
         told_apart = (
             line
@@ -104,7 +87,7 @@ class Evaluation:
             episodes = len(settings.seed) * settings.episodes
             check_promises(settings.keep, settings.minimise, self.metrics, episodes)
         self._tasks = [
-            Task(name, seed, episode, _players(contest), episode < self._recorded)
+            Task(name, seed, episode, _players(contest), episode < recorded)
             for name, contest in self.contests.items()
             for seed in settings.seed
             for episode in range(settings.episodes)
@@ -114,21 +97,27 @@ class Evaluation:
             for task in self._tasks
             for policy in task.policies
         }
-        self.run = describe(
-            told,
-            settings.seed,
-            settings.episodes,
-            fingerprint(
-                (source, settings.episodes)
-                for contest in self.contests.values()
-                for source in contest.sources.values()
-            ),
-            typed_command(),
-            hashes_of(self.contests),
+        played = (
+            (s, settings.episodes) for c in self.contests.values() for s in c.sources.values()
         )
-        self.run["scenarios"] = {each.name: dict(each.point) for each in self._scenarios}
-        self.run["assumptions"] = _assumptions(found.values())
-        self.run["samples"] = _samples(self.contests)
+        worlds = (
+            (each.workflow, self.contests[name].cluster.single_core_speed)
+            for name, each in every.items()
+            if not is_trace(each.workload)
+        )
+        self.run = {
+            "format": 1,
+            "command": typed_command(),
+            **program(),
+            "seeds": list(settings.seed),
+            "episodes": settings.episodes,
+            "workload_sha256": fingerprint(played),
+            "players_sha256": hashes_of(self.contests),
+            "config": told,
+            "scenarios": {each.name: dict(each.point) for each in scenarios},
+            "assumptions": assumed_of(worlds, "evaluation"),
+            "samples": _samples(self.contests),
+        }
         if settings.resume is not None:
             check_resume(Path(settings.resume), self.run, self.metrics, self.known)
 
@@ -168,16 +157,6 @@ def sources_of(settings: EvaluateSettings, cluster: ClusterConfig) -> dict[int, 
                 ) from None
         sources[seed] = source
     return sources
-
-
-def _assumptions(settings: Iterable[Setting]) -> dict[str, Any]:
-    """What had to be assumed of workflows, by the source; scenarios add to each other."""
-    worlds = (
-        (setting.settings.workflow, setting.contest.cluster.single_core_speed)
-        for setting in settings
-        if not is_trace(setting.settings.workload)
-    )
-    return assumed_of(worlds, "evaluation")
 
 
 def _samples(contests: Mapping[str, Contest]) -> dict[str, str]:

@@ -25,16 +25,11 @@ def fingerprint(sources: Iterable[tuple[WorkloadSource, int]]) -> str:
 def _add_episode(digest: "hashlib._Hash", workload: EpisodeWorkload) -> None:
     """Workflows, times and tenants."""
     digest.update(repr(workload.arrival_times).encode())
-    for template in workload.templates:
-        for array in (
-            template.computation,
-            template.memory_req,
-            template.parallelism,
-            template.edges,
-            template.data_bytes,
-        ):
+    for each in workload.templates:
+        sizes = each.computation, each.memory_req, each.parallelism
+        for array in (*sizes, each.edges, each.data_bytes):
             digest.update(array.tobytes())
-        for name, units in sorted(template.resources.items()):
+        for name, units in sorted(each.resources.items()):
             digest.update(repr(name).encode() + units.tobytes())
     if workload.tenants:  # without any, the hash is that of older evaluations
         digest.update(repr(workload.tenants).encode())
@@ -52,10 +47,6 @@ def _add_samples(digest: "hashlib._Hash", source: TraceGenerator, episodes: int)
     for episode in range(episodes):
         profiles = source.sample(episode).window.profiles
         digest.update(repr(profiles.names).encode())
-        for array in (
-            profiles.execution,
-            profiles.cold_start,
-            profiles.memory,
-            profiles.parallelism,
-        ):
+        times = profiles.execution, profiles.cold_start
+        for array in (*times, profiles.memory, profiles.parallelism):
             digest.update(array.tobytes())

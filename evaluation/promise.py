@@ -10,7 +10,7 @@ import math
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -20,24 +20,22 @@ from agents.scheduler import Kind
 from env.base.errors import InputError
 from env.base.schema import nearest, short
 from env.score.metrics import Metric
-from evaluation.statistics import Estimate, StatisticsSettings, count_needed, estimate
+from evaluation.statistics import UNKNOWN, Estimate, count_needed, estimate
 
 Verdict = Literal["kept", "unsure", "broken", "unknown"]
 VERDICTS: tuple[Verdict, ...] = ("kept", "unsure", "broken", "unknown")
 """In the order of tables; unknown is a promise of what these episodes have no number of."""
+SEVERITY: tuple[Verdict, ...] = ("kept", "unsure", "unknown", "broken")
+"""Of several promises the last of these verdicts counts."""
 COMPARATORS: Mapping[str, Callable[[float, float], bool]] = {
     "<=": operator.le,
     "<": operator.lt,
     ">=": operator.ge,
     ">": operator.gt,
 }
-WRITTEN = re.compile(
-    r" *(?P<comparator><=|<|>=|>) *"
-    r"(?P<bound>[+-]?(?P<digits>[0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?) *"
-)
+WRITTEN = re.compile(r" *(<=|<|>=|>) *([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?) *")
 LEAST_EPISODES = 2
 """Of which there is an interval."""
-NOTHING = Estimate(math.nan, math.nan, math.nan)
 
 
 @dataclass(frozen=True)
@@ -61,14 +59,12 @@ class Promise:
         Raises:
             ValueError: it is none.
         """
-        found = WRITTEN.fullmatch(str(written))
-        bound = float(found["bound"]) if found else math.nan
-        lost = found is not None and bound == 0 and found["digits"].strip("0.") != ""
-        if found is None or lost or not math.isfinite(bound):
+        match = WRITTEN.fullmatch(str(written))
+        if match is None:
             raise ValueError(
                 f"{metric}: one of <, <=, >, >= and a number is needed, found {short(written)}"
             )
-        return cls(metric, found["comparator"], bound)
+        return cls(metric, match[1], float(match[2]))
 
     def __str__(self) -> str:
         return f"{self.metric} {self.comparator} {self.bound:g}"
@@ -87,7 +83,7 @@ class Promise:
         return COMPARATORS[self.comparator](value, self.bound)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Judged:
     """One policy in one scenario.
 
@@ -117,7 +113,7 @@ class Judgement:
     Attributes:
         promises: as given.
         minimised: name of a metric.
-        metrics: what is known of all these, by name.
+        metrics: by name.
         rows: those that keep them first, the cheapest of them on top.
         best: the cheapest that surely keeps them, references aside; None where there is none.
         perhaps: the cheapest whose means keep them while an interval does not, references aside, if
@@ -175,7 +171,7 @@ def judge(
     promises: Sequence[Promise],
     minimised: str,
     metrics: Mapping[str, Metric[Any]],
-    settings: StatisticsSettings,
+    confidence: float,
 ) -> Judgement:
     """Judges every policy in every scenario.
 
@@ -184,67 +180,51 @@ def judge(
         promises: one or more.
         minimised: name of a metric.
         metrics: of the rows, by name.
-        settings: of the intervals.
+        confidence: of the intervals.
     """
-    found = []
-    spent: dict[tuple[str, str], np.ndarray] = {}
-    promised: dict[tuple[str, str], list[np.ndarray]] = {}
-    for (scenario, policy), own in results.groupby(["scenario", "policy"], sort=False):
-        own = own.sort_values(["seed", "episode"])
-        promised[scenario, policy] = [own[each.metric].to_numpy() for each in promises]
-        means = tuple(_mean(values, settings) for values in promised[scenario, policy])
+    in_order = results.sort_values(["seed", "episode"], kind="stable")
+    episodes = dict(iter(in_order.groupby(["scenario", "policy"], sort=False)))
+    rows = []
+    for (scenario, policy), own in episodes.items():
+        means = tuple(_mean(own[each.metric], confidence) for each in promises)
         verdicts = [each.verdict(mean) for each, mean in zip(promises, means, strict=True)]
-        worst = max(verdicts, key=_severity)
-        spent[scenario, policy] = own[minimised].to_numpy()
-        cost = _mean(spent[scenario, policy], settings)
-        found.append(Judged(scenario, policy, own["kind"].iloc[0], means, cost, NOTHING, worst))
-    found.sort(key=lambda row: (VERDICTS.index(row.verdict), _last(row.spent.value)))
-    kept = [row for row in found if row.verdict == "kept" and row.kind != "reference"]
-    best = kept[0] if kept and not math.isnan(kept[0].spent.value) else None
+        worst = max(verdicts, key=SEVERITY.index)
+        spent, kind = _mean(own[minimised], confidence), own["kind"].iloc[0]
+        rows.append(Judged(scenario, policy, kind, means, spent, UNKNOWN, worst))
+    # Stable, and False comes before True: what has no number is last.
+    rows.sort(key=lambda row: (math.isnan(row.spent.value), row.spent.value))
+    rows.sort(key=lambda row: VERDICTS.index(row.verdict))
+    answers = [row for row in rows if row.kind != "reference" and not math.isnan(row.spent.value)]
+    best = next((row for row in answers if row.verdict == "kept"), None)
+    most, settling = math.inf, None
     if best is not None:
-        least = spent[best.scenario, best.policy]
-        place = found.index(best)
-        found = [
-            replace(row, more=_mean(spent[row.scenario, row.policy] - least, settings))
-            for row in found
-        ]
-        best = found[place]
-    perhaps = _perhaps(found, promises, math.inf if best is None else best.spent.value)
-    settling = None
+        most = best.spent.value
+        least = episodes[best.scenario, best.policy][minimised].to_numpy()
+        for row in rows:
+            row.more = _mean(episodes[row.scenario, row.policy][minimised] - least, confidence)
+    likely = (row for row in answers if row.verdict == "unsure" and _by_means(row, promises))
+    perhaps = next((row for row in likely if row.spent.value < most), None)
     if perhaps is not None:
-        values = promised[perhaps.scenario, perhaps.policy]
-        settling = _settling(perhaps, promises, values, settings.confidence)
-    known = {name: metrics[name] for name in (*(each.metric for each in promises), minimised)}
+        own = episodes[perhaps.scenario, perhaps.policy]
+        settling = _settling(perhaps, promises, own, confidence)
     return Judgement(
-        tuple(promises),
-        minimised,
-        known,
-        tuple(found),
-        best,
-        perhaps,
-        settling,
-        settings.confidence,
+        tuple(promises), minimised, metrics, tuple(rows), best, perhaps, settling, confidence
     )
 
 
-def _perhaps(rows: Sequence[Judged], promises: Sequence[Promise], most: float) -> Judged | None:
-    """The cheapest of sorted rows that spends less than `most` and keeps all by its means."""
-    for row in rows:
-        kept = [each.kept_by(mean.value) for each, mean in zip(promises, row.means, strict=True)]
-        likely = row.verdict == "unsure" and row.kind != "reference" and all(kept)
-        if likely and row.spent.value < most:
-            return row
-    return None
+def _by_means(row: Judged, promises: Sequence[Promise]) -> bool:
+    """Whether the means alone keep all promises."""
+    return all(each.kept_by(mean.value) for each, mean in zip(promises, row.means, strict=True))
 
 
 def _settling(
-    row: Judged, promises: Sequence[Promise], values: Sequence[np.ndarray], confidence: float
+    row: Judged, promises: Sequence[Promise], episodes: pd.DataFrame, confidence: float
 ) -> int | None:
     """How many episodes it takes until every interval of a row ends before its bound."""
     counts = []
-    for promise, mean, own in zip(promises, row.means, values, strict=True):
+    for promise, mean in zip(promises, row.means, strict=True):
         if promise.verdict(mean) == "unsure":
-            known = np.isfinite(own)
+            known = np.isfinite(episodes[promise.metric])
             gap = abs(promise.bound - mean.value)
             count = count_needed(mean, int(known.sum()), gap, confidence)
             if count is None:
@@ -254,15 +234,7 @@ def _settling(
     return max(counts)
 
 
-def _severity(verdict: Verdict) -> int:
-    return ("kept", "unsure", "unknown", "broken").index(verdict)
-
-
-def _last(value: float) -> float:
-    return math.inf if math.isnan(value) else value
-
-
-def _mean(values: np.ndarray, settings: StatisticsSettings) -> Estimate:
+def _mean(values: pd.Series, confidence: float) -> Estimate:
     """Over the episodes that have a number, if there are enough of them for an interval."""
-    known = values[np.isfinite(values)]
-    return NOTHING if len(known) < LEAST_EPISODES else estimate(known, settings.confidence)
+    known = values[np.isfinite(values)].to_numpy()
+    return UNKNOWN if len(known) < LEAST_EPISODES else estimate(known, confidence)

@@ -9,39 +9,33 @@ import platform
 import subprocess
 from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated, Any, Self
+from typing import Any, Literal, Self
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import Field
 
-from agents.scheduler import Kind
 from env.base.errors import InputError
 from env.base.files import parse_json, read_bytes, written_whole
 from env.base.schema import Recorded, one_line, printable, short, validated
 from env.score.metrics import Metric
 from env.sim.episode.episode_file import EpisodeFile, write_episode
 from evaluation.contest import Key, Row
-from evaluation.episode_metrics import SHARES
+from evaluation.episode_metrics import all_metrics
+from evaluation.statistics import StatisticsSettings
 from run.command import PROJECT
 from run.run_folder import first_difference
 
 RUN, UNFINISHED, RESULTS, EPISODES = "run.json", "unfinished.jsonl", "results.parquet", "episodes"
-FORMAT = 1
-"""Of run.json."""
 PACKAGES = ("numpy", "numba", "scipy", "ray", "torch")
 """Whose versions run.json names: those that could change a number."""
 MOST_ROWS_BYTES = 1_000_000_000
 """Of unfinished.jsonl."""
 MOST_VALUES = 50_000_000
 """Of results.parquet: rows times columns, lists by their length."""
-LONGEST_NAME = 1_000
-"""Characters of what results call a policy, an order or a sample."""
 HOW = ("name", "resume", "workers", "ray", "statistics", "report", "keep", "minimise")
 """Settings that change no row: a resumed evaluation may have others."""
 COLUMNS: Mapping[str, pa.DataType] = {
@@ -55,20 +49,6 @@ COLUMNS: Mapping[str, pa.DataType] = {
 """First columns of results.parquet and their types; metrics follow."""
 
 
-class StoredRow(Recorded, allow_inf_nan=True):
-    """`Row` as `unfinished.jsonl` holds it."""
-
-    policy: str
-    kind: Kind
-    scenario: str
-    seed: int
-    episode: int
-    flow_time_quantiles: Annotated[
-        list[float], Field(min_length=len(SHARES), max_length=len(SHARES))
-    ]
-    metrics: dict[str, float]
-
-
 def schema_of(metrics: Mapping[str, Metric[Any]]) -> pa.Schema:
     """Of results.parquet; metrics are the last columns."""
     fields = [pa.field(name, kind) for name, kind in COLUMNS.items()]
@@ -78,51 +58,40 @@ def schema_of(metrics: Mapping[str, Metric[Any]]) -> pa.Schema:
     return pa.schema(fields)
 
 
-class RunFile(Recorded):
-    """What is read of `run.json`; `describe` writes it."""
+class RunConfig(Recorded):
+    """What is read of the configuration in `run.json`."""
 
+    cluster: dict[str, Any]
+    workflow: dict[str, Any]
+    workload: dict[str, Any]
+    objective: dict[str, Any]
+    dispatch: dict[str, Any]
+    lease: dict[str, Any]
+    keep_alive: dict[str, Any]
+    slo: list[float]
+    late: float
+    statistics: StatisticsSettings
+
+
+class RunFile(Recorded):
+    """What is read of `run.json`."""
+
+    format: Literal[1]
     scenarios: dict[str, dict[str, Any]]
     seeds: list[int]
     episodes: int
     commit: str | None
     workload_sha256: str
-    players_sha256: dict[str, str] | None = (
-        None  # of evaluations before it was written, nothing is known
-    )
-    config: dict[str, Any]
+    players_sha256: dict[str, str] | None = None  # older evaluations have none
+    config: RunConfig
 
 
-def describe(
-    config: Mapping[str, Any],
-    seeds: Sequence[int],
-    episodes: int,
-    workload_sha256: str,
-    command: str,
-    players_sha256: Mapping[str, str],
-) -> dict[str, Any]:
-    """What `run.json` holds.
-
-    Args:
-        config: as composed, in plain containers.
-        seeds: of the evaluation.
-        episodes: of every seed.
-        workload_sha256: hash of what arrives.
-        command: as it was typed.
-        players_sha256: hashes of files of learned policies and of the user's own rules, by name.
-    """
+def program() -> dict[str, Any]:
+    """The program that makes the numbers, as `run.json` names it."""
+    versions = {package: version(package) for package in PACKAGES}
     return {
-        "format": FORMAT,
-        "command": command,
         "commit": _commit(),
-        "versions": {
-            "python": platform.python_version(),
-            **{package: version(package) for package in PACKAGES},
-        },
-        "seeds": list(seeds),
-        "episodes": episodes,
-        "workload_sha256": workload_sha256,
-        "players_sha256": dict(players_sha256),
-        "config": dict(config),
+        "versions": {"python": platform.python_version(), **versions},
     }
 
 
@@ -163,33 +132,6 @@ def _what_counts(run: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def check_equal(folders: Sequence[Path], played: Sequence[Mapping[str, Any]]) -> None:
-    """Refuses to compare evaluations of different things.
-
-    Args:
-        folders: of the evaluations.
-        played: what has to be equal, of each of them.
-
-    Raises:
-        InputError: something is not; the first such key is named, with what it is in both.
-    """
-    for folder, own in zip(folders[1:], played[1:], strict=True):
-        differing = first_difference(played[0], own)
-        if differing is not None:
-            key, one, other = differing
-            raise InputError(f"compare: {key} is {one} in '{folders[0]}', {other} in '{folder}'")
-
-
-def short_names(folders: Sequence[Path]) -> list[str]:
-    """The last parts of the paths, as many as it takes to tell them apart."""
-    paths = [folder.resolve().parts for folder in folders]
-    for count in range(1, max(map(len, paths)) + 1):
-        names = ["/".join(path[-count:]) for path in paths]
-        if len(set(names)) == len(names):
-            return names
-    raise InputError("compare: the same folder is given twice")
-
-
 def read_run(folder: Path, argument: str) -> dict[str, Any]:
     """`run.json` of an evaluation.
 
@@ -203,59 +145,31 @@ def read_run(folder: Path, argument: str) -> dict[str, Any]:
     file = folder / RUN
     if not file.exists():
         raise InputError(f"{argument}: no {RUN} in '{folder}', so no evaluation")
-    run = parse_json(read_bytes(file, inside=folder), str(file))
-    if not isinstance(run, dict) or run.get("format") != FORMAT:
-        raise InputError(f"{folder / RUN}: format: {FORMAT} is needed")
-    validated(RunFile, run, str(folder / RUN))
+    run: dict[str, Any] = parse_json(read_bytes(file, inside=folder), str(file))
+    validated(RunFile, run, str(file))
     return run
 
 
-def read_results(folder: Path) -> pd.DataFrame:
+def metrics_of(run: Mapping[str, Any]) -> Mapping[str, Metric[Any]]:
+    """Every metric of an evaluation, by name, from its run.json."""
+    return all_metrics(run["config"]["slo"], run["config"]["late"])
+
+
+def read_results(folder: Path, metrics: Mapping[str, Metric[Any]] | None = None) -> pd.DataFrame:
     """`results.parquet` of a finished evaluation: `COLUMNS`, then metrics.
 
+    Args:
+        folder: of the evaluation.
+        metrics: that it has to have; None takes what there is.
+
     Raises:
-        InputError: the evaluation has not finished, or the file is damaged.
+        InputError: the evaluation has not finished, or the file is damaged or lacks a column.
     """
-    found: pd.DataFrame = _read_table(folder).to_pandas()
+    found: pd.DataFrame = _read_table(folder, metrics).to_pandas()
     return found
 
 
-def read_columns(folder: Path, schema: pa.Schema) -> pd.DataFrame:
-    """The same, refused if its columns are not those of `schema`.
-
-    Raises:
-        InputError: see `read_results`; or a column is missing or holds something else.
-    """
-    found: pd.DataFrame = _read_checked(folder, schema).to_pandas()
-    return found
-
-
-def _read_checked(folder: Path, schema: pa.Schema) -> Any:
-    table = _read_table(folder)
-    for field in schema:
-        where = f"{folder / RESULTS}: column '{field.name}'"
-        if field.name not in table.column_names:
-            raise InputError(f"{where} is missing, evaluate with this version")
-        column = table.column(field.name)
-        # A number that is missing is NaN; which of them may be is for the reader to say.
-        gaps = column.null_count > 0 and not pa.types.is_floating(field.type)
-        if gaps or not _alike(column.type, field.type):
-            found = f"{column.type} with gaps" if gaps else column.type
-            raise InputError(f"{where}: {field.type} is needed, found {found}")
-    return table
-
-
-def _alike(found: pa.DataType, needed: pa.DataType) -> bool:
-    """Whether a column is read as one of the type that is needed; others may write fewer bits."""
-    if pa.types.is_string(needed):
-        return bool(pa.types.is_string(found) or pa.types.is_large_string(found))
-    if pa.types.is_list(needed):
-        return bool(pa.types.is_list(found) and _alike(found.value_type, needed.value_type))
-    whole = bool(pa.types.is_integer(found))
-    return whole or bool(pa.types.is_floating(needed) and pa.types.is_floating(found))
-
-
-def _read_table(folder: Path) -> Any:
+def _read_table(folder: Path, metrics: Mapping[str, Metric[Any]] | None) -> pa.Table:
     path = folder / RESULTS
     if not path.exists():
         raise InputError(
@@ -268,27 +182,18 @@ def _read_table(folder: Path) -> Any:
         values = sum(g.column(i).num_values for g in groups for i in range(g.num_columns))
         if values > MOST_VALUES:
             raise InputError(f"{path}: {values:,} values, at most {MOST_VALUES:,} are allowed")
-        # Read as numbers of a dictionary, a name that is repeated takes no memory again.
-        texts = [field.name for field in file.schema_arrow if pa.types.is_string(field.type)]
-        table = pq.read_table(pa.BufferReader(content), read_dictionary=texts)
+        table = file.read()
         table.validate(full=True)  # else damaged text shows where it is used
-        return _with_names(table, texts, path)
+        if metrics is not None:
+            schema = schema_of(metrics)
+            for name in set(schema.names).difference(table.column_names):
+                raise InputError(f"{path}: column '{name}' is missing, evaluate with this version")
+            table = table.select(schema.names).cast(schema)
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"{path}: {one_line(str(error))}") from None
-
-
-def _with_names(table: pa.Table, columns: Sequence[str], path: Path) -> pa.Table:
-    """The table with columns of names as text, if these are such as people read."""
-    for column in columns:
-        coded = table.column(column).combine_chunks()
-        for name in coded.unique().dictionary.to_pylist():
-            if len(name) > LONGEST_NAME or name != printable(name):
-                raise InputError(
-                    f"{path}: column '{column}': {short(name)}, a name of at most {LONGEST_NAME} "
-                    "printable characters is needed"
-                )
-        at = table.column_names.index(column)
-        table = table.set_column(at, column, coded.cast(pa.string()))
+    for name in {*table["policy"].to_pylist(), *table["scenario"].to_pylist()}:
+        if name != printable(name):
+            raise InputError(f"{path}: {short(name)} is a name that cannot be printed")
     return table
 
 
@@ -379,7 +284,7 @@ def read_rows(folder: Path, metrics: Mapping[str, Metric[Any]]) -> list[Row]:
 
 
 def _line(row: Row) -> bytes:
-    return (json.dumps(asdict(row)) + "\n").encode()
+    return (json.dumps(row.model_dump()) + "\n").encode()
 
 
 def _unfinished_rows(file: Path, metrics: Mapping[str, Metric[Any]]) -> list[Row]:
@@ -387,28 +292,33 @@ def _unfinished_rows(file: Path, metrics: Mapping[str, Metric[Any]]) -> list[Row
         return []
     # What follows the last line break was cut by a kill.
     whole = read_bytes(file, MOST_ROWS_BYTES, inside=file.parent).split(b"\n")[:-1]
-    return [_row(line, metrics, f"{file}: line {number}") for number, line in enumerate(whole, 1)]
+    places = (f"{file}: line {number}" for number in range(1, len(whole) + 1))
+    return [
+        _row(parse_json(line, where), metrics, where)
+        for line, where in zip(whole, places, strict=True)
+    ]
 
 
-def _row(line: bytes, metrics: Mapping[str, Metric[Any]], where: str) -> Row:
-    stored = validated(StoredRow, parse_json(line, where), where)
+def _row(stored: Any, metrics: Mapping[str, Metric[Any]], where: str) -> Row:
+    row = validated(Row, stored, where)
     for name in metrics:
-        if name not in stored.metrics:
+        if name not in row.metrics:
             raise InputError(f"{where}: metrics: '{name}' is missing, required")
-    return Row(**stored.model_dump())
+    return row
 
 
 def _finished_rows(folder: Path, metrics: Mapping[str, Metric[Any]]) -> list[Row]:
     if not (folder / RESULTS).exists():
         return []
-    table = _read_checked(folder, schema_of(metrics))
-    rows = []
-    for number, found in enumerate(table.to_pylist(), 1):
-        told = {name: found[name] for name in COLUMNS}
-        told["metrics"] = {name: found[name] for name in metrics}
-        stored = validated(StoredRow, told, f"{folder / RESULTS}: row {number}")
-        rows.append(Row(**stored.model_dump()))
-    return rows
+    stored = _read_table(folder, metrics).to_pylist()
+    return [
+        _row(
+            {**columns, "metrics": {name: columns[name] for name in metrics}},
+            metrics,
+            f"{folder / RESULTS}: row {number}",
+        )
+        for number, columns in enumerate(stored, 1)
+    ]
 
 
 def _commit() -> str | None:

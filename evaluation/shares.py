@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
 from env.base.errors import InputError
 from env.sim.block import State
@@ -59,6 +60,12 @@ class Shares:
     response_deviation: np.ndarray
 
     @property
+    def ratio(self) -> np.ndarray:
+        """(K,) received / entitled at the end; NaN of who was entitled to nothing."""
+        received, entitled = self.received[-1], self.entitled[-1]
+        return np.divide(received, entitled, np.full(len(received), np.nan), where=entitled > 0)
+
+    @property
     def last_lag(self) -> np.ndarray:
         """(K,) core-seconds, entitled - received at the end."""
         return np.asarray(self.entitled[-1] - self.received[-1])
@@ -96,7 +103,7 @@ def shares_of(env: RawEnv) -> Shares:
         else:
             account.start(int(owner[run]), float(seconds[run]), float(runs["dispatch_time"][run]))
     times, received, entitled = account.curves()
-    response = _by_tenant(runs, owner, len(place))
+    response, deviation = _response(runs, owner, len(place))
     return Shares(
         tenants=tuple(place),
         tickets=np.array([right_of(env.state, tenant) for tenant in range(len(place))]),
@@ -109,8 +116,8 @@ def shares_of(env: RawEnv) -> Shares:
         largest_lag=account.largest_lag,
         jain=float(jain_index(env.state)),
         dominant=_dominant(env, runs, owner),
-        response=response[0],
-        response_deviation=response[1],
+        response=response,
+        response_deviation=deviation,
     )
 
 
@@ -206,12 +213,13 @@ def _dominant(env: RawEnv, runs: np.ndarray, owner: np.ndarray) -> np.ndarray:
     return found
 
 
-def _by_tenant(runs: np.ndarray, owner: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+def _response(runs: np.ndarray, owner: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     """(K,) mean and (K,) standard deviation of the seconds from submission to end of functions."""
     done = runs["outcome"] == COMPLETED
-    seconds = (runs["end_time"] - runs["submission_time"])[done]
-    functions = np.bincount(owner[done], minlength=count).astype(np.float64)
-    functions[functions == 0] = np.nan
-    mean = np.bincount(owner[done], seconds, count) / functions
-    squares = np.bincount(owner[done], (seconds - mean[owner[done]]) ** 2, count)
-    return mean, np.sqrt(squares / functions)
+    seconds = pd.Series((runs["end_time"] - runs["submission_time"])[done])
+    by_tenant = seconds.groupby(owner[done])
+    mean, deviation = (
+        found.reindex(range(count)).to_numpy()
+        for found in (by_tenant.mean(), by_tenant.std(ddof=0))
+    )
+    return mean, deviation

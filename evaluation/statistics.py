@@ -10,7 +10,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Final, Self
+from typing import Annotated, Self
 
 import numpy as np
 from pydantic import Field
@@ -71,8 +71,8 @@ class Distribution:
     p99: float
 
 
-NOTHING: Final = Distribution(Estimate(np.nan, np.nan, np.nan), *[np.nan] * 4)
-"""Of a policy that never has such a number."""
+UNKNOWN = Estimate(math.nan, math.nan, math.nan)
+"""Of what no episode has a number."""
 
 
 @dataclass(frozen=True)
@@ -133,28 +133,24 @@ def count_needed(found: Estimate, count: int, gap: float, confidence: float) -> 
     return needed if needed <= MOST_COUNTED else None
 
 
-def interquartile_mean(values: np.ndarray) -> np.ndarray:
-    """Mean over the last axis without the lowest and the highest quarter."""
-    return np.asarray(stats.trim_mean(values, 0.25, axis=-1))
-
-
-def distributions(values: np.ndarray, settings: StatisticsSettings) -> list[Distribution]:
+def distributions(values: np.ndarray, confidence: float) -> list[Distribution]:
     """Averages and tails of a metric of every policy.
 
     Args:
         values: (P, N), N episodes of each of P policies. Episodes in which one has no such number
             (NaN) are left out, for all policies but those that never have one.
-        settings: of the intervals.
+        confidence: of the intervals.
     """
+    nothing = Distribution(UNKNOWN, *[math.nan] * 4)
     has_any = np.isfinite(values).any(axis=1)
     known = values[has_any][:, np.isfinite(values[has_any]).all(axis=0)]
     if known.size == 0:
-        return [NOTHING] * len(values)
-    means = [estimate(each, settings.confidence) for each in known]
-    medians, iqms = np.median(known, axis=1).tolist(), interquartile_mean(known).tolist()
+        return [nothing] * len(values)
+    means = [estimate(each, confidence) for each in known]
+    medians, iqms = np.median(known, axis=1).tolist(), stats.trim_mean(known, 0.25, axis=1).tolist()
     tails = np.percentile(known, (95, 99), axis=1).tolist()
     found = map(Distribution, means, medians, iqms, *tails)
-    return [next(found) if has else NOTHING for has in has_any]
+    return [next(found) if has else nothing for has in has_any]
 
 
 def compared(one: np.ndarray, other: np.ndarray, confidence: float) -> Comparison:
@@ -182,21 +178,17 @@ def _share(counted: np.ndarray, confidence: float) -> Estimate:
     return Estimate(found.value, max(0.0, found.ci_low), min(1.0, found.ci_high))
 
 
-def speedups(times: np.ndarray, first: int, settings: StatisticsSettings) -> list[Estimate]:
+def speedups(times: np.ndarray, first: int, confidence: float) -> list[Estimate]:
     """How much faster every policy is than one of them: the geometric mean of ratios of times.
 
     Args:
         times: (P, N) s, above 0.
         first: position of the policy whose times are divided by those of each.
-        settings: of the intervals, which are those of the mean logarithm.
+        confidence: of the intervals, which are those of the mean logarithm.
     """
     logarithms = np.log(times[first] / times)
-    found = [estimate(each, settings.confidence) for each in logarithms]
+    found = [estimate(each, confidence) for each in logarithms]
     return [Estimate(*np.exp([each.value, each.ci_low, each.ci_high]).tolist()) for each in found]
-
-
-LARGEST_RATIO = 4.0
-"""Where pictures of performance profiles end."""
 
 
 def performance_profiles(values: np.ndarray, ratios: np.ndarray) -> np.ndarray:

@@ -27,18 +27,6 @@ DIGITS = 3
 """Significant digits of weights."""
 CONFIDENCE = 0.95
 """Of the intervals."""
-SEARCHED = (
-    "finish",
-    "rent",
-    "rent_per_core",
-    "economy",
-    "demand",
-    "own_use",
-    "arrival_use",
-    "arrival_horizon",
-    "known_use",
-)
-"""The fields of `ScoreWeights` that are drawn; delay is 1."""
 
 
 class SearchSettings(Strict):
@@ -67,8 +55,7 @@ class SearchSettings(Strict):
                 )
         if all(low == high for low, high in self.ranges.values()):
             raise ValueError(
-                f"nothing to search: one of {', '.join(SEARCHED)} is needed as [least, most] with "
-                "least below most"
+                "nothing to search: a weight is needed as [least, most] with least below most"
             )
         if self.candidates < 2**self.rounds:
             raise ValueError(
@@ -80,7 +67,8 @@ class SearchSettings(Strict):
     @property
     def ranges(self) -> dict[str, tuple[float, float]]:
         """By the name of a weight, what it is drawn from; those left out are missing."""
-        return {name: getattr(self, name) for name in SEARCHED if getattr(self, name) != (0, 0)}
+        weights = {name: value for name, value in self if name in ScoreWeights.model_fields}
+        return {name: value for name, value in weights.items() if value != (0, 0)}
 
     @property
     def sizes(self) -> list[tuple[int, int]]:
@@ -155,6 +143,7 @@ class Found:
     difference: Estimate
 
 
+@dataclass
 class WeightSearch:
     """Random search with successive halving, refined around what has been good so far.
 
@@ -164,35 +153,30 @@ class WeightSearch:
     The score only ranks nodes, so its scale is free: delay is 1. Source of the halving: Jamieson,
     Talwalkar, AISTATS 2016.
 
-    Args:
+    Attributes:
         episodes: where they come from.
         objective: what J is made of.
         settings: the budget and the ranges.
         seed: of the weights that are drawn and of the training episodes.
         tell: called after every episode with the number of episodes played so far.
+        played: that number.
     """
 
-    def __init__(
-        self,
-        episodes: TrainingEpisodes,
-        objective: Objective,
-        settings: SearchSettings,
-        seed: int,
-        tell: Callable[[int], None],
-    ) -> None:
-        self._episodes = episodes
-        self._objective = objective
-        self._settings = settings
-        self._seed = seed
-        self._tell = tell
-        self._rng = np.random.default_rng(seed)
-        self._played = 0
+    episodes: TrainingEpisodes
+    objective: Objective
+    settings: SearchSettings
+    seed: int
+    tell: Callable[[int], None]
+    played: int = 0
+
+    def __post_init__(self) -> None:
+        self._rng = np.random.default_rng(self.seed)
 
     def run(self) -> Found:
         """Searches, then measures the best on as many episodes that no candidate has played."""
         untuned = Candidate(UNTUNED)
         pool, tried, spread = [untuned], 1, FIRST_SPREAD
-        for count, episodes in self._settings.sizes:
+        for count, episodes in self.settings.sizes:
             if tried == 1:
                 new = [self._anywhere() for _ in range(count - 1)]
             else:
@@ -211,7 +195,7 @@ class WeightSearch:
             best.weights,
             tried,
             episodes,
-            self._played,
+            self.played,
             estimate(js, CONFIDENCE),
             estimate(untuned_js, CONFIDENCE),
             estimate([j - other for j, other in zip(js, untuned_js, strict=True)], CONFIDENCE),
@@ -222,13 +206,13 @@ class WeightSearch:
         return _candidate(
             {
                 name: np.exp(self._rng.uniform(np.log(least), np.log(most)))
-                for name, (least, most) in self._settings.ranges.items()
+                for name, (least, most) in self.settings.ranges.items()
             }
         )
 
     def _near(self, candidate: Candidate, spread: float) -> Candidate:
         """Weights that differ a little, but for what has one value, or none as UNTUNED's demand."""
-        ranges = self._settings.ranges
+        ranges = self.settings.ranges
         factors = np.exp(self._rng.normal(0.0, spread, len(ranges)))
         near = {}
         for (name, (least, most)), factor in zip(ranges.items(), factors, strict=True):
@@ -244,15 +228,15 @@ class WeightSearch:
             waiting = [candidate for candidate in candidates if number not in candidate.js]
             if not waiting:
                 continue
-            workload, cluster = self._episodes.draw(training_seed(self._seed, 0, 0, number))
+            workload, cluster = self.episodes.draw(training_seed(self.seed, 0, 0, number))
             state = new_state(workload.arrival_times, workload.templates, cluster)
             buffers = Buffers.of(state)
             for candidate in waiting:
-                weights = candidate.weights.by_objective(self._objective)
+                weights = candidate.weights.by_objective(self.objective)
                 play_greedy_episode(state, weights, *buffers)
-                candidate.js[number] = arrived_objective(state, self._objective.weights)
-                self._played += 1
-            self._tell(self._played)
+                candidate.js[number] = arrived_objective(state, self.objective.weights)
+                self.played += 1
+            self.tell(self.played)
 
 
 def _candidate(weights: Mapping[str, float]) -> Candidate:

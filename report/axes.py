@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+import altair as alt
 import numpy as np
+import pandas as pd
 
 LOG_FROM = 5.0
 """Axes are logarithmic where the largest value is this many times the smallest."""
@@ -16,22 +19,40 @@ MUCH_FARTHER = 1.5
 """Times that, beyond which values are folded away: they would set the axis for all others."""
 
 
-def is_wide(values: Sequence[float]) -> bool:
+def is_wide(values: pd.Series) -> bool:
     """Whether values lie so far apart that their axis is logarithmic."""
     return 0 < LOG_FROM * min(values) <= max(values)
 
 
-def log_ticks(values: Sequence[float]) -> list[float]:
-    """1, 2, 5, 10, ... as far as values go, or powers of ten alone."""
+def axis(channel: type, field: str, title: str, values: pd.Series, **options: Any) -> Any:
+    """A field along `channel` (`alt.X`, `alt.Y`), logarithmic where `values` are wide."""
+    return channel(
+        f"{field}:Q",
+        **{"title": title, "scale": scale_of(values), "axis": ticks_of(values)} | options,
+    )
+
+
+def scale_of(values: pd.Series, padding: int = 16) -> alt.Scale:
+    """Logarithmic where values lie far apart; else with pixels of `padding` around them."""
+    if is_wide(values):
+        return alt.Scale(type="log", nice=False, padding=24)
+    return alt.Scale(zero=False, nice=True, padding=padding)
+
+
+def ticks_of(values: pd.Series) -> alt.Axis:
+    """1, 2, 5, 10, ..., or powers of ten alone, where the axis of values is logarithmic."""
+    if not is_wide(values):
+        return alt.Axis()
     low, high = min(values), max(values)
     steps = (1,) if high / low > MOST_STEPS else (1, 2, 5)
     decades = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
-    return [
-        tick
-        for decade in decades
-        for step in steps
-        if low <= (tick := float(f"{step}e{decade}")) <= high
-    ]
+    ticks = [float(f"{step}e{decade}") for decade in decades for step in steps]
+    return alt.Axis(values=[tick for tick in ticks if low <= tick <= high], format=",~g")
+
+
+def on_axis(low: pd.Series, values: pd.Series) -> pd.Series:
+    """Where intervals are drawn from: a logarithmic axis of `values` has no 0."""
+    return low.clip(lower=values.min() / 2) if is_wide(values) else low
 
 
 def end_of_axis(values: Sequence[float], highs: Sequence[float]) -> float:

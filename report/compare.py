@@ -15,27 +15,18 @@ import pandas as pd
 
 from env.base.errors import InputError
 from env.base.pipes import until_reader_leaves
-from env.base.schema import validated
-from evaluation.episode_metrics import metrics_of
-from evaluation.results import (
-    RESULTS,
-    RUN,
-    check_equal,
-    read_columns,
-    read_run,
-    schema_of,
-    short_names,
-)
-from evaluation.statistics import StatisticsSettings
-from report.summary import RANKED_BY, RANKS, Summary, summarise
+from evaluation.results import RESULTS, RUN, metrics_of, read_results, read_run
+from report.summary import RANKED_BY, Summary, summarise
 from report.table import console, summary_table
 from report.world import with_weights
 from run.command import refuse
+from run.run_folder import first_difference
 
-WORLD = ("cluster", "workflow", "workload", "objective", "dispatch", "lease", "keep_alive")
-"""Groups of the configuration in which evaluations have to be equal."""
-COUNTED = ("slo", "late")
-"""Keys of the configuration likewise, for they say what metrics are."""
+WORLD = (
+    *("cluster", "workflow", "workload", "objective", "dispatch", "lease", "keep_alive"),
+    *("slo", "late"),  # they say what metrics are
+)
+"""Keys of the configuration in which evaluations have to be equal."""
 PLAYED = ("scenarios", "seeds", "episodes", "workload_sha256")
 """Keys of run.json likewise; the hash, which says least of what differs, comes last."""
 EPISODE = ["scenario", "seed", "episode"]
@@ -56,50 +47,48 @@ def compare(folders: Sequence[Path]) -> Summary:
             another world; the key is named.
     """
     runs = [read_run(folder, "compare") for folder in folders]
-    for folder, run in zip(folders, runs, strict=True):
-        for key in (*WORLD, *COUNTED, "statistics"):
-            if key not in run["config"]:
-                raise InputError(f"{folder / RUN}: config.{key}: missing, required")
-            if key not in COUNTED and not isinstance(run["config"][key], dict):
-                raise InputError(f"{folder / RUN}: config.{key}: a mapping is needed")
-        metrics_of(run, str(folder / RUN))
-    equal = (*WORLD, *COUNTED)
     played = [
-        {key: run["config"][key] for key in equal} | {key: run[key] for key in PLAYED}
+        {key: run["config"][key] for key in WORLD} | {key: run[key] for key in PLAYED}
         for run in runs
     ]
-    check_equal(folders, played)
-    metrics = metrics_of(runs[0], str(folders[0] / RUN))
-    tables = [
-        _checked(read_columns(folder, schema_of(metrics)), folder / RESULTS, run)
-        for folder, run in zip(folders, runs, strict=True)
-    ]
+    for folder, other in zip(folders[1:], played[1:], strict=True):
+        if (differing := first_difference(played[0], other)) is not None:
+            key, one, two = differing
+            raise InputError(f"compare: {key} is {one} in '{folders[0]}', {two} in '{folder}'")
+    metrics = metrics_of(runs[0])
+    tables = [_complete_table(folder, run) for folder, run in zip(folders, runs, strict=True)]
     hashes = [run.get("players_sha256") or {} for run in runs]
-    joined = pd.concat(_told_apart(tables, hashes, short_names(folders)), ignore_index=True)
-    where = f"{folders[0] / RUN}: config.statistics"
-    statistics = validated(StatisticsSettings, runs[0]["config"]["statistics"], where)
+    joined = pd.concat(_told_apart(tables, hashes, _short_names(folders)), ignore_index=True)
     weighted = with_weights(metrics, runs[0], str(folders[0] / RUN))
-    return summarise(joined, weighted, statistics)
+    return summarise(joined, weighted, runs[0]["config"]["statistics"]["confidence"])
 
 
-def _checked(table: pd.DataFrame, file: Path, run: dict[str, Any]) -> pd.DataFrame:
-    """The table, if all policies have a row with a J for every episode of the run."""
-    for kind in set(table["kind"]) - set(RANKS):
-        raise InputError(f"{file}: kind: '{kind}' is unknown, allowed: {', '.join(RANKS)}")
-    scenarios, seeds, episodes = run["scenarios"], run["seeds"], run["episodes"]
-    count = len(scenarios) * len(seeds) * episodes
-    complete = len(table) > 0 and all(
-        len(rows) == count
-        and set(rows[EPISODE].itertuples(index=False, name=None))
-        == set(product(scenarios, seeds, range(episodes)))
-        for _, rows in table.groupby("policy")
-    )
-    if not complete or not np.isfinite(table[RANKED_BY]).all():
-        raise InputError(
-            f"{file}: damaged, one row with a finite {RANKED_BY} is needed for every policy, "
-            f"scenario, seed and episode of {RUN}"
-        )
+def _complete_table(folder: Path, run: dict[str, Any]) -> pd.DataFrame:
+    """The results, if all policies have a row with a J for every episode of the run."""
+    table = read_results(folder, metrics_of(run))
+    episodes = set(product(run["scenarios"], run["seeds"], range(run["episodes"])))
+    for _, rows in table.groupby("policy"):
+        found = list(rows[EPISODE].itertuples(index=False, name=None))
+        if (
+            len(found) != len(episodes)
+            or set(found) != episodes
+            or not np.isfinite(rows["J"]).all()
+        ):
+            raise InputError(
+                f"{folder / RESULTS}: damaged, one row with a finite J is needed for every policy, "
+                f"scenario, seed and episode of {RUN}"
+            )
     return table
+
+
+def _short_names(folders: Sequence[Path]) -> list[str]:
+    """The last parts of the paths, as many as it takes to tell them apart."""
+    paths = [folder.resolve().parts for folder in folders]
+    for count in range(1, max(map(len, paths)) + 1):
+        names = ["/".join(path[-count:]) for path in paths]
+        if len(set(names)) == len(names):
+            return names
+    raise InputError("compare: the same folder is given twice")
 
 
 def _told_apart(

@@ -18,6 +18,8 @@ from typing import Any
 
 import vl_convert
 
+from env.base.errors import InputError
+
 Spec = dict[str, Any]
 """As in report/vega.py, which the process that draws has no time to import."""
 SCALE = 2.0
@@ -26,7 +28,7 @@ Picture = dict[str, bytes]
 """A file by its ending."""
 
 
-class NotDrawn(Exception):
+class NotDrawn(InputError):
     """The process that draws was ended; the message says by what."""
 
 
@@ -37,8 +39,7 @@ def library() -> str:
     Raises:
         NotDrawn: see there.
     """
-    found: str = _elsewhere(None)
-    return found
+    return str(_elsewhere(None))
 
 
 def draw(specs: Mapping[str, Spec]) -> dict[str, Picture]:
@@ -47,8 +48,7 @@ def draw(specs: Mapping[str, Spec]) -> dict[str, Picture]:
     Raises:
         NotDrawn: see there.
     """
-    found: dict[str, Picture] = _elsewhere(specs)
-    return found
+    return dict(_elsewhere(specs))
 
 
 def _elsewhere(given: Mapping[str, Spec] | None) -> Any:
@@ -69,11 +69,6 @@ def _elsewhere(given: Mapping[str, Spec] | None) -> Any:
     raise NotDrawn(f"{why} Drawing takes tens of GB of addresses (ulimit -v).")
 
 
-def bundle(version: str) -> str:
-    """See `library`."""
-    return vl_convert.javascript_bundle(vl_version=version)  # type: ignore[call-arg]
-
-
 def pictures(specs: Mapping[str, Spec], version: str) -> dict[str, Picture]:
     """See `draw`."""
     found = {}
@@ -87,5 +82,8 @@ def pictures(specs: Mapping[str, Spec], version: str) -> dict[str, Picture]:
 if __name__ == "__main__":
     given = json.load(sys.stdin)
     version = sys.argv[1]
-    found = bundle(version) if given is None else pictures(given, version)
-    pickle.dump(found, sys.stdout.buffer)
+    if given is None:
+        made: Any = vl_convert.javascript_bundle(vl_version=version)  # type: ignore[call-arg]
+    else:
+        made = pictures(given, version)
+    pickle.dump(made, sys.stdout.buffer)

@@ -7,16 +7,33 @@ episode and policies which the reader chooses.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import altair as alt
 import pandas as pd
 
 from report import palette
-from report.vega import HEIGHT, Spec, numbers, spec_of
+from report.vega import HEIGHT, Spec, by_name, spec_of, tooltips
 
 TIME = "time (s)"
-# Halves of a container have no number; with few containers Vega has ticks there.
-_WHOLE = alt.Axis(labelExpr="datum.value % 1 ? '' : format(datum.value, 'd')")
+HOVER = {
+    "workflow": "workflow",
+    "function": "function",
+    "place": "runs on",
+    "phase": "phase here",
+    "submitted": "submitted (s)",
+    "cold_start": "cold start (s)",
+    "transfer": "transfer (s)",
+    "waiting": "waiting for memory (s)",
+    "running": "running (s)",
+    "completed": "completed (s)",
+    "memory": "memory given / required (MB)",
+    "parallelism": "threads",
+    "computation": "operations",
+}
+"""What the reader sees of the fields of a bar of the Gantt chart."""
+PANELS = {"upper": [1, 0], "lower": [6, 3]}
+"""The two policies that the reader has chosen, and dashes of their lines."""
 
 
 def gantt() -> Spec:
@@ -29,23 +46,7 @@ def gantt() -> Spec:
     stands there, `rows`, how many there are, `until`, where time ends, and `times` of grid lines.
     """
     workflows = {f"workflow {index}": colour for index, colour in enumerate(palette.SERIES)}
-    fills = palette.PHASES | workflows
     zoom = alt.selection_interval(name="zoom", bind="scales", zoom="wheel![event.ctrlKey]")
-    shown = {  # what the reader sees of each field
-        "workflow": "workflow",
-        "function": "function",
-        "place": "runs on",
-        "phase": "phase here",
-        "submitted": "submitted (s)",
-        "cold_start": "cold start (s)",
-        "transfer": "transfer (s)",
-        "waiting": "waiting for memory (s)",
-        "running": "running (s)",
-        "completed": "completed (s)",
-        "memory": "memory given / required (MB)",
-        "parallelism": "threads",
-        "computation": "operations",
-    }
     begin = alt.X(
         "begin:Q",
         title=None,
@@ -54,7 +55,7 @@ def gantt() -> Spec:
             orient="top", values=alt.ExprRef("times"), grid=True, labels=False, domain=False
         ),
     )
-    row = alt.Scale(domain=[0, alt.ExprRef("rows")], reverse=True, nice=False, zero=False)
+    scale = alt.Scale(domain=[0, alt.ExprRef("rows")], reverse=True, nice=False, zero=False)
     axis = alt.Axis(
         values=alt.ExprRef("ticks"),
         labelExpr="names[format(datum.value, '.1f')]",
@@ -65,58 +66,46 @@ def gantt() -> Spec:
         grid=False,
         domain=False,
     )
-    areas = {"leases": ("server", "from", "to", "rent"), "folds": ("idle",)}
+    top, row = (alt.Y(f"{name}:Q", scale=scale, axis=axis, title=None) for name in ("top", "row"))
+    corners = (begin, top, alt.X2("end"), alt.Y2("bottom"))
     leases, folds = (
         alt.Chart(alt.NamedData(name))
         .mark_rect(clip=True, opacity=opacity, color="#808080")
-        .encode(
-            begin,
-            alt.Y("top:Q", scale=row, axis=axis, title=None),
-            alt.X2("end"),
-            alt.Y2("bottom"),
-            tooltip=[alt.Tooltip(f"{field}:N") for field in areas[name]],
+        .encode(*corners, tooltip=[alt.Tooltip(f"{field}:N") for field in shown])
+        for name, opacity, shown in (
+            ("leases", 0.13, ("server", "from", "to", "rent")),
+            ("folds", 0.4, ("idle",)),
         )
-        for name, opacity in (("leases", 0.13), ("folds", 0.4))
     )
-    edges = (
-        alt.Chart(alt.NamedData("edges"))
-        .mark_rule(clip=True, opacity=0.5)
-        .encode(alt.Y("row:Q", scale=row, axis=axis, title=None), strokeWidth=alt.value(1))
+    edges = alt.Chart(alt.NamedData("edges")).mark_rule(clip=True, opacity=0.5)
+    fill = by_name(alt.Fill, "fill", palette.PHASES | workflows)
+    bars = alt.Chart(alt.NamedData("bars")).mark_rect(clip=True)
+    titles = alt.Chart(alt.NamedData("titles")).mark_text(
+        clip=True, align="left", baseline="middle", fontWeight="bold", fontSize=13
     )
-    bars = (
-        alt.Chart(alt.NamedData("bars"))
-        .mark_rect(clip=True)
-        .encode(
-            begin,
-            alt.Y("top:Q", scale=row, axis=axis, title=None),
-            alt.X2("end"),
-            alt.Y2("bottom"),
-            fill=alt.Fill(
-                "fill:N",
-                legend=None,
-                scale=alt.Scale(domain=list(fills), range=list(fills.values())),
-            ),
-            tooltip=[alt.Tooltip(f"{field}:N", title=title) for field, title in shown.items()],
-        )
-        .add_params(zoom)
+    chart = alt.layer(
+        leases,
+        folds,
+        edges.encode(row, strokeWidth=alt.value(1)),
+        bars.encode(*corners, fill, tooltip=tooltips(**HOVER)).add_params(zoom),
+        titles.encode(row, x=alt.value(4), text="text:N"),
     )
-    titles = (
-        alt.Chart(alt.NamedData("titles"))
-        .mark_text(clip=True, align="left", baseline="middle", fontWeight="bold", fontSize=13)
-        .encode(alt.Y("row:Q", scale=row, axis=axis, title=None), x=alt.value(4), text="text:N")
-    )
-    parameters = [
-        alt.param("ticks", value=[]),
-        alt.param("names", value={}),
-        alt.param("rows", value=1),
-        alt.param("until", value=1),
-        alt.param("times", value=[]),
-    ]
-    return spec_of(alt.layer(leases, folds, edges, bars, titles).add_params(*parameters), HEIGHT)
+    parameters = {"ticks": [], "names": {}, "rows": 1, "until": 1, "times": []}
+    return spec_of(_with_parameters(chart, parameters), HEIGHT)
+
+
+def _with_parameters(chart: Any, values: Mapping[str, Any]) -> Any:
+    return chart.add_params(*(alt.param(name, value=value) for name, value in values.items()))
 
 
 def utilisation() -> Spec:
     """Use of every NUMA node over time as colour. Data: `use` (node, begin, end, percent)."""
+    percent = alt.Fill(
+        "percent:Q",
+        title="%",
+        scale=alt.Scale(scheme="cividis", domain=[0, 100], clamp=True),
+        legend=alt.Legend(orient="top", gradientLength=160, direction="horizontal"),
+    )
     chart = (
         alt.Chart(alt.NamedData("use"))
         # Without an outline of its colour the background shines through between cells.
@@ -125,16 +114,16 @@ def utilisation() -> Spec:
             alt.X("begin:Q", title=TIME, scale=alt.Scale(nice=False), axis=alt.Axis(grid=False)),
             alt.X2("end"),
             alt.Y("node:N", sort=None, title=None, axis=alt.Axis(labelLimit=0)),
-            fill=alt.Fill(
-                "percent:Q",
-                title="%",
-                scale=alt.Scale(scheme="cividis", domain=[0, 100], clamp=True),
-                legend=alt.Legend(orient="top", gradientLength=160, direction="horizontal"),
-            ),
-            tooltip=["node:N", *numbers(["begin", "end", "percent"])],
+            percent,
+            tooltip=tooltips("node", "begin", "end", "percent"),
         )
     )
     return spec_of(chart, HEIGHT)
+
+
+def _up_to(parameter: str, **options: Any) -> alt.Scale:
+    """A scale from 0 to what page.js sets."""
+    return alt.Scale(domain=[0, alt.ExprRef(parameter)], **options)
 
 
 def tenants(colours: Mapping[str, str]) -> Spec:
@@ -146,36 +135,24 @@ def tenants(colours: Mapping[str, str]) -> Spec:
     Args:
         colours: by tenant, in this order.
     """
+    time = alt.Axis(grid=False, labelOverlap=True, labelSeparation=12)
+    title = "computing capacity (%)"
     chart = (
         alt.Chart(alt.NamedData("use"))
         # An outline as in `utilisation`.
         .mark_bar(stroke=alt.ExprRef("scale('fill', datum.tenant)"), strokeWidth=0.7, binSpacing=0)
         .encode(
             alt.X(
-                "begin:Q",
-                bin="binned",
-                title=TIME,
-                scale=alt.Scale(domain=[0, alt.ExprRef("until")], nice=False),
-                axis=alt.Axis(grid=False, labelOverlap=True, labelSeparation=12),
+                "begin:Q", bin="binned", title=TIME, scale=_up_to("until", nice=False), axis=time
             ),
             alt.X2("end"),
-            alt.Y(
-                "percent:Q",
-                title="computing capacity (%)",
-                stack="zero",
-                scale=alt.Scale(domain=[0, alt.ExprRef("most")]),
-            ),
-            fill=alt.Fill(
-                "tenant:N",
-                legend=None,
-                scale=alt.Scale(domain=list(colours), range=list(colours.values())),
-            ),
+            alt.Y("percent:Q", title=title, stack="zero", scale=_up_to("most")),
+            by_name(alt.Fill, "tenant", colours),
             order="place:O",
-            tooltip=numbers(["tenant", "begin", "end", "percent"]),
+            tooltip=tooltips("tenant", "begin", "end", "percent"),
         )
-        .add_params(alt.param("until", value=1), alt.param("most", value=1))
     )
-    return spec_of(chart, HEIGHT * 2 // 3)
+    return spec_of(_with_parameters(chart, {"until": 1, "most": 1}), HEIGHT * 2 // 3)
 
 
 def shares(colours: Mapping[str, str]) -> Spec:
@@ -191,31 +168,14 @@ def shares(colours: Mapping[str, str]) -> Spec:
         alt.Chart(alt.NamedData("shares"))
         .mark_line(interpolate="step-after", strokeWidth=2)
         .encode(
-            alt.X(
-                "time:Q",
-                title=TIME,
-                scale=alt.Scale(domain=[0, alt.ExprRef("until")], nice=False),
-            ),
-            alt.Y(
-                "core_seconds:Q",
-                title="core-seconds",
-                scale=alt.Scale(domain=[0, alt.ExprRef("most")]),
-            ),
-            color=alt.Color(
-                "tenant:N",
-                legend=None,
-                scale=alt.Scale(domain=list(colours), range=list(colours.values())),
-            ),
-            strokeDash=alt.StrokeDash(
-                "what:N",
-                legend=None,
-                scale=alt.Scale(domain=["received", "entitled"], range=[[1, 0], [6, 3]]),
-            ),
-            tooltip=[alt.Tooltip("what:N"), *numbers(["tenant", "time", "core_seconds"])],
+            alt.X("time:Q", title=TIME, scale=_up_to("until", nice=False)),
+            alt.Y("core_seconds:Q", title="core-seconds", scale=_up_to("most")),
+            by_name(alt.Color, "tenant", colours),
+            by_name(alt.StrokeDash, "what", {"received": [1, 0], "entitled": [6, 3]}),
+            tooltip=tooltips("what", "tenant", "time", "core_seconds"),
         )
-        .add_params(alt.param("until", value=1), alt.param("most", value=1))
     )
-    return spec_of(chart, HEIGHT)
+    return spec_of(_with_parameters(chart, {"until": 1, "most": 1}), HEIGHT)
 
 
 def shares_of(rows: pd.DataFrame, colours: Mapping[str, str]) -> Spec:
@@ -240,23 +200,17 @@ def shares_of(rows: pd.DataFrame, colours: Mapping[str, str]) -> Spec:
 
 def queue_length() -> Spec:
     """Containers that wait for memory over time. Data: `queue` (panel, policy, time, waiting)."""
+    # Halves of a container have no number; with few containers Vega has ticks there.
+    whole = alt.Axis(labelExpr="datum.value % 1 ? '' : format(datum.value, 'd')")
     chart = (
         alt.Chart(alt.NamedData("queue"))
         .mark_line(interpolate="step-after", strokeWidth=2)
         .encode(
             alt.X("time:Q", title=TIME),
-            alt.Y("waiting:Q", title="containers waiting", axis=_WHOLE),
-            color=alt.Color(
-                "panel:N",
-                legend=None,
-                scale=alt.Scale(domain=["upper", "lower"], range=list(palette.SERIES[:2])),
-            ),
-            strokeDash=alt.StrokeDash(
-                "panel:N",
-                legend=None,
-                scale=alt.Scale(domain=["upper", "lower"], range=[[1, 0], [6, 3]]),
-            ),
-            tooltip=numbers(["policy", "time", "waiting"]),
+            alt.Y("waiting:Q", title="containers waiting", axis=whole),
+            by_name(alt.Color, "panel", dict(zip(PANELS, palette.SERIES, strict=False))),
+            by_name(alt.StrokeDash, "panel", PANELS),
+            tooltip=tooltips("policy", "time", "waiting"),
         )
     )
     return spec_of(chart, HEIGHT * 2 // 3)

@@ -1,6 +1,6 @@
 """The charts of an evaluation, by the id of their place: what they are drawn from.
 
-charts.py and flow_charts.py say how each is drawn.
+charts.py and line_charts.py say how each is drawn.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import pandas as pd
 
 from env.score.metrics import Shown
 from evaluation.episode_metrics import SHARES
-from evaluation.statistics import LARGEST_RATIO, Estimate, performance_profiles
-from report import charts, flow_charts, palette
+from evaluation.statistics import Estimate, performance_profiles
+from report import charts, line_charts, palette
 from report.digits import low_of, number, p_value, spread, varies
 from report.summary import (
     RANKED_BY,
@@ -31,7 +31,7 @@ DIFFERENCE = "difference"
 """What stands beside the names of metrics for the paired difference in J to the measure."""
 FIGURED = (DIFFERENCE, "slowdown", "cost_ratio", "queueing", "container_start")
 """What is in the figure of a sweep, unless it is 0 everywhere; the report has all."""
-PROFILE_RATIOS = np.linspace(1.0, LARGEST_RATIO, 121)
+PROFILE_RATIOS = np.linspace(1.0, 4.0, 121)
 """At which performance profiles are drawn."""
 
 
@@ -48,10 +48,10 @@ def scenario_charts(summary: Summary, results: pd.DataFrame) -> dict[str, Spec]:
             _ranked(summary, results),
             [name for name, metric in summary.metrics.items() if metric.shown == "share"],
         ),
-        "profiles": charts.profiles(
+        "profiles": line_charts.profiles(
             dict(zip(names, profiles, strict=True)), PROFILE_RATIOS, summary.kinds
         ),
-        "flow-time": flow_charts.flow_time(times, SHARES, summary.kinds),
+        "flow-time": line_charts.flow_time(times, SHARES, summary.kinds),
     }
     for place, spent in (("time-against-cost", "cost_ratio"), ("time-against-carbon", "carbon")):
         if spent in heading and (results[spent] > 0).all():
@@ -68,9 +68,9 @@ def scenario_charts(summary: Summary, results: pd.DataFrame) -> dict[str, Spec]:
         rows = pd.concat(
             _metric(summary, name).assign(deadline=float(name.removeprefix("slo_"))) for name in met
         )
-        drawn["deadlines"] = flow_charts.deadlines(rows, summary.kinds)
+        drawn["deadlines"] = line_charts.deadlines(rows, summary.kinds)
     if "execution" in heading:
-        drawn["parts"] = flow_charts.parts(_parts(summary))
+        drawn["parts"] = charts.parts(_parts(summary))
     return drawn
 
 
@@ -146,7 +146,7 @@ def _ranked(summary: Summary, results: pd.DataFrame) -> pd.DataFrame:
 
 
 def _parts(summary: Summary) -> pd.DataFrame:
-    """Rows for `flow_charts.parts`."""
+    """Rows for `charts.parts`."""
     found = []
     for place, part in enumerate(palette.PARTS):
         if (name := part.replace(" ", "_")) in summary.metrics:
@@ -164,7 +164,7 @@ def sweep_charts(summary: Summary, scenarios: Scenarios) -> dict[str, Any]:
     for axis in axes_of(scenarios):
         placed = places(scenarios, axis)
         specs = {
-            name: flow_charts.sweep(_swept(summary, placed, name), axis, summary.kinds, heading)
+            name: line_charts.sweep(_swept(summary, placed, name), axis, summary.kinds, heading)
             for name, heading in headings_of(summary).items()
         }
         found[axis] = {"panels": list(dict.fromkeys(placed["panel"])), "specs": specs}
@@ -184,7 +184,7 @@ def sweep_figure(summary: Summary, scenarios: Scenarios) -> Spec:
             continue
         # The panel is no choice of a reader's here, so that all are drawn.
         own = found.assign(column=found["panel"], panel="")
-        chart = flow_charts.sweep(own, axis, summary.kinds, heading)
+        chart = line_charts.sweep(own, axis, summary.kinds, heading)
         header = {"labelFontSize": 12, "title": None, "labels": not rows}
         column = {"field": "column", "type": "nominal", "sort": None, "header": header}
         panels = {"layer": chart["layer"], **size}
@@ -203,7 +203,7 @@ def headings_of(summary: Summary) -> dict[str, str]:
 
 
 def _swept(summary: Summary, placed: pd.DataFrame, name: str) -> pd.DataFrame:
-    """Rows for `flow_charts.sweep`."""
+    """Rows for `line_charts.sweep`."""
     found = []
     for scenario, x, panel in placed.itertuples(index=False):
         own = summary.of(scenario)

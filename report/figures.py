@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from env.base.errors import InputError
 from env.base.files import written_whole
 from report.charts import SHOWN
 from report.drawing import draw
@@ -95,16 +94,12 @@ def write_figures(figures: Mapping[str, Spec], folder: Path) -> list[Path]:
         The .png files.
 
     Raises:
-        InputError: the folder cannot be written to.
         NotDrawn: see there.
     """
     written = []
     for name, picture in draw(figures).items():
         path = folder / name
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"{folder}: cannot be written: {error.strerror}") from None
+        path.parent.mkdir(parents=True, exist_ok=True)
         for ending, content in picture.items():
             with written_whole(path.with_name(f"{path.name}.{ending}")) as temporary:
                 temporary.write_bytes(content)

@@ -9,10 +9,8 @@ from typing import Any
 import pandas as pd
 from rich.console import Group
 
-from env.score.metrics import Metric
 from evaluation.promise import Judgement
-from evaluation.results import RUN
-from evaluation.statistics import StatisticsSettings
+from evaluation.results import RUN, metrics_of
 from report.drawing import NotDrawn
 from report.page import write_report
 from report.promise import write_promises
@@ -32,8 +30,6 @@ def write_files(
     folder: Path,
     run: Mapping[str, Any],
     results: pd.DataFrame,
-    metrics: Mapping[str, Metric[Any]],
-    statistics: StatisticsSettings,
     width: int,
     judgement: Judgement | None = None,
 ) -> Group:
@@ -43,12 +39,11 @@ def write_files(
         folder: of the evaluation.
         run: run.json.
         results: from `evaluation.results.read_results`.
-        metrics: of its rows, by name.
-        statistics: how intervals are made.
         width: characters of the terminal.
         judgement: who keeps what was promised, where something is.
     """
-    summary = summarise(results, with_weights(metrics, run, str(folder / RUN)), statistics)
+    metrics = with_weights(metrics_of(run), run, str(folder / RUN))
+    summary = summarise(results, metrics, run["config"]["statistics"]["confidence"])
     if quiet := calm(run, results):
         summary = replace(summary, title=f"{summary.title}; {quiet}")
     write_summary(folder, summary)

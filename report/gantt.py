@@ -3,94 +3,117 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt
+import altair as alt
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.collections import PolyCollection
-from matplotlib.patches import Patch
+import pandas as pd
 
 from env.base.files import written_whole
 from env.base.schema import printable
 from report import palette
+from report.drawing import draw
 from report.episode_command import convert_episode
-from report.timeline import PHASES, Phase, Timeline, read_timeline
+from report.figures import CONFIG
+from report.timeline import PHASES, Timeline, read_timeline
+from report.vega import Spec
 
-# A name with two dollar signs is no formula.
-matplotlib.rcParams["text.parse_math"] = False
-
-ROW = 0.16
-"""Height of a row in inches, as long as the figure is not higher than `HIGHEST`."""
+WIDTH, LOWEST, HIGHEST = 900, 60, 2400
+"""Of the chart, in pixels."""
+ROW = 14
+"""Pixels of a row, as long as the chart is not higher than `HIGHEST`."""
 LONGEST = 100
 """Characters of a name."""
-WIDTH, LOWEST, HIGHEST = 13.0, 3.0, 40.0
-"""Of the figure, in inches."""
+RUNNING, WARM = "running (colour of the workflow)", "warm and idle"
+KEYS = palette.PHASES | {RUNNING: palette.SERIES[0], WARM: palette.WARM}
+"""Colours in the legend."""
+
+
+def gantt_of(timeline: Timeline) -> Spec:
+    """The chart: a band a NUMA node, in it a row for each container at a time."""
+    rows = [max(1, node.lanes) for node in timeline.nodes]
+    edges = np.concatenate([[0], np.cumsum(rows)])
+    names = [f"{shown(node.server)} · NUMA {node.node_id}" for node in timeline.nodes]
+    middles = [f"{middle:.1f}" for middle in (edges[:-1] + edges[1:]) / 2]
+    y = alt.Y(
+        "top:Q",
+        title=None,
+        scale=alt.Scale(domain=[0, int(edges[-1])], reverse=True, nice=False),
+        axis=alt.Axis(
+            values=list(map(float, middles)),
+            labelExpr="names[format(datum.value, '.1f')]",
+            labelLimit=0,
+            labelPadding=6,
+            ticks=False,
+            grid=False,
+        ),
+    )
+    x = alt.X(
+        "begin:Q",
+        title="time (s)",
+        scale=alt.Scale(domain=[0, timeline.end], nice=False),
+        axis=alt.Axis(grid=False),
+    )
+    workflows = {f"workflow {place}": colour for place, colour in enumerate(palette.SERIES)}
+    colours = KEYS | workflows
+    legend = alt.Legend(orient="bottom", columns=len(KEYS), values=list(KEYS))
+    scale = alt.Scale(domain=list(colours), range=list(colours.values()))
+    bars = (
+        alt.Chart(_bars(timeline, edges))
+        # With an outline, what is shorter than a pixel is still seen.
+        .mark_rect(stroke=alt.ExprRef("scale('fill', datum.fill)"), strokeWidth=0.7)
+        .encode(
+            x, y, alt.X2("end"), alt.Y2("bottom"), alt.Fill("fill:N", legend=legend, scale=scale)
+        )
+    )
+    servers = ["black" if node.node_id == 0 else "silver" for node in timeline.nodes]
+    between = alt.Chart(pd.DataFrame({"top": edges[:-1], "colour": servers}))
+    lines = between.mark_rule().encode(y, alt.Color("colour:N", scale=None))
+    chart = alt.layer(lines, bars).add_params(
+        alt.param("names", value=dict(zip(middles, names, strict=True)))
+    )
+    count = f"{len(timeline.containers)} containers, coloured by workflow"
+    height = int(np.clip(ROW * edges[-1], LOWEST, HIGHEST))
+    sized = chart.properties(width=WIDTH, height=height, title=f"{shown(timeline.name)}: {count}")
+    return {**sized.to_dict(), "config": CONFIG}
+
+
+def _bars(timeline: Timeline, edges: np.ndarray) -> pd.DataFrame:
+    """begin, end (s), top, bottom (rows) and fill of every bar; nodes begin at `edges`."""
+    containers, warm = timeline.containers, timeline.warm
+    parts = [(containers, *phase, palette.PHASE_HEIGHTS[phase.name]) for phase in PHASES]
+    found = []
+    for records, name, begin, end, height in [
+        *parts,
+        (warm, WARM, "begin", "end", palette.WARM_HEIGHT),
+    ]:
+        middle = edges[records["node"]] + records["lane"] + 0.5
+        fill: str | list[str] = name
+        if name == "running":
+            fill = [f"workflow {wf_id % len(palette.SERIES)}" for wf_id in records["wf_id"]]
+        bars = {"begin": records[begin], "end": records[end], "fill": fill}
+        bars |= {"top": middle - height / 2, "bottom": middle + height / 2}
+        found.append(pd.DataFrame(bars))
+    # What comes first in the life of a container is short and drawn last, so that it is seen.
+    return pd.concat(found[::-1]).query("end > begin")
+
+
+def shown(name: str) -> str:
+    """A name from a file: control characters spelt out, a long end cut off."""
+    text = printable(name)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
 def draw_gantt(timeline: Timeline, path: Path) -> None:
-    """Writes the chart: a band a NUMA node, in it a row for each container at a time.
+    """Writes `gantt_of` an episode as a .png file, which appears whole or not at all.
 
-    Args:
-        timeline: the episode.
-        path: a .png file; appears whole or not at all.
+    Raises:
+        NotDrawn: see there.
     """
-    rows = np.array([max(1, node.lanes) for node in timeline.nodes])
-    first = np.concatenate([[0], rows.cumsum()])
-    height = float(np.clip(1.6 + ROW * first[-1], LOWEST, HIGHEST))
-    figure, axes = plt.subplots(figsize=(WIDTH, height), layout="constrained")
-    containers = timeline.containers
-    middle = first[containers["node"]] + containers["lane"] + 0.5
-    for phase in PHASES:
-        _draw_phase(axes, containers, middle, phase)
-    warm = timeline.warm
-    _draw_bars(
-        axes,
-        (warm["begin"], warm["end"]),
-        first[warm["node"]] + warm["lane"] + 0.5,
-        palette.WARM_HEIGHT,
-        palette.WARM,
-    )
-    for index, node in enumerate(timeline.nodes):
-        starts_server = node.node_id == 0
-        axes.axhline(
-            first[index], color="black" if starts_server else "silver", linewidth=0.6, zorder=0
-        )
-    axes.set_yticks(
-        (first[:-1] + first[1:]) / 2,
-        [f"{in_figure(node.server)} · NUMA {node.node_id}" for node in timeline.nodes],
-    )
-    axes.set(
-        xlim=(0, timeline.end),
-        ylim=(first[-1], 0),
-        xlabel="time (s)",
-        title=f"{in_figure(timeline.name)}: {len(containers)} containers, coloured by workflow",
-    )
-    axes.tick_params(axis="y", length=0)
-    axes.spines[["top", "right"]].set_visible(False)
-    keys = [Patch(color=colour, label=name) for name, colour in palette.PHASES.items()]
-    keys.append(Patch(color=palette.SERIES[0], label="running (colour of the workflow)"))
-    keys.append(Patch(color=palette.WARM, label="warm and idle"))
-    figure.legend(handles=keys, loc="outside lower center", ncols=len(keys), frameon=False)
-    try:
-        with written_whole(path) as temporary, warnings.catch_warnings():
-            # A character that the font does not have is a box.
-            warnings.filterwarnings("ignore", message="Glyph .* missing from")
-            figure.savefig(temporary, dpi=130, format="png")
-    finally:
-        plt.close(figure)
-
-
-def in_figure(name: str) -> str:
-    """A name from a file as a figure shows it: control characters spelt out, a long end cut off."""
-    shown = printable(name)
-    return shown if len(shown) <= LONGEST else f"{shown[:LONGEST]}…"
+    picture = draw({"gantt": gantt_of(timeline)})["gantt"]["png"]
+    with written_whole(path) as temporary:
+        temporary.write_bytes(picture)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -104,31 +127,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         output=Path("gantt.png"),
         arguments=arguments,
     )
-
-
-def _draw_phase(axes: Axes, containers: np.ndarray, middle: np.ndarray, phase: Phase) -> None:
-    """Bars of the containers that spend any time in a phase; `middle` (C,) is where they stand."""
-    shown = containers[phase.end] > containers[phase.begin]
-    colours = palette.PHASES.get(phase.name) or [
-        palette.workflow_colour(int(wf_id)) for wf_id in containers["wf_id"][shown]
-    ]
-    times = containers[phase.begin][shown], containers[phase.end][shown]
-    _draw_bars(axes, times, middle[shown], palette.PHASE_HEIGHTS[phase.name], colours)
-
-
-def _draw_bars(
-    axes: Axes,
-    times: tuple[np.ndarray, np.ndarray],
-    middle: np.ndarray,
-    height: float,
-    colours: str | list[str],
-) -> None:
-    """Bars from a time to another, (C,) each; `middle` (C,) is where they stand."""
-    left, right = times
-    low, high = middle - height / 2, middle + height / 2
-    corners = [(left, low), (right, low), (right, high), (left, high)]
-    bars = np.stack([np.stack(corner, axis=1) for corner in corners], axis=1)  # (C, 4, 2)
-    axes.add_collection(PolyCollection(list(bars), facecolors=colours))
 
 
 if __name__ == "__main__":

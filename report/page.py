@@ -33,7 +33,8 @@ from report.evaluation_charts import (
 from report.figures import figure, folder_of, write_figures
 from report.recordings import Recording, labels_of, recordings_in
 from report.summary import Summary
-from report.timeline import LEASE, PHASES, Timeline, mean_over, read_timeline
+from report.sweep import Scenarios
+from report.timeline import CONTAINER, LEASE, PHASES, Timeline, mean_over, read_timeline
 from report.training_curve import read_training
 from report.vega import Spec
 from report.world import world
@@ -87,18 +88,12 @@ def write_report(
         once |= promise.promise_charts(judgement)
     figures = {name: figure(spec, name, "", summary) for name, spec in once.items()}
     if shares is not None:
-        told = f"episode {recordings[0].episode}"
-        figures["shares"] = figure(
-            episode_charts.shares_of(shares, colours), "shares", told, summary
-        )
+        which = f"episode {recordings[0].episode}"
+        drawn = episode_charts.shares_of(shares, colours)
+        figures["shares"] = figure(drawn, "shares", which, summary)
     sweeps = {}
     if summary.several:
-        points = run["scenarios"]
-        short = short_keys(key for point in points.values() for key in point)
-        scenarios = {
-            name: {short[key]: value for key, value in point.items()}
-            for name, point in points.items()
-        }
+        scenarios = _short(run["scenarios"])
         sweeps = sweep_charts(summary, scenarios)
         figures["sweep"] = figure(sweep_figure(summary, scenarios), "sweep", "", summary)
     for place, (scenario, own) in enumerate(of_scenario.items(), 1):
@@ -114,16 +109,17 @@ def write_report(
             specs["tenants-upper"] = specs["tenants-lower"] = episode_charts.tenants(colours)
         if any(each["shared"] for each in episodes):
             specs["shares-upper"] = specs["shares-lower"] = episode_charts.shares(colours)
+    learned = [name for name, kind in summary.kinds.items() if kind == "learned"]
     settings = {
         "specs": specs,
         "scenarios": of_scenario,
         "sweeps": sweeps,
-        "upper": _upper(summary, results),
+        # On top is the first policy that was given; of baselines alone the best.
+        "upper": min(learned or summary.ranked[:1], key=list(results["policy"]).index),
         "heights": palette.PHASE_HEIGHTS,
         "colours": len(palette.SERIES),
         "tenants": colours,
     }
-    kinds = summary.kinds
     environment = Environment(
         loader=FileSystemLoader(TEMPLATE), autoescape=True, undefined=StrictUndefined
     )
@@ -131,9 +127,8 @@ def write_report(
         run=run,
         config=OmegaConf.to_yaml(OmegaConf.create(run["config"])),
         summary=summary,
-        kinds=kinds,
-        rival="the best baseline" if kinds[summary.measure] == "baseline" else summary.measure,
-        learned=", ".join(name for name, kind in kinds.items() if kind == "learned"),
+        kinds=summary.kinds,
+        learned=", ".join(learned),
         charts={*specs, *(name for own in of_scenario.values() for name in own)},
         sweeps=sweeps,
         judgement=judgement,
@@ -141,16 +136,13 @@ def write_report(
         versus=versus,
         p_value=p_value,
         world=world(run, results),
-        lines=charts.styles(kinds),
+        lines=charts.styles(summary.kinds),
         headings=headings_of(summary),
-        phases=palette.PHASES,
-        parts=palette.PARTS,
+        palette=palette,
         episodes=episodes,
         left_out=len(recordings) - len(episodes),
-        kind_colours=palette.KINDS,
         tenant_colours=colours,
         share_columns=tenants.SHARE_COLUMNS,
-        panel_colours=palette.SERIES[:2],
         settings=_json(settings),
         library=Markup(library()),
     )
@@ -159,10 +151,13 @@ def write_report(
     return pictures
 
 
-def _upper(summary: Summary, results: pd.DataFrame) -> str:
-    """Whose episode is on top: the first policy that was given; of baselines alone the best."""
-    learned = results.loc[results["kind"] == "learned", "policy"]
-    return str(learned.iloc[0]) if len(learned) else summary.ranked[0]
+def _short(scenarios: Scenarios) -> Scenarios:
+    """The same with the keys as people are told of them."""
+    short = short_keys(key for point in scenarios.values() for key in point)
+    return {
+        name: {short[key]: value for key, value in point.items()}
+        for name, point in scenarios.items()
+    }
 
 
 def versus(summary: Summary) -> dict[tuple[str, str], Comparison]:
@@ -184,19 +179,8 @@ def episode_data(timeline: Timeline, label_of: Mapping[str, str]) -> dict[str, A
         label_of: what charts call its tenants.
     """
     containers = timeline.containers
-    columns = {
-        name: containers[name].tolist()
-        for name in (
-            "wf_id",
-            "fn_id",
-            "node",
-            "lane",
-            "computation",
-            "memory_req",
-            "memory_alloc",
-            "parallelism",
-        )
-    }
+    whole = [name for name, (kind, *_) in (CONTAINER.fields or {}).items() if kind.kind == "i"]
+    columns = {name: containers[name].tolist() for name in whole}
     columns["submission_time"] = containers["submission_time"].round(3).tolist()
     for phase in PHASES:
         seconds = containers[phase.end] - containers[phase.begin]

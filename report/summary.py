@@ -18,7 +18,6 @@ from evaluation.statistics import (
     Comparison,
     Distribution,
     Estimate,
-    StatisticsSettings,
     compared,
     count_needed,
     distributions,
@@ -229,7 +228,7 @@ def values_of(results: pd.DataFrame, metric: str) -> pd.DataFrame:
 
 
 def summarise(
-    results: pd.DataFrame, metrics: Mapping[str, Metric[Any]], settings: StatisticsSettings
+    results: pd.DataFrame, metrics: Mapping[str, Metric[Any]], confidence: float
 ) -> Summary:
     """Summarises the rows of results.parquet.
 
@@ -240,7 +239,7 @@ def summarise(
         results: from `evaluation.results.read_results`; in every scenario all policies have played
             the same episodes.
         metrics: of the rows, by name.
-        settings: of the intervals.
+        confidence: of the intervals.
     """
     kinds: Mapping[str, Kind] = dict(zip(results["policy"], results["kind"], strict=True))
     means = results.groupby("policy", sort=False)[RANKED_BY].mean()
@@ -251,52 +250,53 @@ def summarise(
     policies: list[PolicySummary] = []
     pairs: list[Pair] = []
 
-    def versus(J: pd.DataFrame, one: str, other: str) -> Comparison:
-        return compared(J.loc[one].to_numpy(), J.loc[other].to_numpy(), settings.confidence)
-
-    def rows_of(scenario: str, own: pd.DataFrame) -> list[PolicySummary]:
-        J = values_of(own, RANKED_BY)
-        names = list(J.loc[list(ranked)].T.mean().sort_values(kind="stable").index)
-        found = {
-            metric: distributions(values_of(own, metric).loc[names].to_numpy(), settings)
-            for metric in known
+    def rows_of(scenario: str, own: pd.DataFrame) -> tuple[list[PolicySummary], list[Pair]]:
+        names = list(
+            own.groupby("policy")[RANKED_BY]
+            .mean()
+            .loc[list(ranked)]
+            .sort_values(kind="stable")
+            .index
+        )
+        values = {
+            name: values_of(own, name).loc[names] for name in {*known, "flow_time", RANKED_BY}
         }
-        times = values_of(own, "flow_time").loc[names].to_numpy()
-        faster = speedups(times, names.index(first), settings)
-        against = [versus(J, name, measure) for name in names]
-        return [
-            PolicySummary(
-                scenario,
-                name,
-                kinds[name],
-                {metric: each[index] for metric, each in found.items()},
-                against[index],
-                against[index].difference.over(float(J.loc[measure].mean())),
-                faster[index],
+        J, times = values[RANKED_BY], values["flow_time"].to_numpy()
+        found = {name: distributions(values[name].to_numpy(), confidence) for name in known}
+        faster = speedups(times, names.index(first), confidence)
+
+        def versus(one: str, other: str) -> Comparison:
+            return compared(J.loc[one].to_numpy(), J.loc[other].to_numpy(), confidence)
+
+        rows = []
+        for index, name in enumerate(names):
+            against = versus(name, measure)
+            relative = against.difference.over(float(J.loc[measure].mean()))
+            means = {metric: each[index] for metric, each in found.items()}
+            rows.append(
+                PolicySummary(scenario, name, kinds[name], means, against, relative, faster[index])
             )
-            for index, name in enumerate(names)
-        ]
+        return rows, [Pair(scenario, *pair, versus(*pair)) for pair in combinations(names, 2)]
 
     for scenario, own in results.groupby("scenario", sort=False):
-        J = values_of(own, RANKED_BY)
-        policies += (rows := rows_of(scenario, own))
-        names = [row.policy for row in rows]
-        pairs += [Pair(scenario, *pair, versus(J, *pair)) for pair in combinations(names, 2)]
+        rows, compared_here = rows_of(scenario, own)
+        policies += rows
+        pairs += compared_here
     overall = policies
     if results["scenario"].nunique() > 1:
         episodes = results.groupby(["policy", "seed", "episode"])
-        overall = rows_of("", episodes[list(known)].mean().reset_index())
+        overall, _ = rows_of("", episodes[list(known)].mean().reset_index())
     return Summary(
-        _title(results),
-        measure,
-        first,
-        ranked,
-        known,
-        tuple(overall),
-        tuple(policies),
-        tuple(pairs),
-        settings.confidence,
-        len(results[["seed", "episode"]].drop_duplicates()),
+        title=_title(results),
+        measure=measure,
+        first=first,
+        ranked=ranked,
+        metrics=known,
+        overall=tuple(overall),
+        policies=tuple(policies),
+        pairs=tuple(pairs),
+        confidence=confidence,
+        episodes=len(results[["seed", "episode"]].drop_duplicates()),
     )
 
 

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group
@@ -19,6 +20,12 @@ def console() -> Console:
     # rich asks COLUMNS, and then any terminal that the process has, even where it prints elsewhere.
     asked = sys.stdout.isatty() or "COLUMNS" in os.environ
     return Console(width=None if asked else PLAIN_WIDTH, markup=False)
+
+
+def plain_table(**options: Any) -> Table:
+    """A table of ours: a line below its headings, `options` as of `Table`."""
+    justified = {"title_justify": "left", "caption_justify": "left"} | options
+    return Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, **justified)
 
 
 def summary_table(summary: Summary, width: int) -> Group:
@@ -53,13 +60,7 @@ def _table(summary: Summary, shown: int) -> Table:
     caption.append(summary.means_are)
     if others != left:
         caption.append("More columns are in summary.md.")
-    table = Table(
-        caption=" ".join(caption),
-        caption_justify="left",
-        box=SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
-    )
+    table = plain_table(caption=" ".join(caption))
     table.add_column("policy", no_wrap=True)
     headings = [
         *[f"{RANKED_BY} against\n{wrapped(summary.measure)}"] * compared,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,20 +19,20 @@ NAMED = len(palette.SERIES)
 OTHERS = "all others"
 """What the rest is called together; no tenant can have a blank in its name."""
 
-SHARE_COLUMNS = (
-    "tickets",
-    "received (core-s)",
-    "entitled (core-s)",
-    "received / entitled",
-    "largest error (quanta)",
-    "largest error of a pair (quanta)",
-    "largest lag (core-s)",
-    "last lag (core-s)",
-    "mean dominant share",
-    "response time (s)",
-    "its deviation (s)",
-)
-"""Of the table of shares, behind the tenant."""
+SHARE_COLUMNS: Mapping[str, Callable[[Shares, int], str]] = {
+    "tickets": lambda shares, place: exact(shares.tickets[place], "share"),
+    "received (core-s)": lambda shares, place: exact(shares.received[-1, place]),
+    "entitled (core-s)": lambda shares, place: exact(shares.entitled[-1, place]),
+    "received / entitled": lambda shares, place: exact(shares.ratio[place]),
+    "largest error (quanta)": lambda shares, place: exact(shares.error[place]),
+    "largest error of a pair (quanta)": lambda shares, place: exact(shares.pair_error[place]),
+    "largest lag (core-s)": lambda shares, place: exact(shares.largest_lag[place]),
+    "last lag (core-s)": lambda shares, place: exact(shares.last_lag[place], sign="+"),
+    "mean dominant share": lambda shares, place: exact(shares.dominant[place], "share"),
+    "response time (s)": lambda shares, place: exact(shares.response[place]),
+    "its deviation (s)": lambda shares, place: exact(shares.response_deviation[place]),
+}
+"""Of the table of shares, behind the tenant: what stands there of the tenant in a place."""
 
 
 def shares(tenants: Any) -> dict[str, float]:
@@ -138,16 +138,13 @@ def share_curves(
     shares: Shares, label_of: Mapping[str, str]
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """(T,) core-seconds received and (T,) entitled by label."""
-    curves = {
-        label: (np.zeros(len(shares.times)), np.zeros(len(shares.times)))
+    names = np.array([label_of.get(tenant, "") for tenant in shares.tenants])
+    return {
+        label: tuple(
+            each[:, names == label].sum(axis=1) for each in (shares.received, shares.entitled)
+        )
         for label in dict.fromkeys(label_of.values())
     }
-    for place, tenant in enumerate(shares.tenants):
-        if tenant in label_of:
-            received, entitled = curves[label_of[tenant]]
-            received += shares.received[:, place]
-            entitled += shares.entitled[:, place]
-    return curves
 
 
 def share_rows(shares: Shares, label_of: Mapping[str, str]) -> pd.DataFrame:
@@ -184,25 +181,11 @@ def share_data(shares: Shares, label_of: Mapping[str, str]) -> dict[str, Any]:
             for label, (received, entitled) in share_curves(shares, label_of).items()
         ],
         "rows": [
-            [label_of[shares.tenants[place]], shares.tenants[place], *_share_cells(shares, place)]
+            [
+                label_of[shares.tenants[place]],
+                shares.tenants[place],
+                *(cell(shares, place) for cell in SHARE_COLUMNS.values()),
+            ]
             for place in known
         ],
     }
-
-
-def _share_cells(shares: Shares, place: int) -> list[str]:
-    """What the table says of a tenant, in the order of `SHARE_COLUMNS`."""
-    received, entitled = shares.received[-1, place], shares.entitled[-1, place]
-    return [
-        exact(shares.tickets[place], "share"),
-        exact(received),
-        exact(entitled),
-        exact(received / entitled if entitled else np.nan),
-        exact(shares.error[place]),
-        exact(shares.pair_error[place]),
-        exact(shares.largest_lag[place]),
-        exact(shares.last_lag[place], sign="+"),
-        exact(shares.dominant[place], "share"),
-        exact(shares.response[place]),
-        exact(shares.response_deviation[place]),
-    ]

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import matplotlib.pyplot as plt
+import numpy as np
+from PIL import Image
 
 
 def write_events(
@@ -31,4 +32,5 @@ def write_events(
             writer.add_scalar(f"evaluation/{name}", value, global_step=0)
         for picture in pictures:
             name = picture.relative_to(folder / "figures").with_suffix("").as_posix()
-            writer.add_image(f"evaluation/{name}", plt.imread(picture), dataformats="HWC")
+            pixels = np.asarray(Image.open(picture))
+            writer.add_image(f"evaluation/{name}", pixels, dataformats="HWC")

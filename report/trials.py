@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from agents.learned.tuning import Outcome
+from report.table import plain_table
 
 SHOWN = 10
 """Trials in the table; all are in trials.csv."""
@@ -20,16 +20,9 @@ def trials_table(outcomes: Sequence[Outcome], title: str) -> Table:
         title: what was searched.
     """
     left = len(outcomes) - SHOWN
-    table = Table(
-        title=title,
-        title_justify="left",
-        caption="J: difference to the rule in held-out episodes"
-        + (f"; {left} more trials in trials.csv" if left > 0 else ""),
-        caption_justify="left",
-        box=SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
-    )
+    more = f"; {left} more trials in trials.csv" if left > 0 else ""
+    caption = f"J: difference to the rule in held-out episodes{more}"
+    table = plain_table(title=title, caption=caption)
     searched = list(outcomes[0].values)
     table.add_column("trial", no_wrap=True)
     for heading in ("J", "budget used", *searched):

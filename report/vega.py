@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import altair as alt
@@ -16,17 +16,24 @@ VERSION = alt.SCHEMA_VERSION.rpartition(".")[0]
 
 HEIGHT = 320
 """Pixels of charts without a row a policy."""
+TEXTS = ("policy", "kind", "tenant", "part", "node", "what", "verdict", "scenario")
+"""Fields that are no numbers."""
 
 
-def numbers(fields: Sequence[str]) -> list[alt.Tooltip]:
-    """Tooltips: text as it is, numbers to three digits."""
-    words = ("policy", "kind", "tenant", "part")
+def tooltips(*fields: str, **titles: str) -> list[alt.Tooltip]:
+    """Text as it is, numbers to three digits; what has a title of its own is text."""
     return [
         alt.Tooltip(f"{field}:N")
-        if field in words
+        if field in TEXTS
         else alt.Tooltip(f"{field}:Q", title=field.replace("_", " "), format=",.3~r")
         for field in fields
-    ]
+    ] + [alt.Tooltip(f"{field}:N", title=title) for field, title in titles.items()]
+
+
+def by_name(channel: type, field: str, looks: Mapping[str, Any]) -> Any:
+    """A field along `channel` (`alt.Color`, ...): how each of its names looks, without a legend."""
+    scale = alt.Scale(domain=list(looks), range=list(looks.values()))
+    return channel(f"{field}:N", legend=None, scale=scale)
 
 
 def spec_of(chart: alt.TopLevelMixin, height: int) -> Spec:

@@ -19,7 +19,7 @@ from evaluation.contest import Contest, Played, Task
 from evaluation.episode_metrics import all_metrics
 from evaluation.results import read_results
 from report.digits import exact
-from run.command import CONF, PROJECT, run
+from run.command import CONF, run
 from tests.commands import Command, InProcess
 from tests.env.worlds import TINY
 from tests.evaluate_command import (
@@ -66,7 +66,9 @@ def test_the_table_shows_all_policies(finished: tuple[Path, str]) -> None:
         assert exact(row["relative"]["value"], "share", "+") in line
 
 
-def test_names_are_no_formulas_and_no_mark_up(command: Command, tmp_path: Path) -> None:
+def test_files_are_baselines_whose_names_are_no_formulas_and_no_mark_up(
+    command: Command, tmp_path: Path
+) -> None:
     names = ["=1+1", "|a*b*", "$x_$"]
     for name in names:
         shutil.copy(CONF / "baseline" / "cheapest.yaml", tmp_path / f"{name}.yaml")
@@ -79,6 +81,7 @@ def test_names_are_no_formulas_and_no_mark_up(command: Command, tmp_path: Path) 
     for written in (r"| =1+1 |", r"| \|a\*b\* |", r"| \$x\_\$ |"):
         assert written in text
     assert {row["policy"] for row in rows_in(tmp_path)} == set(names)
+    assert (results_in(tmp_path).groupby("episode")["J"].nunique() == 1).all()
 
 
 def test_the_files(finished: tuple[Path, str]) -> None:
@@ -188,16 +191,6 @@ def test_what_was_assumed_is_printed_and_kept(command: Command, tmp_path: Path) 
     assert kept[f"{tmp_path}/w.dax"]["text"] == kept["total"]["text"] == text
     assert kept["total"]["counts"]["memory drawn"] == 2
     assert text in (run_in(tmp_path) / "report.html").read_text()
-
-
-def test_a_baseline_of_ones_own(command: Command, tmp_path: Path) -> None:
-    rule = (PROJECT / "conf" / "baseline" / "cheapest.yaml").read_text()
-    Path("mine").mkdir()
-    Path("mine/thrifty.yaml").write_text(rule)
-    done = command(*TINY, "baselines=[cheapest,mine/thrifty.yaml]", "episodes=2")
-    assert done.code == 0, done.err
-    found = results_in(tmp_path).set_index("policy")
-    assert found.loc["thrifty", "J"].tolist() == found.loc["cheapest", "J"].tolist()
 
 
 REAL = [

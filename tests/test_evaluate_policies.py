@@ -7,18 +7,11 @@ from typing import Any
 
 import pandas as pd
 import pytest
-import torch
 
-from agents.learned.network import PolicySizes, SetPolicyNetwork
-from agents.learned.policy_file import features_of, save_policy
-from env.base.schema import validated
-from env.learn.layouts import AgentsConfig, Layout
-from env.score.reward import Objective
 from env.sim.check.validate import violations
-from env.sim.cluster_file import cluster_from_config
 from env.sim.episode.episode_file import read_episode
 from evaluate import prepared
-from run.settings import Network
+from tests.agents.learned.test_queue_policy import save_untrained
 from tests.commands import Command, InProcess, refused
 from tests.env.worlds import LAYOUTS, TINY, world
 from tests.evaluate_command import BRIEF, results_in, run_in
@@ -29,45 +22,11 @@ def command(in_process: InProcess) -> Command:
     return in_process("evaluate", prepared)
 
 
-def make_policy(folder: Path, layout: str, network: Network = "pooling", **agents: Any) -> Path:
+def make_policy(folder: Path, layout: str, *overrides: str, shared: bool = True) -> Path:
     """A policy with random weights, as a run on the tiny cluster would leave it."""
-    config = world(*TINY, f"agents={layout}")
-    settings = {**config["agents"], **agents}
-    made = Layout(
-        validated(AgentsConfig, settings, "agents"),
-        validated(Objective, config["objective"], "objective"),
-        cluster_from_config(config["cluster"], "cluster"),
-        see_future=False,
-    )
-    features = features_of(made.agents)
-    shared = settings.get("share_type_policy", True)
-    torch.manual_seed(0)
-    networks = {}
-    for agent in made.agents.values():
-        name = agent.kind if shared else agent.name
-        counts = {part: len(names) for part, names in features[agent.kind].items()}
-        sizes = PolicySizes(
-            context=counts["context"],
-            item=counts["items"],
-            choices=agent.choices,
-            bids=agent.bids,
-            hidden=(8, 8),
-            network=network,
-            function=counts["functions"],
-            message_rounds=2,
-        )
-        networks[name] = SetPolicyNetwork(sizes)
-        for parameter in networks[name].parameters():
-            torch.nn.init.normal_(parameter)
-    save_policy(
-        folder,
-        networks=networks,
-        features=features,
-        layout=layout,
-        memory_tiers=settings["memory_tiers"],
-        objective=config["objective"],
-        config={**config, "agents": settings},
-    )
+    if not shared:
+        overrides = (*overrides, "agents.share_type_policy=false")
+    save_untrained(folder, f"agents={layout}", *overrides, base=TINY, shared=shared)
     return folder
 
 
@@ -81,16 +40,9 @@ LEARNED = [
 def test_a_learned_policy_beside_baselines(
     layout: str, shared: bool, command: Command, tmp_path: Path
 ) -> None:
-    agents = {} if layout == "placer" else {"share_type_policy": shared}
-    make_policy(tmp_path / "run" / "policy", layout, **agents)
-    done = command(
-        *TINY,
-        "cluster=homogeneous",
-        "baselines=[random]",
-        "policy=run",
-        "episodes=1",
-        "record=2",
-    )
+    make_policy(tmp_path / "run" / "policy", layout, shared=shared)
+    world = (*TINY, "cluster=homogeneous")
+    done = command(*world, "baselines=[random]", "policy=run", "episodes=1", "record=2")
     assert done.code == 0, done.err
     assert set(results_in(tmp_path)["policy"]) == {"run", "random"}
     (file,) = tmp_path.glob("outputs/*/*/episodes/run_0_0000.json")
@@ -106,7 +58,7 @@ def test_rows_of_another_policy_are_not_gone_on_with(command: Command, tmp_path:
     assert command(*told, f"resume={folder}").code == 0
     # What makes the same numbers from the start.
     assert json.loads((folder / "run.json").read_text())["command"] == typed
-    make_policy(tmp_path / "mine", "placer", network="attention")
+    make_policy(tmp_path / "mine", "placer", "agents.memory_tiers=[1.0]")
     done = command(*told, f"resume={folder}")
     assert done.code == 2
     assert "resume: players_sha256.mine is " in done.err

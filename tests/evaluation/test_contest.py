@@ -69,7 +69,7 @@ def rows_of(contest: Contest, tasks: list[Task], workers: int = 1) -> dict[tuple
             assert row.metrics["decisions_per_s"] > 0
             known = {k: v for k, v in row.metrics.items() if not math.isnan(v)}
             same = {k: v for k, v in known.items() if k in METRICS}
-            rows[row.policy, row.episode] = replace(row, metrics=same)
+            rows[row.policy, row.episode] = row.model_copy(update={"metrics": same})
     return rows
 
 

@@ -9,7 +9,7 @@ from agents.scheduler import Kind
 from env.base.errors import InputError
 from evaluation.promise import Judgement, Promise, check_promises, judge
 from evaluation.statistics import Estimate
-from tests.report.evaluations import SETTINGS, metrics_of_rows, result
+from tests.report.evaluations import CONFIDENCE, metrics_of_rows, result
 
 SMALL, LARGE = "count=1", "count=2"
 Played = Mapping[tuple[str, str], Sequence[tuple[float, float]]]
@@ -31,7 +31,7 @@ def judged(played: Played, *written: str, minimise: str = "rent", **kinds: Kind)
         for episode, (slowdown, rent) in enumerate(episodes)
     ]
     promises = [Promise.of("slowdown", each) for each in written]
-    return judge(pd.DataFrame(rows), promises, minimise, metrics_of_rows(), SETTINGS)
+    return judge(pd.DataFrame(rows), promises, minimise, metrics_of_rows(), CONFIDENCE)
 
 
 # Student's t of two values that are 0.2 apart reaches 12.706 * 0.1 to both sides.
@@ -123,7 +123,7 @@ def test_bounds(written: str, low: float, high: float, verdict: str) -> None:
     assert Promise.of("J", written).verdict(Estimate((low + high) / 2, low, high)) == verdict
 
 
-NO_BOUNDS = ["3", "=3", "<", "<three", "<nan", "<1_0", "<\uff11", "<1e-400", "<1e400", 3]
+NO_BOUNDS = ["3", "=3", "<", "<three", "<nan", "<1_0", "<\uff11", 3]
 
 
 @pytest.mark.parametrize("written", NO_BOUNDS)
@@ -134,7 +134,7 @@ def test_what_is_no_promise(written: object) -> None:
 
 @pytest.mark.parametrize(
     ("written", "bound"),
-    [("<0", 0), ("<0.00e-400", 0), (">=-1.5", -1.5), ("< +.5", 0.5), ("<2.", 2), ("<=1E3", 1000)],
+    [("<0", 0), (">=-1.5", -1.5), ("< +.5", 0.5), ("<2.", 2), ("<=1E3", 1000)],
 )
 def test_how_a_bound_is_written(written: str, bound: float) -> None:
     assert Promise.of("J", written).bound == bound

@@ -26,6 +26,7 @@ from evaluation.results import (
     read_run,
 )
 from tests.env.worlds import world
+from tests.report.evaluations import run_of, workload_of
 
 MADE = all_metrics((2.0,), 100.0)
 KNOWN = {("a", "", 0, 0)}
@@ -34,17 +35,15 @@ KNOWN = {("a", "", 0, 0)}
 
 def row_of(policy: str, episode: int, value: float, scenario: str = "") -> Row:
     """A row whose metrics all have one value."""
-    metrics = dict.fromkeys(MADE, value)
-    return Row(policy, "baseline", scenario, 0, episode, [value] * len(SHARES), metrics)
-
-
-def run_of(**changes: Any) -> dict[str, Any]:
-    """What run.json holds, as far as it is read."""
-    config = {"workload": {"arrivals": {"mean_gap": 5}}, "sweep": None, "workers": 1}
-    run = {"format": 1, "commit": "c", "scenarios": {"": {}}, "seeds": [0], "episodes": 3}
-    run["workload_sha256"] = "w"
-    run |= {key: value for key, value in changes.items() if key in run}
-    return {**run, "config": config | {k: v for k, v in changes.items() if k in config}}
+    return Row(
+        policy=policy,
+        kind="baseline",
+        scenario=scenario,
+        seed=0,
+        episode=episode,
+        flow_time_quantiles=[value] * len(SHARES),
+        metrics=dict.fromkeys(MADE, value),
+    )
 
 
 def keys(*policies: str, episodes: int = 3) -> list[tuple[str, str, int, int]]:
@@ -117,9 +116,8 @@ def test_resuming_with_something_else_is_refused(tmp_path: Path) -> None:
     check_resume(tmp_path, run_of(workers=7), MADE, KNOWN)
     with pytest.raises(InputError, match=r"has a row of \('a', '', 0, 0\), which is no part of it"):
         check_resume(tmp_path, run_of(), MADE, {("b", "", 0, 0)})
-    other = {"arrivals": {"mean_gap": 6}}
     with pytest.raises(InputError, match=r"workload\.arrivals\.mean_gap is 6.* with 5: give"):
-        check_resume(tmp_path, run_of(workload=other), MADE, KNOWN)
+        check_resume(tmp_path, run_of(workload=workload_of(6)), MADE, KNOWN)
     swept = {"lease.step": [60, 120]}
     with pytest.raises(InputError, match=r"resume: sweep is .* was made with None: give the same"):
         check_resume(tmp_path, run_of(sweep=swept), MADE, KNOWN)

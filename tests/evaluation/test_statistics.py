@@ -6,29 +6,21 @@ import numpy as np
 import pytest
 
 from evaluation.statistics import (
-    StatisticsSettings,
     compared,
     count_needed,
     distributions,
     estimate,
-    interquartile_mean,
     performance_profiles,
 )
 
-SETTINGS = StatisticsSettings(confidence=0.95)
-
-
-def test_the_interquartile_mean_leaves_out_the_outer_quarters() -> None:
-    values = np.array([[8.0, 100.0, 1.0, 2.0, 3.0, 4.0, 7.0, -50.0]])
-    # Of -50 1 | 2 3 4 7 | 8 100.
-    assert interquartile_mean(values) == pytest.approx([4.0])
-
 
 def test_the_averages_of_a_sample() -> None:
-    (found,) = distributions(np.array([[1.0, 2.0, 3.0, 10.0]]), SETTINGS)
+    (found,) = distributions(np.array([[1.0, 2.0, 3.0, 10.0]]), 0.95)
     assert (found.mean.value, found.median, found.iqm) == (4.0, 2.5, 2.5)
     # Linear between the last two values: 3 + 0.85 * 7 and 3 + 0.97 * 7.
     assert (found.p95, found.p99) == (pytest.approx(8.95), pytest.approx(9.79))
+    (found,) = distributions(np.array([[8.0, 100.0, 1.0, 2.0, 3.0, 4.0, 7.0, -50.0]]), 0.95)
+    assert found.iqm == pytest.approx(4.0)  # of -50 1 | 2 3 4 7 | 8 100
 
 
 def test_the_interval_of_few_seeds_by_hand() -> None:
@@ -48,7 +40,7 @@ def test_the_interval_of_many_episodes_is_that_of_a_normal_distribution() -> Non
 
 @pytest.mark.parametrize("values", [[4.5], [4.5, 4.5, 4.5]])
 def test_an_interval_without_spread_has_no_width(values: list[float]) -> None:
-    (found,) = distributions(np.array([values]), SETTINGS)
+    (found,) = distributions(np.array([values]), 0.95)
     assert (found.mean.value, found.mean.ci_low, found.mean.ci_high) == (4.5, 4.5, 4.5)
     assert found.median == found.iqm == found.p99 == 4.5
 
@@ -62,11 +54,11 @@ def test_a_share_has_an_interval_of_shares() -> None:
 
 def test_episodes_without_a_number_are_left_out() -> None:
     nan = math.nan
-    one, other = distributions(np.array([[1.0, nan, 3.0], [2.0, 5.0, 6.0]]), SETTINGS)
+    one, other = distributions(np.array([[1.0, nan, 3.0], [2.0, 5.0, 6.0]]), 0.95)
     assert (one.mean.value, other.mean.value) == (2.0, 4.0)
-    one, never = distributions(np.array([[1.0, 3.0], [nan, nan]]), SETTINGS)
+    one, never = distributions(np.array([[1.0, 3.0], [nan, nan]]), 0.95)
     assert one.mean.value == 2.0 and math.isnan(never.mean.value)
-    (none,) = distributions(np.array([[nan, nan]]), SETTINGS)
+    (none,) = distributions(np.array([[nan, nan]]), 0.95)
     assert math.isnan(none.mean.value) and math.isnan(none.p99)
 
 

@@ -12,12 +12,11 @@ import pytest
 from agents.scheduler import Kind
 from env.score.metrics import Metric
 from evaluation.episode_metrics import SHARES, all_metrics
-from evaluation.statistics import StatisticsSettings
 from report.compare import main as compare
 from report.page import write_report
 from report.summary import summarise
 
-SETTINGS = StatisticsSettings(confidence=0.95)
+CONFIDENCE = 0.95
 
 WIDE = 400
 """Characters in which tables have all their columns."""
@@ -66,7 +65,7 @@ def write_page(folder: Path) -> Path:
     known = {name: each for name, each in metrics_of_rows().items() if name in results}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("report.page.write_figures", lambda *figures: [])
-        write_report(folder, run, summarise(results, known, SETTINGS), results)
+        write_report(folder, run, summarise(results, known, CONFIDENCE), results)
     return folder / "report.html"
 
 
@@ -108,11 +107,12 @@ def run_of(**changes: Any) -> dict[str, Any]:
         "dispatch": {"kind": "immediate"},
         "lease": {"kind": "hourly", "step": 3600.0},
         "keep_alive": {"policy": "none"},
-        "statistics": SETTINGS.model_dump(),
+        "statistics": {"confidence": CONFIDENCE},
         "report": {"episodes_mb": 12.0},
         "workers": 1,
         "slo": list(DEADLINES),
         "late": LATE,
+        "sweep": None,
     }
     plain = {
         "format": 1,

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import matplotlib.image
 import numpy as np
 import pytest
+from PIL import Image
 
 from env.sim.episode.episode_file import write_episode
 from env.sim.episode.recording import episode_of
@@ -285,8 +285,7 @@ def test_it_fits_and_is_readable(
     for chart in page.locator(".chart canvas").all():
         assert chart.bounding_box()["width"] <= width
     page.screenshot(path=tmp_path / "page.png", full_page=True)
-    picture = matplotlib.image.imread(tmp_path / "page.png")[..., :3]
-    back = picture[-1, 0].mean()
+    back = np.asarray(Image.open(tmp_path / "page.png"))[-1, 0, :3].mean() / 255
     assert back < 0.2 if scheme == "dark" else back > 0.9
     # The button turns it into the other.
     page.click("#theme")

@@ -114,14 +114,16 @@ DAMAGED: dict[str, tuple[Damage, str]] = {
     "no cluster": (without("config", "cluster"), "run.json: config.cluster: missing"),
     "no seeds": (without("seeds"), "run.json: seeds: missing"),
     "no J": (with_rows(lambda rows: rows.drop(columns="J")), "column 'J' is missing"),
-    "words": (with_rows(lambda rows: rows.assign(J="x")), "column 'J': double is needed"),
+    "words": (
+        with_rows(lambda rows: rows.assign(J="x")),
+        "Failed to parse string: 'x' as a scalar of type double",
+    ),
     "another scenario": (
         with_rows(lambda rows: rows.assign(scenario="x=1")),
         "policy, scenario, seed and episode of run.json",
     ),
     "NaN": (with_rows(lambda rows: rows.assign(J=math.nan)), "one row with a finite J"),
     "a row less": (with_rows(lambda rows: rows.iloc[:-1]), "one row with a finite J"),
-    "a kind": (with_rows(lambda rows: rows.assign(kind="king")), "kind: 'king' is unknown"),
 }
 
 

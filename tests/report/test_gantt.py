@@ -4,10 +4,9 @@ import json
 import os
 from pathlib import Path
 
-import matplotlib.colors
-import matplotlib.image
 import numpy as np
 import pytest
+from PIL import Image, ImageColor
 
 from env.sim.episode.episode_file import write_episode
 from env.sim.episode.recording import episode_of
@@ -21,14 +20,14 @@ MEMORY_WAITING = GOLDEN[3]
 
 def pixels_of(picture: np.ndarray, colour: str) -> int:
     """How many pixels have exactly a colour."""
-    return int(np.isclose(picture[..., :3], matplotlib.colors.to_rgb(colour)).all(axis=2).sum())
+    return int((picture[..., :3] == ImageColor.getrgb(colour)).all(axis=2).sum())
 
 
 def test_every_phase_and_workflow_is_there(tmp_path: Path) -> None:
     """Four workflows; two containers wait for a cold start, two for memory, none for data."""
     target = tmp_path / "gantt.png"
     assert main([str(MEMORY_WAITING), "-o", str(target)]) == 0
-    picture = matplotlib.image.imread(target)
+    picture = np.asarray(Image.open(target))
     legend = {name: pixels_of(picture[-60:], colour) for name, colour in palette.PHASES.items()}
     drawn = {name: pixels_of(picture[:-60], colour) for name, colour in palette.PHASES.items()}
     assert min(legend.values()) > 100
@@ -43,7 +42,7 @@ def test_a_world_with_a_queue_and_warm_containers(tmp_path: Path) -> None:
     episode, target = tmp_path / "episode.json", tmp_path / "gantt.png"
     write_episode(episode, episode_of(world("rr", keep_alive="fixed"), "world", "a test"))
     assert main([str(episode), "-o", str(target)]) == 0
-    picture = matplotlib.image.imread(target)
+    picture = np.asarray(Image.open(target))
     for colour in (palette.WARM, *palette.PHASES.values()):
         assert pixels_of(picture[-60:], colour) > 100
     for phase in ("server cold start", "container cold start"):

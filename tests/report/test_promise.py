@@ -12,9 +12,7 @@ from report.files import write_files
 from report.promise import answer, promise_table
 from tests.evaluation.test_promise import LARGE, PLAYED, SMALL, judged
 from tests.report.evaluations import (
-    SETTINGS,
     WIDE,
-    metrics_of_rows,
     result,
     run_of,
     write_results,
@@ -79,7 +77,7 @@ def test_files_of_an_evaluation(bound: str, tmp_path: Path) -> None:
     run = run_of(scenarios=scenarios)
     results = write_results(tmp_path, run, rows)
     found = judged(PLAYED, bound)
-    write_files(tmp_path, run, results, metrics_of_rows(), SETTINGS, WIDE, found)
+    write_files(tmp_path, run, results, WIDE, found)
     kept = json.loads((tmp_path / "promise.json").read_text())
     assert kept["keep"] == {"slowdown": bound}
     assert (kept["best"] is None) == (bound == "<0")

@@ -15,8 +15,6 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tensorboard.plugins.hparams.metadata import parse_session_start_info_plugin_data
 
 from agents.scheduler import Kind
-from env.score import metrics
-from env.score.metrics import Metric
 from report import palette
 from report.charts import time_against
 from report.digits import exact
@@ -27,7 +25,7 @@ from report.summary import Summary, means, summarise
 from report.summary_files import write_summary
 from report.table import summary_table
 from tests.report.evaluations import (
-    SETTINGS,
+    CONFIDENCE,
     WIDE,
     finished,
     metrics_of_rows,
@@ -38,7 +36,7 @@ from tests.report.evaluations import (
 
 
 def summary_in(results: pd.DataFrame) -> Summary:
-    return summarise(results, metrics_of_rows(), SETTINGS)
+    return summarise(results, metrics_of_rows(), CONFIDENCE)
 
 
 FIGURES = {
@@ -168,7 +166,7 @@ def test_a_number_that_nobody_has_is_nowhere(tmp_path: Path) -> None:
     rows = [result("a", episode, 2.0, optimum_gap=math.nan) for episode in range(2)]
     results = write_results(tmp_path, run_of(), rows)
     table = printed(summary_in(results), WIDE)
-    write_files(tmp_path, run_of(), results, metrics_of_rows(), SETTINGS, WIDE)
+    write_files(tmp_path, run_of(), results, WIDE)
     assert "optimum" not in table and "decisions" in table
     for name in ("summary.json", "summary.csv", "summary.md"):
         text = (tmp_path / name).read_text()
@@ -218,7 +216,7 @@ def test_policies_are_compared_scenario_by_scenario(tmp_path: Path) -> None:
 def test_the_files_of_several_scenarios(tmp_path: Path) -> None:
     short, long = SWEEP
     run = run_of(scenarios=SWEEP)
-    table = write_files(tmp_path, run, swept(tmp_path), metrics_of_rows(), SETTINGS, WIDE)
+    table = write_files(tmp_path, run, swept(tmp_path), WIDE)
     with (tmp_path / "summary.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [(row["scenario"], row["policy"], row["J_mean"]) for row in rows] == [
@@ -274,36 +272,11 @@ def test_the_figure_of_a_sweep(tmp_path: Path) -> None:
     assert (colour["domain"], colour["range"]) == (["a", "b", "c"], kinds)
 
 
-def test_a_metric_declared_once_is_in_every_output(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    dummy = Metric("wait_of_cats", "hours cats wait", lambda episode: 1.0, unit="h")
-    monkeypatch.setitem(metrics.METRICS, dummy.name, dummy)
-    results = finished(tmp_path, {"a": [1.5, 2.5], "b": [3, 4]})
-    told = run_of(policy="mine")
-    write_files(tmp_path, told, results, metrics_of_rows(), SETTINGS, WIDE)
-    tree = json.loads((tmp_path / "summary.json").read_text())
-    assert {
-        "name": dummy.name, "unit": "h", "better": "lower", "formula": dummy.formula,
-    } in tree["metrics"]  # fmt: skip
-    assert tree["policies"][0]["metrics"][dummy.name]["mean"]["value"] == 2
-    assert f"{dummy.name}_mean" in (tmp_path / "summary.csv").read_text()
-    text = (tmp_path / "summary.md").read_text()
-    assert "| wait of cats (h) |" in text and "hours cats wait; lower is better" in text
-    assert "cats" in printed(summary_in(results), WIDE)
-    assert "<th>wait of cats (h)</th>" in (tmp_path / "report.html").read_text()
-    events = EventAccumulator(str(tmp_path)).Reload()
-    assert events.Scalars(f"evaluation/{dummy.name}/a")[0].value == 2
-    about = events.summary_metadata["_hparams_/session_start_info"].plugin_data.content
-    named = parse_session_start_info_plugin_data(about).hparams
-    assert (named["policy"].string_value, named["episodes"].number_value) == ("mine", 3)
-
-
 def test_figures_and_their_images(tmp_path: Path) -> None:
     results = finished(tmp_path, {"a": [1, 2], "b": [3, 4]}, {"a": "learned"})
     found = []
     for _ in range(2):  # writing again replaces what was there
-        write_files(tmp_path, run_of(), results, metrics_of_rows(), SETTINGS, WIDE)
+        write_files(tmp_path, run_of(policy="mine"), results, WIDE)
         figures = tmp_path / "figures"
         found.append({file.name: file.read_bytes() for file in figures.iterdir()})
     assert set(found[0]) == {f"{name}.{ending}" for name in FIGURES for ending in ("png", "svg")}
@@ -314,6 +287,9 @@ def test_figures_and_their_images(tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("events.out.tfevents.*"))) == 1
     events = EventAccumulator(str(tmp_path)).Reload()
     assert set(events.Tags()["images"]) == {f"evaluation/{name}" for name in FIGURES}
+    about = events.summary_metadata["_hparams_/session_start_info"].plugin_data.content
+    named = parse_session_start_info_plugin_data(about).hparams
+    assert (named["policy"].string_value, named["episodes"].number_value) == ("mine", 3)
 
 
 def test_results_are_kept_where_nothing_can_be_drawn(
@@ -325,7 +301,7 @@ def test_results_are_kept_where_nothing_can_be_drawn(
     library.cache_clear()
     resource.setrlimit(resource.RLIMIT_AS, (30 << 30, limits[1]))
     try:
-        write_files(tmp_path, run_of(), results, metrics_of_rows(), SETTINGS, WIDE)
+        write_files(tmp_path, run_of(), results, WIDE)
     finally:
         resource.setrlimit(resource.RLIMIT_AS, limits)
     told = capsys.readouterr().err
