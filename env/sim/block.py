@@ -1,8 +1,8 @@
 """`State`: all arrays of an episode. What changes is one block of memory, so a fork is one copy.
 
-Compiled code gets a `State` as one small array, that of the addresses of all the others. Plain numba
-takes a NamedTuple of the arrays: a call from Python then costs 18 us in place of 3, more than a
-decision, and each function that is called from Python compiles 0.7 s longer.
+Compiled code gets a `State` as one small array, that of the addresses of all the others. Plain
+numba takes a NamedTuple of the arrays: a call from Python then costs 18 us in place of 3, more than
+a decision, and each function that is called from Python compiles 0.7 s longer.
 """
 
 from __future__ import annotations

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from env.sim.records import FINISHED, NONE, PENDING, RUNNING, STATE_NAMES
-
-if TYPE_CHECKING:
-    from env.sim.view.raw_env import RawEnv
+from env.sim.view.episode import Episode
 
 
 class Function:
@@ -16,7 +12,7 @@ class Function:
     Attributes that have no value yet read as None.
     """
 
-    def __init__(self, env: RawEnv, wf_id: int, fn_id: int) -> None:
+    def __init__(self, env: Episode, wf_id: int, fn_id: int) -> None:
         self._env = env
         self.wf_id = wf_id
         self.fn_id = fn_id
