@@ -24,7 +24,7 @@ from env.sim.hardware import ClusterConfig
 from env.sim.view.raw_env import RawEnv
 from env.workloads.generator import EpisodeWorkload
 
-ENV_NAME = "serverless-v7"
+ENV_NAME = "serverless-v8"
 """Its version rises whenever the same actions would give other observations or rewards, or
 checkpoints hold what an earlier version cannot read."""
 
