@@ -146,9 +146,9 @@ class Layout:
     Attributes:
         agents: by name, in the order in which they act.
         agents_of: who can act at a turn.
-        placing: turns of a placement.
         turns: that there can be in a decision, as env/learn/turns.py numbers them: first that of
             `queue`, if functions are to be chosen, or that of tenants, then those of a placement.
+        placing: turns of a placement.
         type_names: of the server types.
         weights: float64 (4,), those of the objective as the rewards of the episode count them.
     """
@@ -164,21 +164,13 @@ class Layout:
         self.config = config
         self.objective = objective
         self.tiers = config.memory_tiers
-        self.placing = _placing(config)
-        self.turns = (
-            (QUEUE_TURN,) * (config.queue is not None)
-            + (SHARE_TURN,) * (config.tenants is not None)
-            + self.placing
-        )
         self.type_names = tuple(kind.name for kind in cluster.server_types)
         counts = [kind.count * kind.numa_nodes for kind in cluster.server_types]
         self.node_count = sum(counts)
-        own = _agents(config, self.type_names, counts, tenants)
-        self.agents = {agent.name: agent for agent in own}
-        self.agents_of = {
-            turn: [agent for agent in own if agent.kind == kind]
-            for turn, kind in TURN_KINDS.items()
-        }
+        self.agents_of = _agents_of(config, self.type_names, counts, tenants)
+        self.turns = tuple(self.agents_of)
+        self.placing = tuple(turn for turn in self.turns if turn not in (QUEUE_TURN, SHARE_TURN))
+        self.agents = {agent.name: agent for each in self.agents_of.values() for agent in each}
         self.score_weights = config.score.by_objective(objective)
         self._blank = {name: agent.blank_observation() for name, agent in self.agents.items()}
         self._see_future = see_future
@@ -365,46 +357,42 @@ TURN_KINDS = {
 """The kind of the agents that act at a turn."""
 
 
-def _placing(config: AgentsConfig) -> tuple[int, ...]:
-    """The turns of a placement; nobody is asked for the memory tier where there is but one."""
-    if config.layout in ("queue", "tenants"):
-        return ()
-    if config.layout == "placer":
-        return (PLACE_TURN,)
-    if config.layout == "server_types":
-        return (BID_TURN,)
-    return (TIER_TURN, TYPE_TURN, NODE_TURN)[len(config.memory_tiers) == 1 :]
-
-
-def _agents(
+def _agents_of(
     config: AgentsConfig,
     type_names: Sequence[str],
     node_counts: Sequence[int],
     tenants: Sequence[str],
-) -> list[Agent]:
-    tiers, most_nodes, bids = len(config.memory_tiers), max(node_counts), config.bid_levels or 0
-    agents: list[Agent] = []
-    if config.layout == "placer":
-        agents = [Agent("placer", "placer", NODE_FEATURES, sum(node_counts), tiers)]
-    elif config.layout == "hierarchical":
-        agents = [
-            Agent("memory", "memory", TIER_FEATURES + NODE_FEATURES, tiers),
-            Agent("placer", "placer", TYPE_FEATURES + NODE_FEATURES, len(type_names)),
-            *(Agent(f"server_{name}", "server", NODE_FEATURES, most_nodes) for name in type_names),
-        ][tiers == 1 :]
-    elif config.layout == "server_types":
-        agents = [
-            Agent(f"server_{name}", "server", NODE_FEATURES, most_nodes, tiers, bids)
-            for name in type_names
-        ]
-    agents = [agent._replace(window=config.workflow_window) for agent in agents]
+) -> dict[int, list[Agent]]:
+    """Who can act at each turn that there can be in a decision, in the order of the turns.
+
+    Nobody is asked for the memory tier where there is but one.
+    """
+    tiers, most_nodes, window = len(config.memory_tiers), max(node_counts), config.workflow_window
+    servers = [
+        Agent(f"server_{name}", "server", NODE_FEATURES, most_nodes, window=window)
+        for name in type_names
+    ]
+    turns: dict[int, list[Agent]] = {}
     if config.queue is not None:
         rows = config.queue.functions + 1  # the last one is that of holding back
-        agents.insert(0, Agent("queue", "queue", QUEUE_ITEM, rows, context_features=QUEUE_CONTEXT))
+        queue = Agent("queue", "queue", QUEUE_ITEM, rows, context_features=QUEUE_CONTEXT)
+        turns[QUEUE_TURN] = [queue]
     if config.tenants is not None:
         rows = len(config.tenants.levels)
-        agents = [
+        turns[SHARE_TURN] = [
             Agent(f"tenant_{name}", "tenant", LEVEL_FEATURES, rows, context_features=TENANT_CONTEXT)
             for name in tenants
         ]
-    return agents
+    if config.layout == "placer":
+        nodes = sum(node_counts)
+        turns[PLACE_TURN] = [Agent("placer", "placer", NODE_FEATURES, nodes, tiers, window=window)]
+    elif config.layout == "hierarchical":
+        of_tiers, of_types = TIER_FEATURES + NODE_FEATURES, TYPE_FEATURES + NODE_FEATURES
+        if tiers > 1:
+            turns[TIER_TURN] = [Agent("memory", "memory", of_tiers, tiers, window=window)]
+        turns[TYPE_TURN] = [Agent("placer", "placer", of_types, len(type_names), window=window)]
+        turns[NODE_TURN] = servers
+    elif config.layout == "server_types":
+        bids = config.bid_levels or 0
+        turns[BID_TURN] = [server._replace(choices=tiers, bids=bids) for server in servers]
+    return turns
