@@ -47,8 +47,7 @@ def dispatch(state):
         index = state.waiting[declared].first
         node = node_for(state, index)
         if node == NONE:
-            if not any_holds(state, index, need_of(state, index)):
-                set_aside(state, declared)
+            if set_aside(state, declared):
                 continue
             watch_starvation(state)
             return 0
@@ -64,10 +63,14 @@ def dispatch(state):
 
 @compiled_apart
 def set_aside(state, declared):
-    """All requests of a declared function leave the queue until some server comes back.
+    """All requests of a declared function leave the queue, if no server in service holds them.
 
-    They join it again in the places that they had.
+    They join it again in the places that they had, once some server comes back. Returns whether
+    they have left.
     """
+    first = state.waiting[declared].first
+    if any_holds(state, first, need_of(state, first)):
+        return False
     while state.waiting[declared].count > 0:
         index = leave_queue(state, declared)
         if state.waiting[declared].alone == 1:
@@ -76,6 +79,7 @@ def set_aside(state, declared):
     turn = state.queue[0].turn
     if state.options[0].shared == 1 and state.tenants[turn].waiting == 0:
         give_turn_back(state)
+    return True
 
 
 @compiled

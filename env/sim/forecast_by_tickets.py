@@ -6,20 +6,9 @@ rate: each event looks at everybody who runs.
 
 from env.base.jit import compiled, compiled_apart
 from env.sim.cpu_by_tickets import add_threads, begin_sharing, divide_cores, tenant_of, thread_speed
-from env.sim.forecast_ends import insert_joined, later_end, raise_bound
+from env.sim.forecast_ends import insert_joined, note_end
 from env.sim.records import INF, NONE
 from env.sim.room import hold_named, keep_named, restore_named, short_of_named
-
-
-@compiled
-def run_list(state, node):
-    """Containers that have started at the clock, each with its whole demand to drain."""
-    containers, head = state.containers, NONE
-    index = state.nodes[node].first_draining
-    while index != NONE:
-        head = begin_draining(containers, head, index)
-        index = containers[index].next_in_order
-    return head
 
 
 @compiled
@@ -71,24 +60,20 @@ def drain(state, head, seconds):
         index = containers[index].next_draining
 
 
-@compiled
-def to_come(state, node):
-    """Admitted containers that start after the clock, by their start (`joined_key`)."""
-    containers, coming = state.containers, NONE
-    index = state.nodes[node].first_upcoming
-    while index != NONE:
-        coming = insert_joined(containers, coming, index, containers[index].order_key)
-        index = containers[index].next_in_order
-    return coming
-
-
 @compiled_apart
 def play_by_tickets(state, node, candidate, start):
     """Arguments and results as of `play_at_one_rate`."""
     nodes, containers = state.nodes, state.containers
     now, used = nodes[node].clock, nodes[node].draining_memory
     cpu, core_speed = nodes[node].cpu, nodes[node].single_core_speed
-    draining, coming = run_list(state, node), to_come(state, node)
+    draining, index = NONE, nodes[node].first_draining
+    while index != NONE:
+        draining = begin_draining(containers, draining, index)
+        index = containers[index].next_in_order
+    coming, index = NONE, nodes[node].first_upcoming
+    while index != NONE:
+        coming = insert_joined(containers, coming, index, containers[index].order_key)
+        index = containers[index].next_in_order
     waiting, last_in_queue = nodes[node].first_waiting, NONE
     keep_named(state, node)
     if start < INF:
@@ -115,14 +100,7 @@ def play_by_tickets(state, node, candidate, start):
         draining = stop_draining(containers, draining, index)
         used -= containers[index].memory_alloc
         hold_named(state, node, containers[index].function, -1)
-        if candidate == NONE or index == candidate:
-            containers[index].forecast_completion = now
-        if candidate != NONE:
-            raised = raise_bound(state, index, now, raised)
-            if index != candidate:
-                more, more_tight = later_end(state, index, now)
-                later += more
-                tight += more_tight
+        raised, later, tight = note_end(state, index, now, candidate, raised, later, tight)
         while (
             waiting != NONE
             and used + containers[waiting].memory_alloc <= nodes[node].memory

@@ -78,3 +78,21 @@ def later_end(state, index, completion):
     growth = seconds / state.templates[workflows[slot].template].critical_path
     slack = workflows[slot].finish_bound - forecast_end - containers[index].chain_after
     return growth, growth * seconds / (max(0.0, slack) + seconds)
+
+
+@compiled
+def note_end(state, index, now, candidate, raised, later, tight):
+    """Notes that a container ends, where a candidate is played, or none (`play_at_one_rate`).
+
+    Returns:
+        the head of the list of raised workflows, the sums of `later_end`.
+    """
+    if candidate == NONE or index == candidate:
+        state.containers[index].forecast_completion = now
+    if candidate != NONE:
+        raised = raise_bound(state, index, now, raised)
+        if index != candidate:
+            more, more_tight = later_end(state, index, now)
+            later += more
+            tight += more_tight
+    return raised, later, tight

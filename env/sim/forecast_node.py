@@ -10,7 +10,7 @@ early by at most about one operation an event, and by one operation a second whe
 
 from env.base.jit import compiled, compiled_apart
 from env.sim.forecast_by_tickets import play_by_tickets
-from env.sim.forecast_ends import demand_of, insert_joined, insert_ordered, later_end, raise_bound
+from env.sim.forecast_ends import demand_of, insert_joined, insert_ordered, note_end
 from env.sim.projection import speed_share
 from env.sim.records import INF, NONE
 from env.sim.room import hold_named, keep_named, restore_named, short_of_named
@@ -118,14 +118,7 @@ def play_at_one_rate(state, node, candidate, start):
         parallelism -= containers[index].parallelism
         used -= containers[index].memory_alloc
         hold_named(state, node, containers[index].function, -1)
-        if candidate == NONE or index == candidate:
-            containers[index].forecast_completion = now
-        if candidate != NONE:
-            raised = raise_bound(state, index, now, raised)
-            if index != candidate:
-                more, more_tight = later_end(state, index, now)
-                later += more
-                tight += more_tight
+        raised, later, tight = note_end(state, index, now, candidate, raised, later, tight)
         while (
             waiting != NONE
             and used + containers[waiting].memory_alloc <= nodes[node].memory

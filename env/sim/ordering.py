@@ -94,14 +94,9 @@ class Sharing(Strict):
                 f"quantum of {self.mechanism}: {quantum:g}, a function needs up to "
                 f"{needs.max():g} {self.resource}; numbers from {least:g} on are allowed"
             )
-        return new_shares(
-            self.mechanism,
-            len(state.tenants),
-            np.random.SeedSequence(seed),
-            quantum=quantum,
-            half_life=np.inf if self.half_life is None else self.half_life,
-            winners=self.winners,
-        )
+        half_life, seeds = self.half_life or np.inf, np.random.SeedSequence(seed)
+        settings = {"quantum": quantum, "half_life": half_life, "winners": self.winners}
+        return new_shares(self.mechanism, len(state.tenants), seeds, **settings)
 
     def _needs(self, state: State) -> np.ndarray:
         """(D,) of the resource, at the mean speed of a node, by what is declared."""

@@ -323,11 +323,13 @@ def test_nothing_is_left_of_tickets_that_have_gone() -> None:
     assert Counter(found[first : first + 64]) == pytest.approx({"b": 8, "c": 24, "d": 32}, abs=2)
 
 
-@pytest.mark.parametrize("name", ALL)
-@pytest.mark.parametrize("seed", [0])
-def test_each_receives_what_it_is_entitled_to(name: str, seed: int) -> None:
-    """Of functions of unlike length, within a few of the longest; lotteries within chance."""
-    rng = np.random.default_rng(seed)
+@pytest.mark.parametrize("name", ALL[:-1])
+def test_each_receives_what_it_is_entitled_to(name: str) -> None:
+    """Of functions of unlike length, within a few of the longest; lotteries within chance.
+
+    `drf` shares what is held at a time: one at a time is no choice of shares.
+    """
+    rng = np.random.default_rng(0)
     count = 900
     tenants = rng.choice(list("abc"), count).tolist()
     templates = [chain(seconds) for seconds in (0.5, 1.0, MOST)]
@@ -342,8 +344,6 @@ def test_each_receives_what_it_is_entitled_to(name: str, seed: int) -> None:
     own = {name: work[[tenants[i] == name for i in until["wf_id"]]].sum() for name in "abc"}
     # The standard deviation of a lottery of 400 draws is below 12 mean functions.
     near = 60.0 if "lottery" in name else 3 * MOST
-    if name == "drf":
-        near = np.inf  # shares what is held at a time: one at a time is no choice of shares
     for tenant, share in (("a", 3 / 6), ("b", 2 / 6), ("c", 1 / 6)):
         assert abs(own[tenant] - share * work.sum()) <= near
 

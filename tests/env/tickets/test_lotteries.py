@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from env.tickets import lottery, trees
-from env.tickets.lottery import PARTS, begin, draw, offset_of, spread
+from env.tickets.lottery import PARTS, begin, draw, offset_of, place_of, spread
 from env.tickets.records import HEAD
+from env.tickets.trees import follow, holder
 from tests.env.tickets.made import ONE_CHANCE_IN_A_MILLION, Mechanism, counts, made
 
 FIVE = (10, 2, 5, 1, 2)
@@ -34,8 +34,8 @@ def test_case_6_ticket_13_of_20_is_the_third_client_s_and_every_ticket_its_holde
     in_list, in_tree = made("lottery_list", FIVE).shares, made("lottery", FIVE).shares
     for ticket, client in enumerate(expected):
         for offset in (ticket * PARTS, ticket * PARTS + PARTS - 1):
-            assert in_list.nodes["client"][lottery.place_of(in_list.nodes, offset)] == client
-            assert trees.holder(in_tree.nodes, offset) == client
+            assert in_list.nodes["client"][place_of(in_list.nodes, offset)] == client
+            assert holder(in_tree.nodes, offset) == client
 
 
 def test_case_7_offsets_on_the_way_down_a_tree() -> None:
@@ -44,7 +44,7 @@ def test_case_7_offsets_on_the_way_down_a_tree() -> None:
     assert nodes["key"][1] == 48 * PARTS
     node, offset, offsets = 1, 25 * PARTS, [25]
     while node < 8:
-        node, offset = trees.follow(nodes, node, offset)
+        node, offset = follow(nodes, node, offset)
         offsets.append(offset // PARTS)
     assert offsets == [25, 15, 15, 3]
     assert node - 8 == 5

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from env.tickets import stride
 from env.tickets.amounts import MOST_TICKETS
 from env.tickets.records import MOST_QUANTA
-from env.tickets.stride import STRIDE_ONE
+from env.tickets.stride import STRIDE_ONE, update
 from tests.env.tickets.made import (
     ONE_CHANCE_IN_A_MILLION,
     absolute_errors,
@@ -106,7 +105,7 @@ def test_case_17_a_part_of_a_quantum_advances_by_that_part_of_a_stride(fraction:
     mechanism.used(client, fraction)
     advanced = mechanism.shares.clients["pass_value"] - before
     assert advanced[client] == pytest.approx(fraction * STRIDE_ONE / (3, 2, 1)[client], abs=1)
-    stride.update(mechanism.shares)
+    update(mechanism.shares)
     expected = fraction * STRIDE_ONE / 6
     assert mechanism.shares.head["global_pass"][0] == pytest.approx(expected, abs=1)
 

@@ -1,0 +1,43 @@
+"""Cores of a NUMA node shared by weight among those that run there."""
+
+from env.base.jit import compiled
+
+
+@compiled
+def cpu_share(rows, count, cpu, core_speed):
+    """Weighted processor sharing, in whole operations per second, rounded down but at least 1.
+
+    Who would have more than its threads can use gets just that, and the others share what it
+    leaves.
+
+    Args:
+        rows: of `count` sharers, with `weight` and `threads`, from 1 on; a thread uses a core at
+            most. `speed` becomes the operations per second of each.
+        count: of the rows that count.
+        cpu: cores.
+        core_speed: operations per second of a core.
+    """
+    left, total = cpu * core_speed, 0
+    for row in range(count):
+        rows[row].speed = 0
+        total += rows[row].weight
+    more = True
+    while more:
+        more = False
+        for row in range(count):
+            most = rows[row].threads * core_speed
+            if rows[row].speed == 0 and part(left, rows[row].weight, total) >= most:
+                rows[row].speed = most
+                left -= most
+                total -= rows[row].weight
+                more = total > 0
+    for row in range(count):
+        if rows[row].speed == 0:
+            rows[row].speed = max(1, part(left, rows[row].weight, total))
+
+
+@compiled
+def part(whole, weight, total):
+    """Whole * weight / total, rounded down, without a product that 63 bits do not hold."""
+    quotient = whole // total
+    return quotient * weight + (whole - quotient * total) * weight // total
