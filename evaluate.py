@@ -52,13 +52,8 @@ def evaluate(evaluation: Evaluation, folder: Path) -> None:
         keep_trainings(settings, folder)
     judgement = None
     if settings.keep:
-        judgement = judge(
-            results,
-            settings.keep,
-            settings.minimise,
-            evaluation.metrics,
-            settings.statistics.confidence,
-        )
+        metrics, confidence = evaluation.metrics, settings.statistics.confidence
+        judgement = judge(results, settings.keep, settings.minimise, metrics, confidence)
     table = write_files(folder, evaluation.run, results, printed_on.width, judgement)
     if judgement is not None:
         print(*answer(judgement), sep="\n")

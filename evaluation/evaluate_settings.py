@@ -34,7 +34,8 @@ def _listed(given: Any) -> Any:
     """One alone as a list, nothing as an empty one."""
     if given is None:
         return []
-    return [given] if isinstance(given, str | int) else given
+    alone = isinstance(given, str | int) and not isinstance(given, bool)
+    return [given] if alone else given
 
 
 def _promises(keep: Any) -> tuple[Promise, ...]:

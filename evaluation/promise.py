@@ -60,11 +60,12 @@ class Promise:
             ValueError: it is none.
         """
         match = WRITTEN.fullmatch(str(written))
-        if match is None:
+        bound = float(match[2]) if match else math.nan
+        if match is None or not math.isfinite(bound):
             raise ValueError(
                 f"{metric}: one of <, <=, >, >= and a number is needed, found {short(written)}"
             )
-        return cls(metric, match[1], float(match[2]))
+        return cls(metric, match[1], bound)
 
     def __str__(self) -> str:
         return f"{self.metric} {self.comparator} {self.bound:g}"

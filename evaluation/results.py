@@ -102,7 +102,7 @@ def check_resume(
 
     Args:
         folder: of the evaluation.
-        run: from `describe`.
+        run: what its run.json would be now.
         metrics: of the rows, by name.
         known: keys of all rows that it can have.
 
@@ -205,7 +205,7 @@ class ResultsWriter:
 
     Args:
         folder: of the evaluation.
-        run: from `describe`.
+        run: for run.json.
         known: keys of all rows that it will have, in their order.
         metrics: of the rows, by name.
 
@@ -280,45 +280,30 @@ def read_rows(folder: Path, metrics: Mapping[str, Metric[Any]]) -> list[Row]:
     Raises:
         InputError: a file that holds it is damaged.
     """
-    return [*_finished_rows(folder, metrics), *_unfinished_rows(folder / UNFINISHED, metrics)]
+    stored: list[tuple[str, Any]] = []
+    if (folder / RESULTS).exists():
+        for number, columns in enumerate(_read_table(folder, metrics).to_pylist(), 1):
+            columns["metrics"] = {name: columns[name] for name in metrics}
+            stored.append((f"{folder / RESULTS}: row {number}", columns))
+    file = folder / UNFINISHED
+    if file.exists():
+        # What follows the last line break was cut by a kill.
+        lines = read_bytes(file, MOST_ROWS_BYTES, inside=folder).split(b"\n")[:-1]
+        for number, line in enumerate(lines, 1):
+            where = f"{file}: line {number}"
+            stored.append((where, parse_json(line, where)))
+    rows = []
+    for where, each in stored:
+        row = validated(Row, each, where)
+        for name in metrics:
+            if name not in row.metrics:
+                raise InputError(f"{where}: metrics: '{name}' is missing, required")
+        rows.append(row)
+    return rows
 
 
 def _line(row: Row) -> bytes:
     return (json.dumps(row.model_dump()) + "\n").encode()
-
-
-def _unfinished_rows(file: Path, metrics: Mapping[str, Metric[Any]]) -> list[Row]:
-    if not file.exists():
-        return []
-    # What follows the last line break was cut by a kill.
-    whole = read_bytes(file, MOST_ROWS_BYTES, inside=file.parent).split(b"\n")[:-1]
-    places = (f"{file}: line {number}" for number in range(1, len(whole) + 1))
-    return [
-        _row(parse_json(line, where), metrics, where)
-        for line, where in zip(whole, places, strict=True)
-    ]
-
-
-def _row(stored: Any, metrics: Mapping[str, Metric[Any]], where: str) -> Row:
-    row = validated(Row, stored, where)
-    for name in metrics:
-        if name not in row.metrics:
-            raise InputError(f"{where}: metrics: '{name}' is missing, required")
-    return row
-
-
-def _finished_rows(folder: Path, metrics: Mapping[str, Metric[Any]]) -> list[Row]:
-    if not (folder / RESULTS).exists():
-        return []
-    stored = _read_table(folder, metrics).to_pylist()
-    return [
-        _row(
-            {**columns, "metrics": {name: columns[name] for name in metrics}},
-            metrics,
-            f"{folder / RESULTS}: row {number}",
-        )
-        for number, columns in enumerate(stored, 1)
-    ]
 
 
 def _commit() -> str | None:

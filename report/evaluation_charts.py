@@ -66,7 +66,7 @@ def scenario_charts(summary: Summary, results: pd.DataFrame) -> dict[str, Spec]:
     met = [name for name in heading if name.startswith("slo_")]
     if met:
         rows = pd.concat(
-            _metric(summary, name).assign(deadline=float(name.removeprefix("slo_"))) for name in met
+            _means(summary, name).assign(deadline=float(name.removeprefix("slo_"))) for name in met
         )
         drawn["deadlines"] = line_charts.deadlines(rows, summary.kinds)
     if "execution" in heading:
@@ -85,7 +85,7 @@ def names_of(summary: Summary) -> pd.DataFrame:
 def _estimated(
     summary: Summary, of: Callable[[PolicySummary], Estimate], shown: Shown, sign: str = ""
 ) -> pd.DataFrame:
-    """`_names` with the columns of `charts.estimates`, where there is a mean."""
+    """`names_of` with the columns of `charts.estimates`, where there is a mean."""
     rows: list[tuple[float, float, float, list[float], str, str, bool]] = []
     for row in summary.policies:
         found = summary.tellable(of(row))
@@ -97,8 +97,11 @@ def _estimated(
     return names_of(summary).join(pd.DataFrame(rows, columns=columns)).dropna(subset="mean")
 
 
-def _metric(summary: Summary, metric: str) -> pd.DataFrame:
-    return _estimated(summary, lambda row: row.metrics[metric].mean, summary.metrics[metric].shown)
+def _means(summary: Summary, name: str) -> pd.DataFrame:
+    """Of a metric, or of the difference to the measure."""
+    if name == DIFFERENCE:
+        return _estimated(summary, lambda row: row.relative, "share", "+")
+    return _estimated(summary, lambda row: row.metrics[name].mean, summary.metrics[name].shown)
 
 
 def _with_each(rows: pd.DataFrame, summary: Summary, values: pd.DataFrame) -> pd.DataFrame:
@@ -110,7 +113,7 @@ def _with_each(rows: pd.DataFrame, summary: Summary, values: pd.DataFrame) -> pd
 
 def _differences(summary: Summary, results: pd.DataFrame) -> pd.DataFrame:
     """Rows for `charts.forest`."""
-    rows = _estimated(summary, lambda row: row.relative, "share", "+")
+    rows = _means(summary, DIFFERENCE)
     values = values_of(results, RANKED_BY)
     measure = values.loc[summary.measure]
     rows = _with_each(rows, summary, (values - measure) / measure.mean())
@@ -129,7 +132,7 @@ def _time_and(summary: Summary, spent: str) -> pd.DataFrame:
     rows = names_of(summary)
     for name in ("slowdown", spent):
         columns = [name, *(f"{name}_{part}" for part in ("low", "high", "told"))]
-        rows[columns] = _metric(summary, name)[["mean", "low", "high", "told"]]
+        rows[columns] = _means(summary, name)[["mean", "low", "high", "told"]]
     return rows
 
 
@@ -137,7 +140,7 @@ def _ranked(summary: Summary, results: pd.DataFrame) -> pd.DataFrame:
     """Rows for `charts.ranking`; a metric that has no better direction keeps the order of J."""
     parts = []
     for name, metric in summary.metrics.items():
-        rows = _with_each(_metric(summary, name), summary, values_of(results, name))
+        rows = _with_each(_means(summary, name), summary, values_of(results, name))
         if metric.better is not None:
             rows = rows.sort_values("mean", ascending=metric.better == "lower", kind="stable")
         rows = charts.folded(rows)
@@ -150,7 +153,7 @@ def _parts(summary: Summary) -> pd.DataFrame:
     found = []
     for place, part in enumerate(palette.PARTS):
         if (name := part.replace(" ", "_")) in summary.metrics:
-            rows = _metric(summary, name).rename(columns={"mean": "seconds"})
+            rows = _means(summary, name).rename(columns={"mean": "seconds"})
             found.append(rows.assign(part=part, number=place))
     return pd.concat(found)[["policy", "label", "part", "number", "seconds"]]
 
@@ -206,10 +209,5 @@ def _swept(summary: Summary, placed: pd.DataFrame, name: str) -> pd.DataFrame:
     """Rows for `line_charts.sweep`."""
     found = []
     for scenario, x, panel in placed.itertuples(index=False):
-        own = summary.of(scenario)
-        if name == DIFFERENCE:
-            rows = _estimated(own, lambda row: row.relative, "share", "+")
-        else:
-            rows = _metric(own, name)
-        found.append(rows.assign(x=x, panel=panel))
+        found.append(_means(summary.of(scenario), name).assign(x=x, panel=panel))
     return pd.concat(found).drop(columns=["label", "kind"])

@@ -28,6 +28,8 @@ BAD: dict[str, tuple[list[str], str]] = {
     "a seed twice": (["seed=[1,1]"], "given twice"),
     "a word for a seed": (["seed=abc"], "seed: Input should be a valid integer"),
     "a group for a key": (["baseline=drf"], "baseline: unknown key, did you mean 'baselines'?"),
+    "NaN in the objective": (["objective.time_weight=nan"], "objective.time_weight"),
+    "a missing file": (["workflow=files", "workflow.path=nowhere.json"], "nowhere.json"),
     "a folder": (["policy=nowhere"], "policy: no policy.json in 'nowhere'"),
     "a tenant without tickets": (
         ["+workload.tenants={a: {share: 1, tickets: 2}, b: 1}"],

@@ -123,7 +123,7 @@ def test_bounds(written: str, low: float, high: float, verdict: str) -> None:
     assert Promise.of("J", written).verdict(Estimate((low + high) / 2, low, high)) == verdict
 
 
-NO_BOUNDS = ["3", "=3", "<", "<three", "<nan", "<1_0", "<\uff11", 3]
+NO_BOUNDS = ["3", "=3", "<", "<three", "<nan", "<1_0", "<\uff11", "<1e400", 3]
 
 
 @pytest.mark.parametrize("written", NO_BOUNDS)

@@ -112,7 +112,6 @@ def without(*keys: str) -> Damage:
 
 DAMAGED: dict[str, tuple[Damage, str]] = {
     "no cluster": (without("config", "cluster"), "run.json: config.cluster: missing"),
-    "no seeds": (without("seeds"), "run.json: seeds: missing"),
     "no J": (with_rows(lambda rows: rows.drop(columns="J")), "column 'J' is missing"),
     "words": (
         with_rows(lambda rows: rows.assign(J="x")),
