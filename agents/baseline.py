@@ -19,7 +19,7 @@ from env.base.errors import InputError
 from env.base.files import read_yaml
 from env.base.schema import Strict, nearest, validated
 from env.score.reward import Objective
-from env.sim.ordering import Order
+from env.sim.declared.ordering import Order
 from env.sim.view.raw_env import RawEnv
 from run.command import CONF
 

@@ -17,17 +17,17 @@ from env.base.errors import InputError, located
 from env.base.schema import nearest, short
 from env.learn.actions import whole_number
 from env.score.reward import Objective, check_rates
-from env.sim.actual import finish_function, pass_time, server_is_up, start_function
-from env.sim.bounds import LONGEST
-from env.sim.endings import bring_back, take_down
-from env.sim.hardware import ClusterConfig
-from env.sim.placing import place
-from env.sim.records import DOWN, MORE_ARRIVALS, PLACE, RUNNING, STATE_NAMES
-from env.sim.room import suits
-from env.sim.state import copy_into, reset
-from env.sim.submissions import any_to_place, arrive
+from env.sim.assembly.new_state import copy_into, reset
+from env.sim.declared.bounds import LONGEST
+from env.sim.declared.hardware import ClusterConfig
+from env.sim.declared.workflow_template import WorkflowTemplate
+from env.sim.events.actual import finish_function, pass_time, server_is_up, start_function
+from env.sim.events.endings import bring_back, take_down
+from env.sim.events.placing import place
+from env.sim.events.submissions import any_to_place, arrive
+from env.sim.node.fit import suits
+from env.sim.state.records import DOWN, MORE_ARRIVALS, PLACE, RUNNING, STATE_NAMES
 from env.sim.view.raw_env import RawEnv
-from env.sim.workflow_template import WorkflowTemplate
 
 MOST_ACTIVE: Final = 100_000
 """Workflows at once: records of all their functions are made at the start, kilobytes a workflow."""

@@ -28,8 +28,8 @@ from env.base.files import read_bytes
 from env.base.schema import listed, names_file, nearest, one_line, short
 from env.learn.tenant_agents import TenantAgents
 from env.score.reward import Objective
-from env.sim.ordering import Order
-from env.sim.rules import PLACEMENTS
+from env.sim.declared.ordering import Order
+from env.sim.declared.rules import PLACEMENTS
 from env.sim.view.raw_env import RawEnv
 
 LONGEST_NAME = 100

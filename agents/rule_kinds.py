@@ -13,15 +13,15 @@ from pydantic import Field, GetPydanticSchema
 
 from agents.scheduler import Decision
 from env.base.schema import Strict
-from env.sim.central_queue import BY_RANK
-from env.sim.ordering import DeclaredFunctions
-from env.sim.rules import Placement as Fit
+from env.sim.declared.ordering import DeclaredFunctions
+from env.sim.declared.rules import Placement as Fit
+from env.sim.queue.central_queue import BY_RANK
 
 
 class QueueOrder(Strict):
     """Which waiting function goes next: first come, first served, unless a subclass says else.
 
-    See `Order` in env/sim/ordering.py.
+    See `Order` in env/sim/declared/ordering.py.
 
     Attributes:
         name: what YAML calls it.

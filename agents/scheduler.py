@@ -11,10 +11,10 @@ from env.base.schema import one_line
 from env.learn.actions import integers
 from env.learn.layouts import Placement
 from env.score.reward import Objective
-from env.sim.block import State
-from env.sim.forecast import forecast_placements
-from env.sim.ordering import Order
-from env.sim.rules import Placement as Fit
+from env.sim.declared.ordering import Order
+from env.sim.declared.rules import Placement as Fit
+from env.sim.forecast.candidates import forecast_placements
+from env.sim.state.block import State
 from env.sim.view.function import Function
 from env.sim.view.raw_env import RawEnv
 

@@ -23,12 +23,12 @@ from benchmarks.figures import print_figures
 from benchmarks.trace_player import CHUNK, Simulation
 from env.base.jit import compiled
 from env.base.pipes import until_reader_leaves
-from env.sim.central_queue import update_image
-from env.sim.funding import Funding, Grant
-from env.sim.hardware import ClusterConfig, ServerType
-from env.sim.keep_alive_policy import Lru
-from env.sim.ordering import Order
-from env.sim.rules import Rules
+from env.sim.declared.funding import Funding, Grant
+from env.sim.declared.hardware import ClusterConfig, ServerType
+from env.sim.declared.keep_alive_policy import Lru
+from env.sim.declared.ordering import Order
+from env.sim.declared.rules import Rules
+from env.sim.queue.central_queue import update_image
 from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
 
 SECONDS_PER_DAY = 86_400.0

@@ -30,14 +30,14 @@ from env.learn.observation import observe_nodes, write_context
 from env.learn.turns import Sight, new_sight
 from env.score.greedy_score import ScoreWeights
 from env.score.reward import Objective
-from env.sim.block import State
-from env.sim.cluster_file import cluster_from_config
-from env.sim.engine import play
-from env.sim.forecast import update_finish_bounds
-from env.sim.hardware import ClusterConfig
-from env.sim.placing import place
-from env.sim.records import PLACE
-from env.sim.state import reset
+from env.sim.assembly.new_state import reset
+from env.sim.declared.cluster_file import cluster_from_config
+from env.sim.declared.hardware import ClusterConfig
+from env.sim.events.engine import play
+from env.sim.events.placing import place
+from env.sim.forecast.candidates import update_finish_bounds
+from env.sim.state.block import State
+from env.sim.state.records import PLACE
 from env.sim.view.raw_env import RawEnv
 from env.workloads.generator import (
     EpisodeWorkload,

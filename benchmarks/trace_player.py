@@ -13,22 +13,23 @@ import numpy as np
 
 from env.base.errors import InputError
 from env.base.schema import short
-from env.sim.bounds import LONGEST
-from env.sim.central_queue import CHOSEN
-from env.sim.engine import play
-from env.sim.funding import Funding
-from env.sim.go_on import go_on
-from env.sim.hardware import ClusterConfig
-from env.sim.history import DISPATCHED, RUN, listening, runs_of
-from env.sim.idle_forecast import learn
-from env.sim.images import Images
-from env.sim.keep_alive import keep_warm
-from env.sim.records import ARRIVING, COMPLETED, ENTRY
-from env.sim.room import free_memory
-from env.sim.rules import Rules, with_more_warm, with_rules, with_slots
-from env.sim.server_state import is_leased
-from env.sim.state import allocate, reset
-from env.sim.submissions import schedule_arrival
+from env.sim.assembly.go_on import go_on
+from env.sim.assembly.new_state import allocate, reset
+from env.sim.assembly.with_rules import with_more_warm, with_rules, with_slots
+from env.sim.declared.bounds import LONGEST
+from env.sim.declared.funding import Funding
+from env.sim.declared.hardware import ClusterConfig
+from env.sim.declared.images import Images
+from env.sim.declared.rules import Rules
+from env.sim.events.engine import play
+from env.sim.events.submissions import schedule_arrival
+from env.sim.node.fit import free_memory
+from env.sim.node.idle_forecast import learn
+from env.sim.node.keep_alive import keep_warm
+from env.sim.node.server_state import is_leased
+from env.sim.queue.central_queue import CHOSEN
+from env.sim.state.history import DISPATCHED, RUN, listening, runs_of
+from env.sim.state.records import ARRIVING, COMPLETED, ENTRY
 from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace, earlier
 
 CHUNK = 4096

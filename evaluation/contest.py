@@ -15,10 +15,10 @@ from env.base.errors import InputError, located
 from env.base.schema import Recorded
 from env.score.optimum import OptimumSettings, optimum
 from env.score.reward import Objective
+from env.sim.declared.hardware import ClusterConfig
+from env.sim.declared.rules import Rules
 from env.sim.episode.episode_file import EpisodeFile
 from env.sim.episode.recording import episode_of
-from env.sim.hardware import ClusterConfig
-from env.sim.rules import Rules
 from env.workloads.generator import EpisodeWorkload
 from env.workloads.source import WorkloadSource
 from evaluation.episode_metrics import SHARES, PlayedEpisode, all_metrics

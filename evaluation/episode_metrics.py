@@ -11,8 +11,8 @@ import numpy as np
 
 from env.score.metrics import METRICS, FinishedEpisode, Metric, by_name
 from env.score.reward import flow_times
-from env.sim.records import PREEMPTED
-from env.sim.state import upward_ranks
+from env.sim.declared.workflow_template import upward_ranks
+from env.sim.state.records import PREEMPTED
 from env.sim.view.raw_env import RawEnv
 
 SHARES = np.linspace(0.0, 1.0, 201)[1:]

@@ -11,9 +11,9 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from agents.own_rule import RuleCode, code_in
 from env.base.schema import Strict, distinct, short
 from env.score.optimum import OptimumSettings
-from env.sim.dispatch_settings import Queued
-from env.sim.ordering import FIRST_COME
-from env.sim.rules import HOURLY, Rules
+from env.sim.declared.dispatch_settings import Queued
+from env.sim.declared.ordering import FIRST_COME
+from env.sim.declared.rules import HOURLY, Rules
 from env.workloads.source import is_trace
 from evaluation.contest import EpisodeCount
 from evaluation.promise import Promise

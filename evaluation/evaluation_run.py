@@ -10,9 +10,9 @@ from omegaconf import DictConfig
 from env.base.errors import InputError
 from env.base.schema import validated
 from env.score.reward import check_world
-from env.sim.cluster_file import cluster_from_config
-from env.sim.hardware import ClusterConfig
-from env.sim.resources import check_recordable
+from env.sim.declared.cluster_file import cluster_from_config
+from env.sim.declared.hardware import ClusterConfig
+from env.sim.declared.resources import check_recordable
 from env.workloads.source import WorkloadSource, is_trace, workload_source
 from env.workloads.templates import assumed_of
 from env.workloads.traces.trace_samples import TraceGenerator

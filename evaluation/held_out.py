@@ -19,8 +19,8 @@ from env.learn.batch import Batch
 from env.learn.world import World
 from env.score.metrics import FinishedEpisode
 from env.score.reward import check_world
-from env.sim.hardware import ClusterConfig
-from env.sim.ordering import FIRST_COME
+from env.sim.declared.hardware import ClusterConfig
+from env.sim.declared.ordering import FIRST_COME
 from env.workloads.generator import EpisodeWorkload, WorkloadGenerator
 from env.workloads.source import is_funded
 from evaluation.contest import Contest, Task

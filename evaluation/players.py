@@ -13,7 +13,7 @@ from env.base.files import name_apart
 from env.base.schema import names_file, short, validated
 from env.learn.layouts import AgentsConfig
 from env.score.reward import Objective
-from env.sim.hardware import ClusterConfig
+from env.sim.declared.hardware import ClusterConfig
 from env.workloads.source import funded_tenants, is_funded
 from evaluation.contest import Contests
 from evaluation.evaluate_settings import EvaluateSettings

@@ -1,7 +1,7 @@
 """How fairly an episode was shared: what each tenant got, and what its tickets entitled it to.
 
-The account is the engine's (env/sim/sharing.py): it is kept anew from what ran, to be looked at
-after every start.
+The account is the engine's (env/sim/queue/sharing.py): it is kept anew from what ran, to be looked
+at after every start.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import numpy as np
 import pandas as pd
 
 from env.base.errors import InputError
-from env.sim.block import State
-from env.sim.ordering import SharedOrder
-from env.sim.records import COMPLETED
-from env.sim.sharing import count_start, count_waiting, jain_index, reset_sharing, right_of
-from env.sim.state import copy_state
+from env.sim.assembly.new_state import copy_state
+from env.sim.declared.ordering import SharedOrder
+from env.sim.queue.sharing import count_start, count_waiting, jain_index, reset_sharing, right_of
+from env.sim.state.block import State
+from env.sim.state.records import COMPLETED
 from env.sim.view.raw_env import RawEnv
 
 MOST_POINTS = 300

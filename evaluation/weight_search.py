@@ -13,7 +13,7 @@ from env.learn.world import TrainingEpisodes
 from env.score.greedy_play import Buffers, play_greedy_episode
 from env.score.greedy_score import MOST_ECONOMY, MOST_WEIGHT, Economy, ScoreWeights, Weight
 from env.score.reward import Objective, arrived_objective
-from env.sim.state import new_state
+from env.sim.assembly.new_state import new_state
 from env.workloads.generator import training_seed
 from env.workloads.source import is_trace
 from evaluation.statistics import Estimate, estimate

@@ -13,13 +13,13 @@ from typing import NamedTuple
 import numpy as np
 
 from env.base.errors import located
+from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.episode.episode_file import read_episode
 from env.sim.episode.replay import played
-from env.sim.history import leases_of
-from env.sim.node_status import tenants_of, thread_speeds
+from env.sim.node.node_status import tenants_of, thread_speeds
+from env.sim.state.history import leases_of
 from env.sim.view.numa_node import NumaNode
 from env.sim.view.raw_env import RawEnv
-from env.sim.workflow_template import WorkflowTemplate
 from evaluation.shares import Shares, is_shared, shares_of
 
 CONTAINER = np.dtype(

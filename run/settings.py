@@ -10,9 +10,9 @@ from env.learn.actions import MOST_ENVIRONMENTS
 from env.learn.layouts import AgentsConfig
 from env.learn.variation import Variation
 from env.score.reward import Objective
-from env.sim.dispatch_settings import Dispatch
-from env.sim.keep_alive_policy import KeepAlivePolicy
-from env.sim.rules import Lease
+from env.sim.declared.dispatch_settings import Dispatch
+from env.sim.declared.keep_alive_policy import KeepAlivePolicy
+from env.sim.declared.rules import Lease
 from run.ray_session import Address
 
 RunName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.+-]{1,80}$")]

@@ -14,7 +14,7 @@ from itertools import count
 import numpy as np
 
 from agents.live import Assignment, LiveCluster
-from env.sim.hardware import ClusterConfig
+from env.sim.declared.hardware import ClusterConfig
 from env.workloads.generator import EpisodeWorkload
 
 Server = tuple[str, int]

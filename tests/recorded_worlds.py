@@ -16,14 +16,14 @@ from agents.order.fcfs import Fcfs
 from agents.order.funcsched import FuncSched
 from agents.order.rr import RoundRobin
 from agents.order.srtf import Srtf
-from env.sim.funding import Funding, Grant
-from env.sim.hardware import ClusterConfig, ServerType
-from env.sim.images import Images
-from env.sim.keep_alive_policy import Fixed, Lru, NoKeepAlive
-from env.sim.ordering import Order
-from env.sim.rules import Lease, Rules
+from env.sim.declared.funding import Funding, Grant
+from env.sim.declared.hardware import ClusterConfig, ServerType
+from env.sim.declared.images import Images
+from env.sim.declared.keep_alive_policy import Fixed, Lru, NoKeepAlive
+from env.sim.declared.ordering import Order
+from env.sim.declared.rules import Lease, Rules
+from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.view.raw_env import RawEnv
-from env.sim.workflow_template import WorkflowTemplate
 from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
 from env.workloads.traces.trace_samples import TraceSample
 from tests.env.policies import ten_second_bins

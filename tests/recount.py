@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from env.sim.block import State
-from env.sim.records import (
+from env.sim.state.block import State
+from env.sim.state.records import (
     DOWN,
     FAILED,
     FINISHED,

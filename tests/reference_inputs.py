@@ -8,13 +8,13 @@ import numpy as np
 
 from agents.order.funcsched import FuncSched
 from agents.order.srtf import Srtf
-from env.sim.hardware import ClusterConfig
-from env.sim.images import Images
-from env.sim.keep_alive_policy import FaasCache, Fixed, HybridHistogram, Lru, NoKeepAlive
-from env.sim.ordering import Order, declared_functions
-from env.sim.rules import KeepAlive
-from env.sim.state import new_state
-from env.sim.workflow_template import WorkflowTemplate
+from env.sim.assembly.new_state import new_state
+from env.sim.declared.hardware import ClusterConfig
+from env.sim.declared.images import Images
+from env.sim.declared.keep_alive_policy import FaasCache, Fixed, HybridHistogram, Lru, NoKeepAlive
+from env.sim.declared.ordering import Order, declared_functions
+from env.sim.declared.rules import KeepAlive
+from env.sim.declared.workflow_template import WorkflowTemplate
 from tests.reference_node import NOBODY
 from tests.reference_records import Function, Image, Job, Rules, plain_jobs
 from tests.reference_world import ReferenceWorld

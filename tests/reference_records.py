@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from env.sim.hardware import ServerType
-from env.sim.workflow_template import WorkflowTemplate
+from env.sim.declared.hardware import ServerType
+from env.sim.declared.workflow_template import WorkflowTemplate
 from tests.reference_node import ReferenceContainer, ReferenceNode
 
 

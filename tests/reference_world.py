@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from env.sim.hardware import ClusterConfig
+from env.sim.declared.hardware import ClusterConfig
 from tests.reference_node import ReferenceContainer
 from tests.reference_records import Idle, Image, Job, Node, Rules, Run, Server
 

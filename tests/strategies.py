@@ -17,13 +17,13 @@ from agents.order.rr import RoundRobin
 from agents.order.sjf import Sjf
 from agents.order.srf import Srf
 from agents.order.srtf import Srtf
-from env.sim.hardware import ClusterConfig, ServerType
-from env.sim.images import Images
-from env.sim.keep_alive_policy import FaasCache, Fixed, HybridHistogram, Lru, NoKeepAlive
-from env.sim.ordering import Order
-from env.sim.power import Power
-from env.sim.rules import KeepAlive
-from env.sim.workflow_template import WorkflowTemplate
+from env.sim.declared.hardware import ClusterConfig, ServerType
+from env.sim.declared.images import Images
+from env.sim.declared.keep_alive_policy import FaasCache, Fixed, HybridHistogram, Lru, NoKeepAlive
+from env.sim.declared.ordering import Order
+from env.sim.declared.power import Power
+from env.sim.declared.rules import KeepAlive
+from env.sim.declared.workflow_template import WorkflowTemplate
 
 # Whole numbers make ties; the others make roundings.
 MOMENTS = st.one_of(

@@ -31,9 +31,9 @@ import train
 from agents.learned.checkpoint import RunState, write_checkpoint
 from env.score.metrics import METRICS, episode_metrics
 from env.score.reward import Objective
-from env.sim.cluster_file import cluster_from_config
+from env.sim.declared.cluster_file import cluster_from_config
+from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.view.raw_env import RawEnv
-from env.sim.workflow_template import WorkflowTemplate
 from report import axes
 from report.summary import FEWEST_FOR_INTERVALS
 from run.command import CONF, PROJECT, plain, run

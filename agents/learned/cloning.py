@@ -39,7 +39,7 @@ from env.learn.layouts import Layout
 from env.learn.multi_agent import ServerlessEnv
 from env.learn.queue_agent import QueueAgent
 from env.learn.tenant_agents import TenantAgents
-from env.sim.ordering import Order
+from env.sim.declared.ordering import Order
 from env.sim.view.raw_env import RawEnv
 from run.settings import AlgoSettings, BCSettings, CloningSettings, DQNSettings
 

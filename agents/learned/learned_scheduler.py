@@ -13,9 +13,9 @@ from env.base.errors import InputError
 from env.base.schema import validated
 from env.learn.layouts import AgentsConfig, Layout, Placement
 from env.score.reward import Objective
-from env.sim.hardware import ClusterConfig
-from env.sim.ordering import Order
-from env.sim.rules import Placement as Fit
+from env.sim.declared.hardware import ClusterConfig
+from env.sim.declared.ordering import Order
+from env.sim.declared.rules import Placement as Fit
 from env.sim.view.raw_env import RawEnv
 
 SHIPPED = Path(__file__).parent / "policies"

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from agents.rule_kinds import MemoryRule
 from agents.scheduler import Decision
-from env.sim.containers import memory_tier
+from env.sim.state.containers import memory_tier
 
 
 class Stingy(MemoryRule):

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from agents.rule_kinds import QueueOrder
-from env.sim.ordering import ByChoice
+from env.sim.declared.ordering import ByChoice
 
 
 class Chosen(ByChoice, QueueOrder):

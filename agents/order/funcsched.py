@@ -6,7 +6,7 @@ import numpy as np
 from pydantic import Field
 
 from agents.rule_kinds import QueueOrder
-from env.sim.central_queue import FUNCSCHED
+from env.sim.queue.central_queue import FUNCSCHED
 
 
 class FuncSched(QueueOrder):

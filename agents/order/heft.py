@@ -5,7 +5,7 @@ from typing import Literal
 import numpy as np
 
 from agents.rule_kinds import QueueOrder
-from env.sim.ordering import DeclaredFunctions
+from env.sim.declared.ordering import DeclaredFunctions
 
 
 class Heft(QueueOrder):
@@ -17,5 +17,5 @@ class Heft(QueueOrder):
     name: Literal["heft"] = "heft"
 
     def rank(self, functions: DeclaredFunctions) -> np.ndarray:
-        """(D,) see `Order` in env/sim/ordering.py."""
+        """(D,) see `Order` in env/sim/declared/ordering.py."""
         return -functions.upward_rank

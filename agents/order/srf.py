@@ -5,7 +5,7 @@ from typing import Literal
 import numpy as np
 
 from agents.rule_kinds import QueueOrder
-from env.sim.ordering import DeclaredFunctions
+from env.sim.declared.ordering import DeclaredFunctions
 
 
 class Srf(QueueOrder):
@@ -14,5 +14,5 @@ class Srf(QueueOrder):
     name: Literal["srf"] = "srf"
 
     def rank(self, functions: DeclaredFunctions) -> np.ndarray:
-        """(D,) see `Order` in env/sim/ordering.py."""
+        """(D,) see `Order` in env/sim/declared/ordering.py."""
         return functions.memory.astype(np.float64)

@@ -6,8 +6,8 @@ import numpy as np
 from pydantic import Field
 
 from agents.rule_kinds import QueueOrder
-from env.sim.central_queue import SHORTEST_REMAINING
-from env.sim.ordering import DeclaredFunctions
+from env.sim.declared.ordering import DeclaredFunctions
+from env.sim.queue.central_queue import SHORTEST_REMAINING
 
 
 class Srtf(QueueOrder):
@@ -30,5 +30,5 @@ class Srtf(QueueOrder):
         options["time_slice"] = self.check_interval
 
     def rank(self, functions: DeclaredFunctions) -> np.ndarray:
-        """(D,) see `Order` in env/sim/ordering.py."""
+        """(D,) see `Order` in env/sim/declared/ordering.py."""
         return functions.execution

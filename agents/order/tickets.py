@@ -15,7 +15,7 @@ from agents.order.sjf import Sjf
 from agents.order.srf import Srf
 from agents.order.workflows import Workflows
 from agents.rule_kinds import QueueOrder
-from env.sim.ordering import Amount, DeclaredFunctions, Resource, Sharing, Winners
+from env.sim.declared.ordering import Amount, DeclaredFunctions, Resource, Sharing, Winners
 
 Within = Annotated[
     CriticalPath | Fcfs | FuncSched | Heft | Sjf | Srf | Workflows, Field(discriminator="name")
@@ -39,7 +39,7 @@ class InTurn(QueueOrder):
         self.within.write(options)
 
     def rank(self, functions: DeclaredFunctions) -> np.ndarray:
-        """(D,) see `Order` in env/sim/ordering.py."""
+        """(D,) see `Order` in env/sim/declared/ordering.py."""
         return self.within.rank(functions)
 
     @property
@@ -55,7 +55,7 @@ class ByUse(InTurn):
     Waldspurger, "Lottery and Stride Scheduling" (MIT, 1995).
 
     Attributes:
-        resource, quantum: see `Sharing` in env/sim/ordering.py.
+        resource, quantum: see `Sharing` in env/sim/declared/ordering.py.
     """
 
     name: Literal["lottery", "stride", "hierarchical_stride"]
@@ -67,7 +67,7 @@ class SeveralWinners(InTurn):
     """As `ByUse`, by a lottery of several winners.
 
     Attributes:
-        resource, quantum, winners: see `Sharing` in env/sim/ordering.py.
+        resource, quantum, winners: see `Sharing` in env/sim/declared/ordering.py.
     """
 
     name: Literal["multi_lottery"]

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from env.sim.ordering import ByWorkflow
+from env.sim.declared.ordering import ByWorkflow
 
 
 class Workflows(ByWorkflow):

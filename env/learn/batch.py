@@ -48,14 +48,14 @@ from env.learn.turns import (
 from env.learn.world import World
 from env.score.greedy_play import trace_greedy
 from env.score.reward import cheapest_cost, ideal
-from env.sim.block import State
-from env.sim.choosing import play_to_choice
-from env.sim.forecast import update_finish_bounds
-from env.sim.hardware import ClusterConfig
-from env.sim.records import ARRIVING, DONE, NONE
-from env.sim.resources import named_arrays
-from env.sim.rules import with_rules, write_lease
-from env.sim.state import allocate, arriving, catalogue, copy_into, hardware, reset
+from env.sim.assembly.new_state import allocate, arriving, catalogue, copy_into, hardware, reset
+from env.sim.assembly.with_rules import with_rules, write_lease
+from env.sim.declared.hardware import ClusterConfig
+from env.sim.declared.resources import named_arrays
+from env.sim.events.choosing import play_to_choice
+from env.sim.forecast.candidates import update_finish_bounds
+from env.sim.state.block import State
+from env.sim.state.records import ARRIVING, DONE, NONE
 from env.workloads.generator import EpisodeWorkload, WorkloadGenerator
 
 # Most episodes have the same cluster, or one of a few; what it gives is only copied from.

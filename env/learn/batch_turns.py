@@ -22,12 +22,12 @@ from env.learn.turns import (
     tier_memory,
 )
 from env.score.reward import potential
-from env.sim.central_queue import choose
-from env.sim.choosing import forced_choice, play_to_choice
-from env.sim.forecast import update_finish_bounds
-from env.sim.placing import place
-from env.sim.records import CHOOSE, DONE, NONE, PLACE, SHARE
-from env.sim.workflow_tickets import grant
+from env.sim.events.choosing import forced_choice, play_to_choice
+from env.sim.events.placing import place
+from env.sim.forecast.candidates import update_finish_bounds
+from env.sim.queue.central_queue import choose
+from env.sim.queue.workflow_tickets import grant
+from env.sim.state.records import CHOOSE, DONE, NONE, PLACE, SHARE
 
 # What the episode of an environment is.
 EPISODE = np.dtype(

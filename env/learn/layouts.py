@@ -45,12 +45,12 @@ from env.learn.turns import (
 from env.score.greedy_play import Buffers, trace_greedy
 from env.score.greedy_score import ScoreWeights
 from env.score.reward import Objective, cheapest_cost
-from env.sim.choosing import FIRST, UNDECIDED, forced_choice
-from env.sim.forecast import update_finish_bounds
-from env.sim.hardware import ClusterConfig
-from env.sim.records import NONE
-from env.sim.rules import Placement as PlacementRule
-from env.sim.state import copy_state
+from env.sim.assembly.new_state import copy_state
+from env.sim.declared.hardware import ClusterConfig
+from env.sim.declared.rules import Placement as PlacementRule
+from env.sim.events.choosing import FIRST, UNDECIDED, forced_choice
+from env.sim.forecast.candidates import update_finish_bounds
+from env.sim.state.records import NONE
 from env.sim.view.raw_env import RawEnv
 
 WINDOW_PARTS = {"functions", "edges"}

@@ -19,8 +19,8 @@ from env.learn.batch import Batch
 from env.learn.layouts import Choice, Placement, Share
 from env.learn.world import World
 from env.score.reward import cheapest_cost, ideal, potential
-from env.sim.forecast import update_finish_bounds
-from env.sim.hardware import ClusterConfig
+from env.sim.declared.hardware import ClusterConfig
+from env.sim.forecast.candidates import update_finish_bounds
 from env.sim.view.raw_env import RawEnv
 from env.workloads.generator import EpisodeWorkload
 

@@ -13,9 +13,9 @@ import numpy as np
 from env.base.jit import compiled, places
 from env.score.greedy_score import greedy_scores, leased_cores, server_cores, workflow_cost
 from env.score.reward import lease_value
-from env.sim.forecast import forecast
-from env.sim.records import HOUR, INF, NONE
-from env.sim.tracking import parallel_cores
+from env.sim.forecast.candidates import forecast
+from env.sim.queue.tracking import parallel_cores
+from env.sim.state.records import HOUR, INF, NONE
 
 LIMIT: Final = 10.0
 # Of expected use, in servers: more, or fewer, says no more about one server.

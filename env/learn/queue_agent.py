@@ -12,12 +12,12 @@ from pydantic import Field
 
 from env.base.jit import compiled, places
 from env.learn.observation import clip, log_of, log_seconds
-from env.sim.central_queue import starving, time_and_memory
-from env.sim.ordering import ByChoice
-from env.sim.records import NONE
-from env.sim.room import available_memory, free_memory
-from env.sim.rules import Fit
-from env.sim.warm import newest_idle
+from env.sim.declared.ordering import ByChoice
+from env.sim.declared.rules import Fit
+from env.sim.node.fit import available_memory, free_memory
+from env.sim.node.warm import newest_idle
+from env.sim.queue.central_queue import starving, time_and_memory
+from env.sim.state.records import NONE
 
 QUEUE_CONTEXT: Final = (
     "available_memory",  # of all nodes, free or reclaimable, share
@@ -76,7 +76,7 @@ def see_queue(state, first, context, items, mask):
 
     Args:
         state: where somebody has to be chosen.
-        first: FIRST (K,), see env/sim/choosing.py.
+        first: FIRST (K,), see env/sim/events/choosing.py.
         context, items, mask: out, float32 (C,), (K + 1, I), (K + 1,).
     """
     waiting, images = state.waiting, state.images

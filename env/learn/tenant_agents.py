@@ -2,7 +2,7 @@
 
 An agent is asked when a workflow of its tenant arrives: how many tickets of the tenant's own
 currency the workflow gets. Whose turn it is follows from the tickets of the tenants, so that no
-agent takes anything from another one's tenant (env/sim/workflow_tickets.py).
+agent takes anything from another one's tenant (env/sim/queue/workflow_tickets.py).
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from pydantic import Field, field_validator
 
 from env.base.jit import compiled, places
 from env.learn.observation import clip, log_of, log_seconds
-from env.sim.ordering import ByWorkflow, Sharing
-from env.sim.queue_records import BASE, COMPETING
-from env.sim.records import NONE
-from env.sim.room import available_memory
-from env.sim.rules import Fit
-from env.sim.sharing import right_of
+from env.sim.declared.ordering import ByWorkflow, Sharing
+from env.sim.declared.rules import Fit
+from env.sim.node.fit import available_memory
+from env.sim.queue.sharing import right_of
+from env.sim.state.queue_records import BASE, COMPETING
+from env.sim.state.records import NONE
 from env.tickets.amounts import Tickets
 
 TENANT_CONTEXT: Final = (

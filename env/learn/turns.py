@@ -32,10 +32,10 @@ from env.learn.queue_agent import see_queue
 from env.learn.tenant_agents import see_newcomer
 from env.learn.workflow_window import FUNCTION_FEATURES, write_window
 from env.score.reward import potential
-from env.sim.choosing import FIRST
-from env.sim.containers import memory_tier
-from env.sim.records import CANDIDATE, NONE
-from env.sim.room import suits
+from env.sim.events.choosing import FIRST
+from env.sim.node.fit import suits
+from env.sim.state.containers import memory_tier
+from env.sim.state.records import CANDIDATE, NONE
 
 # Turns.
 PLACE_TURN: Final = 0  # `placer` of its layout: NUMA node and memory tier
@@ -71,7 +71,7 @@ class Sight(NamedTuple):
     window: np.ndarray  # int64 (F,), scratch of the next two
     functions: np.ndarray  # float32 (F, G), FUNCTION_FEATURES
     edges: np.ndarray  # float32 (F, F), see env/learn/workflow_window.py
-    queue: np.ndarray  # FIRST (Q,), what `queue` chooses among; see env/sim/choosing.py
+    queue: np.ndarray  # FIRST (Q,), what `queue` chooses among; see env/sim/events/choosing.py
     tiers: np.ndarray  # float64 (K,), ratios of memory_req
     weights: np.ndarray  # float64 (10,), of the greedy score
     levels: np.ndarray  # float64 (L,), tickets that a workflow can get

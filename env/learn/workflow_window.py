@@ -13,7 +13,7 @@ from typing import Final
 
 from env.base.jit import compiled, places
 from env.learn.observation import clip, log_of, log_seconds
-from env.sim.records import FINISHED, NONE, RUNNING, SUBMITTED
+from env.sim.state.records import FINISHED, NONE, RUNNING, SUBMITTED
 
 FUNCTION_FEATURES: Final = (
     "best_time",  # seconds at full speed, log

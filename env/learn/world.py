@@ -17,16 +17,16 @@ from env.learn.layouts import AgentsConfig, Layout
 from env.learn.variation import UNVARIED, Variation
 from env.score.metrics import episode_metrics
 from env.score.reward import Objective, check_rates, check_world
-from env.sim.block import State
-from env.sim.cluster_file import cluster_from_config
-from env.sim.dispatch_settings import Dispatch, Immediate, Queued
-from env.sim.hardware import ClusterConfig
-from env.sim.keep_alive_policy import HybridHistogram, KeepAlivePolicy, NoKeepAlive
-from env.sim.ordering import FIRST_COME
-from env.sim.records import INF
-from env.sim.resources import holders
-from env.sim.rules import Lease, Rules
-from env.sim.workflow_template import WorkflowTemplate
+from env.sim.declared.cluster_file import cluster_from_config
+from env.sim.declared.dispatch_settings import Dispatch, Immediate, Queued
+from env.sim.declared.hardware import ClusterConfig
+from env.sim.declared.keep_alive_policy import HybridHistogram, KeepAlivePolicy, NoKeepAlive
+from env.sim.declared.ordering import FIRST_COME
+from env.sim.declared.resources import holders
+from env.sim.declared.rules import Lease, Rules
+from env.sim.declared.workflow_template import WorkflowTemplate
+from env.sim.state.block import State
+from env.sim.state.records import INF
 from env.workloads.generator import EpisodeWorkload, training_seed
 from env.workloads.source import workload_source
 from env.workloads.traces.trace_samples import TraceGenerator

@@ -16,17 +16,17 @@ from env.base.errors import InputError
 from env.base.jit import compiled
 from env.score.greedy_score import ScoreWeights, greedy_node, greedy_scores
 from env.score.reward import Objective, arrived_objective, potential
-from env.sim.block import State
-from env.sim.choosing import choose_first
-from env.sim.dispatch import ASKED
-from env.sim.engine import play
-from env.sim.forecast import are_twins, forecast, update_finish_bounds
-from env.sim.placing import place
-from env.sim.records import CANDIDATE, CHOOSE, DONE, INF, NONE, PLACE, SHARE, TAKE_HISTORY
-from env.sim.room import suits
-from env.sim.state import copy_into, reset
-from env.sim.submissions import forget_arrivals
-from env.sim.workflow_tickets import grant
+from env.sim.assembly.new_state import copy_into, reset
+from env.sim.events.choosing import choose_first
+from env.sim.events.dispatch import ASKED
+from env.sim.events.engine import play
+from env.sim.events.placing import place
+from env.sim.events.submissions import forget_arrivals
+from env.sim.forecast.candidates import are_twins, forecast, update_finish_bounds
+from env.sim.node.fit import suits
+from env.sim.queue.workflow_tickets import grant
+from env.sim.state.block import State
+from env.sim.state.records import CANDIDATE, CHOOSE, DONE, INF, NONE, PLACE, SHARE, TAKE_HISTORY
 
 
 class Buffers(NamedTuple):

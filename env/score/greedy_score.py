@@ -14,7 +14,7 @@ from pydantic import Field
 from env.base.jit import compiled, places
 from env.base.schema import Strict
 from env.score.reward import Objective, cost_ratio
-from env.sim.records import INF, NONE
+from env.sim.state.records import INF, NONE
 
 MOST_WEIGHT = 1e6
 # Servers differ in size by at most 1e9 (1,000 nodes of 1e6 cores); its power stays below 1e180.

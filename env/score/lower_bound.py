@@ -3,8 +3,8 @@
 import numpy as np
 
 from env.score.reward import Objective, cheapest_cost, cost_ratio
-from env.sim.block import State
-from env.sim.state import drawn_shares
+from env.sim.assembly.new_state import drawn_shares
+from env.sim.state.block import State
 
 
 def lower_bound(state: State, objective: Objective) -> float:

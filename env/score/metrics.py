@@ -15,10 +15,10 @@ import numpy as np
 
 from env.score.lower_bound import lower_bound
 from env.score.reward import Objective, cheapest_cost, cost_ratio, flow_times, slowdowns
-from env.sim.block import State
-from env.sim.power import Power
-from env.sim.sharing import jain_index, share_error
-from env.sim.state import drawn_shares
+from env.sim.assembly.new_state import drawn_shares
+from env.sim.declared.power import Power
+from env.sim.queue.sharing import jain_index, share_error
+from env.sim.state.block import State
 
 
 @dataclass(frozen=True)
@@ -58,12 +58,12 @@ class FinishedEpisode:
 
     @property
     def share_error(self) -> float:
-        """See env/sim/sharing.py; NaN where no tenant holds tickets."""
+        """See env/sim/queue/sharing.py; NaN where no tenant holds tickets."""
         return float(share_error(self.state)) if len(self.state.tenants) else np.nan
 
     @property
     def jain(self) -> float:
-        """See env/sim/sharing.py; NaN where no tenant holds tickets."""
+        """See env/sim/queue/sharing.py; NaN where no tenant holds tickets."""
         return float(jain_index(self.state)) if len(self.state.tenants) else np.nan
 
     @property

@@ -10,9 +10,9 @@ from pydantic import AfterValidator, Field
 from env.base.schema import Strict, distinct
 from env.score.metrics import FinishedEpisode
 from env.score.reward import Objective, cheapest_cost, cost_ratio
-from env.sim.containers import memory_tier
-from env.sim.records import NONE
-from env.sim.room import suits
+from env.sim.node.fit import suits
+from env.sim.state.containers import memory_tier
+from env.sim.state.records import NONE
 from env.sim.view.raw_env import RawEnv
 
 Placements = tuple[tuple[int, int], ...]

@@ -4,7 +4,7 @@ J = time_weight * mean slowdown + cost_weight * cost ratio + completion_weight *
 fairness_weight * share error. The slowdown of a workflow is its flow time / its critical path at
 full speed; the cost ratio is rent / all work at the cheapest core-second of the cluster that is not
 free; completion is the mean flow time / the mean critical path, in which long workflows count for
-more; the share error is that of env/sim/sharing.py, 0 where no tenant holds tickets.
+more; the share error is that of env/sim/queue/sharing.py, 0 where no tenant holds tickets.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from pydantic import Field, model_validator
 from env.base.errors import InputError
 from env.base.jit import compiled
 from env.base.schema import Strict, nothing_or
-from env.sim.block import State
-from env.sim.hardware import ClusterConfig
-from env.sim.sharing import share_error
-from env.sim.state import drawn_shares, new_state
-from env.sim.workflow_template import WorkflowTemplate
+from env.sim.assembly.new_state import drawn_shares, new_state
+from env.sim.declared.hardware import ClusterConfig
+from env.sim.declared.workflow_template import WorkflowTemplate
+from env.sim.queue.sharing import share_error
+from env.sim.state.block import State
 
 # Positions of weights.
 TIME: Final = 0

@@ -14,8 +14,8 @@ from pydantic import Field
 
 from env.base.errors import InputError
 from env.base.schema import ASCENDING, Strict, short
-from env.sim.bounds import LARGEST_WORK
-from env.sim.workflow_template import WorkflowTemplate
+from env.sim.declared.bounds import LARGEST_WORK
+from env.sim.declared.workflow_template import WorkflowTemplate
 from env.workloads.task_graph import Task, TaskGraph
 
 Seconds = Annotated[float, Field(gt=0, le=1e9)]

@@ -10,13 +10,13 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from env.base.errors import InputError
 from env.base.schema import ASCENDING, Strict, TenantName, Weight, nearest, short
-from env.sim.bounds import LONGEST
-from env.sim.funding import BASE, Funding, Grant
-from env.sim.hardware import ClusterConfig
-from env.sim.images import NOTHING_EARLIER, Images
-from env.sim.rules import DEFAULT_RULES, Rules
+from env.sim.declared.bounds import LONGEST
+from env.sim.declared.funding import BASE, Funding, Grant
+from env.sim.declared.hardware import ClusterConfig
+from env.sim.declared.images import NOTHING_EARLIER, Images
+from env.sim.declared.rules import DEFAULT_RULES, Rules
+from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.view.raw_env import RawEnv
-from env.sim.workflow_template import WorkflowTemplate
 from env.tickets.amounts import Tickets
 from env.workloads.arrivals import Arrivals
 from env.workloads.templates import TemplatePool, WorkflowConfig, template_pools

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from env.base.schema import validated
-from env.sim.hardware import ClusterConfig
+from env.sim.declared.hardware import ClusterConfig
 from env.workloads.generator import WorkloadConfig, WorkloadGenerator
 from env.workloads.templates import WorkflowConfig
 from env.workloads.traces.trace_samples import TraceConfig, TraceGenerator

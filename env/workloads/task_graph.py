@@ -52,7 +52,7 @@ class Task:
         computation: operations; takes the place of `runtime`.
         memory: MB; None or 0 where it was not measured.
         cores: cores it kept busy; None or 0 where it was not measured.
-        resources: units of named resources (env/sim/resources.py).
+        resources: units of named resources (env/sim/declared/resources.py).
         reads: files it reads.
         writes: files it writes.
     """

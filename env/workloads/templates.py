@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag,
 
 from env.base.files import MOST_BYTES
 from env.base.schema import Strict, Weight, validated
-from env.sim.workflow_template import WorkflowTemplate
+from env.sim.declared.workflow_template import WorkflowTemplate
 from env.workloads.annotation import AnnotationRules, annotate
 from env.workloads.assumptions import Assumptions, told, told_together
 from env.workloads.inline import InlineEntry, inline_graph

@@ -7,9 +7,9 @@ import numpy as np
 from agents.rule_kinds import PlacementRule, Question
 from agents.scheduler import Decision
 from env.score.reward import Objective
-from env.sim.hardware import ClusterConfig, ServerType
+from env.sim.declared.hardware import ClusterConfig, ServerType
+from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.view.raw_env import RawEnv
-from env.sim.workflow_template import WorkflowTemplate
 
 BALANCED = Objective(time_weight=1.0, cost_weight=1.0)
 SLOW, FAST, FAST_TOO = 0, 1, 2

@@ -13,11 +13,11 @@ from agents.scheduler import Decision, Scheduler
 from env.base.errors import InputError
 from env.learn.layouts import Placement
 from env.score.reward import Objective
-from env.sim.block import CHANGING
-from env.sim.hardware import ClusterConfig, ServerType
+from env.sim.declared.hardware import ClusterConfig, ServerType
+from env.sim.declared.workflow_template import WorkflowTemplate
+from env.sim.state.block import CHANGING
 from env.sim.view.function import Function
 from env.sim.view.raw_env import RawEnv
-from env.sim.workflow_template import WorkflowTemplate
 from tests.recount import assert_recounted
 
 OBJECTIVE = Objective(time_weight=1.0, cost_weight=1.0)

@@ -20,8 +20,8 @@ from env.score.greedy_score import ScoreWeights
 from env.score.lower_bound import lower_bound
 from env.score.metrics import episode_metrics
 from env.sim.check.validate import violations
+from env.sim.declared.hardware import ClusterConfig, ServerType
 from env.sim.episode.recording import episode_of
-from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.view.raw_env import RawEnv
 from tests.agents.moments import (
     BALANCED,

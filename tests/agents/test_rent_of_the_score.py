@@ -9,8 +9,8 @@ from agents.placement.greedy_objective import GreedyObjective
 from agents.scheduler import Decision
 from env.learn.observation import CONTEXT_FEATURES, NODE_FEATURES, write_context, write_nodes
 from env.score.greedy_score import ScoreWeights, greedy_scores
-from env.sim.forecast import update_finish_bounds
-from env.sim.hardware import ClusterConfig
+from env.sim.declared.hardware import ClusterConfig
+from env.sim.forecast.candidates import update_finish_bounds
 from env.sim.view.raw_env import RawEnv
 from tests.agents.moments import (
     BALANCED,

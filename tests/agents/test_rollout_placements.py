@@ -7,9 +7,9 @@ from agents.placement.greedy_objective import GreedyObjective
 from agents.placement.rollout import Rollout
 from agents.scheduler import Decision
 from env.score.greedy_score import ScoreWeights
-from env.sim.hardware import ClusterConfig
+from env.sim.declared.hardware import ClusterConfig
+from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.view.raw_env import RawEnv
-from env.sim.workflow_template import WorkflowTemplate
 from tests.agents.moments import (
     BALANCED,
     FAST,

@@ -8,7 +8,7 @@ from agents.scheduler import Decision, play
 from env.base.errors import InputError
 from env.learn.layouts import Placement
 from env.score.reward import Objective
-from env.sim.block import FIELDS
+from env.sim.state.block import FIELDS
 from env.sim.view.raw_env import RawEnv
 from tests.agents.moments import BALANCED, FAST, TWO_TYPES, Fn, workflow
 

@@ -8,9 +8,9 @@ import pytest
 from agents.order.fcfs import Fcfs
 from benchmarks.requests import CLUSTER, UNITS, day, main, play_plain
 from benchmarks.trace_player import simulate
-from env.sim.hardware import ClusterConfig, ServerType
-from env.sim.keep_alive_policy import Lru
-from env.sim.rules import Rules
+from env.sim.declared.hardware import ClusterConfig, ServerType
+from env.sim.declared.keep_alive_policy import Lru
+from env.sim.declared.rules import Rules
 
 
 def test_json_has_all_figures(capsys: pytest.CaptureFixture[str]) -> None:

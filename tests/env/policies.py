@@ -1,6 +1,6 @@
 """Keep-alive policies that tests share."""
 
-from env.sim.keep_alive_policy import HybridHistogram
+from env.sim.declared.keep_alive_policy import HybridHistogram
 
 
 def ten_second_bins(bins: int, margin: float) -> HybridHistogram:

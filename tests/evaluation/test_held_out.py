@@ -13,7 +13,7 @@ from agents.learned.checkpoint import RunState
 from agents.learned.evaluator import Evaluated, Evaluator
 from agents.learned.learned_scheduler import LearnedScheduler
 from agents.learned.policy_file import load_policy
-from env.sim.ordering import FIRST_COME
+from env.sim.declared.ordering import FIRST_COME
 from env.workloads.source import workload_source
 from evaluation.contest import Contest, Task
 from evaluation.held_out import EvaluatedWorld, HeldOut

@@ -9,13 +9,13 @@ from agents.baseline import make_baselines
 from env.base.errors import InputError
 from env.score.metrics import episode_metrics
 from env.score.reward import Objective
-from env.sim.funding import Funding, Grant
-from env.sim.hardware import ClusterConfig, ServerType
-from env.sim.images import Images
-from env.sim.keep_alive_policy import NoKeepAlive
-from env.sim.rules import Rules
+from env.sim.declared.funding import Funding, Grant
+from env.sim.declared.hardware import ClusterConfig, ServerType
+from env.sim.declared.images import Images
+from env.sim.declared.keep_alive_policy import NoKeepAlive
+from env.sim.declared.rules import Rules
+from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.view.raw_env import RawEnv
-from env.sim.workflow_template import WorkflowTemplate
 from evaluation.shares import shares_of
 
 SPEED = 1_000_000

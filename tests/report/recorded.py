@@ -11,12 +11,12 @@ import pandas as pd
 
 from agents.scheduler import Kind
 from env.score.reward import Objective
+from env.sim.declared.hardware import ClusterConfig, ServerType
+from env.sim.declared.power import Power
+from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.episode.episode_file import write_episode
 from env.sim.episode.recording import episode_of
-from env.sim.hardware import ClusterConfig, ServerType
-from env.sim.power import Power
 from env.sim.view.raw_env import RawEnv
-from env.sim.workflow_template import WorkflowTemplate
 from evaluation.contest import recording_name
 from evaluation.episode_metrics import PlayedEpisode
 from tests.report.evaluations import metrics_of_rows, result, run_of, workload_of, write_results

@@ -8,11 +8,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from env.sim.declared.hardware import ClusterConfig, ServerType
+from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.episode.episode_file import write_episode
 from env.sim.episode.recording import episode_of
-from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.view.raw_env import RawEnv
-from env.sim.workflow_template import WorkflowTemplate
 from report.schedule import main, read_schedule
 from tests.recorded_worlds import world
 

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from env.sim.hardware import ClusterConfig, ServerType
+from env.sim.declared.hardware import ClusterConfig, ServerType
+from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.view.raw_env import RawEnv
-from env.sim.workflow_template import WorkflowTemplate
 from report import palette
 from report.tenants import OTHERS, capacity_used, colours, labels, mean_flow_times
 from report.timeline import Timeline, mean_over, timeline_of

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from env.base.errors import InputError
+from env.sim.declared.hardware import ClusterConfig, ServerType
+from env.sim.declared.images import Images
+from env.sim.declared.keep_alive_policy import Lru
+from env.sim.declared.ordering import FIRST_COME
+from env.sim.declared.rules import Rules
+from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.episode.episode_file import read_episode, write_episode
 from env.sim.episode.recording import episode_of
-from env.sim.hardware import ClusterConfig, ServerType
-from env.sim.images import Images
-from env.sim.keep_alive_policy import Lru
-from env.sim.ordering import FIRST_COME
-from env.sim.rules import Rules
 from env.sim.view.raw_env import RawEnv
-from env.sim.workflow_template import WorkflowTemplate
 from report.timeline import PHASES, Timeline, read_timeline, timeline_of
 from tests.recorded_worlds import trace, world
 

@@ -7,8 +7,8 @@ from collections import Counter, defaultdict
 
 from env.sim.check.rounding import slack
 from env.sim.check.schedule import Run, Schedule
+from env.sim.declared.keep_alive_policy import Fixed
 from env.sim.episode.rows import WarmModel, placed_at
-from env.sim.keep_alive_policy import Fixed
 
 Containers = tuple[tuple[str, int, int], int | None]
 """Where containers are, and of what image."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from env.sim.funding import Funding
+from env.sim.declared.funding import Funding
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from env.base.errors import InputError
 from env.base.schema import Recorded, Strict
-from env.sim.cluster_file import ClusterModel, Whole
+from env.sim.declared.cluster_file import ClusterModel, Whole
 from env.sim.episode.model import EpisodeFile
 from env.sim.episode.rows import (
     ActionModel,

@@ -5,8 +5,14 @@ from typing import Annotated, Final, Literal, get_args
 from pydantic import Field
 
 from env.base.schema import Strict
-from env.sim.bounds import LONGEST
-from env.sim.cluster_file import ClusterModel, Seconds
+from env.sim.declared.bounds import LONGEST
+from env.sim.declared.cluster_file import ClusterModel, Seconds
+from env.sim.declared.funding import Funding
+from env.sim.declared.hardware import ClusterConfig
+from env.sim.declared.keep_alive_policy import KeepAlivePolicy, NoKeepAlive
+from env.sim.declared.ordering import Sharing
+from env.sim.declared.rules import HOURLY, Lease, Placement
+from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.episode.rows import (
     ActionModel,
     EarlierModel,
@@ -15,18 +21,12 @@ from env.sim.episode.rows import (
     Results,
     WorkflowModel,
 )
-from env.sim.funding import Funding
-from env.sim.hardware import ClusterConfig
-from env.sim.keep_alive_policy import KeepAlivePolicy, NoKeepAlive
-from env.sim.ordering import Sharing
-from env.sim.rules import HOURLY, Lease, Placement
-from env.sim.workflow_template import WorkflowTemplate
 
 TurnsSeed = Annotated[int, Field(strict=True, ge=0, lt=2**64)]
 
 OrderName = Literal["by_rank", "shortest_remaining", "funcsched", "chosen", "by_workflow"]
 ORDERS: Final[tuple[OrderName, ...]] = get_args(OrderName)
-"""In the order of their numbers in env/sim/central_queue.py."""
+"""In the order of their numbers in env/sim/queue/central_queue.py."""
 WITHIN: Final[tuple[OrderName, ...]] = ("by_rank", "funcsched", "by_workflow")
 """Orders within a tenant, where tenants take turns."""
 

@@ -4,19 +4,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from env.sim.declared.images import Images
+from env.sim.declared.ordering import Sharing
+from env.sim.declared.rules import Rules
+from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.episode.model import ORDERS, EpisodeFile, QueueModel
-from env.sim.images import Images
-from env.sim.ordering import Sharing
-from env.sim.queue_records import EARLIER
-from env.sim.records import INF
-from env.sim.rules import Rules
+from env.sim.state.queue_records import EARLIER
+from env.sim.state.records import INF
 from env.sim.view.raw_env import RawEnv
-from env.sim.workflow_template import WorkflowTemplate
 
 
 @dataclass(frozen=True)
 class RecordedOrder:
-    """The order of a file's queue; see `Order` in env/sim/ordering.py.
+    """The order of a file's queue; see `Order` in env/sim/declared/ordering.py.
 
     Attributes:
         queue: what the file says of it.
@@ -39,7 +39,7 @@ class RecordedOrder:
 
 @dataclass(frozen=True)
 class RecordedTurns(RecordedOrder):
-    """The same, where tenants take turns; see `SharedOrder` in env/sim/ordering.py.
+    """The same, where tenants take turns; see `SharedOrder` in env/sim/declared/ordering.py.
 
     Attributes:
         sharing: how they do.

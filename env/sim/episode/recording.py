@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from env.base.errors import InputError
-from env.sim.central_queue import BY_WORKFLOW
-from env.sim.cluster_file import ClusterModel
+from env.sim.declared.cluster_file import ClusterModel
+from env.sim.declared.ordering import SharedOrder
 from env.sim.episode.model import ORDERS, EpisodeFile, Options, QueueModel
 from env.sim.episode.rows import (
     MOMENTS,
@@ -23,8 +23,8 @@ from env.sim.episode.rows import (
     WorkflowModel,
     unnamed,
 )
-from env.sim.ordering import SharedOrder
-from env.sim.records import COMPLETED, INF, KILLED
+from env.sim.queue.central_queue import BY_WORKFLOW
+from env.sim.state.records import COMPLETED, INF, KILLED
 from env.sim.view.raw_env import RawEnv
 from env.sim.view.workflow import Workflow
 

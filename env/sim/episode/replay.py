@@ -17,12 +17,12 @@ from typing import Any
 from env.base.errors import InputError, located
 from env.base.pipes import until_reader_leaves
 from env.base.schema import one_line
-from env.sim.dispatch import be_patient
 from env.sim.episode.episode_file import json_rows, read_episode
 from env.sim.episode.model import EpisodeFile
 from env.sim.episode.recorded_world import env_of
 from env.sim.episode.recording import results_of
 from env.sim.episode.rows import ActionModel, Results, named
+from env.sim.events.dispatch import be_patient
 from env.sim.view.raw_env import RawEnv
 
 # Another order of float64 additions moves a time by about 1e-13 s; a different rounding of work to

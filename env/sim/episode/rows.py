@@ -10,9 +10,9 @@ import numpy as np
 from pydantic import Field
 
 from env.base.schema import Strict, TenantName
-from env.sim.bounds import LARGEST_WORK, LONGEST
-from env.sim.cluster_file import Cores, Memory, Name, Seconds, Whole
-from env.sim.workflow_template import WorkflowTemplate
+from env.sim.declared.bounds import LARGEST_WORK, LONGEST
+from env.sim.declared.cluster_file import Cores, Memory, Name, Seconds, Whole
+from env.sim.declared.workflow_template import WorkflowTemplate
 from env.tickets.amounts import Tickets
 
 # What came of an episode has no bound of its own: those of its inputs keep it finite.

@@ -8,17 +8,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from env.base.errors import InputError
-from env.sim.containers import give_back_container, take_container
-from env.sim.hardware import ClusterConfig
-from env.sim.lease import server_on_container_completion, server_on_container_creation, startup_at
-from env.sim.placing import transfer_speed
-from env.sim.records import NONE
-from env.sim.tournament import earliest_node
+from env.sim.declared.hardware import ClusterConfig
+from env.sim.events.lease import (
+    server_on_container_completion,
+    server_on_container_creation,
+    startup_at,
+)
+from env.sim.events.placing import transfer_speed
+from env.sim.state.containers import give_back_container, take_container
+from env.sim.state.records import NONE
+from env.sim.state.tournament import earliest_node
 from env.sim.view.container import Container, read_container, write_container
 from env.sim.view.server import Server
 
 if TYPE_CHECKING:
-    from env.sim.block import State
+    from env.sim.state.block import State
 
 
 class Cluster:

@@ -4,9 +4,9 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from env.sim.block import State
-from env.sim.containers import memory_ratio
-from env.sim.records import NONE
+from env.sim.state.block import State
+from env.sim.state.containers import memory_ratio
+from env.sim.state.records import NONE
 
 
 @dataclass(frozen=True)

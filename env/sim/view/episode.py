@@ -2,8 +2,8 @@
 
 from typing import Protocol
 
-from env.sim.block import State
-from env.sim.workflow_template import WorkflowTemplate
+from env.sim.declared.workflow_template import WorkflowTemplate
+from env.sim.state.block import State
 
 
 class Episode(Protocol):

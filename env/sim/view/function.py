@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from env.sim.records import FINISHED, NONE, PENDING, RUNNING, STATE_NAMES
+from env.sim.state.records import FINISHED, NONE, PENDING, RUNNING, STATE_NAMES
 from env.sim.view.episode import Episode
 
 
@@ -37,7 +37,7 @@ class Function:
 
     @property
     def state(self) -> str:
-        """One of `env.sim.records.STATE_NAMES`."""
+        """One of `env.sim.state.records.STATE_NAMES`."""
         return STATE_NAMES[self._state]
 
     @property

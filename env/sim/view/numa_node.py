@@ -9,11 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from env.base.errors import InputError
-from env.sim.block import State
-from env.sim.containers import give_back_container, memory_ratio, take_container
-from env.sim.hardware import ClusterConfig, ServerType
-from env.sim.node_status import last_completion, tenants_of, thread_speeds
-from env.sim.projection import (
+from env.sim.assembly.new_state import allocate, reset
+from env.sim.declared.hardware import ClusterConfig, ServerType
+from env.sim.node.node_status import last_completion, tenants_of, thread_speeds
+from env.sim.node.projection import (
     container_speed,
     node_on_container_completion,
     node_on_container_creation,
@@ -21,9 +20,10 @@ from env.sim.projection import (
     project,
     reset_node,
 )
-from env.sim.records import FINISHED, NONE
-from env.sim.state import allocate, reset
-from env.sim.tournament import update_tree
+from env.sim.state.block import State
+from env.sim.state.containers import give_back_container, memory_ratio, take_container
+from env.sim.state.records import FINISHED, NONE
+from env.sim.state.tournament import update_tree
 from env.sim.view.container import Container, read_container, write_container
 from env.sim.view.recorded import Recorded
 

@@ -8,28 +8,29 @@ import numpy as np
 
 from env.base.errors import InputError
 from env.base.schema import short
-from env.sim.central_queue import choose
-from env.sim.engine import is_stuck, play, step
-from env.sim.funding import Funding, apart
-from env.sim.go_on import go_on
-from env.sim.hardware import ClusterConfig
-from env.sim.history import WarmPeriod, listening, runs_of, warm_periods_of
-from env.sim.idle_forecast import learn
-from env.sim.images import NOTHING_EARLIER, Images
-from env.sim.ordering import SharedOrder
-from env.sim.records import CHOOSE, DONE, ENTRY, NONE, PLACE, RECYCLED, SHARE
-from env.sim.resources import check_recordable, names_of
-from env.sim.room import NAMED, named_left, named_need, short_of, suits
-from env.sim.rules import DEFAULT_RULES, Rules, with_rules
-from env.sim.server_state import OUT_OF_SERVICE
-from env.sim.state import copy_state, new_state, reset
+from env.sim.assembly.go_on import go_on
+from env.sim.assembly.new_state import copy_state, new_state, reset
+from env.sim.assembly.with_rules import with_rules
+from env.sim.declared.funding import Funding, apart
+from env.sim.declared.hardware import ClusterConfig
+from env.sim.declared.images import NOTHING_EARLIER, Images
+from env.sim.declared.ordering import SharedOrder
+from env.sim.declared.resources import check_recordable, names_of
+from env.sim.declared.rules import DEFAULT_RULES, Rules
+from env.sim.declared.workflow_template import WorkflowTemplate
+from env.sim.events.engine import is_stuck, play, step
+from env.sim.node.fit import NAMED, named_left, named_need, short_of, suits
+from env.sim.node.idle_forecast import learn
+from env.sim.node.server_state import OUT_OF_SERVICE
+from env.sim.queue.central_queue import choose
+from env.sim.queue.workflow_tickets import grant
+from env.sim.state.history import WarmPeriod, listening, runs_of, warm_periods_of
+from env.sim.state.records import CHOOSE, DONE, ENTRY, NONE, PLACE, RECYCLED, SHARE
 from env.sim.view.cluster import Cluster
 from env.sim.view.function import Function
 from env.sim.view.recorded import Recorded
 from env.sim.view.step_log import NodeBefore, StepLog
 from env.sim.view.workload import Workload
-from env.sim.workflow_template import WorkflowTemplate
-from env.sim.workflow_tickets import grant
 from env.tickets.amounts import exact
 
 

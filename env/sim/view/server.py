@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from env.sim.lease import renew_lease_at, reset_server, startup_at
-from env.sim.server_state import STATES, server_state
+from env.sim.events.lease import renew_lease_at, reset_server, startup_at
+from env.sim.node.server_state import STATES, server_state
 from env.sim.view.container import Container
 from env.sim.view.numa_node import NumaNode
 from env.sim.view.recorded import Recorded
 
 if TYPE_CHECKING:
-    from env.sim.block import State
+    from env.sim.state.block import State
 
 
 class Server:
@@ -119,7 +119,7 @@ class Server:
 
     @property
     def state_name(self) -> str:
-        """One of `env.sim.server_state.STATES`: off, starting, up, draining, down."""
+        """One of `env.sim.node.server_state.STATES`: off, starting, up, draining, down."""
         return STATES[server_state(self.state, self.index)]
 
     @property

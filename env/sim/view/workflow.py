@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.view.episode import Episode
 from env.sim.view.function import Function
-from env.sim.workflow_template import WorkflowTemplate
 
 
 class Workflow:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from env.base.errors import InputError
-from env.sim.records import FINISHED
-from env.sim.submissions import arrive_next, end_function, get, reset_workload, run_function
+from env.sim.events.submissions import arrive_next, end_function, get, reset_workload, run_function
+from env.sim.state.records import FINISHED
 from env.sim.view.episode import Episode
 from env.sim.view.function import Function
 from env.sim.view.workflow import Workflow

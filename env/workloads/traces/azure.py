@@ -18,7 +18,7 @@ from pydantic import Field
 
 from env.base.errors import InputError
 from env.base.schema import Strict, short
-from env.sim.bounds import LARGEST_MEMORY, LARGEST_WHOLE, LONGEST
+from env.sim.declared.bounds import LARGEST_MEMORY, LARGEST_WHOLE, LONGEST
 from env.workloads.table import Row, Table
 from env.workloads.traces.trace import REQUEST
 from env.workloads.traces.trace_recording import (

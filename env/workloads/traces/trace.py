@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from env.base.errors import InputError
-from env.sim.bounds import LARGEST_WORK
-from env.sim.queue_records import EARLIER
-from env.sim.workflow_template import WorkflowTemplate
+from env.sim.declared.bounds import LARGEST_WORK
+from env.sim.declared.workflow_template import WorkflowTemplate
+from env.sim.state.queue_records import EARLIER
 
 NO_EDGES = np.zeros(0, np.int64)
 

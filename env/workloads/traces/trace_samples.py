@@ -11,9 +11,9 @@ from pydantic import Field
 
 from env.base.errors import InputError
 from env.base.schema import Strict, validated
-from env.sim.funding import Funding
-from env.sim.hardware import ClusterConfig
-from env.sim.workflow_template import WorkflowTemplate
+from env.sim.declared.funding import Funding
+from env.sim.declared.hardware import ClusterConfig
+from env.sim.declared.workflow_template import WorkflowTemplate
 from env.workloads.generator import EpisodeWorkload, turns_seed
 from env.workloads.traces.azure import Azure2019, Azure2021
 from env.workloads.traces.azure_like import AzureLike

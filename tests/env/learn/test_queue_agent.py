@@ -14,9 +14,9 @@ from env.learn.multi_agent import ServerlessEnv
 from env.learn.queue_agent import QUEUE_ITEM, QueueAgent
 from env.score.greedy_score import ScoreWeights
 from env.score.reward import Objective
-from env.sim.hardware import ClusterConfig, ServerType
-from env.sim.keep_alive_policy import Lru
-from env.sim.rules import Rules
+from env.sim.declared.hardware import ClusterConfig, ServerType
+from env.sim.declared.keep_alive_policy import Lru
+from env.sim.declared.rules import Rules
 from env.workloads.generator import EpisodeWorkload
 from env.workloads.traces import trace_samples
 from env.workloads.traces.trace import FunctionProfiles

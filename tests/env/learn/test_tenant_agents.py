@@ -13,12 +13,12 @@ from env.learn.multi_agent import ServerlessEnv
 from env.learn.tenant_agents import LEVEL_FEATURES, TENANT_CONTEXT, TenantAgents, lead_of
 from env.score.greedy_score import ScoreWeights
 from env.score.reward import Objective
-from env.sim.funding import Funding
-from env.sim.hardware import ClusterConfig, ServerType
-from env.sim.keep_alive_policy import NoKeepAlive
-from env.sim.rules import Rules
-from env.sim.sharing import share_error
-from env.sim.workflow_template import WorkflowTemplate
+from env.sim.declared.funding import Funding
+from env.sim.declared.hardware import ClusterConfig, ServerType
+from env.sim.declared.keep_alive_policy import NoKeepAlive
+from env.sim.declared.rules import Rules
+from env.sim.declared.workflow_template import WorkflowTemplate
+from env.sim.queue.sharing import share_error
 from env.workloads.generator import EpisodeWorkload
 from tests.env.worlds import TENANTS, world
 

@@ -7,9 +7,9 @@ from env.base.schema import validated
 from env.learn.layouts import AgentsConfig, Layout
 from env.learn.workflow_window import FUNCTION_FEATURES
 from env.score.reward import Objective
-from env.sim.cluster_file import cluster_from_config
+from env.sim.declared.cluster_file import cluster_from_config
+from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.view.raw_env import RawEnv
-from env.sim.workflow_template import WorkflowTemplate
 from tests.env.worlds import TINY, world
 
 # 0 and 1 feed 2, which feeds 3 and 4; 1 feeds 5, and 4 waits for 5 as well. Full-speed seconds:

@@ -18,8 +18,8 @@ from env.score.greedy_play import (
 from env.score.greedy_score import ScoreWeights
 from env.score.metrics import episode_metrics
 from env.score.reward import Objective
-from env.sim.block import CHANGING
-from env.sim.images import Images
+from env.sim.declared.images import Images
+from env.sim.state.block import CHANGING
 from env.sim.view.raw_env import RawEnv
 from tests.env.sim.test_forecast import random_decision, random_env
 

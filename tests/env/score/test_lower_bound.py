@@ -8,9 +8,9 @@ from agents.scheduler import play
 from env.score.lower_bound import lower_bound
 from env.score.metrics import episode_metrics
 from env.score.reward import Objective
-from env.sim.hardware import ClusterConfig, ServerType
+from env.sim.declared.hardware import ClusterConfig, ServerType
+from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.view.raw_env import RawEnv
-from env.sim.workflow_template import WorkflowTemplate
 
 BOTH = Objective(time_weight=1, cost_weight=1)
 

@@ -11,13 +11,13 @@ from agents.order.rr import RoundRobin
 from benchmarks.trace_player import simulate
 from env.base.errors import InputError
 from env.sim.check.validate import violations
+from env.sim.declared.hardware import ClusterConfig, ServerType
+from env.sim.declared.images import Images
+from env.sim.declared.keep_alive_policy import Fixed, Lru, NoKeepAlive
+from env.sim.declared.rules import Rules
+from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.episode.recording import episode_of
-from env.sim.hardware import ClusterConfig, ServerType
-from env.sim.images import Images
-from env.sim.keep_alive_policy import Fixed, Lru, NoKeepAlive
-from env.sim.rules import Rules
 from env.sim.view.raw_env import RawEnv
-from env.sim.workflow_template import WorkflowTemplate
 from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
 from tests.env.sim.test_sharing import env_of, held, order
 
@@ -179,7 +179,7 @@ def test_tickets_of_workflows_are_above_0(wrong: list[float]) -> None:
 
 def test_what_the_memory_of_the_machine_does_not_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     """10 NUMA nodes and 100,000 images: 8 MB of which is the newest container of which image."""
-    monkeypatch.setattr("env.sim.block.MACHINE", 10**7)
+    monkeypatch.setattr("env.sim.state.block.MACHINE", 10**7)
     template = chain()
     images = Images(np.zeros(10**5), {template: np.zeros(2, int)})
     cluster = replace(CLUSTER, server_types=(replace(KIND, count=20),))

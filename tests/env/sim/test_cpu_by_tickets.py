@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from env.base.errors import InputError
-from env.sim.funding import Funding
-from env.sim.hardware import ClusterConfig, CpuShare, ServerType
+from env.sim.declared.funding import Funding
+from env.sim.declared.hardware import ClusterConfig, CpuShare, ServerType
+from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.view.raw_env import RawEnv
-from env.sim.workflow_template import WorkflowTemplate
 from tests.env.sim.test_engine_against_reference import assert_same, play
 from tests.reference_inputs import play_plain
 from tests.strategies import Scenario, scenarios

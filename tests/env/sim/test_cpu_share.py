@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from env.sim.queue_records import ON_NODE
+from env.sim.state.queue_records import ON_NODE
 from env.tickets.cpu_share import cpu_share
 
 CORE_SPEED = 1_000_000_000

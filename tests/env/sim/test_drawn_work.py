@@ -12,11 +12,11 @@ from env.base.errors import InputError
 from env.score.lower_bound import lower_bound
 from env.score.metrics import episode_metrics
 from env.score.reward import Objective
-from env.sim.hardware import ClusterConfig, ServerType
-from env.sim.images import Images
-from env.sim.rules import Rules
+from env.sim.declared.hardware import ClusterConfig, ServerType
+from env.sim.declared.images import Images
+from env.sim.declared.rules import Rules
+from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.view.raw_env import RawEnv
-from env.sim.workflow_template import WorkflowTemplate
 
 ALL = Objective(time_weight=1, cost_weight=1, completion_weight=1)
 SMALL = ServerType("small", 2, 0.2, 20.0, 1, 2, 1024)

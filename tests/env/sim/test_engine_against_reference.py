@@ -9,12 +9,12 @@ import pytest
 from hypothesis import example, given
 
 from env.sim.check.validate import violations
+from env.sim.declared.hardware import ClusterConfig, ServerType
+from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.episode.episode_file import read_episode
 from env.sim.episode.recording import episode_of
 from env.sim.episode.replay import replayed
-from env.sim.hardware import ClusterConfig, ServerType
 from env.sim.view.raw_env import RawEnv
-from env.sim.workflow_template import WorkflowTemplate
 from tests.reference_inputs import Decided, play_plain
 from tests.reference_world import ReferenceWorld
 from tests.strategies import Scenario, scenarios

@@ -15,7 +15,7 @@ from omegaconf import OmegaConf
 
 from env.base.errors import InputError
 from env.sim.check.validate import violations
-from env.sim.cluster_file import ClusterModel, cluster_from_config
+from env.sim.declared.cluster_file import ClusterModel, cluster_from_config
 from env.sim.episode.episode_file import read_episode, write_episode
 from env.sim.episode.recording import episode_of
 from env.sim.episode.replay import played

@@ -9,13 +9,17 @@ import pytest
 
 from env.score.metrics import episode_metrics
 from env.score.reward import Objective, cheapest_cost, potential
-from env.sim.forecast import forecast_candidate, forecast_placements, update_finish_bounds
-from env.sim.funding import Funding
-from env.sim.hardware import ClusterConfig, ServerType
-from env.sim.placing import place
-from env.sim.records import CANDIDATE, NONE
+from env.sim.declared.funding import Funding
+from env.sim.declared.hardware import ClusterConfig, ServerType
+from env.sim.declared.workflow_template import WorkflowTemplate
+from env.sim.events.placing import place
+from env.sim.forecast.candidates import (
+    forecast_candidate,
+    forecast_placements,
+    update_finish_bounds,
+)
+from env.sim.state.records import CANDIDATE, NONE
 from env.sim.view.raw_env import RawEnv
-from env.sim.workflow_template import WorkflowTemplate
 from tests.recount import containers_of
 
 SPEED = 1_000_000
@@ -95,7 +99,7 @@ def random_decision(env: RawEnv, rng: np.random.Generator) -> tuple[int, int]:
 
 
 def tolerance(span: float) -> float:
-    """Seconds by which a forecast `span` seconds ahead may be early (env/sim/forecast_node.py)."""
+    """Seconds by which a forecast `span` seconds ahead may be early (forecast/play_node.py)."""
     return 1e-3 + 1e-4 * span
 
 

@@ -11,10 +11,10 @@ from agents.order.fcfs import Fcfs
 from agents.order.funcsched import FuncSched
 from agents.order.sjf import Sjf
 from benchmarks.trace_player import simulate
-from env.sim.hardware import ClusterConfig, ServerType
-from env.sim.keep_alive_policy import Lru
-from env.sim.ordering import Order
-from env.sim.rules import Rules
+from env.sim.declared.hardware import ClusterConfig, ServerType
+from env.sim.declared.keep_alive_policy import Lru
+from env.sim.declared.ordering import Order
+from env.sim.declared.rules import Rules
 from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
 
 SERVER = ClusterConfig(1_000_000, 1e9, 1e9, 1e9, (ServerType("server", 1, 0.0, 0.0, 1, 4, 2),))

@@ -5,12 +5,12 @@ import pytest
 
 from agents.order.fcfs import Fcfs
 from benchmarks.trace_player import Simulation, simulate
-from env.sim.hardware import ClusterConfig, ServerType
-from env.sim.idle_forecast import next_idle_time
-from env.sim.images import Images
-from env.sim.rules import Rules
+from env.sim.declared.hardware import ClusterConfig, ServerType
+from env.sim.declared.images import Images
+from env.sim.declared.rules import Rules
+from env.sim.declared.workflow_template import WorkflowTemplate
+from env.sim.node.idle_forecast import next_idle_time
 from env.sim.view.raw_env import RawEnv
-from env.sim.workflow_template import WorkflowTemplate
 from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
 from tests.env.policies import ten_second_bins
 

@@ -8,7 +8,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from env.base.errors import InputError
 from env.base.schema import validated
-from env.sim.keep_alive_policy import HybridHistogram, KeepAliveConfig
+from env.sim.declared.keep_alive_policy import HybridHistogram, KeepAliveConfig
 from run.command import CONF, plain
 
 FILES = sorted((CONF / "keep_alive").glob("*.yaml"))

@@ -7,14 +7,14 @@ import pytest
 
 from env.score.metrics import episode_metrics
 from env.score.reward import Objective
-from env.sim.endings import bring_back, take_down
-from env.sim.engine import play
-from env.sim.hardware import ClusterConfig, ServerType
-from env.sim.power import Power
-from env.sim.records import PLACE
-from env.sim.rules import DEFAULT_RULES, Lease, Rules
+from env.sim.declared.hardware import ClusterConfig, ServerType
+from env.sim.declared.power import Power
+from env.sim.declared.rules import DEFAULT_RULES, Lease, Rules
+from env.sim.declared.workflow_template import WorkflowTemplate
+from env.sim.events.endings import bring_back, take_down
+from env.sim.events.engine import play
+from env.sim.state.records import PLACE
 from env.sim.view.raw_env import RawEnv
-from env.sim.workflow_template import WorkflowTemplate
 
 POWER = Power(
     idle_core_w=1.0, busy_core_w=5.0, memory_w_per_gb=0.5, pue=1.2, carbon_intensity_g_per_kwh=500.0

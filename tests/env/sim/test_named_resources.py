@@ -10,13 +10,13 @@ import pytest
 from agents.order.fcfs import Fcfs
 from env.base.errors import InputError
 from env.learn.multi_agent import ServerlessEnv
-from env.sim.cluster_file import cluster_from_config
-from env.sim.forecast import forecast_placements
-from env.sim.hardware import ClusterConfig, ServerType
-from env.sim.images import Images
-from env.sim.rules import Rules
+from env.sim.declared.cluster_file import cluster_from_config
+from env.sim.declared.hardware import ClusterConfig, ServerType
+from env.sim.declared.images import Images
+from env.sim.declared.rules import Rules
+from env.sim.declared.workflow_template import WorkflowTemplate
+from env.sim.forecast.candidates import forecast_placements
 from env.sim.view.raw_env import RawEnv
-from env.sim.workflow_template import WorkflowTemplate
 from tests.env.worlds import TINY, with_gpu, world
 
 PLAIN = ServerType("plain", 1, 0.6, 10.0, numa_nodes=1, cpu=4, memory=4096)

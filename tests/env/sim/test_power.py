@@ -7,10 +7,10 @@ from env.base.errors import InputError
 from env.base.schema import validated
 from env.score.metrics import episode_metrics
 from env.score.reward import Objective
-from env.sim.hardware import ClusterConfig, ServerType
-from env.sim.power import Power
+from env.sim.declared.hardware import ClusterConfig, ServerType
+from env.sim.declared.power import Power
+from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.view.raw_env import RawEnv
-from env.sim.workflow_template import WorkflowTemplate
 
 POWER = Power(
     idle_core_w=1.0, busy_core_w=5.0, memory_w_per_gb=0.5, pue=1.2, carbon_intensity_g_per_kwh=500.0

@@ -14,14 +14,14 @@ from agents.order.rr import RoundRobin
 from agents.order.srtf import Srtf
 from benchmarks.trace_player import Requests, Simulation, simulate
 from env.base.errors import InputError
-from env.sim.hardware import ClusterConfig, ServerType
-from env.sim.images import Images
-from env.sim.keep_alive_policy import FaasCache, Fixed, Lru, NoKeepAlive
-from env.sim.ordering import Order
-from env.sim.queue_records import EARLIER
-from env.sim.rules import KeepAlive, Rules
+from env.sim.declared.hardware import ClusterConfig, ServerType
+from env.sim.declared.images import Images
+from env.sim.declared.keep_alive_policy import FaasCache, Fixed, Lru, NoKeepAlive
+from env.sim.declared.ordering import Order
+from env.sim.declared.rules import KeepAlive, Rules
+from env.sim.declared.workflow_template import WorkflowTemplate
+from env.sim.state.queue_records import EARLIER
 from env.sim.view.raw_env import RawEnv
-from env.sim.workflow_template import WorkflowTemplate
 from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
 from tests.env.policies import ten_second_bins
 from tests.env.runs import most_memory

@@ -13,10 +13,10 @@ from agents.order.heft import Heft
 from agents.order.sjf import Sjf
 from agents.order.srf import Srf
 from benchmarks.trace_player import stream
-from env.sim import idle_forecast
-from env.sim.hardware import ClusterConfig, ServerType
-from env.sim.records import COMPLETED
-from env.sim.rules import Rules
+from env.sim.declared.hardware import ClusterConfig, ServerType
+from env.sim.declared.rules import Rules
+from env.sim.node import idle_forecast
+from env.sim.state.records import COMPLETED
 from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
 from tests.reference_inputs import mean, rules_of
 from tests.reference_records import Function, Image, Job

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from env.sim.hardware import ClusterConfig, ServerType
+from env.sim.declared.hardware import ClusterConfig, ServerType
 from tests.reference_inputs import mean
 from tests.reference_records import Function, Image, Job, Rules
 from tests.reference_world import ReferenceWorld

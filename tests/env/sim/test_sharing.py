@@ -16,18 +16,18 @@ from agents.order.tickets import ByUse, DominantResource, InTurn, SeveralWinners
 from agents.order.workflows import Workflows
 from benchmarks.trace_player import Simulation
 from env.base.errors import InputError
-from env.sim.endings import bring_back, take_down
-from env.sim.engine import play
-from env.sim.funding import Funding
-from env.sim.hardware import ClusterConfig, ServerType
-from env.sim.images import Images
-from env.sim.keep_alive_policy import NoKeepAlive
-from env.sim.ordering import Order
-from env.sim.rules import Rules
-from env.sim.sharing import share_error
-from env.sim.state import reset
+from env.sim.assembly.new_state import reset
+from env.sim.declared.funding import Funding
+from env.sim.declared.hardware import ClusterConfig, ServerType
+from env.sim.declared.images import Images
+from env.sim.declared.keep_alive_policy import NoKeepAlive
+from env.sim.declared.ordering import Order
+from env.sim.declared.rules import Rules
+from env.sim.declared.workflow_template import WorkflowTemplate
+from env.sim.events.endings import bring_back, take_down
+from env.sim.events.engine import play
+from env.sim.queue.sharing import share_error
 from env.sim.view.raw_env import RawEnv
-from env.sim.workflow_template import WorkflowTemplate
 from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
 
 SPEED = 1000

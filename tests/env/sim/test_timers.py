@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from agents.order.funcsched import FuncSched
-from env.sim.endings import bring_back, take_down
-from env.sim.images import Images
-from env.sim.records import ARRIVAL, LEASE_END, NONE
-from env.sim.submissions import schedule_arrival
-from env.sim.timers import set_timer
+from env.sim.declared.images import Images
+from env.sim.declared.workflow_template import WorkflowTemplate
+from env.sim.events.endings import bring_back, take_down
+from env.sim.events.submissions import schedule_arrival
+from env.sim.state.records import ARRIVAL, LEASE_END, NONE
+from env.sim.state.timers import set_timer
 from env.sim.view.raw_env import RawEnv
-from env.sim.workflow_template import WorkflowTemplate
 from tests.env.sim.test_sharing import chain, env_of, held, order
 from tests.env.sim.test_ways_out import CHAIN, CLUSTER, IMAGES, NO_EDGES, PROBE, WORLDS, go_on
 

@@ -7,15 +7,15 @@ from agents.order.chosen import Chosen
 from agents.order.fcfs import Fcfs
 from agents.order.rr import RoundRobin
 from agents.order.srtf import Srtf
-from env.sim.forecast import update_finish_bounds
-from env.sim.hardware import ClusterConfig, ServerType
-from env.sim.images import Images
-from env.sim.ordering import Order
-from env.sim.records import NONE, RUNNING, SUBMITTED
-from env.sim.room import suits
-from env.sim.rules import Rules
+from env.sim.declared.hardware import ClusterConfig, ServerType
+from env.sim.declared.images import Images
+from env.sim.declared.ordering import Order
+from env.sim.declared.rules import Rules
+from env.sim.declared.workflow_template import WorkflowTemplate
+from env.sim.forecast.candidates import update_finish_bounds
+from env.sim.node.fit import suits
+from env.sim.state.records import NONE, RUNNING, SUBMITTED
 from env.sim.view.raw_env import RawEnv
-from env.sim.workflow_template import WorkflowTemplate
 from tests.env.sim.test_forecast import SPEED, random_workflow
 from tests.recount import containers_of
 

@@ -9,15 +9,15 @@ import pytest
 
 from agents.order.fcfs import Fcfs
 from env.sim.check.validate import main, violations
+from env.sim.declared.hardware import ClusterConfig, ServerType
+from env.sim.declared.images import Images
+from env.sim.declared.keep_alive_policy import Fixed, Lru, NoKeepAlive
+from env.sim.declared.rules import KeepAlive, Lease, Rules
+from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.episode.episode_file import read_episode, write_episode
 from env.sim.episode.model import EpisodeFile
 from env.sim.episode.recording import episode_of
-from env.sim.hardware import ClusterConfig, ServerType
-from env.sim.images import Images
-from env.sim.keep_alive_policy import Fixed, Lru, NoKeepAlive
-from env.sim.rules import KeepAlive, Lease, Rules
 from env.sim.view.raw_env import RawEnv
-from env.sim.workflow_template import WorkflowTemplate
 from tests.env.sim.test_validate_world import leaves, moved
 
 GOLDEN = sorted((Path(__file__).parents[2] / "golden").glob("*.json"))

@@ -7,19 +7,19 @@ from agents.order.chosen import Chosen
 from agents.order.fcfs import Fcfs
 from agents.order.srtf import Srtf
 from env.base.errors import InputError
-from env.sim.endings import bring_back, drain, skip_function, take_down
-from env.sim.engine import play
-from env.sim.forecast import forecast_placements
-from env.sim.hardware import ClusterConfig, ServerType
-from env.sim.images import Images
-from env.sim.keep_alive import prewarm
-from env.sim.keep_alive_policy import Lru, NoKeepAlive
-from env.sim.records import COMPLETED, FAILED, KILLED
-from env.sim.rules import Lease, Rules
-from env.sim.state import reset
-from env.sim.submissions import end_function
+from env.sim.assembly.new_state import reset
+from env.sim.declared.hardware import ClusterConfig, ServerType
+from env.sim.declared.images import Images
+from env.sim.declared.keep_alive_policy import Lru, NoKeepAlive
+from env.sim.declared.rules import Lease, Rules
+from env.sim.declared.workflow_template import WorkflowTemplate
+from env.sim.events.endings import bring_back, drain, skip_function, take_down
+from env.sim.events.engine import play
+from env.sim.events.submissions import end_function
+from env.sim.forecast.candidates import forecast_placements
+from env.sim.node.keep_alive import prewarm
+from env.sim.state.records import COMPLETED, FAILED, KILLED
 from env.sim.view.raw_env import RawEnv
-from env.sim.workflow_template import WorkflowTemplate
 from tests.recount import assert_recounted
 
 PHASES = {

@@ -9,12 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from env.sim import history, idle_forecast, rules
-from env.sim.endings import bring_back, drain, skip_function, take_down
-from env.sim.engine import play
-from env.sim.idle_forecast import answer_forecasts
-from env.sim.placing import place
-from env.sim.records import (
+from env.sim.assembly.new_state import reset
+from env.sim.declared import rules
+from env.sim.declared.resources import holders
+from env.sim.declared.rules import Lease, Rules
+from env.sim.events.endings import bring_back, drain, skip_function, take_down
+from env.sim.events.engine import play
+from env.sim.events.placing import place
+from env.sim.node import idle_forecast
+from env.sim.node.fit import need_of, suits
+from env.sim.node.idle_forecast import answer_forecasts
+from env.sim.state import history
+from env.sim.state.records import (
     COMPLETED,
     DONE,
     DOWN,
@@ -29,10 +35,6 @@ from env.sim.records import (
     SKIPPED,
     TAKE_HISTORY,
 )
-from env.sim.resources import holders
-from env.sim.room import need_of, suits
-from env.sim.rules import Lease, Rules
-from env.sim.state import reset
 from env.sim.view.raw_env import RawEnv
 from tests.env.runs import most_memory
 from tests.env.sim.test_world_against_reference import World, worlds

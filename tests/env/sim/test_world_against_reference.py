@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 from agents.order.fcfs import Fcfs
 from agents.order.rr import RoundRobin
 from agents.order.srtf import Srtf
-from env.sim import idle_forecast
-from env.sim.hardware import ClusterConfig
-from env.sim.images import Images
-from env.sim.keep_alive_policy import FaasCache, Lru
-from env.sim.ordering import Order
-from env.sim.records import COMPLETED
-from env.sim.resources import names_of
-from env.sim.room import need_of, suits
-from env.sim.rules import KeepAlive, Lease, Rules
+from env.sim.declared.hardware import ClusterConfig
+from env.sim.declared.images import Images
+from env.sim.declared.keep_alive_policy import FaasCache, Lru
+from env.sim.declared.ordering import Order
+from env.sim.declared.resources import names_of
+from env.sim.declared.rules import KeepAlive, Lease, Rules
+from env.sim.declared.workflow_template import WorkflowTemplate
+from env.sim.node import idle_forecast
+from env.sim.node.fit import need_of, suits
+from env.sim.state.records import COMPLETED
 from env.sim.view.raw_env import RawEnv
-from env.sim.workflow_template import WorkflowTemplate
 from tests.reference_inputs import jobs_of, mean, rules_of
 from tests.reference_records import Job, Run
 from tests.reference_world import ReferenceWorld
@@ -232,7 +232,7 @@ def play_engine(world: World) -> Played:
     """Plays in the engine; forecasts are those of `mean`."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(idle_forecast, "next_idle_time", mean)
-        patch.setattr("env.sim.rules.WARM", 1)
+        patch.setattr("env.sim.assembly.with_rules.WARM", 1)
         env = engine(world)
     steps = env.state.ledger["lease_seconds"] / world.step
     return Played(

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import assume, given
 
 from env.base.errors import InputError
-from env.sim import idle_forecast
 from env.sim.check.validate import violations
-from env.sim.endings import take_down
-from env.sim.engine import play
+from env.sim.declared.resources import names_of
 from env.sim.episode.episode_file import read_episode, write_episode
 from env.sim.episode.model import EpisodeFile
 from env.sim.episode.recording import episode_of
 from env.sim.episode.replay import differences, replayed
 from env.sim.episode.replay import played as replay_of
-from env.sim.resources import names_of
+from env.sim.events.endings import take_down
+from env.sim.events.engine import play
+from env.sim.node import idle_forecast
 from env.sim.view.raw_env import RawEnv
 from evaluation.shares import shares_of
 from tests.env.sim.test_world_against_reference import World, engine, worlds

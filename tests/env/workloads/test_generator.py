@@ -7,9 +7,9 @@ import pytest
 
 from env.base.errors import InputError
 from env.base.schema import validated
-from env.sim.keep_alive_policy import NoKeepAlive
-from env.sim.ordering import FIRST_COME
-from env.sim.rules import Rules
+from env.sim.declared.keep_alive_policy import NoKeepAlive
+from env.sim.declared.ordering import FIRST_COME
+from env.sim.declared.rules import Rules
 from env.workloads.generator import (
     EpisodeWorkload,
     WorkloadConfig,

@@ -9,7 +9,7 @@ import pytest
 
 from env.base.errors import InputError
 from env.base.schema import validated
-from env.sim.images import Images
+from env.sim.declared.images import Images
 from env.workloads.templates import FilesEntry, WorkflowConfig, template_pools
 
 from .conftest import Composed

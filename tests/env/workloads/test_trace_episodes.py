@@ -11,11 +11,11 @@ from agents.baseline import make_baselines
 from benchmarks.trace_player import stream
 from env.base.errors import InputError
 from env.base.schema import validated
-from env.sim.cluster_file import cluster_from_config
-from env.sim.hardware import ClusterConfig
-from env.sim.keep_alive_policy import FaasCache, Fixed, Lru, NoKeepAlive
-from env.sim.ordering import FIRST_COME
-from env.sim.rules import KeepAlive, Rules
+from env.sim.declared.cluster_file import cluster_from_config
+from env.sim.declared.hardware import ClusterConfig
+from env.sim.declared.keep_alive_policy import FaasCache, Fixed, Lru, NoKeepAlive
+from env.sim.declared.ordering import FIRST_COME
+from env.sim.declared.rules import KeepAlive, Rules
 from env.workloads.traces.trace_samples import TraceConfig, TraceGenerator
 from tests.env.policies import ten_second_bins
 from tests.env.workloads.conftest import Composed

@@ -1,0 +1,1 @@
+"""Makes the records of what is declared."""

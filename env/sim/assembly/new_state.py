@@ -1,0 +1,396 @@
+"""Builds, resets and copies a `State`: the arrays of one episode."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+
+import numpy as np
+
+from env.base.errors import InputError
+from env.base.jit import compiled, compiled_apart
+from env.base.schema import short
+from env.sim.declared.bounds import LARGEST_WORK, LONGEST
+from env.sim.declared.hardware import ClusterConfig
+from env.sim.declared.resources import check_needs, named_arrays
+from env.sim.declared.workflow_template import WorkflowTemplate, upward_ranks
+from env.sim.events.lease import lease_from_start, reset_server
+from env.sim.events.submissions import reset_workload
+from env.sim.node.keep_alive import reset_keep_alive
+from env.sim.node.projection import reset_node
+from env.sim.node.warm import reset_warm
+from env.sim.queue.central_queue import reset_queue
+from env.sim.state import queue_records, records
+from env.sim.state.block import CHANGING, TABLES, State
+from env.sim.state.containers import reset_containers
+from env.sim.state.tournament import reset_tree
+
+IMMEDIATE = np.zeros(1, queue_records.OPTIONS)
+"""Options of a world in which each function is placed once it is ready, and leases are hourly."""
+IMMEDIATE["time_slice"] = IMMEDIATE["starve_threshold"] = np.inf
+
+
+def new_state(
+    arrival_times: Sequence[float],
+    templates: Sequence[WorkflowTemplate],
+    config: ClusterConfig,
+    workflow_slots: int | None = None,
+    tenants: Sequence[int] = (),
+    work: Sequence[int] = (),
+    tickets: Sequence[float] = (),
+) -> State:
+    """A state of an episode, reset.
+
+    Args:
+        arrival_times: seconds, one a workflow.
+        templates: one a workflow; equal objects are stored once.
+        config: the hardware.
+        workflow_slots: workflows that can be active at once; None means all of them. With fewer,
+            records are recycled and an endless trace runs in bounded memory.
+        tenants: of each workflow, numbered from 0; none: all are of one.
+        work: operations of each workflow's only function, where they are not those it declares;
+            none: all are as declared.
+        tickets: of each workflow, in its tenant's own currency; none: one each.
+
+    Raises:
+        InputError: the lengths differ, work is given of a workflow of several functions, an arrival
+            time is not a number >= 0, tickets are not above 0, there are no slots, a template is
+            none, or a function fits no NUMA node.
+    """
+    _check(arrival_times, templates)
+    for what, given in (("tenants", tenants), ("tickets", tickets)):
+        if len(given) not in (0, len(templates)):
+            raise InputError(f"{len(templates)} workflow templates but {len(given)} {what}")
+    if not all(0 < given < np.inf for given in tickets):
+        raise InputError("tickets: numbers above 0 are needed")
+    if workflow_slots is not None and workflow_slots < 1:
+        raise InputError(f"workflow_slots: at least 1 is needed, found {workflow_slots}")
+    distinct = list({id(template): template for template in templates}.values())
+    check_needs(distinct, config)
+    _check_work(work, templates)
+    position = {id(template): index for index, template in enumerate(distinct)}
+    most = max(1, len(templates))
+    slots = most if workflow_slots is None else min(workflow_slots, most)
+    per_slot = max((template.function_count for template in distinct), default=1)
+    state = allocate(config, slots, per_slot, len(templates), distinct, max(tenants, default=0) + 1)
+    own = [position[id(template)] for template in templates]
+    state.arrivals[:] = arriving(arrival_times, own, tenants, work, tickets)
+    _check_size(state, distinct)
+    reset(state)
+    return state
+
+
+def arriving(
+    times: Sequence[float],
+    templates: Sequence[int],
+    tenants: Sequence[int] = (),
+    work: Sequence[int] = (),
+    tickets: Sequence[float] = (),
+) -> np.ndarray:
+    """ARRIVING (W,) of the workflows, by time and then by number.
+
+    Args:
+        templates: of each, by its place among those of the state.
+        times, tenants, work, tickets: as for `new_state`.
+    """
+    arrivals = np.zeros(len(times), records.ARRIVING)
+    arrivals["time"], arrivals["template"] = times, templates
+    arrivals["wf_id"] = np.arange(len(times))
+    arrivals["tickets"] = 1.0
+    for name, given in (("tenant", tenants), ("computation", work), ("tickets", tickets)):
+        if len(given):
+            arrivals[name] = given
+    return arrivals[np.argsort(arrivals["time"], kind="stable")]
+
+
+def copy_state(state: State) -> State:
+    """An independent copy: what never changes is shared, unused records are not copied."""
+    copy = state.blank()
+    copy_into(copy, state)
+    return copy
+
+
+@compiled_apart
+def copy_into(copy, state):
+    """Makes `copy`, made by `state.blank()`, equal to it, but for records that are unused."""
+    cluster = state.cluster
+    copy_records(copy.cluster, cluster, 1)
+    copy_records(copy.servers, state.servers, len(state.servers))
+    copy_records(copy.ledger, state.ledger, len(state.ledger))
+    copy_records(copy.nodes, state.nodes, len(state.nodes))
+    copy_records(copy.containers, state.containers, cluster[0].containers_used)
+    copy_records(copy.workflows, state.workflows, len(state.workflows))
+    copy_records(copy.functions, state.functions, len(state.functions))
+    copy_records(copy.submitted, state.submitted, cluster[0].queue_size)
+    copy_records(copy.timers, state.timers, cluster[0].timers_size)
+    copy_records(copy.tree, state.tree, len(state.tree))
+    copy_records(copy.free_slots, state.free_slots, len(state.free_slots))
+    copy_records(copy.tracked, state.tracked, cluster[0].tracked_count)
+    copy_records(copy.slot_of, state.slot_of, len(state.slot_of))
+    copy_records(copy.completed, state.completed, state.log[0].completed_count)
+    copy_records(copy.log, state.log, 1)
+    copy_records(copy.history, state.history, cluster[0].entries)
+    copy_records(copy.queue, state.queue, 1)
+    copy_records(copy.named_held, state.named_held, len(state.named_held))
+    copy_records(copy.tenants, state.tenants, len(state.tenants))
+    copy_records(copy.currencies, state.currencies, len(state.currencies))
+    copy_records(copy.on_node, state.on_node, state.queue[0].on_node)
+    copy_records(copy.share_head, state.share_head, len(state.share_head))
+    copy_records(copy.share_clients, state.share_clients, len(state.share_clients))
+    copy_records(copy.share_nodes, state.share_nodes, len(state.share_nodes))
+    copy_records(copy.share_pairs, state.share_pairs, len(state.share_pairs))
+    if len(state.images) > 0:
+        copy_images(copy, state)
+
+
+@compiled_apart
+def copy_images(copy, state):
+    """Copies what there is of images, requests and warm containers."""
+    copy_records(copy.waiting, state.waiting, len(state.waiting))
+    copy_records(copy.by_priority, state.by_priority, len(state.by_priority))
+    copy_records(copy.by_age, state.by_age, len(state.by_age))
+    copy_records(copy.requests, state.requests, len(state.requests))
+    copy_records(copy.images, state.images, len(state.images))
+    copy_records(copy.newest, state.newest, len(state.newest))
+    copy_records(copy.idle, state.idle, state.queue[0].idle_used)
+    for image in range(len(state.images)):
+        copy_records(copy.histograms[image], state.histograms[image], state.histograms.shape[1])
+        copy_records(copy.idle_times[image], state.idle_times[image], state.idle_times.shape[1])
+
+
+@compiled
+def copy_records(copy, array, used):
+    """Copies the first `used` records."""
+    for index in range(used):
+        copy[index] = array[index]
+
+
+@compiled_apart
+def reset(state):
+    """Back to time 0: no leases, nothing running, nothing arrived."""
+    cluster = state.cluster
+    cluster[0].time = 0.0
+    cluster[0].total_rent = 0.0
+    cluster[0].entries = 0
+    cluster[0].cold_starts = 0
+    cluster[0].out_of_service = 0
+    cluster[0].overcommits = 0
+    cluster[0].decisions = 0
+    cluster[0].active_slowdown = 0.0
+    cluster[0].active_flow_time = 0.0
+    state.log[0].completed_count = 0
+    state.log[0].rent = 0.0
+    for server in range(len(state.servers)):
+        reset_server(state, server)
+    for node in range(len(state.nodes)):
+        reset_node(state, node)
+    state.named_held[:] = 0
+    for slot in range(len(state.workflows)):
+        state.workflows[slot].raised_bound = -np.inf
+    reset_containers(state)
+    reset_tree(state)
+    reset_workload(state)
+    reset_queue(state)
+    reset_warm(state)
+    reset_keep_alive(state)
+    lease_from_start(state)
+
+
+def _check(arrival_times: Sequence[float], templates: Sequence[WorkflowTemplate]) -> None:
+    if len(arrival_times) != len(templates):
+        raise InputError(
+            f"{len(arrival_times)} arrival times but {len(templates)} workflow templates"
+        )
+    if not templates:
+        raise InputError("workload: no workflows, at least 1 is needed")
+    for wf_id, time in enumerate(arrival_times):
+        if not (isinstance(time, Real) and 0 <= time <= LONGEST):
+            raise InputError(
+                f"workflow {wf_id}: arrival_time is {short(time)}, "
+                f"at least 0 and at most {LONGEST:g} is needed"
+            )
+    for wf_id, template in enumerate(templates):
+        if not isinstance(template, WorkflowTemplate):
+            raise InputError(
+                f"workflow {wf_id}: a WorkflowTemplate is needed, found {short(template)}"
+            )
+
+
+def _check_work(work: Sequence[int], templates: Sequence[WorkflowTemplate]) -> None:
+    if len(work) == 0:
+        return
+    if len(work) != len(templates):
+        raise InputError(f"{len(templates)} workflow templates but work of {len(work)}")
+    for wf_id, (operations, template) in enumerate(zip(work, templates, strict=True)):
+        if template.function_count > 1:
+            raise InputError(
+                f"{template.label}: {template.function_count} functions, work is drawn of 1"
+            )
+        if not (isinstance(operations, Integral) and 1 <= operations <= LARGEST_WORK):
+            raise InputError(
+                f"workflow {wf_id}: work is {short(operations)} operations, a whole number from 1 "
+                f"to {LARGEST_WORK:g} is needed"
+            )
+
+
+def drawn_shares(state: State) -> np.ndarray:
+    """(W,) what the work of every workflow is over what it declares: 1 where none is drawn."""
+    drawn = state.arrivals["computation"]
+    if not drawn.any():
+        return np.ones(len(drawn))
+    first = state.templates["first_function"][state.arrivals["template"]]
+    shares: np.ndarray = drawn / state.template_functions["computation"][first]
+    return shares
+
+
+def _check_size(state: State, templates: Sequence[WorkflowTemplate]) -> None:
+    """Refuses what takes longer than times are exact, and more work than can be counted."""
+    cluster, known, shares = state.cluster[0], state.arrivals["template"], drawn_shares(state)
+    seconds = state.templates["critical_path"][known] * shares
+    longest = int(np.argmax(seconds))
+    if seconds[longest] > LONGEST:
+        raise InputError(
+            f"{templates[known[longest]].label}: takes {seconds[longest]:g} s at full speed, "
+            f"at most {LONGEST:g} s are possible"
+        )
+    widest = max(templates, key=lambda template: template.data_bytes.max(initial=0))
+    data_bytes = widest.data_bytes.max(initial=0)
+    transfer = data_bytes / cluster["network_bandwidth"]
+    if transfer > LONGEST:
+        raise InputError(
+            f"{widest.label}: {data_bytes:g} bytes of edge "
+            f"{widest.edge_label(int(widest.data_bytes.argmax()))} take {transfer:g} s between "
+            f"servers, at most {LONGEST:g} s are possible"
+        )
+    work = (state.templates["work"][known] * shares).sum() * cluster["single_core_speed"]
+    if work > LARGEST_WORK:
+        raise InputError(
+            f"workload: {work:g} operations in all, at most {LARGEST_WORK:g} are possible"
+        )
+
+
+def allocate(
+    config: ClusterConfig,
+    slots: int,
+    per_slot: int,
+    workflow_count: int,
+    templates: Sequence[WorkflowTemplate],
+    tenants: int = 1,
+) -> State:
+    """Arrays of the sizes asked for, with the hardware and the templates in them; not yet reset."""
+    cluster, servers, nodes = hardware(config)
+    leaves = 1 << max(1, int(np.ceil(np.log2(len(nodes)))))
+    count = slots * per_slot
+    cluster["functions_per_slot"] = per_slot
+    largest_cpu = int(cluster[0]["largest_node_cpu"])
+    heads, functions, predecessors, successors = catalogue(
+        [(template, largest_cpu) for template in templates], config.single_core_speed
+    )
+    sizes = {"tree": 2 * leaves, "log": 1, "queue": 1, "timers": records.TIMERS}
+    sizes |= {"ledger": len(servers) * tenants, "containers": count + 1, "slot_of": workflow_count}
+    sizes |= dict.fromkeys(("workflows", "free_slots", "tracked"), slots)
+    sizes |= dict.fromkeys(("functions", "submitted", "completed", "scratch"), count)
+    known = {
+        "cluster": cluster,
+        "servers": servers,
+        "nodes": nodes,
+        "options": IMMEDIATE,
+        "templates": heads,
+        "template_functions": functions,
+        "predecessors": predecessors,
+        "successors": successors,
+        "arrivals": np.zeros(workflow_count, records.ARRIVING),
+        **named_arrays(templates, config, len(nodes)),
+    }
+    for name in CHANGING.keys() - known.keys():
+        shape = (0, 0) if name in TABLES else sizes.get(name, 0)
+        known[name] = np.broadcast_to(np.zeros((), CHANGING[name]), shape)
+    return State.of(known)
+
+
+def hardware(config: ClusterConfig) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A cluster as records: (CLUSTER (1,), SERVER (S,), NUMA_NODE (N,))."""
+    types = config.server_types
+    servers = np.zeros(sum(kind.count for kind in types), records.SERVER)
+    nodes = np.zeros(sum(kind.count * kind.numa_nodes for kind in types), records.NUMA_NODE)
+    server = node = 0
+    for type_index, kind in enumerate(types):
+        speed = kind.single_core_speed or config.single_core_speed
+        for server_id in range(kind.count):
+            servers[server]["type"] = type_index
+            servers[server]["server_id"] = server_id
+            servers[server]["hourly_rate"] = servers[server]["step_price"] = kind.hourly_rate
+            servers[server]["lease_step"] = records.HOUR
+            servers[server]["watts"] = config.idle_watts(kind)
+            servers[server]["cold_start_latency"] = kind.cold_start_latency
+            servers[server]["first_node"] = node
+            servers[server]["node_count"] = kind.numa_nodes
+            for node_id in range(kind.numa_nodes):
+                nodes[node]["server"] = server
+                nodes[node]["node_id"] = node_id
+                nodes[node]["cpu"] = kind.cpu
+                nodes[node]["memory"] = kind.memory
+                nodes[node]["single_core_speed"] = speed
+                nodes[node]["computing_capacity"] = kind.cpu * speed
+                nodes[node]["core_second_price"] = config.core_second_price_of(kind)
+                node += 1
+            server += 1
+    cluster = np.zeros(1, records.CLUSTER)
+    cluster["memory_bandwidth"] = config.memory_bandwidth
+    cluster["numa_bandwidth"] = config.numa_bandwidth
+    cluster["network_bandwidth"] = config.network_bandwidth
+    cluster["single_core_speed"] = config.single_core_speed
+    cluster["largest_node_cpu"] = nodes["cpu"].max()
+    cluster["largest_node_memory"] = nodes["memory"].max()
+    cluster["cores"] = nodes["cpu"].sum()
+    cluster["computing_capacity"] = nodes["computing_capacity"].sum()
+    cluster["core_watts"] = config.core_watts
+    cluster["core_second_price"] = config.core_second_price
+    cluster["cheapest_server_cores"] = config.cheapest_type.cores
+    return cluster, servers, nodes
+
+
+def catalogue(
+    entries: Sequence[tuple[WorkflowTemplate, int]], single_core_speed: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Templates as records: (templates, their functions, predecessor edges, successor edges).
+
+    Args:
+        entries: templates, each with the cores of the largest NUMA node it may meet.
+        single_core_speed: of the cluster, operations per second.
+    """
+    templates = [template for template, _ in entries]
+    heads = np.zeros(len(templates), records.TEMPLATE)
+    functions = np.zeros(sum(t.function_count for t in templates), records.TEMPLATE_FUNCTION)
+    edge_count = sum(len(template.edges) for template in templates)
+    predecessors = np.zeros(edge_count, records.EDGE)
+    successors = np.zeros(edge_count, records.EDGE)
+    first_function = first_edge = 0
+    for index, (template, largest_cpu) in enumerate(entries):
+        own = functions[first_function : first_function + template.function_count]
+        edges = slice(first_edge, first_edge + len(template.edges))
+        own["computation"] = template.computation
+        own["memory_req"] = template.memory_req
+        own["parallelism"] = template.parallelism
+        sources, targets = template.edges[:, 0], template.edges[:, 1]
+        by_target = np.lexsort((sources, targets))
+        predecessors[edges]["function"] = sources[by_target]
+        predecessors[edges]["data_bytes"] = template.data_bytes[by_target]
+        successors[edges]["function"] = targets
+        successors[edges]["data_bytes"] = template.data_bytes
+        ids = np.arange(template.function_count)
+        own["first_predecessor"] = first_edge + np.searchsorted(targets[by_target], ids)
+        own["predecessor_count"] = np.bincount(targets, minlength=len(ids))
+        own["first_successor"] = first_edge + np.searchsorted(sources, ids)
+        own["successor_count"] = np.bincount(sources, minlength=len(ids))
+        own["best_time"] = template.computation / (
+            single_core_speed * np.minimum(template.parallelism, largest_cpu)
+        )
+        own["upward_rank"] = upward_ranks(template, own["best_time"])
+        heads[index]["first_function"] = first_function
+        heads[index]["function_count"] = template.function_count
+        heads[index]["critical_path"] = own["upward_rank"].max()
+        heads[index]["work"] = template.computation.sum() / single_core_speed
+        first_function += template.function_count
+        first_edge += len(template.edges)
+    return heads, functions, predecessors, successors

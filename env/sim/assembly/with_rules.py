@@ -1,0 +1,222 @@
+"""Adds to the records what an episode's rules need: queue, images, warm containers, tickets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from env.base.errors import InputError
+from env.sim.declared.funding import Funding
+from env.sim.declared.hardware import ClusterConfig
+from env.sim.declared.images import Images
+from env.sim.declared.ordering import SharedOrder, declared_functions
+from env.sim.declared.resources import check_needs
+from env.sim.declared.rules import Lease, Rules
+from env.sim.declared.workflow_template import WorkflowTemplate
+from env.sim.state import queue_records, records
+from env.sim.state.block import State
+from env.sim.state.history import listening
+from env.sim.state.records import INF, NONE
+
+SLOTS = (
+    *("workflows", "tracked", "slot_of", "scratch"),
+    *("functions", "submitted", "completed", "requests"),
+)
+"""Arrays with an entry for each slot of a trace, whose workflows have one function."""
+
+WARM = 1 << 14
+"""Warm containers that there is room for at first, where there can be any number of runs."""
+ANY_NUMBER = 1 << 62
+
+
+def with_rules(
+    state: State,
+    templates: Sequence[WorkflowTemplate],
+    images: Images | None,
+    rules: Rules,
+    config: ClusterConfig,
+    funding: Funding | None = None,
+    tenant_of: np.ndarray | None = None,
+    seed: int = 0,
+) -> State:
+    """A state, not yet reset, whose world works by these rules.
+
+    Args:
+        state: of the episode.
+        templates: the distinct ones, in the order of the state.
+        images: of all their functions; None where functions belong to none.
+        rules: how it works.
+        config: the hardware.
+        funding: the tickets of tenants; None where nobody holds any.
+        tenant_of: (T,) whose the workflows of each template are, where tenants take turns.
+        seed: of what such an order draws.
+
+    Raises:
+        InputError: tenants without tickets are to take turns; functions belong to no image, but
+            wait centrally or leave warm containers; or the memory of an image and what else a
+            function needs are on no NUMA node together.
+    """
+    state = state.replaced(options=rules.options())
+    write_lease(state.servers, rules.lease)
+    by_tickets = config.cpu_share == "tickets"
+    if funding is None and by_tickets:
+        raise InputError("cluster: cpu_share is 'tickets': tenants with tickets are needed")
+    if funding is not None and (by_tickets or rules.order is not None):
+        tenants, currencies = funding.records()
+        on_node = np.zeros(len(tenants), queue_records.ON_NODE)
+        state = state.replaced(tenants=tenants, currencies=currencies, on_node=on_node)
+        state.options["rough"], state.options["cpu_by_tickets"] = funding.rough, by_tickets
+    if images is None:
+        if rules.order is not None or rules.keeps_warm:
+            raise InputError(
+                "rules: images are needed where functions wait or containers stay warm"
+            )
+        return state.replaced(timers=room_for_timers(state, {}))
+    declared, nodes = len(state.template_functions), len(state.nodes)
+    image_of = np.concatenate([images.of[template] for template in templates])
+    memory = images.memory
+    if memory is None:
+        memory = np.zeros(len(images.cold_start), np.int64)
+        np.maximum.at(memory, image_of, state.template_functions["memory_req"])
+    if rules.order is not None:
+        check_needs(templates, config, memory[image_of])
+    bins, remembered = rules.keep_alive.history
+    trees = 2 << max(1, int(np.ceil(np.log2(declared))))
+    waiting = np.zeros(declared, queue_records.WAITING)
+    waiting["leaf"] = trees // 2 + np.arange(declared)
+    shares: dict[str, np.ndarray] = {}
+    if isinstance(rules.order, SharedOrder):
+        if funding is None or tenant_of is None:
+            raise InputError(
+                f"order '{rules.order.sharing.mechanism}': tenants with tickets are needed"
+            )
+        counts = state.templates["function_count"]
+        trees = _trees(state.tenants, waiting, np.repeat(tenant_of, counts))
+        shares = rules.order.sharing.shares(state, seed)._asdict()
+    arrays = {
+        "waiting": waiting,
+        "by_priority": np.zeros(trees, np.int64),
+        "by_age": np.zeros(trees, np.int64),
+        "requests": np.zeros(len(state.functions), queue_records.REQUEST),
+        "images": np.zeros(len(memory), queue_records.IMAGE),
+        "newest": np.broadcast_to(NONE, nodes * len(memory)),
+        "idle": np.zeros(_warm(state, memory, rules), queue_records.IDLE),
+        "histograms": np.zeros((len(memory), bins), np.int64),
+        "idle_times": np.zeros((len(memory), remembered), np.float64),
+        **{f"share_{name}": rows for name, rows in shares.items()},
+    }
+    state = state.replaced(**arrays, timers=room_for_timers(state, arrays))
+    state.images["cold_start"] = images.cold_start
+    state.images["memory"] = memory
+    state.images["first_declared"] = NONE
+    known = declared_functions(state, templates, image_of, state.images, config)
+    state.waiting["image"] = image_of
+    state.waiting["execution"] = known.execution
+    counts = state.templates["function_count"]
+    state.waiting["alone"] = np.repeat(counts == 1, counts)
+    if rules.order is not None:
+        state.waiting["rank"] = rules.order.rank(known)
+    for index in reversed(range(declared)):
+        image = image_of[index]
+        state.waiting[index]["next_of_image"] = state.images[image]["first_declared"]
+        state.images[image]["first_declared"] = index
+    return state
+
+
+def _trees(tenants: np.ndarray, waiting: np.ndarray, tenant_of: np.ndarray) -> int:
+    """Lays out a tournament for the functions of each tenant.
+
+    Args:
+        tenants: TENANT (K,), `tree` is filled in.
+        waiting: WAITING (D,), `tree` and `leaf` are filled in.
+        tenant_of: (D,) whose each is.
+
+    Returns:
+        the entries of all tournaments.
+    """
+    first = 0
+    for tenant in range(len(tenants)):
+        own = np.flatnonzero(tenant_of == tenant)
+        leaves = 1 << max(1, int(np.ceil(np.log2(max(1, len(own))))))
+        tenants["tree"][tenant] = waiting["tree"][own] = first
+        waiting["leaf"][own] = leaves + np.arange(len(own))
+        first += 2 * leaves
+    return first
+
+
+def write_lease(servers: np.ndarray, lease: Lease) -> None:
+    """Fills in how SERVER records are paid."""
+    servers["lease_step"] = lease.step
+    servers["step_price"] = servers["hourly_rate"] * (lease.step / records.HOUR)
+
+
+def _warm(state: State, memory: np.ndarray, rules: Rules) -> int:
+    """Records of warm containers; `memory` is that of the images.
+
+    As many as there can be where that is known, as compiled code that plays whole episodes cannot
+    stop for more, and two that are unused at every event.
+    """
+    if not rules.keeps_warm:
+        return 2
+    runs = _most_runs(state, rules)
+    # Each run leaves one, and of each image one can be started ahead.
+    most = WARM if runs == ANY_NUMBER else runs + len(memory)
+    if rules.order is not None and rules.placement != "asked":
+        most = min(most, 1 + int((state.nodes["memory"] // memory[memory > 0].min()).sum()))
+    return most + 2
+
+
+def _most_runs(state: State, rules: Rules) -> int:
+    """How many runs there can be; in a trace, or where functions are cut short, any number."""
+    if len(state.arrivals) == 0 or rules.options()[0]["time_slice"] < INF:
+        return ANY_NUMBER
+    # A batch has not been told yet what arrives, but has room for all of it.
+    known = state.templates["function_count"][state.arrivals["template"]].sum()
+    return max(int(known), len(state.functions)) + 1
+
+
+def room_for_timers(state: State, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+    """The timers of a state, with room for twice as many as can be up to date at once.
+
+    Args:
+        arrays: of the state, by name, those that it is to have in place of its own.
+    """
+    owners = ("requests", "idle", "images", "servers")
+    live = 3 + sum(len(arrays.get(name, getattr(state, name))) for name in owners)
+    timers = np.zeros(2 * live, records.EVENT)
+    timers[: len(state.timers)] = state.timers
+    return timers
+
+
+def with_slots(state: State, slots: int) -> State:
+    """The state of a trace in the midst of its episode, with more slots for active requests."""
+    known = len(state.workflows)
+    # The ring of free slots is laid out from its beginning, the new ones behind it.
+    ring = np.roll(state.free_slots, -int(state.cluster[0]["first_free_slot"]))
+    free = ring[: int(state.cluster[0]["free_slots"])]
+    grown = {name: _larger(getattr(state, name), slots) for name in SLOTS}
+    grown["containers"] = _larger(state.containers, slots + 1)
+    grown["free_slots"] = _larger(np.concatenate([free, np.arange(known, slots)]), slots)
+    state = state.replaced(**grown, timers=room_for_timers(state, grown))
+    if len(state.history):
+        state = listening(state)
+    state.cluster["first_free_slot"] = 0
+    state.cluster["free_slots"] += slots - known
+    state.workflows["wf_id"][known:] = NONE
+    state.functions["node"][known:] = NONE
+    state.requests["run"][known:] = NONE
+    return state
+
+
+def with_more_warm(state: State) -> State:
+    """The state in the midst of its episode, with room for twice as many warm containers."""
+    idle = _larger(state.idle, 2 * len(state.idle))
+    state = state.replaced(idle=idle, timers=room_for_timers(state, {"idle": idle}))
+    return listening(state) if len(state.history) else state
+
+
+def _larger(array: np.ndarray, size: int) -> np.ndarray:
+    copy = np.zeros(size, array.dtype)
+    copy[: len(array)] = array
+    return copy

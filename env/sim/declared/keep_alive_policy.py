@@ -1,0 +1,165 @@
+"""Keep-alive policies: how long a finished container stays warm. Config group `keep_alive`.
+
+Here are their parameters; `env/sim/node/keep_alive.py` is what they do.
+"""
+
+from typing import Annotated, Literal, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from env.base.schema import Strict
+from env.sim.declared.bounds import LARGEST_WHOLE, LONGEST
+from env.sim.node import keep_alive
+from env.sim.state.records import INF
+
+Seconds = Annotated[float, Field(ge=1e-6, le=LONGEST)]  # less is lost beside late times
+Percentile = Annotated[float, Field(ge=0, le=100)]
+Share = Annotated[float, Field(ge=0, lt=1)]
+Lags = Annotated[int, Field(ge=0, le=5)]
+Differences = Annotated[int, Field(ge=0, le=2)]
+
+
+class _Forgetful(Strict):
+    """A policy to which it does not matter how long containers were idle before."""
+
+    @property
+    def history(self) -> tuple[int, int]:
+        """Nothing is remembered; see `KeepAlive` in env/sim/declared/rules.py."""
+        return 0, 0
+
+
+class NoKeepAlive(_Forgetful):
+    """A container ends with its function: every start is cold."""
+
+    policy: Literal["none"] = "none"
+
+    def write(self, options: np.void) -> None:
+        """Fills in the options of the engine."""
+        options["keep_alive"] = keep_alive.NO_KEEP_ALIVE
+
+
+class Fixed(_Forgetful):
+    """A container stays for a fixed time; the least recently used one makes room before that.
+
+    Attributes:
+        keep: seconds.
+    """
+
+    policy: Literal["fixed"] = "fixed"
+    keep: Seconds
+
+    def write(self, options: np.void) -> None:
+        """Fills in the options of the engine."""
+        options["keep_alive"] = keep_alive.FIXED
+        options["keep_seconds"] = self.keep
+
+
+class Lru(_Forgetful):
+    """A container stays until the memory is needed; the least recently used one goes first."""
+
+    policy: Literal["lru"] = "lru"
+
+    def write(self, options: np.void) -> None:
+        """Fills in the options of the engine."""
+        options["keep_alive"] = keep_alive.LRU
+        options["keep_seconds"] = INF
+
+
+class FaasCache(_Forgetful):
+    """A container stays until the memory is needed; the one of least value goes first.
+
+    Value = clock + frequency * cold start / size (Greedy-Dual-Size-Frequency). The clock is that of
+    the node when the container became idle and rises to the value of each one that goes; the
+    frequency counts the runs of its image, from 0 again once no container of it is left. Fuerst and
+    Sharma, "FaasCache", ASPLOS 2021, section 4.
+    """
+
+    policy: Literal["faascache"] = "faascache"
+
+    def write(self, options: np.void) -> None:
+        """Fills in the options of the engine."""
+        options["keep_alive"] = keep_alive.FAASCACHE
+        options["keep_seconds"] = INF
+
+
+class HybridHistogram(Strict):
+    """A container goes when its image falls idle and one is started before the next request.
+
+    Idle times, from the end of a request to the arrival of the next while none other waits or runs,
+    are counted in a histogram of each image. A container is started at its lower percentile after
+    the last end and kept until its upper one. Where the histogram says nothing, containers stay for
+    a fixed time; where most idle times lie beyond it, ARIMA forecasts the next. Shahrad et al.,
+    "Serverless in the Wild", USENIX ATC 2020, section 4.2. When memory is short, the least
+    recently used one goes first; a container is started ahead only in free memory.
+
+    Attributes:
+        bin: seconds of idle time that a bin of the histogram spans.
+        bins: of the histogram.
+        prewarm_percentile: of the idle times; its bin's lower edge is when to start a container.
+        keep_percentile: its bin's upper edge is until when to keep one.
+        margin: share by which these edges are moved outwards.
+        least_idle_times: fewer say nothing.
+        least_variation: coefficient of variation of the bin counts; a flatter histogram says
+            nothing.
+        fixed_keep: seconds that containers stay where the histogram says nothing.
+        most_out_of_bounds: share of idle times beyond the histogram from which on ARIMA forecasts.
+        forecast_margin: share of the forecast by which a container is started before it and kept
+            after it.
+        forecast_from: idle times, the last ones, that ARIMA is fitted to.
+        forecast_order: (p, d, q) of ARIMA.
+    """
+
+    policy: Literal["hybrid_histogram"] = "hybrid_histogram"
+    bin: Seconds
+    bins: Annotated[int, Field(ge=1, le=100_000)]
+    prewarm_percentile: Percentile
+    keep_percentile: Percentile
+    margin: Share
+    least_idle_times: Annotated[int, Field(ge=1, le=LARGEST_WHOLE)]
+    least_variation: Annotated[float, Field(ge=0, le=1e6)]
+    fixed_keep: Seconds
+    most_out_of_bounds: Share
+    forecast_margin: Share
+    forecast_from: Annotated[int, Field(ge=2, le=10_000)]
+    forecast_order: tuple[Lags, Differences, Lags]
+
+    @model_validator(mode="after")
+    def _percentiles_ascend(self) -> Self:
+        if self.prewarm_percentile > self.keep_percentile:
+            raise ValueError(
+                f"prewarm_percentile is {self.prewarm_percentile}, "
+                f"at most keep_percentile, {self.keep_percentile}, is allowed"
+            )
+        return self
+
+    @property
+    def history(self) -> tuple[int, int]:
+        """Bins of the histogram, and idle times remembered for forecasts."""
+        return self.bins, self.forecast_from
+
+    def write(self, options: np.void) -> None:
+        """Fills in the options of the engine."""
+        options["keep_alive"] = keep_alive.HYBRID_HISTOGRAM
+        options["keep_seconds"] = self.fixed_keep
+        options["bin_seconds"] = self.bin
+        options["prewarm_percentile"] = self.prewarm_percentile
+        options["keep_percentile"] = self.keep_percentile
+        options["histogram_margin"] = self.margin
+        options["least_idle_times"] = self.least_idle_times
+        options["least_variation"] = self.least_variation
+        options["most_out_of_bounds"] = self.most_out_of_bounds
+        options["forecast_margin"] = self.forecast_margin
+        for part, order in zip("pdq", self.forecast_order, strict=True):
+            options[f"forecast_{part}"] = order
+
+
+KeepAlivePolicy = Annotated[
+    NoKeepAlive | Fixed | Lru | FaasCache | HybridHistogram, Field(discriminator="policy")
+]
+
+
+class KeepAliveConfig(Strict):
+    """The config group, as it stands among others."""
+
+    keep_alive: KeepAlivePolicy

@@ -1,0 +1,125 @@
+"""How a world works: where functions wait, how servers are leased, which containers stay warm."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal, Protocol, get_args
+
+import numpy as np
+from pydantic import Field
+
+from env.base.errors import InputError
+from env.base.schema import Strict
+from env.sim.declared.bounds import LONGEST
+from env.sim.declared.keep_alive_policy import NoKeepAlive
+from env.sim.declared.ordering import RESOURCES, Order, SharedOrder
+from env.sim.state import queue_records
+from env.sim.state.records import INF
+
+Fit = Literal["first_fit", "best_fit", "worst_fit"]
+"""Placement rules that the engine has, where functions wait centrally."""
+Placement = Literal[Fit, "asked"]
+PLACEMENTS: tuple[Placement, ...] = get_args(Placement)
+"""In the order of their numbers in env/sim/events/dispatch.py."""
+
+
+class KeepAlive(Protocol):
+    """How long containers stay warm; `env/sim/declared/keep_alive_policy.py` has the policies."""
+
+    @property
+    def history(self) -> tuple[int, int]:
+        """Bins of the histogram of idle times, and last idle times remembered, of each image."""
+
+    def write(self, options: np.void) -> None:
+        """Fills in `keep_alive` and the fields that go with it."""
+
+
+class Lease(Strict):
+    """Config group `lease`: when a server is up and how it is paid.
+
+    Attributes:
+        kind: `hourly`: a server starts without a lease, which is extended in whole steps to the
+            last projected completion on it; `always`: all servers are up from the start.
+        step: seconds; a lease is paid in whole steps of this length.
+        charged: whether a server that is always up is paid for.
+    """
+
+    kind: Literal["hourly", "always"] = "hourly"
+    step: Annotated[float, Field(ge=1.0, le=LONGEST)] = 3600.0
+    charged: bool = True
+
+
+HOURLY = Lease()
+NO_KEEP_ALIVE = NoKeepAlive()
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How a world works, besides what arrives on what hardware.
+
+    Attributes:
+        order: which waiting function goes next; None where none waits centrally: each is placed
+            once it is ready.
+        placement: who names the node, where functions wait centrally: of several equally suited
+            nodes as the placement rules of these names, memory being what admitted containers
+            leave; `asked` leaves it to whoever plays.
+        patience: seconds of waiting after which a server may be started for a function.
+        lease: when servers are up, and how they are paid.
+        keep_alive: how long containers stay warm.
+
+    Raises:
+        InputError: `placement` is unknown, or `patience` is not a number from 0.
+    """
+
+    order: Order | None = None
+    placement: Placement = "worst_fit"
+    patience: float = 0.0
+    lease: Lease = HOURLY
+    keep_alive: KeepAlive = NO_KEEP_ALIVE
+
+    @classmethod
+    def always_up(
+        cls,
+        order: Order,
+        keep_alive: KeepAlive,
+        placement: Placement = "worst_fit",
+    ) -> Rules:
+        """Functions wait centrally, all servers are up from the start, and nothing is paid."""
+        lease = Lease(kind="always", charged=False)
+        return cls(order, placement, lease=lease, keep_alive=keep_alive)
+
+    def __post_init__(self) -> None:
+        if self.placement not in PLACEMENTS:
+            raise InputError(
+                f"rules: placement is '{self.placement}', allowed: {', '.join(PLACEMENTS)}"
+            )
+        if not self.patience >= 0.0:
+            raise InputError(f"rules: patience is {self.patience}, at least 0 is needed")
+
+    def options(self) -> np.ndarray:
+        """OPTIONS (1,)."""
+        options = np.zeros(1, queue_records.OPTIONS)
+        options["placement"] = PLACEMENTS.index(self.placement)
+        options["time_slice"] = options["starve_threshold"] = INF
+        options["patience"] = self.patience
+        always, charged = self.lease.kind == "always", self.lease.charged
+        options["always_up"], options["charged"] = always, always and charged
+        if self.order is not None:
+            options["queued"] = 1
+            self.order.write(options[0])
+            if isinstance(self.order, SharedOrder):
+                options["shared"] = 1
+                options["resource"] = RESOURCES.index(self.order.sharing.resource)
+        self.keep_alive.write(options[0])
+        renewed, watched = always and charged, self.order is not None or self.keeps_warm
+        options["watch_leases"] = renewed or (watched and not always)
+        return options
+
+    @property
+    def keeps_warm(self) -> bool:
+        """Whether containers stay warm."""
+        return not isinstance(self.keep_alive, NoKeepAlive)
+
+
+DEFAULT_RULES = Rules()
+"""Each function is placed once it is ready, leases are hourly, no container stays warm."""

@@ -1,0 +1,1 @@
+"""The event loop and what happens at each event."""

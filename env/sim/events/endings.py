@@ -1,0 +1,230 @@
+"""How containers end: completed, preempted or killed; and how servers go down and come back.
+
+Servers change, and functions are skipped, between two calls of `play`, which then has to be called
+again even if somebody was to decide: who is next, and where there is room, may have changed.
+"""
+
+from __future__ import annotations
+
+from env.base.jit import compiled, compiled_apart
+from env.sim.events.lease import (
+    account_of,
+    begin_lease,
+    cut_lease,
+    renew_lease_at,
+    server_on_container_completion,
+)
+from env.sim.events.requests import end_run
+from env.sim.events.submissions import count_placed, end_function, get, offer
+from env.sim.node.keep_alive import release, remove_all_warm, request_ends
+from env.sim.node.projection import node_on_container_removal, node_on_waiting_removal
+from env.sim.node.warm import gone_cold
+from env.sim.queue.central_queue import join_queue
+from env.sim.queue.sharing import note_use
+from env.sim.queue.tracking import stop_tracking
+from env.sim.state.containers import give_back_container
+from env.sim.state.history import note_end
+from env.sim.state.records import (
+    COMPLETED,
+    DOWN,
+    DRAINING,
+    FINISHED,
+    IN_SERVICE,
+    KILLED,
+    NONE,
+    PENDING,
+    PREEMPTED,
+    SKIPPED,
+)
+
+
+@compiled
+def complete_next(state, node):
+    """The container that ends first on a node, and its function, come to their end."""
+    end_completed(state, server_on_container_completion(state, node))
+
+
+@compiled
+def end_completed(state, index):
+    """A container that has left its node has done its work: its function has finished."""
+    count = state.log[0].completed_count
+    state.completed[count].time = state.containers[index].completion_time
+    state.completed[count].major = state.containers[index].wf_id
+    state.completed[count].minor = state.containers[index].fn_id
+    state.log[0].completed_count = count + 1
+    leave_container(state, index, COMPLETED)
+
+
+@compiled
+def leave_container(state, index, outcome):
+    """The one way out of a container, which has left its node.
+
+    A function that is preempted waits again with the work it has left; one that is killed, with all
+    of its work.
+    """
+    containers, functions, cluster = state.containers, state.functions, state.cluster
+    function = containers[index].function
+    node, slot = functions[function].node, containers[index].slot
+    left = containers[index].remaining_computation
+    done = functions[function].remaining_computation - left
+    tenant = state.workflows[slot].tenant
+    account = account_of(state, state.nodes[node].server, tenant)
+    seconds = done / state.nodes[node].single_core_speed
+    state.ledger[account].energy += seconds * cluster[0].core_watts
+    if state.options[0].shared == 1:
+        note_use(state, tenant, index, seconds)
+    if len(state.images) > 0:
+        leave_image(state, index, outcome)
+    elif len(state.history) > 0:
+        note_end(state, index, outcome, 0.0, 0.0, 0.0)
+    if outcome == COMPLETED:
+        end_function(state, function, cluster[0].time, FINISHED)
+    else:
+        if outcome == PREEMPTED:
+            functions[function].remaining_computation = max(1, left)
+        else:
+            functions[function].remaining_computation = functions[function].computation
+            functions[function].attempt += 1
+        count_placed(state, function, -1)
+        if state.options[0].queued == 1:
+            only = state.waiting[state.functions[function].declared].alone
+            if only == 1:
+                stop_tracking(state, slot)
+        offer(state, function, cluster[0].time)
+    give_back_container(state, index)
+    if state.options[0].queued == 1:
+        join_submitted(state)
+
+
+@compiled_apart
+def leave_image(state, index, outcome):
+    """Notes the run, and releases the container: after a completion in `release_ended`."""
+    queue, time = state.queue, state.cluster[0].time
+    function, memory = state.containers[index].function, state.containers[index].memory_alloc
+    node = state.functions[function].node
+    image = state.waiting[state.functions[function].declared].image
+    end_run(state, index, outcome)
+    if outcome == COMPLETED:
+        request_ends(state, image, time)
+        queue[0].ended_node = node
+        queue[0].ended_image = image
+        queue[0].ended_memory = memory
+        queue[0].due = 1
+    elif outcome == PREEMPTED:
+        release(state, node, image, memory, time, False)
+    else:
+        gone_cold(state, image)
+
+
+@compiled_apart
+def release_ended(state):
+    """Releases the container that completed last.
+
+    Its successors may have asked for forecasts, that of its own image among them: they come first.
+    """
+    queue = state.queue
+    node, image = queue[0].ended_node, queue[0].ended_image
+    queue[0].ended_node = NONE
+    unused = state.images[image].active == 0
+    release(state, node, image, queue[0].ended_memory, state.cluster[0].time, unused)
+
+
+@compiled_apart
+def join_submitted(state):
+    """Functions that are there to be placed wait in the central queue."""
+    while state.cluster[0].queue_size > 0:
+        index, time = state.submitted[0].index, state.submitted[0].time
+        get(state, index)
+        join_queue(state, index, time)
+
+
+@compiled_apart
+def preempt(state, index):
+    """Takes a running container off its node; waiting ones may start, its function waits again."""
+    take_off(state, index)
+    leave_container(state, index, PREEMPTED)
+
+
+@compiled_apart
+def take_off(state, index):
+    """A running container leaves its node now, before its projected end; waiting ones may start."""
+    node, time = state.functions[state.containers[index].function].node, state.cluster[0].time
+    server = state.nodes[node].server
+    node_on_container_removal(state, node, index, time)
+    state.servers[server].container_count -= 1
+    # Work is rounded to whole operations at every change, so an end may move by one of them.
+    renew_lease_at(state, server, node, time)
+
+
+@compiled
+def set_condition(state, server, condition):
+    """A server is in service, draining or down from now on."""
+    before = state.servers[server].condition
+    state.servers[server].condition = condition
+    change = (condition != IN_SERVICE) - (before != IN_SERVICE)
+    state.cluster[0].out_of_service += change
+
+
+@compiled_apart
+def take_down(state, server):
+    """A server goes down: its containers are killed, its warm ones go, its lease ends."""
+    first, time = state.servers[server].first_node, state.cluster[0].time
+    remove_all_warm(state, server)
+    cut_lease(state, server, time)
+    set_condition(state, server, DOWN)
+    for node in range(first, first + state.servers[server].node_count):
+        while state.nodes[node].first_waiting != NONE:
+            index = state.nodes[node].first_waiting
+            node_on_waiting_removal(state, node, index)
+            state.servers[server].container_count -= 1
+            leave_container(state, index, KILLED)
+        while state.nodes[node].first_running != NONE:
+            index = state.nodes[node].first_running
+            node_on_container_removal(state, node, index, time)
+            state.servers[server].container_count -= 1
+            leave_container(state, index, KILLED)
+    state.queue[0].due = state.options[0].queued
+
+
+@compiled_apart
+def drain(state, server):
+    """What runs or waits on a server goes on; nothing new comes to it, so nothing stays warm.
+
+    One that is down stays so.
+    """
+    if state.servers[server].condition == IN_SERVICE:
+        remove_all_warm(state, server)
+        set_condition(state, server, DRAINING)
+    state.queue[0].due = state.options[0].queued
+
+
+@compiled_apart
+def bring_back(state, server):
+    """A server that was down or draining can be leased again, or is where all are always up."""
+    set_condition(state, server, IN_SERVICE)
+    time = state.cluster[0].time
+    if state.options[0].always_up == 1 and state.servers[server].expiration_time <= time:
+        begin_lease(state, server, time)
+    if state.options[0].queued == 1:
+        join_submitted(state)
+    state.queue[0].due = state.options[0].queued
+
+
+@compiled_apart
+def skip_function(state, function):
+    """A function that has not been submitted will not run; its successors do not wait for it.
+
+    Args:
+        state: of an episode.
+        function: its index; its workflow has arrived.
+
+    Returns:
+        whether it could be skipped.
+    """
+    if state.functions[function].state != PENDING:
+        return False
+    end_function(state, function, state.cluster[0].time, SKIPPED)
+    if state.options[0].queued == 1:
+        join_submitted(state)
+    state.queue[0].due = state.options[0].queued
+    return True

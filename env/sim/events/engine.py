@@ -1,0 +1,189 @@
+"""The one event loop: `play` runs events until somebody has to decide, `place` carries it out."""
+
+from __future__ import annotations
+
+from env.base.jit import compiled, compiled_apart
+from env.sim.events.dispatch import dispatch, end_slice
+from env.sim.events.endings import complete_next, join_submitted, release_ended
+from env.sim.events.lease import extend_lease
+from env.sim.events.placing import place
+from env.sim.events.submissions import any_to_place, arrive_next
+from env.sim.node.keep_alive import prewarm, remove_all_warm, remove_warm
+from env.sim.node.node_status import last_completion, status_at
+from env.sim.state.history import is_full
+from env.sim.state.records import (
+    ARRIVAL,
+    DONE,
+    EXPIRY,
+    FORECAST,
+    IN_SERVICE,
+    INF,
+    LEASE_END,
+    MORE_ARRIVALS,
+    MORE_WARM,
+    NO_SERVER,
+    NONE,
+    PATIENCE,
+    PLACE,
+    PREWARMING,
+    SHARE,
+    SLICE_END,
+    STARVATION,
+    TAKE_HISTORY,
+)
+from env.sim.state.timers import drop_timer, up_to_date
+from env.sim.state.tournament import earliest_node
+
+
+@compiled_apart
+def play(state):
+    """Plays events until the caller is needed: completions first, then timers, then decisions.
+
+    A function that no server in service holds waits for one, and nobody waits behind it.
+
+    Returns:
+        PLACE (of the function `deciding`), DONE, CHOOSE, SHARE, MORE_ARRIVALS, TAKE_HISTORY,
+        FORECAST, MORE_WARM, or a negative error code.
+    """
+    cluster, queue = state.cluster, state.queue
+    while True:
+        if len(state.images) > 0 or len(state.history) > 0:
+            kind = between_events(state)
+            if kind != 0:
+                return kind
+        completion = state.nodes[earliest_node(state)].next_completion
+        waits = cluster[0].queue_size > 0 or queue[0].waiting > 0
+        if completion == INF and not waits and cluster[0].arrivals_left == 0:
+            return DONE
+        timer = state.timers[0].time if cluster[0].timers_size > 0 else INF
+        places = state.options[0].queued == 0 and any_to_place(state)
+        decides = places or queue[0].due == 1 or is_stuck(state)
+        decision = cluster[0].time if decides else INF
+        if completion < INF and completion <= timer and completion <= decision:
+            cluster[0].time = completion
+            complete_next(state, earliest_node(state))
+        elif cluster[0].timers_size > 0 and timer <= decision:
+            error = fire(state)
+            if error < 0:
+                return error
+        elif places:
+            return PLACE
+        else:
+            queue[0].due = 0
+            kind = dispatch(state)
+            if kind == 0 and is_stuck(state):
+                kind = NO_SERVER
+            if kind != 0:
+                return kind
+
+
+@compiled
+def is_stuck(state):
+    """Whether nothing runs and nothing is to come, but for the leases of servers always up."""
+    if state.nodes[earliest_node(state)].next_completion < INF:
+        return False
+    if state.cluster[0].arrivals_left > 0:
+        return False
+    for position in range(state.cluster[0].timers_size):
+        renewal = state.options[0].always_up == 1 and state.timers[position].major == LEASE_END
+        if not renewal and up_to_date(state, position):
+            return False
+    return True
+
+
+@compiled_apart
+def between_events(state):
+    """What has to be done or asked for before the next event; returns 0 or what `play` does."""
+    queue = state.queue
+    if queue[0].forecasts_due == 1:
+        return FORECAST
+    if queue[0].newcomer != NONE:
+        return SHARE
+    if queue[0].ended_node != NONE:
+        release_ended(state)
+    # The next event may leave a container, and the function that it ends another.
+    if len(state.images) > 0 and queue[0].idle_used + 2 > len(state.idle):
+        return MORE_WARM
+    if is_full(state):
+        return TAKE_HISTORY
+    if state.cluster[0].arrivals_left == 0 and queue[0].more_arrivals == 1:
+        return MORE_ARRIVALS
+    return 0
+
+
+@compiled
+def fire(state):
+    """Fires the next timer; returns 0 or a negative error code."""
+    if state.timers[0].major != ARRIVAL:
+        fire_other(state)
+        return 0
+    if state.cluster[0].arrivals_left == 0:
+        drop_timer(state)  # forgotten
+        return 0
+    position = state.timers[0].index
+    state.cluster[0].time = state.timers[0].time
+    if state.queue[0].first_number != NONE:
+        # The ids of an endless trace would outgrow `slot_of`: the workflow is called by its slot.
+        slot = state.free_slots[state.cluster[0].first_free_slot]
+        state.arrivals[position].wf_id = slot
+        state.requests[slot].wf_id = state.queue[0].first_number + position
+    error = arrive_next(state)
+    if error == 0 and state.options[0].queued == 1:
+        join_submitted(state)
+    return error
+
+
+@compiled_apart
+def fire_other(state):
+    """Fires the next timer, which is no arrival; nothing happens if it is out of date."""
+    queue = state.queue
+    time, kind = state.timers[0].time, state.timers[0].major
+    number, index = state.timers[0].minor, state.timers[0].index
+    valid = up_to_date(state, 0)
+    drop_timer(state)
+    if not valid:
+        return
+    state.cluster[0].time = time
+    if kind == SLICE_END:
+        end_slice(state, index)
+    elif kind == EXPIRY:
+        remove_warm(state, index)
+    elif kind == PREWARMING:
+        prewarm(state, index, time)
+    elif kind == STARVATION:
+        queue[0].starvation_timer = INF
+        queue[0].due = 1
+    elif kind == PATIENCE:
+        queue[0].patience_timer = INF
+        queue[0].due = 1
+    elif kind == LEASE_END:
+        end_lease(state, number)
+
+
+@compiled
+def end_lease(state, server):
+    """A lease is over: the next begins where servers are always up, else the server goes off."""
+    if state.options[0].always_up == 1 and state.servers[server].condition == IN_SERVICE:
+        extend_lease(state, server, NONE, state.cluster[0].time, 1)
+    else:
+        remove_all_warm(state, server)
+        state.queue[0].due = state.options[0].queued
+
+
+@compiled
+def step(state, node, memory_alloc):
+    """Status of the chosen node, then `place`, then `play`.
+
+    Returns:
+        (what `play` returns, status of the node before, times to its first and last completion).
+    """
+    time = state.cluster[0].time
+    status = status_at(state, node, time)
+    first = last = 0.0
+    if state.nodes[node].running_count > 0:
+        first = state.nodes[node].next_completion - time
+        last = last_completion(state, node) - time
+    kind = place(state, node, memory_alloc)
+    if kind == 0:
+        kind = play(state)
+    return kind, status, first, last

@@ -1,0 +1,196 @@
+"""Servers are leased in whole steps, by the hour unless told otherwise, and start cold."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from env.base.jit import compiled
+from env.sim.node.node_status import completion_bound, last_completion
+from env.sim.node.projection import (
+    node_on_container_completion,
+    node_on_container_creation,
+    node_on_server_startup,
+)
+from env.sim.state.history import note_lease
+from env.sim.state.records import IN_SERVICE, LEASE_END, NONE
+from env.sim.state.timers import set_timer
+
+
+@compiled
+def cold_start_time(state, server, time):
+    """Seconds a placement at `time` has to wait for the server: 0 while its lease runs (rule 2)."""
+    if state.servers[server].expiration_time <= time:
+        return state.servers[server].cold_start_latency
+    return 0.0
+
+
+@compiled
+def startup_at(state, server, time):
+    """Starts the server if its lease is over; returns the cold start latency paid."""
+    if state.servers[server].expiration_time > time:
+        return 0.0
+    latency = state.servers[server].cold_start_latency
+    first = state.servers[server].first_node
+    for node in range(first, first + state.servers[server].node_count):
+        node_on_server_startup(state, node, time + latency)
+    state.servers[server].ready_time = time + latency
+    # Even work that takes no time a late clock could tell begins a lease.
+    state.servers[server].expiration_time = -np.inf
+    state.cluster[0].cold_starts += 1
+    return latency
+
+
+@compiled
+def lease_steps(state, server, time, last):
+    """Whole steps to add at `time` so that the lease covers `last` (rule 9)."""
+    end, step = state.servers[server].expiration_time, state.servers[server].lease_step
+    if last <= end:
+        return 0
+    begin = max(time, end)
+    steps = max(1, math.ceil((last - begin) / step))
+    # Rounded, that many may end just before what they are to cover.
+    return steps + 1 if begin + steps * step < last else steps
+
+
+@compiled
+def account_of(state, server, tenant):
+    """Row of the ledger."""
+    return server * (len(state.ledger) // len(state.servers)) + tenant
+
+
+@compiled
+def extend_lease(state, server, tenant, time, steps):
+    """Adds whole steps to a lease at the expense of a tenant, or, with NONE, of all alike."""
+    servers = state.servers
+    seconds = steps * servers[server].lease_step
+    rent = steps * servers[server].step_price
+    begin = max(time, servers[server].expiration_time)
+    servers[server].expiration_time = begin + seconds
+    note_lease(state, server, begin, begin + seconds, rent)
+    servers[server].lease_number += 1
+    if tenant == NONE:
+        charge_all(state, server, seconds, rent)
+    else:
+        charge(state, server, tenant, seconds, rent)
+    state.cluster[0].total_rent += rent
+    state.log[0].rent += rent
+    if state.options[0].watch_leases == 1:
+        number = servers[server].lease_number
+        set_timer(state, servers[server].expiration_time, LEASE_END, server, number)
+
+
+@compiled
+def charge(state, server, tenant, seconds, rent):
+    """Enters lease time of a server, its rent and its electricity into the ledger."""
+    account = account_of(state, server, tenant)
+    state.ledger[account].lease_seconds += seconds
+    state.ledger[account].rent += rent
+    state.ledger[account].energy += seconds * state.servers[server].watts
+
+
+@compiled
+def charge_all(state, server, seconds, rent):
+    """The same at the expense of all tenants alike."""
+    tenants = len(state.ledger) // len(state.servers)
+    for tenant in range(tenants):
+        charge(state, server, tenant, seconds / tenants, rent / tenants)
+
+
+@compiled
+def renew_lease_at(state, server, node, time):
+    """Extends the lease to the last projected completion after a change on `node` (rule 9).
+
+    The tenant of the container that ends last pays.
+    """
+    end = state.servers[server].expiration_time
+    if end == np.inf:
+        return
+    # The lease covers all other nodes already; a safe bound often spares the projection.
+    if completion_bound(state, node) <= end:
+        return
+    steps = lease_steps(state, server, time, last_completion(state, node))
+    if steps > 0:
+        extend_lease(state, server, tenant_of_last(state, node), time, steps)
+
+
+@compiled
+def tenant_of_last(state, node):
+    """Whose container completes last on a node that is projected."""
+    containers = state.containers
+    last = index = state.nodes[node].first_running
+    while index != NONE:
+        if containers[index].completion_time > containers[last].completion_time:
+            last = index
+        index = containers[index].next
+    if containers[last].function == NONE:
+        return 0
+    return state.workflows[containers[last].slot].tenant
+
+
+@compiled
+def server_on_container_creation(state, node, index, time):
+    """Creates a container on a node of a started server; `time` is its submission."""
+    server = state.nodes[node].server
+    state.servers[server].container_count += 1
+    node_on_container_creation(state, node, index)
+    renew_lease_at(state, server, node, time)
+
+
+@compiled
+def server_on_container_completion(state, node):
+    """Completes the first container of a node; returns it."""
+    server = state.nodes[node].server
+    time = state.nodes[node].next_completion
+    state.servers[server].container_count -= 1
+    waiting = state.nodes[node].waiting_count
+    index = node_on_container_completion(state, node)
+    # If nobody was admitted, all goes on as projected, and the lease covers that.
+    if state.nodes[node].waiting_count < waiting:
+        renew_lease_at(state, server, node, time)
+    return index
+
+
+@compiled
+def reset_server(state, server):
+    """A server at time 0: without a lease, or up where all servers are."""
+    state.servers[server].condition = IN_SERVICE
+    state.servers[server].ready_time = -np.inf
+    state.servers[server].expiration_time = -np.inf
+    state.servers[server].lease_number = 0
+    state.servers[server].container_count = 0
+    for account in range(account_of(state, server, 0), account_of(state, server + 1, 0)):
+        state.ledger[account].lease_seconds = 0.0
+        state.ledger[account].rent = 0.0
+        state.ledger[account].egress_bytes = 0.0
+        state.ledger[account].energy = 0.0
+
+
+@compiled
+def lease_from_start(state):
+    """At time 0, once all else is reset: where all servers are up, their leases begin."""
+    if state.options[0].always_up == 1:
+        for server in range(len(state.servers)):
+            begin_lease(state, server, 0.0)
+
+
+@compiled
+def begin_lease(state, server, time):
+    """A server is up from `time` on, for nobody in particular: one step is paid, or it is free."""
+    state.servers[server].ready_time = time
+    if state.options[0].charged == 1:
+        extend_lease(state, server, NONE, time, 1)
+    else:
+        state.servers[server].expiration_time = np.inf
+        note_lease(state, server, time, np.inf, 0.0)
+
+
+@compiled
+def cut_lease(state, server, time):
+    """A lease ends early; what was paid stays paid, and what is not paid is noted now."""
+    if state.servers[server].expiration_time == np.inf:
+        seconds = time - state.servers[server].ready_time
+        charge_all(state, server, seconds, 0.0)
+    state.servers[server].expiration_time = min(state.servers[server].expiration_time, time)
+    state.servers[server].lease_number += 1

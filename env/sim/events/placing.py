@@ -1,0 +1,127 @@
+"""A function gets a container on a NUMA node: cold starts, transfer, memory, lease."""
+
+from __future__ import annotations
+
+from env.base.jit import compiled, compiled_apart
+from env.sim.events.lease import account_of, server_on_container_creation, startup_at
+from env.sim.events.requests import start_request
+from env.sim.events.submissions import get, run_function
+from env.sim.queue.central_queue import BY_WORKFLOW, leave_queue
+from env.sim.queue.sharing import note_start
+from env.sim.queue.workflow_tickets import charge_workflow
+from env.sim.state.containers import memory_ratio, take_container
+from env.sim.state.history import note_dispatch
+from env.sim.state.records import INF, NO_CONTAINER_SLOT, NONE, SLICE_END
+from env.sim.state.timers import set_timer
+
+
+@compiled
+def chain_after(state, function):
+    """Seconds of the longest chain of best times behind a function."""
+    known = state.template_functions[state.functions[function].declared]
+    return known.upward_rank - known.best_time
+
+
+@compiled
+def transfer_speed(state, source, target):
+    """Bytes/s between two NUMA nodes: within one, within one server, between servers."""
+    if source == target:
+        return state.cluster[0].memory_bandwidth
+    if state.nodes[source].server == state.nodes[target].server:
+        return state.cluster[0].numa_bandwidth
+    return state.cluster[0].network_bandwidth
+
+
+@compiled
+def transfer(state, function, node):
+    """What it takes to move all predecessors' data to a node (rule 3).
+
+    A predecessor that was skipped left none.
+
+    Returns:
+        (seconds, added in ascending function id; bytes that come from other servers).
+    """
+    nodes = state.nodes
+    known = state.functions[function].declared
+    first = function - state.functions[function].fn_id
+    begin = state.template_functions[known].first_predecessor
+    seconds = egress = 0.0
+    for edge in range(begin, begin + state.template_functions[known].predecessor_count):
+        source = state.functions[first + state.predecessors[edge].function].node
+        if source != NONE:
+            data_bytes = state.predecessors[edge].data_bytes
+            seconds += data_bytes / transfer_speed(state, source, node)
+            if nodes[source].server != nodes[node].server:
+                egress += data_bytes
+    return seconds, egress
+
+
+@compiled
+def fill_container(state, index, function, memory_alloc, seconds, creation):
+    """Makes an unused container record that of a submitted function."""
+    containers, functions = state.containers, state.functions
+    containers[index].wf_id = functions[function].wf_id
+    containers[index].fn_id = functions[function].fn_id
+    containers[index].function = function
+    containers[index].slot = state.functions[function].slot
+    containers[index].chain_after = chain_after(state, function)
+    containers[index].memory_req = functions[function].memory_req
+    containers[index].memory_alloc = memory_alloc
+    containers[index].memory_ratio = memory_ratio(memory_alloc, functions[function].memory_req)
+    containers[index].computation = functions[function].computation
+    containers[index].remaining_computation = functions[function].remaining_computation
+    containers[index].parallelism = functions[function].parallelism
+    containers[index].submission_time = functions[function].submission_time
+    containers[index].data_transfer_time = seconds
+    containers[index].creation_time = creation
+
+
+@compiled_apart
+def place(state, node, memory_alloc):
+    """Places the function in decision on a node with `memory_alloc` MB.
+
+    Returns:
+        0 or a negative error code.
+    """
+    log, functions, cluster = state.log, state.functions, state.cluster
+    index = take_container(state)
+    if index == NONE:
+        return NO_CONTAINER_SLOT
+    function = cluster[0].deciding
+    time = cluster[0].time
+    server = state.nodes[node].server
+    cold_start = 0.0
+    log[0].rent = 0.0
+    log[0].completed_count = 0
+    log[0].wf_id = functions[function].wf_id
+    log[0].fn_id = functions[function].fn_id
+    log[0].submission_time = functions[function].submission_time
+    log[0].cold_start_time = startup_at(state, server, time)
+    log[0].data_transfer_time, egress = transfer(state, function, node)
+    tenant = state.workflows[state.functions[function].slot].tenant
+    if state.options[0].queued == 1:
+        if len(state.tenants) > 0:
+            note_start(state, tenant, function, node, memory_alloc)
+            if state.options[0].order == BY_WORKFLOW:
+                charge_workflow(state, state.functions[function].slot, function)
+        leave_queue(state, state.functions[function].declared)
+    else:
+        get(state, function)
+    if len(state.images) > 0:
+        startup, seconds = log[0].cold_start_time, log[0].data_transfer_time
+        cold_start = start_request(state, function, node, startup, seconds)
+    if len(state.history) > 0:
+        startup, seconds = log[0].cold_start_time, log[0].data_transfer_time
+        note_dispatch(state, function, node, memory_alloc, startup, cold_start, seconds)
+    creation = max(state.nodes[node].clock, time) + cold_start + log[0].data_transfer_time
+    log[0].creation_time = creation
+    account = account_of(state, server, tenant)
+    state.ledger[account].egress_bytes += egress
+    fill_container(state, index, function, memory_alloc, log[0].data_transfer_time, creation)
+    run_function(state, function, node, memory_alloc, creation)
+    server_on_container_creation(state, node, index, time)
+    if state.options[0].time_slice < INF:
+        due = creation + state.options[0].time_slice
+        set_timer(state, due, SLICE_END, state.requests[function].run, index)
+    cluster[0].decisions += 1
+    return 0

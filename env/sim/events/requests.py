@@ -1,0 +1,112 @@
+"""Requests: what is noted of a function of an image while it waits, starts and runs.
+
+Only where functions belong to images (`State.images`): in a world in which they wait centrally, or
+in which containers start cold or stay warm.
+"""
+
+from env.base.jit import compiled
+from env.sim.node.keep_alive import request_arrives
+from env.sim.node.warm import newest_idle, remove_idle
+from env.sim.state.history import note_end
+from env.sim.state.records import COMPLETED, KILLED, NONE
+
+
+@compiled
+def begin_request(state, function, time):
+    """A function has been submitted."""
+    requests = state.requests
+    if state.queue[0].first_number == NONE:
+        requests[function].wf_id = state.functions[function].wf_id
+    requests[function].joined_time = time
+    requests[function].run = NONE
+    requests[function].queueing_time = 0.0
+    requests[function].server_start_time = 0.0
+    requests[function].cold_start_time = 0.0
+    requests[function].data_transfer_time = 0.0
+    requests[function].execution_time = 0.0
+    requests[function].served_time = 0.0
+    request_arrives(state, state.waiting[state.functions[function].declared].image, time)
+
+
+@compiled
+def container_start(state, function, node):
+    """Seconds until a function has a container of its image on a node: less where one is warm."""
+    if len(state.images) == 0:
+        return 0.0
+    image = state.waiting[state.functions[function].declared].image
+    idle = newest_idle(state, node, image)
+    if idle != NONE:
+        return max(0.0, state.idle[idle].ready_time - state.cluster[0].time)
+    return state.images[image].cold_start
+
+
+@compiled
+def start_request(state, function, node, server_start, transfer):
+    """A function gets a warm container of its image on a node, or a new one.
+
+    Returns:
+        seconds of the container cold start.
+    """
+    requests, images, time = state.requests, state.images, state.cluster[0].time
+    image = state.waiting[state.functions[function].declared].image
+    cold_start = container_start(state, function, node)
+    idle = newest_idle(state, node, image)
+    if idle != NONE:
+        remove_idle(state, idle)
+    elif cold_start > 0.0:
+        state.queue[0].container_cold_starts += 1
+    images[image].running += 1
+    images[image].frequency += 1
+    requests[function].run = state.queue[0].next_number
+    state.queue[0].next_number += 1
+    requests[function].dispatch_time = time
+    requests[function].warm = 1 if idle != NONE else 0
+    requests[function].queueing_time += time - requests[function].joined_time
+    state.queue[0].queueing_time += time - requests[function].joined_time
+    requests[function].server_start = server_start
+    requests[function].cold_start = cold_start
+    requests[function].server_start_time += server_start
+    requests[function].cold_start_time += cold_start
+    requests[function].data_transfer_time += transfer
+    return cold_start
+
+
+@compiled
+def cut_start(state, index, time):
+    """Takes back what a container would still have taken to start: the data come last.
+
+    Returns:
+        seconds of the starts of its server and of its container, and of its data.
+    """
+    requests, function = state.requests, state.containers[index].function
+    left = max(0.0, state.containers[index].creation_time - time)
+    transfer = min(left, state.containers[index].data_transfer_time)
+    cold_start = min(left - transfer, requests[function].cold_start)
+    server_start = min(left - transfer - cold_start, requests[function].server_start)
+    requests[function].data_transfer_time -= transfer
+    requests[function].cold_start_time -= cold_start
+    requests[function].server_start_time -= server_start
+    return server_start, cold_start, transfer
+
+
+@compiled
+def end_run(state, index, outcome):
+    """A function has left its container: sums its times."""
+    requests, functions = state.requests, state.functions
+    function, time = state.containers[index].function, state.cluster[0].time
+    image = state.waiting[state.functions[function].declared].image
+    server_start = cold_start = transfer = 0.0
+    started = functions[function].start_time
+    if not started <= time:
+        started = time  # killed before its start, or while it waited for memory
+        server_start, cold_start, transfer = cut_start(state, index, time)
+    requests[function].execution_time += time - started
+    requests[function].served_time += time - started
+    if outcome == KILLED:
+        requests[function].served_time = 0.0
+    state.images[image].running -= 1
+    if len(state.history) > 0:
+        note_end(state, index, outcome, server_start, cold_start, transfer)
+    requests[function].run = NONE
+    if outcome != COMPLETED:
+        requests[function].joined_time = time

@@ -1,0 +1,333 @@
+"""Arrivals, the queue of submitted functions, and what follows a completion."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from env.base.jit import compiled, compiled_apart
+from env.sim.events.requests import begin_request
+from env.sim.node.fit import any_holds
+from env.sim.queue.tracking import stop_tracking, track
+from env.sim.state.containers import declared_left
+from env.sim.state.heap import before, drop, push
+from env.sim.state.records import (
+    ARRIVAL,
+    FAILED,
+    FINISHED,
+    NO_WORKFLOW_SLOT,
+    NONE,
+    PENDING,
+    RECYCLED,
+    RUNNING,
+    SUBMITTED,
+)
+from env.sim.state.timers import drop_timer, set_timer
+
+
+@compiled
+def reset_workload(state):
+    """Nothing has arrived; the first arrival is on the timers."""
+    cluster, workflows = state.cluster, state.workflows
+    cluster[0].queue_size = 0
+    cluster[0].timers_size = 0
+    cluster[0].arrived = 0
+    cluster[0].arrivals_left = len(state.arrivals)
+    cluster[0].arrived_work = 0.0
+    cluster[0].placed_work = 0.0
+    cluster[0].queue_threads = 0
+    cluster[0].queue_computation = 0
+    cluster[0].tracked_count = 0
+    cluster[0].finished_workflows = 0
+    cluster[0].finished_slowdown = 0.0
+    cluster[0].finished_flow_time = 0.0
+    cluster[0].arrived_path = 0.0
+    cluster[0].declared_path = 0.0
+    cluster[0].declared_work = 0.0
+    for position in range(len(state.arrivals)):
+        template = state.arrivals[position].template
+        cluster[0].declared_path += state.templates[template].critical_path
+        cluster[0].declared_work += state.templates[template].work
+    cluster[0].first_free_slot = 0
+    cluster[0].free_slots = len(workflows)
+    for slot in range(len(workflows)):
+        state.free_slots[slot] = slot
+        workflows[slot].wf_id = NONE
+        workflows[slot].waiting = 0
+    for index in range(len(state.functions)):
+        state.functions[index].state = PENDING
+        state.functions[index].node = NONE
+    state.slot_of[:] = NONE
+    schedule_arrival(state, 0)
+
+
+@compiled
+def schedule_arrival(state, position):
+    """Puts the arrival at a position of the list on the timers."""
+    if position < len(state.arrivals):
+        time, wf_id = state.arrivals[position].time, state.arrivals[position].wf_id
+        set_timer(state, time, ARRIVAL, wf_id, position)
+
+
+@compiled_apart
+def arrive(state, position):
+    """A workflow takes a free slot and submits its sources.
+
+    Returns:
+        0, or NO_WORKFLOW_SLOT if as many workflows are active as there are slots.
+    """
+    cluster, workflows, functions = state.cluster, state.workflows, state.functions
+    if cluster[0].free_slots == 0:
+        return NO_WORKFLOW_SLOT
+    slot = state.free_slots[cluster[0].first_free_slot]
+    following = cluster[0].first_free_slot + 1
+    cluster[0].first_free_slot = following if following < len(workflows) else 0
+    cluster[0].free_slots -= 1
+    if workflows[slot].wf_id != NONE:
+        state.slot_of[workflows[slot].wf_id] = RECYCLED
+    drawn = state.arrivals[position].computation
+    wf_id = state.arrivals[position].wf_id
+    template = state.arrivals[position].template
+    time = state.arrivals[position].time
+    state.slot_of[wf_id] = slot
+    workflows[slot].wf_id = wf_id
+    workflows[slot].template = template
+    workflows[slot].tenant = state.arrivals[position].tenant
+    workflows[slot].tickets = state.arrivals[position].tickets
+    workflows[slot].waiting = 0
+    workflows[slot].passed = 0.0
+    if state.options[0].asks_tickets == 1:
+        state.queue[0].newcomer = slot
+    workflows[slot].arrival_time = time
+    workflows[slot].completion_time = np.nan
+    workflows[slot].ended = 0
+    workflows[slot].placed_work = 0.0
+    workflows[slot].queue_threads = 0
+    workflows[slot].finish_bound = time + state.templates[template].critical_path
+    if state.options[0].queued == 0 or state.templates[template].function_count > 1:
+        track(state, slot)
+    cluster[0].arrived += 1
+    cluster[0].arrived_path += state.templates[template].critical_path
+    cluster[0].arrived_work += state.templates[template].work
+    first = slot * cluster[0].functions_per_slot
+    known = state.templates[template].first_function
+    for fn_id in range(state.templates[template].function_count):
+        index, declared = first + fn_id, known + fn_id
+        functions[index].wf_id = wf_id
+        functions[index].fn_id = fn_id
+        functions[index].slot = slot
+        functions[index].declared = declared
+        functions[index].computation = state.template_functions[declared].computation
+        functions[index].surplus = 0
+        if drawn > 0:
+            functions[index].surplus = drawn - functions[index].computation
+            functions[index].computation = drawn
+        functions[index].remaining_computation = functions[index].computation
+        functions[index].attempt = 0
+        functions[index].memory_req = state.template_functions[declared].memory_req
+        functions[index].parallelism = state.template_functions[declared].parallelism
+        functions[index].unfinished_predecessors = state.template_functions[
+            declared
+        ].predecessor_count
+        functions[index].state = PENDING
+        functions[index].submission_time = np.nan
+        functions[index].memory_alloc = 0
+        functions[index].node = NONE
+        if functions[index].unfinished_predecessors == 0:
+            submit(state, index, time)
+    return 0
+
+
+@compiled
+def arrive_next(state):
+    """The arrival that is the next timer takes place; returns what `arrive` returns."""
+    position = state.timers[0].index
+    drop_timer(state)
+    error = arrive(state, position)
+    if error == 0:
+        state.cluster[0].arrivals_left -= 1
+        schedule_arrival(state, position + 1)
+    return error
+
+
+@compiled
+def forget_arrivals(state):
+    """No further workflow arrives."""
+    state.cluster[0].arrivals_left = 0
+
+
+@compiled
+def submit(state, index, time):
+    """A function becomes ready."""
+    functions = state.functions
+    functions[index].submission_time = time
+    if len(state.images) > 0:
+        begin_request(state, index, time)
+    offer(state, index, time)
+
+
+@compiled
+def offer(state, index, time):
+    """A function is there to be placed, or to join the central queue."""
+    functions = state.functions
+    slot = state.functions[index].slot
+    functions[index].state = SUBMITTED
+    push(
+        state.submitted,
+        state.cluster[0].queue_size,
+        time,
+        functions[index].wf_id,
+        functions[index].fn_id,
+        index,
+    )
+    state.cluster[0].queue_size += 1
+    state.cluster[0].queue_threads += functions[index].parallelism
+    state.workflows[slot].queue_threads += functions[index].parallelism
+    state.cluster[0].queue_computation += declared_left(functions, index)
+
+
+@compiled_apart
+def any_to_place(state):
+    """Whether a submitted function can be placed; the first of them becomes `deciding`.
+
+    A function waits while no server in service holds it with all the memory that it needs.
+    """
+    submitted, first = state.submitted, NONE
+    for position in range(state.cluster[0].queue_size):
+        if first == NONE or before(submitted, position, first):
+            index = submitted[position].index
+            if any_holds(state, index, state.functions[index].memory_req):
+                first, state.cluster[0].deciding = position, index
+        if first == 0:
+            break  # the first of a heap comes before all others
+    return first != NONE
+
+
+@compiled
+def get(state, index):
+    """Takes a function from those that are submitted, mostly the first of them."""
+    position = 0
+    while state.submitted[position].index != index:
+        position += 1
+    drop(state.submitted, state.cluster[0].queue_size, position)
+    state.cluster[0].queue_size -= 1
+    state.cluster[0].queue_threads -= state.functions[index].parallelism
+    slot = state.functions[index].slot
+    state.workflows[slot].queue_threads -= state.functions[index].parallelism
+    state.cluster[0].queue_computation -= declared_left(state.functions, index)
+
+
+@compiled
+def run_function(state, index, node, memory_alloc, creation_time):
+    """A function has been placed."""
+    functions = state.functions
+    functions[index].state = RUNNING
+    functions[index].node = node
+    functions[index].memory_alloc = memory_alloc
+    functions[index].creation_time = creation_time
+    functions[index].start_time = np.nan
+    count_placed(state, index, 1)
+
+
+@compiled
+def end_function(state, index, time, outcome):
+    """The one way out of a function: it has finished, or is skipped or has failed.
+
+    Successors wait for predecessors to finish or be skipped; what follows a failed function fails.
+    One that is skipped or fails is in no queue and in no container.
+    """
+    slot = state.functions[index].slot
+    note_end(state, index, slot, time, outcome)
+    if outcome == FAILED:
+        fail_successors(state, index, slot, time)
+    else:
+        release_successors(state, index, time)
+    template = state.workflows[slot].template
+    if state.workflows[slot].ended == state.templates[template].function_count:
+        end_workflow(state, slot, time)
+
+
+@compiled
+def note_end(state, index, slot, time, outcome):
+    """A function has ended. The work of one that has not finished will never be placed."""
+    state.functions[index].state = outcome
+    state.functions[index].completion_time = time
+    state.workflows[slot].ended += 1
+    if outcome != FINISHED:
+        count_placed(state, index, 1)
+
+
+@compiled
+def count_placed(state, index, sign):
+    """Adds the work that a function has left to that which is placed, or takes it away again."""
+    cluster = state.cluster
+    work = sign * declared_left(state.functions, index) / cluster[0].single_core_speed
+    cluster[0].placed_work += work
+    state.workflows[state.functions[index].slot].placed_work += work
+
+
+@compiled
+def release_successors(state, index, time):
+    """Submits the successors of a function that wait for nothing else."""
+    functions = state.functions
+    first = index - functions[index].fn_id
+    known = state.functions[index].declared
+    begin = state.template_functions[known].first_successor
+    for edge in range(begin, begin + state.template_functions[known].successor_count):
+        successor = first + state.successors[edge].function
+        functions[successor].unfinished_predecessors -= 1
+        ready = functions[successor].unfinished_predecessors == 0
+        if ready and functions[successor].state == PENDING:
+            submit(state, successor, time)
+
+
+@compiled_apart
+def fail_successors(state, index, slot, time):
+    """Everything behind a failed function fails, too: it can never be submitted."""
+    functions = state.functions
+    first = index - functions[index].fn_id
+    count = state.templates[state.workflows[slot].template].function_count
+    changed = True
+    while changed:
+        changed = False
+        for source in range(first, first + count):
+            if functions[source].state != FAILED:
+                continue
+            known = state.functions[source].declared
+            begin = state.template_functions[known].first_successor
+            for edge in range(begin, begin + state.template_functions[known].successor_count):
+                successor = first + state.successors[edge].function
+                if functions[successor].state == PENDING:
+                    note_end(state, successor, slot, time, FAILED)
+                    changed = True
+
+
+@compiled
+def give_slot_back(state, slot):
+    """A slot is free: the last to be taken, so that what has ended can still be looked at.
+
+    Where a trace is played piece by piece nobody looks back, and it is the first to be taken: few
+    records in turn stay in the processor's caches.
+    """
+    cluster, slots = state.cluster, len(state.workflows)
+    if state.queue[0].first_number == NONE:
+        last = cluster[0].first_free_slot + cluster[0].free_slots
+        state.free_slots[last if last < slots else last - slots] = slot
+    else:
+        first = cluster[0].first_free_slot
+        cluster[0].first_free_slot = (first if first > 0 else slots) - 1
+        state.free_slots[cluster[0].first_free_slot] = slot
+    cluster[0].free_slots += 1
+
+
+@compiled
+def end_workflow(state, slot, time):
+    """All its functions have ended: its slot is free for another."""
+    cluster, workflows = state.cluster, state.workflows
+    workflows[slot].completion_time = time
+    flow_time = time - workflows[slot].arrival_time
+    cluster[0].finished_workflows += 1
+    stop_tracking(state, slot)
+    path = state.templates[workflows[slot].template].critical_path
+    cluster[0].finished_slowdown += flow_time / path
+    cluster[0].finished_flow_time += flow_time
+    give_slot_back(state, slot)

@@ -1,0 +1,1 @@
+"""What would happen: when each container ends, and what a placement changes."""

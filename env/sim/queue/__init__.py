@@ -1,0 +1,1 @@
+"""The central queue: which of the functions that wait is scheduled next."""

@@ -1,0 +1,315 @@
+"""The central queue: functions that wait for a container, in the order of a dispatch rule.
+
+Requests of one declared function stand together, first come first served, and compete through
+their first: a change of W or of a rank costs the logarithm of the number of functions.
+"""
+
+from typing import Final
+
+from env.base.jit import compiled, compiled_apart
+from env.sim.queue.sharing import count_waiting, reset_sharing, take_turn
+from env.sim.queue.tracking import track
+from env.sim.queue.workflow_tickets import first_by_workflow, workflow_begins_to_wait
+from env.sim.state.records import INF, NONE
+
+# How the priority of a declared function comes about.
+BY_RANK: Final = 0  # fixed: `rank`
+SHORTEST_REMAINING: Final = 1
+FUNCSCHED: Final = 2
+CHOSEN: Final = 3  # the caller chooses; kept in the order of `funcsched`
+BY_WORKFLOW: Final = 4  # where tenants take turns (env/sim/queue/workflow_tickets.py)
+
+
+@compiled
+def reset_queue(state):
+    """Nobody waits."""
+    queue, waiting = state.queue, state.waiting
+    queue[0].waiting = 0
+    queue[0].first_that_waits = queue[0].last_that_waits = NONE
+    queue[0].due = 0
+    queue[0].chosen = NONE
+    queue[0].next_number = 0
+    queue[0].starvation_timer = queue[0].patience_timer = INF
+    queue[0].timer_number = queue[0].starvation_number = queue[0].patience_number = 0
+    queue[0].may_start = 0
+    queue[0].ended_node = NONE
+    queue[0].first_number = NONE
+    queue[0].more_arrivals = 0
+    queue[0].container_cold_starts = 0
+    queue[0].queueing_time = 0.0
+    for index in range(len(state.requests)):
+        state.requests[index].run = NONE
+    for declared in range(len(waiting)):
+        waiting[declared].first = waiting[declared].last = NONE
+        waiting[declared].count = 0
+        waiting[declared].arrivals = 0.0
+    reset_matches(state, state.by_priority)
+    reset_matches(state, state.by_age)
+    reset_sharing(state)
+
+
+@compiled
+def reset_matches(state, tree):
+    """Every declared function is a leaf, NONE fills up; nobody waits, so that anybody may win."""
+    tree[:] = NONE
+    for declared in range(len(state.waiting)):
+        tree[state.waiting[declared].tree + state.waiting[declared].leaf] = declared
+
+
+@compiled
+def priority(state, declared):
+    """What the order compares, of the first waiting request of a declared function."""
+    order = state.options[0].order
+    waiting = state.waiting
+    if order == SHORTEST_REMAINING:
+        served = state.requests[waiting[declared].first].served_time
+        return max(0.0, waiting[declared].execution - served)
+    if order in (FUNCSCHED, CHOSEN):
+        return time_and_memory(state, declared)
+    return waiting[declared].rank
+
+
+@compiled
+def time_and_memory(state, declared):
+    """(E + D * [W = 0]) * R of a declared function in MB s: what `funcsched` compares."""
+    image = state.waiting[declared].image
+    seconds = state.waiting[declared].execution
+    if state.images[image].warm == 0:
+        seconds += state.images[image].cold_start
+    return seconds * state.images[image].memory
+
+
+@compiled
+def goes_first(waiting, a, b, by_age):
+    """Whether declared function `a` goes before `b`; of equal priority, who joined first."""
+    if b == NONE or waiting[b].count == 0:
+        return True
+    if a == NONE or waiting[a].count == 0:
+        return False
+    if not by_age and waiting[a].priority != waiting[b].priority:
+        return waiting[a].priority < waiting[b].priority
+    return waiting[a].number < waiting[b].number
+
+
+@compiled
+def play_matches(tree, waiting, declared, by_age):
+    """Plays the matches of a declared function whose first request or priority has changed."""
+    first, match = waiting[declared].tree, waiting[declared].leaf // 2
+    while match >= 1:
+        left, right = tree[first + 2 * match], tree[first + 2 * match + 1]
+        tree[first + match] = left if goes_first(waiting, left, right, by_age) else right
+        match //= 2
+
+
+@compiled
+def update_priority(state, declared):
+    """Brings a declared function to its place among all that wait."""
+    waiting = state.waiting
+    if waiting[declared].count > 0:
+        waiting[declared].priority = priority(state, declared)
+    play_matches(state.by_priority, waiting, declared, False)
+
+
+@compiled
+def update_first(state, declared):
+    """The first waiting request of a declared function has changed."""
+    waiting = state.waiting
+    if waiting[declared].count > 0:
+        waiting[declared].number = state.requests[waiting[declared].first].number
+    update_priority(state, declared)
+    if state.options[0].starve_threshold < INF:
+        play_matches(state.by_age, waiting, declared, True)
+
+
+@compiled
+def update_image(state, image):
+    """W of an image has changed: only the order of `funcsched` looks at it."""
+    if state.options[0].order in (FUNCSCHED, CHOSEN):
+        declared = state.images[image].first_declared
+        while declared != NONE:
+            if state.waiting[declared].count > 0:
+                update_priority(state, declared)
+            declared = state.waiting[declared].next_of_image
+
+
+@compiled
+def stands_behind(state, index, other):
+    """Whether a request of the same declared function comes after one that waits.
+
+    Those that have run before have less left to do.
+    """
+    if state.options[0].order != SHORTEST_REMAINING:
+        return True
+    requests = state.requests
+    execution = state.waiting[state.functions[index].declared].execution
+    own = max(0.0, execution - requests[index].served_time)
+    return own >= max(0.0, execution - requests[other].served_time)
+
+
+@compiled
+def declared_begins_to_wait(state, declared):
+    """Puts a declared function at the end of the list of those that wait, few of many thousands."""
+    queue, waiting = state.queue, state.waiting
+    previous = queue[0].last_that_waits
+    waiting[declared].previous_that_waits, waiting[declared].next_that_waits = previous, NONE
+    queue[0].last_that_waits = declared
+    if previous == NONE:
+        queue[0].first_that_waits = declared
+    else:
+        waiting[previous].next_that_waits = declared
+
+
+@compiled
+def declared_stops_to_wait(state, declared):
+    """Takes a declared function out of that list."""
+    queue, waiting = state.queue, state.waiting
+    previous, following = waiting[declared].previous_that_waits, waiting[declared].next_that_waits
+    if previous == NONE:
+        queue[0].first_that_waits = following
+    else:
+        waiting[previous].next_that_waits = following
+    if following == NONE:
+        queue[0].last_that_waits = previous
+    else:
+        waiting[following].previous_that_waits = previous
+
+
+@compiled
+def join_queue(state, index, time):
+    """A submitted or preempted function starts to wait; since `time` if it was set aside."""
+    queue, waiting, requests = state.queue, state.waiting, state.requests
+    declared = state.functions[index].declared
+    if time == state.cluster[0].time:
+        requests[index].number = queue[0].next_number
+        queue[0].next_number += 1
+    requests[index].joined_time = time
+    queue[0].waiting += 1
+    queue[0].due = 1
+    previous, following = waiting[declared].last, NONE
+    if previous != NONE and not stands_behind(state, index, previous):
+        previous, following = NONE, waiting[declared].first
+        while stands_behind(state, index, following):
+            previous, following = following, requests[following].next
+    requests[index].next = following
+    if previous == NONE:
+        waiting[declared].first = index
+    else:
+        requests[previous].next = index
+    if following == NONE:
+        waiting[declared].last = index
+    waiting[declared].count += 1
+    if waiting[declared].count == 1:
+        declared_begins_to_wait(state, declared)
+    slot = state.functions[index].slot
+    waiting[declared].arrivals += state.workflows[slot].arrival_time
+    if previous == NONE:
+        update_first(state, declared)
+    if len(state.tenants) > 0:
+        tenant = state.workflows[slot].tenant
+        state.workflows[slot].waiting += 1
+        if state.workflows[slot].waiting == 1:
+            workflow_begins_to_wait(state, slot)
+        count_waiting(state, tenant, 1)
+
+
+@compiled
+def starving(state, index):
+    """Whether a request has waited so long that it goes before all others."""
+    submission = state.functions[index].submission_time
+    return state.cluster[0].time >= submission + state.options[0].starve_threshold
+
+
+@compiled
+def oldest(state):
+    """The declared function whose first request joined first, NONE if nobody waits.
+
+    Of the tenant whose turn it is, where they take turns. Kept up to date where requests can
+    starve.
+    """
+    return state.by_age[tree_in_turn(state) + 1] if state.queue[0].waiting > 0 else NONE
+
+
+@compiled
+def tree_in_turn(state):
+    """Where the tournament of the tenant begins whose turn it is, or that of all."""
+    return state.tenants[state.queue[0].turn].tree if state.options[0].shared == 1 else 0
+
+
+@compiled
+def first_in_order(state):
+    """The declared function whose first request goes next, NONE if nobody waits."""
+    if state.queue[0].waiting == 0:
+        return NONE
+    order = state.options[0].order
+    if order == CHOSEN:
+        return state.queue[0].chosen
+    if state.options[0].shared == 1:
+        take_turn(state)
+    if order == FUNCSCHED:
+        return first_by_funcsched(state)
+    if order == BY_WORKFLOW:
+        return put_first(state, first_by_workflow(state, state.queue[0].turn))
+    return state.by_priority[tree_in_turn(state) + 1]
+
+
+@compiled_apart
+def put_first(state, index):
+    """Puts a waiting request before the others of its declared function; returns that."""
+    requests, waiting, declared = state.requests, state.waiting, state.functions[index].declared
+    if waiting[declared].first != index:
+        previous = waiting[declared].first
+        while requests[previous].next != index:
+            previous = requests[previous].next
+        requests[previous].next = requests[index].next
+        if waiting[declared].last == index:
+            waiting[declared].last = previous
+        requests[index].next = waiting[declared].first
+        waiting[declared].first = index
+        update_first(state, declared)
+    return declared
+
+
+@compiled
+def first_by_funcsched(state):
+    """The declared function that goes next by the order of `funcsched`; somebody waits."""
+    declared = oldest(state)
+    if declared != NONE and starving(state, state.waiting[declared].first):
+        return declared
+    return state.by_priority[tree_in_turn(state) + 1]
+
+
+@compiled
+def leave_queue(state, declared):
+    """Takes the first request of a declared function out of the queue."""
+    waiting = state.waiting
+    index, slot = waiting[declared].first, state.functions[waiting[declared].first].slot
+    waiting[declared].first = state.requests[index].next
+    if waiting[declared].first == NONE:
+        waiting[declared].last = NONE
+    waiting[declared].count -= 1
+    waiting[declared].arrivals -= state.workflows[slot].arrival_time
+    if waiting[declared].count == 0:
+        waiting[declared].arrivals = 0.0  # without what rounding has left
+        declared_stops_to_wait(state, declared)
+    state.queue[0].waiting -= 1
+    if waiting[declared].alone == 1:
+        track(state, slot)
+    if state.queue[0].chosen == declared:
+        state.queue[0].chosen = NONE
+    update_first(state, declared)
+    if len(state.tenants) > 0:
+        tenant = state.workflows[slot].tenant
+        state.workflows[slot].waiting -= 1
+        count_waiting(state, tenant, -1)
+    return index
+
+
+@compiled
+def choose(state, declared):
+    """Lets the first waiting request of a declared function go next, where the order is `chosen`.
+
+    NONE holds back until something changes.
+    """
+    if declared != NONE:
+        state.queue[0].chosen = declared
+        state.queue[0].due = 1

@@ -1,0 +1,1 @@
+"""The records of an episode, in one block of memory, and what keeps them in order."""

@@ -1,0 +1,275 @@
+"""`State`: all arrays of an episode. What changes is one block of memory, so a fork is one copy.
+
+Compiled code gets a `State` as one small array, that of the addresses of all the others. Plain
+numba takes a NamedTuple of the arrays: a call from Python then costs 18 us in place of 3, more than
+a decision, and each function that is called from Python compiles 0.7 s longer.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, Final
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core.typing.templates import AttributeTemplate
+from numba.extending import infer_getattr, lower_getattr
+from numba.np.arrayobj import array_record_getattr, make_array, populate_array
+
+from env.base.errors import InputError
+from env.sim.state import queue_records, records
+from env.tickets import records as shares
+
+INTEGER: Final = np.dtype(np.int64)
+FLOAT: Final = np.dtype(np.float64)
+
+# `slots` is the number of workflows that can be active at once, F the largest number of functions
+# of a template, S of servers, N of NUMA nodes, W of workflows, K of tenants. Of the central queue
+# and of images (queue_records.py): D is the number of declared functions, J of images; these arrays
+# are empty where nobody waits centrally and containers neither start cold nor stay warm. X is the
+# number of named resources (resources.py) that functions need, mostly none.
+CHANGING: Final = {
+    "cluster": records.CLUSTER,  # (1,)
+    "servers": records.SERVER,  # (S,)
+    "ledger": records.LEDGER,  # (S * K,), of server s for tenant k at s * K + k
+    "nodes": records.NUMA_NODE,  # (N,)
+    "containers": records.CONTAINER,  # (slots * F + 1,), the last one is the forecast's candidate
+    "workflows": records.WORKFLOW,  # (slots,)
+    "functions": records.FUNCTION,  # (slots * F,), function fn of slot s at s * F + fn
+    "submitted": records.EVENT,  # (slots * F,), heap of functions to be placed: (time, wf, fn)
+    "timers": records.EVENT,  # heap: (time, kind, id)
+    "tree": INTEGER,  # (2 * L,), tournament of nodes by next completion, winner at 1
+    "free_slots": INTEGER,  # (slots,), ring
+    "tracked": INTEGER,  # (slots,), slots of workflows, see `tracked_count`
+    "slot_of": INTEGER,  # (W,), slot of a workflow, or NONE, or RECYCLED
+    "completed": records.EVENT,  # (slots * F,), (time, wf, fn) completed since the last placement
+    "log": records.LOG,  # (1,)
+    "queue": queue_records.QUEUE,  # (1,)
+    "waiting": queue_records.WAITING,  # (D,), one a declared function
+    "by_priority": INTEGER,  # (2 * L,), tournament of `waiting`, winner at 1
+    "by_age": INTEGER,  # (2 * L,), the same by the number of the first request
+    "requests": queue_records.REQUEST,  # (slots * F,)
+    "tenants": queue_records.TENANT,  # (K,) where they hold tickets, as have the next
+    "currencies": queue_records.CURRENCY,  # (C,)
+    "on_node": queue_records.ON_NODE,  # (K,), without meaning between calls
+    # Of the mechanism by which they take turns (env/tickets/records.py).
+    "share_head": shares.HEAD,
+    "share_clients": shares.CLIENT,
+    "share_nodes": shares.NODE,
+    "share_pairs": shares.PAIR,
+    "images": queue_records.IMAGE,  # (J,)
+    "newest": INTEGER,  # (N * J,), newest idle container of image j on node n at n * J + j
+    "idle": queue_records.IDLE,
+    "histograms": INTEGER,  # (J, B), idle times by bin
+    "idle_times": FLOAT,  # (J, H), ring of the last idle times, seconds
+    "history": records.ENTRY,  # since it was last taken; empty where nobody listens
+    "named_held": INTEGER,  # (N * X,), of resource x by admitted containers of node n at n * X + x
+    "named_kept": INTEGER,  # (X,), those of a node while the forecast plays it
+    "scratch": records.PROJECTED,  # (slots * F,), without meaning between calls
+}
+FIXED: Final = {
+    "options": queue_records.OPTIONS,  # (1,)
+    "templates": records.TEMPLATE,  # (T,)
+    "template_functions": records.TEMPLATE_FUNCTION,
+    "predecessors": records.EDGE,  # per function in ascending id
+    "successors": records.EDGE,
+    "named_capacity": INTEGER,  # of resource x on a node of server type t at t * X + x
+    "named_needs": INTEGER,  # of resource x by declared function d at d * X + x
+    "arrivals": records.ARRIVING,  # (W,), by (time, wf_id)
+}
+FIELDS: Final = {**CHANGING, **FIXED}
+TABLES: Final = ("histograms", "idle_times")
+"""Arrays of two dimensions."""
+OF_PAIRS: Final = {"ledger": "servers x tenants", "newest": "NUMA nodes x images"}
+MACHINE: Final = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+"""Bytes of memory."""
+
+# Of each field: address, rows, columns.
+HANDLE: Final = np.dtype([("words", np.int64, (3 * len(FIELDS),))])
+
+
+class State(np.ndarray):
+    """All arrays of one episode, as attributes of the names in `FIELDS`.
+
+    The object itself is the array of their addresses.
+    """
+
+    words: np.ndarray
+    block: np.ndarray
+    fixed: Mapping[str, np.ndarray]
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, np.ndarray]) -> State:
+        """A state with copies of the arrays that change; the others are shared.
+
+        Args:
+            arrays: by the names in `FIELDS`, all of them.
+
+        Raises:
+            InputError: the machine has no memory for them.
+        """
+        shapes = [arrays[name].shape for name in FIELDS]
+        sizes = [arrays[name].nbytes for name in CHANGING]
+        if sum(sizes) > MACHINE:
+            size, name = max(zip(sizes, CHANGING, strict=True))
+            raise InputError(
+                f"an episode needs {sum(sizes) / 1e9:.3g} GB, of which the machine has "
+                f"{MACHINE / 1e9:.3g}: {size / 1e9:.3g} are for {len(arrays[name])} records "
+                f"'{name}' ({OF_PAIRS.get(name, 'for what is active at once')})"
+            )
+        block = np.empty(sum(sizes), np.uint8)
+        words = np.zeros((len(FIELDS), 3), np.int64)
+        words[: len(CHANGING), 0] = address(block) + np.cumsum([0, *sizes[:-1]])
+        words[:, 1] = [shape[0] for shape in shapes]
+        words[:, 2] = [shape[-1] for shape in shapes]
+        state = cls._on(words, block)
+        state._share({name: arrays[name] for name in FIXED})
+        for name in CHANGING:
+            getattr(state, name)[:] = arrays[name]
+        return state
+
+    @classmethod
+    def _on(cls, words: np.ndarray, block: np.ndarray) -> State:
+        """A state whose addresses, rows and columns are `words`, (fields, 3)."""
+        state = np.ndarray.__new__(cls, 1, HANDLE, words)
+        state.words, state.block = words, block
+        return state
+
+    def _share(self, fixed: Mapping[str, np.ndarray]) -> None:
+        self.fixed = fixed
+        for row, (name, dtype) in enumerate(FIXED.items(), len(CHANGING)):
+            array = fixed[name]
+            assert array.dtype == dtype and array.flags.c_contiguous
+            self.words[row] = address(array), len(array), len(array)
+
+    def __getattr__(self, name: str) -> np.ndarray:
+        """An array, made when it is first asked for."""
+        if name in FIXED:
+            array = self.fixed[name]
+        elif name in CHANGING:
+            row = list(CHANGING).index(name)
+            start, rows, columns = self.words[row].tolist()
+            shape = (rows, columns) if name in TABLES else (rows,)
+            offset = start - address(self.block)
+            array = np.ndarray(shape, CHANGING[name], self.block, offset)
+        else:
+            raise AttributeError(name)
+        self.__dict__[name] = array
+        return array
+
+    def replaced(self, **arrays: np.ndarray) -> State:
+        """The state with other arrays: the same memory if what changes stays, else a new one."""
+        if arrays.keys() <= FIXED.keys():
+            other = State._on(self.words.copy(), self.block)
+            other._share({**self.fixed, **arrays})
+            return other
+        return State.of({name: getattr(self, name) for name in FIELDS} | arrays)
+
+    @cached_property
+    def read_only(self) -> State:
+        """The same memory in arrays that cannot be written; compiled code does all the same."""
+        other = State._on(self.words, self.block.view())
+        other.fixed = {name: array.view() for name, array in self.fixed.items()}
+        for array in (other.block, *other.fixed.values()):
+            array.flags.writeable = False
+        return other
+
+    def blank(self) -> State:
+        """A state like this one whose arrays that change are without meaning."""
+        other = State._on(self.words.copy(), np.empty_like(self.block))
+        other.words[: len(CHANGING), 0] += address(other.block) - address(self.block)
+        other.fixed = self.fixed
+        return other
+
+    def copies(self, count: int) -> tuple[list[State], np.ndarray]:
+        """Independent copies, and the handles of all of them side by side: (count,) HANDLE."""
+        blocks = np.repeat(self.block[None], count, axis=0)
+        words = np.repeat(self.words[None], count, axis=0)
+        moved = [address(block) - address(self.block) for block in blocks]
+        words[:, : len(CHANGING), 0] += np.array(moved)[:, None]
+        states = [State._on(*own) for own in zip(words, blocks, strict=True)]
+        for state in states:
+            state.fixed = self.fixed
+        return states, words.reshape(count, -1).view(HANDLE).reshape(count)
+
+    def use(self, rows: Mapping[str, int], **fixed: np.ndarray) -> None:
+        """Makes the first rows of some arrays all that is used of them, and shares others."""
+        for name, count in rows.items():
+            self.words[list(CHANGING).index(name), 1] = count
+        for name in (*rows, *fixed):
+            self.__dict__.pop(name, None)
+        self._share({**self.fixed, **fixed})
+
+    def __deepcopy__(self, memo: dict[int, Any] | None) -> State:
+        other = self.blank()
+        other.block[:] = self.block
+        return other
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return State.of, ({name: np.array(getattr(self, name)) for name in FIELDS},)
+
+
+def address(array: np.ndarray) -> int:
+    """Where the data of an array begin."""
+    start: int = array.ctypes.data
+    return start
+
+
+# How compiled code finds an array: by its address, which is invariant as long as a call lasts.
+
+HANDLE_TYPE: Final = numba.from_dtype(HANDLE)
+ARRAY_TYPES: Final = {
+    name: types.Array(numba.from_dtype(dtype), 2 if name in TABLES else 1, "C")
+    for name, dtype in FIELDS.items()
+}
+
+
+@infer_getattr
+class _Arrays(AttributeTemplate):
+    key = types.Array
+
+    def generic_resolve(self, state: types.Array, name: str) -> types.Array | None:
+        return ARRAY_TYPES.get(name) if state.dtype == HANDLE_TYPE else None
+
+
+def _lower(row: int, name: str) -> None:
+    array_type = ARRAY_TYPES[name]
+
+    @lower_getattr(types.Array, name)
+    def look_up(context: Any, builder: Any, given: types.Array, value: Any) -> Any:
+        if given.dtype != HANDLE_TYPE:
+            return array_record_getattr(context, builder, given, value, name)
+        integer = ir.IntType(64)
+        words = builder.bitcast(
+            make_array(given)(context, builder, value).data, integer.as_pointer()
+        )
+        invariant = builder.module.add_metadata([])
+
+        def word(part: int) -> Any:
+            loaded = builder.load(builder.gep(words, [ir.Constant(integer, 3 * row + part)]))
+            loaded.set_metadata("invariant.load", invariant)
+            return loaded
+
+        array = make_array(array_type)(context, builder)
+        itemsize = ir.Constant(integer, FIELDS[name].itemsize)
+        shape, strides = [word(1)], [itemsize]
+        if array_type.ndim == 2:
+            shape.append(word(2))
+            strides.insert(0, builder.mul(shape[1], itemsize))
+        populate_array(
+            array,
+            data=builder.inttoptr(word(0), array.data.type),
+            shape=cgutils.pack_array(builder, shape),
+            strides=cgutils.pack_array(builder, strides),
+            itemsize=itemsize,
+            meminfo=None,
+        )
+        return array._getvalue()
+
+
+for _row, _name in enumerate(FIELDS):
+    _lower(_row, _name)

@@ -1,0 +1,226 @@
+"""The history of an episode: an entry for all that happens, where somebody listens.
+
+The engine appends entries to `State.history`, and stops for them to be taken before that is full.
+Where nobody listens there is no room for any, and nothing is noted. Runs, warm periods and leases
+are readings of the entries.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from env.base.jit import compiled, compiled_apart
+from env.sim.state.block import State
+from env.sim.state.records import INF
+
+DISPATCHED: Final = 0  # a function gets a container
+ENDED: Final = 1  # it leaves that
+WARM: Final = 2  # a container is idle from now on
+COLD: Final = 3  # it is used, or removed
+LEASED: Final = 4  # a lease begins or is extended
+
+ROOM: Final = 1 << 10
+"""Entries that there is room for beyond those of one event."""
+
+# A function's time in one container: a reading of two entries.
+RUN = np.dtype(
+    [
+        ("wf_id", np.int64),  # in a trace the number of the request
+        ("fn_id", np.int64),
+        ("declared", np.int64),  # function of a trace
+        ("node", np.int64),
+        ("memory_alloc", np.int64),
+        ("computation", np.int64),  # operations that it had left when it was dispatched
+        ("warm", np.int64),  # 1: in a warm container
+        ("joined", np.int64),  # number of its joining the queue for this run; one count, with the
+        ("dispatched", np.int64),  # number of its dispatch: who has the smaller one came first
+        ("submission_time", np.float64),
+        ("joined_time", np.float64),
+        ("dispatch_time", np.float64),
+        ("start_time", np.float64),
+        ("end_time", np.float64),
+        ("outcome", np.int64),  # COMPLETED, PREEMPTED or KILLED
+        ("queueing_time", np.float64),  # seconds, as are the next
+        ("server_start_time", np.float64),
+        ("cold_start_time", np.float64),
+        ("data_transfer_time", np.float64),
+        ("execution_time", np.float64),
+    ]
+)
+
+
+class WarmPeriod(NamedTuple):
+    """What an idle container stayed warm for.
+
+    Attributes:
+        node: index of the NUMA node.
+        image: index of its image.
+        memory: MB it held.
+        begin: seconds: when it became idle, or was started ahead of a request.
+        end: seconds: when it was used or removed; inf while it is warm.
+    """
+
+    node: int
+    image: int
+    memory: int
+    begin: float
+    end: float
+
+
+def listening(state: State) -> State:
+    """The state with room for entries; those that it has stay."""
+    history = np.zeros(ROOM + most_entries(state), state.history.dtype)
+    history[: len(state.history)] = state.history
+    return state.replaced(history=history)
+
+
+@compiled
+def most_entries(state):
+    """Entries of one event: it may end all containers, remove all idle ones, renew all leases."""
+    return 2 * len(state.containers) + len(state.idle) + 2 * len(state.servers)
+
+
+@compiled
+def is_full(state):
+    """Whether the next event may find no room."""
+    return len(state.history) > 0 and state.cluster[0].entries + most_entries(state) > len(
+        state.history
+    )
+
+
+@compiled
+def next_entry(state, kind):
+    """Index of a new entry of this moment, which belongs to the caller."""
+    entry = state.cluster[0].entries
+    state.cluster[0].entries = entry + 1
+    state.history[entry].kind = kind
+    state.history[entry].time = state.cluster[0].time
+    return entry
+
+
+@compiled_apart
+def note_dispatch(state, function, node, memory_alloc, server_start, cold_start, transfer):
+    """A function gets a container: the seconds of what comes before its start."""
+    entry, history, functions = next_entry(state, DISPATCHED), state.history, state.functions
+    history[entry].wf_id = functions[function].wf_id
+    history[entry].fn_id = functions[function].fn_id
+    history[entry].declared = functions[function].declared
+    history[entry].node = node
+    history[entry].memory = memory_alloc
+    history[entry].computation = functions[function].remaining_computation
+    history[entry].submission_time = functions[function].submission_time
+    history[entry].server_start = server_start
+    history[entry].cold_start = cold_start
+    history[entry].transfer = transfer
+    history[entry].joined_time = functions[function].submission_time
+    history[entry].number = state.cluster[0].decisions
+    history[entry].joined = history[entry].flag = 0
+    if len(state.images) > 0:
+        history[entry].wf_id = state.requests[function].wf_id
+        history[entry].joined_time = state.requests[function].joined_time
+        history[entry].joined = state.requests[function].number
+        history[entry].number = state.requests[function].run
+        history[entry].flag = state.requests[function].warm
+
+
+@compiled_apart
+def note_end(state, index, outcome, server_start, cold_start, transfer):
+    """A function leaves its container: the seconds that were spared of what comes before its start.
+
+    One that is killed before its start is said to start when it ends.
+    """
+    entry, history = next_entry(state, ENDED), state.history
+    function = state.containers[index].function
+    history[entry].wf_id = state.functions[function].wf_id
+    if len(state.images) > 0:
+        history[entry].wf_id = state.requests[function].wf_id
+    history[entry].fn_id = state.functions[function].fn_id
+    started = state.functions[function].start_time
+    history[entry].start_time = started if started <= history[entry].time else history[entry].time
+    history[entry].flag = outcome
+    history[entry].server_start = server_start
+    history[entry].cold_start = cold_start
+    history[entry].transfer = transfer
+
+
+@compiled
+def note_idle(state, kind, index):
+    """An idle container is WARM from now on, or COLD."""
+    if len(state.history) > 0:
+        entry, history = next_entry(state, kind), state.history
+        history[entry].node = state.idle[index].node
+        history[entry].image = state.idle[index].image
+        history[entry].memory = state.idle[index].memory
+        history[entry].number = state.idle[index].number
+
+
+@compiled
+def note_lease(state, server, begin, end, rent):
+    """A server is leased from `begin` to `end` (s) for so much (USD)."""
+    if len(state.history) > 0:
+        entry, history = next_entry(state, LEASED), state.history
+        history[entry].node = server
+        history[entry].start_time = begin
+        history[entry].end_time = end
+        history[entry].rent = rent
+
+
+def runs_of(history: np.ndarray) -> np.ndarray:
+    """RUN records of all that has left its container, in the order of their ends."""
+    begun, ended = history[history["kind"] == DISPATCHED], history[history["kind"] == ENDED]
+    functions = max(begun["fn_id"].max(initial=0), ended["fn_id"].max(initial=0)) + 1
+    keys = _occurrences(begun, functions), _occurrences(ended, functions)
+    order = np.argsort(keys[0])
+    begun = begun[order[np.searchsorted(keys[0][order], keys[1])]]
+    runs = np.zeros(len(ended), RUN)
+    for name in ("wf_id", "fn_id", "declared", "node", "computation", "joined", "joined_time"):
+        runs[name] = begun[name]
+    runs["memory_alloc"], runs["warm"] = begun["memory"], begun["flag"]
+    runs["dispatched"], runs["dispatch_time"] = begun["number"], begun["time"]
+    runs["submission_time"] = begun["submission_time"]
+    runs["start_time"], runs["end_time"] = ended["start_time"], ended["time"]
+    runs["outcome"] = ended["flag"]
+    runs["queueing_time"] = begun["time"] - begun["joined_time"]
+    runs["server_start_time"] = begun["server_start"] - ended["server_start"]
+    runs["cold_start_time"] = begun["cold_start"] - ended["cold_start"]
+    runs["data_transfer_time"] = begun["transfer"] - ended["transfer"]
+    runs["execution_time"] = ended["time"] - ended["start_time"]
+    return runs
+
+
+def _occurrences(entries: np.ndarray, functions: int) -> np.ndarray:
+    """(E,) a number for each entry of a function: other for its first, its second, and so on."""
+    function = entries["wf_id"] * functions + entries["fn_id"]
+    order = np.argsort(function, kind="stable")
+    first = np.searchsorted(function[order], function[order])
+    count = np.zeros(len(entries), np.int64)
+    count[order] = np.arange(len(entries)) - first
+    # No function has as many runs as there are bits left.
+    return (function << 20) + count
+
+
+def warm_periods_of(history: np.ndarray) -> list[WarmPeriod]:
+    """All that is known of idle containers, in the order in which they became idle."""
+    warm, cold = history[history["kind"] == WARM], history[history["kind"] == COLD]
+    ends = dict(zip(cold["number"].tolist(), cold["time"].tolist(), strict=True))
+    return [
+        WarmPeriod(node, image, memory, begin, ends.get(number, INF))
+        for node, image, memory, begin, number in warm[
+            ["node", "image", "memory", "time", "number"]
+        ].tolist()
+    ]
+
+
+def leases_of(history: np.ndarray) -> list[tuple[int, float, float, float]]:
+    """(server, begin, end, rent) of each time that a server was up, in s and USD."""
+    found: dict[int, list[tuple[int, float, float, float]]] = {}
+    leased = history[history["kind"] == LEASED]
+    for server, begin, end, rent in leased[["node", "start_time", "end_time", "rent"]].tolist():
+        own = found.setdefault(server, [])
+        if own and own[-1][2] == begin:
+            _, begin, _, paid = own.pop()
+            rent += paid
+        own.append((server, begin, end, rent))
+    return [lease for server in sorted(found) for lease in found[server]]
