@@ -63,9 +63,9 @@ BAD: dict[str, tuple[list[str], str]] = {
         ["dispatch=queued", "baselines=[sjf+srf+best_fit]"],
         "'sjf+srf+best_fit': an order before another one is by tickets, 'sjf' is not",
     ),
-    "a tenant that is never there": (
-        ["workload=tickets", "dispatch=queued", "+workload.tenants.bob.active=[5,5]"],
-        "tenants.bob: active is [5.0, 5.0], [from, until] ascending",
+    "a tenant that goes before it comes": (
+        ["workload=tickets", "dispatch=queued", "+workload.tenants.bob.active=[6,5]"],
+        "tenants.bob.active: found [6.0, 5.0], [low, high] is needed",
     ),
     "an objective of nothing": (["objective.time_weight=0", "objective.cost_weight=0"], "all 0"),
     "memory": (sorted(SMALL), "needs 1024 MB, the largest NUMA node has 1000"),

@@ -10,24 +10,27 @@ import pytest
 from run.next_command import PROJECT
 
 LINES = {
-    "env/base": 700,
-    "env/tickets": 2096,
-    "env/sim": 11827,
-    "env/workloads": 4009,
-    "env/score": 1117,
-    "env/learn": 3747,
-    "run": 1775,
-    "agents": 6387,
-    "evaluation": 2492,
-    "report": 4277,
-    "train.py evaluate.py search_baseline.py": 462,
-    "tests": 25568,
+    "env/base": 658,
+    "env/tickets": 1386,
+    "env/sim": 11247,
+    "env/workloads": 3674,
+    "env/score": 1063,
+    "env/learn": 3481,
+    "run": 1713,
+    "agents": 5856,
+    "evaluation": 2257,
+    "report": 4052,
+    "train.py evaluate.py search_baseline.py": 453,
+    "tests": 24412,
 }
 """Lines at most of *.py in a room; a room within another one is counted apart. May only fall."""
 WORDS = {"README.md": 1300, "docs": 24000}
 LARGEST_FILE = 450
 FLOORS = (
-    *("env/base", "env/tickets", "env/sim", "env/workloads env/score", "env/learn", "run"),
+    *("env/base", "env/tickets", "env/sim/__init__.py env/sim/state", "env/sim/queue"),
+    *("env/sim/node", "env/sim/declared env/sim/events", "env/sim/forecast env/sim/assembly"),
+    *("env/sim/view", "env/sim/episode", "env/sim/check"),
+    *("env/workloads env/score", "env/learn", "run"),
     *("agents", "evaluation", "report", "train.py evaluate.py search_baseline.py"),
 )
 """From the ground up."""

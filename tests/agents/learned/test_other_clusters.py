@@ -11,8 +11,8 @@ from env.learn.world import World
 from env.sim.check.validate import violations
 from env.sim.episode.recording import episode_of
 from env.sim.view.raw_env import RawEnv
+from tests.agents.learned.test_queue_policy import save_untrained
 from tests.env.worlds import LAYOUTS, TINY, world
-from tests.test_evaluate_policies import make_policy
 
 
 @pytest.mark.parametrize("network", ["pooling", "attention"])
@@ -20,7 +20,7 @@ from tests.test_evaluate_policies import make_policy
 def test_a_policy_of_the_tiny_cluster_schedules_any_other(
     layout: str, network: str, tmp_path: Path
 ) -> None:
-    make_policy(tmp_path, layout, network)
+    save_untrained(tmp_path, f"agents={layout}", base=TINY, network=network)
     trained = World(world(*TINY, f"agents={layout}")).cluster
     for name in ("hetero_numa", "homogeneous", "large"):
         given = World(world(*TINY, f"cluster={name}", f"agents={layout}"))

@@ -25,7 +25,11 @@ SEED = np.random.SeedSequence(0)
 
 
 def save_untrained(
-    folder: Path, *overrides: str, base: Sequence[str] = TRACE, shared: bool = True
+    folder: Path,
+    *overrides: str,
+    base: Sequence[str] = TRACE,
+    shared: bool = True,
+    network: str = "pooling",
 ) -> None:
     """A policy with random weights that prefers no row by much, as a run would leave it.
 
@@ -34,11 +38,12 @@ def save_untrained(
         overrides: of the world.
         base: what they override; a trace.
         shared: one policy for all agents of a kind.
+        network: pooling or attention.
     """
     told = world(*base, *overrides)
     environment = ServerlessEnv(told)
     torch.manual_seed(0)
-    model = {"hidden": (8, 8), "network": "pooling", "message_rounds": 2}
+    model = {"hidden": (8, 8), "network": network, "message_rounds": 2}
     networks = {
         name: SetPolicyNetwork(policy_sizes(*pair, model))
         for name, pair in policy_spaces(environment, shared).items()
