@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from env.sim.assembly import with_rules
 from env.sim.assembly.new_state import reset
-from env.sim.declared import rules
 from env.sim.declared.resources import holders
 from env.sim.declared.rules import Lease, Rules
 from env.sim.events.endings import bring_back, drain, skip_function, take_down
@@ -74,7 +74,7 @@ class Troubled:
                 if kind == FORECAST:
                     answer_forecasts(state)
                 else:
-                    state = self.env.state = rules.with_more_warm(state)
+                    state = self.env.state = with_rules.with_more_warm(state)
                 kind = play(state)
             assert_recounted(state)
             self.history.append(state.history[: int(state.cluster[0]["entries"])].copy())
@@ -171,7 +171,7 @@ def test_whatever_happens_all_records_agree_and_every_function_ends_once(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(idle_forecast, "next_idle_time", mean)
         patch.setattr(history, "ROOM", 1)
-        patch.setattr(rules, "WARM", 1)
+        patch.setattr(with_rules, "WARM", 1)
         own = Rules(
             order=world.order if queued else None,
             placement="asked" if queued and world.placement == "asked" else "first_fit",
