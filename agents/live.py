@@ -26,7 +26,7 @@ from env.sim.events.endings import bring_back, take_down
 from env.sim.events.placing import place
 from env.sim.events.submissions import any_to_place, arrive
 from env.sim.node.fit import suits
-from env.sim.state.records import DOWN, MORE_ARRIVALS, PLACE, RUNNING, STATE_NAMES
+from env.sim.state.records import DOWN, ENTRY, MORE_ARRIVALS, PLACE, RUNNING, STATE_NAMES
 from env.sim.view.raw_env import RawEnv
 
 MOST_ACTIVE: Final = 100_000
@@ -297,7 +297,7 @@ class _LiveEnv(RawEnv):
         """Nothing has arrived, and nothing is known of what will."""
         reset(self.state)
         self.state.cluster["arrivals_left"] = self.state.cluster["timers_size"] = 0
-        self.logs = []
+        self.logs, self._taken = [], [np.zeros(0, ENTRY)]
         self._kind = MORE_ARRIVALS
 
     def arrive(self, slot: int, time: float, template: int) -> None:

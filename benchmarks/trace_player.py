@@ -238,7 +238,7 @@ class Simulation:
         """Up to the end of what has been given."""
         taken: list[np.ndarray] = []
         go_on(self, play(self.state), taken.append)
-        if not len(self.state.history):
+        if not self.state.cluster[0]["listens"]:
             return
         history = np.concatenate([self._running, *taken])
         runs = runs_of(history)

@@ -146,7 +146,7 @@ class Timeline:
     def workflow_label(self, wf_id: int) -> str:
         """What people call a workflow: its number and its name."""
         name = self.templates[wf_id].name
-        return str(wf_id) if name == f"workflow {wf_id}" else f"{wf_id} ({name})"
+        return str(wf_id) if name in ("", f"workflow {wf_id}") else f"{wf_id} ({name})"
 
     @property
     def end(self) -> float:

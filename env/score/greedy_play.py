@@ -26,7 +26,7 @@ from env.sim.forecast.candidates import are_twins, forecast, update_finish_bound
 from env.sim.node.fit import suits
 from env.sim.queue.workflow_tickets import grant
 from env.sim.state.block import State
-from env.sim.state.records import CANDIDATE, CHOOSE, DONE, INF, NONE, PLACE, SHARE, TAKE_HISTORY
+from env.sim.state.records import CANDIDATE, CHOOSE, DONE, INF, NONE, PLACE, SHARE
 
 
 class Buffers(NamedTuple):
@@ -51,13 +51,14 @@ def play_greedy(state, weights, candidates, scores):
     """Plays events and greedy placements until nothing is left to be placed or to end.
 
     Args:
-        state: at any moment, also one at which a decision is due.
+        state: at any moment, also one at which a decision is due; nobody listens to it any more.
         weights: as `greedy_scores` takes them.
         candidates, scores: see `Buffers`.
 
     Returns:
         DONE, or a negative error code.
     """
+    state.cluster[0].listens = 0
     kind = play(state)
     while kind == PLACE:
         update_finish_bounds(state)
@@ -110,12 +111,10 @@ def trace_greedy(state, weights, objective, cheapest, relative, candidates, scor
     reset(state)
     kind = play(state)
     row = 0
-    while kind in (PLACE, CHOOSE, SHARE, TAKE_HISTORY):
+    while kind in (PLACE, CHOOSE, SHARE):
         starts = kind in (PLACE, SHARE)
         if kind == CHOOSE:
             starts = choose_first(state) and state.options[0].placement != ASKED
-        elif kind == TAKE_HISTORY:
-            state.cluster[0].entries = 0  # nobody looks at them
         if starts:
             update_finish_bounds(state)
             trace[row, 0] = state.cluster[0].time

@@ -139,6 +139,7 @@ def test_what_happens_as_projected_is_the_evaluation(name: str, overrides: tuple
         assert real.logs == expected
         assert episode_metrics(real.state, OBJECTIVE) == episode_metrics(ordinary.state, OBJECTIVE)
         assert_recounted(live.env.state)
+        assert live.env.fork().time == live.env.time
         same = ("total_rent", "finished_slowdown", "finished_workflows", "decisions", "cold_starts")
         for field_name in (*same, "overcommits", "time", "finished_flow_time", "arrived_work"):
             assert live.env.state.cluster[0][field_name] == real.state.cluster[0][field_name]

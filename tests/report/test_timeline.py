@@ -118,17 +118,17 @@ def test_an_impossible_episode_is_refused_with_its_name(tmp_path: Path) -> None:
 
 
 def test_leases_cover_what_runs_and_add_up_to_the_rent() -> None:
-    """On a server of 0.6 USD/h: 10 s from 0 s, within the first hour again, and after 2 hours."""
+    """On a server of 0.6 USD/h: 10 s from 0 s, within the first hour again, and as that ends."""
     cluster = ClusterConfig(1_000, 1e9, 1e9, 1e9, (ServerType("box", 2, 0.6, 1.0, 1, 2, 2048),))
     work = WorkflowTemplate("w", [10_000], [1024], [1], [], [])
-    env = RawEnv([0.0, 3595.0, 9000.0], [work] * 3, cluster, record=True)
+    env = RawEnv([0.0, 3595.0, 7200.0], [work] * 3, cluster, record=True)
     while not env.done:
         env.step("box", 0, 0, 1024)
     timeline = timeline_of(env, "leases")
     # The second one ends after the hour, so another is paid.
     assert timeline.leases[["node", "nodes", "begin", "end"]].tolist() == [
         (0, 1, 0.0, 7200.0),
-        (0, 1, 9000.0, 12600.0),
+        (0, 1, 7200.0, 10800.0),
     ]
     assert timeline.leases["rent"].tolist() == pytest.approx([1.2, 0.6])
     assert timeline.leases["rent"].sum() == pytest.approx(env.total_rent)

@@ -42,8 +42,9 @@ def go_on(played: Played, kind: int, take: Callable[[np.ndarray], None]) -> int:
         elif kind == MORE_WARM:
             played.state = with_more_warm(state)
         else:
-            take(state.history[: int(state.cluster[0]["entries"])].copy())
-            state.cluster[0]["entries"] = 0
+            if entries := int(state.cluster[0]["entries"]):
+                take(state.history[:entries].copy())
+                state.cluster[0]["entries"] = 0
             if kind < 0:
                 raise cannot_go_on(state, kind)
             if kind != TAKE_HISTORY:

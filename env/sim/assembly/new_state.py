@@ -129,7 +129,7 @@ def copy_into(copy, state):
     copy_records(copy.slot_of, state.slot_of, len(state.slot_of))
     copy_records(copy.completed, state.completed, state.log[0].completed_count)
     copy_records(copy.log, state.log, 1)
-    copy_records(copy.history, state.history, cluster[0].entries)
+    copy.cluster[0].listens = copy.cluster[0].entries = 0
     copy_records(copy.queue, state.queue, 1)
     copy_records(copy.named_held, state.named_held, len(state.named_held))
     copy_records(copy.tenants, state.tenants, len(state.tenants))

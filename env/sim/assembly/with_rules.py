@@ -199,7 +199,7 @@ def with_slots(state: State, slots: int) -> State:
     grown["containers"] = _larger(state.containers, slots + 1)
     grown["free_slots"] = _larger(np.concatenate([free, np.arange(known, slots)]), slots)
     state = state.replaced(**grown, timers=room_for_timers(state, grown))
-    if len(state.history):
+    if state.cluster[0]["listens"]:
         state = listening(state)
     state.cluster["first_free_slot"] = 0
     state.cluster["free_slots"] += slots - known
@@ -213,7 +213,7 @@ def with_more_warm(state: State) -> State:
     """The state in the midst of its episode, with room for twice as many warm containers."""
     idle = _larger(state.idle, 2 * len(state.idle))
     state = state.replaced(idle=idle, timers=room_for_timers(state, {"idle": idle}))
-    return listening(state) if len(state.history) else state
+    return listening(state) if state.cluster[0]["listens"] else state
 
 
 def _larger(array: np.ndarray, size: int) -> np.ndarray:

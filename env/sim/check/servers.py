@@ -6,6 +6,8 @@ A part of `env.sim.check.validate`; uses nothing of the engine.
 import math
 from collections import defaultdict
 
+import numpy as np
+
 from env.sim.check.rounding import check_close, close, slack
 from env.sim.check.schedule import Run, Schedule
 from env.sim.episode.rows import ServerLeaseModel
@@ -34,68 +36,67 @@ def _check_server(
 ) -> list[str]:
     """The starts of a server, its leases and its rent.
 
-    A lease covers, in whole steps, all that is dispatched before it ends. What was preempted may
-    have had it extended beyond what has run, so it can then be longer.
+    A lease covers, in whole steps, all that is dispatched before it ends. Where float64 leaves open
+    how many those are, or how far what was preempted has had it extended, the record decides.
     """
     rules, latency = schedule.episode.options.lease, schedule.types[server[0]].cold_start_latency
     always = rules.kind == "always"
     extended = not all(run.completed for run in runs)
-    begin, steps, earlier, up = 0.0, 0, 0, 0.0
-    if always and rules.charged:
-        steps = _renewals(schedule, runs, rules.step)
-    end = math.inf if always else 0.0
+    begin, up, earlier, steps = 0.0, 0.0, np.zeros(2, int), np.zeros(2, int)
+    end = np.full(2, math.inf if always else 0.0)
     found = []
     for run in runs:
         row, time = run.row, run.row.dispatch_time
-        over = end <= time
-        if latency > 0 and (close(end, time) or (extended and over)):
-            over = row.server_start_time > 0
+        over = bool(end[0] <= time)
+        if over and (extended or end[1] > time):
+            over = row.server_start_time > 0 if latency > 0 else not row.warm
         if over:
-            begin, up, earlier, steps = time, time + latency, earlier + steps, 0
+            begin, up, earlier, steps = time, time + latency, earlier + steps, np.zeros(2, int)
             if row.warm:
                 found.append(f"{run}: starts warm on a server that was off")
         due = latency if over else 0.0
-        what = f"{run}: server_start_time"
-        found += check_close(what, row.server_start_time, due)
+        found += check_close(f"{run}: server_start_time", row.server_start_time, due)
         found += _check_start(schedule, run, up, ends[row.place])
         if not always:
-            steps = max(1, steps, _steps(row.end_time - begin, rules.step, row.end_time))
+            steps = np.maximum(steps, _steps(row.end_time - begin, rules.step, row.end_time))
             end = begin + steps * rules.step
     if always and rules.charged:
+        last = max(run.row.end_time for run in schedule.runs)
+        steps = _steps(last, rules.step, last)
+        steps = steps + any(close(run.row.dispatch_time, steps[0] * rules.step) for run in runs)
         end = steps * rules.step
     return found + _check_lease(schedule, server, runs, earlier + steps, end, extended)
 
 
-def _steps(seconds: float, step: float, late: float) -> int:
-    """Whole steps that cover some seconds before a late time, as far as float64 tells them."""
-    return math.ceil((seconds - slack(late)) / step)
-
-
-def _renewals(schedule: Schedule, runs: list[Run], step: float) -> int:
-    """Steps that a server always up is paid for: one more for what is dispatched at an end."""
-    last = max(run.row.end_time for run in schedule.runs)
-    steps = _steps(last, step, last)
-    return steps + any(close(run.row.dispatch_time, steps * step) for run in runs)
+def _steps(seconds: float, step: float, late: float) -> np.ndarray:
+    """(2,) the fewest and the most whole steps, at least one, that cover seconds up to a time."""
+    exact = (seconds + np.array([-1, 1]) * slack(late)) / step
+    return np.maximum(1, np.ceil(exact).astype(int))
 
 
 def _check_lease(
     schedule: Schedule,
     server: tuple[str, int],
     runs: list[Run],
-    steps: int,
-    end: float,
+    possible: np.ndarray,
+    ends: np.ndarray,
     extended: bool,
 ) -> list[str]:
+    """What is recorded of a server; (2,) steps that are possible, and ends of the last lease."""
     rules, shown = schedule.episode.options.lease, f"server {server[0]} {server[1]}"
     name, index = server
     row = schedule.leases.get(server) or ServerLeaseModel(
         server_type=name, server_index=index, lease_seconds=0.0, lease_expiration_time=0.0, rent=0.0
     )
     stated_end = math.inf if row.lease_expiration_time is None else row.lease_expiration_time
-    stated_steps = round(row.lease_seconds / rules.step)
+    steps = round(row.lease_seconds / rules.step)
     found = []
-    if extended and stated_steps > steps:
-        steps, end = stated_steps, max(end, stated_end)
+    if not extended or steps <= possible[1]:
+        steps = int(np.clip(steps, *possible))
+        if possible[1] or rules.kind == "always":
+            end = min(ends, key=lambda each: abs(each - stated_end) if each < math.inf else 0.0)
+            what = f"{shown}: lease_expiration_time"
+            found += check_close(what, stated_end, float(end), additions=steps)
     if not close(row.lease_seconds, steps * rules.step, additions=steps):
         found.append(
             f"{shown}: {row.lease_seconds / SECONDS_PER_HOUR:g} hours rented, "
@@ -103,8 +104,6 @@ def _check_lease(
         )
     price = schedule.types[name].hourly_rate * (rules.step / SECONDS_PER_HOUR)
     found += check_close(f"{shown}: rent", row.rent, steps * price, additions=steps)
-    if steps or rules.kind == "always":
-        found += check_close(f"{shown}: lease_expiration_time", stated_end, end, additions=steps)
     found += [
         f"{run}: ends at {run.row.end_time}, after the lease ends at {stated_end}"
         for run in runs

@@ -1,5 +1,6 @@
 """An episode file as a whole: a cluster, workflows, the rules, what was decided and its results."""
 
+from dataclasses import replace
 from typing import Annotated, Final, Literal, get_args
 
 from pydantic import Field
@@ -123,9 +124,11 @@ class EpisodeFile(Strict):
         return self.cluster.cluster_config()
 
     def templates(self) -> list[WorkflowTemplate]:
-        """One a workflow; the same object for workflows of which the same is declared."""
-        declared = [(workflow.functions, workflow.edges) for workflow in self.workflows]
-        made = {
-            key: workflow.template() for key, workflow in zip(declared, self.workflows, strict=True)
-        }
+        """One a workflow; the same object for workflows of which the same is declared.
+
+        Those without a name are called "".
+        """
+        declared = [(each.name, each.functions, each.edges) for each in self.workflows]
+        made = {key: each.template() for key, each in zip(declared, self.workflows, strict=True)}
+        made |= {key: replace(each, name="") for key, each in made.items() if key[0] is None}
         return [made[key] for key in declared]

@@ -14,7 +14,7 @@ from env.sim.queue.central_queue import (
     starving,
     time_and_memory,
 )
-from env.sim.state.records import CHOOSE, NONE, TAKE_HISTORY
+from env.sim.state.records import CHOOSE, NONE
 
 UNDECIDED: Final = -2
 """There is a choice."""
@@ -86,7 +86,7 @@ def forced_choice(state, first):
 
 @compiled_apart
 def play_to_choice(state, first):
-    """`play` up to where somebody has a choice; what has run is forgotten, as nobody looks at it.
+    """`play` up to where somebody has a choice, in a state to which nobody listens.
 
     Args:
         state: of an episode.
@@ -94,9 +94,7 @@ def play_to_choice(state, first):
     """
     while True:
         kind = play(state)
-        if kind == TAKE_HISTORY:
-            state.cluster[0].entries = 0
-        elif kind == CHOOSE:
+        if kind == CHOOSE:
             forced = forced_choice(state, first)
             if forced == UNDECIDED:
                 return CHOOSE

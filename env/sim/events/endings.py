@@ -75,7 +75,7 @@ def leave_container(state, index, outcome):
         note_use(state, tenant, index, seconds)
     if len(state.images) > 0:
         leave_image(state, index, outcome)
-    elif len(state.history) > 0:
+    elif state.cluster[0].listens == 1:
         note_end(state, index, outcome, 0.0, 0.0, 0.0)
     if outcome == COMPLETED:
         end_function(state, function, cluster[0].time, FINISHED)

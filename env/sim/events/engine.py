@@ -47,7 +47,7 @@ def play(state):
     """
     cluster, queue = state.cluster, state.queue
     while True:
-        if len(state.images) > 0 or len(state.history) > 0:
+        if len(state.images) > 0 or cluster[0].listens == 1:
             kind = between_events(state)
             if kind != 0:
                 return kind

@@ -66,9 +66,10 @@ def extend_lease(state, server, tenant, time, steps):
     servers = state.servers
     seconds = steps * servers[server].lease_step
     rent = steps * servers[server].step_price
+    starts = 1 if servers[server].expiration_time == -np.inf else 0
     begin = max(time, servers[server].expiration_time)
     servers[server].expiration_time = begin + seconds
-    note_lease(state, server, begin, begin + seconds, rent)
+    note_lease(state, server, starts, begin, begin + seconds, rent)
     servers[server].lease_number += 1
     if tenant == NONE:
         charge_all(state, server, seconds, rent)
@@ -183,7 +184,7 @@ def begin_lease(state, server, time):
         extend_lease(state, server, NONE, time, 1)
     else:
         state.servers[server].expiration_time = np.inf
-        note_lease(state, server, time, np.inf, 0.0)
+        note_lease(state, server, 1, time, np.inf, 0.0)
 
 
 @compiled

@@ -110,7 +110,7 @@ def place(state, node, memory_alloc):
     if len(state.images) > 0:
         startup, seconds = log[0].cold_start_time, log[0].data_transfer_time
         cold_start = start_request(state, function, node, startup, seconds)
-    if len(state.history) > 0:
+    if state.cluster[0].listens == 1:
         startup, seconds = log[0].cold_start_time, log[0].data_transfer_time
         note_dispatch(state, function, node, memory_alloc, startup, cold_start, seconds)
     creation = max(state.nodes[node].clock, time) + cold_start + log[0].data_transfer_time

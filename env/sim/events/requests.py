@@ -105,7 +105,7 @@ def end_run(state, index, outcome):
     if outcome == KILLED:
         requests[function].served_time = 0.0
     state.images[image].running -= 1
-    if len(state.history) > 0:
+    if state.cluster[0].listens == 1:
         note_end(state, index, outcome, server_start, cold_start, transfer)
     requests[function].run = NONE
     if outcome != COMPLETED:

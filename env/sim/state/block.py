@@ -66,7 +66,7 @@ CHANGING: Final = {
     "idle": queue_records.IDLE,
     "histograms": INTEGER,  # (J, B), idle times by bin
     "idle_times": FLOAT,  # (J, H), ring of the last idle times, seconds
-    "history": records.ENTRY,  # since it was last taken; empty where nobody listens
+    "history": records.ENTRY,  # since it was last taken; empty where nobody ever listens
     "named_held": INTEGER,  # (N * X,), of resource x by admitted containers of node n at n * X + x
     "named_kept": INTEGER,  # (X,), those of a node while the forecast plays it
     "scratch": records.PROJECTED,  # (slots * F,), without meaning between calls

@@ -1,8 +1,8 @@
 """The history of an episode: an entry for all that happens, where somebody listens.
 
 The engine appends entries to `State.history`, and stops for them to be taken before that is full.
-Where nobody listens there is no room for any, and nothing is noted. Runs, warm periods and leases
-are readings of the entries.
+Nobody listens to what is played in a copy. Runs, warm periods and leases are readings of the
+entries.
 """
 
 from __future__ import annotations
@@ -73,7 +73,9 @@ def listening(state: State) -> State:
     """The state with room for entries; those that it has stay."""
     history = np.zeros(ROOM + most_entries(state), state.history.dtype)
     history[: len(state.history)] = state.history
-    return state.replaced(history=history)
+    state = state.replaced(history=history)
+    state.cluster["listens"] = 1
+    return state
 
 
 @compiled
@@ -85,9 +87,9 @@ def most_entries(state):
 @compiled
 def is_full(state):
     """Whether the next event may find no room."""
-    return len(state.history) > 0 and state.cluster[0].entries + most_entries(state) > len(
-        state.history
-    )
+    if state.cluster[0].listens == 0:
+        return False
+    return state.cluster[0].entries + most_entries(state) > len(state.history)
 
 
 @compiled
@@ -148,7 +150,7 @@ def note_end(state, index, outcome, server_start, cold_start, transfer):
 @compiled
 def note_idle(state, kind, index):
     """An idle container is WARM from now on, or COLD."""
-    if len(state.history) > 0:
+    if state.cluster[0].listens == 1:
         entry, history = next_entry(state, kind), state.history
         history[entry].node = state.idle[index].node
         history[entry].image = state.idle[index].image
@@ -157,11 +159,12 @@ def note_idle(state, kind, index):
 
 
 @compiled
-def note_lease(state, server, begin, end, rent):
-    """A server is leased from `begin` to `end` (s) for so much (USD)."""
-    if len(state.history) > 0:
+def note_lease(state, server, starts, begin, end, rent):
+    """A server, which `starts` or is up (0), is leased from `begin` to `end` (s) for USD."""
+    if state.cluster[0].listens == 1:
         entry, history = next_entry(state, LEASED), state.history
         history[entry].node = server
+        history[entry].flag = starts
         history[entry].start_time = begin
         history[entry].end_time = end
         history[entry].rent = rent
@@ -216,10 +219,10 @@ def warm_periods_of(history: np.ndarray) -> list[WarmPeriod]:
 def leases_of(history: np.ndarray) -> list[tuple[int, float, float, float]]:
     """(server, begin, end, rent) of each time that a server was up, in s and USD."""
     found: dict[int, list[tuple[int, float, float, float]]] = {}
-    leased = history[history["kind"] == LEASED]
-    for server, begin, end, rent in leased[["node", "start_time", "end_time", "rent"]].tolist():
+    fields = ["node", "flag", "start_time", "end_time", "rent"]
+    for server, starts, begin, end, rent in history[history["kind"] == LEASED][fields].tolist():
         own = found.setdefault(server, [])
-        if own and own[-1][2] == begin:
+        if own and not starts:
             _, begin, _, paid = own.pop()
             rent += paid
         own.append((server, begin, end, rent))

@@ -208,7 +208,8 @@ CLUSTER = np.dtype(
         ("deciding", np.int64),  # index of the function in decision, when one is due
         ("queue_size", np.int64),
         ("timers_size", np.int64),
-        ("entries", np.int64),  # of the history, since they were last taken
+        ("listens", np.int64),  # 1: somebody does, so that the history gets entries
+        ("entries", np.int64),  # of it, since they were last taken
         ("free_container", np.int64),  # head of the list of containers given back
         ("containers_used", np.int64),  # records that were ever taken; a prefix
         ("first_free_slot", np.int64),  # ring of free workflow slots

@@ -220,6 +220,7 @@ class RawEnv:
         other = object.__new__(RawEnv)
         other.__dict__.update(self.__dict__)
         other.state = copy_state(self.state)
+        other.state.cluster["listens"] = self.state.cluster["listens"]
         other.logs, other._taken = [], list(self._taken)
         other.record = False
         return other
@@ -327,7 +328,7 @@ class RawEnv:
 
     def _play_on(self, kind: int) -> None:
         """On from what the engine stopped at, to the end or to what the caller has to decide."""
-        if len(self.state.history) or kind < 0:
+        if self.state.cluster[0]["listens"] or kind < 0:
             kind = go_on(self, kind, self._taken.append)
         self._kind = kind
 

@@ -19,6 +19,7 @@ from env.score.greedy_score import ScoreWeights
 from env.score.metrics import episode_metrics
 from env.score.reward import Objective
 from env.sim.declared.images import Images
+from env.sim.state import history
 from env.sim.state.block import CHANGING
 from env.sim.view.raw_env import RawEnv
 from tests.env.sim.test_forecast import random_decision, random_env
@@ -117,6 +118,19 @@ def test_rules_come_to_what_playing_on_comes_to(seed: int) -> None:
     play_slowly(fork)
     assert found[1] == pytest.approx(episode_metrics(fork.state, OBJECTIVE)["J"], rel=1e-12)
     assert (rule_outcomes(env.state, True, OBJECTIVE, (WEIGHTS, other)) == found[::-1]).all()
+
+
+def test_recording_changes_no_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copies of an episode whose history is full after a few entries are played to their ends."""
+    monkeypatch.setattr(history, "ROOM", 1)
+    plain, _ = random_env(0)
+    episode = plain.arrival_times, plain.workflow_templates, plain.cluster_config
+    recorded = RawEnv(*episode, record=True)
+    found = [
+        rule_outcomes(env.state, True, OBJECTIVE, (WEIGHTS,))
+        for env in (recorded, RawEnv(*episode))
+    ]
+    assert found[0] == found[1]
 
 
 def test_rollouts_know_only_worlds_in_which_containers_end_with_their_functions() -> None:

@@ -87,8 +87,12 @@ def test_names_go_from_the_templates_to_the_file_and_back(tmp_path: Path) -> Non
     template = replace(workflow.template(), name="my pipeline", function_names=names)
     config = golden.cluster_config()
     env = RawEnv(
-        [0.0, 50.0],
-        [template, replace(template, name="workflow 1", function_names=())],
+        [0.0, 50.0, 100.0],
+        [
+            template,
+            replace(template, name="workflow 1", function_names=()),
+            replace(template, name="my other pipeline"),
+        ],
         config,
         record=True,
     )
@@ -97,7 +101,7 @@ def test_names_go_from_the_templates_to_the_file_and_back(tmp_path: Path) -> Non
         env.step(*env.place_of(0), function.memory_req)
     write_episode(tmp_path / "named.json", episode_of(env, "named", ""))
     document = json.loads((tmp_path / "named.json").read_text())
-    first, second = document["workflows"]
+    first, second, _ = document["workflows"]
     assert first["name"] == "my pipeline" and "name" not in second
     assert tuple(function["name"] for function in first["functions"]) == names
     assert not any("name" in function for function in second["functions"])
@@ -106,7 +110,8 @@ def test_names_go_from_the_templates_to_the_file_and_back(tmp_path: Path) -> Non
     assert again.workload.workflows[0].template.function_names == names
     assert episode_of(again, "named", "") == read_episode(tmp_path / "named.json")
     timeline = read_timeline(tmp_path / "named.json")
-    assert timeline.workflow_label(0) == "0 (my pipeline)" and timeline.workflow_label(1) == "1"
+    labels = [timeline.workflow_label(wf_id) for wf_id in range(3)]
+    assert labels == ["0 (my pipeline)", "1", "2 (my other pipeline)"]
     assert timeline.function_label(0, 2) == f"2 ({names[2]})"
     assert timeline.function_label(1, 2) == "2"
 

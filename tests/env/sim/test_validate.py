@@ -57,6 +57,15 @@ def test_large_bills_are_compared_by_their_size() -> None:
     assert [line.split(" ")[0] for line in found] == ["total_rent"]
 
 
+def test_an_hour_of_work_is_one_or_two_hours_by_rounding() -> None:
+    """From 1254.1 s on it ends an instant after the first hour of its lease."""
+    hour = WorkflowTemplate("hour", [3600], [1], [1], np.zeros((0, 2), np.int64), [])
+    env = RawEnv([1254.1222905422305], [hour], _one_server(1.0, 1), record=True)
+    env.step("s", 0, 0, 1)
+    assert env.total_rent == 2.0
+    assert violations(episode_of(env, "hour", "a test")) == []
+
+
 LATE = 1e7
 """Seconds: float64 tells moments 2e-9 s apart here; so much do differences of times lose."""
 
