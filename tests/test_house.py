@@ -12,7 +12,7 @@ from run.next_command import PROJECT
 LINES = {
     "env/base": 658,
     "env/tickets": 1386,
-    "env/sim": 11254,
+    "env/sim": 11256,
     "env/workloads": 3674,
     "env/score": 1062,
     "env/learn": 3482,

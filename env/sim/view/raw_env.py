@@ -117,7 +117,8 @@ class RawEnv:
             np.array(tenant_of),
             turns_seed,
         )
-        if record or images is not None:
+        self._listens = record or images is not None
+        if self._listens:
             self.state = listening(self.state)
         self.rules = rules
         self.earlier = NOTHING_EARLIER if images is None else images.earlier
@@ -220,7 +221,8 @@ class RawEnv:
         other = object.__new__(RawEnv)
         other.__dict__.update(self.__dict__)
         other.state = copy_state(self.state)
-        other.state.cluster["listens"] = self.state.cluster["listens"]
+        if self._listens:
+            other.state.cluster["listens"] = 1
         other.logs, other._taken = [], list(self._taken)
         other.record = False
         return other
@@ -328,7 +330,7 @@ class RawEnv:
 
     def _play_on(self, kind: int) -> None:
         """On from what the engine stopped at, to the end or to what the caller has to decide."""
-        if self.state.cluster[0]["listens"] or kind < 0:
+        if self._listens or kind < 0:
             kind = go_on(self, kind, self._taken.append)
         self._kind = kind
 
