@@ -319,7 +319,7 @@ class Batch:
             self._write(env, workload, cluster)
             return
         self._states[env] = state = workload.env(cluster, self._world.rules).state
-        state.cluster["listens"] = 0
+        state.cluster["listens"] = 0  # nobody would take its history
         self._handles[env] = state[0]
         trace = self._sights.trace
         missing = len(state.functions) + 1 - trace.shape[1]

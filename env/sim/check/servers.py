@@ -47,9 +47,10 @@ def _check_server(
     found = []
     for run in runs:
         row, time = run.row, run.row.dispatch_time
-        over = bool(end[0] <= time)
-        if over and (extended or end[1] > time):
+        over = bool(end[0] <= time + slack(time))
+        if over and (extended or end[1] > time - slack(time)):
             over = row.server_start_time > 0 if latency > 0 else not row.warm
+            extended = extended or latency == 0  # nobody can tell when its lease began
         if over:
             begin, up, earlier, steps = time, time + latency, earlier + steps, np.zeros(2, int)
             if row.warm:
@@ -91,7 +92,7 @@ def _check_lease(
     stated_end = math.inf if row.lease_expiration_time is None else row.lease_expiration_time
     steps = round(row.lease_seconds / rules.step)
     found = []
-    if not extended or steps <= possible[1]:
+    if not extended or (rules.kind == "always" and steps <= possible[1]):
         steps = int(np.clip(steps, *possible))
         if possible[1] or rules.kind == "always":
             end = min(ends, key=lambda each: abs(each - stated_end) if each < math.inf else 0.0)

@@ -22,7 +22,7 @@ from env.sim.episode.model import EpisodeFile
 from env.sim.episode.recorded_world import env_of
 from env.sim.episode.recording import results_of
 from env.sim.episode.rows import ActionModel, Results, named
-from env.sim.events.dispatch import be_patient
+from env.sim.events.dispatch import look_again_at
 from env.sim.view.raw_env import RawEnv
 
 # Another order of float64 additions moves a time by about 1e-13 s; a different rounding of work to
@@ -126,8 +126,9 @@ def _choose(env: RawEnv, action: ActionModel) -> None:
         raise InputError(
             f"{named(action.function)} cannot start at {action.dispatch_time} s, it is {env.time} s"
         )
-    if declared is not None:
-        be_patient(env.state, env.state.waiting[declared]["first"])
+    # Whatever it was that had somebody asked at that moment.
+    if env.state.queue[0]["patience_timer"] != action.dispatch_time:
+        look_again_at(env.state, action.dispatch_time)
     env.choose(None)
 
 

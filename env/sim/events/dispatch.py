@@ -109,9 +109,16 @@ def be_patient(state, index):
                 could_start = True
     waits = queue[0].may_start == 0 and could_start
     if waits and due < queue[0].patience_timer:
-        queue[0].timer_number += 1
-        queue[0].patience_timer, queue[0].patience_number = due, queue[0].timer_number
-        set_timer(state, due, PATIENCE, queue[0].timer_number, 0)
+        look_again_at(state, due)
+
+
+@compiled
+def look_again_at(state, time):
+    """Patience ends at a time (s): the queue is looked at then, and not when that was to be."""
+    queue = state.queue
+    queue[0].timer_number += 1
+    queue[0].patience_timer, queue[0].patience_number = time, queue[0].timer_number
+    set_timer(state, time, PATIENCE, queue[0].timer_number, 0)
 
 
 @compiled

@@ -15,7 +15,7 @@ from tests.recorded_worlds import shared, trace, world
 UNTOLD = {
     "at once": {("warm_containers", "end_time")},
     "queued": set[tuple[str, str]](),
-    "asked": {("warm_containers", "end_time")},
+    "asked": {("warm_containers", "end_time"), ("servers", "lease_expiration_time")},
     "trace": {
         ("runs", "numa_node_index"),
         *(
@@ -25,7 +25,7 @@ UNTOLD = {
     },
 }
 """What the record does not explain: which of several nodes has room, when a container that nobody
-uses is started ahead of requests or removed."""
+uses is started ahead of requests or removed, how far what was preempted had a lease extended."""
 
 
 @pytest.fixture(scope="module")

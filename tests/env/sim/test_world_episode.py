@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import assume, given
 
+from agents.order.chosen import Chosen
 from env.base.errors import InputError
 from env.sim.check.validate import violations
+from env.sim.declared.hardware import ServerType
+from env.sim.declared.images import Images
 from env.sim.declared.resources import names_of
+from env.sim.declared.rules import Rules
+from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.episode.episode_file import read_episode, write_episode
 from env.sim.episode.model import EpisodeFile
 from env.sim.episode.recording import episode_of
@@ -22,7 +28,7 @@ from env.sim.node import idle_forecast
 from env.sim.view.raw_env import RawEnv
 from evaluation.shares import shares_of
 from tests.env.sim.test_world_against_reference import World, engine, worlds
-from tests.recorded_worlds import FUNDING, crowded, played, shared, trace, world
+from tests.recorded_worlds import CLUSTER, FUNDING, SPEED, crowded, played, shared, trace, world
 from tests.reference_inputs import mean
 
 
@@ -99,6 +105,19 @@ def test_a_sample_of_a_trace(tmp_path: Path, order: str) -> None:
     assert {1_000_000, 1_500_000, 2_000_000} < drawn
     assert [execution.begin for execution in episode.earlier] == [-100.0, -80.0, -60.0, -40.0]
     assert len({id(template) for template in episode.templates()}) == 2
+
+
+def test_a_choice_is_taken_again_at_its_moment(tmp_path: Path) -> None:
+    """The first one waits up to 6 s, at which the patience of the third would have ended."""
+    kinds = [WorkflowTemplate(name, [30 * SPEED], [500], [1], [], []) for name in "abc"]
+    cluster = replace(CLUSTER, server_types=(ServerType("s", 2, 1.0, 0.0, 1, 4, 4096),))
+    rules = Rules(Chosen(), placement="first_fit", patience=5.0)
+    images = Images.by_name(kinds, 0.0)
+    env = RawEnv([0.0, 0.0, 1.0], kinds, cluster, None, True, rules=rules, images=images)
+    for time, declared in [(0.0, 1), (0.0, None), (1.0, 2), (1.0, None), (6.0, 0)]:
+        assert env.time == time
+        env.choose(declared)
+    check_round_trip(env, tmp_path / "episode.json")
 
 
 def test_what_is_not_recorded_is_refused() -> None:

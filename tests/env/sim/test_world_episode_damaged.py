@@ -140,7 +140,7 @@ def _bare_action() -> dict[str, Any]:
         (
             "chosen",
             put("actions", 0, "dispatch_time", to=5000.0),
-            ["actions.0: choose: nothing is to come"],
+            ["actions.1: workflow 1 function 0 cannot start at 1.0 s, it is 5000.0 s"],
         ),
     ],
 )
