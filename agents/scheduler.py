@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NoReturn, Protocol, cast
+from typing import Any, Literal, NamedTuple, NoReturn, Protocol, cast
 
 import numpy as np
 
 from env.base.errors import InputError
 from env.base.schema import one_line
 from env.learn.actions import integers
-from env.learn.layouts import Placement
 from env.score.reward import Objective
 from env.sim.declared.ordering import Order
 from env.sim.declared.rules import Placement as Fit
@@ -20,6 +19,13 @@ from env.sim.view.raw_env import RawEnv
 
 Kind = Literal["learned", "baseline", "reference"]
 """What a scheduler is: learned, hand-written, or a reference that knows more or tries it all."""
+
+
+class Placement(NamedTuple):
+    """NUMA node (index into the records) and MB."""
+
+    node: int
+    memory_alloc: int
 
 
 class Shown(RawEnv):

@@ -27,7 +27,7 @@ from env.base.jit import compiled
 from env.base.pipes import until_reader_leaves
 from env.base.schema import validated
 from env.learn.observation import observe_nodes, write_context
-from env.learn.turns import Sight, new_sight
+from env.learn.sight import Sight, new_sights
 from env.score.greedy_score import ScoreWeights
 from env.score.reward import Objective
 from env.sim.assembly.new_state import reset
@@ -121,10 +121,10 @@ def observed(env: RawEnv, sight: Sight, random: int, greedy: bool) -> int:
         env.state,
         random,
         sight.weights,
-        sight.candidates[0],
-        sight.scores[0],
-        sight.nodes[0],
-        sight.context,
+        sight.candidates[0][0],
+        sight.scores[0][0],
+        sight.nodes[0][0],
+        sight.context[0],
         greedy,
     )
 
@@ -149,7 +149,8 @@ class World:
         envs = [RawEnv(one.arrival_times, one.templates, self.cluster) for one in self.workloads]
         weights = self.weights.by_objective(self.objective)
         types = len(self.cluster.server_types)
-        return envs, new_sight((1.0,), weights, types, len(envs[0].state.nodes), 0, 0, 0, ())
+        nodes = len(envs[0].state.nodes)
+        return envs, new_sights(1, (1.0,), 1, weights, types, nodes, 0, 0, 0, ())
 
 
 def study(episodes: int) -> World:

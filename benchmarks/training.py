@@ -223,12 +223,7 @@ def compare(settings: TrainSettings, repeats: int, **others: Timed) -> Figures:
 
 def play(batch: Batch, decisions: int) -> None:
     """So many decisions of every environment, at random."""
-    seen, random = {}, 1
-    for turn in batch.turns:
-        blank = batch.agents_of(turn)[0].blank_observation()
-        seen[turn] = {
-            part: np.empty((len(batch), *zeros.shape), np.float32) for part, zeros in blank.items()
-        }
+    seen, random = {turn: turn.room(len(batch)) for turn in batch.turns}, 1
     actions = np.zeros(len(batch), np.int64)
     for _ in range(decisions):
         for turn in batch.turns:
@@ -254,7 +249,7 @@ def scale(settings: TrainSettings) -> Figures:
     row: Figures = {
         "layout": settings.agents.layout,
         "environments": len(batch),
-        "numa_nodes": batch.layout.node_count,
+        "numa_nodes": len(batch.state(0).nodes),
         "batch": pipeline.steps,
         "bytes_per_env": batch.nbytes // len(batch),
         "rss_mb": resident_mb(),

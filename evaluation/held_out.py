@@ -73,14 +73,12 @@ class EvaluatedWorld(World):
     @cached_property
     def undecided(self) -> dict[int, float]:
         """J of the episodes in which agents have no choice, by their numbers."""
-        layout, found = self.layout(), {}
-        for number, workload in enumerate(self.workloads):
-            env = workload.env(self.cluster, self.rules)
-            while (choice := layout.forced(env)) is not None:
-                env.choose(choice.declared)
-            if env.done:
-                found[number] = FinishedEpisode(env.state, self.objective, None).J
-        return found
+        ends = (self.undecided_end(workload, self.cluster) for workload in self.workloads)
+        return {
+            number: FinishedEpisode(end, self.objective, None).J
+            for number, end in enumerate(ends)
+            if end is not None
+        }
 
     @cached_property
     def decided(self) -> list[int]:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agents.order.chosen import Chosen
-from env.learn.layouts import Placement
+from agents.scheduler import Placement
 from env.learn.tenant_agents import TenantAgents
 
 

@@ -33,10 +33,10 @@ from agents.order.fcfs import Fcfs
 from agents.order.funcsched import FuncSched
 from agents.scheduler import Decision, Scheduler
 from env.base.errors import InputError, located
-from env.learn.actions import NO_PLACE, Action
+from env.learn.actions import NO_PLACE
 from env.learn.agent import Observation
-from env.learn.layouts import Layout
 from env.learn.multi_agent import ServerlessEnv
+from env.learn.placing import row_of
 from env.learn.queue_agent import QueueAgent
 from env.learn.tenant_agents import TenantAgents
 from env.sim.declared.ordering import Order
@@ -102,12 +102,13 @@ def demonstrate(
         assert env is not None
         if env is not begun:
             begun, draws = env, np.random.SeedSequence(seed, spawn_key=(episode,))
-            scheduler.reset(env, environment.objective, draws)
+            scheduler.reset(env, environment.world.objective, draws)
             episode += 1
         with located(f"'{teacher}' cannot be cloned"):
-            decision = Decision(env, environment.objective)
-            turns = _turns(environment.layout, scheduler, decision, observations)
-        for actions in turns:
+            decision = Decision(env, environment.world.objective)
+            turns = _turns(environment, scheduler, decision, observations)
+        for each in turns:
+            actions = dict(zip(observations, each, strict=True))
             if number % every == 0:
                 for agent, action in actions.items():
                     policy = policy_of(agent, share_type_policy)
@@ -131,13 +132,18 @@ def _check_order(teacher: str, scheduler: Scheduler, order: Order | None) -> Non
 
 
 def _turns(
-    layout: Layout, scheduler: Scheduler, decision: Decision, seen: Mapping[str, Observation]
-) -> list[dict[str, Action]]:
+    environment: ServerlessEnv,
+    scheduler: Scheduler,
+    decision: Decision,
+    seen: Mapping[str, Observation],
+) -> list[np.ndarray]:
     """What a teacher does, turn by turn; by the order funcsched all wait for the first function."""
-    if not decision.env.choosing:
-        return layout.actions_of(scheduler.place(decision))
-    mask = seen["queue"]["mask"]
-    return [{"queue": 0 if mask[0] > 0.0 else int(np.flatnonzero(mask)[-1])}]
+    if decision.env.choosing:
+        mask = seen["queue"]["mask"]
+        return environment.actions_for(0 if mask[0] > 0.0 else int(np.flatnonzero(mask)[-1]))
+    node, memory_alloc = scheduler.place(decision)
+    tiers, memory_req = environment.layout.tiers, decision.function.memory_req
+    return environment.actions_for(row_of(tiers, memory_req, node, memory_alloc))
 
 
 def _columns(steps: list[tuple[dict[str, np.ndarray], Any]]) -> Columnar:

@@ -8,14 +8,17 @@ from typing import Any
 import numpy as np
 
 from agents.learned.policy_file import DESCRIPTION, load_policy
-from agents.scheduler import Decision, Kind
+from agents.scheduler import Decision, Kind, Placement
 from env.base.errors import InputError
 from env.base.schema import validated
-from env.learn.layouts import AgentsConfig, Layout, Placement
+from env.learn.decisions import Decisions
+from env.learn.layouts import AgentsConfig, Layout
 from env.score.reward import Objective
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.ordering import Order
 from env.sim.declared.rules import Placement as Fit
+from env.sim.state.containers import memory_tier
+from env.sim.state.records import CHOOSE, PLACE, SHARE
 from env.sim.view.raw_env import RawEnv
 
 SHIPPED = Path(__file__).parent / "policies"
@@ -80,27 +83,27 @@ class LearnedScheduler:
 
     def reset(self, env: RawEnv, objective: Objective, seed: np.random.SeedSequence) -> None:
         """Turns to a new episode; acting draws nothing at random."""
-        self._layout.reset(env)
+        self._decisions = Decisions.of(self._layout, env.state)
 
     def choose(self, decision: Decision) -> int | None:
         """Asks the agent `queue`, where there is a choice."""
-        return (self._layout.forced(decision.env) or self._decide()).declared
+        row = self._row(decision, CHOOSE)
+        return self._decisions.waiting(row)
 
     def grant(self, decision: Decision) -> float:
         """Asks the agent of the tenant whose workflow has arrived."""
-        return self._decide().tickets
+        assert self._layout.config.tenants is not None
+        return self._layout.config.tenants.levels[self._row(decision, SHARE)]
 
     def place(self, decision: Decision) -> Placement:
         """Asks the agents who place."""
-        return self._decide()
+        node, tier = divmod(self._row(decision, PLACE), len(self._layout.tiers))
+        memory_req = decision.function.memory_req
+        return Placement(node, int(memory_tier(memory_req, self._layout.tiers[tier])))
 
-    def _decide(self) -> Any:
-        """Asks the agents turn by turn, until the layout knows what they have decided."""
-        turn: Any = self._layout.start()
-        while isinstance(turn, dict):
-            actions = {name: self._policy.act(name, seen) for name, seen in turn.items()}
-            turn = self._layout.act(actions)
-        return turn
+    def _row(self, decision: Decision, code: int) -> int:
+        (kind,) = (kind for kind in self._layout.kinds if kind.code == code)
+        return self._decisions.ask(decision.env.state, kind, self._policy.act)
 
 
 def policy_folder(path: str | Path) -> Path:

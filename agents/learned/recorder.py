@@ -8,7 +8,7 @@ import numpy as np
 from agents.learned.chunk import ENDED, OPEN, Steps
 from env.base.jit import compiled
 from env.learn.agent import Agent, Observation
-from env.learn.layouts import NOBODY
+from env.learn.loops import NOBODY
 
 NO_ROW = -1
 

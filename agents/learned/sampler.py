@@ -16,8 +16,8 @@ from agents.learned.recorder import Recorder
 from env.base.jit import compiled
 from env.learn.agent import Observation
 from env.learn.batch import Batch, Ended
-from env.learn.layouts import NOBODY, TURN_KINDS
-from env.learn.turns import BID_TURN
+from env.learn.kind import Turn
+from env.learn.loops import NOBODY
 
 
 @compiled
@@ -75,7 +75,7 @@ class TorchPolicy:
             logits[rows] = self._module.logits(own).numpy()
 
 
-class Turn(NamedTuple):
+class Seat(NamedTuple):
     """What is done at a turn of every decision.
 
     Attributes:
@@ -114,12 +114,11 @@ class Sampler:
         self.batch = batch
         self._random = random
         self._torch_lock = torch_lock
-        self._turns: dict[int, Turn] = {}
+        self._turns: dict[Turn, Seat] = {}
         for turn in batch.turns:
-            agents = batch.agents_of(turn)
-            rows = len(batch) * (len(agents) if turn == BID_TURN else 1)
-            policies = [policy_of(agent.name) for agent in agents]
-            self._turns[turn] = Turn(Recorder(agents, len(batch)), rows, policies)
+            policies = [policy_of(agent.name) for agent in turn.agents]
+            recorder = Recorder(turn.agents, len(batch))
+            self._turns[turn] = Seat(recorder, len(batch) * turn.together, policies)
 
     def restart(self) -> None:
         """All environments start new episodes; nothing is open."""
@@ -153,7 +152,7 @@ class Sampler:
                 seen = recorder.room(rows)
                 batch.observe(turn, seen)
                 acting = batch.acting(turn)
-                taken += int(np.count_nonzero(acting != NOBODY)) * len(batch) // rows
+                taken += int(np.count_nonzero(acting != NOBODY)) // turn.together
                 logits = _logits([policies[name] for name in names], acting, seen)
                 actions, logp = self._choose(logits, recorder.agents[0].bids, explore)
                 batch.act(turn, actions)
@@ -171,7 +170,9 @@ class Sampler:
         return {
             "batch": self.batch.get_state(),
             "random": self._random.bit_generator.state,
-            "open": {TURN_KINDS[turn]: each[0].get_state() for turn, each in self._turns.items()},
+            "open": {
+                turn.agents[0].kind: each[0].get_state() for turn, each in self._turns.items()
+            },
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -179,7 +180,7 @@ class Sampler:
         self.batch.set_state(state["batch"])
         self._random.bit_generator.state = state["random"]
         for turn, (recorder, *_) in self._turns.items():
-            recorder.set_state(state["open"][TURN_KINDS[turn]])
+            recorder.set_state(state["open"][turn.agents[0].kind])
 
     def _as_it_is(self, module: Any) -> CompiledPolicy | TorchPolicy:
         """What plays a policy until its weights change."""

@@ -14,6 +14,7 @@ from typing import Any
 import llvmlite.binding
 import numba
 from numba import config
+from numba.core.caching import FunctionCache
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.event import Event, Listener, register
 from numba.core.registry import CPUDispatcher
@@ -108,8 +109,23 @@ def _read(module: str, name: str, args: tuple[Any, ...]) -> None:
     getattr(import_module(module), name).compile(args)
 
 
+class _Cache(FunctionCache):
+    """numba's; functions that a function is made with are known by their names.
+
+    numba would compare their code, and finds it different in every process.
+    """
+
+    def _index_key(self, sig: Any, codegen: Any) -> Any:
+        inner = [cell.cell_contents for cell in self._py_func.__closure__ or ()]
+        names = tuple(f"{each.__module__}.{each.__qualname__}" for each in inner)
+        return sig, codegen.magic_tuple(), names
+
+
 def _cached(dispatcher: Any) -> Any:
-    dispatcher.enable_caching()
+    inner = [cell.cell_contents for cell in dispatcher.py_func.__closure__ or ()]
+    # No cache folder is named after the sources of what others write.
+    if all(each.__module__.startswith("env.") for each in inner):
+        dispatcher._cache = _Cache(dispatcher.py_func)
     return dispatcher
 
 

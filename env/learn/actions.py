@@ -6,7 +6,7 @@ actions that have passed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -69,25 +69,18 @@ def first_fault(actions, mask, bids, acting):
     return -1, NOTHING
 
 
-def taken(
-    agents: Sequence[Agent],
-    masks: Sequence[np.ndarray],
-    actions: Mapping[str, Action],
-    whole: bool = True,
-) -> np.ndarray:
-    """The actions of a turn in one environment.
+def actions_of(agents: Sequence[Agent], actions: Mapping[str, Action]) -> np.ndarray:
+    """The actions of a turn as rows.
 
     Args:
         agents: who is due, all of one space.
-        masks: (A,) what each of them has seen.
         actions: by name.
-        whole: whether all who bid are among them.
 
     Returns:
         int64 (R,), or (R, 2) of bids and places.
 
     Raises:
-        InputError: agents are missing or not due, or an action is not allowed.
+        InputError: agents are missing or not due, or an action is not made of integers.
     """
     names = [agent.name for agent in agents]
     if not isinstance(actions, Mapping):
@@ -105,18 +98,18 @@ def taken(
             raise _outside(agent, actions[agent.name])
         rows.append(numbers)
     parts = np.array(rows, np.int64)
-    _refuse(parts, np.array(masks), len(agents) if whole else 0, agents.__getitem__)
     return parts if agents[0].bids else parts[:, 0]
 
 
-def taken_by_rows(
+def taken(
     agents: Sequence[Agent],
     masks: np.ndarray,
     acting: np.ndarray,
     actions: np.ndarray,
-    environments: int,
+    environments: int = 1,
+    whole: bool = True,
 ) -> np.ndarray:
-    """The actions of a turn in many environments, of which each has as many rows.
+    """The actions of a turn in some environments, of which each has as many rows.
 
     Args:
         agents: who can act at the turn, all of one space.
@@ -124,6 +117,7 @@ def taken_by_rows(
         acting: (R,) which of the agents each row is of; below 0: nobody's.
         actions: integers (R,), or (R, 2) of bids and places.
         environments: E.
+        whole: whether all who bid are among them.
 
     Returns:
         them as int64, C-contiguous.
@@ -131,20 +125,31 @@ def taken_by_rows(
     Raises:
         InputError: they have another shape or type, or an action is not allowed.
     """
-    shape, given = (len(masks), 2)[: 2 if agents[0].bids else 1], np.asarray(actions)
+    bids = agents[0].bids
+    shape, given = (len(masks), 2)[: 2 if bids else 1], np.asarray(actions)
     if given.dtype.kind not in "iu" or given.shape != shape:
         raise InputError(
             f"actions: integers of shape {shape} are needed, found {given.dtype} of {given.shape}"
         )
     given = np.ascontiguousarray(given, np.int64)
     together, rows = len(masks) // environments, np.flatnonzero(acting >= 0)
-
-    def whose(row: int) -> Agent:
-        agent = agents[acting[rows[row]]]
-        return agent._replace(name=f"environment {rows[row] // together}: {agent.name}")
-
-    _refuse(given.reshape(len(given), -1)[rows], masks[rows], together, whose)
-    return given
+    asked, seen = given.reshape(len(given), -1)[rows], masks[rows]
+    row, fault = first_fault(asked, seen, bids, together if whole else 0)
+    if fault == NOTHING:
+        return given
+    agent, action = agents[acting[rows[row]]], asked[row].tolist()
+    if environments > 1:
+        agent = agent._replace(name=f"environment {rows[row] // together}: {agent.name}")
+    if fault == OUTSIDE:
+        raise _outside(agent, action if bids else action[0])
+    if fault == NOWHERE:
+        raise InputError(f"{agent.name}: bid 0 wins and needs a place, found {NO_PLACE}")
+    if fault == BID_MASKED:
+        what, chosen, possible = "bid", action[0], seen[row, :bids]
+    else:
+        what, chosen, possible = "place" if bids else "action", action[-1], seen[row, bids:]
+    allowed = listed([str(choice) for choice in np.flatnonzero(possible)])
+    raise InputError(f"{agent.name}: {what} {chosen} is masked; allowed: {allowed}")
 
 
 def whole_number(name: str, value: Any, least: int, most: int) -> int:
@@ -203,29 +208,6 @@ def nothing_played(method: str, ended: bool = False) -> InputError:
     """What a call outside an episode gets."""
     why = "the episode is over" if ended else "no episode is being played"
     return InputError(f"{method}: {why}, call reset() first")
-
-
-def _refuse(
-    actions: np.ndarray, mask: np.ndarray, acting: int, agent_of: Callable[[int], Agent]
-) -> None:
-    """Raises the error of the first row that is not allowed; arguments as for `first_fault`."""
-    if not len(actions):
-        return
-    bids = agent_of(0).bids
-    row, fault = first_fault(actions, mask, bids, acting)
-    if fault == NOTHING:
-        return
-    agent, given = agent_of(row), actions[row].tolist()
-    if fault == OUTSIDE:
-        raise _outside(agent, given if bids else given[0])
-    if fault == NOWHERE:
-        raise InputError(f"{agent.name}: bid 0 wins and needs a place, found {NO_PLACE}")
-    if fault == BID_MASKED:
-        what, chosen, possible = "bid", given[0], mask[row, :bids]
-    else:
-        what, chosen, possible = "place" if bids else "action", given[-1], mask[row, bids:]
-    allowed = listed([str(choice) for choice in np.flatnonzero(possible)])
-    raise InputError(f"{agent.name}: {what} {chosen} is masked; allowed: {allowed}")
 
 
 def _outside(agent: Agent, action: Action) -> InputError:

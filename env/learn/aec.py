@@ -12,7 +12,7 @@ from gymnasium.spaces import Box, Tuple
 from pettingzoo import AECEnv
 
 from env.base.errors import InputError
-from env.learn.actions import nothing_played, taken
+from env.learn.actions import actions_of, nothing_played, taken
 from env.learn.agent import Observation
 from env.learn.multi_agent import ServerlessEnv
 
@@ -96,7 +96,8 @@ class ServerlessAEC(AECEnv):
             return
         member, mask = self._env.members[agent], self._seen[agent]["mask"]
         # The action itself is the caller's, who may write the next one to it.
-        (self._actions[agent],) = taken([member], [mask], {agent: action}, whole=False)
+        rows = actions_of([member], {agent: action})
+        (self._actions[agent],) = taken([member], mask[None], np.zeros(1, int), rows, whole=False)
         if len(self._actions) < len(self._asked):
             self._cumulative_rewards[agent] = 0.0
             self._clear_rewards()

@@ -1,10 +1,7 @@
-"""Many simulators side by side, each turn of all of them one compiled call.
+"""Episodes in many simulators side by side, each turn of all of them one compiled call.
 
-Decision by decision a `Batch` does what as many `ServerlessEnv` would, for every layout; it differs
-in what it costs: observations go straight into the caller's buffers, and nothing is done in Python
-but starting an episode and measuring one that has ended. E environments, and A agents that act in a
-turn, give E * A rows, those of one environment together. A turn can be nobody's in some of them:
-that of `queue` where only one function waits, those of a placement where `queue` holds back.
+What agents see goes straight into the caller's buffers, and nothing is done in Python but starting
+an episode and measuring one that has ended. `ServerlessEnv` is a batch of one.
 """
 
 from __future__ import annotations
@@ -24,27 +21,12 @@ from env.learn.actions import (
     next_episode,
     no_choice,
     seed_each,
-    taken_by_rows,
     whole_number,
 )
-from env.learn.agent import Agent, Observation
-from env.learn.batch_turns import (
-    EPISODE,
-    Environments,
-    choose_all,
-    decide_all,
-    look_at,
-    place_all,
-    see_all,
-)
-from env.learn.layouts import NOBODY, WINDOW_PARTS
-from env.learn.turns import (
-    CHOICE,
-    OF_ALL,
-    QUEUE_TURN,
-    Sight,
-    turn_to_episode,
-)
+from env.learn.decisions import Decisions
+from env.learn.kind import Turn
+from env.learn.loops import applying
+from env.learn.sight import EPISODE, OF_ALL, turn_to_episode
 from env.learn.world import World
 from env.score.greedy_play import trace_greedy
 from env.score.reward import cheapest_cost, ideal
@@ -53,9 +35,8 @@ from env.sim.assembly.with_rules import with_rules, write_lease
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.resources import named_arrays
 from env.sim.events.choosing import play_to_choice
-from env.sim.forecast.candidates import update_finish_bounds
 from env.sim.state.block import State
-from env.sim.state.records import ARRIVING, DONE, NONE
+from env.sim.state.records import ARRIVING, DONE
 from env.workloads.generator import EpisodeWorkload, WorkloadGenerator
 
 # Most episodes have the same cluster, or one of a few; what it gives is only copied from.
@@ -78,12 +59,11 @@ class Ended(NamedTuple):
     earned: float
 
 
-class Batch:
+class Batch(Decisions):
     """E environments of one world, restarted when they end.
 
     A decision is: `observe` and `act` for each of `turns`, then `step`. Rows of NOBODY are blank,
-    and what they do does not matter. Copies and pickles are independent; in them the decision that
-    is due begins with its first turn.
+    and what they do does not matter. Copies and pickles are independent.
 
     Args:
         world: where episodes come from.
@@ -91,45 +71,41 @@ class Batch:
         seed: of the episodes.
         worker: number of the process, so that no two play the same episodes.
         first: number of the first environment in the process.
+        apart: whether each episode is that of a `RawEnv`; none begins before `restart`.
 
     Raises:
         InputError: E is not a whole number from 1 to `MOST_ENVIRONMENTS`.
 
     Attributes:
-        layout: the agents and their turns.
         ended: every episode that is over; whoever reads them clears them.
+        raw_env: the last one begun, where episodes are apart.
     """
 
     def __init__(
-        self, world: World, environments: int, seed: int, worker: int, first: int = 0
+        self,
+        world: World,
+        environments: int,
+        seed: int,
+        worker: int,
+        first: int = 0,
+        apart: bool = False,
     ) -> None:
         environments = whole_number("environments", environments, 1, MOST_ENVIRONMENTS)
-        self.layout = world.layout()
-        self.turns = self.layout.turns
         self.ended: list[Ended] = []
-        self._world = world
+        self._world, self._apart = world, apart
         self._drawn: list[Drawn] = [
             (seed, (worker, first + env), -1) for env in range(environments)
         ]
-        self._weights = np.tile(world.objective.weights, (environments, 1))
-        one, self._first_template = _one_state(world)
-        self._states, self._handles = one.copies(environments)
+        one, self._first_template = _one_state(world, apart)
+        self._states, handles = one.copies(environments)
         self._arrivals = np.zeros((environments, len(one.slot_of)), ARRIVING)
-        sight = self.layout.new_sight(len(one.functions))
-        stacked = (np.repeat(part[None], environments, axis=0) for part in sight[:-OF_ALL])
-        self._sights = Sight._make((*stacked, *sight[-OF_ALL:]))
-        self._episodes = np.zeros(environments, EPISODE)
-        self._choices = np.zeros(environments, CHOICE)
-        self._masks: dict[int, np.ndarray] = {}
-        self._acting: dict[int, np.ndarray] = {}
-        self._first_of_placing = self.layout.placing[0] if self.layout.placing else NONE
-        self.restart()
-
-    def __len__(self) -> int:
-        return len(self._episodes)
+        self._given: EpisodeWorkload | None = None
+        super().__init__(world.layout, handles, len(one.functions))
+        if not apart:
+            self.restart()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Batch, (self._world, len(self), 0, 0), self.get_state()
+        return Batch, (self._world, len(self), 0, 0, 0, self._apart), self.get_state()
 
     @property
     def nbytes(self) -> int:
@@ -152,94 +128,62 @@ class Batch:
             next_episode(each, _following(drawn))
             for each, drawn in zip(seed_each(seed, len(self)), self._drawn, strict=True)
         ]
+        self._given = None
         for env in range(len(self)):
             self._start_episode(env)
         self._look_at(range(len(self)))
 
-    def agents_of(self, turn: int) -> list[Agent]:
-        """Who can act at a turn; all do at once, but for NODE_TURN and SHARE_TURN, where one does.
+    def play(self, workload: EpisodeWorkload) -> None:
+        """The only environment starts an episode of this workload; its stream stays where it is."""
+        self._given = workload
+        self._begin_episode(0)
+        self._look_at([0])
 
-        At a turn that is nobody's in an environment none of them does there.
-        """
-        return self.layout.agents_of[turn]
-
-    def acting(self, turn: int) -> np.ndarray:
-        """(E * A,) which of `agents_of(turn)` each row observed is of, or NOBODY."""
-        return self._acting[turn]
-
-    def observe(self, turn: int, out: Observation) -> None:
-        """Writes what the agents of a turn see.
-
-        Args:
-            turn: of `turns`, in their order.
-            out: the parts of `Agent.observation_space`, float32, of E * A rows, C-contiguous.
-        """
-        self._acting[turn] = acting = np.empty(len(out["mask"]), np.int64)
-        see_all(
-            turn,
-            self._all,
-            self.agents_of(turn)[0].bids,
-            acting,
-            out["context"],
-            out["items"],
-            out["mask"],
-            out["critic"],
-        )
-        self._masks[turn] = out["mask"].copy()  # the observation is the caller's
-        for part in WINDOW_PARTS & out.keys():
-            rows = out[part].reshape(len(self), -1, *out[part].shape[1:])
-            rows[:] = getattr(self._sights, part)[:, None]
-            out[part][acting == NOBODY] = 0.0
-
-    def act(self, turn: int, actions: np.ndarray) -> None:
-        """Takes the actions of a turn: integers (E,), or (E * A, 2) of bids and places.
+    def act(self, turn: Turn, actions: np.ndarray) -> None:
+        """`decide`, and after the last turn of a decision plays on to the next one.
 
         Raises:
-            InputError: an action is not allowed. Then nothing has changed, and the turn can be
-                answered again.
+            InputError: as `decide`; or the engine ran out of records.
         """
-        agents, mask, acting = self.agents_of(turn), self._masks[turn], self.acting(turn)
-        actions = taken_by_rows(agents, mask, acting, actions, len(self))
-        bids = np.zeros_like(actions)
-        if actions.ndim == 2:
-            bids, actions = np.ascontiguousarray(actions.T)
-        decide_all(turn, self._all, actions, bids)
-        if turn == QUEUE_TURN:
-            choose_all(self._first_of_placing, self._all)
+        self.decide(turn, actions)
+        kind = self.layout.kind_of[turn]
+        if turn is kind.turns[-1]:
+            applying(kind.apply)(kind.code, self._all)
+            if (code := self._episodes["kind"].min()) < 0:
+                raise InputError(f"the engine ran out of records (code {code})")
 
     def step(self, rest: bool = False) -> tuple[np.ndarray, np.ndarray]:
-        """Places, plays on to the next choices, and restarts the environments that end.
+        """Gives the rewards of what was decided, and restarts the environments that have ended.
 
         Args:
             rest: where an episode ends the next one begins in the next step, as in Gymnasium's
                 NEXT_STEP: until then all turns are nobody's, and that step earns nothing.
 
         Returns:
-            rewards, float64 (E,), and whether the episodes have ended, bool (E,).
-
-        Raises:
-            InputError: the engine ran out of records.
+            rewards, float64 (E,), the fall of each potential; whether episodes have ended, bool
+            (E,).
         """
-        kinds, rewards = self._episodes["kind"], np.zeros(len(self))
-        rested = kinds == DONE
-        place_all(self._first_of_placing, self._all, rewards)
-        if kinds.min() < 0:
-            raise InputError(f"the engine ran out of records (code {kinds.min()})")
-        done = (kinds == DONE) & ~rested
+        episodes = self._episodes
+        rewards = episodes["potential"] - episodes["reached"]
+        episodes["potential"] = episodes["reached"]
+        over, rested = episodes["kind"] == DONE, episodes["rests"] == 1
+        done = over & ~rested
         for env in np.flatnonzero(done).tolist():
-            metrics = self._world.metrics(self.state(env))
-            each = float(ideal(self._weights[env]) - self._episodes[env]["potential"])
-            earned = len(self.layout.agents) * each
-            turns = int(self._episodes[env]["turns"])
-            relative = self._episodes[env]["potential"] / self._sights.trace[env, -1, 1]
-            metrics["J_relative"] = float(relative)
-            self.ended.append(Ended(env, turns, metrics, earned))
-        following = np.flatnonzero(rested if rest else kinds == DONE)
+            self.ended.append(self._measured(env))
+        following = np.flatnonzero(rested if rest else over)
+        episodes["rests"] = done
         for env in following.tolist():
             self._drawn[env] = _following(self._drawn[env])
             self._start_episode(env)
         self._look_at(following)
         return rewards, done
+
+    def _measured(self, env: int) -> Ended:
+        """An episode that is over."""
+        episode, metrics = self._episodes[env], self._world.metrics(self.state(env))
+        metrics["J_relative"] = float(episode["reached"] / self._sights.trace[env, -1, 1])
+        each = float(ideal(self._weights[env]) - episode["reached"])
+        return Ended(env, int(episode["turns"]), metrics, len(self.layout.agents) * each)
 
     def state(self, env: int) -> State:
         """The `State` of one environment, to be read only."""
@@ -251,32 +195,26 @@ class Batch:
             "blocks": [_packed(state) for state in self._states],
             "drawn": list(self._drawn),
             "episodes": self._episodes.copy(),
+            "choices": self._choices.copy(),
+            "given": self._given,
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Goes on from `get_state` of a batch of the same world and size."""
-        self._drawn[:] = state["drawn"]
+        self._drawn[:], self._given = state["drawn"], state.get("given")
         for env, block in enumerate(state["blocks"]):
             self._begin_episode(env)  # what is seen of the reference
             # Earlier versions did not pack the records.
             block = zlib.decompress(block) if isinstance(block, bytes) else block
             self.state(env).block[:] = np.frombuffer(block, np.uint8)
-        for name in EPISODE.names or ():  # earlier versions had more
-            self._episodes[name] = state["episodes"][name]
+        for name in EPISODE.names or ():  # earlier versions had others
+            if name in state["episodes"].dtype.names:
+                self._episodes[name] = state["episodes"][name]
+        if "choices" in state:
+            self._choices[:] = state["choices"]
         self._look_at(range(len(self)))
 
     __setstate__ = set_state
-
-    @property
-    def _all(self) -> Environments:
-        return Environments(
-            self._handles, self._sights, self._episodes, self._choices, self._weights
-        )
-
-    def _look_at(self, environments: Sequence[int] | np.ndarray) -> None:
-        """Some environments have come to a decision."""
-        if len(environments):
-            look_at(self._first_of_placing, self._all, np.array(environments))
 
     def _start_episode(self, env: int) -> None:
         """The episode drawn for an environment, or the next one in which agents have a choice."""
@@ -307,18 +245,20 @@ class Batch:
         reset(state)
         episode["kind"] = play_to_choice(state, sight.queue)
         episode["potential"] = ideal(self._weights[env])
-        episode["turns"] = 0
-        update_finish_bounds(state)
+        episode["turns"] = episode["rests"] = 0
         turn_to_episode(state, sight)
 
     def _load(self, env: int) -> None:
         """Gives an environment the records of the episode that is drawn for it."""
         seed, stream, number = self._drawn[env]
-        workload, cluster = self._world.training_episode(seed, *stream, number)
+        workload, cluster = self._given, self._world.cluster
+        if workload is None:
+            workload, cluster = self._world.training_episode(seed, *stream, number)
         if self._first_template:
             self._write(env, workload, cluster)
             return
-        self._states[env] = state = workload.env(cluster, self._world.rules).state
+        self.raw_env = workload.env(cluster, self._world.rules)
+        self._states[env] = state = self.raw_env.state
         state.cluster["listens"] = 0  # nobody would take its history
         self._handles[env] = state[0]
         trace = self._sights.trace
@@ -344,10 +284,6 @@ class Batch:
         state.cluster["functions_per_slot"] = per_slot
         write_lease(state.servers, self._world.rules.lease)
 
-    def _sight(self, env: int) -> Sight:
-        own = (part[env] for part in self._sights[:-OF_ALL])
-        return Sight._make((*own, *self._sights[-OF_ALL:]))
-
 
 def _following(drawn: Drawn) -> Drawn:
     """The next episode of a stream."""
@@ -363,18 +299,18 @@ def _packed(state: State) -> bytes:
     return zlib.compress(used.block.tobytes())
 
 
-def _one_state(world: World) -> tuple[State, dict[int, dict[int, int]]]:
+def _one_state(world: World, apart: bool) -> tuple[State, dict[int, dict[int, int]]]:
     """A state with room for every episode of a world, and where to find templates in it.
 
     Where functions are drawn anew in every episode, each brings a state of its own; and so it does
-    where tenants hold tickets, as then each has its own templates.
+    where tenants hold tickets, as then each has its own templates, and where all are to be `apart`.
 
     Templates are stored once for all environments of a batch. As best times and ranks depend on
     the largest NUMA node, they are stored for every size that it can have; the index is by those
     cores and the template's id.
     """
     generator = world.generator
-    if not isinstance(generator, WorkloadGenerator) or generator.config.funding is not None:
+    if apart or not isinstance(generator, WorkloadGenerator) or generator.config.funding:
         return allocate(world.largest_cluster, 1, 1, 1, []), {}
     cores = sorted({kind.cpu for kind in world.largest_cluster.server_types})
     pool = world.templates

@@ -141,8 +141,6 @@ class SingleAgentVectorEnv(VectorEnv[Observation, np.ndarray, np.ndarray]):
         check_one_agent(world.agents)
         self._batch = Batch(world, num_envs, world.seed, worker=0)
         (agent,) = self._batch.layout.agents.values()
-        (self._turn,) = self._batch.turns
-        self._blank = agent.blank_observation()
         self._masks: np.ndarray | None = None
         self.num_envs = len(self._batch)
         self.single_observation_space = gym.spaces.Dict(shown(agent.observation_space.spaces))
@@ -200,7 +198,7 @@ class SingleAgentVectorEnv(VectorEnv[Observation, np.ndarray, np.ndarray]):
         """`step` as a batch has it, see `Batch.step`: with the episodes that are over as infos."""
         if self._masks is None or self.closed:
             raise nothing_played("step")
-        self._batch.act(self._turn, actions)
+        self._batch.act(self._batch.turns[0], actions)
         rewards, ends = self._batch.step(rest)
         over, self._batch.ended = self._batch.ended, []
         return self._observe(), rewards, ends, over
@@ -221,11 +219,8 @@ class SingleAgentVectorEnv(VectorEnv[Observation, np.ndarray, np.ndarray]):
             self._observe()  # in the copied batch the decision begins anew
 
     def _observe(self) -> Observation:
-        seen = {
-            part: np.empty((self.num_envs, *zeros.shape), np.float32)
-            for part, zeros in self._blank.items()
-        }
-        self._batch.observe(self._turn, seen)
+        (turn,) = self._batch.turns
+        self._batch.observe(turn, seen := turn.room(self.num_envs))
         self._masks = seen["mask"]
         return shown(seen)
 

@@ -7,20 +7,18 @@ import secrets
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+import numpy as np
 from pydantic import InstanceOf
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from ray.tune.registry import register_env
 
 from env.base.errors import InputError
 from env.base.schema import Strict, validated
-from env.learn.actions import ATTEMPTS, Action, next_episode, no_choice, nothing_played
+from env.learn.actions import Action, actions_of, nothing_played, seed_each
 from env.learn.agent import Observation
 from env.learn.batch import Batch
-from env.learn.layouts import Choice, Placement, Share
 from env.learn.world import World
-from env.score.reward import cheapest_cost, ideal, potential
-from env.sim.declared.hardware import ClusterConfig
-from env.sim.forecast.candidates import update_finish_bounds
+from env.sim.state.records import DONE
 from env.sim.view.raw_env import RawEnv
 from env.workloads.generator import EpisodeWorkload
 
@@ -64,18 +62,23 @@ class ServerlessEnv(MultiAgentEnv):
     def __init__(self, config: Mapping[str, Any]) -> None:
         super().__init__()
         self.world = World(config)
-        self.objective = self.world.objective
-        self.layout = self.world.layout()
-        self._seed = self.world.seed
+        self.objective, self.layout = self.world.objective, self.world.layout
         worker = getattr(config, "worker_index", None)
         self._stream = (worker or 0, 0 if worker is None else secrets.randbits(64))
-        self._episode = 0
+        self._batch: Batch | None = None
+        self._turn = 0
         self.members = members = self.layout.agents
         self.possible_agents = list(members)
         self.agents = list(members)
         self.observation_spaces = {name: agent.observation_space for name, agent in members.items()}
         self.action_spaces = {name: agent.action_space for name, agent in members.items()}
-        self.raw_env: RawEnv | None = None
+
+    @property
+    def raw_env(self) -> RawEnv | None:
+        """The simulator, to be read or forked; None before the first `reset`."""
+        if self._batch is None:
+            return None
+        return self._batch.raw_env.played_to(self._batch.kind(0))
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -90,26 +93,17 @@ class ServerlessEnv(MultiAgentEnv):
                 leaves the agents no choice. Then nothing has changed.
         """
         workload = validated(ResetOptions, options or {}, "options").workload
-        seed, stream, number = next_episode(seed, (self._seed, self._stream, self._episode))
+        seed_each(seed, 1)
+        if workload and self.world.undecided_end(workload, self.world.cluster) is not None:
+            raise InputError("options: workload: leaves the agents no choice")
+        batch = self._batch or Batch(self.world, 1, self.world.seed, *self._stream, apart=True)
         if workload is not None:
-            raw_env = self._begun(workload, self.world.cluster)
-            if raw_env.done:
-                raise InputError("options: workload: leaves the agents no choice")
+            batch.play(workload)
         else:
-            for _ in range(ATTEMPTS):
-                raw_env = self._begun(*self.world.training_episode(seed, *stream, number))
-                number += 1
-                if not raw_env.done:
-                    break
-            else:
-                raise no_choice()
-        self.raw_env = raw_env
-        self._seed, self._stream, self._episode = seed, stream, number
-        self._cheapest = cheapest_cost(raw_env.state)
-        self.layout.reset(raw_env)
-        self._potential = float(ideal(self.layout.weights))
+            batch.restart(seed)
+        self._batch, self._turn = batch, 0
         self.agents = list(self.possible_agents)
-        return self.layout.start(), {}
+        return self._observed() or {}, {}
 
     def step(
         self, action_dict: dict[str, Action]
@@ -128,34 +122,38 @@ class ServerlessEnv(MultiAgentEnv):
             InputError: nothing is being played, agents are missing or not due, or an action is not
                 allowed. Then nothing has changed, and the turn can be answered again.
         """
-        if self.raw_env is None or self.raw_env.done:
-            raise nothing_played("step", self.raw_env is not None)
-        turn = self.layout.act(action_dict)
-        if isinstance(turn, Choice):
-            self.raw_env.choose(turn.declared)
-            if turn.declared is not None and self.raw_env.current_function is not None:
-                turn = self.layout.start()  # what was chosen is to be placed
-        if isinstance(turn, Placement):
-            self.raw_env.step(*self.raw_env.place_of(turn.node), turn.memory_alloc)
-        if isinstance(turn, Share):
-            self.raw_env.grant(turn.tickets)
-        if isinstance(turn, dict):
-            return turn, {}, {"__all__": False}, {"__all__": False}, {}
-        self._play_on(self.raw_env)
-        update_finish_bounds(self.raw_env.state)
-        now = float(potential(self.raw_env.state, self.layout.weights, self._cheapest))
-        rewards = dict.fromkeys(self.possible_agents, self._potential - now)
-        self._potential = now
-        if not self.raw_env.done:
-            return self.layout.start(), rewards, {"__all__": False}, {"__all__": False}, {}
-        metrics = self.world.metrics(self.raw_env.state)
+        batch = self._batch
+        if batch is None or batch.kind(0) == DONE:
+            raise nothing_played("step", batch is not None)
+        turn = batch.turns[self._turn]
+        acting = [turn.agents[who] for who in batch.acting(turn)]
+        batch.act(turn, actions_of(acting, action_dict))
+        self._turn += 1
+        running = {"__all__": False}
+        if (seen := self._observed()) is not None:
+            return seen, {}, running, dict(running), {}
+        (earned,), (ended,) = batch.step(rest=True)
+        rewards = dict.fromkeys(self.possible_agents, float(earned))
+        self._turn = 0
+        if not ended:
+            return self._observed() or {}, rewards, running, dict(running), {}
+        over = batch.ended.pop()
         observations = {name: agent.blank_observation() for name, agent in self.members.items()}
-        metrics["J_relative"] = self._potential / self.layout.reference
-        infos = {name: {"episode_metrics": metrics} for name in self.possible_agents}
+        infos = {name: {"episode_metrics": over.metrics} for name in self.possible_agents}
         terminateds = dict.fromkeys([*self.possible_agents, "__all__"], True)
         truncateds = dict.fromkeys([*self.possible_agents, "__all__"], False)
         self.agents = []
         return observations, rewards, terminateds, truncateds, infos
+
+    def actions_for(self, row: int) -> list[np.ndarray]:
+        """Actions by which agents choose a row of the decision that has become due, turn by turn.
+
+        Returns:
+            of each turn integers (A,), or (A, 2) of bids and places, in the order of observations.
+        """
+        assert self._batch is not None
+        kind = self._batch.layout.kind_of[self._batch.turns[self._turn]]
+        return self._batch.actions_for(kind, row)
 
     def batch(self, environments: int, seed: int, worker: int, first: int) -> Batch:
         """Many of these side by side, see `Batch`."""
@@ -192,18 +190,25 @@ class ServerlessEnv(MultiAgentEnv):
 
     def close(self) -> None:
         """The episode is no longer played."""
-        self.raw_env = None
+        self._batch = None
 
-    def _begun(self, workload: EpisodeWorkload, cluster: ClusterConfig) -> RawEnv:
-        """An episode at the first choice that agents have, or over."""
-        raw_env = workload.env(cluster, self.world.rules)
-        self._play_on(raw_env)
-        return raw_env
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if self._batch is not None:
+            self._observed()  # a copied batch knows no masks
 
-    def _play_on(self, raw_env: RawEnv) -> None:
-        """Up to where agents have a choice."""
-        while (choice := self.layout.forced(raw_env)) is not None:
-            raw_env.choose(choice.declared)
+    def _observed(self) -> dict[str, Observation] | None:
+        """What the agents of the next turn that is somebody's see; None if the decision is over."""
+        assert self._batch is not None
+        for place, turn in enumerate(self._batch.turns):
+            if place >= self._turn and self._batch.is_due(turn, 0):
+                self._turn = place
+                self._batch.observe(turn, seen := turn.room(1))
+                return {
+                    turn.agents[who].name: {part: rows[row] for part, rows in seen.items()}
+                    for row, who in enumerate(self._batch.acting(turn))
+                }
+        return None
 
 
 def register() -> None:

@@ -11,13 +11,15 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from env.base.jit import compiled, places
+from env.learn.agent import Agent
+from env.learn.kind import Kind, Turn
 from env.learn.observation import clip, log_of, log_seconds
 from env.sim.declared.ordering import ByChoice
 from env.sim.declared.rules import Fit
 from env.sim.node.fit import available_memory, free_memory
 from env.sim.node.warm import newest_idle
-from env.sim.queue.central_queue import starving, time_and_memory
-from env.sim.state.records import NONE
+from env.sim.queue.central_queue import choose, starving, time_and_memory
+from env.sim.state.records import CHOOSE, NONE
 
 QUEUE_CONTEXT: Final = (
     "available_memory",  # of all nodes, free or reclaimable, share
@@ -69,16 +71,25 @@ class QueueAgent(ByChoice):
     starve_threshold: Annotated[float, Field(ge=0, le=1e9)]
     placement: Fit | None = None
 
+    def kind(self) -> Kind:
+        """Row r is waiting function r in that order; the last one is that of holding back."""
+        rows = self.functions + 1
+        queue = Agent("queue", "queue", QUEUE_ITEM, rows, context_features=QUEUE_CONTEXT)
+        return Kind(CHOOSE, (Turn([queue], see_queue),), apply)
+
 
 @compiled
-def see_queue(state, first, context, items, mask):
-    """Writes the observation, but for the critic's part.
+def apply(state, sight, row):
+    """Chooses who goes next, or holds back; returns 0."""
+    if row < len(sight.queue):
+        choose(state, sight.queue[row].declared)
+    return 0
 
-    Args:
-        state: where somebody has to be chosen.
-        first: FIRST (K,), see env/sim/events/choosing.py.
-        context, items, mask: out, float32 (C,), (K + 1, I), (K + 1,).
-    """
+
+@compiled
+def see_queue(agent, state, sight, choice, context, items, mask):
+    """Writes what `queue` sees: context (C,), items (K + 1, I), mask (K + 1,)."""
+    first = sight.queue
     waiting, images = state.waiting, state.images
     time = state.cluster[0].time
     memory = available = idle = 0.0
@@ -105,7 +116,6 @@ def see_queue(state, first, context, items, mask):
         declared = waiting[declared].next_that_waits
     hold = len(first)
     items[:] = 0.0
-    mask[:] = 0.0
     of_first = time_and_memory(state, first[0].declared)
     for row in range(len(first)):
         declared = first[row].declared

@@ -7,19 +7,23 @@ agent takes anything from another one's tenant (env/sim/queue/workflow_tickets.p
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Final
 
 import numpy as np
 from pydantic import Field, field_validator
 
 from env.base.jit import compiled, places
+from env.learn.agent import Agent
+from env.learn.kind import Kind, Turn, answer
 from env.learn.observation import clip, log_of, log_seconds
 from env.sim.declared.ordering import ByWorkflow, Sharing
 from env.sim.declared.rules import Fit
 from env.sim.node.fit import available_memory
 from env.sim.queue.sharing import right_of
+from env.sim.queue.workflow_tickets import grant
 from env.sim.state.queue_records import BASE, COMPETING
-from env.sim.state.records import NONE
+from env.sim.state.records import NONE, SHARE
 from env.tickets.amounts import Tickets
 
 TENANT_CONTEXT: Final = (
@@ -81,6 +85,33 @@ class TenantAgents(Sharing, ByWorkflow):
         super().write(options)
         options["asks_tickets"] = 1
 
+    def kind(self, tenants: Sequence[str]) -> Kind:
+        """Row r is level r; the agent of the tenant whose workflow has arrived chooses."""
+        own = [
+            Agent(
+                f"tenant_{name}",
+                "tenant",
+                LEVEL_FEATURES,
+                len(self.levels),
+                context_features=TENANT_CONTEXT,
+            )
+            for name in tenants
+        ]
+        return Kind(SHARE, (Turn(own, see_newcomer, answer, tenant_of_newcomer),), apply)
+
+
+@compiled
+def apply(state, sight, row):
+    """The workflow that has arrived gets its tickets; returns 0."""
+    grant(state, sight.levels[row])
+    return 0
+
+
+@compiled
+def tenant_of_newcomer(agent, state, choice):
+    """Whose workflow has arrived."""
+    return state.workflows[state.queue[0].newcomer].tenant
+
 
 @compiled
 def lead_of(state, tenant):
@@ -90,14 +121,9 @@ def lead_of(state, tenant):
 
 
 @compiled
-def see_newcomer(state, levels, context, items, mask):
-    """Writes the observation, but for the critic's part.
-
-    Args:
-        state: where a workflow is to get tickets.
-        levels: float64 (L,), see `TenantAgents`.
-        context, items, mask: out, float32 (C,), (L, I), (L,).
-    """
+def see_newcomer(agent, state, sight, choice, context, items, mask):
+    """Writes what the agent of a tenant sees: context (C,), items (L, I), mask (L,)."""
+    levels = sight.levels
     workflows, cluster, queue = state.workflows, state.cluster[0], state.queue[0]
     newcomer = queue.newcomer
     tenant, template = workflows[newcomer].tenant, state.templates[workflows[newcomer].template]

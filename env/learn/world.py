@@ -17,6 +17,7 @@ from env.learn.layouts import AgentsConfig, Layout
 from env.learn.variation import UNVARIED, Variation
 from env.score.metrics import episode_metrics
 from env.score.reward import Objective, check_rates, check_world
+from env.sim.assembly.new_state import reset
 from env.sim.declared.cluster_file import cluster_from_config
 from env.sim.declared.dispatch_settings import Dispatch, Immediate, Queued
 from env.sim.declared.hardware import ClusterConfig
@@ -25,8 +26,9 @@ from env.sim.declared.ordering import FIRST_COME
 from env.sim.declared.resources import holders
 from env.sim.declared.rules import Lease, Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
+from env.sim.events.choosing import FIRST, play_to_choice
 from env.sim.state.block import State
-from env.sim.state.records import INF
+from env.sim.state.records import DONE, INF
 from env.workloads.generator import EpisodeWorkload, training_seed
 from env.workloads.source import workload_source
 from env.workloads.traces.trace_samples import TraceGenerator
@@ -134,6 +136,7 @@ class World(TrainingEpisodes):
         tenants: names of those that hold tickets, where agents split their currencies.
         rules: how it works; where no agent has a part in it, functions that wait centrally go first
             come, first served.
+        layout: its agents and their turns; critics see the future of an episode.
 
     Raises:
         InputError: a group does not validate, there is an agent `queue` but no central queue, or
@@ -162,12 +165,18 @@ class World(TrainingEpisodes):
             lease=groups.lease,
             keep_alive=groups.keep_alive,
         )
-
-    def layout(self) -> Layout:
-        """Its agents and their turns; critics see the future of an episode."""
-        return Layout(
+        self.layout = Layout(
             self.agents, self.objective, self.largest_cluster, see_future=True, tenants=self.tenants
         )
+
+    def undecided_end(self, workload: EpisodeWorkload, cluster: ClusterConfig) -> State | None:
+        """The end of an episode in which agents have no choice; None where they have one."""
+        state = workload.env(cluster, self.rules).state
+        state.cluster["listens"] = 0
+        reset(state)
+        queue = self.agents.queue
+        first = np.zeros(0 if queue is None else queue.functions, FIRST)
+        return state if play_to_choice(state, first) == DONE else None
 
     def metrics(self, state: State) -> dict[str, float]:
         """The `episode_metrics` that a finished episode has, without those that are NaN."""

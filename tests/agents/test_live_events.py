@@ -9,9 +9,8 @@ import pytest
 from agents.baseline import known_baselines, make_baselines
 from agents.learned.learned_scheduler import SHIPPED, LearnedScheduler
 from agents.live import Assignment, LiveCluster
-from agents.scheduler import Decision, Scheduler
+from agents.scheduler import Decision, Placement, Scheduler
 from env.base.errors import InputError
-from env.learn.layouts import Placement
 from env.score.reward import Objective
 from env.sim.declared.hardware import ClusterConfig, ServerType
 from env.sim.declared.workflow_template import WorkflowTemplate

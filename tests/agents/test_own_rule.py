@@ -14,7 +14,7 @@ from tests.agents.moments import BALANCED, TWO_TYPES, Fn, workflow
 
 RULES = """
 from agents.order.chosen import Chosen
-from env.learn.layouts import Placement
+from agents.scheduler import Placement
 
 
 class First:

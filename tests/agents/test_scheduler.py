@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from agents.live import LiveCluster
-from agents.scheduler import Decision, play
+from agents.scheduler import Decision, Placement, play
 from env.base.errors import InputError
-from env.learn.layouts import Placement
 from env.score.reward import Objective
 from env.sim.state.block import FIELDS
 from env.sim.view.raw_env import RawEnv

@@ -204,7 +204,7 @@ def test_a_batch_refuses_what_is_not_allowed(name: str) -> None:
     rng = np.random.default_rng(0)
     for _ in range(6):
         for turn in batch.turns:
-            agents, seen, other = batch.agents_of(turn), buffers(batch, turn), buffers(plain, turn)
+            agents, seen, other = turn.agents, buffers(batch, turn), buffers(plain, turn)
             act, bids = partial(batch.act, turn), agents[0].bids
             batch.observe(turn, seen)
             plain.observe(turn, other)

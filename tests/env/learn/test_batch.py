@@ -10,9 +10,9 @@ import pytest
 from env.base.errors import InputError
 from env.learn.agent import Observation
 from env.learn.batch import Batch
-from env.learn.layouts import NOBODY
+from env.learn.kind import Turn
+from env.learn.loops import NOBODY
 from env.learn.multi_agent import ServerlessEnv
-from env.learn.turns import BID_TURN
 from env.learn.world import World
 from tests.env.worlds import (
     LAYOUTS,
@@ -40,14 +40,9 @@ VARIATION = {
 }
 
 
-def buffers(batch: Batch, turn: int) -> Observation:
+def buffers(batch: Batch, turn: Turn) -> Observation:
     """Room for what all agents of a turn see."""
-    agents = batch.agents_of(turn)
-    blank = agents[0].blank_observation()
-    rows = len(batch) * (len(agents) if turn == BID_TURN else 1)
-    return {
-        part: np.full((rows, *zeros.shape), np.nan, np.float32) for part, zeros in blank.items()
-    }
+    return {part: np.full_like(rows, np.nan) for part, rows in turn.room(len(batch)).items()}
 
 
 def random_actions(mask: np.ndarray, bids: int, rng: np.random.Generator) -> np.ndarray:
@@ -189,7 +184,7 @@ def check_batch(config: dict[str, Any], nobody: bool = False) -> None:
         for turn in batch.turns:
             seen = buffers(batch, turn)
             batch.observe(turn, seen)
-            asked = batch.agents_of(turn)
+            asked = turn.agents
             actions = random_actions(seen["mask"], asked[0].bids, rng)
             acting = batch.acting(turn)
             batch.act(turn, actions)
@@ -233,7 +228,7 @@ def play(batch: Batch, decisions: int, rng: np.random.Generator) -> list[np.ndar
             seen = buffers(batch, turn)
             batch.observe(turn, seen)
             record += seen.values()
-            batch.act(turn, random_actions(seen["mask"], batch.agents_of(turn)[0].bids, rng))
+            batch.act(turn, random_actions(seen["mask"], turn.agents[0].bids, rng))
         record += list(batch.step())
     return record
 

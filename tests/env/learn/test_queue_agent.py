@@ -9,11 +9,12 @@ import pytest
 from agents.order.funcsched import FuncSched
 from env.base.errors import InputError
 from env.learn.agent import Observation
-from env.learn.layouts import AgentsConfig, Choice, Layout
+from env.learn.decisions import Decisions
+from env.learn.layouts import AgentsConfig, Layout
 from env.learn.multi_agent import ServerlessEnv
 from env.learn.queue_agent import QUEUE_ITEM, QueueAgent
 from env.score.greedy_score import ScoreWeights
-from env.score.reward import Objective
+from env.score.reward import Objective, ideal
 from env.sim.declared.hardware import ClusterConfig, ServerType
 from env.sim.declared.keep_alive_policy import Lru
 from env.sim.declared.rules import Rules
@@ -101,13 +102,14 @@ def test_choosing_as_funcsched_gives_its_schedule(
     for seed in range(3):
         workload = crowd(seed)
         rules = Rules(order, "worst_fit", rule.patience, rule.lease, rule.keep_alive)
-        expected = workload.env(env.world.cluster, rules).runs
-        assert expected["queueing_time"].max() > 20.0
+        expected = workload.env(env.world.cluster, rules)
+        assert expected.runs["queueing_time"].max() > 20.0
         _, _, turns = played(env, as_funcsched, options={"workload": workload})
         assert turns > 30
-        fields = ["wf_id", "node", "start_time", "end_time", "warm"]
+        fields = ["wf_id", "node", "start_time", "completion_time"]
         assert env.raw_env is not None
-        assert env.raw_env.runs[fields].tolist() == expected[fields].tolist()
+        by_agent, by_rule = (each.state.functions[fields] for each in (env.raw_env, expected))
+        assert by_agent.tolist() == by_rule.tolist()
 
 
 def test_masks_allow_what_fits_now_and_nothing_else() -> None:
@@ -119,7 +121,7 @@ def test_masks_allow_what_fits_now_and_nothing_else() -> None:
     choices = held = beyond = 0
     raw = env.raw_env
     assert raw is not None
-    while not raw.done:
+    while env.raw_env is not None and not env.raw_env.done:
         state, own = raw.state, seen["queue"]
         waiting = np.flatnonzero(state.waiting["count"])
         assert len(waiting) > 1
@@ -160,17 +162,17 @@ def test_the_example_of_the_paper_seen_by_the_agent() -> None:
     layout = Layout(config, objective, cluster, see_future=False)
     assert config.queue is not None
     raw = workload.env(cluster, Rules.always_up(config.queue, Lru()))
-    layout.reset(raw)
+    decisions = Decisions.of(layout, raw.state)
     seen: list[Observation] = []
     actions = [0, 2]
+
+    def act(name: str, observation: Observation) -> int:
+        seen.append(observation)
+        return actions.pop(0) if actions else 0
+
     while not raw.done:
-        choice = layout.forced(raw)
-        if choice is None:
-            seen.append(layout.start()["queue"])
-            decided = layout.act({"queue": actions.pop(0) if actions else 0})
-            assert isinstance(decided, Choice)
-            choice = decided
-        raw.choose(choice.declared)
+        row = decisions.ask(raw.state, layout.kinds[0], act)
+        raw.choose(decisions.waiting(row))
     ends = {int(run["wf_id"]): float(run["end_time"]) for run in raw.runs}
     assert ends == pytest.approx({0: 1.0, 1: 13.0, 2: 13.0, 3: 9.0, 4: 3.0})
     start, later = seen[:2]
@@ -195,10 +197,10 @@ def test_rewards_add_up_to_j_in_units_of_funcsched(lease: str) -> None:
     for seed in range(2):
         given = {"options": {"workload": crowd(seed)}}
         reference, by_rule, _ = played(env, as_funcsched, **given)
-        ideal = float(env.layout.weights.sum() - env.layout.weights[1])
-        assert reference == pytest.approx(ideal - 1.0)
+        least = float(ideal(env._batch._weights[0]))
+        assert reference == pytest.approx(least - 1.0)
         earned, metrics, _ = played(env, any_allowed(np.random.default_rng(seed)), **given)
-        assert earned == pytest.approx(ideal - metrics["J"] / by_rule["J"])
+        assert earned == pytest.approx(least - metrics["J"] / by_rule["J"])
         assert metrics["J"] != by_rule["J"]
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from env.base.errors import InputError
 from env.learn.agent import Observation
-from env.learn.layouts import AgentsConfig, Layout, Share
+from env.learn.decisions import Decisions
+from env.learn.layouts import AgentsConfig, Layout
 from env.learn.multi_agent import ServerlessEnv
 from env.learn.tenant_agents import LEVEL_FEATURES, TENANT_CONTEXT, TenantAgents, lead_of
 from env.score.greedy_score import ScoreWeights
@@ -69,16 +70,18 @@ def test_an_instance_by_hand() -> None:
     templates = [chain(4.0), *[chain(1.0)] * 4]
     workload = arriving([0.0, 1.0, 1.0, 1.0, 9.0], templates, "aaaba", a=3.0, b=1.0)
     raw = workload.env(cluster, Rules.always_up(own, NoKeepAlive()))
-    layout.reset(raw)
+    decisions = Decisions.of(layout, raw.state)
     seen: list[Observation] = []
     names: list[str] = []
     for action in (0, 0, 1, 0, 0):
-        ((name, observation),) = layout.start().items()
-        names.append(name)
-        seen.append(observation)
-        decided = layout.act({name: action})
-        assert decided == Share((1.0, 3.0)[action])
-        raw.grant(decided.tickets)
+
+        def act(name: str, observation: Observation) -> int:
+            names.append(name)
+            seen.append(observation)
+            return action  # noqa: B023 - asked before it changes
+
+        assert decisions.ask(raw.state, layout.kinds[0], act) == action
+        raw.grant((1.0, 3.0)[action])
     assert raw.done and names == ["tenant_a", "tenant_a", "tenant_a", "tenant_b", "tenant_a"]
     started = [int(run["wf_id"]) for run in np.sort(raw.runs, order="dispatched")]
     assert (started[0], started[-1]) == (0, 4)

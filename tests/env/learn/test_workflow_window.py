@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from env.base.schema import validated
+from env.learn.agent import Observation
+from env.learn.decisions import Decisions
 from env.learn.layouts import AgentsConfig, Layout
 from env.learn.workflow_window import FUNCTION_FEATURES
 from env.score.reward import Objective
@@ -25,7 +27,7 @@ DATA_SECONDS = np.array([1, 2, 0, 0, 1, 3])  # of each edge, over the network
 INPUT_SECONDS = np.array([0, 0, 3, 0, 4, 0])
 
 
-def look(window: int) -> tuple[RawEnv, Layout]:
+def look(window: int) -> tuple[RawEnv, Decisions]:
     """One such workflow on the tiny cluster, and what its placer sees."""
     template = WorkflowTemplate(
         name="by_hand",
@@ -44,14 +46,19 @@ def look(window: int) -> tuple[RawEnv, Layout]:
         see_future=False,
     )
     env = RawEnv([0.0], [template], cluster)
-    layout.reset(env)
-    return env, layout
+    return env, Decisions.of(layout, env.state)
 
 
-def seen_now(layout: Layout) -> tuple[np.ndarray, np.ndarray]:
+def seen_now(env: RawEnv, decisions: Decisions) -> tuple[np.ndarray, np.ndarray]:
     """Functions and edges of the present decision."""
-    observation = layout.start()["placer"]
-    return observation["functions"], observation["edges"]
+    seen: list[Observation] = []
+
+    def act(name: str, observation: Observation) -> int:
+        seen.append(observation)
+        return 0
+
+    decisions.ask(env.state, decisions.layout.kinds[0], act)
+    return seen[0]["functions"], seen[0]["edges"]
 
 
 def expected(
@@ -77,11 +84,11 @@ def expected(
 
 
 def test_a_window_worked_out_by_hand() -> None:
-    env, layout = look(window=8)
+    env, decisions = look(window=8)
     submitted, running = (1, 0), (0, 1)
 
     # Function 0: what waits for it, what waits for that, then what those wait for besides.
-    functions, edges = seen_now(layout)
+    functions, edges = seen_now(env, decisions)
     order = [0, 2, 3, 4, 1, 5]
     states = {0: submitted, 1: submitted}
     known, links = expected(order, [0, 2, 1, 2, 0, 1], states, 8)
@@ -98,7 +105,7 @@ def test_a_window_worked_out_by_hand() -> None:
 
     # It starts cold on its own server, at 25 s. Function 1 is next, still at 0 s.
     env.step("small", 0, 0, 1024)
-    functions, edges = seen_now(layout)
+    functions, edges = seen_now(env, decisions)
     states = {1: submitted, 0: running}
     known, links = expected([1, 2, 5, 3, 4, 0], [0, 2, 1, 1, 2, 0], states, 8)
     np.testing.assert_allclose(functions, known, rtol=1e-6)
@@ -106,7 +113,7 @@ def test_a_window_worked_out_by_hand() -> None:
 
     # Function 1 ends at 25 + 20 s and is out of sight, function 5 is ready, and 0 has run for 20 s.
     env.step("small", 1, 0, 2048)
-    functions, edges = seen_now(layout)
+    functions, edges = seen_now(env, decisions)
     assert env.time == pytest.approx(45)
     states = {5: submitted, 0: running}
     known, links = expected([5, 4, 2, 3, 0], [0, 2, 1, 1, 0], states, 8)
@@ -116,7 +123,7 @@ def test_a_window_worked_out_by_hand() -> None:
 
 
 def test_a_full_window_holds_the_nearest() -> None:
-    functions, edges = seen_now(look(window=3)[1])
+    functions, edges = seen_now(*look(window=3))
     known, links = expected([0, 2, 3], [0, 2, 1], {0: (1, 0)}, 3)
     np.testing.assert_allclose(functions, known, rtol=1e-6)
     np.testing.assert_array_equal(edges, links)

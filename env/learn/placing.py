@@ -1,0 +1,301 @@
+"""The kind of decision `place`: which NUMA node runs the function, with how much memory. Compiled.
+
+Row r is NUMA node r // K with memory tier r % K. Agents choose it in one of three ways: the placer
+at once; tier by tier, group by group in the hierarchy; or server types by bids. M rows of `items`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from env.base.errors import InputError
+from env.base.jit import compiled
+from env.learn.actions import NO_PLACE
+from env.learn.agent import Agent
+from env.learn.kind import Kind, Turn
+from env.learn.observation import (
+    CONTEXT,
+    NODE_FEATURES,
+    TIER,
+    TIER_FEATURES,
+    TYPE,
+    TYPE_FEATURES,
+    copy,
+    log_of,
+    observe_nodes,
+    write_context,
+)
+from env.learn.workflow_window import write_window
+from env.sim.events.placing import place
+from env.sim.node.fit import suits
+from env.sim.state.containers import memory_tier
+from env.sim.state.records import PLACE
+
+OF_TIER: Final = len(TIER_FEATURES)
+OF_TYPE: Final = len(TYPE_FEATURES)
+
+
+@compiled
+def tier_memory(state, sight, tier):
+    """MB that a memory tier gives to the current function."""
+    return memory_tier(state.functions[state.cluster[0].deciding].memory_req, sight.tiers[tier])
+
+
+@compiled
+def look_at_nodes(state, sight):
+    """Brings context, window, candidates, scores and node features up to date.
+
+    Finish bounds have to be up to date (`update_finish_bounds`).
+    """
+    write_context(state, sight.context)
+    if len(sight.window) > 0:
+        write_window(state, sight.window, sight.functions, sight.edges)
+    count, seen = len(state.nodes), len(sight.candidates)
+    for tier in range(seen):
+        observe_nodes(
+            state,
+            tier_memory(state, sight, len(sight.tiers) - seen + tier),
+            sight.weights,
+            sight.candidates[tier][:count],
+            sight.scores[tier][:count],
+            sight.nodes[tier][:count],
+        )
+
+
+@compiled
+def apply(state, sight, row):
+    """Places the current function; as `place` returns."""
+    count = len(sight.tiers)
+    return place(state, row // count, tier_memory(state, sight, row % count))
+
+
+@compiled
+def best_node(sight, tier, begin, end):
+    """The first of the nodes with the smallest greedy score."""
+    best = begin
+    for node in range(begin + 1, end):
+        if sight.scores[tier, node] < sight.scores[tier, best]:
+            best = node
+    return best
+
+
+@compiled
+def see_places(agent, state, sight, choice, context, items, mask):
+    """The placer: all NUMA nodes, and which memory tiers each has."""
+    copy(sight.context, context)
+    write_places(state, sight, 0, len(state.nodes), items, mask)
+
+
+@compiled
+def see_bids(agent, state, sight, choice, context, items, mask):
+    """A server type that bids: its NUMA nodes, and which bids it may make."""
+    copy(sight.context, context)
+    bids = len(mask) - len(items) * len(sight.tiers)
+    begin, end = sight.first_node[agent], sight.first_node[agent + 1]
+    able = write_places(state, sight, begin, end, items, mask[bids:])
+    sight.able[agent] = able
+    mask[:bids] = able
+    mask[0] = 1.0
+    if able == 0:
+        mask[bids] = 1.0  # it bids 0 and is not asked for a place
+
+
+@compiled
+def write_places(state, sight, begin, end, items, mask):
+    """NUMA nodes `begin` to `end`, and which memory tiers each has; returns 1 if any has any."""
+    count = len(sight.tiers)
+    able = 0
+    items[:] = 0.0
+    for node in range(begin, end):
+        copy(sight.nodes[len(sight.nodes) - 1, node], items[node - begin])
+    for tier in range(count):
+        memory_alloc = tier_memory(state, sight, tier)
+        for node in range(begin, end):
+            if suits(state, node, memory_alloc):
+                mask[(node - begin) * count + tier] = 1.0
+                able = 1
+    return able
+
+
+@compiled
+def decide_bids(agent, sight, choice, action, bid):
+    """The first of the highest bids wins."""
+    if agent == 0:
+        choice[0].bid = -1
+    if sight.able[agent] == 1 and bid > choice[0].bid:
+        choice[0].bid = bid
+        choice[0].row = sight.first_node[agent] * len(sight.tiers) + action
+
+
+@compiled
+def see_tiers(agent, state, sight, choice, context, items, mask):
+    """`memory` of the hierarchy: a row for each tier, with the best NUMA node it could have."""
+    copy(sight.context, context)
+    count = len(state.nodes)
+    for tier in range(len(sight.tiers)):
+        memory_alloc = tier_memory(state, sight, tier)
+        feasible = 0
+        for node in range(count):
+            if suits(state, node, memory_alloc):
+                feasible += 1
+        items[tier, TIER.ratio] = sight.tiers[tier]
+        items[tier, TIER.feasible_nodes] = feasible / count
+        items[tier, OF_TIER:] = 0.0
+        if feasible > 0:
+            best = best_node(sight, tier, 0, count)
+            copy(sight.nodes[tier, best], items[tier, OF_TIER:])
+            mask[tier] = 1.0
+
+
+@compiled
+def decide_tier(agent, sight, choice, action, bid):
+    """The tier, before the server type."""
+    choice[0].tier = action
+
+
+@compiled
+def see_types(agent, state, sight, choice, context, items, mask):
+    """`placer` of the hierarchy: a row for each server type, with the best NUMA node it has."""
+    tier = choice[0].tier
+    copy(sight.context, context)
+    context[CONTEXT.memory_ratio] = sight.tiers[tier]
+    for kind in range(len(sight.able)):
+        begin, end = sight.first_node[kind], sight.first_node[kind + 1]
+        items[kind] = 0.0
+        if begin == end:
+            continue
+        leased = idle = feasible = 0
+        for node in range(begin, end):
+            if sight.candidates[tier, node].lease_left > 0.0:
+                leased += 1
+                if sight.candidates[tier, node].parallelism == 0:
+                    idle += 1
+            feasible |= sight.candidates[tier, node].feasible
+        items[kind, TYPE.nodes] = log_of(end - begin)
+        items[kind, TYPE.leased_nodes] = leased / (end - begin)
+        items[kind, TYPE.idle_nodes] = idle / (end - begin)
+        best = best_node(sight, tier, begin, end)
+        copy(sight.nodes[tier, best], items[kind, OF_TYPE:])
+        mask[kind] = feasible
+
+
+@compiled
+def decide_type(agent, sight, choice, action, bid):
+    """The server type, before the node."""
+    choice[0].type = action
+
+
+@compiled
+def type_chosen(agent, state, choice):
+    """The agent of the server type that `placer` has chosen acts."""
+    return choice[0].type
+
+
+@compiled
+def see_nodes(agent, state, sight, choice, context, items, mask):
+    """A server type of the hierarchy: a row for each of its NUMA nodes."""
+    tier, kind = choice[0].tier, choice[0].type
+    copy(sight.context, context)
+    context[CONTEXT.memory_ratio] = sight.tiers[tier]
+    begin, end = sight.first_node[kind], sight.first_node[kind + 1]
+    items[:] = 0.0
+    for node in range(begin, end):
+        copy(sight.nodes[tier, node], items[node - begin])
+        mask[node - begin] = sight.candidates[tier, node].feasible
+
+
+@compiled
+def decide_node(agent, sight, choice, action, bid):
+    """The node of the type, with the tier."""
+    node = sight.first_node[choice[0].type] + action
+    choice[0].row = node * len(sight.tiers) + choice[0].tier
+
+
+def at_once(nodes: int, tiers: int, window: int) -> Kind:
+    """`placer` chooses the row.
+
+    Args:
+        nodes: N, at most.
+        tiers: K.
+        window: functions seen of the workflow.
+    """
+    placer = Agent("placer", "placer", NODE_FEATURES, nodes, tiers, window=window)
+    return Kind(PLACE, (Turn([placer], see_places),), apply)
+
+
+def by_groups(types: Sequence[str], most_nodes: int, tiers: int, window: int) -> Kind:
+    """`memory` chooses the tier, `placer` the server type, then that type's agent the node.
+
+    Nobody is asked for the tier where there is but one.
+
+    Args:
+        types: names of server types.
+        most_nodes: of a type.
+        tiers, window: as for `at_once`.
+    """
+    of_tiers, of_types = TIER_FEATURES + NODE_FEATURES, TYPE_FEATURES + NODE_FEATURES
+    memory = Agent("memory", "memory", of_tiers, tiers, window=window)
+    placer = Agent("placer", "placer", of_types, len(types), window=window)
+    servers = _servers(types, most_nodes, window)
+    turns = (
+        Turn([memory], see_tiers, decide_tier),
+        Turn([placer], see_types, decide_type),
+        Turn(servers, see_nodes, decide_node, type_chosen),
+    )
+
+    def actions(row: int, first_node: np.ndarray) -> list[np.ndarray]:
+        kind, node = _place(row // tiers, first_node)
+        return [np.array([action]) for action in (row % tiers, kind, node)][tiers == 1 :]
+
+    return Kind(PLACE, turns[tiers == 1 :], apply, actions)
+
+
+def by_bids(types: Sequence[str], most_nodes: int, tiers: int, window: int, bids: int) -> Kind:
+    """Every server type bids and names a row of its own; the first of the highest bids wins.
+
+    Args:
+        types, most_nodes, tiers, window: as for `by_groups`.
+        bids: B, how many there are to choose from.
+    """
+    servers = [
+        server._replace(choices=tiers, bids=bids) for server in _servers(types, most_nodes, window)
+    ]
+
+    def actions(row: int, first_node: np.ndarray) -> list[np.ndarray]:
+        kind, node = _place(row // tiers, first_node)
+        offers = np.tile([0, NO_PLACE], (len(types), 1))
+        offers[kind] = bids - 1, node * tiers + row % tiers
+        return [offers]
+
+    return Kind(PLACE, (Turn(servers, see_bids, decide_bids),), apply, actions)
+
+
+def _servers(types: Sequence[str], most_nodes: int, window: int) -> list[Agent]:
+    return [
+        Agent(f"server_{name}", "server", NODE_FEATURES, most_nodes, window=window)
+        for name in types
+    ]
+
+
+def _place(node: int, first_node: np.ndarray) -> tuple[int, int]:
+    """Server type of a NUMA node, and which one of the type's it is."""
+    kind = int(np.searchsorted(first_node, node, side="right")) - 1
+    return kind, node - int(first_node[kind])
+
+
+def row_of(tiers: Sequence[float], memory_req: int, node: int, memory_alloc: int) -> int:
+    """The row of a placement; of equal tiers, as small functions can have, the highest.
+
+    Raises:
+        InputError: its memory is that of no tier.
+    """
+    given = [int(memory_tier(memory_req, tier)) for tier in tiers]
+    if memory_alloc not in given:
+        raise InputError(
+            f"{memory_alloc} MB is no tier of agents.memory_tiers, which are "
+            f"{', '.join(map(str, given))} MB for this function"
+        )
+    return node * len(given) + len(given) - 1 - given[::-1].index(memory_alloc)

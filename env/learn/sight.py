@@ -1,0 +1,148 @@
+"""What simulators are looked at with, before their agents are asked. Compiled.
+
+One simulator is looked at through a `Sight`; those of E of them side by side have one dimension
+more. T server types, K memory tiers, F functions in the window of the workflow, Q waiting functions
+that `queue` chooses among, L numbers of tickets that a workflow can get.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from env.base.jit import compiled
+from env.learn.observation import CONTEXT_FEATURES, CRITIC_FEATURES, NODE_FEATURES
+from env.learn.workflow_window import FUNCTION_FEATURES
+from env.sim.events.choosing import FIRST
+from env.sim.state.records import CANDIDATE
+
+# What has been decided so far: `row` is the answer, the others are steps towards it.
+CHOICE = np.dtype([(name, np.int64) for name in ("row", "tier", "type", "bid")])
+
+# What the episode of an environment is.
+EPISODE = np.dtype(
+    [
+        ("cheapest", np.float64),  # USD, see `cheapest_cost`
+        ("potential", np.float64),  # when rewards were last given
+        ("reached", np.float64),  # the potential now
+        ("kind", np.int64),  # of the decision that is due, as `play` returns it; or DONE
+        ("rests", np.int64),  # 1: its end has been told, the next episode begins in the next step
+        ("turns", np.int64),  # that were an agent's in this episode
+    ]
+)
+
+
+class Sight(NamedTuple):
+    """What a simulator is looked at with: constants of the episode and buffers of the decision."""
+
+    first_node: np.ndarray  # int64 (T + 1,), NUMA nodes of type t are first_node[t : t + 2]
+    candidates: np.ndarray  # CANDIDATE (K, nodes); of the last tier alone where no agent chooses it
+    scores: np.ndarray  # float64, as `candidates`, greedy scores
+    nodes: np.ndarray  # float32, as `candidates` and (I,), NODE_FEATURES
+    context: np.ndarray  # float32 (C,), CONTEXT_FEATURES
+    critic: np.ndarray  # float32 (V,), CRITIC_FEATURES
+    able: np.ndarray  # int64 (T,), 1: the server type has room for the function, and may bid
+    trace: np.ndarray  # float64 (D, 2), time and potential of the reference; (0, 2): no critic
+    cursor: np.ndarray  # int64 (1,), its last row that is not after the present
+    window: np.ndarray  # int64 (F,), scratch of the next two
+    functions: np.ndarray  # float32 (F, G), FUNCTION_FEATURES
+    edges: np.ndarray  # float32 (F, F), see env/learn/workflow_window.py
+    queue: np.ndarray  # FIRST (Q,), what `queue` chooses among; see env/sim/events/choosing.py
+    tiers: np.ndarray  # float64 (K,), ratios of memory_req
+    weights: np.ndarray  # float64 (10,), of the greedy score
+    levels: np.ndarray  # float64 (L,), tickets that a workflow can get
+
+
+OF_ALL: Final = 3
+"""The last fields of a `Sight`, which never change: many of them share these."""
+
+
+class Environments(NamedTuple):
+    """E simulators side by side, and how far each of them is."""
+
+    states: np.ndarray  # HANDLE (E,), of each `State`
+    sights: Sight  # with a dimension of environments, but for the fields that never change
+    episodes: np.ndarray  # EPISODE (E,)
+    choices: np.ndarray  # CHOICE (E,)
+    weights: np.ndarray  # float64 (E, 4), those of the objective as rewards count them
+
+
+def new_sights(
+    environments: int,
+    tiers: tuple[float, ...],
+    tiers_seen: int,
+    weights: np.ndarray,
+    types: int,
+    nodes: int,
+    trace: int,
+    window: int,
+    queue: int,
+    levels: tuple[float, ...],
+) -> Sight:
+    """Empty buffers.
+
+    Args:
+        environments: E.
+        tiers, weights, levels: of all episodes, see `Sight`.
+        tiers_seen: K, or 1 where no agent chooses the tier before the node.
+        types: T.
+        nodes: of an episode, at most.
+        trace: D, 0 where no critic sees the future.
+        window: F, 0 for none.
+        queue: Q, 0 where nobody chooses.
+    """
+    each = environments
+    return Sight(
+        np.zeros((each, types + 1), np.int64),
+        np.zeros((each, tiers_seen, nodes), CANDIDATE),
+        np.zeros((each, tiers_seen, nodes)),
+        np.zeros((each, tiers_seen, nodes, len(NODE_FEATURES)), np.float32),
+        np.zeros((each, len(CONTEXT_FEATURES)), np.float32),
+        np.zeros((each, len(CRITIC_FEATURES)), np.float32),
+        np.zeros((each, types), np.int64),
+        np.zeros((each, trace, 2)),
+        np.zeros((each, 1), np.int64),
+        np.zeros((each, window), np.int64),
+        np.zeros((each, window, len(FUNCTION_FEATURES)), np.float32),
+        np.zeros((each, window, window), np.float32),
+        np.zeros((each, queue), FIRST),
+        np.array(tiers),
+        np.array(weights),
+        np.array(levels),
+    )
+
+
+@compiled
+def sight_of(sights, env):
+    """The `Sight` of one environment: views of its rows."""
+    return Sight(
+        sights.first_node[env],
+        sights.candidates[env],
+        sights.scores[env],
+        sights.nodes[env],
+        sights.context[env],
+        sights.critic[env],
+        sights.able[env],
+        sights.trace[env],
+        sights.cursor[env],
+        sights.window[env],
+        sights.functions[env],
+        sights.edges[env],
+        sights.queue[env],
+        sights.tiers,
+        sights.weights,
+        sights.levels,
+    )
+
+
+@compiled
+def turn_to_episode(state, sight):
+    """Reads from a new episode which NUMA nodes each server type has."""
+    sight.cursor[0] = 0
+    first_node = sight.first_node
+    first_node[:] = 0
+    for node in range(len(state.nodes)):
+        first_node[state.servers[state.nodes[node].server].type + 1] += 1
+    for kind in range(1, len(first_node)):
+        first_node[kind] += first_node[kind - 1]
