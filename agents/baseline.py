@@ -13,8 +13,8 @@ from agents.order.chosen import Chosen
 from agents.order.submission import Submission
 from agents.order.tickets import InTurn, Within
 from agents.order.workflows import Workflows
-from agents.rule_kinds import Fit, MemoryRule, PlacementRule, Question, QueueOrder, in_folder
-from agents.scheduler import Decision, Kind, Placement, Scheduler
+from agents.rule_kinds import Fit, MemoryRule, PlacementRule, QueueOrder, in_folder
+from agents.scheduler import Decision, Kind, Scheduler
 from env.base.errors import InputError
 from env.base.files import read_yaml
 from env.base.schema import Strict, nearest, validated
@@ -43,18 +43,15 @@ class ComposedScheduler:
         self.kind: Kind = "reference" if config.placement.is_reference else "baseline"
         self.order: Order | None = None if isinstance(config.order, Submission) else config.order
         self.fit: Fit = config.placement.fit if isinstance(config.memory, Required) else "asked"
+        self.tiers: Sequence[float] = (config.memory.ratio,)
         self._config = config
 
     def reset(self, env: RawEnv, objective: Objective, seed: np.random.SeedSequence) -> None:
-        """Draws of the episode come from `seed`."""
-        self._rng = np.random.default_rng(seed)
+        """Nothing is remembered."""
 
-    def place(self, decision: Decision) -> Placement:
-        """Memory first, then the node."""
-        memory_alloc = self._config.memory.allocate(decision)
-        candidates = decision.candidates(memory_alloc)
-        asked = Question(decision, candidates, memory_alloc, self._rng)
-        return Placement(self._config.placement.choose(asked), memory_alloc)
+    def choose(self, decision: Decision) -> int:
+        """The row that the placement rule takes."""
+        return self._config.placement.choose(decision)
 
 
 def known_baselines(queued: bool = False, funded: bool = False) -> list[str]:

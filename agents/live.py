@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from agents.scheduler import Decision, Scheduler, Shown, checked_placement
+from agents.scheduler import Decision, Scheduler, Shown
 from env.base.errors import InputError, located
 from env.base.schema import nearest, short
 from env.learn.actions import whole_number
@@ -106,7 +106,9 @@ class LiveCluster:
         self._names: dict[int, str] = {}
         self._started = np.zeros(len(self.env.state.functions), np.bool_)
         self._up = np.zeros(len(self.env.state.servers), np.bool_)
-        scheduler.reset(Shown(self.env), objective, np.random.SeedSequence(seed))
+        sequence = np.random.SeedSequence(seed)
+        self._rng = np.random.default_rng(sequence)
+        scheduler.reset(Shown(self.env), objective, sequence)
 
     def __repr__(self) -> str:
         return f"LiveCluster(time={self.env.time}, active={len(self._slots)} workflows)"
@@ -156,10 +158,9 @@ class LiveCluster:
     def _decided(self, time: float) -> Assignment:
         """The current function placed as the scheduler says."""
         env, state = self.env, self.env.state
-        decision = Decision(env, self._objective)
+        decision = Decision(env, self._objective, self._scheduler.tiers, self._rng)
         with located(f"scheduler {self._scheduler.name}"):
-            placed = self._scheduler.place(decision)
-            node, memory_alloc = checked_placement(placed, len(state.nodes))
+            node, memory_alloc = decision.placement(self._scheduler.choose(decision))
             where = env.place_of(node)
             fits = 1 <= memory_alloc <= state.nodes[node]["memory"]
             if not fits or not suits(state, node, memory_alloc):

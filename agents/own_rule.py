@@ -20,13 +20,11 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
-from agents.order.chosen import Chosen
 from agents.rule_kinds import Fit
-from agents.scheduler import Decision, Kind, Placement, checked_placement
+from agents.scheduler import Decision, Kind
 from env.base.errors import InputError, located
 from env.base.files import read_bytes
 from env.base.schema import listed, names_file, nearest, one_line, short
-from env.learn.tenant_agents import TenantAgents
 from env.score.reward import Objective
 from env.sim.declared.ordering import Order
 from env.sim.declared.rules import PLACEMENTS
@@ -117,17 +115,13 @@ class OwnRule:
         self.kind: Kind = getattr(rule, "kind", "baseline")
         self.fit: Fit = getattr(rule, "fit", "asked")
         self.order: Order | None = getattr(rule, "order", None)
+        self.tiers: Sequence[float] = getattr(rule, "tiers", (1.0,))
         for word, allowed in ((self.kind, get_args(Kind)), (self.fit, PLACEMENTS)):
             if word not in allowed:
                 raise InputError(f"{code}: {short(word)} found, allowed: {listed(allowed)}")
-        for method in ("reset", "place"):
+        for method in ("reset", "choose"):
             if not hasattr(rule, method):
-                raise InputError(f"{code} has no method {method}, reset and place are needed")
-        for method, order in (("choose", Chosen), ("grant", TenantAgents)):
-            if hasattr(rule, method) != isinstance(self.order, order):
-                raise InputError(
-                    f"{code}: an order {order.__name__} and a method {method} go together"
-                )
+                raise InputError(f"{code} has no method {method}, reset and choose are needed")
         told = json.dumps(code.parameters, sort_keys=True).encode() if code.parameters else b""
         self.sha256 = hashlib.sha256(source.content + told).hexdigest()
 
@@ -139,18 +133,9 @@ class OwnRule:
         """Turns to a new episode."""
         self._call("reset", env, objective, seed)
 
-    def place(self, decision: Decision) -> Placement:
-        """NUMA node and MB for the current function."""
-        placed = self._call("place", decision)
-        return checked_placement(placed, len(decision.env.state.nodes))
-
-    def choose(self, decision: Decision) -> int | None:
-        """Which of `env.waiting` goes next, where its order is `Chosen`."""
+    def choose(self, decision: Decision) -> int:
+        """A row of the decision."""
         return self._call("choose", decision)
-
-    def grant(self, decision: Decision) -> float:
-        """How many tickets a workflow gets, where its order is `TenantAgents`."""
-        return self._call("grant", decision)
 
     def _call(self, method: str, *given: Any) -> Any:
         with _shown(method, self._source):

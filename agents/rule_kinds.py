@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import iter_modules
 from types import ModuleType
@@ -38,36 +37,6 @@ class QueueOrder(Strict):
         return np.zeros(len(functions.execution))
 
 
-@dataclass(frozen=True)
-class Question:
-    """Where a function is to run.
-
-    Attributes:
-        decision: the moment.
-        candidates: CANDIDATE (N,) of `memory_alloc`.
-        memory_alloc: MB that the function gets.
-        rng: the episode's own generator.
-    """
-
-    decision: Decision
-    candidates: np.ndarray
-    memory_alloc: int
-    rng: np.random.Generator
-
-    def smallest(self, *keys: np.ndarray) -> int:
-        """The feasible node with the smallest first key; ties by the next key, then by index."""
-        feasible = np.flatnonzero(self.candidates["feasible"])
-        order = np.lexsort(tuple(key[feasible] for key in reversed(keys)))
-        return int(feasible[order[0]])
-
-    @property
-    def free_memory(self) -> np.ndarray:
-        """(N,) MB that no container holds or waits for; negative where a queue wants more."""
-        nodes = self.decision.env.state.nodes
-        memory: np.ndarray = nodes["memory"] - self.candidates["allocated_memory"]
-        return memory
-
-
 class PlacementRule(Strict):
     """Which NUMA node runs a function.
 
@@ -82,8 +51,8 @@ class PlacementRule(Strict):
     fit: ClassVar[Fit] = "asked"
     is_reference: ClassVar[bool] = False
 
-    def choose(self, asked: Question) -> int:
-        """Index of a feasible NUMA node."""
+    def choose(self, decision: Decision) -> int:
+        """A feasible row: of one memory tier, a NUMA node each."""
         raise NotImplementedError
 
 
@@ -92,13 +61,11 @@ class MemoryRule(Strict):
 
     Attributes:
         name: what YAML calls it.
+        ratio: of what it requires.
     """
 
     name: str
-
-    def allocate(self, decision: Decision) -> int:
-        """MB for the current function."""
-        raise NotImplementedError
+    ratio: float
 
 
 def in_folder(package: ModuleType, kind: type[Strict]) -> Any:

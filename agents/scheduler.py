@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, NoReturn, Protocol, cast
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, Literal, NoReturn, Protocol
 
 import numpy as np
 
 from env.base.errors import InputError
-from env.base.schema import one_line
-from env.learn.actions import integers
+from env.learn.actions import whole_number
+from env.learn.tenant_agents import TenantAgents
 from env.score.reward import Objective
 from env.sim.declared.ordering import Order
 from env.sim.declared.rules import Placement as Fit
+from env.sim.events.choosing import FIRST, forced_choice
 from env.sim.forecast.candidates import forecast_placements
 from env.sim.state.block import State
+from env.sim.state.containers import memory_tier
+from env.sim.state.records import NONE
 from env.sim.view.function import Function
 from env.sim.view.raw_env import RawEnv
 
 Kind = Literal["learned", "baseline", "reference"]
 """What a scheduler is: learned, hand-written, or a reference that knows more or tries it all."""
-
-
-class Placement(NamedTuple):
-    """NUMA node (index into the records) and MB."""
-
-    node: int
-    memory_alloc: int
+DecisionKind = Literal["place", "choose", "share"]
 
 
 class Shown(RawEnv):
@@ -47,19 +46,32 @@ class Shown(RawEnv):
 
 
 class Decision:
-    """What a scheduler may look at: what is to be decided, and the whole cluster at this moment.
-
-    Either the current function is to be placed, or one of `env.waiting` is to be chosen, or the
-    workflow `env.newcomer` is to get tickets.
+    """What a scheduler is asked: a table of rows, and the whole cluster at this moment.
 
     Attributes:
+        kind: `place` the current function, `choose` which of those that wait starts next, or
+            `share`: how many tickets the workflow `env.newcomer` gets.
         env: the simulator; it can be read and forked.
         objective: what J is made of.
+        rng: what a scheduler draws with.
     """
 
-    def __init__(self, env: RawEnv, objective: Objective) -> None:
+    def __init__(
+        self,
+        env: RawEnv,
+        objective: Objective,
+        tiers: Sequence[float] = (1.0,),
+        rng: np.random.Generator | None = None,
+    ) -> None:
         self.env = env if isinstance(env, Shown) else Shown(env)
         self.objective = objective
+        self.rng = rng or np.random.default_rng(0)
+        self.kind: DecisionKind = "place"
+        if env.choosing:
+            self.kind = "choose"
+        elif env.newcomer is not None:
+            self.kind = "share"
+        self._tiers = tiers
         self._candidates: dict[int, np.ndarray] = {}
 
     @property
@@ -72,82 +84,126 @@ class Decision:
     def candidates(self, memory_alloc: int) -> np.ndarray:
         """CANDIDATE (N,): what placing it with `memory_alloc` MB on each NUMA node would do."""
         if memory_alloc not in self._candidates:
-            found = forecast_placements(self.env.state, memory_alloc)
-            found.flags.writeable = False
-            self._candidates[memory_alloc] = found
+            forecast = forecast_placements(self.env.state, memory_alloc)
+            forecast.flags.writeable = False
+            self._candidates[memory_alloc] = forecast
         return self._candidates[memory_alloc]
 
+    @cached_property
+    def rows(self) -> np.ndarray:
+        """Of which one is to be chosen, by `kind`.
 
-def checked_placement(placed: Any, nodes: int) -> Placement:
-    """What `place` of a scheduler returned, if it is a placement.
+        - `place`: CANDIDATE (N * K,), row n * K + k is NUMA node n with memory tier k; only
+          those that are `feasible` may be chosen.
+        - `choose`: FIRST (W + 1,), the declared functions that wait in the order of `funcsched`,
+          see env/sim/events/choosing.py; the last row holds all back until something changes.
+        - `share`: `tickets` (L,), the levels of the scheduler's order.
+        """
+        if self.kind == "place":
+            tables = [self.candidates(int(memory)) for memory in self._memory]
+            return tables[0] if len(tables) == 1 else np.stack(tables, axis=1).reshape(-1)
+        if self.kind == "share":
+            order = self.env.rules.order
+            assert isinstance(order, TenantAgents)
+            return np.array(list(order.levels), [("tickets", np.float64)])
+        rows = np.zeros(len(self.env.waiting) + 1, FIRST)
+        forced_choice(self.env.state, rows[:-1])
+        rows[-1]["declared"] = rows[-1]["node"] = NONE
+        return rows
 
-    Args:
-        placed: as it was returned, by code of anybody.
-        nodes: how many NUMA nodes there are.
+    @property
+    def _memory(self) -> list[int]:
+        """(K,) MB of the current function, of each tier."""
+        return [int(memory_tier(self.function.memory_req, tier)) for tier in self._tiers]
 
-    Raises:
-        InputError: it is something else, or on a node that there is not.
-    """
-    numbers = integers(placed, 2)
-    if numbers is None:
-        raise InputError(
-            f"place returned {one_line(repr(placed)[:100])}, a Placement of NUMA node and MB is "
-            "needed, whole numbers"
-        )
-    placement = Placement(*numbers)
-    if not 0 <= placement.node < nodes:
-        raise InputError(f"place returned NUMA node {placement.node}, allowed: 0 to {nodes - 1}")
-    return placement
+    @property
+    def memory_alloc(self) -> np.ndarray:
+        """MB of each row of `place`."""
+        return np.tile(self._memory, len(self.env.state.nodes))
+
+    @property
+    def free_memory(self) -> np.ndarray:
+        """MB that no container holds or waits for on the node of each row of `place`.
+
+        It is negative where a queue wants more.
+        """
+        memory = np.repeat(self.env.state.nodes["memory"], len(self._tiers))
+        left: np.ndarray = memory - self.rows["allocated_memory"]
+        return left
+
+    def smallest(self, *keys: np.ndarray) -> int:
+        """The feasible row with the smallest first key; ties by the next key, then by place."""
+        feasible = np.flatnonzero(self.rows["feasible"])
+        order = np.lexsort(tuple(key[feasible] for key in reversed(keys)))
+        return int(feasible[order[0]])
+
+    def placement(self, row: Any) -> tuple[int, int]:
+        """NUMA node and MB of a row of `place`.
+
+        Raises:
+            InputError: there is no such row.
+        """
+        node, tier = divmod(self.checked(row), len(self._tiers))
+        return node, self._memory[tier]
+
+    def checked(self, row: Any) -> int:
+        """A row, as code of anybody has returned it.
+
+        Raises:
+            InputError: it is none of `rows`.
+        """
+        count = len(self.rows)
+        if self.kind == "place":  # whose forecasts are not needed to count them
+            count = len(self.env.state.nodes) * len(self._tiers)
+        return whole_number("choose: row", row, 0, count - 1)
+
+    def carry_out(self, env: RawEnv, row: Any) -> None:
+        """Does in an episode, at this moment of it, what a scheduler has chosen.
+
+        Raises:
+            InputError: there is no such row, or it is not possible.
+        """
+        if self.kind == "place":
+            node, memory_alloc = self.placement(row)
+            env.step(*env.place_of(node), memory_alloc)
+        elif self.kind == "share":
+            env.grant(float(self.rows["tickets"][self.checked(row)]))
+        else:
+            declared = int(self.rows["declared"][self.checked(row)])
+            env.choose(None if declared == NONE else declared)
 
 
 class Scheduler(Protocol):
-    """Places functions.
+    """Decides, whatever it is asked.
 
     Attributes:
         name: what tables call it.
         kind: what it is compared as; references are never the best baseline.
-        order: who goes next where functions wait centrally; None: in the order of submission.
+        order: who is scheduled next where functions wait centrally; None: in the order of
+            submission. By `Chosen` and `TenantAgents` the scheduler is asked.
         fit: who places there: the engine by one of its rules, or `asked`, the scheduler.
+        tiers: ratios of the memory that a function requires, with which it places.
     """
 
     name: str
     kind: Kind
     order: Order | None
     fit: Fit
+    tiers: Sequence[float]
 
     def reset(self, env: RawEnv, objective: Objective, seed: np.random.SeedSequence) -> None:
         """Turns to a new episode; everything random comes from `seed`."""
 
-    def place(self, decision: Decision) -> Placement:
-        """NUMA node and MB for the current function."""
-
-
-class Decider(Scheduler, Protocol):
-    """A scheduler whose order asks it for more than places."""
-
-    def choose(self, decision: Decision) -> int | None:
-        """Which of `env.waiting` goes next; None holds back until something changes."""
-
-    def grant(self, decision: Decision) -> float:
-        """How many tickets of its tenant's own currency the workflow `env.newcomer` gets."""
+    def choose(self, decision: Decision) -> int:
+        """A row of the decision."""
 
 
 def play(
     env: RawEnv, scheduler: Scheduler, objective: Objective, seed: np.random.SeedSequence
 ) -> None:
-    """Lets a scheduler decide on every function of an episode.
-
-    Where its order is `Chosen` or `TenantAgents` it has the method of `Decider` that goes with it.
-    """
-    shown = Shown(env)
+    """Lets a scheduler decide until an episode is over."""
+    shown, rng = Shown(env), np.random.default_rng(seed)
     scheduler.reset(shown, objective, seed)
-    decider = cast(Decider, scheduler)
     while not env.done:
-        decision = Decision(shown, objective)
-        if env.choosing:
-            env.choose(decider.choose(decision))
-        elif env.newcomer is not None:
-            env.grant(decider.grant(decision))
-        else:
-            node, memory_alloc = scheduler.place(decision)
-            env.step(*env.place_of(node), memory_alloc)
+        decision = Decision(shown, objective, scheduler.tiers, rng)
+        decision.carry_out(env, scheduler.choose(decision))

@@ -102,10 +102,11 @@ def demonstrate(
         assert env is not None
         if env is not begun:
             begun, draws = env, np.random.SeedSequence(seed, spawn_key=(episode,))
+            rng = np.random.default_rng(draws)
             scheduler.reset(env, environment.world.objective, draws)
             episode += 1
         with located(f"'{teacher}' cannot be cloned"):
-            decision = Decision(env, environment.world.objective)
+            decision = Decision(env, environment.world.objective, scheduler.tiers, rng)
             turns = _turns(environment, scheduler, decision, observations)
         for each in turns:
             actions = dict(zip(observations, each, strict=True))
@@ -141,7 +142,7 @@ def _turns(
     if decision.env.choosing:
         mask = seen["queue"]["mask"]
         return environment.actions_for(0 if mask[0] > 0.0 else int(np.flatnonzero(mask)[-1]))
-    node, memory_alloc = scheduler.place(decision)
+    node, memory_alloc = decision.placement(scheduler.choose(decision))
     tiers, memory_req = environment.layout.tiers, decision.function.memory_req
     return environment.actions_for(row_of(tiers, memory_req, node, memory_alloc))
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from agents.learned.policy_file import DESCRIPTION, load_policy
-from agents.scheduler import Decision, Kind, Placement
+from agents.scheduler import Decision, Kind
 from env.base.errors import InputError
 from env.base.schema import validated
 from env.learn.decisions import Decisions
@@ -17,12 +17,14 @@ from env.score.reward import Objective
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.ordering import Order
 from env.sim.declared.rules import Placement as Fit
-from env.sim.state.containers import memory_tier
 from env.sim.state.records import CHOOSE, PLACE, SHARE
 from env.sim.view.raw_env import RawEnv
 
 SHIPPED = Path(__file__).parent / "policies"
 """Trained policies that come with the project, by name; each has a model card, README.md."""
+
+
+CODES = {"place": PLACE, "choose": CHOOSE, "share": SHARE}
 
 
 class LearnedScheduler:
@@ -76,6 +78,7 @@ class LearnedScheduler:
         self.sha256 = policy.sha256
         unsaid = {"completion_weight": 0.0, "fairness_weight": 0.0}
         self.trained_for = {**unsaid, **policy.description.objective}
+        self.tiers: Sequence[float] = config.memory_tiers
         self._layout = Layout(config, objective, cluster, see_future=False, tenants=tenants)
         self._policy = policy.fitted(
             self._layout.agents, config.layout, config.memory_tiers, where=str(folder)
@@ -85,25 +88,13 @@ class LearnedScheduler:
         """Turns to a new episode; acting draws nothing at random."""
         self._decisions = Decisions.of(self._layout, env.state)
 
-    def choose(self, decision: Decision) -> int | None:
-        """Asks the agent `queue`, where there is a choice."""
-        row = self._row(decision, CHOOSE)
-        return self._decisions.waiting(row)
-
-    def grant(self, decision: Decision) -> float:
-        """Asks the agent of the tenant whose workflow has arrived."""
-        assert self._layout.config.tenants is not None
-        return self._layout.config.tenants.levels[self._row(decision, SHARE)]
-
-    def place(self, decision: Decision) -> Placement:
-        """Asks the agents who place."""
-        node, tier = divmod(self._row(decision, PLACE), len(self._layout.tiers))
-        memory_req = decision.function.memory_req
-        return Placement(node, int(memory_tier(memory_req, self._layout.tiers[tier])))
-
-    def _row(self, decision: Decision, code: int) -> int:
-        (kind,) = (kind for kind in self._layout.kinds if kind.code == code)
-        return self._decisions.ask(decision.env.state, kind, self._policy.act)
+    def choose(self, decision: Decision) -> int:
+        """Asks the agents, turn by turn."""
+        (kind,) = (kind for kind in self._layout.kinds if kind.code == CODES[decision.kind])
+        row = self._decisions.ask(decision.env.state, kind, self._policy.act)
+        queue = self._layout.config.queue
+        holds = decision.kind == "choose" and queue is not None and row == queue.functions
+        return len(decision.rows) - 1 if holds else row
 
 
 def policy_folder(path: str | Path) -> Path:

@@ -2,15 +2,13 @@
 
 from typing import Literal
 
+from pydantic import Field
+
 from agents.rule_kinds import MemoryRule
-from agents.scheduler import Decision
 
 
 class Required(MemoryRule):
     """All of memory_req: the function runs at full speed."""
 
     name: Literal["required"]
-
-    def allocate(self, decision: Decision) -> int:
-        """MB for the current function."""
-        return decision.function.memory_req
+    ratio: float = Field(default=1.0, ge=1, le=1)

@@ -5,8 +5,6 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from agents.rule_kinds import MemoryRule
-from agents.scheduler import Decision
-from env.sim.state.containers import memory_tier
 
 
 class Stingy(MemoryRule):
@@ -14,7 +12,3 @@ class Stingy(MemoryRule):
 
     name: Literal["stingy"]
     ratio: Annotated[float, Field(gt=0, le=1)]
-
-    def allocate(self, decision: Decision) -> int:
-        """MB for the current function."""
-        return int(memory_tier(decision.function.memory_req, self.ratio))

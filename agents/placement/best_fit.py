@@ -4,7 +4,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from agents.rule_kinds import Fit, PlacementRule, Question
+from agents.rule_kinds import Fit, PlacementRule
+from agents.scheduler import Decision
 
 
 class BestFit(PlacementRule):
@@ -13,7 +14,7 @@ class BestFit(PlacementRule):
     name: Literal["best_fit"]
     fit: ClassVar[Fit] = "best_fit"
 
-    def choose(self, asked: Question) -> int:
-        """Index of a feasible NUMA node."""
-        left = asked.free_memory - asked.memory_alloc
-        return asked.smallest(left < 0, np.abs(left))
+    def choose(self, decision: Decision) -> int:
+        """The row of a feasible NUMA node."""
+        left = decision.free_memory - decision.memory_alloc
+        return decision.smallest(left < 0, np.abs(left))

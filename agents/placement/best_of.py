@@ -6,7 +6,8 @@ import numpy as np
 from pydantic import Field
 
 from agents.placement.greedy_objective import WeightsByObjective, greedy_choice
-from agents.rule_kinds import PlacementRule, Question
+from agents.rule_kinds import PlacementRule
+from agents.scheduler import Decision
 from env.score.greedy_play import rule_outcomes
 
 
@@ -27,9 +28,9 @@ class BestOf(PlacementRule):
     clairvoyant: bool
     rules: Annotated[tuple[WeightsByObjective, ...], Field(min_length=2)]
 
-    def choose(self, asked: Question) -> int:
-        """Index of a feasible NUMA node."""
-        state, objective = asked.decision.env.state, asked.decision.objective
+    def choose(self, decision: Decision) -> int:
+        """The row of a feasible NUMA node."""
+        state, objective = decision.env.state, decision.objective
         rules = [rule.of(objective) for rule in self.rules]
         outcomes = rule_outcomes(state, self.clairvoyant, objective, rules)
-        return greedy_choice(asked, rules[int(np.argmin(outcomes))])
+        return greedy_choice(decision, rules[int(np.argmin(outcomes))])

@@ -2,7 +2,8 @@
 
 from typing import Literal
 
-from agents.rule_kinds import PlacementRule, Question
+from agents.rule_kinds import PlacementRule
+from agents.scheduler import Decision
 
 
 class Cheapest(PlacementRule):
@@ -14,6 +15,6 @@ class Cheapest(PlacementRule):
 
     name: Literal["cheapest"]
 
-    def choose(self, asked: Question) -> int:
-        """Index of a feasible NUMA node."""
-        return asked.smallest(asked.candidates["rent_increase"], asked.candidates["finish_time"])
+    def choose(self, decision: Decision) -> int:
+        """The row of a feasible NUMA node."""
+        return decision.smallest(decision.rows["rent_increase"], decision.rows["finish_time"])

@@ -2,7 +2,8 @@
 
 from typing import Literal
 
-from agents.rule_kinds import PlacementRule, Question
+from agents.rule_kinds import PlacementRule
+from agents.scheduler import Decision
 
 
 class DataLocal(PlacementRule):
@@ -10,7 +11,7 @@ class DataLocal(PlacementRule):
 
     name: Literal["data_local"]
 
-    def choose(self, asked: Question) -> int:
-        """Index of a feasible NUMA node."""
-        nodes = asked.candidates
-        return asked.smallest(nodes["data_transfer_time"], nodes["finish_time"])
+    def choose(self, decision: Decision) -> int:
+        """The row of a feasible NUMA node."""
+        nodes = decision.rows
+        return decision.smallest(nodes["data_transfer_time"], nodes["finish_time"])

@@ -2,7 +2,8 @@
 
 from typing import Literal
 
-from agents.rule_kinds import PlacementRule, Question
+from agents.rule_kinds import PlacementRule
+from agents.scheduler import Decision
 
 
 class EarliestFinish(PlacementRule):
@@ -13,6 +14,6 @@ class EarliestFinish(PlacementRule):
 
     name: Literal["earliest_finish"]
 
-    def choose(self, asked: Question) -> int:
-        """Index of a feasible NUMA node."""
-        return asked.smallest(asked.candidates["finish_time"])
+    def choose(self, decision: Decision) -> int:
+        """The row of a feasible NUMA node."""
+        return decision.smallest(decision.rows["finish_time"])

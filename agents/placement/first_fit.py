@@ -4,7 +4,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from agents.rule_kinds import Fit, PlacementRule, Question
+from agents.rule_kinds import Fit, PlacementRule
+from agents.scheduler import Decision
 
 
 class FirstFit(PlacementRule):
@@ -16,9 +17,9 @@ class FirstFit(PlacementRule):
     name: Literal["first_fit"]
     fit: ClassVar[Fit] = "first_fit"
 
-    def choose(self, asked: Question) -> int:
-        """Index of a feasible NUMA node."""
-        threads = asked.candidates["parallelism"] + asked.decision.function.parallelism
-        load = threads / asked.decision.env.state.nodes["cpu"]
-        room = (asked.free_memory >= asked.memory_alloc) & (load <= 1.0)
-        return asked.smallest(~room, np.where(room, 0.0, load))
+    def choose(self, decision: Decision) -> int:
+        """The row of a feasible NUMA node."""
+        threads = decision.rows["parallelism"] + decision.function.parallelism
+        load = threads / decision.env.state.nodes["cpu"]
+        room = (decision.free_memory >= decision.memory_alloc) & (load <= 1.0)
+        return decision.smallest(~room, np.where(room, 0.0, load))

@@ -4,7 +4,8 @@ from typing import Final, Literal
 
 import numpy as np
 
-from agents.rule_kinds import PlacementRule, Question
+from agents.rule_kinds import PlacementRule
+from agents.scheduler import Decision
 from env.base.schema import Strict
 from env.score.greedy_score import ScoreWeights, greedy_node, greedy_scores
 from env.score.reward import Objective
@@ -46,14 +47,14 @@ class GreedyObjective(WeightsByObjective, PlacementRule):
 
     name: Literal["greedy_objective"]
 
-    def choose(self, asked: Question) -> int:
-        """Index of a feasible NUMA node."""
-        return greedy_choice(asked, self.of(asked.decision.objective))
+    def choose(self, decision: Decision) -> int:
+        """The row of a feasible NUMA node."""
+        return greedy_choice(decision, self.of(decision.objective))
 
 
-def greedy_choice(asked: Question, weights: ScoreWeights) -> int:
+def greedy_choice(decision: Decision, weights: ScoreWeights) -> int:
     """The node with the smallest greedy score; ties by finish time, then by index."""
-    decision, candidates = asked.decision, asked.candidates
+    candidates = decision.rows
     scores = np.empty(len(candidates))
     by_objective = weights.by_objective(decision.objective)
     greedy_scores(decision.env.state, candidates, by_objective, scores)

@@ -4,7 +4,8 @@ from typing import Literal
 
 import numpy as np
 
-from agents.rule_kinds import PlacementRule, Question
+from agents.rule_kinds import PlacementRule
+from agents.scheduler import Decision
 
 
 class Random(PlacementRule):
@@ -12,6 +13,6 @@ class Random(PlacementRule):
 
     name: Literal["random"]
 
-    def choose(self, asked: Question) -> int:
-        """Index of a feasible NUMA node."""
-        return int(asked.rng.choice(np.flatnonzero(asked.candidates["feasible"])))
+    def choose(self, decision: Decision) -> int:
+        """The row of a feasible NUMA node."""
+        return int(decision.rng.choice(np.flatnonzero(decision.rows["feasible"])))

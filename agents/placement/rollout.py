@@ -5,7 +5,8 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from agents.placement.greedy_objective import greedy_choice
-from agents.rule_kinds import PlacementRule, Question
+from agents.rule_kinds import PlacementRule
+from agents.scheduler import Decision
 from env.score.greedy_play import rollout_outcomes
 from env.score.greedy_score import ScoreWeights
 
@@ -28,11 +29,11 @@ class Rollout(PlacementRule):
     clairvoyant: bool
     weights: ScoreWeights
 
-    def choose(self, asked: Question) -> int:
-        """Index of a feasible NUMA node."""
-        state, objective = asked.decision.env.state, asked.decision.objective
+    def choose(self, decision: Decision) -> int:
+        """The row of a feasible NUMA node."""
+        state, objective = decision.env.state, decision.objective
         outcomes = rollout_outcomes(
-            state, asked.memory_alloc, self.clairvoyant, objective, self.weights
+            state, int(decision.memory_alloc[0]), self.clairvoyant, objective, self.weights
         )
-        greedy = greedy_choice(asked, self.weights)
+        greedy = greedy_choice(decision, self.weights)
         return greedy if outcomes[greedy] == outcomes.min() else int(np.argmin(outcomes))

@@ -4,7 +4,8 @@ from typing import Literal
 
 import numpy as np
 
-from agents.rule_kinds import PlacementRule, Question
+from agents.rule_kinds import PlacementRule
+from agents.scheduler import Decision
 
 
 class RoundRobin(PlacementRule):
@@ -12,8 +13,8 @@ class RoundRobin(PlacementRule):
 
     name: Literal["round_robin"]
 
-    def choose(self, asked: Question) -> int:
-        """Index of a feasible NUMA node."""
-        feasible = np.flatnonzero(asked.candidates["feasible"])
-        turn = asked.decision.env.decisions % len(asked.candidates)
+    def choose(self, decision: Decision) -> int:
+        """The row of a feasible NUMA node."""
+        feasible = np.flatnonzero(decision.rows["feasible"])
+        turn = decision.env.decisions % len(decision.rows)
         return int(feasible[np.searchsorted(feasible, turn) % len(feasible)])

@@ -2,7 +2,8 @@
 
 from typing import ClassVar, Literal
 
-from agents.rule_kinds import Fit, PlacementRule, Question
+from agents.rule_kinds import Fit, PlacementRule
+from agents.scheduler import Decision
 
 
 class WorstFit(PlacementRule):
@@ -11,6 +12,6 @@ class WorstFit(PlacementRule):
     name: Literal["worst_fit"]
     fit: ClassVar[Fit] = "worst_fit"
 
-    def choose(self, asked: Question) -> int:
-        """Index of a feasible NUMA node."""
-        return asked.smallest(-asked.free_memory)
+    def choose(self, decision: Decision) -> int:
+        """The row of a feasible NUMA node."""
+        return decision.smallest(-decision.free_memory)

@@ -151,6 +151,8 @@ class Batch(Decisions):
             applying(kind.apply)(kind.code, self._all)
             if (code := self._episodes["kind"].min()) < 0:
                 raise InputError(f"the engine ran out of records (code {code})")
+            if self._apart:
+                self.raw_env.played_to(self.kind(0))
 
     def step(self, rest: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """Gives the rewards of what was decided, and restarts the environments that have ended.
@@ -213,6 +215,8 @@ class Batch(Decisions):
         if "choices" in state:
             self._choices[:] = state["choices"]
         self._look_at(range(len(self)))
+        if self._apart:
+            self.raw_env.played_to(self.kind(0))
 
     __setstate__ = set_state
 
@@ -247,6 +251,8 @@ class Batch(Decisions):
         episode["potential"] = ideal(self._weights[env])
         episode["turns"] = episode["rests"] = 0
         turn_to_episode(state, sight)
+        if self._apart:
+            self.raw_env.played_to(self.kind(env))
 
     def _load(self, env: int) -> None:
         """Gives an environment the records of the episode that is drawn for it."""

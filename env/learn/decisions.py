@@ -132,11 +132,6 @@ class Decisions:
         """The inverse of `ask`: see `Kind.actions`."""
         return kind.actions(row, self._sights.first_node[0])
 
-    def waiting(self, row: int) -> int | None:
-        """The declared function that a row of `queue` chooses, None to hold back."""
-        first = self._sights.queue[0]
-        return None if row == len(first) else int(first[row]["declared"])
-
     @property
     def _all(self) -> Environments:
         return Environments(

@@ -76,9 +76,7 @@ class ServerlessEnv(MultiAgentEnv):
     @property
     def raw_env(self) -> RawEnv | None:
         """The simulator, to be read or forked; None before the first `reset`."""
-        if self._batch is None:
-            return None
-        return self._batch.raw_env.played_to(self._batch.kind(0))
+        return None if self._batch is None else self._batch.raw_env
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None

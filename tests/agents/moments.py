@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from agents.rule_kinds import PlacementRule, Question
+from agents.rule_kinds import PlacementRule
 from agents.scheduler import Decision
 from env.score.reward import Objective
 from env.sim.declared.hardware import ClusterConfig, ServerType
@@ -61,6 +61,7 @@ def chosen(
     rule: PlacementRule, decision: Decision, memory: int | None = None, seed: int = 0
 ) -> int:
     """The node that a rule takes; memory: what the function needs unless told otherwise."""
-    memory = decision.function.memory_req if memory is None else memory
-    candidates = decision.candidates(memory)
-    return rule.choose(Question(decision, candidates, memory, np.random.default_rng(seed)))
+    required = decision.function.memory_req
+    tiers = (1.0 if memory is None else memory / required,)
+    rng = np.random.default_rng(seed)
+    return rule.choose(Decision(decision.env, decision.objective, tiers, rng))

@@ -9,7 +9,7 @@ import pytest
 from agents.baseline import known_baselines, make_baselines
 from agents.learned.learned_scheduler import SHIPPED, LearnedScheduler
 from agents.live import Assignment, LiveCluster
-from agents.scheduler import Decision, Placement, Scheduler
+from agents.scheduler import Decision, Scheduler
 from env.base.errors import InputError
 from env.score.reward import Objective
 from env.sim.declared.hardware import ClusterConfig, ServerType
@@ -30,7 +30,7 @@ LONG = WorkflowTemplate("long", [3_500_000], [1], [1], [], [])
 class InTurn:
     """Places on the NUMA nodes it is given, one after another, with the memory that is needed."""
 
-    name, kind, order, fit = "in turn", "baseline", None, "asked"
+    name, kind, order, fit, tiers = "in turn", "baseline", None, "asked", (1.0,)
 
     def __init__(self, *nodes: int) -> None:
         self.nodes = list(nodes)
@@ -39,10 +39,9 @@ class InTurn:
     def reset(self, env: RawEnv, objective: Objective, seed: np.random.SeedSequence) -> None:
         pass
 
-    def place(self, decision: Decision) -> Placement:
-        memory = decision.function.memory_req
-        self.seen.append(decision.candidates(memory).copy())
-        return Placement(self.nodes.pop(0), memory)
+    def choose(self, decision: Decision) -> int:
+        self.seen.append(decision.rows.copy())
+        return self.nodes.pop(0)
 
 
 def live_with(*nodes: int, most_active: int = 8) -> LiveCluster:
@@ -305,14 +304,16 @@ def test_what_cannot_be_is_refused_and_changes_nothing(name: str) -> None:
 class Answers(InTurn):
     """Answers what it is told to, or raises it; later, server 0."""
 
+    tiers = (1.0, 2.0)
+
     def __init__(self, *answers: Any) -> None:
         super().__init__()
         self.answers = list(answers)
 
-    def place(self, decision: Decision) -> Placement:
+    def choose(self, decision: Decision) -> Any:
         # Forecasts write into the records, too.
         decision.candidates(decision.function.memory_req)
-        answer = self.answers.pop(0) if self.answers else (0, 3)
+        answer = self.answers.pop(0) if self.answers else 0
         if isinstance(answer, BaseException):
             raise answer
         return answer
@@ -320,7 +321,7 @@ class Answers(InTurn):
 
 def late(*answers: Any) -> LiveCluster:
     """At 10, function 0 of `a` has just begun, to end at 20; from 10 on, `b` waits for a place."""
-    live = LiveCluster(CLUSTER, [CHAIN, LONG], Answers((0, 3), *answers), OBJECTIVE, 8)
+    live = LiveCluster(CLUSTER, [CHAIN, LONG], Answers(0, *answers), OBJECTIVE, 8)
     live.arrived(0.0, "a", "chain")
     assert live.next_assignment(0.0) is not None
     live.server_up(10.0, "s", 0)
@@ -329,16 +330,14 @@ def late(*answers: Any) -> LiveCluster:
     return live
 
 
-NEEDED = "a Placement of NUMA node and MB is needed, whole numbers"
+NEEDED = "choose: row: a whole number from 0 to 3 is needed, found"
 WRONG_PLACES: list[tuple[Any, str]] = [
-    (None, f"place returned None, {NEEDED}"),
-    ((np.nan, 1), f"place returned (nan, 1), {NEEDED}"),
-    ((0.0, 3.0), f"place returned (0.0, 3.0), {NEEDED}"),
-    ((0, "a\nb"), rf"place returned (0, 'a\nb'), {NEEDED}"),
-    ((10**30, 5), f"place returned ({10**30}, 5), {NEEDED}"),
-    ((-1, 3), "place returned NUMA node -1, allowed: 0 to 1"),
-    ((1, 0), "0 MB on NUMA node 0 of server s 1 are not possible"),
-    ((0, 5), "5 MB on NUMA node 0 of server s 0 are not possible"),
+    (None, f"{NEEDED} None"),
+    (0.0, f"{NEEDED} 0.0"),
+    ("a\nb", rf"{NEEDED} 'a\nb'"),
+    (10**30, f"{NEEDED} {10**30}"),
+    (-1, f"{NEEDED} -1"),
+    (1, "6 MB on NUMA node 0 of server s 0 are not possible"),
 ]
 
 
@@ -361,7 +360,7 @@ def test_whatever_a_scheduler_raises_changes_nothing(kind: type[BaseException]) 
 @pytest.mark.parametrize("moment", [15.0, 25.0])
 def test_after_a_refusal_all_goes_on_as_if_it_had_not_been_asked(moment: float) -> None:
     """What happened before the refused moment can still be told, and the answers are the same."""
-    asked, other = late((-1, 3), RuntimeError("no idea")), late()
+    asked, other = late(-1, RuntimeError("no idea")), late()
     for kind in (InputError, RuntimeError):
         with pytest.raises(kind):
             asked.next_assignment(moment)

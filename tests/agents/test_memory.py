@@ -4,13 +4,20 @@ import pytest
 
 from agents.memory.required import Required
 from agents.memory.stingy import Stingy
-from tests.agents.moments import Fn, moment
+from agents.rule_kinds import MemoryRule
+from agents.scheduler import Decision
+from tests.agents.moments import BALANCED, Fn, moment
 
 
-def test_required_gives_all() -> None:
-    assert Required(name="required").allocate(moment(ask=Fn(memory=333))) == 333
-
-
-@pytest.mark.parametrize(("ratio", "given"), [(0.5, 501), (0.001, 2), (1.0, 1001)])
-def test_stingy_gives_a_share_rounded_up(ratio: float, given: int) -> None:
-    assert Stingy(name="stingy", ratio=ratio).allocate(moment(ask=Fn(memory=1001))) == given
+@pytest.mark.parametrize(
+    ("rule", "given"),
+    [
+        (Required(name="required"), 1001),
+        (Stingy(name="stingy", ratio=0.5), 501),
+        (Stingy(name="stingy", ratio=0.001), 2),
+        (Stingy(name="stingy", ratio=1.0), 1001),
+    ],
+)
+def test_a_share_of_what_is_required_rounded_up(rule: MemoryRule, given: int) -> None:
+    decision = Decision(moment(ask=Fn(memory=1001)).env, BALANCED, (rule.ratio,))
+    assert decision.placement(1) == (1, given)

@@ -14,7 +14,6 @@ from tests.agents.moments import BALANCED, TWO_TYPES, Fn, workflow
 
 RULES = """
 from agents.order.chosen import Chosen
-from agents.scheduler import Placement
 
 
 class First:
@@ -24,50 +23,40 @@ class First:
     def reset(self, env, objective, seed):
         pass
 
-    def place(self, decision):
-        memory = decision.function.memory_req
-        return Placement(int(decision.candidates(memory)["feasible"].argmax()), memory)
+    def choose(self, decision):
+        return decision.rows["feasible"].argmax()
 
 
 class Broken(First):
-    def place(self, decision):
+    def choose(self, decision):
         return {}["of nobody"]
 
 
 class Leaves(First):
-    def place(self, decision):
+    def choose(self, decision):
         raise SystemExit(0)
 
 
 class Refuses(First):
-    def place(self, decision):
+    def choose(self, decision):
         decision.env.step("nowhere", 0, 0, 1)
 
 
 class Lost(First):
-    def place(self, decision):
-        return Placement(99, 1)
+    def choose(self, decision):
+        return 99
 
 
 class Wordy(First):
-    def place(self, decision):
+    def choose(self, decision):
         return "here"
 
 
-class Undecided(First):
+class LastFirst(First):
     order = Chosen()
 
 
-class Outspoken(First):
-    def choose(self, decision):
-        return 0
-
-
-class LastFirst(Undecided, Outspoken):
-    pass
-
-
-class NoPlace:
+class NoChoice:
     def reset(self, env, objective, seed):
         pass
 """
@@ -99,8 +88,7 @@ def test_a_rule_plays_and_says_what_it_is(file: str) -> None:
 
 BAD: dict[str, tuple[str, dict[str, Any], str]] = {
     "no such class": ("Fist", {}, "no class 'Fist', did you mean 'First'?"),
-    "no method": ("NoPlace", {}, "NoPlace has no method place, reset and place are needed"),
-    "an order without its method": ("Undecided", {}, "an order Chosen and a method choose go"),
+    "no method": ("NoChoice", {}, "NoChoice has no method choose, reset and choose are needed"),
     "an order where none waits": ("LastFirst", {}, "dispatch=queued is needed"),
     "an unknown parameter": ("First", {"nod": 3}, "unexpected keyword argument 'nod'"),
 }
@@ -124,11 +112,11 @@ def test_a_file_that_cannot_be_executed(file: str) -> None:
 @pytest.mark.parametrize(
     ("name", "says", "line"),
     [
-        ("Broken", "place raised KeyError: 'of nobody'", 'return {}["of nobody"]'),
-        ("Leaves", "place raised SystemExit: 0", "raise SystemExit(0)"),
-        ("Refuses", "place raised InputError: ", 'decision.env.step("nowhere", 0, 0, 1)'),
-        ("Lost", "place returned NUMA node 99, allowed: 0 to ", None),
-        ("Wordy", "place returned 'here', a Placement of NUMA node and MB is needed", None),
+        ("Broken", "choose raised KeyError: 'of nobody'", 'return {}["of nobody"]'),
+        ("Leaves", "choose raised SystemExit: 0", "raise SystemExit(0)"),
+        ("Refuses", "choose raised InputError: ", 'decision.env.step("nowhere", 0, 0, 1)'),
+        ("Lost", "choose: row: a whole number from 0 to 2 is needed, found 99", None),
+        ("Wordy", "choose: row: a whole number from 0 to 2 is needed, found 'here'", None),
     ],
 )
 def test_what_a_rule_does_wrong_is_shown(name: str, says: str, line: str | None, file: str) -> None:
@@ -139,7 +127,7 @@ def test_what_a_rule_does_wrong_is_shown(name: str, says: str, line: str | None,
     if line is not None:
         first = failed.value.__notes__[:2]
         number = RULES[: RULES.index(line)].count("\n") + 1
-        assert first == [f'  File "{file}", line {number}, in place', f"    {line}"]
+        assert first == [f'  File "{file}", line {number}, in choose', f"    {line}"]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 from agents import placement
 from agents.baseline import known_baselines, make_baselines
 from agents.placement.greedy_objective import GreedyObjective
-from agents.rule_kinds import PlacementRule, Question, in_folder
+from agents.rule_kinds import PlacementRule, in_folder
 from agents.scheduler import Decision, play
 from env.score.greedy_score import ScoreWeights
 from env.score.lower_bound import lower_bound
@@ -67,9 +67,8 @@ def test_random_draws_every_feasible_node_and_repeats_with_the_seed() -> None:
     rule = rules()["random"]
 
     def draws(memory: int, seed: int) -> list[int]:
-        decision = moment(ask=Fn(memory=memory))
-        rng = np.random.default_rng(seed)
-        asked = Question(decision, decision.candidates(memory), memory, rng)
+        env = moment(ask=Fn(memory=memory)).env
+        asked = Decision(env, BALANCED, rng=np.random.default_rng(seed))
         return [rule.choose(asked) for _ in range(300)]
 
     counts = np.bincount(draws(100, seed=1), minlength=3)

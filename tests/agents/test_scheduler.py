@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from agents.live import LiveCluster
-from agents.scheduler import Decision, Placement, play
+from agents.scheduler import Decision, play
 from env.base.errors import InputError
 from env.score.reward import Objective
 from env.sim.state.block import FIELDS
@@ -17,13 +17,13 @@ PAIR = workflow(Fn(), Fn(), edges={(0, 1): 100})
 class Looks:
     """Places on the fast node; keeps what it is shown of the episode at its beginning."""
 
-    name, kind, order, fit = "looks", "baseline", None, "asked"
+    name, kind, order, fit, tiers = "looks", "baseline", None, "asked", (1.0,)
     asked = 0
 
     def reset(self, env: RawEnv, objective: Objective, seed: np.random.SeedSequence) -> None:
         self.env = env
 
-    def place(self, decision: Decision) -> Placement:
+    def choose(self, decision: Decision) -> int:
         self.asked += 1
         for env in (decision.env, self.env):
             assert env.current_function.fn_id == decision.function.fn_id
@@ -33,8 +33,8 @@ class Looks:
             with pytest.raises(InputError, match=r"fork\(\) gives a copy to play on"):
                 env.step("fast", 0, 0, 100)
         with pytest.raises(ValueError, match="read-only"):
-            decision.candidates(100)["feasible"] = 1
-        return Placement(FAST, 100)
+            decision.rows["feasible"] = 1
+        return FAST
 
 
 def test_nothing_of_an_episode_can_be_written() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
 
 import numpy as np
 
@@ -299,10 +298,9 @@ class RawEnv:
         grant(self.state, amount)
         self._play_on(play(self.state))
 
-    def played_to(self, kind: int) -> Self:
-        """Itself, after others have played its state up to what `play` returned."""
+    def played_to(self, kind: int) -> None:
+        """Others have played its state, up to what `play` returned."""
         self._kind = kind
-        return self
 
     def node_index(self, server_name: str, server_id: int, numa_node_id: int) -> int:
         """Index of a NUMA node in the records; see `ClusterConfig.node_index`."""

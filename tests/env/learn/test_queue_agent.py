@@ -121,7 +121,7 @@ def test_masks_allow_what_fits_now_and_nothing_else() -> None:
     choices = held = beyond = 0
     raw = env.raw_env
     assert raw is not None
-    while env.raw_env is not None and not env.raw_env.done:
+    while not raw.done:
         state, own = raw.state, seen["queue"]
         waiting = np.flatnonzero(state.waiting["count"])
         assert len(waiting) > 1
