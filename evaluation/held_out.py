@@ -19,9 +19,11 @@ from env.learn.batch import Batch
 from env.learn.world import World
 from env.score.metrics import FinishedEpisode
 from env.score.reward import check_world
+from env.sim.declared.episode import Episode, EpisodeWorkload
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.ordering import FIRST_COME
-from env.workloads.generator import EpisodeWorkload, WorkloadGenerator
+from env.sim.view.raw_env import RawEnv
+from env.workloads.generator import WorkloadGenerator
 from env.workloads.source import is_funded
 from evaluation.contest import Contest, Task
 from evaluation.statistics import compared
@@ -75,7 +77,7 @@ class EvaluatedWorld(World):
         """J of the episodes in which agents have no choice, by their numbers."""
         layout, found = self.layout(), {}
         for number, workload in enumerate(self.workloads):
-            env = workload.env(self.cluster, self.rules)
+            env = RawEnv.of(Episode(workload, self.cluster, self.rules))
             while (choice := layout.forced(env)) is not None:
                 env.choose(choice.declared)
             if env.done:

@@ -48,15 +48,17 @@ from env.learn.turns import (
 from env.learn.world import World
 from env.score.greedy_play import trace_greedy
 from env.score.reward import cheapest_cost, ideal
-from env.sim.assembly.new_state import allocate, arriving, catalogue, copy_into, hardware, reset
+from env.sim.assembly.build import arriving, build
+from env.sim.assembly.new_state import allocate, catalogue, copy_into, hardware, reset
 from env.sim.assembly.with_rules import with_rules, write_lease
+from env.sim.declared.episode import Episode, EpisodeWorkload
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.resources import named_arrays
 from env.sim.events.choosing import play_to_choice
 from env.sim.forecast.candidates import update_finish_bounds
 from env.sim.state.block import State
 from env.sim.state.records import ARRIVING, DONE, NONE
-from env.workloads.generator import EpisodeWorkload, WorkloadGenerator
+from env.workloads.generator import WorkloadGenerator
 
 # Most episodes have the same cluster, or one of a few; what it gives is only copied from.
 hardware_of = lru_cache(maxsize=64)(hardware)
@@ -318,8 +320,7 @@ class Batch:
         if self._first_template:
             self._write(env, workload, cluster)
             return
-        self._states[env] = state = workload.env(cluster, self._world.rules).state
-        state.cluster["listens"] = 0  # nobody would take its history
+        self._states[env] = state = build(Episode(workload, cluster, self._world.rules))
         self._handles[env] = state[0]
         trace = self._sights.trace
         missing = len(state.functions) + 1 - trace.shape[1]
@@ -331,9 +332,7 @@ class Batch:
         """Writes the hardware and the arrivals of an episode into the records that are there."""
         state, (head, servers, nodes) = self._states[env], hardware_of(cluster)
         first = self._first_template[int(head[0]["largest_node_cpu"])]
-        arrivals = arriving(
-            workload.arrival_times, [first[id(template)] for template in workload.templates]
-        )
+        arrivals = arriving(workload, [first[id(template)] for template in workload.templates])
         own = self._arrivals[env, : len(arrivals)]
         own[:] = arrivals
         count = len(servers)
@@ -392,6 +391,5 @@ def _one_state(world: World) -> tuple[State, dict[int, dict[int, int]]]:
         **dict(zip(names, shared, strict=True)),
         **named_arrays(templates, world.largest_cluster, len(one.nodes)),
     )
-    known = EpisodeWorkload((), pool, cold_start=generator.config.container_cold_start)
-    images = known.images(world.rules)
-    return with_rules(one, templates, images, world.rules, world.largest_cluster), index
+    every = EpisodeWorkload((0.0,) * len(pool), pool, images=world.images)
+    return with_rules(one, templates, Episode(every, world.largest_cluster, world.rules)), index

@@ -19,10 +19,10 @@ from env.learn.batch import Batch
 from env.learn.layouts import Choice, Placement, Share
 from env.learn.world import World
 from env.score.reward import cheapest_cost, ideal, potential
+from env.sim.declared.episode import Episode, EpisodeWorkload
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.forecast.candidates import update_finish_bounds
 from env.sim.view.raw_env import RawEnv
-from env.workloads.generator import EpisodeWorkload
 
 ENV_NAME = "serverless-v8"
 """Its version rises whenever the same actions would give other observations or rewards, or
@@ -196,7 +196,7 @@ class ServerlessEnv(MultiAgentEnv):
 
     def _begun(self, workload: EpisodeWorkload, cluster: ClusterConfig) -> RawEnv:
         """An episode at the first choice that agents have, or over."""
-        raw_env = workload.env(cluster, self.world.rules)
+        raw_env = RawEnv.of(Episode(workload, cluster, self.world.rules))
         self._play_on(raw_env)
         return raw_env
 

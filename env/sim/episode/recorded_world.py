@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from env.sim.declared.episode import Episode, EpisodeWorkload
 from env.sim.declared.images import Images
 from env.sim.declared.ordering import Sharing
 from env.sim.declared.rules import Rules
@@ -68,22 +69,21 @@ def env_of(episode: EpisodeFile) -> RawEnv:
             placement=queue.placement,
             patience=_or_never(queue.patience),
         )
-    return RawEnv(
-        episode.arrival_times,
-        templates,
-        episode.cluster_config(),
-        record=True,
-        tenants=episode.tenants,
-        rules=rules,
+    workload = EpisodeWorkload(
+        tuple(episode.arrival_times),
+        tuple(templates),
+        tuple(episode.tenants),
+        work=tuple(each.work for each in episode.workflows if each.work is not None),
+        tickets=tuple(each.tickets for each in episode.workflows if each.tickets is not None),
         images=_images(episode, templates) if episode.images else None,
-        work=[workflow.work for workflow in episode.workflows if workflow.work is not None],
         funding=episode.funding,
         turns_seed=(queue.turns_seed if queue is not None else None) or 0,
-        tickets=[own.tickets for own in episode.workflows if own.tickets is not None],
     )
+    return RawEnv.of(Episode(workload, episode.cluster_config(), rules), record=True)
 
 
 def _images(episode: EpisodeFile, templates: list[WorkflowTemplate]) -> Images:
+    earlier = np.array([(row.image, row.begin, row.end) for row in episode.earlier], EARLIER)
     return Images(
         np.array([image.container_cold_start for image in episode.images]),
         {
@@ -91,7 +91,7 @@ def _images(episode: EpisodeFile, templates: list[WorkflowTemplate]) -> Images:
             for template, workflow in zip(templates, episode.workflows, strict=True)
         },
         np.array([image.memory_mb for image in episode.images]),
-        np.array([(row.image, row.begin, row.end) for row in episode.earlier], EARLIER),
+        lambda: earlier,
     )
 
 

@@ -7,6 +7,7 @@ from env.sim.episode.episode_file import read_episode
 from env.sim.view.container import Container
 from env.sim.view.raw_env import RawEnv
 from run.command import PROJECT
+from tests.episodes import begun
 
 GOLDEN = sorted((PROJECT / "tests" / "golden").glob("*.json"))
 
@@ -99,20 +100,20 @@ def test_a_workflow_tells_who_is_in_which_state():
 def test_a_workflow_tells_whose_it_is():
     episode = read_episode(PROJECT / "tests" / "golden" / "04_memory_waiting_queue.json")
     given = episode.arrival_times, episode.templates(), episode.cluster_config()
-    env = RawEnv(*given, tenants=["a", "b", "a", "c"])
+    env = begun(*given, tenants=["a", "b", "a", "c"])
     for seen in (env, env.fork()):
         assert [workflow.tenant for workflow in seen.workload.workflows] == ["a", "b", "a", "c"]
     assert {workflow.tenant for workflow in RawEnv(*given).workload.workflows} == {None}
     with pytest.raises(InputError, match="4 workflow templates but 3 tenants"):
-        RawEnv(*given, tenants=["a", "b", "a"])
+        begun(*given, tenants=["a", "b", "a"])
     with pytest.raises(InputError, match="4 workflow templates but 1 tickets"):
-        RawEnv(*given, tenants=["a", "b", "a", "c"], tickets=[2.0])
+        begun(*given, tenants=["a", "b", "a", "c"], tickets=[2.0])
 
 
 def test_recycled_slots_change_nothing_but_the_history():
     episode = read_episode(PROJECT / "tests" / "golden" / "05_lease_renewal_and_restart.json")
     given = episode.arrival_times, episode.templates(), episode.cluster_config()
-    whole, recycled = RawEnv(*given), RawEnv(*given, workflow_slots=2)
+    whole, recycled = RawEnv(*given), begun(*given, workflow_slots=2)
     for action in episode.actions:
         place = (action.server_type, action.server_index, action.numa_node_index)
         assert whole.step(*place, action.memory_allocated_mb) == recycled.step(
@@ -127,7 +128,7 @@ def test_recycled_slots_change_nothing_but_the_history():
 def test_too_few_slots_is_an_error_that_says_so():
     episode = read_episode(PROJECT / "tests" / "golden" / "04_memory_waiting_queue.json")
     given = episode.arrival_times, episode.templates(), episode.cluster_config()
-    env = RawEnv(*given, workflow_slots=1)
+    env = begun(*given, workflow_slots=1)
     action = episode.actions[0]
     with pytest.raises(InputError, match="more than 1 workflows are active at 1.0 s"):
         env.step(
