@@ -94,4 +94,4 @@ def _workflow_text(workflow: WorkflowModel) -> str:
 
 
 def _plain(model: BaseModel) -> dict[str, Any]:
-    return model.model_dump(exclude_none=True)
+    return model.model_dump(exclude_none=True, by_alias=True)

@@ -113,10 +113,10 @@ class EpisodeFile(Strict):
     def node_memory(self) -> dict[tuple[str, int, int], int]:
         """MB of every NUMA node, by (server type, server, NUMA node)."""
         return {
-            (declared.name, server, node): declared.memory_mb_per_numa_node
+            (declared.name, server, node): declared.memory
             for declared in self.cluster.server_types
-            for server in range(declared.server_count)
-            for node in range(declared.numa_nodes_per_server)
+            for server in range(declared.count)
+            for node in range(declared.numa_nodes)
         }
 
     def cluster_config(self) -> ClusterConfig:

@@ -143,8 +143,8 @@ def _check_actions(episode: EpisodeFile) -> None:
             )
         declared = types[action.server_type]
         for key, number, limit in (
-            ("server_index", action.server_index, declared.server_count),
-            ("numa_node_index", action.numa_node_index, declared.numa_nodes_per_server),
+            ("server_index", action.server_index, declared.count),
+            ("numa_node_index", action.numa_node_index, declared.numa_nodes),
         ):
             if number >= limit:
                 raise InputError(f"{where}.{key}: {number} found, allowed are 0 to {limit - 1}")

@@ -233,9 +233,7 @@ def test_a_tenant_that_sends_nothing_does_not_round_the_tickets_of_others() -> N
     for rich in (1, 1e3, 1e6, 1e11):
         funding = held(a=0.5, b=1, rich=rich)
         templates, arrival_times = [chain(1.0)] * 121, [*[0.0] * 120, 500.0]
-        env = env_of(
-            templates, [*tenants, "rich"], order("stride"), funding, times=arrival_times
-        )
+        env = env_of(templates, [*tenants, "rich"], order("stride"), funding, times=arrival_times)
         assert Counter(turns(env)[:60]) == {"a": 20, "b": 40}
         # All of b's have gone after 90, and then a waits alone.
         assert env.state.tenants["received"] == pytest.approx([30.0, 60.0, 0.0], abs=1.0)

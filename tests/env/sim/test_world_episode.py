@@ -82,7 +82,7 @@ def test_tenants_take_the_same_turns_again(tmp_path: Path, order: str) -> None:
 
 def test_another_seed_draws_other_turns() -> None:
     episode = episode_of(shared("lottery"), "a world", "a test")
-    document = episode.model_dump()
+    document = episode.model_dump(by_alias=True)
     document["options"]["queue"]["turns_seed"] = 8
     again = EpisodeFile.model_validate(document)
     assert again.expected is not None
@@ -93,7 +93,7 @@ def test_cores_are_shared_by_tickets_again(tmp_path: Path) -> None:
     """Some nodes have more threads than cores: alike, functions would end at other times."""
     episode = check_round_trip(crowded(), tmp_path / "episode.json")
     assert (episode.cluster.cpu_share, episode.funding) == ("tickets", FUNDING)
-    document = episode.model_dump()
+    document = episode.model_dump(by_alias=True)
     document["cluster"]["cpu_share"] = document["funding"] = None
     assert violations(EpisodeFile.model_validate(document)) != []
 
