@@ -79,6 +79,7 @@ class Episode:
         if order is not None and images is not None:
             check_needs(templates, self.cluster, images.memory[images.of_all(templates)])
         self._check_work()
+        _ = self.owners  # refuses who holds no tickets
         if self.funding is None and self.cluster.cpu_share == "tickets":
             raise InputError("cluster: cpu_share is 'tickets': tenants with tickets are needed")
         if self.funding is None and isinstance(order, SharedOrder):
