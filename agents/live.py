@@ -19,6 +19,7 @@ from env.learn.actions import whole_number
 from env.score.reward import Objective, check_rates
 from env.sim.assembly.new_state import copy_into, reset
 from env.sim.declared.bounds import LONGEST
+from env.sim.declared.episode import Episode, EpisodeWorkload
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.events.actual import finish_function, pass_time, server_is_up, start_function
@@ -290,8 +291,8 @@ class _LiveEnv(RawEnv):
         # As if each of them arrived, so that all are checked and known to the records.
         count = max(most_active, len(workflows))
         each = [workflows[row % len(workflows)] for row in range(count)] if workflows else []
-        super().__init__([0.0] * len(each), each, cluster, workflow_slots=most_active)
-        self._known = tuple(workflows)
+        workload = EpisodeWorkload((0.0,) * len(each), tuple(each))
+        self._begin(Episode(workload, cluster, workflow_slots=most_active), record=False)
         self._before = self.state.blank()
 
     def reset(self) -> None:
@@ -305,7 +306,7 @@ class _LiveEnv(RawEnv):
         """A workflow arrives in the next free slot."""
         self.state.arrivals[slot] = (time, slot, template, 0, 0, 1.0)
         templates, times = list(self.workflow_templates), list(self.arrival_times)
-        templates[slot], times[slot] = self._known[template], time
+        templates[slot], times[slot] = self.episode.workload.templates[template], time
         self.workflow_templates, self.arrival_times = tuple(templates), tuple(times)
         arrive(self.state, slot)
 

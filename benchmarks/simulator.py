@@ -32,6 +32,7 @@ from env.score.greedy_score import ScoreWeights
 from env.score.reward import Objective
 from env.sim.assembly.new_state import reset
 from env.sim.declared.cluster_file import cluster_from_config
+from env.sim.declared.episode import EpisodeWorkload
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.events.engine import play
 from env.sim.events.placing import place
@@ -40,7 +41,6 @@ from env.sim.state.block import State
 from env.sim.state.records import PLACE
 from env.sim.view.raw_env import RawEnv
 from env.workloads.generator import (
-    EpisodeWorkload,
     WorkloadConfig,
     WorkloadGenerator,
     training_seed,

@@ -15,11 +15,12 @@ from env.base.errors import InputError, located
 from env.base.schema import Recorded
 from env.score.optimum import OptimumSettings, optimum
 from env.score.reward import Objective
+from env.sim.declared.episode import Episode, EpisodeWorkload
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.rules import Rules
 from env.sim.episode.episode_file import EpisodeFile
 from env.sim.episode.recording import episode_of
-from env.workloads.generator import EpisodeWorkload
+from env.sim.view.raw_env import RawEnv
 from env.workloads.source import WorkloadSource
 from evaluation.episode_metrics import SHARES, PlayedEpisode, all_metrics
 from run.ray_session import connect
@@ -122,7 +123,7 @@ class Contest:
             if scheduler.name not in task.policies:
                 continue
             rules = rules_of(self.rules, scheduler)
-            env = workload.env(self.cluster, rules, task.seed, task.record)
+            env = RawEnv.of(Episode(workload, self.cluster, rules), task.record)
             # Numbered by episode, so they do not depend on who plays what before, or where.
             draws = np.random.SeedSequence(task.seed, spawn_key=(SCHEDULER_KEY, task.episode))
             # Where the engine takes all decisions, the episode is over before any is asked for.
@@ -152,7 +153,7 @@ class Contest:
     def _best_J(self, workload: EpisodeWorkload) -> float:
         if self.optimum is None:
             return math.nan
-        env = workload.env(self.cluster, self.rules)
+        env = RawEnv.of(Episode(workload, self.cluster, self.rules))
         if not self.optimum.allows(env):
             return math.nan
         return optimum(env, self.objective, self.optimum.memory_tiers).J

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from env.workloads.generator import EpisodeWorkload
+from env.sim.declared.episode import EpisodeWorkload
 from env.workloads.source import WorkloadSource
 from env.workloads.traces.trace_samples import TraceGenerator
 

@@ -19,9 +19,10 @@ from env.learn.batch import Batch
 from env.learn.world import World
 from env.score.metrics import FinishedEpisode
 from env.score.reward import check_world
+from env.sim.declared.episode import EpisodeWorkload
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.ordering import FIRST_COME
-from env.workloads.generator import EpisodeWorkload, WorkloadGenerator
+from env.workloads.generator import WorkloadGenerator
 from env.workloads.source import is_funded
 from evaluation.contest import Contest, Task
 from evaluation.statistics import compared

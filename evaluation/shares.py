@@ -73,7 +73,7 @@ class Shares:
 
 def is_shared(env: RawEnv) -> bool:
     """Whether functions wait centrally, of tenants that hold tickets."""
-    return env.funding is not None and env.rules.order is not None and len(env.tenants) > 0
+    return env.episode.funding is not None and env.rules.order is not None
 
 
 def shares_of(env: RawEnv) -> Shares:
@@ -85,13 +85,13 @@ def shares_of(env: RawEnv) -> Shares:
     Raises:
         InputError: it is something else.
     """
-    if env.funding is None or not is_shared(env):
+    funding = env.episode.funding
+    if funding is None or not is_shared(env):
         raise InputError("shares: a central queue and tenants with tickets are needed")
     if not env.done:
         raise InputError("shares: the episode is not over yet")
     runs = env.runs
-    place = {name: index for index, name in enumerate(env.funding.tenants)}
-    owner = np.array([place[name] for name in env.tenants])[runs["wf_id"]]
+    owner = np.array(env.episode.owners)[runs["wf_id"]]
     quantum = _quantum(env)
     account = _Account(env.state, len(runs))
     seconds = runs["computation"] / env.state.nodes["single_core_speed"][runs["node"]]
@@ -103,10 +103,10 @@ def shares_of(env: RawEnv) -> Shares:
         else:
             account.start(int(owner[run]), float(seconds[run]), float(runs["dispatch_time"][run]))
     times, received, entitled = account.curves()
-    response, deviation = _response(runs, owner, len(place))
+    response, deviation = _response(runs, owner, len(env.state.tenants))
     return Shares(
-        tenants=tuple(place),
-        tickets=np.array([right_of(env.state, tenant) for tenant in range(len(place))]),
+        tenants=tuple(funding.tenants),
+        tickets=np.array([right_of(env.state, each) for each in range(len(funding.tenants))]),
         quantum=quantum,
         times=times,
         received=received,
@@ -196,8 +196,7 @@ class _Account:
 
 def _dominant(env: RawEnv, runs: np.ndarray, owner: np.ndarray) -> np.ndarray:
     """(K,) see `Shares`; a container holds cores and memory from its dispatch to its end."""
-    assert env.funding is not None
-    found = np.zeros(len(env.funding.tenants))
+    found = np.zeros(len(env.state.tenants))
     nodes = env.state.nodes
     threads = env.state.template_functions["parallelism"][runs["declared"]]
     held = np.column_stack(

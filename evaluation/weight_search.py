@@ -13,7 +13,8 @@ from env.learn.world import TrainingEpisodes
 from env.score.greedy_play import Buffers, play_greedy_episode
 from env.score.greedy_score import MOST_ECONOMY, MOST_WEIGHT, Economy, ScoreWeights, Weight
 from env.score.reward import Objective, arrived_objective
-from env.sim.assembly.new_state import new_state
+from env.sim.assembly.build import build
+from env.sim.declared.episode import Episode, EpisodeWorkload
 from env.workloads.generator import training_seed
 from env.workloads.source import is_trace
 from evaluation.statistics import Estimate, estimate
@@ -229,7 +230,8 @@ class WeightSearch:
             if not waiting:
                 continue
             workload, cluster = self.episodes.draw(training_seed(self.seed, 0, 0, number))
-            state = new_state(workload.arrival_times, workload.templates, cluster)
+            plain = EpisodeWorkload(workload.arrival_times, workload.templates)
+            state = build(Episode(plain, cluster))
             buffers = Buffers.of(state)
             for candidate in waiting:
                 weights = candidate.weights.by_objective(self.objective)

@@ -14,8 +14,8 @@ from itertools import count
 import numpy as np
 
 from agents.live import Assignment, LiveCluster
+from env.sim.declared.episode import EpisodeWorkload
 from env.sim.declared.hardware import ClusterConfig
-from env.workloads.generator import EpisodeWorkload
 
 Server = tuple[str, int]
 Called = tuple[int, int]

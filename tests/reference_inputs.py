@@ -8,7 +8,8 @@ import numpy as np
 
 from agents.order.funcsched import FuncSched
 from agents.order.srtf import Srtf
-from env.sim.assembly.new_state import new_state
+from env.sim.assembly.build import build
+from env.sim.declared.episode import Episode, EpisodeWorkload
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.images import Images
 from env.sim.declared.keep_alive_policy import FaasCache, Fixed, HybridHistogram, Lru, NoKeepAlive
@@ -57,11 +58,10 @@ def jobs_of(
     """The functions of workflows, ranked by an order; of a template they are declared once."""
     distinct = list(dict.fromkeys(templates))
     image_of = np.concatenate([images.of[template] for template in distinct])
-    needs = np.concatenate([template.memory_req for template in distinct])
     known_of_images = np.zeros(len(images.cold_start), [("cold_start", float), ("memory", int)])
     known_of_images["cold_start"] = images.cold_start
-    np.maximum.at(known_of_images["memory"], image_of, needs)
-    state = new_state(times, templates, cluster)
+    known_of_images["memory"] = images.memory
+    state = build(Episode(EpisodeWorkload(tuple(times), tuple(templates)), cluster))
     known = declared_functions(state, distinct, image_of, known_of_images, cluster)
     ranks = order.rank(known)
     made = [Image(float(seconds)) for seconds in images.cold_start]

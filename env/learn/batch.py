@@ -30,14 +30,17 @@ from env.learn.sight import EPISODE, OF_ALL, turn_to_episode
 from env.learn.world import World
 from env.score.greedy_play import trace_greedy
 from env.score.reward import cheapest_cost, ideal
-from env.sim.assembly.new_state import allocate, arriving, catalogue, copy_into, hardware, reset
+from env.sim.assembly.build import arriving, build
+from env.sim.assembly.new_state import allocate, catalogue, copy_into, hardware, reset
 from env.sim.assembly.with_rules import with_rules, write_lease
+from env.sim.declared.episode import Episode, EpisodeWorkload
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.resources import named_arrays
 from env.sim.events.choosing import play_to_choice
 from env.sim.state.block import State
 from env.sim.state.records import ARRIVING, DONE
-from env.workloads.generator import EpisodeWorkload, WorkloadGenerator
+from env.sim.view.raw_env import RawEnv
+from env.workloads.generator import WorkloadGenerator
 
 # Most episodes have the same cluster, or one of a few; what it gives is only copied from.
 hardware_of = lru_cache(maxsize=64)(hardware)
@@ -263,8 +266,10 @@ class Batch(Decisions):
         if self._first_template:
             self._write(env, workload, cluster)
             return
-        self.raw_env = workload.env(cluster, self._world.rules)
-        self._states[env] = state = self.raw_env.state
+        episode = Episode(workload, cluster, self._world.rules)
+        if self._apart:
+            self.raw_env = RawEnv.of(episode)
+        self._states[env] = state = self.raw_env.state if self._apart else build(episode)
         state.cluster["listens"] = 0  # nobody would take its history
         self._handles[env] = state[0]
         trace = self._sights.trace
@@ -277,9 +282,7 @@ class Batch(Decisions):
         """Writes the hardware and the arrivals of an episode into the records that are there."""
         state, (head, servers, nodes) = self._states[env], hardware_of(cluster)
         first = self._first_template[int(head[0]["largest_node_cpu"])]
-        arrivals = arriving(
-            workload.arrival_times, [first[id(template)] for template in workload.templates]
-        )
+        arrivals = arriving(workload, [first[id(template)] for template in workload.templates])
         own = self._arrivals[env, : len(arrivals)]
         own[:] = arrivals
         count = len(servers)
@@ -334,6 +337,5 @@ def _one_state(world: World, apart: bool) -> tuple[State, dict[int, dict[int, in
         **dict(zip(names, shared, strict=True)),
         **named_arrays(templates, world.largest_cluster, len(one.nodes)),
     )
-    known = EpisodeWorkload((), pool, cold_start=generator.config.container_cold_start)
-    images = known.images(world.rules)
-    return with_rules(one, templates, images, world.rules, world.largest_cluster), index
+    every = EpisodeWorkload((0.0,) * len(pool), pool, images=world.images)
+    return with_rules(one, templates, Episode(every, world.largest_cluster, world.rules)), index

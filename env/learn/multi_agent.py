@@ -18,9 +18,9 @@ from env.learn.actions import Action, actions_of, nothing_played, seed_each
 from env.learn.agent import Observation
 from env.learn.batch import Batch
 from env.learn.world import World
+from env.sim.declared.episode import EpisodeWorkload
 from env.sim.state.records import DONE
 from env.sim.view.raw_env import RawEnv
-from env.workloads.generator import EpisodeWorkload
 
 ENV_NAME = "serverless-v8"
 """Its version rises whenever the same actions would give other observations or rewards, or

@@ -15,9 +15,9 @@ from pydantic import Field, field_validator
 
 from env.base.errors import InputError
 from env.base.schema import ASCENDING, Strict
+from env.sim.declared.episode import EpisodeWorkload
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.workflow_template import WorkflowTemplate
-from env.workloads.generator import EpisodeWorkload
 
 Factor = Annotated[float, Field(ge=0, le=1000)]
 Factors = Annotated[tuple[Factor, Factor], ASCENDING]

@@ -17,10 +17,12 @@ from env.learn.layouts import AgentsConfig, Layout
 from env.learn.variation import UNVARIED, Variation
 from env.score.metrics import episode_metrics
 from env.score.reward import Objective, check_rates, check_world
-from env.sim.assembly.new_state import reset
+from env.sim.assembly.build import build
 from env.sim.declared.cluster_file import cluster_from_config
 from env.sim.declared.dispatch_settings import Dispatch, Immediate, Queued
+from env.sim.declared.episode import Episode, EpisodeWorkload
 from env.sim.declared.hardware import ClusterConfig
+from env.sim.declared.images import Images
 from env.sim.declared.keep_alive_policy import HybridHistogram, KeepAlivePolicy, NoKeepAlive
 from env.sim.declared.ordering import FIRST_COME
 from env.sim.declared.resources import holders
@@ -29,7 +31,7 @@ from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.events.choosing import FIRST, play_to_choice
 from env.sim.state.block import State
 from env.sim.state.records import DONE, INF
-from env.workloads.generator import EpisodeWorkload, training_seed
+from env.workloads.generator import training_seed
 from env.workloads.source import workload_source
 from env.workloads.traces.trace_samples import TraceGenerator
 
@@ -81,6 +83,7 @@ class TrainingEpisodes:
         generator: of episodes as they are configured.
         templates: the workflows that can arrive, at every factor on their computation; none of a
             trace, whose functions every episode draws anew.
+        images: of their functions.
         largest_cluster: with as many servers of every type as an episode can have.
 
     Raises:
@@ -111,6 +114,8 @@ class TrainingEpisodes:
         self._prepared = self._variation.prepare(self.templates)
         every = (template for at in self._prepared.values() for template in at.values())
         self.templates = tuple(dict.fromkeys((*self.templates, *every)))
+        cold_start = getattr(self.generator.config, "container_cold_start", 0.0)
+        self.images = Images.by_name(self.templates, cold_start)
 
     def draw(self, sequence: np.random.SeedSequence) -> tuple[EpisodeWorkload, ClusterConfig]:
         """What arrives in a training episode, and the cluster it runs on."""
@@ -123,7 +128,7 @@ class TrainingEpisodes:
         workload = self.generator.training_episode(sequence)
         if varied is not None:
             workload = self._variation.vary(workload, rate, cluster, self._prepared, rng)
-        return replace(workload, known=self.templates), cluster
+        return replace(workload, images=self.images), cluster
 
 
 class World(TrainingEpisodes):
@@ -171,9 +176,7 @@ class World(TrainingEpisodes):
 
     def undecided_end(self, workload: EpisodeWorkload, cluster: ClusterConfig) -> State | None:
         """The end of an episode in which agents have no choice; None where they have one."""
-        state = workload.env(cluster, self.rules).state
-        state.cluster["listens"] = 0
-        reset(state)
+        state = build(Episode(workload, cluster, self.rules))
         queue = self.agents.queue
         first = np.zeros(0 if queue is None else queue.functions, FIRST)
         return state if play_to_choice(state, first) == DONE else None

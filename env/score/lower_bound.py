@@ -3,7 +3,7 @@
 import numpy as np
 
 from env.score.reward import Objective, cheapest_cost, cost_ratio
-from env.sim.assembly.new_state import drawn_shares
+from env.sim.assembly.build import drawn_shares
 from env.sim.state.block import State
 
 

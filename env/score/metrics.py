@@ -15,7 +15,7 @@ import numpy as np
 
 from env.score.lower_bound import lower_bound
 from env.score.reward import Objective, cheapest_cost, cost_ratio, flow_times, slowdowns
-from env.sim.assembly.new_state import drawn_shares
+from env.sim.assembly.build import drawn_shares
 from env.sim.declared.power import Power
 from env.sim.queue.sharing import jain_index, share_error
 from env.sim.state.block import State

@@ -18,7 +18,7 @@ from pydantic import Field, model_validator
 from env.base.errors import InputError
 from env.base.jit import compiled
 from env.base.schema import Strict, nothing_or
-from env.sim.assembly.new_state import drawn_shares, new_state
+from env.sim.assembly.build import check_workflows, drawn_shares
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.queue.sharing import share_error
@@ -79,7 +79,7 @@ def check_world(templates: Sequence[WorkflowTemplate], cluster: ClusterConfig) -
     Raises:
         InputError: a function needs more memory than any NUMA node has, or see `check_rates`.
     """
-    new_state([0.0] * len(templates), templates, cluster, workflow_slots=1)
+    check_workflows(templates, cluster)
     check_rates(cluster)
 
 

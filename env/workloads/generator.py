@@ -1,7 +1,6 @@
 """Episodes: arrivals plus workflows, drawn for training or held out for evaluation."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, Any, Self
 
@@ -11,16 +10,13 @@ from pydantic import BeforeValidator, Field, model_validator
 from env.base.errors import InputError
 from env.base.schema import ASCENDING, Strict, TenantName, Weight, nearest, short
 from env.sim.declared.bounds import LONGEST
+from env.sim.declared.episode import EpisodeWorkload
 from env.sim.declared.funding import BASE, Funding, Grant
-from env.sim.declared.hardware import ClusterConfig
-from env.sim.declared.images import NOTHING_EARLIER, Images
-from env.sim.declared.rules import DEFAULT_RULES, Rules
+from env.sim.declared.images import Images
 from env.sim.declared.workflow_template import WorkflowTemplate
-from env.sim.view.raw_env import RawEnv
 from env.tickets.amounts import Tickets
 from env.workloads.arrivals import Arrivals
 from env.workloads.templates import TemplatePool, WorkflowConfig, template_pools
-from env.workloads.traces.trace import Trace, earlier
 
 TRAINING_KEY, EVALUATION_KEY = 0, 1
 """First word of every spawn key: what keeps the two kinds of episodes apart for any seed."""
@@ -109,69 +105,6 @@ class WorkloadConfig(Strict):
         return self
 
 
-@dataclass(frozen=True)
-class EpisodeWorkload:
-    """What arrives in one episode.
-
-    Attributes:
-        arrival_times: seconds, one for each workflow.
-        templates: the workflow that arrives at each of them.
-        tenants: whose each workflow is; empty where nobody is told apart.
-        work: operations of each workflow's only function, where they are drawn; else empty.
-        cold_start: seconds until a new container has started, as `Images.by_name` takes them.
-        known: workflows that may arrive and belong to images, too, whether or not they do in this
-            episode: what an image needs does not tell what is to come; empty: those that arrive.
-        history: requests of them before time 0, of which a keep-alive policy may know.
-        funding: the tickets of the tenants; None where nobody holds any.
-        turns_seed: of what an order draws by which tenants take turns.
-        tickets: of each workflow, in its tenant's own currency; empty: one each.
-    """
-
-    arrival_times: tuple[float, ...]
-    templates: tuple[WorkflowTemplate, ...]
-    tenants: tuple[str, ...] = ()
-    work: tuple[int, ...] = ()
-    cold_start: np.ndarray | float = 0.0
-    known: tuple[WorkflowTemplate, ...] = ()
-    history: Trace | None = None
-    funding: Funding | None = None
-    turns_seed: int = 0
-    tickets: tuple[float, ...] = ()
-
-    def images(self, rules: Rules) -> Images | None:
-        """Of all functions, None in a world in which it does not matter."""
-        if rules.order is None and not rules.keeps_warm and not np.any(self.cold_start):
-            return None
-        images = Images.by_name(self.known or self.templates, self.cold_start)
-        if self.history is None or rules.keep_alive.history[1] == 0:
-            return images
-        chunks = [earlier(chunk) for chunk in self.history.requests()]
-        return replace(images, earlier=np.concatenate([NOTHING_EARLIER, *chunks]))
-
-    def env(
-        self,
-        cluster: ClusterConfig,
-        rules: Rules = DEFAULT_RULES,
-        seed: int | None = None,
-        record: bool = False,
-    ) -> RawEnv:
-        """The episode on a cluster in a world of these rules; arguments as of `RawEnv`."""
-        return RawEnv(
-            self.arrival_times,
-            self.templates,
-            cluster,
-            seed,
-            record,
-            tenants=self.tenants,
-            rules=rules,
-            images=self.images(rules),
-            work=self.work,
-            funding=self.funding,
-            turns_seed=self.turns_seed,
-            tickets=self.tickets,
-        )
-
-
 def training_seed(seed: int, worker: int, env: int, episode: int) -> np.random.SeedSequence:
     """Seed of one training episode: its own for every worker, environment and episode number."""
     return np.random.SeedSequence(seed, spawn_key=(TRAINING_KEY, worker, env, episode))
@@ -211,6 +144,8 @@ class WorkloadGenerator:
         self.pools = template_pools(workflow_config, core_speed)
         self.config = workload_config
         pools = (self.pools.training, self.pools.evaluation)
+        cold_start = workload_config.container_cold_start
+        self._images = [Images.by_name(pool.templates, cold_start) for pool in pools]
         known = {name for pool in pools for names in pool.names.values() for name in names}
         for tenant, declared in workload_config.tenants.items():
             for name in declared.workflows:
@@ -222,7 +157,7 @@ class WorkloadGenerator:
 
     def training_episode(self, seed_sequence: np.random.SeedSequence) -> EpisodeWorkload:
         """An episode of the training pool, see `training_seed`."""
-        return self._episode(self.pools.training, seed_sequence)
+        return self._episode(self.pools.training, self._images[0], seed_sequence)
 
     def evaluation_templates(self, index: int) -> tuple[WorkflowTemplate, ...]:
         """All workflows that can arrive in held-out episodes."""
@@ -230,10 +165,11 @@ class WorkloadGenerator:
 
     def evaluation_episode(self, index: int) -> EpisodeWorkload:
         """Held-out episode number `index`: always the same for the config's seed."""
-        return self._episode(self.pools.evaluation, evaluation_seed(self.config.seed, index))
+        sequence = evaluation_seed(self.config.seed, index)
+        return self._episode(self.pools.evaluation, self._images[1], sequence)
 
     def _episode(
-        self, pool: TemplatePool, seed_sequence: np.random.SeedSequence
+        self, pool: TemplatePool, images: Images, seed_sequence: np.random.SeedSequence
     ) -> EpisodeWorkload:
         rng = np.random.default_rng(seed_sequence)
         arrival_times = self.config.arrivals.draw(rng)
@@ -244,8 +180,7 @@ class WorkloadGenerator:
             arrival_times,
             templates,
             tenants,
-            cold_start=self.config.container_cold_start,
-            known=pool.templates,
+            images=images,
             funding=self.config.funding,
             turns_seed=turns_seed(seed_sequence),
             tickets=tuple(

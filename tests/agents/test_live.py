@@ -14,10 +14,11 @@ from env.base.schema import validated
 from env.score.metrics import episode_metrics
 from env.score.reward import Objective
 from env.sim.declared.cluster_file import cluster_from_config
+from env.sim.declared.episode import Episode, EpisodeWorkload
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.view.raw_env import RawEnv
 from env.sim.view.step_log import StepLog
-from env.workloads.generator import EpisodeWorkload, WorkloadConfig, WorkloadGenerator
+from env.workloads.generator import WorkloadConfig, WorkloadGenerator
 from env.workloads.templates import WorkflowConfig
 from tests.env.worlds import STUDY, TINY, world
 from tests.platform_loop import Platform
@@ -131,10 +132,10 @@ def test_what_happens_as_projected_is_the_evaluation(name: str, overrides: tuple
         schedulers = [
             learned(cluster, name) if name in POLICIES else baseline(name) for _ in range(2)
         ]
-        ordinary = episode.env(cluster, record=True)
+        ordinary = RawEnv.of(Episode(episode, cluster), record=True)
         expected = played(ordinary, schedulers[0])
         live = live_of(cluster, episode, schedulers[1])
-        real = episode.env(cluster, record=True)
+        real = RawEnv.of(Episode(episode, cluster), record=True)
         Simulated(real, live).play()
         assert real.logs == expected
         assert episode_metrics(real.state, OBJECTIVE) == episode_metrics(ordinary.state, OBJECTIVE)

@@ -15,11 +15,12 @@ from env.score.optimum import OptimumSettings
 from env.score.reward import Objective
 from env.sim.check.validate import violations
 from env.sim.declared.cluster_file import cluster_from_config
+from env.sim.declared.episode import EpisodeWorkload
 from env.sim.declared.keep_alive_policy import Lru
 from env.sim.declared.ordering import FIRST_COME
 from env.sim.declared.rules import DEFAULT_RULES, Lease, Rules
 from env.sim.episode.replay import differences, replayed
-from env.workloads.generator import EpisodeWorkload, WorkloadGenerator
+from env.workloads.generator import WorkloadGenerator
 from env.workloads.source import workload_source
 from evaluation.contest import Contest, Row, Task, play_all
 from tests.env.worlds import TINY, world

@@ -12,8 +12,9 @@ import pytest
 
 from env.base.errors import InputError
 from env.sim.declared.cluster_file import cluster_from_config
+from env.sim.declared.episode import EpisodeWorkload
 from env.sim.declared.workflow_template import WorkflowTemplate
-from env.workloads.generator import EpisodeWorkload, WorkloadGenerator
+from env.workloads.generator import WorkloadGenerator
 from env.workloads.source import workload_source
 from evaluation.contest import Row
 from evaluation.episode_metrics import SHARES, all_metrics

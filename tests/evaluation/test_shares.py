@@ -17,6 +17,7 @@ from env.sim.declared.rules import Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.view.raw_env import RawEnv
 from evaluation.shares import shares_of
+from tests.episodes import begun
 
 SPEED = 1_000_000
 CLUSTER = ClusterConfig(SPEED, 1e9, 1e9, 1e9, (ServerType("box", 1, 0.0, 0.0, 1, 2, 2048),))
@@ -52,7 +53,7 @@ def finished(
     """An episode played to its end; two functions at a time find memory and a core each."""
     (player,) = make_baselines([order], queued=True, funded=funding is not None)
     assert player.order is not None
-    env = RawEnv(
+    env = begun(
         arrivals,
         templates,
         CLUSTER,

@@ -19,6 +19,7 @@ from env.sim.episode.recording import episode_of
 from env.sim.view.raw_env import RawEnv
 from evaluation.contest import recording_name
 from evaluation.episode_metrics import PlayedEpisode
+from tests.episodes import begun
 from tests.report.evaluations import metrics_of_rows, result, run_of, workload_of, write_results
 
 CLUSTER = ClusterConfig(
@@ -73,7 +74,7 @@ def played(
     """An episode played to its end; workflows belong to the tenants in turn."""
     arrivals = [gap * index + episode for index in range(workflows)]
     owners = [tenants[index % len(tenants)] for index in range(workflows) if tenants]
-    env = RawEnv(arrivals, [fork(functions)] * workflows, CLUSTER, record=True, tenants=owners)
+    env = begun(arrivals, [fork(functions)] * workflows, CLUSTER, record=True, tenants=owners)
     nodes = len(env.state.nodes) - policy % 3
     while not env.done:
         env.step(*env.place_of(env.decisions // (1 + policy) % nodes), MEMORY)

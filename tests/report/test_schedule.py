@@ -14,6 +14,7 @@ from env.sim.episode.episode_file import write_episode
 from env.sim.episode.recording import episode_of
 from env.sim.view.raw_env import RawEnv
 from report.schedule import main, read_schedule
+from tests.episodes import begun
 from tests.recorded_worlds import world
 
 GOLDEN = sorted((Path(__file__).parents[1] / "golden").glob("*.json"))
@@ -89,7 +90,7 @@ def recorded(path: Path, name: str) -> None:
     chain = WorkflowTemplate(
         name, [10_000, 20_000], [3, 2], [1, 1], [(0, 1)], [800], ("split", "join")
     )
-    env = RawEnv([5.0], [chain], CLUSTER, record=True, tenants=["ann"])
+    env = begun([5.0], [chain], CLUSTER, record=True, tenants=["ann"])
     env.step("s", 0, 0, 3)
     env.step("s", 1, 0, 2)
     write_episode(path, episode_of(env, "chain", ""))

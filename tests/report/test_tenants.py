@@ -10,10 +10,10 @@ import pytest
 
 from env.sim.declared.hardware import ClusterConfig, ServerType
 from env.sim.declared.workflow_template import WorkflowTemplate
-from env.sim.view.raw_env import RawEnv
 from report import palette
 from report.tenants import OTHERS, capacity_used, colours, labels, mean_flow_times
 from report.timeline import Timeline, mean_over, timeline_of
+from tests.episodes import begun
 from tests.report.evaluations import write_page
 from tests.report.recorded import finished_evaluation, played
 
@@ -31,7 +31,7 @@ def shared_node() -> Timeline:
         WorkflowTemplate(str(computation), [computation], [1024], [2], [], [])
         for computation in (12_000, 4_000)
     ]
-    env = RawEnv([0.0, 0.0], workflows, cluster, record=True, tenants=["a", "b"])
+    env = begun([0.0, 0.0], workflows, cluster, record=True, tenants=["a", "b"])
     env.step("box", 0, 0, 1024)
     env.step("box", 0, 0, 512)
     return timeline_of(env, "shared")

@@ -1,18 +1,15 @@
-"""Builds, resets and copies a `State`: the arrays of one episode."""
+"""Allocates, resets and copies a `State`: the arrays of one episode."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral, Real
 
 import numpy as np
 
-from env.base.errors import InputError
 from env.base.jit import compiled, compiled_apart
-from env.base.schema import short
-from env.sim.declared.bounds import LARGEST_WORK, LONGEST
 from env.sim.declared.hardware import ClusterConfig
-from env.sim.declared.resources import check_needs, named_arrays
+from env.sim.declared.resources import named_arrays
+from env.sim.declared.rules import DEFAULT_RULES
 from env.sim.declared.workflow_template import WorkflowTemplate, upward_ranks
 from env.sim.events.lease import lease_from_start, reset_server
 from env.sim.events.submissions import reset_workload
@@ -20,87 +17,10 @@ from env.sim.node.keep_alive import reset_keep_alive
 from env.sim.node.projection import reset_node
 from env.sim.node.warm import reset_warm
 from env.sim.queue.central_queue import reset_queue
-from env.sim.state import queue_records, records
+from env.sim.state import records
 from env.sim.state.block import CHANGING, TABLES, State
 from env.sim.state.containers import reset_containers
 from env.sim.state.tournament import reset_tree
-
-IMMEDIATE = np.zeros(1, queue_records.OPTIONS)
-"""Options of a world in which each function is placed once it is ready, and leases are hourly."""
-IMMEDIATE["time_slice"] = IMMEDIATE["starve_threshold"] = np.inf
-
-
-def new_state(
-    arrival_times: Sequence[float],
-    templates: Sequence[WorkflowTemplate],
-    config: ClusterConfig,
-    workflow_slots: int | None = None,
-    tenants: Sequence[int] = (),
-    work: Sequence[int] = (),
-    tickets: Sequence[float] = (),
-) -> State:
-    """A state of an episode, reset.
-
-    Args:
-        arrival_times: seconds, one a workflow.
-        templates: one a workflow; equal objects are stored once.
-        config: the hardware.
-        workflow_slots: workflows that can be active at once; None means all of them. With fewer,
-            records are recycled and an endless trace runs in bounded memory.
-        tenants: of each workflow, numbered from 0; none: all are of one.
-        work: operations of each workflow's only function, where they are not those it declares;
-            none: all are as declared.
-        tickets: of each workflow, in its tenant's own currency; none: one each.
-
-    Raises:
-        InputError: the lengths differ, work is given of a workflow of several functions, an arrival
-            time is not a number >= 0, tickets are not above 0, there are no slots, a template is
-            none, or a function fits no NUMA node.
-    """
-    _check(arrival_times, templates)
-    for what, given in (("tenants", tenants), ("tickets", tickets)):
-        if len(given) not in (0, len(templates)):
-            raise InputError(f"{len(templates)} workflow templates but {len(given)} {what}")
-    if not all(0 < given < np.inf for given in tickets):
-        raise InputError("tickets: numbers above 0 are needed")
-    if workflow_slots is not None and workflow_slots < 1:
-        raise InputError(f"workflow_slots: at least 1 is needed, found {workflow_slots}")
-    distinct = list({id(template): template for template in templates}.values())
-    check_needs(distinct, config)
-    _check_work(work, templates)
-    position = {id(template): index for index, template in enumerate(distinct)}
-    most = max(1, len(templates))
-    slots = most if workflow_slots is None else min(workflow_slots, most)
-    per_slot = max((template.function_count for template in distinct), default=1)
-    state = allocate(config, slots, per_slot, len(templates), distinct, max(tenants, default=0) + 1)
-    own = [position[id(template)] for template in templates]
-    state.arrivals[:] = arriving(arrival_times, own, tenants, work, tickets)
-    _check_size(state, distinct)
-    reset(state)
-    return state
-
-
-def arriving(
-    times: Sequence[float],
-    templates: Sequence[int],
-    tenants: Sequence[int] = (),
-    work: Sequence[int] = (),
-    tickets: Sequence[float] = (),
-) -> np.ndarray:
-    """ARRIVING (W,) of the workflows, by time and then by number.
-
-    Args:
-        templates: of each, by its place among those of the state.
-        times, tenants, work, tickets: as for `new_state`.
-    """
-    arrivals = np.zeros(len(times), records.ARRIVING)
-    arrivals["time"], arrivals["template"] = times, templates
-    arrivals["wf_id"] = np.arange(len(times))
-    arrivals["tickets"] = 1.0
-    for name, given in (("tenant", tenants), ("computation", work), ("tickets", tickets)):
-        if len(given):
-            arrivals[name] = given
-    return arrivals[np.argsort(arrivals["time"], kind="stable")]
 
 
 def copy_state(state: State) -> State:
@@ -196,79 +116,6 @@ def reset(state):
     lease_from_start(state)
 
 
-def _check(arrival_times: Sequence[float], templates: Sequence[WorkflowTemplate]) -> None:
-    if len(arrival_times) != len(templates):
-        raise InputError(
-            f"{len(arrival_times)} arrival times but {len(templates)} workflow templates"
-        )
-    if not templates:
-        raise InputError("workload: no workflows, at least 1 is needed")
-    for wf_id, time in enumerate(arrival_times):
-        if not (isinstance(time, Real) and 0 <= time <= LONGEST):
-            raise InputError(
-                f"workflow {wf_id}: arrival_time is {short(time)}, "
-                f"at least 0 and at most {LONGEST:g} is needed"
-            )
-    for wf_id, template in enumerate(templates):
-        if not isinstance(template, WorkflowTemplate):
-            raise InputError(
-                f"workflow {wf_id}: a WorkflowTemplate is needed, found {short(template)}"
-            )
-
-
-def _check_work(work: Sequence[int], templates: Sequence[WorkflowTemplate]) -> None:
-    if len(work) == 0:
-        return
-    if len(work) != len(templates):
-        raise InputError(f"{len(templates)} workflow templates but work of {len(work)}")
-    for wf_id, (operations, template) in enumerate(zip(work, templates, strict=True)):
-        if template.function_count > 1:
-            raise InputError(
-                f"{template.label}: {template.function_count} functions, work is drawn of 1"
-            )
-        if not (isinstance(operations, Integral) and 1 <= operations <= LARGEST_WORK):
-            raise InputError(
-                f"workflow {wf_id}: work is {short(operations)} operations, a whole number from 1 "
-                f"to {LARGEST_WORK:g} is needed"
-            )
-
-
-def drawn_shares(state: State) -> np.ndarray:
-    """(W,) what the work of every workflow is over what it declares: 1 where none is drawn."""
-    drawn = state.arrivals["computation"]
-    if not drawn.any():
-        return np.ones(len(drawn))
-    first = state.templates["first_function"][state.arrivals["template"]]
-    shares: np.ndarray = drawn / state.template_functions["computation"][first]
-    return shares
-
-
-def _check_size(state: State, templates: Sequence[WorkflowTemplate]) -> None:
-    """Refuses what takes longer than times are exact, and more work than can be counted."""
-    cluster, known, shares = state.cluster[0], state.arrivals["template"], drawn_shares(state)
-    seconds = state.templates["critical_path"][known] * shares
-    longest = int(np.argmax(seconds))
-    if seconds[longest] > LONGEST:
-        raise InputError(
-            f"{templates[known[longest]].label}: takes {seconds[longest]:g} s at full speed, "
-            f"at most {LONGEST:g} s are possible"
-        )
-    widest = max(templates, key=lambda template: template.data_bytes.max(initial=0))
-    data_bytes = widest.data_bytes.max(initial=0)
-    transfer = data_bytes / cluster["network_bandwidth"]
-    if transfer > LONGEST:
-        raise InputError(
-            f"{widest.label}: {data_bytes:g} bytes of edge "
-            f"{widest.edge_label(int(widest.data_bytes.argmax()))} take {transfer:g} s between "
-            f"servers, at most {LONGEST:g} s are possible"
-        )
-    work = (state.templates["work"][known] * shares).sum() * cluster["single_core_speed"]
-    if work > LARGEST_WORK:
-        raise InputError(
-            f"workload: {work:g} operations in all, at most {LARGEST_WORK:g} are possible"
-        )
-
-
 def allocate(
     config: ClusterConfig,
     slots: int,
@@ -294,7 +141,7 @@ def allocate(
         "cluster": cluster,
         "servers": servers,
         "nodes": nodes,
-        "options": IMMEDIATE,
+        "options": DEFAULT_RULES.options(),
         "templates": heads,
         "template_functions": functions,
         "predecessors": predecessors,

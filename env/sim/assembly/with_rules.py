@@ -6,12 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from env.base.errors import InputError
-from env.sim.declared.funding import Funding
-from env.sim.declared.hardware import ClusterConfig
-from env.sim.declared.images import Images
+from env.sim.declared.episode import Episode
 from env.sim.declared.ordering import SharedOrder, declared_functions
-from env.sim.declared.resources import check_needs
 from env.sim.declared.rules import Lease, Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.state import queue_records, records
@@ -33,67 +29,39 @@ ANY_NUMBER = 1 << 62
 def with_rules(
     state: State,
     templates: Sequence[WorkflowTemplate],
-    images: Images | None,
-    rules: Rules,
-    config: ClusterConfig,
-    funding: Funding | None = None,
-    tenant_of: np.ndarray | None = None,
-    seed: int = 0,
+    episode: Episode,
+    owners: Sequence[int] = (),
 ) -> State:
-    """A state, not yet reset, whose world works by these rules.
+    """A state, not yet reset, whose world works by the rules of an episode.
 
     Args:
-        state: of the episode.
-        templates: the distinct ones, in the order of the state.
-        images: of all their functions; None where functions belong to none.
-        rules: how it works.
-        config: the hardware.
-        funding: the tickets of tenants; None where nobody holds any.
-        tenant_of: (T,) whose the workflows of each template are, where tenants take turns.
-        seed: of what such an order draws.
-
-    Raises:
-        InputError: tenants without tickets are to take turns; functions belong to no image, but
-            wait centrally or leave warm containers; or the memory of an image and what else a
-            function needs are on no NUMA node together.
+        state: with the hardware and the templates.
+        templates: those of the state, in their order.
+        episode: the specification.
+        owners: (T,) tenant whose workflows those of each template are, where tenants take turns.
     """
+    rules, images, funding = episode.rules, episode.images, episode.funding
     state = state.replaced(options=rules.options())
     write_lease(state.servers, rules.lease)
-    by_tickets = config.cpu_share == "tickets"
-    if funding is None and by_tickets:
-        raise InputError("cluster: cpu_share is 'tickets': tenants with tickets are needed")
+    by_tickets = episode.cluster.cpu_share == "tickets"
     if funding is not None and (by_tickets or rules.order is not None):
         tenants, currencies = funding.records()
         on_node = np.zeros(len(tenants), queue_records.ON_NODE)
         state = state.replaced(tenants=tenants, currencies=currencies, on_node=on_node)
         state.options["rough"], state.options["cpu_by_tickets"] = funding.rough, by_tickets
     if images is None:
-        if rules.order is not None or rules.keeps_warm:
-            raise InputError(
-                "rules: images are needed where functions wait or containers stay warm"
-            )
         return state.replaced(timers=room_for_timers(state, {}))
     declared, nodes = len(state.template_functions), len(state.nodes)
-    image_of = np.concatenate([images.of[template] for template in templates])
-    memory = images.memory
-    if memory is None:
-        memory = np.zeros(len(images.cold_start), np.int64)
-        np.maximum.at(memory, image_of, state.template_functions["memory_req"])
-    if rules.order is not None:
-        check_needs(templates, config, memory[image_of])
+    image_of, memory = images.of_all(templates), images.memory
     bins, remembered = rules.keep_alive.history
     trees = 2 << max(1, int(np.ceil(np.log2(declared))))
     waiting = np.zeros(declared, queue_records.WAITING)
     waiting["leaf"] = trees // 2 + np.arange(declared)
     shares: dict[str, np.ndarray] = {}
     if isinstance(rules.order, SharedOrder):
-        if funding is None or tenant_of is None:
-            raise InputError(
-                f"order '{rules.order.sharing.mechanism}': tenants with tickets are needed"
-            )
         counts = state.templates["function_count"]
-        trees = _trees(state.tenants, waiting, np.repeat(tenant_of, counts))
-        shares = rules.order.sharing.shares(state, seed)._asdict()
+        trees = _trees(state.tenants, waiting, np.repeat(owners, counts))
+        shares = rules.order.sharing.shares(state, episode.workload.turns_seed)._asdict()
     arrays = {
         "waiting": waiting,
         "by_priority": np.zeros(trees, np.int64),
@@ -110,7 +78,7 @@ def with_rules(
     state.images["cold_start"] = images.cold_start
     state.images["memory"] = memory
     state.images["first_declared"] = NONE
-    known = declared_functions(state, templates, image_of, state.images, config)
+    known = declared_functions(state, templates, image_of, state.images, episode.cluster)
     state.waiting["image"] = image_of
     state.waiting["execution"] = known.execution
     counts = state.templates["function_count"]

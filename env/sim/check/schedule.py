@@ -65,8 +65,8 @@ class Schedule:
 
     def core_speed(self, server_type: str) -> int:
         """Operations/s of one core."""
-        own = self.types[server_type].single_core_speed_ops_per_s
-        return own or self.episode.cluster.single_core_speed_ops_per_s
+        own = self.types[server_type].single_core_speed
+        return own or self.episode.cluster.single_core_speed
 
     def predecessors(self, run: Run) -> list[tuple[RunModel, int]]:
         """(last run of a predecessor, bytes) in ascending function id."""

@@ -26,7 +26,7 @@ def check_servers(schedule: Schedule) -> list[str]:
         ends[run.row.place].append(run.row.end_time)
         of_server[run.row.place[:2]].append(run)
     for name, declared in schedule.types.items():
-        for server_id in range(declared.server_count):
+        for server_id in range(declared.count):
             found += _check_server(schedule, (name, server_id), of_server[name, server_id], ends)
     return found
 
@@ -151,10 +151,10 @@ def _check_start(schedule: Schedule, run: Run, up: float, ends: list[float]) -> 
 def _bandwidth(schedule: Schedule, source: Place, target: Place) -> float:
     cluster = schedule.episode.cluster
     if source == target:
-        return cluster.same_node_bandwidth_bytes_per_s
+        return cluster.memory_bandwidth
     if source[:2] == target[:2]:
-        return cluster.between_nodes_of_one_server_bandwidth_bytes_per_s
-    return cluster.between_servers_bandwidth_bytes_per_s
+        return cluster.numa_bandwidth
+    return cluster.network_bandwidth
 
 
 def _check_work(schedule: Schedule) -> list[str]:
@@ -206,7 +206,7 @@ def _speeds(schedule: Schedule, together: list[Run]) -> list[int]:
     if not together:
         return []
     server_type = together[0].row.server_type
-    cores = schedule.types[server_type].cores_per_numa_node
+    cores = schedule.types[server_type].cpu
     core_speed = schedule.core_speed(server_type)
     parallelism = sum(run.declared.parallelism for run in together)
     share = core_speed if parallelism <= cores else cores * core_speed // parallelism

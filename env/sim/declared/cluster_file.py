@@ -6,7 +6,7 @@ Field names carry their units.
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from env.base.errors import located
 from env.base.schema import Strict, nothing_or, validated
@@ -40,30 +40,19 @@ Rate = Annotated[float, Field(strict=True, ge=0, le=LARGEST_RATE), nothing_or(LE
 
 
 class ServerTypeModel(Strict):
-    """`server_count` equal servers, each of equal NUMA nodes; a count of 0 drops the type."""
+    """`server_count` equal servers, each of equal NUMA nodes; a count of 0 drops the type.
 
-    server_count: Count
+    A field is called as that of `ServerType`, in the file by its alias.
+    """
+
+    count: Count = Field(alias="server_count")
     hourly_rate: Rate
     cold_start_latency: Seconds
-    numa_nodes_per_server: PerServer
-    cores_per_numa_node: Cores
-    memory_mb_per_numa_node: Memory
-    single_core_speed_ops_per_s: Positive | None = None
-    resources_per_numa_node: NamedResources | None = None
-
-    def server_type(self, name: str) -> ServerType:
-        """The same as the simulator takes it."""
-        return ServerType(
-            name=name,
-            count=self.server_count,
-            hourly_rate=self.hourly_rate,
-            cold_start_latency=self.cold_start_latency,
-            numa_nodes=self.numa_nodes_per_server,
-            cpu=self.cores_per_numa_node,
-            memory=self.memory_mb_per_numa_node,
-            single_core_speed=self.single_core_speed_ops_per_s,
-            resources=self.resources_per_numa_node or {},
-        )
+    numa_nodes: PerServer = Field(alias="numa_nodes_per_server")
+    cpu: Cores = Field(alias="cores_per_numa_node")
+    memory: Memory = Field(alias="memory_mb_per_numa_node")
+    single_core_speed: Positive | None = Field(None, alias="single_core_speed_ops_per_s")
+    resources: NamedResources | None = Field(None, alias="resources_per_numa_node")
 
 
 class NamedServerTypeModel(ServerTypeModel):
@@ -73,27 +62,23 @@ class NamedServerTypeModel(ServerTypeModel):
 
 
 class _Hardware(Strict):
-    single_core_speed_ops_per_s: Positive
-    same_node_bandwidth_bytes_per_s: Bandwidth
-    between_nodes_of_one_server_bandwidth_bytes_per_s: Bandwidth
-    between_servers_bandwidth_bytes_per_s: Bandwidth
+    """A field is called as that of `ClusterConfig`, in the file by its alias."""
+
+    single_core_speed: Positive = Field(alias="single_core_speed_ops_per_s")
+    memory_bandwidth: Bandwidth = Field(alias="same_node_bandwidth_bytes_per_s")
+    numa_bandwidth: Bandwidth = Field(alias="between_nodes_of_one_server_bandwidth_bytes_per_s")
+    network_bandwidth: Bandwidth = Field(alias="between_servers_bandwidth_bytes_per_s")
     power: Power | None = None
     cpu_share: CpuShare | None = None
 
     def _config(self, named_types: Iterable[tuple[str, ServerTypeModel]]) -> ClusterConfig:
-        return ClusterConfig(
-            single_core_speed=self.single_core_speed_ops_per_s,
-            memory_bandwidth=self.same_node_bandwidth_bytes_per_s,
-            numa_bandwidth=self.between_nodes_of_one_server_bandwidth_bytes_per_s,
-            network_bandwidth=self.between_servers_bandwidth_bytes_per_s,
-            server_types=tuple(
-                declared.server_type(name)
-                for name, declared in named_types
-                if declared.server_count
-            ),
-            power=self.power,
-            cpu_share=self.cpu_share or "equal",
+        types = tuple(
+            ServerType(**{"name": name, **dict(declared), "resources": declared.resources or {}})
+            for name, declared in named_types
+            if declared.count
         )
+        shared = self.cpu_share or "equal"
+        return ClusterConfig(**{**dict(self), "server_types": types, "cpu_share": shared})
 
 
 class ClusterModel(_Hardware):
@@ -113,28 +98,13 @@ class ClusterModel(_Hardware):
     @classmethod
     def of(cls, config: ClusterConfig) -> "ClusterModel":
         """The file's form of `config`."""
-        return cls(
-            single_core_speed_ops_per_s=config.single_core_speed,
-            same_node_bandwidth_bytes_per_s=float(config.memory_bandwidth),
-            between_nodes_of_one_server_bandwidth_bytes_per_s=float(config.numa_bandwidth),
-            between_servers_bandwidth_bytes_per_s=float(config.network_bandwidth),
-            server_types=tuple(
-                NamedServerTypeModel(
-                    name=declared.name,
-                    server_count=declared.count,
-                    hourly_rate=float(declared.hourly_rate),
-                    cold_start_latency=float(declared.cold_start_latency),
-                    numa_nodes_per_server=declared.numa_nodes,
-                    cores_per_numa_node=declared.cpu,
-                    memory_mb_per_numa_node=declared.memory,
-                    single_core_speed_ops_per_s=declared.single_core_speed,
-                    resources_per_numa_node=dict(declared.resources) or None,
-                )
-                for declared in config.server_types
-            ),
-            power=config.power,
-            cpu_share=config.cpu_share if config.cpu_share != "equal" else None,
-        )
+        types = [
+            _by_alias(NamedServerTypeModel, {**vars(kind), "resources": kind.resources or None})
+            for kind in config.server_types
+        ]
+        shared = config.cpu_share if config.cpu_share != "equal" else None
+        own = {**vars(config), "server_types": types, "cpu_share": shared}
+        return cls.model_validate(_by_alias(cls, own))
 
 
 class ClusterGroupModel(_Hardware):
@@ -142,6 +112,11 @@ class ClusterGroupModel(_Hardware):
 
     server_types: Annotated[dict[Name, ServerTypeModel], Field(min_length=1)]
     cpu_share: CpuShare = "equal"  # episode files may leave it out; here null is refused
+
+
+def _by_alias(model: type[BaseModel], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values of the fields of a model, by the keys that they have in a file."""
+    return {field.alias or name: values[name] for name, field in model.model_fields.items()}
 
 
 def cluster_from_config(mapping: Mapping[str, Any], where: str) -> ClusterConfig:

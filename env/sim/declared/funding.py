@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Annotated, Self
@@ -14,8 +11,6 @@ from pydantic import Field, model_validator
 
 from env.base.errors import InputError
 from env.base.schema import Strict, TenantName, short
-from env.sim.declared.images import Images
-from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.state import queue_records
 from env.sim.state.records import NONE
 from env.tickets.amounts import MOST, Tickets, exact, whole_scale
@@ -151,26 +146,3 @@ class Funding(Strict):
             ]
             np.add.at(sums, rows["currency"], rows["amount"])
         return tenants, currencies
-
-
-def apart(
-    templates: Sequence[WorkflowTemplate], tenants: Sequence[str], images: Images
-) -> tuple[tuple[WorkflowTemplate, ...], Images]:
-    """Workflows of different tenants as different templates: each tenant's functions queue apart.
-
-    Args:
-        templates: one a workflow.
-        tenants: whose each workflow is.
-        images: of all their functions; tenants go on to share them.
-    """
-    first: dict[int, str] = {}
-    copies: dict[tuple[int, str], WorkflowTemplate] = {}
-    of = dict(images.of)
-    for template, tenant in zip(templates, tenants, strict=True):
-        owner = first.setdefault(id(template), tenant)
-        if (id(template), tenant) not in copies:
-            own = template if owner == tenant else copy.copy(template)
-            copies[id(template), tenant] = own
-            of[own] = images.of[template]
-    owned = [copies[id(own), tenant] for own, tenant in zip(templates, tenants, strict=True)]
-    return tuple(owned), replace(images, of=of)

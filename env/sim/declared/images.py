@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,6 +15,11 @@ from env.sim.state import queue_records
 NOTHING_EARLIER = np.zeros(0, queue_records.EARLIER)
 
 
+def nothing_earlier() -> np.ndarray:
+    """EARLIER (0,)."""
+    return NOTHING_EARLIER
+
+
 @dataclass(frozen=True, eq=False)
 class Images:
     """What containers are started from.
@@ -22,8 +27,8 @@ class Images:
     Attributes:
         cold_start: float64 (J,), D: seconds to start a container of the image.
         of: of each template int (F,), the images of its functions.
-        memory: int (J,), MB; None: the most that any function of an episode needs.
-        earlier: EARLIER (K,), executions before time 0 from which idle times are learned.
+        memory: int (J,), MB; empty: the most that any of these functions needs.
+        earlier: gives EARLIER (K,), executions before time 0 from which idle times are learned.
 
     Raises:
         InputError: a cold start or an image is out of its bounds, or there are too few or too many.
@@ -31,8 +36,8 @@ class Images:
 
     cold_start: np.ndarray
     of: Mapping[WorkflowTemplate, np.ndarray]
-    memory: np.ndarray | None = None
-    earlier: np.ndarray = field(default_factory=lambda: NOTHING_EARLIER)
+    memory: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    earlier: Callable[[], np.ndarray] = nothing_earlier
 
     def __post_init__(self) -> None:
         outside = ~((self.cold_start >= 0) & (self.cold_start <= LONGEST))
@@ -42,29 +47,32 @@ class Images:
                 f"at least 0 and at most {LONGEST:g} is needed"
             )
         count = len(self.cold_start)
-        used = [("an earlier execution", self.earlier["image"])]
         for template, images in self.of.items():
             if len(images) != template.function_count:
                 raise InputError(
                     f"images: {len(images)} are given for the {template.function_count} functions "
                     f"of '{template.name}'"
                 )
-            used.append((f"'{template.name}'", images))
-        for name, images in used:
             wrong = (images < 0) | (images >= count)
             if wrong.any():
                 raise InputError(
-                    f"images: {images[wrong][0]} of {name} is none, 0 to {count - 1} are"
+                    f"images: {images[wrong][0]} of '{template.name}' is none, 0 to {count - 1} are"
                 )
-        if self.memory is None:
-            return
+        if len(self.memory) == 0:
+            memory = np.zeros(count, np.int64)
+            for template, images in self.of.items():
+                np.maximum.at(memory, images, template.memory_req)
+            object.__setattr__(self, "memory", memory)
         few = len(self.memory) != count
         if few or any((self.memory[images] < 1).any() for images in self.of.values()):
             raise InputError(f"images: memory: {count} amounts of at least 1 MB are needed")
 
     @classmethod
     def by_name(
-        cls, templates: Sequence[WorkflowTemplate], cold_start: np.ndarray | float
+        cls,
+        templates: Iterable[WorkflowTemplate],
+        cold_start: np.ndarray | float,
+        earlier: Callable[[], np.ndarray] = nothing_earlier,
     ) -> Images:
         """One image for all functions of a name, as workflows that call a function many times.
 
@@ -72,6 +80,7 @@ class Images:
             templates: their `images` count more than names. A number is no name: a function that
                 has nothing else has an image of its own.
             cold_start: seconds (J,), by image in the order of `templates`, or of all.
+            earlier: as of the class.
 
         Raises:
             InputError: there are more or fewer cold starts than images.
@@ -86,7 +95,8 @@ class Images:
             of[template] = np.array([index.setdefault(key, len(index)) for key in keys])
         if not isinstance(cold_start, np.ndarray):
             cold_start = np.full(len(index), float(cold_start))
-        memory = np.zeros(len(index), np.int64)
-        for template in templates:
-            np.maximum.at(memory, of[template], template.memory_req)
-        return cls(cold_start, of, memory)
+        return cls(cold_start, of, earlier=earlier)
+
+    def of_all(self, templates: Iterable[WorkflowTemplate]) -> np.ndarray:
+        """(D,) the images of all functions of some templates, one template after the other."""
+        return np.concatenate([self.of[template] for template in templates])

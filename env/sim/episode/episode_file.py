@@ -17,7 +17,7 @@ from env.base.files import parse_json, read_bytes, written_whole
 from env.base.schema import short, validated
 from env.sim.episode.first_format import FirstEpisode
 from env.sim.episode.model import EpisodeFile
-from env.sim.episode.references import check_references
+from env.sim.episode.recorded_world import specification
 from env.sim.episode.rows import WorkflowModel
 
 
@@ -37,11 +37,11 @@ def read_episode(path: str | os.PathLike[str]) -> EpisodeFile:
     if number == 2:
         episode = validated(EpisodeFile, document, where)
         with located(where):
-            check_references(episode)
+            specification(episode)
         return episode
     first = validated(FirstEpisode, document, where)
     with located(where):
-        check_references(first.converted())
+        specification(first.converted())
         return first.converted().model_copy(update={"expected": first.results()})
 
 
@@ -94,4 +94,4 @@ def _workflow_text(workflow: WorkflowModel) -> str:
 
 
 def _plain(model: BaseModel) -> dict[str, Any]:
-    return model.model_dump(exclude_none=True)
+    return model.model_dump(exclude_none=True, by_alias=True)

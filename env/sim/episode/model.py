@@ -1,9 +1,9 @@
 """An episode file as a whole: a cluster, workflows, the rules, what was decided and its results."""
 
 from dataclasses import replace
-from typing import Annotated, Final, Literal, get_args
+from typing import Annotated, Final, Literal, Self, get_args
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from env.base.schema import Strict
 from env.sim.declared.bounds import LONGEST
@@ -56,6 +56,18 @@ class QueueModel(Strict):
     sharing: Sharing | None = None
     turns_seed: TurnsSeed | None = None
     lends: bool | None = None
+
+    @model_validator(mode="after")
+    def _order_is_one_within_tenants(self) -> Self:
+        if self.sharing is None:
+            if self.order == "by_workflow":
+                raise ValueError("sharing: missing, order 'by_workflow' needs it")
+        elif self.order not in WITHIN or self.time_slice is not None:
+            raise ValueError(
+                f"order '{self.order}' and time_slice {self.time_slice} found, with sharing "
+                f"{' and '.join(WITHIN)} are allowed, without a time_slice"
+            )
+        return self
 
 
 class Options(Strict):
@@ -113,10 +125,10 @@ class EpisodeFile(Strict):
     def node_memory(self) -> dict[tuple[str, int, int], int]:
         """MB of every NUMA node, by (server type, server, NUMA node)."""
         return {
-            (declared.name, server, node): declared.memory_mb_per_numa_node
+            (declared.name, server, node): declared.memory
             for declared in self.cluster.server_types
-            for server in range(declared.server_count)
-            for node in range(declared.numa_nodes_per_server)
+            for server in range(declared.count)
+            for node in range(declared.numa_nodes)
         }
 
     def cluster_config(self) -> ClusterConfig:

@@ -1,9 +1,11 @@
-"""The world of an episode file as the simulator takes it."""
+"""The episode of a file as the simulator takes it."""
 
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from env.base.errors import InputError
+from env.sim.declared.episode import Episode, EpisodeWorkload
 from env.sim.declared.images import Images
 from env.sim.declared.ordering import Sharing
 from env.sim.declared.rules import Rules
@@ -11,7 +13,6 @@ from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.episode.model import ORDERS, EpisodeFile, QueueModel
 from env.sim.state.queue_records import EARLIER
 from env.sim.state.records import INF
-from env.sim.view.raw_env import RawEnv
 
 
 @dataclass(frozen=True)
@@ -53,13 +54,22 @@ class RecordedTurns(RecordedOrder):
         options["lends"] = self.queue.lends or False
 
 
-def env_of(episode: EpisodeFile) -> RawEnv:
-    """The simulator of an episode, recording, at its first decision.
+def specification(episode: EpisodeFile) -> Episode:
+    """The episode of a file.
 
     Raises:
-        InputError: the simulator cannot run it.
+        InputError: ids are not in order, a function has no image although others have, the
+            simulator cannot run it, or see `Images`.
     """
-    options, queue, templates = episode.options, episode.options.queue, episode.templates()
+    options, queue, workflows = episode.options, episode.options.queue, episode.workflows
+    _check_ids("images", [image.image_id for image in episode.images])
+    _check_ids("workflows", [workflow.workflow_id for workflow in workflows])
+    for index, workflow in enumerate(workflows):
+        functions = [function.function_id for function in workflow.functions]
+        _check_ids(f"workflows.{index}.functions", functions)
+    if not episode.images and (queue or options.keep_alive.policy != "none"):
+        raise InputError("images: none found, a queue or a keep-alive policy needs them")
+    templates = episode.templates()
     rules = Rules(lease=options.lease, keep_alive=options.keep_alive)
     if queue is not None:
         rules = replace(
@@ -68,22 +78,33 @@ def env_of(episode: EpisodeFile) -> RawEnv:
             placement=queue.placement,
             patience=_or_never(queue.patience),
         )
-    return RawEnv(
-        episode.arrival_times,
-        templates,
-        episode.cluster_config(),
-        record=True,
-        tenants=episode.tenants,
-        rules=rules,
+    workload = EpisodeWorkload(
+        tuple(episode.arrival_times),
+        tuple(templates),
+        tuple(episode.tenants),
+        work=tuple(each.work for each in workflows if each.work is not None),
+        tickets=tuple(each.tickets for each in workflows if each.tickets is not None),
         images=_images(episode, templates) if episode.images else None,
-        work=[workflow.work for workflow in episode.workflows if workflow.work is not None],
         funding=episode.funding,
         turns_seed=(queue.turns_seed if queue is not None else None) or 0,
-        tickets=[own.tickets for own in episode.workflows if own.tickets is not None],
     )
+    return Episode(workload, episode.cluster_config(), rules)
+
+
+def _check_ids(where: str, ids: list[int]) -> None:
+    for position, number in enumerate(ids):
+        if number != position:
+            raise InputError(
+                f"{where}.{position}: id {number} found, ids must be 0 to {len(ids) - 1} in order"
+            )
 
 
 def _images(episode: EpisodeFile, templates: list[WorkflowTemplate]) -> Images:
+    earlier = np.array([(row.image, row.begin, row.end) for row in episode.earlier], EARLIER)
+    count, used = len(episode.images), [function.image for function in episode.functions.values()]
+    for image in (*used, *earlier["image"]):
+        if image is None or image >= count:
+            raise InputError(f"image: {image} found, allowed are 0 to {count - 1}")
     return Images(
         np.array([image.container_cold_start for image in episode.images]),
         {
@@ -91,7 +112,7 @@ def _images(episode: EpisodeFile, templates: list[WorkflowTemplate]) -> Images:
             for template, workflow in zip(templates, episode.workflows, strict=True)
         },
         np.array([image.memory_mb for image in episode.images]),
-        np.array([(row.image, row.begin, row.end) for row in episode.earlier], EARLIER),
+        lambda: earlier,
     )
 
 

@@ -56,10 +56,9 @@ def episode_of(env: RawEnv, name: str, description: str) -> EpisodeFile:
         ),
         earlier=tuple(
             EarlierModel(image=image, begin=begin, end=end)
-            for image, begin, end in env.earlier.tolist()
-            if env.rules.keep_alive.history[1]
+            for image, begin, end in env.episode.earlier.tolist()
         ),
-        funding=env.funding if len(state.tenants) else None,
+        funding=env.episode.funding if len(state.tenants) else None,
         workflows=tuple(_workflow(env, workflow) for workflow in env.workload.workflows),
         actions=tuple(
             ActionModel(
@@ -174,7 +173,7 @@ def _queue(env: RawEnv) -> QueueModel | None:
         order=ORDERS[options["order"]],
         placement=env.rules.placement,
         sharing=sharing,
-        turns_seed=env.turns_seed if sharing is not None else None,
+        turns_seed=env.episode.workload.turns_seed if sharing is not None else None,
         lends=bool(options["lends"]) if options["order"] == BY_WORKFLOW else None,
         **seconds,
     )

@@ -19,7 +19,7 @@ from env.base.pipes import until_reader_leaves
 from env.base.schema import one_line
 from env.sim.episode.episode_file import json_rows, read_episode
 from env.sim.episode.model import EpisodeFile
-from env.sim.episode.recorded_world import env_of
+from env.sim.episode.recorded_world import specification
 from env.sim.episode.recording import results_of
 from env.sim.episode.rows import ActionModel, Results, named
 from env.sim.events.dispatch import look_again_at
@@ -38,7 +38,7 @@ def played(episode: EpisodeFile) -> RawEnv:
     Raises:
         InputError: the simulator cannot run it, or asks for another function than the file places.
     """
-    env = env_of(episode)
+    env = RawEnv.of(specification(episode), record=True)
     while not env.done:
         index = env.decisions
         if index == len(episode.actions):
@@ -113,7 +113,8 @@ def _place(env: RawEnv, action: ActionModel) -> None:
 
 def _choose(env: RawEnv, action: ActionModel) -> None:
     """Takes a choice at its recorded moment; until then all that wait are held back."""
-    assert action.dispatch_time is not None
+    if action.dispatch_time is None:
+        raise InputError("dispatch_time: missing, order 'chosen' needs it")
     first_of = {}
     for waiting in env.waiting:
         first = env.state.functions[env.state.waiting[waiting]["first"]]

@@ -5,13 +5,11 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from env.sim.state.block import State
-from env.sim.state.containers import memory_ratio
-from env.sim.state.records import NONE
 
 
 @dataclass(frozen=True)
 class Container:
-    """A container as it was when it was read; what one gives to `on_container_creation`.
+    """A container as it was when it was read.
 
     Attributes:
         wf_id, fn_id: the function it runs.
@@ -33,25 +31,14 @@ class Container:
     parallelism: int
     submission_time: float
     creation_time: float
-    data_transfer_time: float = 0.0
-    remaining_computation: int | None = None
-    start_time: float | None = None
-    completion_time: float | None = None
+    data_transfer_time: float
+    remaining_computation: int
+    start_time: float | None
+    completion_time: float | None
 
 
-GIVEN = tuple(each.name for each in fields(Container))[:9]
+GIVEN = tuple(each.name for each in fields(Container))[:10]
 """What the record of a container has from the beginning."""
-
-
-def write_container(state: State, index: int, container: Container) -> None:
-    """Fills an unused record from a snapshot that stands alone (no function behind it)."""
-    record = state.containers[index]
-    for name in GIVEN:
-        record[name] = getattr(container, name)
-    record["memory_ratio"] = memory_ratio(container.memory_alloc, container.memory_req)
-    record["remaining_computation"] = container.computation
-    record["function"] = NONE
-    record["start_time"] = record["completion_time"] = np.nan
 
 
 def read_container(state: State, index: int) -> Container:
@@ -60,7 +47,6 @@ def read_container(state: State, index: int) -> Container:
     started = not np.isnan(record["start_time"])
     return Container(
         **{name: record[name].item() for name in GIVEN},
-        remaining_computation=int(record["remaining_computation"]),
         start_time=float(record["start_time"]) if started else None,
         completion_time=float(record["completion_time"]) if started else None,
     )

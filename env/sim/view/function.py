@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from env.sim.state.records import FINISHED, NONE, PENDING, RUNNING, STATE_NAMES
-from env.sim.view.episode import Episode
+from env.sim.view.recorded import Recorded
+
+if TYPE_CHECKING:
+    from env.sim.view.raw_env import RawEnv
 
 
 class Function:
@@ -12,7 +17,11 @@ class Function:
     Attributes that have no value yet read as None.
     """
 
-    def __init__(self, env: Episode, wf_id: int, fn_id: int) -> None:
+    memory_alloc = Recorded[int | None](int, "MB given to its container.", when="_placed")
+    creation_time = Recorded[float | None](float, "Seconds: its first start.", when="_placed")
+    completion_time = Recorded[float | None](float, "Seconds: its end.", when="_finished")
+
+    def __init__(self, env: RawEnv, wf_id: int, fn_id: int) -> None:
         self._env = env
         self.wf_id = wf_id
         self.fn_id = fn_id
@@ -41,31 +50,16 @@ class Function:
         return STATE_NAMES[self._state]
 
     @property
-    def memory_alloc(self) -> int | None:
-        """MB given to its container."""
-        return int(self._record["memory_alloc"]) if self._placed else None
-
-    @property
     def submission_time(self) -> float | None:
         """Seconds: the arrival, or the last completion among the predecessors."""
         submitted = self._state > PENDING and self._record["submission_time"] >= 0
         return float(self._record["submission_time"]) if submitted else None
 
     @property
-    def creation_time(self) -> float | None:
-        """Seconds: when its container could first start."""
-        return float(self._record["creation_time"]) if self._placed else None
-
-    @property
     def start_time(self) -> float | None:
         """Seconds; None while it waits on its node. May lie in the future."""
         started = self._placed and self._record["start_time"] >= 0
         return float(self._record["start_time"]) if started else None
-
-    @property
-    def completion_time(self) -> float | None:
-        """Seconds; None until it has finished."""
-        return float(self._record["completion_time"]) if self._state == FINISHED else None
 
     @property
     def server_name(self) -> str | None:
@@ -105,3 +99,7 @@ class Function:
     @property
     def _placed(self) -> bool:
         return self._state in (RUNNING, FINISHED)
+
+    @property
+    def _finished(self) -> bool:
+        return self._state == FINISHED

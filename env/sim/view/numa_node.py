@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from env.base.errors import InputError
-from env.sim.assembly.new_state import allocate, reset
-from env.sim.declared.hardware import ClusterConfig, ServerType
 from env.sim.node.node_status import last_completion, tenants_of, thread_speeds
-from env.sim.node.projection import (
-    container_speed,
-    node_on_container_completion,
-    node_on_container_creation,
-    node_on_server_startup,
-    project,
-    reset_node,
-)
+from env.sim.node.projection import container_speed, project
 from env.sim.state.block import State
-from env.sim.state.containers import give_back_container, memory_ratio, take_container
+from env.sim.state.containers import memory_ratio
 from env.sim.state.records import FINISHED, NONE
-from env.sim.state.tournament import update_tree
-from env.sim.view.container import Container, read_container, write_container
+from env.sim.view.container import Container, read_container
 from env.sim.view.recorded import Recorded
 
 
@@ -82,11 +70,7 @@ class _Run:
 
 
 class NumaNode:
-    """Reads one NUMA node of a cluster, or is a node of its own.
-
-    `numa_node_alone(cpu=4, memory=8192, single_core_speed=1000)` makes a node to
-    play with: `reset`, `on_server_startup`, `on_container_creation`, `on_container_completion`.
-    """
+    """Reads one NUMA node of a cluster."""
 
     node_id = Recorded(int, "Index within its server.")
     cpu = Recorded(int, "Cores.")
@@ -99,7 +83,6 @@ class NumaNode:
     def __init__(self, state: State, index: int) -> None:
         self.state = state
         self.index = index
-        self._completed: deque[Container] = deque()
 
     def __repr__(self) -> str:
         return (
@@ -123,51 +106,6 @@ class NumaNode:
     def waiting_containers(self) -> list[Container]:
         """Waiting for memory, first come first."""
         return [read_container(self.state, index) for index in self._indices("first_waiting")]
-
-    def reset(self) -> None:
-        """Empties a node that stands alone."""
-        self.state.cluster[0]["overcommits"] = 0
-        for container in (*self._indices("first_running"), *self._indices("first_waiting")):
-            give_back_container(self.state, container)
-        self._completed.clear()
-        reset_node(self.state, self.index)
-        update_tree(self.state, self.index)
-
-    def on_server_startup(self, time: float) -> None:
-        """Sets the clock to the moment from which the node can be used."""
-        node_on_server_startup(self.state, self.index, float(time))
-
-    def on_container_creation(self, container: Container) -> None:
-        """Starts a container at its creation time, or queues it until its memory is free.
-
-        Raises:
-            InputError: the memory given is not within 1 and the node's memory, or the node already
-                holds as many containers as it has records for.
-        """
-        if not 1 <= container.memory_alloc <= self.memory:
-            raise InputError(
-                f"function ({container.wf_id}, {container.fn_id}): memory_alloc is "
-                f"{container.memory_alloc} MB, NUMA node {self.node_id} takes 1 to {self.memory}"
-            )
-        index = take_container(self.state)
-        if index == NONE:
-            raise InputError(f"NUMA node {self.node_id}: no room for another container")
-        write_container(self.state, index, container)
-        node_on_container_creation(self.state, self.index, index)
-
-    def on_container_completion(self) -> Container:
-        """Completes the container that ends first and returns it.
-
-        Raises:
-            InputError: nothing runs.
-        """
-        if self._record["next_container"] == NONE:
-            raise InputError(f"NUMA node {self.node_id}: no running container to complete")
-        index = node_on_container_completion(self.state, self.index)
-        container = read_container(self.state, index)
-        give_back_container(self.state, index)
-        self._completed.append(container)
-        return container
 
     def status_at(self, time: float) -> NodeStatus:
         """Use of the node at a time: recorded before its clock, projected from there on."""
@@ -221,7 +159,7 @@ class NumaNode:
         functions = self.state.functions
         past = functions[(functions["node"] == self.index) & (functions["state"] == FINISHED)]
         rows = past[list(OF_RUN)].tolist()
-        for container in (*self._completed, *self.running_containers):
+        for container in self.running_containers:
             rows.append(tuple(getattr(container, name) for name in OF_RUN))
         return [
             _Run(wf, fn, start, end, threads, memory_ratio(given, req), given, self._tenant(wf))
@@ -244,12 +182,3 @@ class NumaNode:
     @property
     def _record(self) -> np.void:
         return self.state.nodes[self.index]
-
-
-def numa_node_alone(cpu: int, memory: int, single_core_speed: int, capacity: int = 256) -> NumaNode:
-    """A NUMA node outside any cluster, able to hold `capacity` containers at once."""
-    server_type = ServerType("alone", 1, 0.0, 0.0, 1, cpu, memory)
-    config = ClusterConfig(single_core_speed, 1.0, 1.0, 1.0, (server_type,))
-    state = allocate(config, 1, capacity, 0, [])
-    reset(state)
-    return NumaNode(state, 0)

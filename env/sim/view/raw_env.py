@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
 
 from env.base.errors import InputError
 from env.base.schema import short
+from env.sim.assembly.build import build
 from env.sim.assembly.go_on import go_on
-from env.sim.assembly.new_state import copy_state, new_state, reset
-from env.sim.assembly.with_rules import with_rules
-from env.sim.declared.funding import Funding, apart
+from env.sim.assembly.new_state import copy_state, reset
+from env.sim.declared.episode import Episode, EpisodeWorkload
 from env.sim.declared.hardware import ClusterConfig
-from env.sim.declared.images import NOTHING_EARLIER, Images
-from env.sim.declared.ordering import SharedOrder
+from env.sim.declared.images import Images
 from env.sim.declared.resources import check_recordable, names_of
 from env.sim.declared.rules import DEFAULT_RULES, Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
@@ -44,18 +44,11 @@ class RawEnv:
         seed: kept as `seed`; the simulation itself draws nothing at random.
         record: keep every `StepLog` in `logs`, and the `history` also where functions belong to no
             image.
-        workflow_slots: workflows that can be active at once, None for all (see `new_state`).
-        tenants: whose each workflow is; empty: nobody is told apart.
         rules: how the world works.
-        images: of all functions; None where containers neither start cold nor stay warm and
-            nobody waits centrally.
-        work: operations of each workflow's only function, as in `new_state`; none: as declared.
-        funding: the tickets of the tenants; None where nobody holds any.
-        turns_seed: of what an order draws by which tenants take turns.
-        tickets: of each workflow, in its tenant's own currency; none: one each.
+        images: of all functions; None: by their names, of which no container starts cold.
 
     Raises:
-        InputError: see `new_state`, `with_rules` and, with `record`, `check_recordable`.
+        InputError: see `Episode`, `build` and, with `record`, `check_recordable`.
     """
 
     time = Recorded(float, "Seconds: the last event.")
@@ -71,59 +64,34 @@ class RawEnv:
         cluster_config: ClusterConfig,
         seed: int | None = None,
         record: bool = False,
-        workflow_slots: int | None = None,
-        tenants: Sequence[str] = (),
         rules: Rules = DEFAULT_RULES,
         images: Images | None = None,
-        work: Sequence[int] = (),
-        funding: Funding | None = None,
-        turns_seed: int = 0,
-        tickets: Sequence[float] = (),
     ) -> None:
-        self.tenants = tuple(tenants)
-        self.funding, self.turns_seed = funding, turns_seed
-        known = {name: index for index, name in enumerate(dict.fromkeys(self.tenants))}
-        if funding is not None:
-            known = {name: funding.place_of(name) for name in known}
-        takes_turns = isinstance(rules.order, SharedOrder)
-        if takes_turns and images is not None and self.tenants:
-            workflow_templates, images = apart(workflow_templates, self.tenants, images)
-        self.workflow_templates = tuple(workflow_templates)
-        self.cluster_config = cluster_config
         self.seed = seed
-        self.record = record
-        state = new_state(
-            arrival_times,
-            self.workflow_templates,
-            cluster_config,
-            workflow_slots,
-            [known[name] for name in self.tenants],
-            work,
-            tickets,
-        )
-        distinct = list({id(template): template for template in workflow_templates}.values())
-        owner = dict(zip(map(id, workflow_templates), self.tenants, strict=False))
-        tenant_of = [known.get(owner.get(id(template), ""), 0) for template in distinct]
-        self._named = names_of(distinct)
+        workload = EpisodeWorkload(tuple(arrival_times), tuple(workflow_templates), images=images)
+        self._begin(Episode(workload, cluster_config, rules), record)
+
+    @classmethod
+    def of(cls, episode: Episode, record: bool = False) -> Self:
+        """The same of any episode, such as one with tenants."""
+        env = object.__new__(cls)
+        env.seed = None
+        env._begin(episode, record)
+        return env
+
+    def _begin(self, episode: Episode, record: bool) -> None:
         if record:
-            check_recordable(distinct)
-        self.state = with_rules(
-            state,
-            distinct,
-            images,
-            rules,
-            cluster_config,
-            funding if self.tenants else None,
-            np.array(tenant_of),
-            turns_seed,
-        )
-        self._listens = record or images is not None
+            check_recordable(episode.declared)
+        self.episode, self.record = episode, record
+        self.rules, self.cluster_config = episode.rules, episode.cluster
+        self.tenants = episode.workload.tenants
+        self.workflow_templates = episode.workload.templates
+        self.arrival_times = tuple(float(time) for time in episode.workload.arrival_times)
+        self.state = build(episode)
+        self._listens = record or episode.images is not None
         if self._listens:
             self.state = listening(self.state)
-        self.rules = rules
-        self.earlier = NOTHING_EARLIER if images is None else images.earlier
-        self.arrival_times = tuple(float(time) for time in arrival_times)
-        self._places, self._node_of = list(cluster_config.places), cluster_config.places
+        self._places, self._node_of = list(self.cluster_config.places), self.cluster_config.places
         self._memory_of = self.state.nodes["memory"].tolist()
         self.reset()
 
@@ -133,7 +101,7 @@ class RawEnv:
     def reset(self) -> None:
         """Starts the same episode again."""
         reset(self.state)
-        learn(self.state, self.earlier)
+        learn(self.state, self.episode.earlier)
         self.logs: list[StepLog] = []
         self._taken = [np.zeros(0, ENTRY)]
         self._play_on(play(self.state))
@@ -345,10 +313,11 @@ class RawEnv:
         if state_name in OUT_OF_SERVICE:
             return f"{who}: server {name} {server_id} is {state_name}, it takes nothing new"
         deciding = int(self.state.cluster[0]["deciding"])
+        names = names_of(self.episode.declared)
         for empty, has in ((True, "has"), (False, "now has")):
             named = int(short_of(self.state, node, deciding, memory_alloc, empty)) - NAMED
             if named >= 0:
-                needed = f"needs {named_need(self.state, deciding, named)} {self._named[named]}"
+                needed = f"needs {named_need(self.state, deciding, named)} {names[named]}"
                 left = named_left(self.state, node, named, empty)
                 return f"{who} {needed}, {where} {has} {left}"
         return (

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from env.sim.events.lease import renew_lease_at, reset_server, startup_at
 from env.sim.node.server_state import STATES, server_state
-from env.sim.view.container import Container
 from env.sim.view.numa_node import NumaNode
 from env.sim.view.recorded import Recorded
 
@@ -77,45 +75,6 @@ class Server:
         if self.latest_finished_time == -math.inf:
             return None
         return max(self.numa_nodes, key=lambda node: node.last_completion_time).node_id
-
-    def startup_at(self, time: float) -> float:
-        """Starts the server if its lease is over; returns the cold start latency paid, seconds."""
-        return float(startup_at(self.state, self.index, float(time)))
-
-    def on_container_creation(self, numa_node_id: int, container: Container) -> float:
-        """Creates a container on a NUMA node of the started server.
-
-        Returns:
-            the rent that the longer lease costs, USD.
-
-        Raises:
-            InputError: as for `NumaNode.on_container_creation`.
-        """
-        before = self.rent
-        self.state.servers[self.index]["container_count"] += 1
-        self.numa_nodes[numa_node_id].on_container_creation(container)
-        node = int(self._record["first_node"]) + numa_node_id
-        renew_lease_at(self.state, self.index, node, container.submission_time)
-        return self.rent - before
-
-    def on_container_completion(self) -> Container:
-        """Completes the container of the server that ends first and returns it.
-
-        Raises:
-            InputError: nothing runs.
-        """
-        node = min(self.numa_nodes, key=lambda node: node.next_completion_time)
-        time = node.next_completion_time
-        container = node.on_container_completion()
-        self.state.servers[self.index]["container_count"] -= 1
-        renew_lease_at(self.state, self.index, node.index, time)
-        return container
-
-    def reset(self) -> None:
-        """Ends the lease and empties the NUMA nodes."""
-        for node in self.numa_nodes:
-            node.reset()
-        reset_server(self.state, self.index)
 
     @property
     def state_name(self) -> str:

@@ -18,6 +18,8 @@ from agents.learned.set_policy import policy_sizes
 from agents.scheduler import play
 from env.base.errors import InputError
 from env.learn.multi_agent import ServerlessEnv
+from env.sim.declared.episode import Episode
+from env.sim.view.raw_env import RawEnv
 from tests.env.worlds import LAYOUTS, SECOND_TYPE, TINY, TRACE, with_queue, world
 
 PLACED_AT_ONCE = ("dispatch=immediate", "agents=placer")
@@ -91,7 +93,7 @@ def test_it_plays_as_its_agents_do_in_training(name: str, layout: str, tmp_path:
     rules = environment.world.rules
     assert (scheduler.order, scheduler.fit) == (rules.order, rules.placement)
     workload, cluster = environment.world.training_episode(1, 0, 0, environment._batch._drawn[0][2])
-    env = workload.env(cluster, rules)
+    env = RawEnv.of(Episode(workload, cluster, rules))
     play(env, scheduler, environment.objective, SEED)
     fields = ["wf_id", "node", "start_time", "completion_time"]
     assert env.state.functions[fields].tolist() == raw.state.functions[fields].tolist()
@@ -105,7 +107,7 @@ def test_those_who_place_need_networks_of_their_own(layout: str, tmp_path: Path)
     environment = ServerlessEnv(world(*TRACE, *with_queue(layout), SECOND_TYPE))
     scheduler = scheduler_of(tmp_path, environment)
     workload, cluster = environment.world.training_episode(0, 0, 0, 0)
-    env = workload.env(cluster, environment.world.rules)
+    env = RawEnv.of(Episode(workload, cluster, environment.world.rules))
     play(env, scheduler, environment.objective, SEED)
     assert len(set(env.runs["node"].tolist())) > 2
     described = json.loads((tmp_path / "policy.json").read_text())

@@ -11,8 +11,10 @@ from agents.scheduler import play
 from env.base.errors import InputError
 from env.learn.multi_agent import ServerlessEnv
 from env.sim.check.validate import violations
+from env.sim.declared.episode import Episode
 from env.sim.episode.recording import episode_of
 from env.sim.episode.replay import played
+from env.sim.view.raw_env import RawEnv
 from tests.agents.learned.test_queue_policy import SEED, save_untrained
 from tests.env.worlds import TENANTS, world
 
@@ -48,7 +50,7 @@ def test_it_plays_as_its_agents_do_in_training(shared: bool, tmp_path: Path) -> 
     rules = environment.world.rules
     assert (scheduler.order, scheduler.fit) == (rules.order, rules.placement)
     workload, cluster = environment.world.training_episode(1, 0, 0, environment._batch._drawn[0][2])
-    env = workload.env(cluster, rules)
+    env = RawEnv.of(Episode(workload, cluster, rules))
     play(env, scheduler, environment.objective, SEED)
     fields = ["wf_id", "node", "start_time", "completion_time"]
     assert env.state.functions[fields].tolist() == raw.state.functions[fields].tolist()
@@ -62,7 +64,7 @@ def test_tenants_that_it_never_met_play_by_the_policy_too(tmp_path: Path) -> Non
     environment = ServerlessEnv(config)
     scheduler = scheduler_of(tmp_path, environment, tenants=environment.world.tenants)
     workload, cluster = environment.world.training_episode(0, 0, 0, 0)
-    env = workload.env(cluster, environment.world.rules)
+    env = RawEnv.of(Episode(workload, cluster, environment.world.rules))
     play(env, scheduler, environment.objective, SEED)
     assert env.done
 
@@ -70,7 +72,7 @@ def test_tenants_that_it_never_met_play_by_the_policy_too(tmp_path: Path) -> Non
 def test_a_recorded_episode_has_what_was_granted_and_replays() -> None:
     environment = ServerlessEnv(world(*TENANTS))
     workload, cluster = environment.world.training_episode(0, 0, 0, 0)
-    env = workload.env(cluster, environment.world.rules, record=True)
+    env = RawEnv.of(Episode(workload, cluster, environment.world.rules), record=True)
     rng, levels = np.random.default_rng(0), environment.world.agents.tenants.levels
     granted = {}
     while env.newcomer is not None:

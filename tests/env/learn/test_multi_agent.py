@@ -17,8 +17,8 @@ from env.learn.agent import Agent
 from env.learn.multi_agent import ServerlessEnv
 from env.score.metrics import episode_metrics
 from env.score.reward import Objective
+from env.sim.declared.episode import EpisodeWorkload
 from env.sim.view.raw_env import RawEnv
-from env.workloads.generator import EpisodeWorkload
 from tests.env.learn.test_tenant_agents import chain
 from tests.env.worlds import (
     LAYOUTS,

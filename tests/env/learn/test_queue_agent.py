@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from agents.order.funcsched import FuncSched
+from agents.scheduler import Decision
 from env.base.errors import InputError
 from env.learn.agent import Observation
 from env.learn.decisions import Decisions
@@ -15,10 +16,12 @@ from env.learn.multi_agent import ServerlessEnv
 from env.learn.queue_agent import QUEUE_ITEM, QueueAgent
 from env.score.greedy_score import ScoreWeights
 from env.score.reward import Objective, ideal
+from env.sim.declared.episode import Episode, EpisodeWorkload
 from env.sim.declared.hardware import ClusterConfig, ServerType
+from env.sim.declared.images import Images
 from env.sim.declared.keep_alive_policy import Lru
 from env.sim.declared.rules import Rules
-from env.workloads.generator import EpisodeWorkload
+from env.sim.view.raw_env import RawEnv
 from env.workloads.traces import trace_samples
 from env.workloads.traces.trace import FunctionProfiles
 from env.workloads.traces.trace_samples import TRAINING_SEEDS
@@ -65,8 +68,7 @@ def workload_of(
         arrival_times=tuple(times.tolist()),
         templates=tuple(templates[each] for each in function),
         work=tuple(known.operations(function, seconds, 1_000_000).tolist()),
-        cold_start=known.cold_start,
-        known=templates,
+        images=Images.by_name(templates, known.cold_start),
     )
 
 
@@ -102,7 +104,7 @@ def test_choosing_as_funcsched_gives_its_schedule(
     for seed in range(3):
         workload = crowd(seed)
         rules = Rules(order, "worst_fit", rule.patience, rule.lease, rule.keep_alive)
-        expected = workload.env(env.world.cluster, rules)
+        expected = RawEnv.of(Episode(workload, env.world.cluster, rules))
         assert expected.runs["queueing_time"].max() > 20.0
         _, _, turns = played(env, as_funcsched, options={"workload": workload})
         assert turns > 30
@@ -161,7 +163,7 @@ def test_the_example_of_the_paper_seen_by_the_agent() -> None:
     objective = Objective(time_weight=0, cost_weight=0, completion_weight=1)
     layout = Layout(config, objective, cluster, see_future=False)
     assert config.queue is not None
-    raw = workload.env(cluster, Rules.always_up(config.queue, Lru()))
+    raw = RawEnv.of(Episode(workload, cluster, Rules.always_up(config.queue, Lru())))
     decisions = Decisions.of(layout, raw.state)
     seen: list[Observation] = []
     actions = [0, 2]
@@ -172,7 +174,8 @@ def test_the_example_of_the_paper_seen_by_the_agent() -> None:
 
     while not raw.done:
         row = decisions.ask(raw.state, layout.kinds[0], act)
-        raw.choose(decisions.waiting(row))
+        asked = Decision(raw, objective)
+        asked.carry_out(raw, min(row, len(asked.rows) - 1))
     ends = {int(run["wf_id"]): float(run["end_time"]) for run in raw.runs}
     assert ends == pytest.approx({0: 1.0, 1: 13.0, 2: 13.0, 3: 9.0, 4: 3.0})
     start, later = seen[:2]

@@ -14,13 +14,14 @@ from env.learn.multi_agent import ServerlessEnv
 from env.learn.tenant_agents import LEVEL_FEATURES, TENANT_CONTEXT, TenantAgents, lead_of
 from env.score.greedy_score import ScoreWeights
 from env.score.reward import Objective
+from env.sim.declared.episode import Episode, EpisodeWorkload
 from env.sim.declared.funding import Funding
 from env.sim.declared.hardware import ClusterConfig, ServerType
 from env.sim.declared.keep_alive_policy import NoKeepAlive
 from env.sim.declared.rules import Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.queue.sharing import share_error
-from env.workloads.generator import EpisodeWorkload
+from env.sim.view.raw_env import RawEnv
 from tests.env.worlds import TENANTS, world
 
 Act = Callable[[str, Observation], int]
@@ -69,7 +70,7 @@ def test_an_instance_by_hand() -> None:
     assert list(layout.agents) == ["tenant_a", "tenant_b"]
     templates = [chain(4.0), *[chain(1.0)] * 4]
     workload = arriving([0.0, 1.0, 1.0, 1.0, 9.0], templates, "aaaba", a=3.0, b=1.0)
-    raw = workload.env(cluster, Rules.always_up(own, NoKeepAlive()))
+    raw = RawEnv.of(Episode(workload, cluster, Rules.always_up(own, NoKeepAlive())))
     decisions = Decisions.of(layout, raw.state)
     seen: list[Observation] = []
     names: list[str] = []

@@ -23,6 +23,7 @@ from env.sim.state import history
 from env.sim.state.block import CHANGING
 from env.sim.view.raw_env import RawEnv
 from tests.env.sim.test_forecast import random_decision, random_env
+from tests.episodes import begun
 
 GREEDY: Any = make_baselines(["greedy_objective_tuned"])[0]
 WEIGHTS: ScoreWeights = GREEDY._config.placement.weights
@@ -146,7 +147,7 @@ def test_rollouts_know_only_worlds_in_which_containers_end_with_their_functions(
 
 def test_too_few_slots_are_an_error() -> None:
     env, _ = random_env(0)
-    env = RawEnv([0.0, 1.0], env.workflow_templates[:2], env.cluster_config, workflow_slots=1)
+    env = begun([0.0, 1.0], env.workflow_templates[:2], env.cluster_config, workflow_slots=1)
     with pytest.raises(InputError, match="more than 1 workflows are active in a rollout"):
         rollout_outcomes(env.state, 4096, True, OBJECTIVE, WEIGHTS)
     assert np.isfinite(rollout_outcomes(env.state, 4096, False, OBJECTIVE, WEIGHTS)).any()

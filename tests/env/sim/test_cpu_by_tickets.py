@@ -16,6 +16,7 @@ from env.sim.declared.hardware import ClusterConfig, CpuShare, ServerType
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.view.raw_env import RawEnv
 from tests.env.sim.test_engine_against_reference import assert_same, play
+from tests.episodes import begun
 from tests.reference_inputs import play_plain
 from tests.strategies import Scenario, scenarios
 
@@ -42,7 +43,7 @@ def ends(
         WorkflowTemplate("one", np.array([work]), np.array([1]), np.array([threads]), *NO_EDGES)
         for _, work, threads in functions
     ]
-    env = RawEnv(
+    env = begun(
         at or [0.0] * len(functions),
         templates,
         replace(FOUR_CORES, cpu_share=cpu_share),
@@ -104,7 +105,7 @@ def test_random_episodes(scenario: Scenario, data: st.DataObject) -> None:
 @given(scenario=scenarios())
 def test_one_tenant_has_what_all_have_where_threads_share_alike(scenario: Scenario) -> None:
     plain = RawEnv(scenario.arrival_times, scenario.templates, scenario.cluster)
-    shared = RawEnv(
+    shared = begun(
         scenario.arrival_times,
         scenario.templates,
         replace(scenario.cluster, cpu_share="tickets"),

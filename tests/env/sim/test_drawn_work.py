@@ -16,7 +16,7 @@ from env.sim.declared.hardware import ClusterConfig, ServerType
 from env.sim.declared.images import Images
 from env.sim.declared.rules import Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
-from env.sim.view.raw_env import RawEnv
+from tests.episodes import begun
 
 ALL = Objective(time_weight=1, cost_weight=1, completion_weight=1)
 SMALL = ServerType("small", 2, 0.2, 20.0, 1, 2, 1024)
@@ -36,7 +36,7 @@ def chain() -> WorkflowTemplate:
 
 
 def test_a_function_runs_as_long_as_is_drawn() -> None:
-    env = RawEnv([0.0, 100.0], [single()] * 2, CLUSTER, work=[3000, 500])
+    env = begun([0.0, 100.0], [single()] * 2, CLUSTER, work=[3000, 500])
     for _ in range(2):
         env.step("small", 0, 0, 512)
     first, second = (workflow.functions[0] for workflow in env.workload.workflows)
@@ -51,12 +51,12 @@ def test_a_function_runs_as_long_as_is_drawn() -> None:
 
 
 def test_the_lower_bound_is_of_what_is_drawn() -> None:
-    state = RawEnv([0.0, 100.0], [single()] * 2, CLUSTER, work=[3000, 500]).state
+    state = begun([0.0, 100.0], [single()] * 2, CLUSTER, work=[3000, 500]).state
     flow_times = np.array([20 + 3, 0.5])
     cost_ratio = 0.2 / (3.5 / 3600 * 0.05)
     assert lower_bound(state, ALL) == pytest.approx(2 * flow_times.mean() + cost_ratio)
     # Much work costs more than an hour.
-    state = RawEnv([0.0], [single()], CLUSTER, work=[10**8]).state
+    state = begun([0.0], [single()], CLUSTER, work=[10**8]).state
     cost = Objective(time_weight=0, cost_weight=1)
     assert lower_bound(state, cost) == pytest.approx(1.0)
 
@@ -64,7 +64,7 @@ def test_the_lower_bound_is_of_what_is_drawn() -> None:
 @pytest.mark.parametrize(
     ("templates", "work", "says"),
     [
-        ([single()] * 2, [5], "2 workflow templates but work of 1"),
+        ([single()] * 2, [5], "2 workflow templates but 1 work"),
         ([chain()], [5], "chain.*: 2 functions, work is drawn of 1"),
         ([single()] * 2, [1, -3], "workflow 1: work is -3 operations"),
         ([single()], [1.5], "workflow 0: work is 1.5 operations"),
@@ -76,15 +76,15 @@ def test_work_that_cannot_be_played_is_refused(
     templates: list[WorkflowTemplate], work: list[Any], says: str
 ) -> None:
     with pytest.raises(InputError, match=says) as caught:
-        RawEnv([0.0] * len(templates), templates, CLUSTER, work=work)
+        begun([0.0] * len(templates), templates, CLUSTER, work=work)
     assert "\n" not in str(caught.value)
 
 
 def test_all_work_together_can_be_counted() -> None:
     wide = single(memory=1, threads=10**6)
-    RawEnv([0.0], [wide], FASTEST, work=[2**62])
+    begun([0.0], [wide], FASTEST, work=[2**62])
     with pytest.raises(InputError, match="workload: 9.22337e[+]18 operations in all, at most 4.61"):
-        RawEnv([0.0] * 2, [wide] * 2, FASTEST, work=[2**62] * 2)
+        begun([0.0] * 2, [wide] * 2, FASTEST, work=[2**62] * 2)
 
 
 # Three are placed; three more are ready then, and the last arrives later.
@@ -99,7 +99,7 @@ DRAWN = [40_000, 5_000, 60_000]
 
 def decided(name: str, later: Sequence[int]) -> tuple[object, ...]:
     """Where a rule places the fourth function, and what is forecast of it."""
-    env = RawEnv(TIMES, TEMPLATES, CLUSTER, work=[*DRAWN, *later])
+    env = begun(TIMES, TEMPLATES, CLUSTER, work=[*DRAWN, *later])
     for place in PLACED:
         env.step(*place)
     (scheduler,) = make_baselines([name])
@@ -133,7 +133,7 @@ def second_to_go(name: str, drawn: Sequence[int]) -> int:
     assert order is not None
     first = single(3_000, 1000)
     images = Images.by_name([first, *WAITING], 0.5)
-    env = RawEnv(
+    env = begun(
         [0.0, 1.0, 1.0, 1.0],
         [first, *WAITING],
         one,

@@ -15,6 +15,7 @@ from env.sim.episode.episode_file import read_episode
 from env.sim.episode.recording import episode_of
 from env.sim.episode.replay import replayed
 from env.sim.view.raw_env import RawEnv
+from tests.episodes import begun
 from tests.reference_inputs import Decided, play_plain
 from tests.reference_world import ReferenceWorld
 from tests.strategies import Scenario, scenarios
@@ -24,9 +25,7 @@ GOLDEN = sorted((Path(__file__).parents[2] / "golden").glob("*.json"))
 
 def play(scenario: Scenario, **others: Any) -> RawEnv:
     """The engine, recorded, having played a scenario; `others` are arguments of a `RawEnv`."""
-    env = RawEnv(
-        scenario.arrival_times, scenario.templates, scenario.cluster, record=True, **others
-    )
+    env = begun(scenario.arrival_times, scenario.templates, scenario.cluster, record=True, **others)
     while (function := env.current_function) is not None:
         env.step(*scenario.placements[function.wf_id, function.fn_id])
     return env

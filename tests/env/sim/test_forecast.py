@@ -20,6 +20,7 @@ from env.sim.forecast.candidates import (
 )
 from env.sim.state.records import CANDIDATE, NONE
 from env.sim.view.raw_env import RawEnv
+from tests.episodes import begun
 from tests.recount import containers_of
 
 SPEED = 1_000_000
@@ -86,7 +87,7 @@ def random_env(
         templates = [in_need(rng, template) for template in templates]
     arrivals = np.cumsum(rng.exponential(300, 4)).tolist()
     cluster, owned = shared(rng, CLUSTER, 4) if by_tickets else (CLUSTER, {})
-    return RawEnv(arrivals, templates, cluster, **owned), rng
+    return begun(arrivals, templates, cluster, **owned), rng
 
 
 def random_decision(env: RawEnv, rng: np.random.Generator) -> tuple[int, int]:
@@ -132,7 +133,7 @@ def test_a_candidate_finishes_as_forecast(seed: int, named: bool, by_tickets: bo
     arrivals = np.sort(rng.choice([0.0, 1.0, 2.0, 50.0, 400.0], count)).tolist()
     one_node = ClusterConfig(SPEED, 100e9, 30e9, 1.25e9, CLUSTER.server_types[:1])
     cluster, owned = shared(rng, one_node, count) if by_tickets else (one_node, {})
-    env = RawEnv(arrivals, templates, cluster, **owned)
+    env = begun(arrivals, templates, cluster, **owned)
     for _ in range(count):
         _, memory_alloc = random_decision(env, rng)
         candidate = forecast_placements(env.state, memory_alloc)[0]

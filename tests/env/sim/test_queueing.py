@@ -20,7 +20,6 @@ from env.sim.declared.keep_alive_policy import FaasCache, Fixed, Lru, NoKeepAliv
 from env.sim.declared.ordering import Order
 from env.sim.declared.rules import KeepAlive, Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
-from env.sim.state.queue_records import EARLIER
 from env.sim.view.raw_env import RawEnv
 from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
 from tests.env.policies import ten_second_bins
@@ -297,10 +296,3 @@ def test_images_that_are_wrong_are_refused(
     template = WorkflowTemplate("one", [10], [8], [1], none, [])
     with pytest.raises(InputError, match=says):
         Images(np.array(cold_start), {template: np.array(of)}, np.array(memory))
-
-
-def test_earlier_executions_of_no_image_are_refused() -> None:
-    earlier = np.zeros(1, EARLIER)
-    earlier["image"] = 1
-    with pytest.raises(InputError, match="1 of an earlier execution is none, 0 to 0 are"):
-        Images(np.array([1.0]), {}, earlier=earlier)

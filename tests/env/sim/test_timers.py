@@ -64,7 +64,7 @@ def test_who_starves_goes_first_though_the_turn_had_been_another_tenants(name: s
     }
     times, tenants, templates = zip(*arriving.values(), strict=True)
     how = order(name, FuncSched(starve_threshold=50.0))
-    env = env_of(templates, tenants, how, held(a=1000, b=1), arrival_times=times)
+    env = env_of(templates, tenants, how, held(a=1000, b=1), times=times)
     began = dict(zip(env.runs["wf_id"].tolist(), env.runs["dispatch_time"].tolist(), strict=True))
     # `short` would go before `long`, and has no room from 80 s on.
     assert [began[number] for number in range(5)] == [0.0, 70.0, 110.0, 1080.0, 80.0]

@@ -51,7 +51,7 @@ def test_large_bills_are_compared_by_their_size() -> None:
     assert violations(episode) == []
     rent = env.total_rent
     assert rent > 3.5e6
-    changed = episode.model_dump()
+    changed = episode.model_dump(by_alias=True)
     changed["expected"]["total_rent"] = rent * (1 + 1e-9)
     found = violations(EpisodeFile.model_validate(changed))
     assert [line.split(" ")[0] for line in found] == ["total_rent"]
@@ -127,7 +127,7 @@ def test_functions_of_no_length_wait_their_turn(keep_alive: KeepAlive) -> None:
 
 
 def _changed(path: Path, change: Callable[[Any], None]) -> EpisodeFile:
-    document = read_episode(path).model_dump()
+    document = read_episode(path).model_dump(by_alias=True)
     change(document["expected"])
     return EpisodeFile.model_validate(document)
 
@@ -182,7 +182,7 @@ def test_no_number_can_be_changed_unseen(path: Path) -> None:
     numbers = leaves(episode.expected.model_dump(mode="json"))
     assert len(numbers) > 50
     for leaf in numbers:
-        document = episode.model_dump(mode="json")
+        document = episode.model_dump(mode="json", by_alias=True)
         holder = document["expected"]
         for key in leaf[:-1]:
             holder = holder[key]
@@ -191,7 +191,7 @@ def test_no_number_can_be_changed_unseen(path: Path) -> None:
 
 
 def test_decision_order() -> None:
-    document = read_episode(GOLDEN[2]).model_dump()
+    document = read_episode(GOLDEN[2]).model_dump(by_alias=True)
     for rows, key in ((document, "actions"), (document["expected"], "runs")):
         rows[key] = (rows[key][1], rows[key][0], *rows[key][2:])
     found = violations(EpisodeFile.model_validate(document))
@@ -199,7 +199,7 @@ def test_decision_order() -> None:
 
 
 def test_placements_that_cannot_be() -> None:
-    document = read_episode(CHAIN).model_dump()
+    document = read_episode(CHAIN).model_dump(by_alias=True)
     document["expected"]["runs"][0]["memory_allocated_mb"] = 10_000
     document["expected"]["runs"][1]["server_index"] = 4
     found = violations(EpisodeFile.model_validate(document))

@@ -44,7 +44,7 @@ def episodes() -> dict[str, EpisodeFile]:
 
 
 def _changed(episode: EpisodeFile, change: Callable[[Any], None]) -> list[str]:
-    document = episode.model_dump(mode="json")
+    document = episode.model_dump(mode="json", by_alias=True)
     change(document)
     return violations(EpisodeFile.model_validate(document))
 

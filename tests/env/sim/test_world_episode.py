@@ -28,6 +28,7 @@ from env.sim.node import idle_forecast
 from env.sim.view.raw_env import RawEnv
 from evaluation.shares import shares_of
 from tests.env.sim.test_world_against_reference import World, engine, worlds
+from tests.episodes import begun
 from tests.recorded_worlds import CLUSTER, FUNDING, SPEED, crowded, played, shared, trace, world
 from tests.reference_inputs import mean
 
@@ -81,7 +82,7 @@ def test_tenants_take_the_same_turns_again(tmp_path: Path, order: str) -> None:
 
 def test_another_seed_draws_other_turns() -> None:
     episode = episode_of(shared("lottery"), "a world", "a test")
-    document = episode.model_dump()
+    document = episode.model_dump(by_alias=True)
     document["options"]["queue"]["turns_seed"] = 8
     again = EpisodeFile.model_validate(document)
     assert again.expected is not None
@@ -92,7 +93,7 @@ def test_cores_are_shared_by_tickets_again(tmp_path: Path) -> None:
     """Some nodes have more threads than cores: alike, functions would end at other times."""
     episode = check_round_trip(crowded(), tmp_path / "episode.json")
     assert (episode.cluster.cpu_share, episode.funding) == ("tickets", FUNDING)
-    document = episode.model_dump()
+    document = episode.model_dump(by_alias=True)
     document["cluster"]["cpu_share"] = document["funding"] = None
     assert violations(EpisodeFile.model_validate(document)) != []
 
@@ -113,7 +114,7 @@ def test_a_choice_is_taken_again_at_its_moment(tmp_path: Path) -> None:
     cluster = replace(CLUSTER, server_types=(ServerType("s", 2, 1.0, 0.0, 1, 4, 4096),))
     rules = Rules(Chosen(), placement="first_fit", patience=5.0)
     images = Images.by_name(kinds, 0.0)
-    env = RawEnv([0.0, 0.0, 1.0], kinds, cluster, None, True, rules=rules, images=images)
+    env = begun([0.0, 0.0, 1.0], kinds, cluster, record=True, rules=rules, images=images)
     for time, declared in [(0.0, 1), (0.0, None), (1.0, 2), (1.0, None), (6.0, 0)]:
         assert env.time == time
         env.choose(declared)

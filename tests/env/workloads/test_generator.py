@@ -7,11 +7,8 @@ import pytest
 
 from env.base.errors import InputError
 from env.base.schema import validated
-from env.sim.declared.keep_alive_policy import NoKeepAlive
-from env.sim.declared.ordering import FIRST_COME
-from env.sim.declared.rules import Rules
+from env.sim.declared.episode import EpisodeWorkload
 from env.workloads.generator import (
-    EpisodeWorkload,
     WorkloadConfig,
     WorkloadGenerator,
     evaluation_seed,
@@ -116,16 +113,14 @@ def test_what_an_image_needs_does_not_tell_what_will_arrive(composed: Composed) 
         "+workload=tiny",
         "workload.arrivals.workflows=1",
     )
-    rules = Rules.always_up(FIRST_COME, NoKeepAlive())
     arrived = set()
     for index in range(10):
         for episode in (
             mine.evaluation_episode(index),
             mine.training_episode(training_seed(0, 0, 0, index)),
         ):
-            images = episode.images(rules)
-            assert images is not None and images.memory is not None
-            assert images.memory.tolist() == [700]
+            assert episode.images is not None
+            assert episode.images.memory.tolist() == [700]
             arrived.add(episode.templates[0].name)
     assert len(arrived) == 2
 
