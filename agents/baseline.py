@@ -19,6 +19,7 @@ from env.base.errors import InputError
 from env.base.files import read_yaml
 from env.base.schema import Strict, nearest, validated
 from env.score.reward import Objective
+from env.sim.declared.aside import DecisionKind
 from env.sim.declared.ordering import Order
 from env.sim.view.raw_env import RawEnv
 from run.command import CONF
@@ -44,6 +45,7 @@ class ComposedScheduler:
         self.order: Order | None = None if isinstance(config.order, Submission) else config.order
         self.fit: Fit = config.placement.fit if isinstance(config.memory, Required) else "asked"
         self.tiers: Sequence[float] = (config.memory.ratio,)
+        self.asked: Sequence[DecisionKind] = ()
         self._config = config
 
     def reset(self, env: RawEnv, objective: Objective, seed: np.random.SeedSequence) -> None:

@@ -26,6 +26,7 @@ from env.base.errors import InputError, located
 from env.base.files import read_bytes
 from env.base.schema import listed, names_file, nearest, one_line, short
 from env.score.reward import Objective
+from env.sim.declared.aside import DecisionKind
 from env.sim.declared.ordering import Order
 from env.sim.declared.rules import PLACEMENTS
 from env.sim.view.raw_env import RawEnv
@@ -116,6 +117,7 @@ class OwnRule:
         self.fit: Fit = getattr(rule, "fit", "asked")
         self.order: Order | None = getattr(rule, "order", None)
         self.tiers: Sequence[float] = getattr(rule, "tiers", (1.0,))
+        self.asked: Sequence[DecisionKind] = getattr(rule, "asked", ())
         for word, allowed in ((self.kind, get_args(Kind)), (self.fit, PLACEMENTS)):
             if word not in allowed:
                 raise InputError(f"{code}: {short(word)} found, allowed: {listed(allowed)}")

@@ -7,11 +7,13 @@ from functools import cached_property
 from typing import Any, Literal, NoReturn, Protocol
 
 import numpy as np
+from numpy.lib.recfunctions import unstructured_to_structured
 
 from env.base.errors import InputError
 from env.learn.actions import whole_number
 from env.learn.tenant_agents import TenantAgents
 from env.score.reward import Objective
+from env.sim.declared.aside import DecisionKind
 from env.sim.declared.ordering import Order
 from env.sim.declared.rules import Placement as Fit
 from env.sim.events.choosing import FIRST, forced_choice
@@ -24,7 +26,6 @@ from env.sim.view.raw_env import RawEnv
 
 Kind = Literal["learned", "baseline", "reference"]
 """What a scheduler is: learned, hand-written, or a reference that knows more or tries it all."""
-DecisionKind = Literal["place", "choose", "share"]
 
 
 class Shown(RawEnv):
@@ -42,15 +43,16 @@ class Shown(RawEnv):
     def _refuse(self, *_: object) -> NoReturn:
         raise InputError("the episode is to be read only: fork() gives a copy to play on")
 
-    reset = step = choose = grant = _refuse  # type: ignore[assignment]
+    reset = step = choose = grant = answer = _refuse  # type: ignore[assignment]
 
 
 class Decision:
     """What a scheduler is asked: a table of rows, and the whole cluster at this moment.
 
     Attributes:
-        kind: `place` the current function, `choose` which of those that wait starts next, or
-            `share`: how many tickets the workflow `env.newcomer` gets.
+        kind: `place` the current function, `choose` which of those that wait starts next,
+            `share`: how many tickets the workflow `env.newcomer` gets, or the name of one of the
+            scheduler's `asked`.
         env: the simulator; it can be read and forked.
         objective: what J is made of.
         rng: what a scheduler draws with.
@@ -66,8 +68,10 @@ class Decision:
         self.env = env if isinstance(env, Shown) else Shown(env)
         self.objective = objective
         self.rng = rng or np.random.default_rng(0)
-        self.kind: DecisionKind = "place"
-        if env.choosing:
+        self.kind = "place"
+        if env.question is not None:
+            self.kind = env.question.kind.name
+        elif env.choosing:
             self.kind = "choose"
         elif env.newcomer is not None:
             self.kind = "share"
@@ -98,7 +102,12 @@ class Decision:
         - `choose`: FIRST (W + 1,), the declared functions that wait in the order of `funcsched`,
           see env/sim/events/choosing.py; the last row holds all back until something changes.
         - `share`: `tickets` (L,), the levels of the scheduler's order.
+        - others: the features of the kind by name, and `feasible`.
         """
+        if (question := self.env.question) is not None:
+            names = (*question.kind.features, "feasible")
+            table = np.column_stack([question.rows, question.mask])
+            return unstructured_to_structured(table, names=names)
         if self.kind == "place":
             tables = [self.candidates(int(memory)) for memory in self._memory]
             return tables[0] if len(tables) == 1 else np.stack(tables, axis=1).reshape(-1)
@@ -163,7 +172,9 @@ class Decision:
         Raises:
             InputError: there is no such row, or it is not possible.
         """
-        if self.kind == "place":
+        if self.env.question is not None:
+            env.answer(self.checked(row))
+        elif self.kind == "place":
             node, memory_alloc = self.placement(row)
             env.step(*env.place_of(node), memory_alloc)
         elif self.kind == "share":
@@ -183,6 +194,7 @@ class Scheduler(Protocol):
             submission. By `Chosen` and `TenantAgents` the scheduler is asked.
         fit: who places there: the engine by one of its rules, or `asked`, the scheduler.
         tiers: ratios of the memory that a function requires, with which it places.
+        asked: kinds of decision that it takes beside those of the engine.
     """
 
     name: str
@@ -190,6 +202,7 @@ class Scheduler(Protocol):
     order: Order | None
     fit: Fit
     tiers: Sequence[float]
+    asked: Sequence[DecisionKind]
 
     def reset(self, env: RawEnv, objective: Objective, seed: np.random.SeedSequence) -> None:
         """Turns to a new episode; everything random comes from `seed`."""

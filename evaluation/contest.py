@@ -123,7 +123,8 @@ class Contest:
             if scheduler.name not in task.policies:
                 continue
             rules = rules_of(self.rules, scheduler)
-            env = RawEnv.of(Episode(workload, self.cluster, rules), task.record)
+            episode = Episode(workload, self.cluster, rules, asked=tuple(scheduler.asked))
+            env = RawEnv.of(episode, task.record)
             # Numbered by episode, so they do not depend on who plays what before, or where.
             draws = np.random.SeedSequence(task.seed, spawn_key=(SCHEDULER_KEY, task.episode))
             # Where the engine takes all decisions, the episode is over before any is asked for.

@@ -14,6 +14,7 @@ from env.base.schema import validated
 from env.learn.decisions import Decisions
 from env.learn.layouts import AgentsConfig, Layout
 from env.score.reward import Objective
+from env.sim.declared.aside import DecisionKind
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.ordering import Order
 from env.sim.declared.rules import Placement as Fit
@@ -79,6 +80,7 @@ class LearnedScheduler:
         unsaid = {"completion_weight": 0.0, "fairness_weight": 0.0}
         self.trained_for = {**unsaid, **policy.description.objective}
         self.tiers: Sequence[float] = config.memory_tiers
+        self.asked: Sequence[DecisionKind] = ()
         self._layout = Layout(config, objective, cluster, see_future=False, tenants=tenants)
         self._policy = policy.fitted(
             self._layout.agents, config.layout, config.memory_tiers, where=str(folder)

@@ -23,8 +23,9 @@ from env.learn.actions import (
     seed_each,
     whole_number,
 )
+from env.learn.asked_agent import code_of
 from env.learn.decisions import Decisions
-from env.learn.kind import Turn
+from env.learn.kind import Kind, Turn
 from env.learn.loops import applying
 from env.learn.sight import EPISODE, OF_ALL, turn_to_episode
 from env.learn.world import World
@@ -32,13 +33,13 @@ from env.score.greedy_play import trace_greedy
 from env.score.reward import cheapest_cost, ideal
 from env.sim.assembly.build import arriving, build
 from env.sim.assembly.new_state import allocate, catalogue, copy_into, hardware, reset
-from env.sim.assembly.with_rules import with_rules, write_lease
+from env.sim.assembly.with_rules import with_rules
 from env.sim.declared.episode import Episode, EpisodeWorkload
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.resources import named_arrays
 from env.sim.events.choosing import play_to_choice
 from env.sim.state.block import State
-from env.sim.state.records import ARRIVING, DONE
+from env.sim.state.records import ARRIVING, ASIDE, DONE, NONE
 from env.sim.view.raw_env import RawEnv
 from env.workloads.generator import WorkloadGenerator
 
@@ -152,6 +153,8 @@ class Batch(Decisions):
         kind = self.layout.kind_of[turn]
         if turn is kind.turns[-1]:
             applying(kind.apply)(kind.code, self._all)
+            for env in np.flatnonzero(self._episodes["kind"] == ASIDE).tolist():
+                self._turn_aside(env, kind)
             if (code := self._episodes["kind"].min()) < 0:
                 raise InputError(f"the engine ran out of records (code {code})")
             if self._apart:
@@ -250,12 +253,38 @@ class Batch(Decisions):
             sight.trace,
         )
         reset(state)
+        state.cluster["aside"] = len(self._world.asked) > 0
         episode["kind"] = play_to_choice(state, sight.queue)
+        if episode["kind"] == ASIDE:
+            self._turn_aside(env)
         episode["potential"] = ideal(self._weights[env])
         episode["turns"] = episode["rests"] = 0
         turn_to_episode(state, sight)
         if self._apart:
             self.raw_env.played_to(self.kind(env))
+
+    def _turn_aside(self, env: int, after: Kind | None = None) -> None:
+        """Something has happened in an environment: on to the next decision.
+
+        Args:
+            env: the environment.
+            after: the kind that has been decided at this moment, of the subject in the choice.
+        """
+        state, choice = self.state(env), self._choices[env]
+        kind, first = ASIDE, self._sights.queue[env]
+        while kind == ASIDE:
+            for place, asked in enumerate(self._world.asked):
+                code = code_of(place)
+                if after is not None and code < after.code:
+                    continue
+                above = int(choice["subject"]) if after and code == after.code else NONE
+                if (subject := asked.due(state, above)) != NONE:
+                    choice["subject"], self._episodes[env]["kind"] = subject, code
+                    self._look_at([env])
+                    return
+            after, kind = None, play_to_choice(state, first)
+        self._episodes[env]["kind"] = kind
+        self._look_at([env])
 
     def _load(self, env: int) -> None:
         """Gives an environment the records of the episode that is drawn for it."""
@@ -266,7 +295,7 @@ class Batch(Decisions):
         if self._first_template:
             self._write(env, workload, cluster)
             return
-        episode = Episode(workload, cluster, self._world.rules)
+        episode = Episode(workload, cluster, self._world.rules, asked=self._world.asked)
         if self._apart:
             self.raw_env = RawEnv.of(episode)
         self._states[env] = state = self.raw_env.state if self._apart else build(episode)
@@ -291,7 +320,7 @@ class Batch(Decisions):
         per_slot = state.cluster["functions_per_slot"].copy()
         state.cluster[:], state.servers[:], state.nodes[:] = head, servers, nodes
         state.cluster["functions_per_slot"] = per_slot
-        write_lease(state.servers, self._world.rules.lease)
+        self._world.rules.lease.write(state.servers)
 
 
 def _following(drawn: Drawn) -> Drawn:

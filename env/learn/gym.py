@@ -231,7 +231,8 @@ def check_one_agent(agents: AgentsConfig) -> None:
     Raises:
         InputError: several agents decide, or one bids.
     """
-    if (agents.layout, agents.queue is None) not in (("placer", True), ("queue", False)):
+    alone = ("placer", True), ("queue", False), ("asked", True)
+    if (agents.layout, agents.queue is None) not in alone:
         queue = "" if agents.queue is None else " with agents.queue"
         raise InputError(
             f"agents: layout {agents.layout}{queue} is for several agents, Gymnasium has one: "

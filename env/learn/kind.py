@@ -67,7 +67,8 @@ class Kind:
     Attributes:
         code: what `play` returns where one is due.
         turns: until a row has been chosen.
-        apply: compiled, `apply(state, sight, row)` carries it out; returns 0 or an error code.
+        apply: compiled, `apply(state, sight, choice)` carries it out; returns 0, ASIDE where
+            another decision of this moment may be due, or an error code.
         actions: what agents do, turn by turn, where a row is to be chosen: of a row and the
             `Sight.first_node` of the episode; integers (A,), or (A, 2) of bids and places.
     """

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from env.base.schema import Strict
+from env.learn import asked_agent
 from env.learn.kind import Kind
 from env.learn.placing import at_once, by_bids, by_groups
 from env.learn.queue_agent import QueueAgent
@@ -15,6 +16,7 @@ from env.learn.sight import Sight, new_sights
 from env.learn.tenant_agents import TenantAgents
 from env.score.greedy_score import ScoreWeights
 from env.score.reward import Objective
+from env.sim.declared.aside import DecisionKind
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.rules import Placement as PlacementRule
 
@@ -23,8 +25,8 @@ class AgentsConfig(Strict):
     """Config group `agents`: who decides what.
 
     Attributes:
-        layout: who places: `placer`, `hierarchical` or `server_types`; `queue` or `tenants`: none
-            of the agents.
+        layout: who places: `placer`, `hierarchical` or `server_types`; `queue`, `tenants` or
+            `asked`: none of the agents.
         queue: of the agent that chooses who goes next in the central queue; None: there is none.
         tenants: of those that split the currencies of tenants; layout tenants alone.
         memory_tiers: ratios of a function's memory_req that can be given, ascending.
@@ -36,7 +38,7 @@ class AgentsConfig(Strict):
             episode, see `trace_greedy`.
     """
 
-    layout: Literal["placer", "hierarchical", "server_types", "queue", "tenants"]
+    layout: Literal["placer", "hierarchical", "server_types", "queue", "tenants", "asked"]
     queue: QueueAgent | None = None
     tenants: TenantAgents | None = None
     memory_tiers: Annotated[tuple[Annotated[float, Field(gt=0)], ...], Field(min_length=1)]
@@ -80,7 +82,9 @@ class AgentsConfig(Strict):
     @property
     def placement(self) -> PlacementRule:
         """Who names the node where functions wait centrally."""
-        return "asked" if self.order is None else self.order.placement or "asked"
+        if self.order is None:
+            return "worst_fit" if self.layout == "asked" else "asked"
+        return self.order.placement or "asked"
 
 
 class Layout:
@@ -101,14 +105,16 @@ class Layout:
         cluster: ClusterConfig,
         see_future: bool,
         tenants: Sequence[str] = (),
+        asked: Sequence[DecisionKind] = (),
     ) -> None:
-        self._made_of = config, objective, cluster, see_future, tenants
+        self._made_of = config, objective, cluster, see_future, tenants, asked
         self.config = config
         self.objective = objective
         self.tiers = config.memory_tiers
         self.type_names = tuple(kind.name for kind in cluster.server_types)
         self._nodes = [kind.count * kind.numa_nodes for kind in cluster.server_types]
-        self.kinds = tuple(self._kinds(tenants))
+        own = (asked_agent.kind_of(kind, place) for place, kind in enumerate(asked))
+        self.kinds = (*self._kinds(tenants), *own)
         self.kind_of = {turn: kind for kind in self.kinds for turn in kind.turns}
         self.turns = tuple(self.kind_of)
         self.agents = {agent.name: agent for turn in self.turns for agent in turn.agents}

@@ -76,7 +76,7 @@ def applying(apply: Any) -> Any:
         for env in range(len(envs.episodes)):
             if envs.episodes[env].kind == code:
                 state, sight = envs.states[env : env + 1], sight_of(envs.sights, env)
-                kind = apply(state, sight, envs.choices[env].row)
+                kind = apply(state, sight, envs.choices[env : env + 1])
                 if kind == 0:
                     kind = play_to_choice(state, sight.queue)
                 envs.episodes[env].kind = kind

@@ -66,9 +66,9 @@ def look_at_nodes(state, sight):
 
 
 @compiled
-def apply(state, sight, row):
+def apply(state, sight, choice):
     """Places the current function; as `place` returns."""
-    count = len(sight.tiers)
+    row, count = choice[0].row, len(sight.tiers)
     return place(state, row // count, tier_memory(state, sight, row % count))
 
 

@@ -79,8 +79,9 @@ class QueueAgent(ByChoice):
 
 
 @compiled
-def apply(state, sight, row):
+def apply(state, sight, choice):
     """Chooses who goes next, or holds back; returns 0."""
+    row = choice[0].row
     if row < len(sight.queue):
         choose(state, sight.queue[row].declared)
     return 0

@@ -17,8 +17,8 @@ from env.learn.workflow_window import FUNCTION_FEATURES
 from env.sim.events.choosing import FIRST
 from env.sim.state.records import CANDIDATE
 
-# What has been decided so far: `row` is the answer, the others are steps towards it.
-CHOICE = np.dtype([(name, np.int64) for name in ("row", "tier", "type", "bid")])
+# What has been decided so far of a subject: `row` is the answer, the others are steps towards it.
+CHOICE = np.dtype([(name, np.int64) for name in ("subject", "row", "tier", "type", "bid")])
 
 # What the episode of an environment is.
 EPISODE = np.dtype(

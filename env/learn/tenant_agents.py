@@ -101,9 +101,9 @@ class TenantAgents(Sharing, ByWorkflow):
 
 
 @compiled
-def apply(state, sight, row):
+def apply(state, sight, choice):
     """The workflow that has arrived gets its tickets; returns 0."""
-    grant(state, sight.levels[row])
+    grant(state, sight.levels[choice[0].row])
     return 0
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Annotated, Any, Self
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field, InstanceOf, model_validator
 
 from env.base.errors import InputError
 from env.base.schema import Strict, validated
@@ -18,6 +18,7 @@ from env.learn.variation import UNVARIED, Variation
 from env.score.metrics import episode_metrics
 from env.score.reward import Objective, check_rates, check_world
 from env.sim.assembly.build import build
+from env.sim.declared.aside import DecisionKind
 from env.sim.declared.cluster_file import cluster_from_config
 from env.sim.declared.dispatch_settings import Dispatch, Immediate, Queued
 from env.sim.declared.episode import Episode, EpisodeWorkload
@@ -52,6 +53,7 @@ class WorldConfig(Strict):
     dispatch: Dispatch = Immediate(kind="immediate")
     lease: Lease = Lease()
     keep_alive: KeepAlivePolicy = NoKeepAlive()
+    asked: tuple[InstanceOf[DecisionKind], ...] = ()
 
     @model_validator(mode="after")
     def _without_forecasts(self) -> Self:
@@ -68,6 +70,9 @@ class WorldConfig(Strict):
                     f"agents.{part}: dispatch=immediate has no central queue, allowed: "
                     "dispatch=queued"
                 )
+        alone = self.agents.layout == "asked"
+        if alone and not (self.asked and isinstance(self.dispatch, Queued)):
+            raise ValueError("agents.layout: asked needs kinds of decision, and dispatch=queued")
         return self
 
 
@@ -142,6 +147,7 @@ class World(TrainingEpisodes):
         rules: how it works; where no agent has a part in it, functions that wait centrally go first
             come, first served.
         layout: its agents and their turns; critics see the future of an episode.
+        asked: kinds of decision beside the engine's own.
 
     Raises:
         InputError: a group does not validate, there is an agent `queue` but no central queue, or
@@ -152,6 +158,7 @@ class World(TrainingEpisodes):
         groups = validated(WorldConfig, dict(config), "world")
         super().__init__(dict(groups))
         self.objective, self.agents, self.seed = groups.objective, groups.agents, groups.seed
+        self.asked = groups.asked
         self.tenants: tuple[str, ...] = ()
         if self.agents.tenants is not None:
             funding = getattr(self.generator.config, "funding", None)
@@ -171,7 +178,12 @@ class World(TrainingEpisodes):
             keep_alive=groups.keep_alive,
         )
         self.layout = Layout(
-            self.agents, self.objective, self.largest_cluster, see_future=True, tenants=self.tenants
+            self.agents,
+            self.objective,
+            self.largest_cluster,
+            see_future=True,
+            tenants=self.tenants,
+            asked=self.asked,
         )
 
     def undecided_end(self, workload: EpisodeWorkload, cluster: ClusterConfig) -> State | None:

@@ -109,6 +109,7 @@ def trace_greedy(state, weights, objective, cheapest, relative, candidates, scor
         DONE, or a negative error code.
     """
     reset(state)
+    state.cluster[0].aside = 0
     kind = play(state)
     row = 0
     while kind in (PLACE, CHOOSE, SHARE):

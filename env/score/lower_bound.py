@@ -19,8 +19,8 @@ def lower_bound(state: State, objective: Objective) -> float:
 
     Cost: rent is at least max(C, h). Containers run inside leases, and a leased server does at most
     cores * t of work in a time t, so all work costs C at the cheapest core-second or more. Leases
-    come in whole steps, so even an episode of one moment pays the lowest price h of a step. Where a
-    server is free, it could do all the work.
+    come in whole steps, so even an episode of one moment pays the lowest price h of the fewest that
+    can be leased. Where a server is free, it could do all the work.
 
     Where all servers are always up, none starts cold; rent is that of one step of each, or none.
 
@@ -33,7 +33,7 @@ def lower_bound(state: State, objective: Objective) -> float:
     """
     arrivals = state.arrivals["time"]
     critical_path = state.templates["critical_path"][state.arrivals["template"]]
-    options, prices = state.options[0], state.servers["step_price"]
+    options, prices = state.options[0], state.servers["step_price"] * state.servers["least_steps"]
     cold = 0.0 if options["always_up"] else state.servers["cold_start_latency"].min()
     first_start = arrivals.min() + cold
     fastest = state.nodes["single_core_speed"].max() / state.cluster[0]["single_core_speed"]

@@ -30,7 +30,7 @@ LONG = WorkflowTemplate("long", [3_500_000], [1], [1], [], [])
 class InTurn:
     """Places on the NUMA nodes it is given, one after another, with the memory that is needed."""
 
-    name, kind, order, fit, tiers = "in turn", "baseline", None, "asked", (1.0,)
+    name, kind, order, fit, tiers, asked = "in turn", "baseline", None, "asked", (1.0,), ()
 
     def __init__(self, *nodes: int) -> None:
         self.nodes = list(nodes)

@@ -17,14 +17,14 @@ PAIR = workflow(Fn(), Fn(), edges={(0, 1): 100})
 class Looks:
     """Places on the fast node; keeps what it is shown of the episode at its beginning."""
 
-    name, kind, order, fit, tiers = "looks", "baseline", None, "asked", (1.0,)
-    asked = 0
+    name, kind, order, fit, tiers, asked = "looks", "baseline", None, "asked", (1.0,), ()
+    times = 0
 
     def reset(self, env: RawEnv, objective: Objective, seed: np.random.SeedSequence) -> None:
         self.env = env
 
     def choose(self, decision: Decision) -> int:
-        self.asked += 1
+        self.times += 1
         for env in (decision.env, self.env):
             assert env.current_function.fn_id == decision.function.fn_id
             assert not any(getattr(env.state, name).flags.writeable for name in FIELDS)
@@ -40,7 +40,7 @@ class Looks:
 def test_nothing_of_an_episode_can_be_written() -> None:
     env, scheduler = RawEnv([0.0], [PAIR], TWO_TYPES), Looks()
     play(env, scheduler, BALANCED, np.random.SeedSequence(0))
-    assert env.done and scheduler.asked == 2
+    assert env.done and scheduler.times == 2
 
 
 def test_nothing_of_a_live_cluster_can_be_written() -> None:
@@ -48,7 +48,7 @@ def test_nothing_of_a_live_cluster_can_be_written() -> None:
     live = LiveCluster(TWO_TYPES, [PAIR], scheduler, BALANCED)
     live.arrived(0.0, "a", "test")
     assert live.next_assignment(0.0) is not None
-    assert scheduler.asked == 1
+    assert scheduler.times == 1
 
 
 def test_a_copy_plays_on_by_itself() -> None:

@@ -49,7 +49,7 @@ def copy_into(copy, state):
     copy_records(copy.slot_of, state.slot_of, len(state.slot_of))
     copy_records(copy.completed, state.completed, state.log[0].completed_count)
     copy_records(copy.log, state.log, 1)
-    copy.cluster[0].listens = copy.cluster[0].entries = 0
+    copy.cluster[0].listens = copy.cluster[0].entries = copy.cluster[0].aside = 0
     copy_records(copy.queue, state.queue, 1)
     copy_records(copy.named_held, state.named_held, len(state.named_held))
     copy_records(copy.tenants, state.tenants, len(state.tenants))
@@ -92,6 +92,7 @@ def reset(state):
     cluster[0].time = 0.0
     cluster[0].total_rent = 0.0
     cluster[0].entries = 0
+    cluster[0].happened = cluster[0].events = cluster[0].changes = 0
     cluster[0].cold_starts = 0
     cluster[0].out_of_service = 0
     cluster[0].overcommits = 0
@@ -168,6 +169,7 @@ def hardware(config: ClusterConfig) -> tuple[np.ndarray, np.ndarray, np.ndarray]
             servers[server]["server_id"] = server_id
             servers[server]["hourly_rate"] = servers[server]["step_price"] = kind.hourly_rate
             servers[server]["lease_step"] = records.HOUR
+            servers[server]["least_steps"] = 1
             servers[server]["watts"] = config.idle_watts(kind)
             servers[server]["cold_start_latency"] = kind.cold_start_latency
             servers[server]["first_node"] = node

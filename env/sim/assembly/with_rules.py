@@ -8,7 +8,7 @@ import numpy as np
 
 from env.sim.declared.episode import Episode
 from env.sim.declared.ordering import SharedOrder, declared_functions
-from env.sim.declared.rules import Lease, Rules
+from env.sim.declared.rules import Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.state import queue_records, records
 from env.sim.state.block import State
@@ -42,7 +42,8 @@ def with_rules(
     """
     rules, images, funding = episode.rules, episode.images, episode.funding
     state = state.replaced(options=rules.options())
-    write_lease(state.servers, rules.lease)
+    rules.lease.write(state.servers)
+    state.cluster["aside"] = bool(episode.asked or episode.changes)
     by_tickets = episode.cluster.cpu_share == "tickets"
     if funding is not None and (by_tickets or rules.order is not None):
         tenants, currencies = funding.records()
@@ -50,7 +51,7 @@ def with_rules(
         state = state.replaced(tenants=tenants, currencies=currencies, on_node=on_node)
         state.options["rough"], state.options["cpu_by_tickets"] = funding.rough, by_tickets
     if images is None:
-        return state.replaced(timers=room_for_timers(state, {}))
+        return state.replaced(timers=room_for_timers(state, {}, len(episode.changes)))
     declared, nodes = len(state.template_functions), len(state.nodes)
     image_of, memory = images.of_all(templates), images.memory
     bins, remembered = rules.keep_alive.history
@@ -74,7 +75,8 @@ def with_rules(
         "idle_times": np.zeros((len(memory), remembered), np.float64),
         **{f"share_{name}": rows for name, rows in shares.items()},
     }
-    state = state.replaced(**arrays, timers=room_for_timers(state, arrays))
+    timers = room_for_timers(state, arrays, len(episode.changes))
+    state = state.replaced(**arrays, timers=timers)
     state.images["cold_start"] = images.cold_start
     state.images["memory"] = memory
     state.images["first_declared"] = NONE
@@ -113,12 +115,6 @@ def _trees(tenants: np.ndarray, waiting: np.ndarray, tenant_of: np.ndarray) -> i
     return first
 
 
-def write_lease(servers: np.ndarray, lease: Lease) -> None:
-    """Fills in how SERVER records are paid."""
-    servers["lease_step"] = lease.step
-    servers["step_price"] = servers["hourly_rate"] * (lease.step / records.HOUR)
-
-
 def _warm(state: State, memory: np.ndarray, rules: Rules) -> int:
     """Records of warm containers; `memory` is that of the images.
 
@@ -144,14 +140,17 @@ def _most_runs(state: State, rules: Rules) -> int:
     return max(int(known), len(state.functions)) + 1
 
 
-def room_for_timers(state: State, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+def room_for_timers(state: State, arrays: Mapping[str, np.ndarray], changes: int = 0) -> np.ndarray:
     """The timers of a state, with room for twice as many as can be up to date at once.
 
     Args:
         arrays: of the state, by name, those that it is to have in place of its own.
+        changes: of the cluster, that are to come.
     """
     owners = ("requests", "idle", "images", "servers")
-    live = 3 + sum(len(arrays.get(name, getattr(state, name))) for name in owners)
+    pending = state.timers["major"][: int(state.cluster[0]["timers_size"])] == records.CHANGE
+    live = 3 + changes + int(pending.sum())
+    live += sum(len(arrays.get(name, getattr(state, name))) for name in owners)
     timers = np.zeros(2 * live, records.EVENT)
     timers[: len(state.timers)] = state.timers
     return timers

@@ -7,7 +7,13 @@ from dataclasses import dataclass
 
 from env.sim.check.cores_by_tickets import CoresByTickets
 from env.sim.episode.model import EpisodeFile
-from env.sim.episode.rows import FunctionModel, Results, RunModel, ServerLeaseModel
+from env.sim.episode.rows import (
+    ChangeModel,
+    FunctionModel,
+    Results,
+    RunModel,
+    ServerLeaseModel,
+)
 
 
 @dataclass(eq=False)
@@ -30,7 +36,7 @@ class Run:
 
     @property
     def completed(self) -> bool:
-        """Whether it was not preempted."""
+        """Whether it was neither preempted nor killed."""
         return self.row.outcome == "completed"
 
     def __str__(self) -> str:
@@ -62,6 +68,18 @@ class Schedule:
         if episode.funding is not None and episode.cluster.cpu_share == "tickets":
             owners = tuple(str(workflow.tenant) for workflow in episode.workflows)
             self.by_tickets = CoresByTickets(episode.funding, owners)
+
+    def changes_of(self, server: tuple[str, int]) -> list[ChangeModel]:
+        """Of a server, (server type, server), in their order."""
+        return [
+            change
+            for change in self.episode.changes
+            if (change.server_type, change.server_index) == server
+        ]
+
+    def down_times(self, server: tuple[str, int]) -> list[float]:
+        """When a server goes down (s)."""
+        return [change.time for change in self.changes_of(server) if change.condition == "down"]
 
     def core_speed(self, server_type: str) -> int:
         """Operations/s of one core."""

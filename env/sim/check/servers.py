@@ -10,6 +10,7 @@ import numpy as np
 
 from env.sim.check.rounding import check_close, close, slack
 from env.sim.check.schedule import Run, Schedule
+from env.sim.declared.rules import Lease
 from env.sim.episode.rows import ServerLeaseModel
 
 SECONDS_PER_HOUR = 3600
@@ -41,12 +42,15 @@ def _check_server(
     """
     rules, latency = schedule.episode.options.lease, schedule.types[server[0]].cold_start_latency
     always = rules.kind == "always"
-    extended = not all(run.completed for run in runs)
+    down = schedule.down_times(server)
+    extended = not all(run.completed for run in runs) or bool(down)
     begin, up, earlier, steps = 0.0, 0.0, np.zeros(2, int), np.zeros(2, int)
     end = np.full(2, math.inf if always else 0.0)
-    found = []
+    found = _check_service(schedule, server, runs)
     for run in runs:
         row, time = run.row, run.row.dispatch_time
+        if down and down[0] <= time:
+            end = np.minimum(end, max(each for each in down if each <= time))
         over = bool(end[0] <= time + slack(time))
         if over and (extended or end[1] > time - slack(time)):
             over = row.server_start_time > 0 if latency > 0 else not row.warm
@@ -59,20 +63,38 @@ def _check_server(
         found += check_close(f"{run}: server_start_time", row.server_start_time, due)
         found += _check_start(schedule, run, up, ends[row.place])
         if not always:
-            steps = np.maximum(steps, _steps(row.end_time - begin, rules.step, row.end_time))
+            steps = np.maximum(steps, _steps(row.end_time - begin, rules, row.end_time))
             end = begin + steps * rules.step
     if always and rules.charged:
         last = max(run.row.end_time for run in schedule.runs)
-        steps = _steps(last, rules.step, last)
+        steps = _steps(last, rules, last)
         steps = steps + any(close(run.row.dispatch_time, steps[0] * rules.step) for run in runs)
         end = steps * rules.step
     return found + _check_lease(schedule, server, runs, earlier + steps, end, extended)
 
 
-def _steps(seconds: float, step: float, late: float) -> np.ndarray:
-    """(2,) the fewest and the most whole steps, at least one, that cover seconds up to a time."""
-    exact = (seconds + np.array([-1, 1]) * slack(late)) / step
-    return np.maximum(1, np.ceil(exact).astype(int))
+def _check_service(schedule: Schedule, server: tuple[str, int], runs: list[Run]) -> list[str]:
+    """Nothing new comes to a server that is out of service, nothing runs on where it is down."""
+    found = []
+    for run in runs:
+        possible: list[str] = ["in service"]  # what it can have been at that moment
+        for change in schedule.changes_of(server):
+            if change.time < run.row.dispatch_time:
+                possible = [change.condition]
+            elif change.time == run.row.dispatch_time:
+                possible.append(change.condition)
+        if "in service" not in possible:
+            found.append(f"{run}: dispatched to a server that is {possible[0]}")
+        for down in schedule.down_times(server):
+            if run.row.dispatch_time < down < run.row.end_time:
+                found.append(f"{run}: ends at {run.row.end_time}, the server goes down at {down}")
+    return found
+
+
+def _steps(seconds: float, lease: Lease, late: float) -> np.ndarray:
+    """(2,) the fewest and the most whole steps of a lease that cover seconds up to a time."""
+    exact = (seconds + np.array([-1, 1]) * slack(late)) / lease.step
+    return np.maximum(lease.least, np.ceil(exact).astype(int))
 
 
 def _check_lease(
@@ -92,7 +114,8 @@ def _check_lease(
     stated_end = math.inf if row.lease_expiration_time is None else row.lease_expiration_time
     steps = round(row.lease_seconds / rules.step)
     found = []
-    if not extended or (rules.kind == "always" and steps <= possible[1]):
+    always = rules.kind == "always" and not schedule.down_times(server)
+    if not extended or (always and steps <= possible[1]):
         steps = int(np.clip(steps, *possible))
         if possible[1] or rules.kind == "always":
             end = min(ends, key=lambda each: abs(each - stated_end) if each < math.inf else 0.0)
@@ -137,7 +160,8 @@ def _check_start(schedule: Schedule, run: Run, up: float, ends: list[float]) -> 
         transfer += data_bytes / _bandwidth(schedule, before.place, row.place)
     found += check_close(f"{run}: data_transfer_time", row.data_transfer_time, transfer)
     ready = max(up, row.dispatch_time) + cold + transfer
-    if not close(row.start_time, ready):
+    killed_before = row.outcome == "killed" and row.start_time == row.end_time
+    if not close(row.start_time, ready) and not killed_before:
         if row.start_time < ready:
             found.append(f"{run}: starts at {row.start_time}, it is ready at {ready}")
         elif row.start_time not in ends:
@@ -160,7 +184,7 @@ def _bandwidth(schedule: Schedule, source: Place, target: Place) -> float:
 def _check_work(schedule: Schedule) -> list[str]:
     """Every run that completes executes what is left of its function between start and end.
 
-    Where a function is preempted, its next run begins with what is left.
+    Where a function is preempted, its next run begins with what is left; where it is killed, anew.
     """
     found = []
     left = [run.left for run in schedule.runs]
@@ -196,7 +220,7 @@ def _check_work(schedule: Schedule) -> list[str]:
         else:
             if run in together:
                 together.remove(run)
-            if index in next_of:
+            if index in next_of and run.row.outcome == "preempted":
                 next_of[index].left = left[next_of[index].index] = max(1, left[index])
     return found
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from env.base.errors import InputError
 from env.base.schema import short
+from env.sim.declared.aside import Change, DecisionKind
 from env.sim.declared.bounds import LARGEST_WORK, LONGEST
 from env.sim.declared.funding import Funding
 from env.sim.declared.hardware import ClusterConfig
@@ -57,6 +58,8 @@ class Episode:
         rules: how the world works.
         workflow_slots: workflows that can be active at once; None means all of them. With fewer,
             records are recycled and an endless trace runs in bounded memory.
+        asked: kinds of decision beside the engine's own.
+        changes: of the cluster, by time.
 
     Raises:
         InputError: the lengths of what arrives differ, work is given of a workflow of several
@@ -69,6 +72,8 @@ class Episode:
     cluster: ClusterConfig
     rules: Rules = DEFAULT_RULES
     workflow_slots: int | None = None
+    asked: tuple[DecisionKind, ...] = ()
+    changes: tuple[Change, ...] = ()
 
     def __post_init__(self) -> None:
         self._check_arrivals()

@@ -14,7 +14,7 @@ from env.sim.declared.bounds import LONGEST
 from env.sim.declared.keep_alive_policy import NoKeepAlive
 from env.sim.declared.ordering import RESOURCES, Order, SharedOrder
 from env.sim.state import queue_records
-from env.sim.state.records import INF
+from env.sim.state.records import HOUR, INF
 
 Fit = Literal["first_fit", "best_fit", "worst_fit"]
 """Placement rules that the engine has, where functions wait centrally."""
@@ -41,12 +41,19 @@ class Lease(Strict):
         kind: `hourly`: a server starts without a lease, which is extended in whole steps to the
             last projected completion on it; `always`: all servers are up from the start.
         step: seconds; a lease is paid in whole steps of this length.
+        least: steps that are paid at least whenever a server is leased anew.
         charged: whether a server that is always up is paid for.
     """
 
     kind: Literal["hourly", "always"] = "hourly"
-    step: Annotated[float, Field(ge=1.0, le=LONGEST)] = 3600.0
+    step: Annotated[float, Field(ge=1.0, le=LONGEST)] = HOUR
+    least: Annotated[int, Field(ge=1, le=10**9)] = 1
     charged: bool = True
+
+    def write(self, servers: np.ndarray) -> None:
+        """Fills in how SERVER records are paid: `lease_step` (s), `step_price`, `least_steps`."""
+        servers["lease_step"], servers["least_steps"] = self.step, self.least
+        servers["step_price"] = servers["hourly_rate"] * (self.step / HOUR)
 
 
 HOURLY = Lease()

@@ -16,6 +16,7 @@ from env.sim.declared.rules import HOURLY, Lease, Placement
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.episode.rows import (
     ActionModel,
+    ChangeModel,
     EarlierModel,
     FunctionModel,
     ImageModel,
@@ -86,6 +87,7 @@ class EpisodeFile(Strict):
         earlier: executions before time 0.
         funding: the tickets of the tenants whose workflows arrive.
         actions: one a decision that the engine did not take, in the order of the decisions.
+        changes: of servers, in their order.
         expected: what came of it.
     """
 
@@ -100,6 +102,7 @@ class EpisodeFile(Strict):
     funding: Funding | None = None
     workflows: Annotated[tuple[WorkflowModel, ...], Field(min_length=1)]
     actions: tuple[ActionModel, ...] = ()
+    changes: tuple[ChangeModel, ...] = ()
     expected: Results | None = None
 
     @property

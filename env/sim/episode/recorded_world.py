@@ -1,18 +1,28 @@
 """The episode of a file as the simulator takes it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
 
 import numpy as np
 
 from env.base.errors import InputError
+from env.sim.declared.aside import Change
 from env.sim.declared.episode import Episode, EpisodeWorkload
+from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.images import Images
 from env.sim.declared.ordering import Sharing
 from env.sim.declared.rules import Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.episode.model import ORDERS, EpisodeFile, QueueModel
+from env.sim.events.endings import bring_back, drain, take_down
+from env.sim.state.block import State
 from env.sim.state.queue_records import EARLIER
 from env.sim.state.records import INF
+
+MAKE: Final = {"in service": bring_back, "draining": drain, "down": take_down}
+"""What gives a server a condition."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +98,24 @@ def specification(episode: EpisodeFile) -> Episode:
         funding=episode.funding,
         turns_seed=(queue.turns_seed if queue is not None else None) or 0,
     )
-    return Episode(workload, episode.cluster_config(), rules)
+    cluster = episode.cluster_config()
+    return Episode(workload, cluster, rules, changes=_changes(episode, cluster))
+
+
+def _changes(episode: EpisodeFile, cluster: ClusterConfig) -> tuple[Change, ...]:
+    servers = list(dict.fromkeys(place[:2] for place in cluster.places))
+    changes = []
+    for index, row in enumerate(episode.changes):
+        named = row.server_type, row.server_index
+        if named not in servers:
+            raise InputError(f"changes.{index}: there is no server {named[0]} {named[1]}")
+        make, server = MAKE[row.condition], servers.index(named)
+        changes.append(Change(row.time, partial(_made, make, server), row.events))
+    return tuple(changes)
+
+
+def _made(make: Callable[[State, int], None], server: int, state: State) -> None:
+    make(state, server)
 
 
 def _check_ids(where: str, ids: list[int]) -> None:

@@ -9,9 +9,12 @@ from env.sim.declared.cluster_file import ClusterModel
 from env.sim.declared.ordering import SharedOrder
 from env.sim.episode.model import ORDERS, EpisodeFile, Options, QueueModel
 from env.sim.episode.rows import (
+    CONDITIONS,
     MOMENTS,
+    OUTCOMES,
     PARTS,
     ActionModel,
+    ChangeModel,
     EarlierModel,
     EdgeModel,
     FunctionModel,
@@ -24,7 +27,8 @@ from env.sim.episode.rows import (
     unnamed,
 )
 from env.sim.queue.central_queue import BY_WORKFLOW
-from env.sim.state.records import COMPLETED, INF, KILLED
+from env.sim.state.history import CONDITION
+from env.sim.state.records import COMPLETED, INF
 from env.sim.view.raw_env import RawEnv
 from env.sim.view.workflow import Workflow
 
@@ -68,6 +72,17 @@ def episode_of(env: RawEnv, name: str, description: str) -> EpisodeFile:
             for run in results.runs
             if decided
         ),
+        changes=tuple(
+            ChangeModel(
+                time=float(entry["time"]),
+                server_type=server[0],
+                server_index=server[1],
+                condition=CONDITIONS[entry["flag"]],
+                events=int(entry["number"]),
+            )
+            for entry in env.history[env.history["kind"] == CONDITION]
+            for server in [_names(env)[entry["node"]]]
+        ),
         expected=results,
     )
 
@@ -76,8 +91,8 @@ def results_of(env: RawEnv) -> Results:
     """What a finished `RawEnv(..., record=True)` computed.
 
     Raises:
-        InputError: the episode is not over, its steps were not recorded, or somebody has killed,
-            skipped or failed functions.
+        InputError: the episode is not over, its steps were not recorded, or functions were skipped
+            or have failed.
     """
     if not env.done:
         raise InputError("episode: not over yet, every function must be placed and completed")
@@ -85,10 +100,8 @@ def results_of(env: RawEnv) -> Results:
         raise InputError("episode: not recorded, RawEnv(..., record=True) is needed")
     runs = env.runs
     count = sum(template.function_count for template in env.workflow_templates)
-    if (runs["outcome"] == COMPLETED).sum() < count or (runs["outcome"] == KILLED).any():
-        raise InputError(
-            "episode: servers went down or functions were skipped, which no episode file can say"
-        )
+    if (runs["outcome"] == COMPLETED).sum() < count:
+        raise InputError("episode: functions were skipped, which no episode file can say")
     ends = np.zeros(len(env.arrival_times))
     np.maximum.at(ends, runs["wf_id"], runs["end_time"])
     return Results(
@@ -124,7 +137,7 @@ def _runs(env: RawEnv) -> tuple[RunModel, ...]:
                 **_place(env, int(run["node"])),
                 "memory_allocated_mb": int(run["memory_alloc"]),
                 "warm": bool(run["warm"]),
-                "outcome": "completed" if run["outcome"] == COMPLETED else "preempted",
+                "outcome": OUTCOMES[run["outcome"]],
                 **{key: float(run[key]) for key in MOMENTS},
                 **{part: float(run[key]) for part, key in PARTS.items()},
                 **{
@@ -140,11 +153,6 @@ def _runs(env: RawEnv) -> tuple[RunModel, ...]:
 
 def _servers(env: RawEnv) -> tuple[ServerLeaseModel, ...]:
     ledger = env.state.ledger.reshape(len(env.state.servers), -1)
-    names = [
-        (name, server.server_id)
-        for name, servers in env.cluster.servers.items()
-        for server in servers
-    ]
     return tuple(
         ServerLeaseModel(
             server_type=name,
@@ -154,9 +162,14 @@ def _servers(env: RawEnv) -> tuple[ServerLeaseModel, ...]:
             rent=float(accounts["rent"].sum()),
         )
         for (name, server_id), accounts, end in zip(
-            names, ledger, env.state.servers["expiration_time"].tolist(), strict=True
+            _names(env), ledger, env.state.servers["expiration_time"].tolist(), strict=True
         )
     )
+
+
+def _names(env: RawEnv) -> list[tuple[str, int]]:
+    """(server type, server) of every server."""
+    return list(dict.fromkeys(place[:2] for place in env.cluster_config.places))
 
 
 def _queue(env: RawEnv) -> QueueModel | None:

@@ -4,7 +4,7 @@ Field names carry their units.
 """
 
 import math
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, get_args
 
 import numpy as np
 from pydantic import Field
@@ -30,6 +30,11 @@ PARTS: Final = {
 """Of the time of a run: fields of a `RunModel` and of a RUN record."""
 MOMENTS: Final = ("submission_time", "joined_time", "dispatch_time", "start_time", "end_time")
 """Of a run, in their order."""
+
+
+Outcome = Literal["completed", "preempted", "killed"]
+OUTCOMES: Final[tuple[Outcome, ...]] = get_args(Outcome)
+"""Of a run, in the order of their numbers in env/sim/state/records.py."""
 
 
 class FunctionModel(Strict):
@@ -144,6 +149,21 @@ class ActionModel(PlacedModel):
     dispatch_time: Seconds | None = None
 
 
+Condition = Literal["in service", "draining", "down"]
+CONDITIONS: Final[tuple[Condition, ...]] = get_args(Condition)
+"""In the order of their numbers in env/sim/state/records.py."""
+
+
+class ChangeModel(Strict):
+    """A server has another condition from a moment (s) on, after so many events of the episode."""
+
+    time: Seconds
+    server_type: Name
+    server_index: Whole
+    condition: Condition
+    events: Whole
+
+
 class RunModel(PlacedModel):
     """A function's time in one container: its moments and the parts of its time (s).
 
@@ -151,7 +171,7 @@ class RunModel(PlacedModel):
     """
 
     warm: Annotated[bool, Field(strict=True)]
-    outcome: Literal["completed", "preempted"]
+    outcome: Outcome
     submission_time: Amount
     joined_time: Amount
     dispatch_time: Amount

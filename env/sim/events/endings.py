@@ -23,7 +23,7 @@ from env.sim.queue.central_queue import join_queue
 from env.sim.queue.sharing import note_use
 from env.sim.queue.tracking import stop_tracking
 from env.sim.state.containers import give_back_container
-from env.sim.state.history import note_end
+from env.sim.state.history import note_condition, note_end
 from env.sim.state.records import (
     COMPLETED,
     DOWN,
@@ -163,6 +163,7 @@ def set_condition(state, server, condition):
     state.servers[server].condition = condition
     change = (condition != IN_SERVICE) - (before != IN_SERVICE)
     state.cluster[0].out_of_service += change
+    note_condition(state, server, condition)
 
 
 @compiled_apart

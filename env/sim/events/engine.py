@@ -13,6 +13,8 @@ from env.sim.node.node_status import last_completion, status_at
 from env.sim.state.history import is_full
 from env.sim.state.records import (
     ARRIVAL,
+    ASIDE,
+    CHANGE,
     DONE,
     EXPIRY,
     FORECAST,
@@ -43,11 +45,11 @@ def play(state):
 
     Returns:
         PLACE (of the function `deciding`), DONE, CHOOSE, SHARE, MORE_ARRIVALS, TAKE_HISTORY,
-        FORECAST, MORE_WARM, or a negative error code.
+        FORECAST, MORE_WARM, ASIDE, or a negative error code.
     """
     cluster, queue = state.cluster, state.queue
     while True:
-        if len(state.images) > 0 or cluster[0].listens == 1:
+        if len(state.images) > 0 or cluster[0].listens + cluster[0].aside > 0:
             kind = between_events(state)
             if kind != 0:
                 return kind
@@ -62,6 +64,7 @@ def play(state):
         if completion < INF and completion <= timer and completion <= decision:
             cluster[0].time = completion
             complete_next(state, earliest_node(state))
+            note_event(state)
         elif cluster[0].timers_size > 0 and timer <= decision:
             error = fire(state)
             if error < 0:
@@ -75,6 +78,14 @@ def play(state):
                 kind = NO_SERVER
             if kind != 0:
                 return kind
+
+
+@compiled
+def note_event(state):
+    """Has `play` stop after an event, where others want to know of it."""
+    if state.cluster[0].aside == 1:
+        state.cluster[0].events += 1
+        state.cluster[0].happened = 1
 
 
 @compiled
@@ -106,6 +117,9 @@ def between_events(state):
         return MORE_WARM
     if is_full(state):
         return TAKE_HISTORY
+    if state.cluster[0].happened == 1:
+        state.cluster[0].happened = 0
+        return ASIDE
     if state.cluster[0].arrivals_left == 0 and queue[0].more_arrivals == 1:
         return MORE_ARRIVALS
     return 0
@@ -127,6 +141,7 @@ def fire(state):
         slot = state.free_slots[state.cluster[0].first_free_slot]
         state.arrivals[position].wf_id = slot
         state.requests[slot].wf_id = state.queue[0].first_number + position
+    note_event(state)
     error = arrive_next(state)
     if error == 0 and state.options[0].queued == 1:
         join_submitted(state)
@@ -144,6 +159,11 @@ def fire_other(state):
     if not valid:
         return
     state.cluster[0].time = time
+    if kind == CHANGE:
+        state.cluster[0].changes += 1
+        state.cluster[0].happened = 1
+        return
+    note_event(state)
     if kind == SLICE_END:
         end_slice(state, index)
     elif kind == EXPIRY:

@@ -49,7 +49,8 @@ def lease_steps(state, server, time, last):
     if last <= end:
         return 0
     begin = max(time, end)
-    steps = max(1, math.ceil((last - begin) / step))
+    least = 1 if end > time else state.servers[server].least_steps
+    steps = max(least, math.ceil((last - begin) / step))
     # Rounded, that many may end just before what they are to cover.
     return steps + 1 if begin + steps * step < last else steps
 
@@ -181,7 +182,7 @@ def begin_lease(state, server, time):
     """A server is up from `time` on, for nobody in particular: one step is paid, or it is free."""
     state.servers[server].ready_time = time
     if state.options[0].charged == 1:
-        extend_lease(state, server, NONE, time, 1)
+        extend_lease(state, server, NONE, time, state.servers[server].least_steps)
     else:
         state.servers[server].expiration_time = np.inf
         note_lease(state, server, 1, time, np.inf, 0.0)

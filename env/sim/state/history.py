@@ -13,13 +13,14 @@ import numpy as np
 
 from env.base.jit import compiled, compiled_apart
 from env.sim.state.block import State
-from env.sim.state.records import INF
+from env.sim.state.records import DOWN, INF
 
 DISPATCHED: Final = 0  # a function gets a container
 ENDED: Final = 1  # it leaves that
 WARM: Final = 2  # a container is idle from now on
 COLD: Final = 3  # it is used, or removed
 LEASED: Final = 4  # a lease begins or is extended
+CONDITION: Final = 5  # a server is in service, draining or down from now on
 
 ROOM: Final = 1 << 10
 """Entries that there is room for beyond those of one event."""
@@ -170,6 +171,16 @@ def note_lease(state, server, starts, begin, end, rent):
         history[entry].rent = rent
 
 
+@compiled
+def note_condition(state, server, condition):
+    """A server has another condition from now on."""
+    if state.cluster[0].listens == 1:
+        entry, history = next_entry(state, CONDITION), state.history
+        history[entry].node = server
+        history[entry].flag = condition
+        history[entry].number = state.cluster[0].events
+
+
 def runs_of(history: np.ndarray) -> np.ndarray:
     """RUN records of all that has left its container, in the order of their ends."""
     begun, ended = history[history["kind"] == DISPATCHED], history[history["kind"] == ENDED]
@@ -217,11 +228,19 @@ def warm_periods_of(history: np.ndarray) -> list[WarmPeriod]:
 
 
 def leases_of(history: np.ndarray) -> list[tuple[int, float, float, float]]:
-    """(server, begin, end, rent) of each time that a server was up, in s and USD."""
+    """(server, begin, end, rent) of each time that a server was up, in s and USD.
+
+    Where a server goes down its lease ends.
+    """
     found: dict[int, list[tuple[int, float, float, float]]] = {}
-    fields = ["node", "flag", "start_time", "end_time", "rent"]
-    for server, starts, begin, end, rent in history[history["kind"] == LEASED][fields].tolist():
+    fields = ["kind", "time", "node", "flag", "start_time", "end_time", "rent"]
+    told = history[(history["kind"] == LEASED) | (history["kind"] == CONDITION)]
+    for kind, time, server, starts, begin, end, rent in told[fields].tolist():
         own = found.setdefault(server, [])
+        if kind == CONDITION:
+            if own and starts == DOWN and own[-1][2] > time:
+                own[-1] = (server, own[-1][1], time, own[-1][3])
+            continue
         if own and not starts:
             _, begin, _, paid = own.pop()
             rent += paid

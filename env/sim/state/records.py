@@ -41,6 +41,7 @@ TAKE_HISTORY: Final = 4  # there may be no room for the entries of the next even
 FORECAST: Final = 5  # next idle times of images (env/sim/node/idle_forecast.py)
 SHARE: Final = 6  # how many tickets the workflow that has arrived, in slot `newcomer`, gets
 MORE_WARM: Final = 7  # the table of warm containers is full
+ASIDE: Final = 8  # something has happened, which may be the caller's (env/sim/declared/aside.py)
 NO_WORKFLOW_SLOT: Final = -1
 NO_CONTAINER_SLOT: Final = -2
 NO_SERVER: Final = -3  # no server in service holds what waits, and nothing is to come
@@ -53,6 +54,7 @@ PREWARMING: Final = 3  # of the image `index`, if it still has this number
 STARVATION: Final = 4  # the oldest waiting function may starve
 LEASE_END: Final = 5  # of the server `minor`, if its lease still has the number `index`
 PATIENCE: Final = 6  # the first waiting function may start a server
+CHANGE: Final = 7  # the next change of the caller's is due
 
 FUNCTION = np.dtype(
     [
@@ -172,6 +174,7 @@ SERVER = np.dtype(
         ("hourly_rate", np.float64),
         ("lease_step", np.float64),  # seconds: a lease is paid in whole steps
         ("step_price", np.float64),  # USD
+        ("least_steps", np.int64),  # of a lease that begins
         ("cold_start_latency", np.float64),
         ("watts", np.float64),  # drawn while it is leased and nothing is at work
         ("condition", np.int64),
@@ -210,6 +213,10 @@ CLUSTER = np.dtype(
         ("timers_size", np.int64),
         ("listens", np.int64),  # 1: somebody does, so that the history gets entries
         ("entries", np.int64),  # of it, since they were last taken
+        ("aside", np.int64),  # 1: `play` stops after every event (env/sim/declared/aside.py)
+        ("happened", np.int64),  # 1: one since it last did
+        ("events", np.int64),  # so far, where it does, but for changes
+        ("changes", np.int64),  # that are due or have been made
         ("free_container", np.int64),  # head of the list of containers given back
         ("containers_used", np.int64),  # records that were ever taken; a prefix
         ("first_free_slot", np.int64),  # ring of free workflow slots
@@ -354,9 +361,9 @@ ENTRY = np.dtype(
         ("image", np.int64),
         ("memory", np.int64),  # MB
         ("computation", np.int64),  # operations left
-        ("number", np.int64),  # of the dispatch, or of the idle container
+        ("number", np.int64),  # of the dispatch, of the idle container, or of events before
         ("joined", np.int64),  # number of joining the queue
-        ("flag", np.int64),  # 1: in a warm container; or the outcome
+        ("flag", np.int64),  # 1: in a warm container; or the outcome, or the condition
         ("submission_time", np.float64),
         ("joined_time", np.float64),
         ("start_time", np.float64),

@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 
 from env.base.errors import InputError
-from env.base.schema import short
+from env.base.schema import listed, short
 from env.sim.assembly.build import build
 from env.sim.assembly.go_on import go_on
 from env.sim.assembly.new_state import copy_state, reset
@@ -18,6 +18,7 @@ from env.sim.declared.images import Images
 from env.sim.declared.resources import check_recordable, names_of
 from env.sim.declared.rules import DEFAULT_RULES, Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
+from env.sim.events.asking import Question, next_question
 from env.sim.events.engine import is_stuck, play, step
 from env.sim.node.fit import NAMED, named_left, named_need, short_of, suits
 from env.sim.node.idle_forecast import learn
@@ -25,7 +26,18 @@ from env.sim.node.server_state import OUT_OF_SERVICE
 from env.sim.queue.central_queue import choose
 from env.sim.queue.workflow_tickets import grant
 from env.sim.state.history import WarmPeriod, listening, runs_of, warm_periods_of
-from env.sim.state.records import CHOOSE, DONE, ENTRY, NONE, PLACE, RECYCLED, SHARE
+from env.sim.state.records import (
+    ASIDE,
+    CHANGE,
+    CHOOSE,
+    DONE,
+    ENTRY,
+    NONE,
+    PLACE,
+    RECYCLED,
+    SHARE,
+)
+from env.sim.state.timers import set_timer
 from env.sim.view.cluster import Cluster
 from env.sim.view.function import Function
 from env.sim.view.recorded import Recorded
@@ -104,6 +116,10 @@ class RawEnv:
         learn(self.state, self.episode.earlier)
         self.logs: list[StepLog] = []
         self._taken = [np.zeros(0, ENTRY)]
+        self._question: Question | None = None
+        self._changed = 0
+        for index, change in enumerate(self.episode.changes):
+            set_timer(self.state, float(change.time), CHANGE, index, index)
         self._play_on(play(self.state))
 
     @property
@@ -189,6 +205,7 @@ class RawEnv:
         other = object.__new__(RawEnv)
         other.__dict__.update(self.__dict__)
         other.state = copy_state(self.state)
+        other.state.cluster["aside"] = self.state.cluster["aside"]
         if self._listens:
             other.state.cluster["listens"] = 1
         other.logs, other._taken = [], list(self._taken)
@@ -266,6 +283,26 @@ class RawEnv:
         grant(self.state, amount)
         self._play_on(play(self.state))
 
+    @property
+    def question(self) -> Question | None:
+        """The decision of one of the episode's `asked` kinds that is due, if any."""
+        return self._question if self._kind == ASIDE else None
+
+    def answer(self, row: int) -> None:
+        """Carries out a row of the `question`, and plays on.
+
+        Raises:
+            InputError: there is no question, or the row may not be chosen.
+        """
+        question = self.question
+        if question is None:
+            raise InputError("answer: nothing is asked now")
+        if not 0 <= row < len(question.mask) or not question.mask[row]:
+            allowed = listed([str(each) for each in np.flatnonzero(question.mask)])
+            raise InputError(f"answer: {question.kind.name}: {short(row)}, allowed: {allowed}")
+        question.kind.apply(self.state, question.subject, row)
+        self._play_on(ASIDE)
+
     def played_to(self, kind: int) -> None:
         """Others have played its state, up to what `play` returned."""
         self._kind = kind
@@ -304,7 +341,21 @@ class RawEnv:
         """On from what the engine stopped at, to the end or to what the caller has to decide."""
         if self._listens or kind < 0:
             kind = go_on(self, kind, self._taken.append)
+        while kind == ASIDE and not self._asks():
+            kind = go_on(self, play(self.state), self._taken.append)
         self._kind = kind
+
+    def _asks(self) -> bool:
+        """Makes the changes that are due; whether there is a question besides."""
+        changes, cluster = self.episode.changes, self.state.cluster[0]
+        for change in changes[self._changed :]:
+            exact = change.events == cluster["events"] and change.time == cluster["time"]
+            if not (exact if change.events is not None else self._changed < cluster["changes"]):
+                break
+            change.apply(self.state)
+            self._changed += 1
+        self._question = next_question(self.state, self.episode.asked, self._question)
+        return self._question is not None
 
     def _no_room(self, node: int, memory_alloc: int) -> str:
         who, where = self._told(node)
