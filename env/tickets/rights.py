@@ -140,14 +140,6 @@ class Rights:
         ticket.currency.issued_amount -= ticket.amount
         del ticket.holder.held[ticket]
 
-    def resize(self, ticket: Ticket, amount: Amount, by: str | None = None) -> None:
-        """Gives a ticket another amount: inflation or deflation."""
-        self._exists(ticket)
-        more = exact("amount", amount) - ticket.amount
-        self._may_inflate(ticket.currency, more, by)
-        ticket.currency.issued_amount += more
-        ticket.amount += more
-
     # Transfers.
 
     def transfer(

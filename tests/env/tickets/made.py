@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.tickets import allocate_many
 from env.tickets import drf, operations
 from env.tickets.records import new_shares
 from env.tickets.rights import Currency, Rights
@@ -38,7 +39,7 @@ class Mechanism:
 
     def allocate_many(self, count: int) -> np.ndarray:
         out = np.empty(count, np.int64)
-        operations.allocate_many(self.shares, out)
+        allocate_many(self.shares, out)
         return out
 
     def tell_time(self, seconds: float) -> None:
@@ -88,6 +89,15 @@ def pairwise_error(order: np.ndarray, tickets: np.ndarray, one: int, other: int)
     of_both = order[(order == one) | (order == other)] == other
     pair = tickets[[one, other]]
     return float(absolute_errors(of_both.astype(np.int64), pair).max())
+
+
+def enter(
+    rights: Rights, name: str, amount: float, currency: str = "base", by: str | None = None
+) -> None:
+    """A new client that competes with a ticket."""
+    rights.add_client(name)
+    rights.issue(amount, currency, to=name, by=by)
+    rights.start(name)
 
 
 def picture(rights: Rights) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What every mechanism can do: join, leave, change, parts of quanta, own quanta, recycled slots."""
+"""What every mechanism can do: join, leave, change, parts of quanta, quanta of one's own."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ every = pytest.mark.parametrize("name", MECHANISMS)
 TIMED = [name for name in MECHANISMS if name != "drf"]
 """Those that share time; `drf` shares what is held at a time (test_drf.py)."""
 of_time = pytest.mark.parametrize("name", TIMED)
-LOTTERIES = {"lottery_list", "lottery", "multi_lottery"}
+LOTTERIES = {"lottery", "multi_lottery"}
 
 
 def tolerance(name: str, allocations: int) -> float:
@@ -42,11 +42,6 @@ def test_shares_follow_tickets_through_joins_leaves_and_changes(name: str) -> No
     assert played() == pytest.approx([5 / 8, 2 / 8, 1 / 8, 0], abs=near)
     mechanism.change(2, 3)
     assert played() == pytest.approx([5 / 10, 2 / 10, 3 / 10, 0], abs=near)
-    mechanism.leave(1)
-    mechanism.forget(1)
-    mechanism.demand(1, (1, 1))
-    mechanism.join(1, 8)  # another client in the same slot
-    assert played() == pytest.approx([5 / 16, 8 / 16, 3 / 16, 0], abs=near)
 
 
 Uses = Callable[[np.random.Generator], Sequence[float]]
@@ -164,9 +159,7 @@ def test_at_random_only_those_that_compete_are_chosen(name: str, seed: int) -> N
         elif kind == 2 and client in competing:
             mechanism.change(client, tickets)
             competing[client] = tickets
-        elif kind == 3 and client not in competing:
-            mechanism.forget(client)
-        elif kind > 3:
+        elif kind > 2:
             chosen = mechanism.allocate()
             assert (chosen == NOBODY) == (not competing) and (chosen in competing or not competing)
             if chosen != NOBODY and kind > 5:

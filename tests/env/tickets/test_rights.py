@@ -7,7 +7,7 @@ import pytest
 
 from env.base.errors import InputError
 from env.tickets.rights import Rights
-from tests.env.tickets.made import picture
+from tests.env.tickets.made import enter, picture
 
 
 @pytest.fixture
@@ -17,9 +17,7 @@ def rights() -> Rights:
     made.add_currency("team", inflators=["boss"])
     made.issue(60, "base", to="team")
     for name, amount, currency in (("ann", 1, "team"), ("ben", 2, "team"), ("guest", 40, "base")):
-        made.add_client(name)
-        made.issue(amount, currency, to=name)
-        made.start(name)
+        enter(made, name, amount, currency)
     return made
 
 
@@ -71,10 +69,8 @@ def test_a_tenth_is_a_tenth() -> None:
 
 def test_one_of_very_little_gets_a_whole_ticket() -> None:
     rights = Rights(10**9)
-    for name, amount in (("rich", 10**9 - 1), ("poor", 1)):
-        rights.add_client(name)
-        rights.issue(amount, "base", to=name)
-        rights.start(name)
+    enter(rights, "rich", 10**9 - 1)
+    enter(rights, "poor", 1)
     assert rights.whole_tickets() == {"rich": 2**20, "poor": 1}
 
 
@@ -82,7 +78,7 @@ def ticket_of(rights: Rights, name: str) -> Any:
     return next(iter(rights.holders[name].held))
 
 
-def after_destroying(rights: Rights) -> None:
+def destroy_twice(rights: Rights) -> None:
     ticket = rights.issue(1, "team", to="ann")
     rights.destroy(ticket)
     rights.destroy(ticket)
@@ -133,7 +129,7 @@ REFUSED: dict[str, tuple[Callable[[Rights], Any], str]] = {
         lambda r: r.lend("ann", {"ben": 1, "ann": 1}),
         "to: a mapping, one or more others than 'ann' are needed",
     ),
-    "destroyed": (after_destroying, "ticket: 1.team has been destroyed"),
+    "destroyed": (destroy_twice, "ticket: 1.team has been destroyed"),
 }
 
 
@@ -158,7 +154,5 @@ def test_tickets_of_a_currency_without_backing_are_worth_nothing(rights: Rights)
     for name in ("outer", "inner"):
         rights.add_currency(name)
     rights.issue(1, "outer", to="inner")
-    rights.add_client("new")
-    rights.issue(1, "inner", to="new")
-    rights.start("new")
+    enter(rights, "new", 1, "inner")
     assert rights.values() == {"ann": 20, "ben": 40, "guest": 40, "new": 0}

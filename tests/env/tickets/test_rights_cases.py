@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from env.tickets.rights import Rights
-from tests.env.tickets.made import made
+from tests.env.tickets.made import enter, made
 
 
 @pytest.fixture
@@ -18,9 +18,7 @@ def alice_and_bob() -> Rights:
     rights.issue(2000, "base", to="bob")
     funding = {"task1": (200, "alice"), "task2": (100, "alice"), "task3": (100, "bob")}
     for task, (amount, currency) in funding.items():
-        rights.add_client(task)
-        rights.issue(amount, currency, to=task, by=currency)
-        rights.start(task)
+        enter(rights, task, amount, currency, by=currency)
     return rights
 
 
@@ -31,9 +29,7 @@ def test_case_1_values_follow_the_exchange_rates(alice_and_bob: Rights) -> None:
 
 
 def test_case_1_inflation_stays_inside_its_currency(alice_and_bob: Rights) -> None:
-    alice_and_bob.add_client("task4")
-    alice_and_bob.issue(100, "bob", to="task4", by="bob")
-    alice_and_bob.start("task4")
+    enter(alice_and_bob, "task4", 100, "bob", by="bob")
     assert alice_and_bob.rate("bob") == 10
     values = {"task1": 2000, "task2": 1000, "task3": 1000, "task4": 1000}
     assert alice_and_bob.values() == values
@@ -56,10 +52,8 @@ def test_case_2_the_last_of_a_currency_deactivates_its_backing(alice_and_bob: Ri
 
 def test_case_3_an_eighth_of_the_tickets_is_an_eighth_of_the_resource() -> None:
     rights = Rights(1000)
-    for name, amount in (("one", 125), ("others", 875)):
-        rights.add_client(name)
-        rights.issue(amount, "base", to=name)
-        rights.start(name)
+    enter(rights, "one", 125)
+    enter(rights, "others", 875)
     tickets = rights.whole_tickets()
     mechanism = made("stride", [tickets["one"], tickets["others"]])
     assert (mechanism.allocate_many(8000) == 0).mean() == 0.125
@@ -71,9 +65,7 @@ def test_case_4_funding_of_100_times_comes_close_to_priorities() -> None:
     for level, name in enumerate(names):
         rights.add_currency(name)
         rights.issue(100**level, "base", to=name)
-        rights.add_client(f"of_{name}")
-        rights.issue(1, name, to=f"of_{name}")
-        rights.start(f"of_{name}")
+        enter(rights, f"of_{name}", 1, name)
     while len(names) > 1:
         order = made("stride", list(rights.whole_tickets().values())).allocate_many(10_000)
         assert (order == len(names) - 1).mean() >= 0.99
@@ -85,15 +77,8 @@ def test_case_5_currencies_divide_like_cohorts_of_quotas() -> None:
     for group in ("a", "b"):
         rights.add_currency(group)
         rights.issue(1, "base", to=group)
-    for child, (weight, group) in {
-        "a1": (1, "a"),
-        "a2": (1, "a"),
-        "a3": (3, "a"),
-        "b1": (7, "b"),
-    }.items():
-        rights.add_client(child)
-        rights.issue(weight, group, to=child)
-        rights.start(child)
+    for child, weight in {"a1": 1, "a2": 1, "a3": 3, "b1": 7}.items():
+        enter(rights, child, weight, child[0])
     shares = {name: 300 * value / 2 for name, value in rights.values().items()}
     assert shares == {"a1": 30, "a2": 30, "a3": 90, "b1": 150}
     assert sum(rights.values().values()) == Fraction(2)
