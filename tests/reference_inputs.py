@@ -53,8 +53,12 @@ def jobs_of(
     cluster: ClusterConfig,
     images: Images,
     order: Order,
+    work: Sequence[int] = (),
 ) -> list[Job]:
-    """The functions of workflows, ranked by an order; of a template they are declared once."""
+    """The functions of workflows, ranked by an order; of a template they are declared once.
+
+    Where each workflow is a single function, `work` has the operations that are drawn for it.
+    """
     distinct = list(dict.fromkeys(templates))
     image_of = np.concatenate([images.of[template] for template in distinct])
     needs = np.concatenate([template.memory_req for template in distinct])
@@ -83,8 +87,8 @@ def jobs_of(
     jobs = []
     for wf_id, (time, template) in enumerate(zip(times, templates, strict=True)):
         own = [
-            Job(wf_id, fn_id, functions[template, fn_id], int(work), time)
-            for fn_id, work in enumerate(template.computation)
+            Job(wf_id, fn_id, functions[template, fn_id], int(operations), time)
+            for fn_id, operations in enumerate(work[wf_id : wf_id + 1] or template.computation)
         ]
         for (source, target), size in zip(template.edges, template.data_bytes, strict=True):
             own[target].predecessors.append((own[source], int(size)))

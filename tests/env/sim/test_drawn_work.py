@@ -17,6 +17,7 @@ from env.sim.declared.images import Images
 from env.sim.declared.rules import Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.view.raw_env import RawEnv
+from tests.env.small import chain, cluster_of, functions
 
 ALL = Objective(time_weight=1, cost_weight=1, completion_weight=1)
 SMALL = ServerType("small", 2, 0.2, 20.0, 1, 2, 1024)
@@ -28,11 +29,7 @@ FASTEST = ClusterConfig(2**42, 1e18, 1e18, 1e18, (ServerType("s", 1, 1.0, 0.0, 1
 def single(work: int = 1000, memory: int = 512, threads: int = 1) -> WorkflowTemplate:
     """A workflow of one function."""
     name = f"{work} {memory} {threads}"
-    return WorkflowTemplate(name, [work], [memory], [threads], [], [], function_names=(name,))
-
-
-def chain() -> WorkflowTemplate:
-    return WorkflowTemplate("chain", [9, 9], [1, 1], [1, 1], [(0, 1)], [0])
+    return functions(work, memory=memory, threads=threads, name=name, function_names=(name,))
 
 
 def test_a_function_runs_as_long_as_is_drawn() -> None:
@@ -65,7 +62,7 @@ def test_the_lower_bound_is_of_what_is_drawn() -> None:
     ("templates", "work", "says"),
     [
         ([single()] * 2, [5], "2 workflow templates but work of 1"),
-        ([chain()], [5], "chain.*: 2 functions, work is drawn of 1"),
+        ([chain(9, 9)], [5], "chain.*: 2 functions, work is drawn of 1"),
         ([single()] * 2, [1, -3], "workflow 1: work is -3 operations"),
         ([single()], [1.5], "workflow 0: work is 1.5 operations"),
         # 1000 operations a second.
@@ -128,7 +125,7 @@ WAITING = [single(2_000, 600), single(8_000, 900), single(5_000, 700)]
 
 def second_to_go(name: str, drawn: Sequence[int]) -> int:
     """Which workflow is dispatched second, of three that wait while the first runs."""
-    one = ClusterConfig(1000, 1e9, 1e9, 1e9, (ServerType("one", 1, 1.0, 0.0, 1, 4, 1000),))
+    one = cluster_of(ServerType("one", 1, 1.0, 0.0, 1, 4, 1000))
     order = make_baselines([name], queued=True)[0].order
     assert order is not None
     first = single(3_000, 1000)

@@ -15,6 +15,7 @@ from env.sim.events.endings import bring_back, take_down
 from env.sim.events.engine import play
 from env.sim.state.records import PLACE
 from env.sim.view.raw_env import RawEnv
+from tests.env.small import functions
 
 POWER = Power(
     idle_core_w=1.0, busy_core_w=5.0, memory_w_per_gb=0.5, pue=1.2, carbon_intensity_g_per_kwh=500.0
@@ -30,9 +31,7 @@ def cluster(servers: int = 1, cpu: int = 1, numa_nodes: int = 1) -> ClusterConfi
 
 def single(seconds: float) -> WorkflowTemplate:
     """One function of one thread."""
-    return WorkflowTemplate(
-        f"{seconds} s", [round(1_000 * seconds)], [512], [1], np.zeros((0, 2), int), []
-    )
+    return functions(round(1_000 * seconds), memory=512)
 
 
 def played(
@@ -167,10 +166,3 @@ def test_what_was_paid_stays_paid_and_the_next_lease_is_paid_again() -> None:
     assert accounts(env, "lease_seconds") == [[7200.0, 0.0]]
     assert accounts(env, "energy") == [[3 * 7200 + 4 * 2500.0, 4 * 1.0]]
     assert env.state.servers[0]["expiration_time"] == 4600.0
-
-
-def test_energy_of_one_function_on_one_server() -> None:
-    """2 cores and 2 GB at rest are 3 W, for 3600 s; one core at work draws 4 W more, for 600 s."""
-    env = played([(0.0, "a", 600.0)], cluster(cpu=2))
-    assert accounts(env, "energy") == [[3 * 3600 + 4 * 600]]
-    assert carbon(env) == pytest.approx((3 * 3600 + 4 * 600) / 3.6e6 * 1.2 * 500)

@@ -17,6 +17,7 @@ from env.sim.declared.rules import Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.forecast.candidates import forecast_placements
 from env.sim.view.raw_env import RawEnv
+from tests.env import small
 from tests.env.worlds import TINY, with_gpu, world
 
 PLAIN = ServerType("plain", 1, 0.6, 10.0, numa_nodes=1, cpu=4, memory=4096)
@@ -25,14 +26,10 @@ CLUSTER = ClusterConfig(1_000, 8e8, 1e8, 5e7, (PLAIN, GPU))
 QUEUED = Rules(order=Fcfs(), placement="asked")
 
 
-def functions(
-    seconds: Sequence[int], gpu: Sequence[int], memory: int = 512, **others: Any
-) -> WorkflowTemplate:
+def functions(seconds: Sequence[int], gpu: Sequence[int], memory: int = 512) -> WorkflowTemplate:
     """Functions of one core that wait for nobody."""
-    count = len(seconds)
     work = [1_000 * own for own in seconds]
-    resources = {"gpu": gpu} | others
-    return WorkflowTemplate("w", work, [memory] * count, [1] * count, [], [], resources=resources)
+    return small.functions(*work, memory=memory, name="w", resources={"gpu": gpu})
 
 
 def started(env: RawEnv, *nodes: int) -> list[tuple[float | None, float | None]]:

@@ -7,25 +7,18 @@ from env.base.errors import InputError
 from env.base.schema import validated
 from env.score.metrics import episode_metrics
 from env.score.reward import Objective
-from env.sim.declared.hardware import ClusterConfig, ServerType
+from env.sim.declared.hardware import ServerType
 from env.sim.declared.power import Power
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.view.raw_env import RawEnv
+from tests.env import small
+from tests.env.sim.test_ledger import POWER
 
-POWER = Power(
-    idle_core_w=1.0, busy_core_w=5.0, memory_w_per_gb=0.5, pue=1.2, carbon_intensity_g_per_kwh=500.0
-)
-CLUSTER = ClusterConfig(
-    1_000,
-    1e9,
-    1e9,
-    1e9,
-    (
-        ServerType("slow", 1, 0.1, 0.0, 2, 2, 4096),
-        ServerType("fast", 1, 0.3, 0.0, 1, 4, 2048, single_core_speed=2_000),
-        ServerType("never", 3, 0.3, 0.0, 1, 64, 2048),
-    ),
-    POWER,
+CLUSTER = small.cluster_of(
+    ServerType("slow", 1, 0.1, 0.0, 2, 2, 4096),
+    ServerType("fast", 1, 0.3, 0.0, 1, 4, 2048, single_core_speed=2_000),
+    ServerType("never", 3, 0.3, 0.0, 1, 64, 2048),
+    power=POWER,
 )
 HOUR = 3_600_000
 """Operations of an hour of a core of 1,000 operations a second."""
@@ -33,15 +26,7 @@ HOUR = 3_600_000
 
 def chain(*core_hours: float) -> WorkflowTemplate:
     """Functions of two threads, one after another, without data."""
-    count = len(core_hours)
-    return WorkflowTemplate(
-        "chain",
-        computation=np.array([round(HOUR * hours) for hours in core_hours]),
-        memory_req=np.full(count, 1024),
-        parallelism=np.full(count, 2),
-        edges=np.array([(index, index + 1) for index in range(count - 1)]).reshape(-1, 2),
-        data_bytes=np.zeros(count - 1, np.int64),
-    )
+    return small.chain(*(round(HOUR * hours) for hours in core_hours), memory=1024, threads=2)
 
 
 def test_it_is_that_of_leased_servers_and_of_their_work() -> None:

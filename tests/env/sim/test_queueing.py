@@ -111,28 +111,6 @@ def test_who_still_runs_from_before_time_0_is_not_idle() -> None:
     assert simulation.state.idle_times[0, 0] == 51.0
 
 
-def test_a_history_is_checked_as_a_trace_is() -> None:
-    known = profiles((1.0, 2.0, 2))
-    history = Trace(known, lambda: iter([np.array([(-1.0, 5, 1.0)], REQUEST)]))
-    with pytest.raises(InputError, match="function of a request is 5, allowed: 0 to 0"):
-        play(known, [(0.0, 0, 1.0)], Fcfs(), ten_second_bins(20, margin=0.0), history=history)
-
-
-@pytest.mark.parametrize(
-    ("warm", "says"),
-    [
-        ([(1, 0)], "NUMA nodes are 0 to 0 and functions 0 to 0, found node 1, function 0"),
-        ([(0, 0), (0, 0)], "needs 2 MB, NUMA node 0 has 0 left"),
-    ],
-)
-def test_what_is_warm_has_a_place(warm: list[tuple[int, int]], says: str) -> None:
-    known = profiles((1.0, 2.0, 2))
-    with pytest.raises(InputError, match=says):
-        simulate(
-            Trace(known, lambda: iter([])), cluster(2), Rules.always_up(Fcfs(), Lru()), warm=warm
-        )
-
-
 def test_round_robin_takes_turns_and_keeps_what_was_done() -> None:
     """One place, no cold starts, slices of 1 s: F1 0-1, F2 1-2 and done, F1 2-4 without company."""
     known = profiles((3.0, 0.0, 2), (1.0, 0.0, 2))
@@ -219,13 +197,6 @@ def test_memory_is_bounded_by_what_waits_and_runs() -> None:
     (cluster_of_all,) = simulation.state.cluster
     for count in ("queue_size", "queue_threads", "queue_computation"):
         assert cluster_of_all[count] == 0, count
-
-
-def test_a_trace_that_goes_backwards_is_refused() -> None:
-    with pytest.raises(InputError, match="trace: time of a request is 1.0"):
-        play(profiles((1.0, 1.0, 1)), [(2.0, 0, 1.0), (1.0, 0, 1.0)], Fcfs(), Lru())
-    with pytest.raises(InputError, match="trace: function of a request is 1, allowed: 0 to 0"):
-        play(profiles((1.0, 1.0, 1)), [(2.0, 1, 1.0)], Fcfs(), Lru())
 
 
 def diamond() -> WorkflowTemplate:

@@ -18,7 +18,7 @@ from benchmarks.trace_player import Simulation
 from env.base.errors import InputError
 from env.sim.assembly.new_state import reset
 from env.sim.declared.funding import Funding
-from env.sim.declared.hardware import ClusterConfig, ServerType
+from env.sim.declared.hardware import ServerType
 from env.sim.declared.images import Images
 from env.sim.declared.keep_alive_policy import NoKeepAlive
 from env.sim.declared.ordering import Order
@@ -29,9 +29,10 @@ from env.sim.events.engine import play
 from env.sim.queue.sharing import share_error
 from env.sim.view.raw_env import RawEnv
 from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
+from tests.env import small
+from tests.env.small import SPEED, cluster_of, held
 
-SPEED = 1000
-ONE_AT_A_TIME = ClusterConfig(SPEED, 1e9, 1e9, 1e9, (ServerType("one", 1, 0.0, 0.0, 1, 8, 100),))
+ONE_AT_A_TIME = cluster_of(ServerType("one", 1, 0.0, 0.0, 1, 8, 100))
 ALL = ("lottery", "multi_lottery", "stride", "hierarchical_stride", "drf")
 MOST = 4.0
 """Seconds of the longest function."""
@@ -45,23 +46,9 @@ def order(name: str, within: Any = None, **others: Any) -> InTurn:
     return SeveralWinners(winners=6, **told) if name == "multi_lottery" else ByUse(**told)
 
 
-def chain(*seconds: float, memory: int = 100, threads: int = 1) -> WorkflowTemplate:
+def chain(*seconds: float, memory: int = 100) -> WorkflowTemplate:
     """Functions one after the other; one of 100 MB has the node to itself."""
-    count = len(seconds)
-    return WorkflowTemplate(
-        "chain",
-        np.array([int(own * SPEED) for own in seconds]),
-        np.full(count, memory),
-        np.full(count, threads),
-        np.array([(i, i + 1) for i in range(count - 1)], np.int64).reshape(-1, 2),
-        np.zeros(count - 1, np.int64),
-    )
-
-
-def held(**tickets: float) -> Funding:
-    return Funding.model_validate(
-        {"tenants": {name: {"tickets": amount} for name, amount in tickets.items()}}
-    )
+    return small.chain(*(round(own * SPEED) for own in seconds), memory=memory)
 
 
 def env_of(
@@ -193,7 +180,7 @@ def test_equal_requests_of_a_trace_go_as_they_came() -> None:
     how = ByUse(
         name="stride", within=Workflows(), half_life=None, resource="core_seconds", quantum=1.0
     )
-    server = ClusterConfig(1_000_000, 1e9, 1e9, 1e9, (ServerType("s", 1, 0.0, 0.0, 1, 1, 1),))
+    server = cluster_of(ServerType("s", 1, 0.0, 0.0, 1, 1, 1), speed=1_000_000)
     simulation = Simulation(
         profiles, server, Rules.always_up(how, NoKeepAlive()), ("a",), held(a=1)
     )
@@ -209,7 +196,7 @@ def test_a_tenant_whose_functions_no_server_holds_keeps_nobody_waiting(name: str
     env = RawEnv(
         [0.0] * 40,
         [large, small] * 20,
-        ClusterConfig(SPEED, 1e9, 1e9, 1e9, kinds),
+        cluster_of(*kinds),
         tenants=["a", "b"] * 20,
         funding=held(a=1, b=1),
         rules=Rules.always_up(order(name), NoKeepAlive()),
@@ -272,29 +259,9 @@ def test_the_quantum_is_what_functions_need_on_average(resource: str) -> None:
         env_of(templates, ["a", "b"], order("stride", quantum=1e-9), held(a=1, b=1))
 
 
-WRONG: dict[str, tuple[dict[str, Any], str]] = {
-    "0 tickets": ({"tenants": {"a": {"tickets": 0}}}, "tickets"),
-    "a currency that nobody has": (
-        {"tenants": {"a": {"tickets": 1}}, "currencies": {"gold": {"tickets": 1}}},
-        "currencies.gold: nobody has tickets of it",
-    ),
-    "a cycle": (
-        {
-            "tenants": {"a": {"tickets": 1}, "b": {"tickets": 1, "currency": "x"}},
-            "currencies": {
-                "x": {"tickets": 1, "currency": "y"},
-                "y": {"tickets": 1, "currency": "x"},
-            },
-        },
-        "a cycle: ",
-    ),
-}
-
-
-@pytest.mark.parametrize("wrong", WRONG)
-def test_wrong_rights_get_one_line(wrong: str) -> None:
-    told, message = WRONG[wrong]
-    with pytest.raises(ValueError, match=message):
+def test_a_currency_that_nobody_has_is_refused() -> None:
+    told = {"tenants": {"a": {"tickets": 1}}, "currencies": {"gold": {"tickets": 1}}}
+    with pytest.raises(ValueError, match="currencies.gold: nobody has tickets of it"):
         Funding.model_validate(told)
 
 
@@ -323,31 +290,6 @@ def test_nothing_is_left_of_tickets_that_have_gone() -> None:
     assert Counter(found[first : first + 64]) == pytest.approx({"b": 8, "c": 24, "d": 32}, abs=2)
 
 
-@pytest.mark.parametrize("name", ALL[:-1])
-def test_each_receives_what_it_is_entitled_to(name: str) -> None:
-    """Of functions of unlike length, within a few of the longest; lotteries within chance.
-
-    `drf` shares what is held at a time: one at a time is no choice of shares.
-    """
-    rng = np.random.default_rng(0)
-    count = 900
-    tenants = rng.choice(list("abc"), count).tolist()
-    templates = [chain(seconds) for seconds in (0.5, 1.0, MOST)]
-    env = env_of(
-        [templates[kind] for kind in rng.integers(3, size=count)],
-        tenants,
-        order(name),
-        held(a=3, b=2, c=1),
-    )
-    until = np.sort(env.runs, order="dispatched")[:400]  # all three wait until then
-    work = until["execution_time"]
-    own = {name: work[[tenants[i] == name for i in until["wf_id"]]].sum() for name in "abc"}
-    # The standard deviation of a lottery of 400 draws is below 12 mean functions.
-    near = 60.0 if "lottery" in name else 3 * MOST
-    for tenant, share in (("a", 3 / 6), ("b", 2 / 6), ("c", 1 / 6)):
-        assert abs(own[tenant] - share * work.sum()) <= near
-
-
 def test_a_copy_goes_on_as_the_original() -> None:
     rng = np.random.default_rng(0)
     for name in ALL:
@@ -361,12 +303,3 @@ def test_a_copy_goes_on_as_the_original() -> None:
         env.reset()
         np.testing.assert_array_equal(env.runs, first)
         np.testing.assert_array_equal(env.fork().runs, first)
-
-
-def test_the_same_seed_draws_the_same_turns() -> None:
-    tenants = ["a", "b"] * 30
-    draws = [
-        turns(env_of([chain(1.0)] * 60, tenants, order("lottery"), held(a=1, b=1), turns_seed=seed))
-        for seed in (1, 1, 2)
-    ]
-    assert draws[0] == draws[1] != draws[2]

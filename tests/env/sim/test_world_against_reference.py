@@ -50,12 +50,16 @@ ARRIVALS = (
 
 @dataclass(frozen=True)
 class World:
-    """An episode and its choices. Who is asked chooses at random among the first `spread` nodes."""
+    """An episode and its choices. Who is asked chooses at random among the first `spread` nodes.
+
+    `work` is drawn where each workflow is a single function.
+    """
 
     arrival_times: tuple[float, ...]
     templates: tuple[WorkflowTemplate, ...]
     cluster: ClusterConfig
     images: Images
+    work: tuple[int, ...]
     dispatch: str
     patience: float
     order: Order
@@ -111,8 +115,9 @@ class Played:
 def worlds(draw: st.DrawFn) -> World:
     """A few workflows that come again, at once or after leases have ended."""
     cluster = draw(clusters())
+    of_requests = draw(st.booleans())
     made = [
-        draw(workflow_templates(f"workflow {index}", cluster))
+        draw(workflow_templates(f"workflow {index}", cluster, 1 if of_requests else 6))
         for index in range(draw(st.integers(1, 3)))
     ]
     lease, charged = draw(st.sampled_from([("hourly", True), ("always", True), ("always", False)]))
@@ -130,9 +135,11 @@ def worlds(draw: st.DrawFn) -> World:
         for template in made
     ]
     cluster, made = draw(with_named_resources(cluster, made))
+    most = 15 if of_requests else 6
     templates = tuple(
-        draw(st.lists(st.sampled_from(made), min_size=draw(st.integers(1, 5)), max_size=6))
+        draw(st.lists(st.sampled_from(made), min_size=draw(st.integers(1, 5)), max_size=most))
     )
+    drawn = st.integers(1, 20 * cluster.single_core_speed)
     dispatch = draw(st.sampled_from(["immediate", "queued"]))
     order = draw(orders(SLICES)) if dispatch == "queued" else Fcfs()
     if (lease == "always" and charged) or isinstance(order, RoundRobin | Srtf):
@@ -145,6 +152,7 @@ def worlds(draw: st.DrawFn) -> World:
         templates=templates,
         cluster=cluster,
         images=draw(images_of(templates)),
+        work=tuple(draw(drawn) for _ in templates) if of_requests else (),
         dispatch=dispatch,
         patience=draw(st.sampled_from([0.0, 1.0, 5.0, 30.0, np.inf])),
         order=order,
@@ -167,7 +175,14 @@ def reference(world: World, kind: type[ReferenceWorld] = ReferenceWorld) -> Refe
 
     return kind(
         world.cluster,
-        jobs_of(world.arrival_times, world.templates, world.cluster, world.images, world.order),
+        jobs_of(
+            world.arrival_times,
+            world.templates,
+            world.cluster,
+            world.images,
+            world.order,
+            world.work,
+        ),
         rules_of(
             world.order,
             world.keep_alive,
@@ -216,6 +231,7 @@ def engine(world: World) -> RawEnv:
         record=not names_of(world.templates),  # of which an episode file knows nothing
         rules=rules,
         images=world.images,
+        work=world.work,
     )
     while not env.done:
         index = int(env.state.cluster[0]["deciding"])
