@@ -1,10 +1,9 @@
 """The checker accepts right schedules and names what is wrong with any other."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from agents.order.fcfs import Fcfs
@@ -18,37 +17,48 @@ from env.sim.episode.episode_file import read_episode, write_episode
 from env.sim.episode.model import EpisodeFile
 from env.sim.episode.recording import episode_of
 from env.sim.view.raw_env import RawEnv
-from tests.env.sim.test_validate_world import leaves, moved
+from tests.env.sim.test_validate_world import leaves, move
+from tests.env.small import chain, cluster_of, functions
 
 GOLDEN = sorted((Path(__file__).parents[2] / "golden").glob("*.json"))
 CHAIN, MEMORY, LEASE, GRAPH = GOLDEN[1], GOLDEN[3], GOLDEN[4], GOLDEN[5]
 
 
-def _one_server(rate: float, speed: int) -> ClusterConfig:
-    return ClusterConfig(speed, 1e9, 1e9, 1e9, (ServerType("s", 1, rate, 0.0, 1, 1, 4),))
+LATE = 1e7
+"""Seconds: float64 tells moments 2e-9 s apart here; so much do differences of times lose."""
+RATE = 27493.546826731344
+
+
+def one_server(rate: float, speed: int) -> ClusterConfig:
+    return cluster_of(ServerType("s", 1, rate, 0.0, 1, 1, 4), speed=speed)
+
+
+def played(
+    arrivals: Sequence[float], template: WorkflowTemplate, cluster: ClusterConfig, **others: Any
+) -> tuple[RawEnv, EpisodeFile]:
+    """An episode and its file, which the checker accepts: on the servers and nodes in turn."""
+    templates = [template] * len(arrivals)
+    env = RawEnv(arrivals, templates, cluster, record=True, **others)
+    (kind,), turn = cluster.server_types, 0
+    while not env.done:
+        turn += 1
+        function = env.current_function
+        assert function is not None
+        place = turn % kind.count, turn // kind.count % kind.numa_nodes
+        env.step("s", *place, function.memory_req)
+    episode = episode_of(env, "played", "a test")
+    assert violations(episode) == []
+    return env, episode
 
 
 def test_a_wait_of_an_instant_is_a_wait() -> None:
     """The second function waits 4e-11 s for the memory of the first."""
-    both = WorkflowTemplate("both", [4, 4], [4, 4], [1, 1], np.zeros((0, 2), np.int64), [])
-    env = RawEnv([0.0], [both], _one_server(1.0, 10**11), record=True)
-    for _ in range(2):
-        env.step("s", 0, 0, 4)
-    episode = episode_of(env, "instant", "a test")
-    assert violations(episode) == []
+    played([0.0], functions(4, 4, memory=4), one_server(1.0, 10**11))
 
 
 def test_large_bills_are_compared_by_their_size() -> None:
     """Rent of 50 times 3 hours at an odd rate: the sums differ in their last digits."""
-    rate = 27493.546826731344
-    chain = WorkflowTemplate(
-        "chain", [10_000] * 50, [1] * 50, [1] * 50, [(k, k + 1) for k in range(49)], [0] * 49
-    )
-    env = RawEnv([0.0], [chain], _one_server(rate, 1), record=True)
-    while not env.done:
-        env.step("s", 0, 0, 1)
-    episode = episode_of(env, "large", "a test")
-    assert violations(episode) == []
+    env, episode = played([0.0], chain(*[10_000] * 50), one_server(RATE, 1))
     rent = env.total_rent
     assert rent > 3.5e6
     changed = episode.model_dump()
@@ -59,71 +69,38 @@ def test_large_bills_are_compared_by_their_size() -> None:
 
 def test_an_hour_of_work_is_one_or_two_hours_by_rounding() -> None:
     """From 1254.1 s on it ends an instant after the first hour of its lease."""
-    hour = WorkflowTemplate("hour", [3600], [1], [1], np.zeros((0, 2), np.int64), [])
-    env = RawEnv([1254.1222905422305], [hour], _one_server(1.0, 1), record=True)
-    env.step("s", 0, 0, 1)
+    env, _ = played([1254.1222905422305], functions(3600), one_server(1.0, 1))
     assert env.total_rent == 2.0
-    assert violations(episode_of(env, "hour", "a test")) == []
-
-
-LATE = 1e7
-"""Seconds: float64 tells moments 2e-9 s apart here; so much do differences of times lose."""
 
 
 @pytest.mark.parametrize("lease", [Lease(), Lease(step=1.1), Lease(kind="always", step=7.7e3)])
 def test_late_schedules_of_any_world_are_right(lease: Lease) -> None:
     """Containers kept for 0.1 s, transfers of thirds of seconds, many leases of an odd rate."""
-    chain = WorkflowTemplate(
-        "chain", [1, 5 * 10**9, 10**10], [1, 2, 4], [1, 1, 2], [(0, 1), (1, 2)], [10**9, 10**8]
-    )
-    server = ServerType("s", 2, 27493.546826731344, 2.7, 2, 1, 4)
-    cluster = ClusterConfig(10**10, 3e9, 3e9, 3e9, (server,))
+    work, edges = [1, 5 * 10**9, 10**10], [(0, 1), (1, 2)]
+    template = WorkflowTemplate("late", work, [1, 2, 4], [1, 1, 2], edges, [10**9, 10**8])
+    server = ServerType("s", 2, RATE, 2.7, 2, 1, 4)
     arrivals = [0.0, *(LATE + 0.7 * k for k in range(8)), *(LATE + 1e4 / 3 * k for k in range(8))]
-    env = RawEnv(
-        arrivals,
-        [chain] * len(arrivals),
-        cluster,
-        record=True,
-        rules=Rules(lease=lease, keep_alive=Fixed(keep=0.1)),
-        images=Images.by_name([chain], 0.3),
-    )
-    turn = 0
-    while not env.done:
-        turn += 1
-        function = env.current_function
-        assert function is not None
-        env.step("s", turn % 2, turn // 2 % 2, function.memory_req)
-    assert violations(episode_of(env, "late", "a test")) == []
+    rules = Rules(lease=lease, keep_alive=Fixed(keep=0.1))
+    cluster = ClusterConfig(10**10, 3e9, 3e9, 3e9, (server,))
+    played(arrivals, template, cluster, rules=rules, images=Images.by_name([template], 0.3))
 
 
 def test_work_that_takes_no_time_begins_a_lease() -> None:
     """An operation of 1e-11 s is lost beside 1e7 s: its server is started and paid all the same."""
-    one = WorkflowTemplate("one", [1], [4], [1], np.zeros((0, 2), np.int64), [])
-    env = RawEnv([LATE, LATE], [one] * 2, _one_server(1.0, 10**11), record=True)
-    while not env.done:
-        env.step("s", 0, 0, 4)
+    env, episode = played([LATE, LATE], functions(1, memory=4), one_server(1.0, 10**11))
     assert env.total_rent == 1.0
-    episode = episode_of(env, "short", "a test")
     assert episode.expected is not None
     assert episode.expected.servers[0].lease_seconds == 3600
     assert [run.end_time for run in episode.expected.runs] == [LATE, LATE]
-    assert violations(episode) == []
 
 
 @pytest.mark.parametrize("keep_alive", [NoKeepAlive(), Lru()])
 def test_functions_of_no_length_wait_their_turn(keep_alive: KeepAlive) -> None:
     """Where each takes all memory of the one node, none starts beside another."""
-    one = WorkflowTemplate("one", [1, 1, 10**12], [4] * 3, [1] * 3, np.zeros((0, 2), np.int64), [])
-    env = RawEnv(
-        [LATE] * 3,
-        [one] * 3,
-        _one_server(1.0, 10**11),
-        record=True,
-        rules=Rules(Fcfs(), keep_alive=keep_alive),
-        images=Images.by_name([one], 0.0),
-    )
-    assert env.done and env.total_rent == 1.0
-    assert violations(episode_of(env, "short", "a test")) == []
+    one = functions(1, 1, 10**12, memory=4)
+    rules, images = Rules(Fcfs(), keep_alive=keep_alive), Images.by_name([one], 0.0)
+    env, _ = played([LATE] * 3, one, one_server(1.0, 10**11), rules=rules, images=images)
+    assert env.total_rent == 1.0
 
 
 def _changed(path: Path, change: Callable[[Any], None]) -> EpisodeFile:
@@ -140,10 +117,6 @@ def _shift(table: str, row: int, seconds: float, *keys: str) -> Callable[[Any], 
     return change
 
 
-def _drop_function(results: Any) -> None:
-    results["runs"] = results["runs"][:-1]
-
-
 def _set(table: str, row: int, key: str, value: Any) -> Callable[[Any], None]:
     def change(results: Any) -> None:
         results[table][row][key] = value
@@ -154,7 +127,11 @@ def _set(table: str, row: int, key: str, value: Any) -> Callable[[Any], None]:
 @pytest.mark.parametrize(
     ("path", "change", "words"),
     [
-        (GRAPH, _drop_function, ["workflow 1 function 11", "0 times"]),
+        (
+            GRAPH,
+            lambda results: results.update(runs=results["runs"][:-1]),
+            ["workflow 1 function 11", "0 times"],
+        ),
         (CHAIN, _shift("runs", 3, 0.1, "end_time"), ["function 3", "41.7", "41.6"]),
         (
             CHAIN,
@@ -183,10 +160,7 @@ def test_no_number_can_be_changed_unseen(path: Path) -> None:
     assert len(numbers) > 50
     for leaf in numbers:
         document = episode.model_dump(mode="json")
-        holder = document["expected"]
-        for key in leaf[:-1]:
-            holder = holder[key]
-        holder[leaf[-1]] = moved(leaf[-1], holder[leaf[-1]], 1e-6)
+        move(document["expected"], leaf, 1e-6)
         assert violations(EpisodeFile.model_validate(document)), leaf
 
 

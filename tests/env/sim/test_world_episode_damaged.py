@@ -40,8 +40,21 @@ def documents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return found
 
 
+def damaged(document: Any, change: Change, folder: Path) -> Path:
+    """A file of a changed document."""
+    changed = copy.deepcopy(document)
+    change(changed)
+    path = folder / "bad.json"
+    path.write_text(json.dumps(changed))
+    return path
+
+
 QUEUE = ("options", "queue")
 FUNCTION = ("workflows", 0, "functions", 0)
+BARE_ACTION = {
+    **{"workflow_id": 0, "function_id": 0, "memory_allocated_mb": 1024},
+    **{"server_type": "small", "server_index": 0, "numa_node_index": 0},
+}
 
 
 @pytest.mark.parametrize(
@@ -70,7 +83,7 @@ FUNCTION = ("workflows", 0, "functions", 0)
         ("asked", put("actions", 0, "memory_allocated_mb", to=9999), ["actions.0", "9999 MB"]),
         (
             "engine",
-            lambda document: document.update(actions=[_bare_action()]),
+            put("actions", to=[BARE_ACTION]),
             ["actions: 1 found, order 'funcsched' and placement 'worst_fit' need none"],
         ),
         ("shared", left_out("funding"), ["funding: missing, options.queue.sharing needs it"]),
@@ -104,27 +117,13 @@ FUNCTION = ("workflows", 0, "functions", 0)
 def test_bad_content_gets_one_clear_line(
     tmp_path: Path, documents: dict[str, Any], name: str, change: Change, words: list[str]
 ) -> None:
-    document = copy.deepcopy(documents[name])
-    change(document)
-    path = tmp_path / "bad.json"
-    path.write_text(json.dumps(document))
+    path = damaged(documents[name], change, tmp_path)
     with pytest.raises(InputError) as caught:
         read_episode(path)
     message = str(caught.value)
     assert message.startswith(f"{path}: ") and "\n" not in message
     for word in words:
         assert word in message
-
-
-def _bare_action() -> dict[str, Any]:
-    return {
-        "workflow_id": 0,
-        "function_id": 0,
-        "server_type": "small",
-        "server_index": 0,
-        "numa_node_index": 0,
-        "memory_allocated_mb": 1024,
-    }
 
 
 @pytest.mark.parametrize(
@@ -152,10 +151,7 @@ def test_what_cannot_be_played_gets_one_line(
     change: Change,
     words: list[str],
 ) -> None:
-    document = copy.deepcopy(documents[name])
-    change(document)
-    path = tmp_path / "bad.json"
-    path.write_text(json.dumps(document))
+    path = damaged(documents[name], change, tmp_path)
     code = main([str(path)])
     printed = capsys.readouterr().err
     assert code in (1, 2) and printed.startswith(f"{path}: ")
@@ -165,18 +161,17 @@ def test_what_cannot_be_played_gets_one_line(
 def test_the_command_names_what_differs(
     tmp_path: Path, documents: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    document = copy.deepcopy(documents["asked"])
-    path = tmp_path / "episode.json"
-    path.write_text(json.dumps(document))
+    document = documents["asked"]
+    path = damaged(document, lambda whole: None, tmp_path)
     assert main([str(path)]) == 0
     captured = capsys.readouterr()
     assert captured.err == ""
     assert json.loads(captured.out)["runs"] == document["expected"]["runs"]
     run = document["expected"]["runs"][0]
-    computed, run["end_time"] = run["end_time"], run["end_time"] + 1e-6
-    path.write_text(json.dumps(document))
+    later = run["end_time"] + 1e-6
+    damaged(document, put("expected", "runs", 0, "end_time", to=later), tmp_path)
     assert main([str(path)]) == 1
     name = f"workflow {run['workflow_id']} function {run['function_id']} run 0"
     assert capsys.readouterr().err.splitlines() == [
-        f"{path}: runs.{name}.end_time: {computed} computed, {run['end_time']} expected"
+        f"{path}: runs.{name}.end_time: {run['end_time']} computed, {later} expected"
     ]
