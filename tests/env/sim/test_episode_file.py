@@ -8,9 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hydra import compose, initialize_config_dir
-from hypothesis import given
-from omegaconf import OmegaConf
 
 from env.base.errors import InputError
 from env.sim.check.validate import violations
@@ -20,8 +17,7 @@ from env.sim.episode.recording import episode_of
 from env.sim.episode.replay import played
 from env.sim.view.raw_env import RawEnv
 from report.timeline import read_timeline
-from tests.env.sim.test_engine_against_reference import play
-from tests.strategies import Scenario, scenarios
+from tests.env.worlds import world
 
 ROOT = Path(__file__).parents[3]
 GOLDEN = sorted((ROOT / "tests" / "golden").glob("*.json"))
@@ -60,23 +56,6 @@ def test_format_1_is_converted_when_read(path: Path, tmp_path: Path) -> None:
     assert first["server_start_time"] == wanted["decisions"][0]["cold_start_time"]
     for own, server in zip(again["expected"]["servers"], wanted["servers"], strict=True):
         assert own["lease_seconds"] == 3600 * server["hours_rented"]
-
-
-def test_tenants_are_written_where_there_are_some(tmp_path: Path) -> None:
-    document = json.loads(MEMORY_WAITING.read_text())
-    for workflow, tenant in zip(document["workflows"], ("a", "b", "a", "c"), strict=True):
-        workflow["tenant"] = tenant
-    path = tmp_path / "shared.json"
-    path.write_text(json.dumps(document))
-    env = played(read_episode(path))
-    assert [workflow.tenant for workflow in env.workload.workflows] == ["a", "b", "a", "c"]
-    recorded = episode_of(env, "again", "")
-    write_episode(path, recorded)
-    again = read_episode(path)
-    assert again == recorded
-    assert again.tenants == ["a", "b", "a", "c"]
-    assert violations(again) == []
-    assert '{"workflow_id": 1, "arrival_time": 1.0, "tenant": "b",' in path.read_text()
 
 
 def test_names_go_from_the_templates_to_the_file_and_back(tmp_path: Path) -> None:
@@ -120,18 +99,6 @@ def test_gzip_reads_back_and_leaves_nothing_behind(tmp_path: Path) -> None:
     write_episode(tmp_path / "episode.json.gz", episode)
     assert read_episode(tmp_path / "episode.json.gz") == episode
     assert [path.name for path in tmp_path.iterdir()] == ["episode.json.gz"]
-
-
-@given(scenario=scenarios())
-def test_random_episodes_read_back(
-    tmp_path_factory: pytest.TempPathFactory, scenario: Scenario
-) -> None:
-    path = tmp_path_factory.mktemp("episodes") / "episode.json"
-    episode = episode_of(play(scenario), "random", "")
-    write_episode(path, episode)
-    again = read_episode(path)
-    assert again == episode
-    assert again.cluster_config() == scenario.cluster
 
 
 def test_a_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,39 +195,27 @@ def test_broken_files(tmp_path: Path) -> None:
         assert "broken or truncated" in _error(tmp_path / name)
 
 
-def _config(name: str) -> dict[str, Any]:
-    with initialize_config_dir(str(ROOT / "conf"), version_base=None):
-        chosen = compose("train", overrides=[f"cluster={Path(name).stem}"]).cluster
-    document = OmegaConf.to_container(chosen)
-    assert isinstance(document, dict)
-    return {str(key): value for key, value in document.items()}
-
-
 @pytest.mark.parametrize("path", CLUSTERS, ids=lambda path: path.stem)
 def test_every_cluster_config_is_a_cluster(path: Path) -> None:
-    config = cluster_from_config(_config(path.name), path.name)
+    config = cluster_from_config(world(f"cluster={path.stem}")["cluster"], path.name)
     assert ClusterModel.of(config).cluster_config() == config
 
 
 def test_hetero_numa_is_the_cluster_of_13_nodes() -> None:
-    types = cluster_from_config(_config("hetero_numa.yaml"), "hetero_numa").server_types
+    document = world("cluster=hetero_numa")["cluster"]
+    types = cluster_from_config(document, "hetero_numa").server_types
     assert [one.name for one in types] == ["small", "medium", "large", "fast", "bigmem"]
     assert sum(one.count * one.numa_nodes for one in types) == 13
     assert sum(one.count * one.numa_nodes * one.cpu for one in types) == 124
 
 
-def test_a_count_of_zero_drops_a_server_type() -> None:
-    document = _config("hetero_numa.yaml")
+def test_a_type_may_have_no_servers_or_a_core_speed_of_its_own() -> None:
+    document = world("cluster=hetero_numa")["cluster"]
     document["server_types"]["large"]["server_count"] = 0
-    names = [one.name for one in cluster_from_config(document, "cluster").server_types]
-    assert names == ["small", "medium", "fast", "bigmem"]
-
-
-def test_a_type_may_state_its_own_core_speed() -> None:
-    document = _config("tiny.yaml")
-    document["server_types"]["large"]["single_core_speed_ops_per_s"] = 1_500_000
-    speeds = [one.single_core_speed for one in cluster_from_config(document, "c").server_types]
-    assert speeds == [None, 1_500_000]
+    document["server_types"]["small"]["single_core_speed_ops_per_s"] = 1_500_000
+    small, *others = cluster_from_config(document, "cluster").server_types
+    assert [one.name for one in others] == ["medium", "fast", "bigmem"]
+    assert small.single_core_speed == 1_500_000
 
 
 SPRAWLING = {
@@ -294,7 +249,7 @@ SPRAWLING = {
 def test_bad_cluster_config_gets_one_clear_line(
     change: Callable[[Any], None], words: list[str]
 ) -> None:
-    document = _config("tiny.yaml")
+    document = world("cluster=tiny")["cluster"]
     change(document)
     with pytest.raises(InputError) as caught:
         cluster_from_config(document, "conf/cluster/tiny.yaml")
