@@ -19,15 +19,8 @@ def read(data: Any) -> TaskGraph:
 
 
 @pytest.fixture
-def photo(fixtures: Path) -> dict[str, Any]:
-    data: dict[str, Any] = json.loads((fixtures / "photo.json").read_text())
-    return data
-
-
-@pytest.fixture
-def photo_old(fixtures: Path) -> dict[str, Any]:
-    data: dict[str, Any] = json.loads((fixtures / "photo_old.json").read_text())
-    return data
+def photo(fixtures: Path) -> Any:
+    return json.loads((fixtures / "photo.json").read_text())
 
 
 def test_current_layout(photo: dict[str, Any]) -> None:
@@ -62,8 +55,8 @@ def test_what_had_to_be_decided_is_counted(photo: dict[str, Any]) -> None:
     }
 
 
-def test_old_layout(photo_old: dict[str, Any]) -> None:
-    graph = read(photo_old)
+def test_old_layout(fixtures: Path) -> None:
+    graph = read(json.loads((fixtures / "photo_old.json").read_text()))
     assert [task.runtime for task in graph.tasks] == [4.0, 12.5, 2.0]
     assert [task.memory for task in graph.tasks] == [300.0, 200.0, None]  # kB and bytes to MB
     assert [task.cores for task in graph.tasks] == [1, 1, None]
@@ -153,15 +146,10 @@ def test_any_value_may_be_wrong(fixtures: Path, rules: AnnotationRules, file: st
 def _paths(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     if path:
         yield path
-    items = (
-        node.items()
-        if isinstance(node, dict)
-        else enumerate(node)
-        if isinstance(node, list)
-        else ()
-    )
-    for key, inner in items:
-        yield from _paths(inner, (*path, key))
+    items = dict(enumerate(node)) if isinstance(node, list) else node
+    if isinstance(items, dict):
+        for key, inner in items.items():
+            yield from _paths(inner, (*path, key))
 
 
 def _node(data: Any, path: tuple[Any, ...]) -> Any:

@@ -15,6 +15,10 @@ def old(*tasks: dict[str, Any], key: str = "tasks") -> TaskGraph:
     return read({"schemaVersion": "1.4", "workflow": {key: list(tasks)}})
 
 
+def task(name: str, *files: dict[str, Any], **others: Any) -> dict[str, Any]:
+    return {"name": name, "runtime": 1.0, "files": list(files), **others}
+
+
 def edges(graph: TaskGraph) -> set[tuple[str, str]]:
     return {(graph.tasks[a].name, graph.tasks[b].name) for a, b in graph.edge_bytes}
 
@@ -37,9 +41,9 @@ def test_tasks_of_one_name_are_told_apart_by_id(key: str) -> None:
 
 def test_an_id_counts_before_a_name() -> None:
     graph = old(
-        {"name": "b", "id": "a", "runtime": 1.0},
-        {"name": "a", "id": "b", "runtime": 1.0},
-        {"name": "c", "runtime": 1.0, "parents": ["a"]},
+        task("b", id="a"),
+        task("a", id="b"),
+        task("c", parents=["a"]),
     )
     assert edges(graph) == {("a", "c")}
 
@@ -61,22 +65,7 @@ def test_without_ids_names_may_not_repeat() -> None:
         old({"name": "QC"}, {"name": "QC"})
 
 
-@pytest.mark.parametrize("apart", ["path", "id"])
-def test_files_of_one_name_are_told_apart(apart: str) -> None:
-    def file(link: str, which: str, size: int) -> dict[str, Any]:
-        return {"link": link, "name": "out.txt", apart: which, "sizeInBytes": size}
-
-    graph = old(
-        {"name": "a", "runtime": 1.0, "files": [file("output", "/x", 10)]},
-        {"name": "b", "runtime": 1.0, "files": [file("output", "/y", 200)]},
-        {"name": "c", "runtime": 1.0, "files": [file("input", "/y", 200)]},
-    )
-    assert graph.edge_bytes == {(1, 2): 200}
-
-
 WRITTEN = {"name": "f", "link": "output", "size": 1000}
-
-
 READ = {"name": "f", "link": "input"}
 
 
@@ -101,17 +90,22 @@ def test_files_are_the_same_unless_both_ends_state_otherwise(
     written: dict[str, Any], read: dict[str, Any], moved: int
 ) -> None:
     graph = old(
-        {"name": "a", "runtime": 1.0, "files": [WRITTEN | written]},
-        {"name": "b", "runtime": 1.0, "parents": ["a"], "files": [READ | read]},
+        task("a", WRITTEN | written),
+        task("b", READ | read, parents=["a"]),
     )
     assert graph.edge_bytes == {(0, 1): moved}
 
 
-def test_a_name_alone_means_the_file_of_the_declared_parent() -> None:
+@pytest.mark.parametrize(
+    ("read", "parents"), [({}, ["b"]), ({"path": "/y"}, []), ({"id": "2"}, [])]
+)
+def test_of_two_files_of_one_name_the_declared_parents_or_what_is_stated_counts(
+    read: dict[str, Any], parents: list[str]
+) -> None:
     graph = old(
-        {"name": "a", "runtime": 1.0, "files": [WRITTEN | {"path": "/x"}]},
-        {"name": "b", "runtime": 1.0, "files": [WRITTEN | {"path": "/y", "size": 70}]},
-        {"name": "c", "runtime": 1.0, "parents": ["b"], "files": [READ]},
+        task("a", WRITTEN | {"path": "/x", "id": "1"}),
+        task("b", WRITTEN | {"path": "/y", "id": "2", "size": 70}),
+        task("c", READ | read, parents=parents),
     )
     assert graph.edge_bytes == {(1, 2): 70}
 
@@ -119,17 +113,15 @@ def test_a_name_alone_means_the_file_of_the_declared_parent() -> None:
 def test_one_end_may_have_many_files() -> None:
     """Each reader gets its own of what one task writes."""
     many = [WRITTEN | {"name": f"f{k}", "id": str(k), "size": k} for k in range(20)]
-    readers = [
-        {"name": f"r{k}", "parents": ["a"], "files": [READ | {"name": f"f{k}"}]} for k in range(20)
-    ]
-    graph = old({"name": "a", "runtime": 1.0, "files": many}, *readers)
+    readers = [task(f"r{k}", READ | {"name": f"f{k}"}, parents=["a"]) for k in range(20)]
+    graph = old(task("a", *many), *readers)
     assert graph.edge_bytes == {(0, k + 1): k for k in range(20)}
 
 
 def test_sizes_under_other_names_are_one_files() -> None:
     graph = old(
-        {"name": "a", "runtime": 1.0, "files": [WRITTEN | {"id": "f1"}]},
-        {"name": "b", "parents": ["a"], "files": [READ | {"size": 999}]},
+        task("a", WRITTEN | {"id": "f1"}),
+        task("b", READ | {"size": 999}, parents=["a"]),
     )
     assert graph.edge_bytes == {(0, 1): 1000}
     assert graph.assumptions == {"files with several sizes, the writer's taken": 1}
@@ -171,15 +163,12 @@ def test_declared_order_wins_over_several_steps() -> None:
     readers = rng.permutation(count).tolist()  # task k reads what task readers[k] writes
     graph = old(
         *(
-            {
-                "name": f"t{k}",
-                "runtime": 1.0,
-                "parents": [f"t{parent}" for parent in declared.predecessors(k)],
-                "files": [
-                    WRITTEN | {"name": f"f{k}"},
-                    READ | {"name": f"f{readers[k]}"},
-                ],
-            }
+            task(
+                f"t{k}",
+                WRITTEN | {"name": f"f{k}"},
+                READ | {"name": f"f{readers[k]}"},
+                parents=[f"t{parent}" for parent in declared.predecessors(k)],
+            )
             for k in range(count)
         )
     )
