@@ -23,6 +23,7 @@ from env.sim.declared.keep_alive_policy import Fixed, Lru, NoKeepAlive
 from env.sim.declared.ordering import Order
 from env.sim.declared.rules import Lease, Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
+from env.sim.node.fit import need_of, suits
 from env.sim.view.raw_env import RawEnv
 from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
 from env.workloads.traces.trace_samples import TraceSample
@@ -86,19 +87,12 @@ def played(env: RawEnv) -> RawEnv:
             continue
         function = env.current_function
         assert function is not None
-        places = [env.place_of((turn + k) % len(env.state.nodes)) for k in range(4)]
-        possible = [place for place in places if _has_room(env, place, function.memory_req)]
-        env.step(*possible[0], function.memory_req - (turn % 5 == 0))
+        count, own = len(env.state.nodes), env.function_index(function.wf_id, function.fn_id)
+        need = function.memory_req if env.rules.order is None else need_of(env.state, own)
+        nodes = [(turn + k) % count for k in range(count)]
+        node = next(node for node in nodes if suits(env.state, node, need))
+        env.step(*env.place_of(node), function.memory_req - (turn % 5 == 0))
     return env
-
-
-def _has_room(env: RawEnv, place: tuple[str, int, int], memory: int) -> bool:
-    fork = env.fork()
-    try:
-        fork.step(*place, memory)
-    except ValueError:
-        return False
-    return True
 
 
 def world(

@@ -12,11 +12,11 @@ from env.sim.assembly.new_state import new_state
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.images import Images
 from env.sim.declared.keep_alive_policy import FaasCache, Fixed, HybridHistogram, Lru, NoKeepAlive
-from env.sim.declared.ordering import Order, declared_functions
+from env.sim.declared.ordering import FIRST_COME, Order, declared_functions
 from env.sim.declared.rules import KeepAlive
 from env.sim.declared.workflow_template import WorkflowTemplate
 from tests.reference_node import NOBODY
-from tests.reference_records import Function, Image, Job, Rules, plain_jobs
+from tests.reference_records import Function, Image, Job, Rules
 from tests.reference_world import ReferenceWorld
 from tests.strategies import Scenario
 
@@ -109,17 +109,18 @@ def play_plain(
     scenario: Scenario, owners: Mapping[int, tuple[str, int]] = NOBODY
 ) -> tuple[ReferenceWorld, list[Decided]]:
     """The reference, having played a scenario, and its decisions; `owners` as in `Rules`."""
-    jobs, places = plain_jobs(scenario.arrival_times, scenario.templates), scenario.cluster.places
+    times, templates, cluster = scenario.arrival_times, scenario.templates, scenario.cluster
+    jobs = jobs_of(times, templates, cluster, Images.by_name(templates, 0.0), FIRST_COME)
     statuses: list[tuple[Job, tuple[float, ...]]] = []
 
     def decide(played: ReferenceWorld, job: Job, _: list[int]) -> tuple[int, int]:
         *place, memory = scenario.placements[job.wf_id, job.fn_id]
-        number = places[tuple(place)]
+        number = cluster.places[tuple(place)]
         statuses.append((job, astuple(played.nodes[number].status_at(played.now))))
         return number, memory
 
     rules = Rules(dispatch="immediate", lease="hourly", owners=owners)
-    played = ReferenceWorld(scenario.cluster, jobs, rules, mean, decide)
+    played = ReferenceWorld(cluster, jobs, rules, mean, decide)
     decided = []
     for job, status in statuses:
         assert job.container is not None

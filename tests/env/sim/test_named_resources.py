@@ -9,7 +9,6 @@ import pytest
 
 from agents.order.fcfs import Fcfs
 from env.base.errors import InputError
-from env.learn.multi_agent import ServerlessEnv
 from env.sim.declared.cluster_file import cluster_from_config
 from env.sim.declared.hardware import ClusterConfig, ServerType
 from env.sim.declared.images import Images
@@ -18,7 +17,7 @@ from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.forecast.candidates import forecast_placements
 from env.sim.view.raw_env import RawEnv
 from tests.env import small
-from tests.env.worlds import TINY, with_gpu, world
+from tests.env.worlds import TINY, world
 
 PLAIN = ServerType("plain", 1, 0.6, 10.0, numa_nodes=1, cpu=4, memory=4096)
 GPU = replace(PLAIN, name="gpu", memory=2048, resources={"gpu": 1})
@@ -61,6 +60,7 @@ def test_held_from_admission() -> None:
 
 def test_a_node_without_it_is_refused() -> None:
     env = RawEnv([0.0], [functions([2], gpu=[1])], CLUSTER)
+    assert forecast_placements(env.state, 512)["feasible"].tolist() == [0, 1]
     told = r"^function \(0, 0\) needs 1 gpu, NUMA node 0 of server plain 0 has 0$"
     with pytest.raises(InputError, match=told):
         env.step("plain", 0, 0, 512)
@@ -135,31 +135,3 @@ def test_python_is_checked() -> None:
         functions([2, 3], gpu=[0, -1])
     with pytest.raises(InputError, match=r"'w': resources\['gpu'\] has 1 entries, computation"):
         functions([2, 3], gpu=[0])
-
-
-@pytest.mark.parametrize("agents", ["placer", "hierarchical", "server_types"])
-def test_agents_may_not_place_where_there_is_none(agents: str) -> None:
-    """Where a function needs the gpu, nodes of the first server type are masked."""
-    config = with_gpu(world(*TINY, f"agents={agents}"))
-    env = ServerlessEnv(config)
-    env.reset(seed=3)
-    raw = env.raw_env
-    assert raw is not None
-    first = next(iter(config["cluster"]["server_types"]))
-    seen = {0: 0, 1: 0}
-    while not raw.done:
-        function = raw.current_function
-        assert function is not None
-        needed = 1 - function.fn_id
-        allowed = forecast_placements(raw.state, function.memory_req)["feasible"]
-        of_first = np.array([raw.place_of(node)[0] == first for node in range(len(allowed))])
-        assert (allowed == (of_first == 0 if needed else 1)).all()
-        seen[needed] += 1
-        if agents == "placer":
-            (observation,) = env.layout.start().values()
-            tiers = len(env.layout.tiers)
-            mask = observation["mask"].reshape(-1, tiers).any(axis=1)[: len(allowed)]
-            assert (mask == allowed).all()
-        node = int(np.flatnonzero(allowed)[-1])
-        raw.step(*raw.place_of(node), function.memory_req)
-    assert min(seen.values()) > 0

@@ -29,15 +29,6 @@ def test_case_25_constant_use_counts_more_and_more() -> None:
     assert remembered == pytest.approx([1, 1.5, 1.75], rel=1e-3)
 
 
-def test_what_was_used_fades_by_half() -> None:
-    mechanism = made("stride", [1, 1], half_life=10.0)
-    mechanism.allocate_many(8)
-    before = remembered_rate(mechanism, 0)
-    mechanism.tell_time(30.0)
-    assert remembered_rate(mechanism, 0) == pytest.approx(before / 8)
-    assert remembered_rate(mechanism, 1) == pytest.approx(before / 8)
-
-
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_who_was_away_gets_more_for_a_while_and_then_its_share(name: str) -> None:
     """One client uses all for ten half-lives before another with as many tickets comes."""

@@ -3,7 +3,6 @@
 from fractions import Fraction
 from random import Random
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -175,15 +174,3 @@ def test_loans_that_all_come_back_leave_no_trace(seed: int) -> None:
         rights.give_back(loan)
         check(rights)
     assert picture(rights) == before
-
-
-@pytest.mark.long
-def test_a_chain_of_a_thousand_currencies_is_no_problem() -> None:
-    rights = Rights(1)
-    above = "base"
-    for level in range(1000):
-        rights.add_currency(f"c{level}")
-        rights.issue(1, above, to=f"c{level}")
-        above = f"c{level}"
-    enter(rights, "last", 3, above)
-    assert rights.values() == {"last": 1}

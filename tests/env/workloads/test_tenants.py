@@ -63,38 +63,28 @@ def test_nobody_is_there_when_a_workflow_arrives(composed: Composed) -> None:
         made.evaluation_episode(0)
 
 
-def test_workflows_get_tickets_by_their_name(composed: Composed) -> None:
-    made = generator(
-        composed,
-        "+workflow=tiny",
-        "+workload=tickets",
-        "+workload.tenants.bob.workflows={chain: 7}",
-    )
-    episode = made.evaluation_episode(0)
+@pytest.mark.parametrize(
+    ("workflow", "tickets"), [("tiny", {"chain": 7.0}), ("study", {"genome": 10.0, "blast": 3.0})]
+)
+def test_workflows_get_tickets_by_their_name_or_entry(
+    composed: Composed, workflow: str, tickets: dict[str, float]
+) -> None:
+    of_bob = ", ".join(f"{name}: {amount}" for name, amount in tickets.items())
+    told = [f"+workflow={workflow}", "+workload=tickets"]
+    override = f"+workload.tenants.bob.workflows={{{of_bob}}}"
+    episode = generator(composed, *told, override).evaluation_episode(0)
     wanted = [
-        7.0 if (tenant, template.name) == ("bob", "chain") else 1.0
+        tickets.get(template.name.partition("-")[0], 1.0) if tenant == "bob" else 1.0
         for tenant, template in zip(episode.tenants, episode.templates, strict=True)
     ]
     assert list(episode.tickets) == wanted
-    assert 7.0 in wanted
+    assert set(wanted) == {*tickets.values(), 1.0}
 
 
-def test_workflows_of_a_recipe_get_tickets_by_its_entry(composed: Composed) -> None:
-    told = [
-        "+workflow=study",
-        "+workload=tickets",
-        "+workload.tenants.alice.workflows={genome: 10, blast: 3}",
-    ]
-    episode = generator(composed, *told).evaluation_episode(0)
-    expected = {"genome": 10.0, "blast": 3.0}
-    for template, tenant, tickets in zip(
-        episode.templates, episode.tenants, episode.tickets, strict=True
-    ):
-        entry = template.name.partition("-")[0]
-        assert tickets == (expected.get(entry, 1.0) if tenant == "alice" else 1.0)
-    assert {10.0, 3.0, 1.0} == set(episode.tickets)
+def test_tickets_of_no_workflow_are_refused(composed: Composed) -> None:
+    told = ["+workflow=study", "+workload=tickets", "+workload.tenants.bob.workflows={gnome: 2}"]
     with pytest.raises(InputError, match="no workflow is called 'gnome', did you mean 'genome'"):
-        generator(composed, *told[:2], "+workload.tenants.bob.workflows={gnome: 2}")
+        generator(composed, *told)
 
 
 def test_every_episode_draws_turns_of_its_own(composed: Composed) -> None:

@@ -72,21 +72,6 @@ def test_an_episode_has_the_runs_of_its_trace(
     assert names == [sample.window.profiles.names[index] for index in wanted["declared"]]
 
 
-def test_what_was_learned_from_the_history_counts(composed: Composed) -> None:
-    found = []
-    policy = ten_second_bins(60, 0.1).model_copy(update={"bin": 1.0, "fixed_keep": 1.0})
-    for history in ("null", "0"):
-        generator, cluster = small(composed, f"workload.sampling.history={history}")
-        (scheduler,) = make_baselines(["fcfs"], queued=True)
-        assert scheduler.order is not None
-        rules = Rules.always_up(scheduler.order, policy)
-        env = generator.evaluation_episode(0).env(cluster, rules)
-        found.append(env.runs.tolist())
-        env.reset()
-        assert env.runs.tolist() == found[-1]
-    assert found[0] != found[1]
-
-
 @pytest.mark.parametrize("keep_alive", KEEP_ALIVES)
 def test_functions_of_one_name_in_two_applications_share_nothing(
     keep_alive: str, composed: Composed, tmp_path: Path
