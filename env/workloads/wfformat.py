@@ -4,7 +4,6 @@ https://github.com/wfcommons/WfFormat. The older layout (up to 1.4) has no `spec
 hold their own files and measurements; up to 1.3 they may be called `jobs`.
 """
 
-import math
 import posixpath
 import re
 from collections import Counter
@@ -165,7 +164,6 @@ def _read(workflow: _Workflow, name: str, where: str) -> TaskGraph:
     tasks = []
     for task in specified:
         record = executed.pop(task.id, _ExecutedTask(id=task.id))
-        counts["cores rounded up"] += _rounds_up(record.coreCount, record.avgCPU)
         tasks.append(
             Task(
                 name=task.id,
@@ -189,7 +187,6 @@ def _read_old(workflow: _OldWorkflow, name: str, where: str) -> TaskGraph:
             "(the older layout has workflow.tasks or workflow.jobs in its place)"
         )
     edges, counts = _edges(specified, where)
-    counts["cores rounded up"] = sum(_rounds_up(task.cores, task.avgCPU) for task in specified)
     tasks = tuple(_old_task(task, where) for task in specified)
     return graph_from_files(name, where, tasks, edges, counts)
 
@@ -229,12 +226,7 @@ def _cores(count: float | None, average_cpu: float | None) -> float | None:
     """The stated core count, else the cores that the average use of CPU (percent) fills."""
     if count:
         return count
-    return None if average_cpu is None else max(1, math.ceil(average_cpu / 100))
-
-
-def _rounds_up(count: float | None, average_cpu: float | None) -> bool:
-    """Whether `_cores` are more than were used, of a task that used more than one."""
-    return not count and average_cpu is not None and average_cpu > 100 and average_cpu % 100 != 0
+    return None if average_cpu is None else max(1, average_cpu / 100)
 
 
 def _old_task(task: _OldTask, where: str) -> Task:

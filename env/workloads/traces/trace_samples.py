@@ -24,7 +24,7 @@ from env.workloads.traces.profiles import (
     largest_memory,
 )
 from env.workloads.traces.sampling import Sampling, choose_functions, play
-from env.workloads.traces.trace import REQUEST, Trace
+from env.workloads.traces.trace import REQUEST, SAMPLE_KEY, Trace
 from env.workloads.traces.trace_recording import SECONDS_PER_MINUTE, Recording
 
 TRAINING_SEEDS = 2**32
@@ -33,8 +33,6 @@ ATTEMPTS = 100
 """Windows in which nothing arrives, before training is refused."""
 SHORTEST_NAME = 8
 """Characters of a tenant's name, of the 64 that the source has."""
-SAMPLE_KEY, REQUESTS_KEY, ANNOTATION_KEY = 0, 1, 2
-"""First word of every spawn key: what keeps the draws from one seed apart."""
 
 
 class TraceConfig(Strict):
@@ -221,7 +219,7 @@ def assumed_of_trace(workload: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """
     config = validated(TraceConfig, workload, "workload")
     recording = _read(config.source, config.annotation.min_duration)
-    _, drawn = annotate_functions(recording, config.annotation, config.seed, ANNOTATION_KEY)
+    _, drawn = annotate_functions(recording, config.annotation, config.seed)
     assumptions = Counter(recording.assumptions) + drawn
     functions = len(recording.names)
     text = "; ".join(_decided(functions, recording.skipped, assumptions))
@@ -278,10 +276,10 @@ def sample_recording(recording: Recording, config: TraceConfig) -> TraceSample:
         np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(SAMPLE_KEY,))),
     )
     sample = recording.select(chosen)
-    profiles, counts = annotate_functions(sample, config.annotation, seed, ANNOTATION_KEY)
+    profiles, counts = annotate_functions(sample, config.annotation, seed)
 
     def trace(first: int, last: int) -> Trace:
-        requests = partial(play, sample.invocations, sampling, first, last, seed, REQUESTS_KEY)
+        requests = partial(play, sample.invocations, sampling, first, last, seed)
         return Trace(profiles, requests)
 
     return TraceSample(

@@ -49,7 +49,7 @@ class Mechanism:
         self.shares.clients["demand"][client] = amounts
 
     def give_back(self, client: int, amount: float) -> None:
-        drf.give_back(self.shares, client, amount / self.quantum)
+        drf.hold(self.shares, client, -amount / self.quantum)
 
 
 def made(name: str, tickets: Sequence[int], slots: int | None = None, **told: Any) -> Mechanism:
@@ -109,6 +109,5 @@ def picture(rights: Rights) -> dict[str, Any]:
             for holder in holders
         },
         "issued": [unit.issued_amount for unit in holders if isinstance(unit, Currency)],
-        "loans": set(rights.loans),
         "values": rights.values(),
     }

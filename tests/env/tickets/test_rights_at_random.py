@@ -42,7 +42,6 @@ def check(rights: Rights) -> None:
     assert rights.base.issued_amount <= rights.base_amount
     for holder in rights.holders.values():
         assert all(ticket.holder is holder and ticket.amount > 0 for ticket in holder.held)
-        assert all(rights.loans >= ticket.loans.keys() for ticket in holder.held)
         if isinstance(holder, Currency):
             own = (ticket.amount for ticket in tickets if ticket.currency is holder)
             assert holder.issued_amount == sum(own)
