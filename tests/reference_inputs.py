@@ -96,6 +96,13 @@ def jobs_of(
     return jobs
 
 
+def plain_jobs(
+    times: Sequence[float], templates: Sequence[WorkflowTemplate], cluster: ClusterConfig
+) -> list[Job]:
+    """The functions of workflows that are placed at once."""
+    return jobs_of(times, templates, cluster, Images.by_name(templates, 0.0), FIRST_COME)
+
+
 class Decided(NamedTuple):
     """A decision: the function, when its container could start, and its node just before."""
 
@@ -110,7 +117,7 @@ def play_plain(
 ) -> tuple[ReferenceWorld, list[Decided]]:
     """The reference, having played a scenario, and its decisions; `owners` as in `Rules`."""
     times, templates, cluster = scenario.arrival_times, scenario.templates, scenario.cluster
-    jobs = jobs_of(times, templates, cluster, Images.by_name(templates, 0.0), FIRST_COME)
+    jobs = plain_jobs(times, templates, cluster)
     statuses: list[tuple[Job, tuple[float, ...]]] = []
 
     def decide(played: ReferenceWorld, job: Job, _: list[int]) -> tuple[int, int]:

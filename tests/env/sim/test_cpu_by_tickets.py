@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from env.base.errors import InputError
-from env.sim.declared.funding import Funding
+from env.sim.declared.funding import Funding, Grant
 from env.sim.declared.hardware import CpuShare, ServerType
 from env.sim.view.raw_env import RawEnv
 from tests.env import small
@@ -57,16 +57,9 @@ def test_more_threads_do_not_get_a_tenant_more() -> None:
 
 def test_a_currency_is_shared_by_those_of_it_that_run() -> None:
     """a and c run: c has all of the group's half. Then b comes: c and b have a quarter each."""
-    funding = Funding.model_validate(
-        {
-            "tenants": {
-                "a": {"tickets": 10},
-                "b": {"tickets": 3, "currency": "group"},
-                "c": {"tickets": 3, "currency": "group"},
-            },
-            "currencies": {"group": {"tickets": 10}},
-        }
-    )
+    of_group = Grant(tickets=3, currency="group")
+    tenants = {"a": Grant(tickets=10), "b": of_group, "c": of_group}
+    funding = Funding(tenants=tenants, currencies={"group": Grant(tickets=10)})
     functions = [("a", 100_000, 4), ("c", 6_000, 4), ("b", 100_000, 4)]
     assert ends(functions, funding, at=[0.0, 0.0, 2.0])[1] == 4.0
 

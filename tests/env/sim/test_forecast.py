@@ -9,7 +9,7 @@ import pytest
 
 from env.score.metrics import episode_metrics
 from env.score.reward import Objective, cheapest_cost, potential
-from env.sim.declared.funding import Funding
+from env.sim.declared.funding import Funding, Grant
 from env.sim.declared.hardware import ClusterConfig, ServerType
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.events.placing import place
@@ -56,15 +56,13 @@ def in_need(rng: np.random.Generator, template: WorkflowTemplate) -> WorkflowTem
     return replace(template, resources={"gpu": gpu, "license": rng.choice([0, 1, 2], count)})
 
 
-FUNDING = Funding.model_validate(
-    {
-        "tenants": {
-            "a": {"tickets": 5},
-            "b": {"tickets": 2, "currency": "group"},
-            "c": {"tickets": 1, "currency": "group"},
-        },
-        "currencies": {"group": {"tickets": 4}},
-    }
+FUNDING = Funding(
+    tenants={
+        "a": Grant(tickets=5),
+        "b": Grant(tickets=2, currency="group"),
+        "c": Grant(tickets=1, currency="group"),
+    },
+    currencies={"group": Grant(tickets=4)},
 )
 
 

@@ -10,9 +10,8 @@ from env.sim.declared.images import Images
 from env.sim.declared.rules import Rules
 from env.sim.node.idle_forecast import next_idle_time
 from env.sim.view.raw_env import RawEnv
-from env.workloads.traces.trace import REQUEST, Trace
 from tests.env.policies import ten_second_bins
-from tests.env.sim.test_queueing import cluster, profiles
+from tests.env.sim.test_queueing import cluster, profiles, trace
 from tests.env.small import chain, cluster_of, functions
 
 ORDER = (1, 0, 0)
@@ -36,10 +35,8 @@ def test_a_container_is_started_ahead_of_the_forecast() -> None:
     known = profiles((1.0, 2.0, 1))
     # Cold starts of 2 s and executions of 1 s: ends at 3, 306, 609; then at 910 and, late, at 1256.
     times = [0.0, 303.0, 606.0, 909.0, 1256.0]
-    requests = np.array([(time, 0, 1.0) for time in times], REQUEST)
-    played = simulate(
-        Trace(known, lambda: iter([requests])), cluster(4), Rules.always_up(Fcfs(), policy)
-    )
+    requests = trace(known, [(time, 0, 1.0) for time in times])
+    played = simulate(requests, cluster(4), Rules.always_up(Fcfs(), policy))
     # The last comes 346 s after the fourth's end, one second after the container has gone.
     assert played.cold_start.tolist() == [2.0, 2.0, 2.0, 0.0, 2.0]
 
@@ -82,10 +79,8 @@ def test_the_history_leaves_the_windows_of_the_last_idle_times() -> None:
     known = profiles((1.0, 2.0, 1), (1.0, 2.0, 1))
     moments = [(time, 1, 1.0) for time in (-1000.0, -699.0, -398.0)]
     moments += [(time, 0, 1.0) for time in (-1000.0, -699.0, *np.arange(-398.0, -350.0, 6.0))]
-    requests = np.array(sorted(moments), REQUEST)
-    simulation = Simulation(
-        known, ONE_NODE, Rules.always_up(Fcfs(), ten_second_bins(10, margin=0.1), "first_fit")
-    )
-    simulation.learn(Trace(known, lambda: iter([requests])))
+    rules = Rules.always_up(Fcfs(), ten_second_bins(10, margin=0.1), "first_fit")
+    simulation = Simulation(known, ONE_NODE, rules)
+    simulation.learn(trace(known, sorted(moments)))
     assert simulation.state.images["prewarm_after"].tolist() == [0.0, 300.0 * 0.85]
     assert simulation.state.images["keep_until"].tolist() == [11.0, 300.0 * 1.15]

@@ -17,7 +17,7 @@ from agents.order.workflows import Workflows
 from benchmarks.trace_player import Simulation
 from env.base.errors import InputError
 from env.sim.assembly.new_state import reset
-from env.sim.declared.funding import Funding
+from env.sim.declared.funding import Funding, Grant
 from env.sim.declared.hardware import ServerType
 from env.sim.declared.images import Images
 from env.sim.declared.keep_alive_policy import NoKeepAlive
@@ -38,12 +38,12 @@ MOST = 4.0
 """Seconds of the longest function."""
 
 
-def order(name: str, within: Any = None, **others: Any) -> InTurn:
+def order(name: str, within: Any = None, kind: Any = ByUse, **others: Any) -> InTurn:
     told = {"name": name, "within": within or Fcfs(), "half_life": None, **others}
     if name == "drf":
         return DominantResource(**told)
     told = {"resource": "core_seconds", "quantum": 1.0, **told}
-    return SeveralWinners(winners=6, **told) if name == "multi_lottery" else ByUse(**told)
+    return SeveralWinners(winners=6, **told) if name == "multi_lottery" else kind(**told)
 
 
 def chain(*seconds: float, memory: int = 100) -> WorkflowTemplate:
@@ -77,13 +77,6 @@ def turns(env: RawEnv) -> list[str]:
     return [env.tenants[wf_id] for wf_id in runs["wf_id"].tolist()]
 
 
-def ends(env: RawEnv) -> list[float]:
-    """When the workflows were complete."""
-    found = np.zeros(len(env.tenants))
-    np.maximum.at(found, env.runs["wf_id"], env.runs["end_time"])
-    return [float(end) for end in found]
-
-
 def test_fcfs_gives_who_asks_for_most_the_most_and_says_so() -> None:
     tenants = ["a"] * 30 + ["b"] * 10
     first_come = env_of([chain(1.0)] * 40, tenants, Fcfs(), held(a=1, b=1))
@@ -100,18 +93,10 @@ def test_a_rich_workflow_that_waits_for_its_functions_does_not_stand_behind_poor
     """The example of the documentation: 6 tickets against 1, a chain of 4 against single ones."""
     templates = [chain(1.0, 1.0, 1.0, 1.0), *[chain(1.0)] * 4]
     tickets = [6.0, 1.0, 1.0, 1.0, 1.0]
-    both = [
-        env_of(
-            templates,
-            ["a"] * 5,
-            order("stride", Workflows(lends=lends)),
-            held(a=1),
-            tickets=tickets,
-        )
-        for lends in (True, False)
-    ]
-    assert ends(both[0])[0] == 4.0
-    assert ends(both[1])[0] == 8.0
+    for lends, end in ((True, 4.0), (False, 8.0)):
+        how = order("stride", Workflows(lends=lends))
+        env = env_of(templates, ["a"] * 5, how, held(a=1), tickets=tickets)
+        assert env.runs["end_time"][env.runs["wf_id"] == 0].max() == end
 
 
 def granted(env: RawEnv, amounts: Callable[[str], float]) -> RawEnv:
@@ -134,9 +119,7 @@ class Asking(ByUse):
 def test_nobody_is_harmed_by_how_another_splits_its_own(data: st.DataObject, name: Any) -> None:
     """Whatever c does within its currency, a and b get what they are entitled to."""
     count = 120
-    how = Asking(
-        name=name, within=Workflows(), half_life=None, resource="core_seconds", quantum=1.0
-    )
+    how = order(name, Workflows(), Asking)
     drawn = st.floats(1e-6, 1e9)
     kinds = data.draw(st.lists(st.integers(0, 2), min_size=count, max_size=count))
     templates = [chain(0.5), chain(1.0, 1.0), chain(MOST)]
@@ -155,9 +138,7 @@ def test_nobody_is_harmed_by_how_another_splits_its_own(data: st.DataObject, nam
 
 
 def test_a_grant_is_asked_for_each_workflow_and_checked() -> None:
-    how = Asking(
-        name="stride", within=Workflows(), half_life=None, resource="core_seconds", quantum=1.0
-    )
+    how = order("stride", Workflows(), Asking)
     env = env_of([chain(1.0), chain(1.0)], ["a", "a"], how, held(a=1), arrival_times=[0.0, 9.0])
     assert env.newcomer == 0
     for wrong in (0.0, -1.0, float("nan"), float("inf"), 1e300, "many"):
@@ -177,9 +158,7 @@ def test_equal_requests_of_a_trace_go_as_they_came() -> None:
     requests["time"], requests["duration"] = np.arange(60) * 0.1, 1.0
     ones = np.ones(1)
     profiles = FunctionProfiles(("f",), ones, 0 * ones, ones, ones)
-    how = ByUse(
-        name="stride", within=Workflows(), half_life=None, resource="core_seconds", quantum=1.0
-    )
+    how = order("stride", Workflows())
     server = cluster_of(ServerType("s", 1, 0.0, 0.0, 1, 1, 1), speed=1_000_000)
     simulation = Simulation(
         profiles, server, Rules.always_up(how, NoKeepAlive()), ("a",), held(a=1)
@@ -232,13 +211,8 @@ def test_a_tenant_that_sends_nothing_does_not_round_the_tickets_of_others() -> N
 def test_what_nobody_contested_is_not_charged(name: str) -> None:
     """a is alone when its 100 s begin; those who come a second later get every other turn."""
     templates = [chain(100.0)] + [chain(1.0)] * 60
-    env = env_of(
-        templates,
-        ["a", *["a", "b"] * 30],
-        order(name),
-        held(a=1, b=1),
-        arrival_times=[0.0] + [1.0] * 60,
-    )
+    tenants, times = ["a", *["a", "b"] * 30], [0.0] + [1.0] * 60
+    env = env_of(templates, tenants, order(name), held(a=1, b=1), arrival_times=times)
     found = turns(env)
     assert found[0] == "a"
     for first in range(1, 41, 4):
@@ -274,18 +248,12 @@ def test_who_has_no_tickets_cannot_take_turns() -> None:
 
 def test_nothing_is_left_of_tickets_that_have_gone() -> None:
     """b and c share what a unit backs 1 : 3, once a has gone that held 1e17 times as much of it."""
-    grants = {name: (amount, "unit") for name, amount in (("a", 1e12), ("b", 1e-5), ("c", 3e-5))}
-    funding = Funding.model_validate(
-        {
-            "tenants": {
-                name: {"tickets": amount, "currency": currency}
-                for name, (amount, currency) in (grants | {"d": (1.0, "base")}).items()
-            },
-            "currencies": {"unit": {"tickets": 1}},
-        }
-    )
-    tenants = ["a", *["b", "c", "d"] * 40]
-    found = turns(env_of([chain(1.0)] * 121, tenants, order("stride"), funding))
+    of_unit = {"a": 1e12, "b": 1e-5, "c": 3e-5}
+    tenants = {name: Grant(tickets=own, currency="unit") for name, own in of_unit.items()}
+    backing = {"unit": Grant(tickets=1)}
+    funding = Funding(tenants=tenants | {"d": Grant(tickets=1)}, currencies=backing)
+    whose = ["a", *["b", "c", "d"] * 40]
+    found = turns(env_of([chain(1.0)] * 121, whose, order("stride"), funding))
     first = found.index("a") + 1
     assert Counter(found[first : first + 64]) == pytest.approx({"b": 8, "c": 24, "d": 32}, abs=2)
 

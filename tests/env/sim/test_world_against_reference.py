@@ -22,6 +22,7 @@ from env.sim.node import idle_forecast
 from env.sim.node.fit import need_of, suits
 from env.sim.state.records import COMPLETED
 from env.sim.view.raw_env import RawEnv
+from tests.recount import assert_tracked
 from tests.reference_inputs import jobs_of, mean, rules_of
 from tests.reference_records import Job, Run
 from tests.reference_world import ReferenceWorld
@@ -206,6 +207,7 @@ def engine(world: World) -> RawEnv:
         work=world.work,
     )
     while not env.done:
+        assert_tracked(env.state)
         index = int(env.state.cluster[0]["deciding"])
         own = int(env.state.functions[index]["memory_req"])
         need = own if world.dispatch == "immediate" else need_of(env.state, index)
@@ -241,6 +243,7 @@ def test_engine(world: World) -> None:
     assert paid.tolist() == [server.steps for server in wanted.servers]
     leases = [server.expiration for server in wanted.servers]
     assert env.state.servers["expiration_time"].tolist() == leases
+    assert env.state.cluster[0]["tracked_count"] == 0
     assert (env.cold_starts, env.time) == (wanted.starts, wanted.now)
     assert env.state.queue[0]["container_cold_starts"] == wanted.container_cold_starts
     assert env.total_rent == pytest.approx(wanted.total_rent)
