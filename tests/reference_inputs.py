@@ -29,7 +29,7 @@ def mean(idle_times: Sequence[float], order: tuple[int, ...] = (1, 0, 0)) -> flo
 def rules_of(order: Order, keep_alive: KeepAlive, **others: Any) -> Rules:
     """The options of an order and a keep-alive policy, and others by name."""
     assert isinstance(keep_alive, NoKeepAlive | Fixed | Lru | FaasCache | HybridHistogram)
-    dynamic = {Srtf: "srtf", FuncSched: "funcsched"}
+    dynamic: dict[type, str] = {Srtf: "srtf", FuncSched: "funcsched"}
     own = {
         name: getattr(keep_alive, name)
         for name in Rules.__dataclass_fields__
@@ -121,8 +121,8 @@ def play_plain(
     statuses: list[tuple[Job, tuple[float, ...]]] = []
 
     def decide(played: ReferenceWorld, job: Job, _: list[int]) -> tuple[int, int]:
-        *place, memory = scenario.placements[job.wf_id, job.fn_id]
-        number = cluster.places[tuple(place)]
+        name, server_id, node_id, memory = scenario.placements[job.wf_id, job.fn_id]
+        number = cluster.places[name, server_id, node_id]
         statuses.append((job, astuple(played.nodes[number].status_at(played.now))))
         return number, memory
 

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,12 +16,13 @@ from env.sim.episode.recording import episode_of
 from env.sim.episode.replay import played
 from env.sim.view.raw_env import RawEnv
 from report.timeline import read_timeline
+from tests.documents import Change, left_out, put
 from tests.env.worlds import world
 
 ROOT = Path(__file__).parents[3]
 GOLDEN = sorted((ROOT / "tests" / "golden").glob("*.json"))
 CLUSTERS = sorted((ROOT / "conf" / "cluster").glob("*.yaml"))
-CHAIN, MEMORY_WAITING = GOLDEN[1], GOLDEN[3]
+CHAIN = GOLDEN[1]
 
 
 def _error(path: Path) -> str:
@@ -115,74 +115,6 @@ def test_a_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.M
     assert [one.name for one in tmp_path.iterdir()] == ["episode.json"]
 
 
-def put(*keys: Any, to: Any) -> Callable[[Any], None]:
-    """Gives a document another value at a place."""
-
-    def change(document: Any) -> None:
-        for key in keys[:-1]:
-            document = document[key]
-        document[keys[-1]] = to
-
-    return change
-
-
-def left_out(*keys: Any) -> Callable[[Any], None]:
-    """Takes what is at a place out of a document."""
-
-    def change(document: Any) -> None:
-        for key in keys[:-1]:
-            document = document[key]
-        del document[keys[-1]]
-
-    return change
-
-
-def _add_edge(source: int, target: int) -> Callable[[Any], None]:
-    edge = {"source": source, "target": target, "data_bytes": 1}
-    return lambda document: document["workflows"][0]["edges"].append(edge)
-
-
-def _repeat_type(document: Any) -> None:
-    document["cluster"]["server_types"] *= 2
-
-
-FUNCTION = ("workflows", 0, "functions", 1)
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (put("nme", to="x"), ["nme", "unknown key", "'name'"]),
-        (put("format", to=3), ["format: 3 found, allowed are 1 and 2"]),
-        (left_out("actions"), ["actions", "missing"]),
-        (put("actions", 0, "server_type", to="smal"), ["'smal'", "'small'"]),
-        (put("actions", 0, "server_index", to=1), ["actions.0.server_index", "1", "0 to 0"]),
-        (put("actions", 0, "memory_allocated_mb", to=9000), ["function 0", "9000", "8192"]),
-        (put("actions", 1, "function_id", to=9), ["actions.1", "function 9"]),
-        (put("actions", 1, "function_id", to=0), ["actions.1", "placed twice"]),
-        (left_out("actions", 2), ["function 2", "never placed"]),
-        (put("workflows", 0, "workflow_id", to=3), ["workflows.0", "id 3"]),
-        (put(*FUNCTION, "function_id", to=7), ["functions.1", "id 7", "0 to 3"]),
-        (put(*FUNCTION, "computation", to=0), ["functions.1.computation", "1", "0"]),
-        (put("workflows", 0, "tenant", to="two words"), ["workflows.0.tenant", "'two words'"]),
-        (_add_edge(3, 0), ["workflow 0", "cycle"]),
-        (_add_edge(0, 1), ["edge 0 -> 1", "twice"]),
-        (_add_edge(0, 8), ["edge 0 -> 8", "function 8"]),
-        (_repeat_type, ["bad.json: cluster: server type 'small' is declared twice"]),
-    ],
-)
-def test_bad_content_gets_one_clear_line(
-    tmp_path: Path, change: Callable[[Any], None], words: list[str]
-) -> None:
-    document = json.loads(CHAIN.read_text())
-    change(document)
-    path = tmp_path / "bad.json"
-    path.write_text(json.dumps(document))
-    message = _error(path)
-    for word in words:
-        assert word in message
-
-
 def test_no_episode_at_all(tmp_path: Path) -> None:
     (tmp_path / "bad.json").write_text("[]")
     assert "object" in _error(tmp_path / "bad.json")
@@ -246,9 +178,7 @@ SPRAWLING = {
         (left_out("single_core_speed_ops_per_s"), ["single_core_speed_ops_per_s", "missing"]),
     ],
 )
-def test_bad_cluster_config_gets_one_clear_line(
-    change: Callable[[Any], None], words: list[str]
-) -> None:
+def test_bad_cluster_config_gets_one_clear_line(change: Change, words: list[str]) -> None:
     document = world("cluster=tiny")["cluster"]
     change(document)
     with pytest.raises(InputError) as caught:

@@ -1,6 +1,6 @@
 """The checker accepts right schedules and names what is wrong with any other."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from env.sim.episode.episode_file import read_episode, write_episode
 from env.sim.episode.model import EpisodeFile
 from env.sim.episode.recording import episode_of
 from env.sim.view.raw_env import RawEnv
+from tests.documents import Change, put
 from tests.env.small import chain, cluster_of, functions
 
 GOLDEN = sorted((Path(__file__).parents[2] / "golden").glob("*.json"))
@@ -102,23 +103,16 @@ def test_functions_of_no_length_wait_their_turn(keep_alive: KeepAlive) -> None:
     assert env.total_rent == 1.0
 
 
-def _changed(path: Path, change: Callable[[Any], None]) -> EpisodeFile:
+def _changed(path: Path, change: Change) -> EpisodeFile:
     document = read_episode(path).model_dump()
     change(document["expected"])
     return EpisodeFile.model_validate(document)
 
 
-def _shift(table: str, row: int, seconds: float, *keys: str) -> Callable[[Any], None]:
+def _shift(table: str, row: int, seconds: float, *keys: str) -> Change:
     def change(results: Any) -> None:
         for key in keys:
             results[table][row][key] += seconds
-
-    return change
-
-
-def _set(table: str, row: int, key: str, value: Any) -> Callable[[Any], None]:
-    def change(results: Any) -> None:
-        results[table][row][key] = value
 
     return change
 
@@ -138,14 +132,12 @@ def _set(table: str, row: int, key: str, value: Any) -> Callable[[Any], None]:
             ["function 2", "submission_time", "20.1 is due"],
         ),
         (CHAIN, _shift("runs", 3, -8.0, "server_start_time"), ["server_start_time is 0.0", "8.0"]),
-        (MEMORY, _set("runs", 1, "start_time", 5.0), ["workflow 1", "no container makes room"]),
-        (LEASE, _set("servers", 0, "lease_seconds", 10800.0), ["3 hours rented, 4 are due"]),
-        (LEASE, _set("servers", 0, "lease_expiration_time", 20050.0), ["after the lease ends"]),
+        (MEMORY, put("runs", 1, "start_time", to=5.0), ["workflow 1", "no container makes room"]),
+        (LEASE, put("servers", 0, "lease_seconds", to=10800.0), ["3 hours rented, 4 are due"]),
+        (LEASE, put("servers", 0, "lease_expiration_time", to=20050.0), ["after the lease ends"]),
     ],
 )
-def test_each_kind_of_error_is_named(
-    path: Path, change: Callable[[Any], None], words: list[str]
-) -> None:
+def test_each_kind_of_error_is_named(path: Path, change: Change, words: list[str]) -> None:
     found = violations(_changed(path, change))
     assert any(all(word in line for word in words) for line in found), found
 
@@ -171,7 +163,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(path) for path in GOLDEN]) == 0
     assert capsys.readouterr().out == ""
     bad = tmp_path / "bad.json"
-    write_episode(bad, _changed(LEASE, _set("servers", 0, "lease_seconds", 10800.0)))
+    write_episode(bad, _changed(LEASE, put("servers", 0, "lease_seconds", to=10800.0)))
     assert main([str(bad)]) == 1
     assert capsys.readouterr().out.splitlines() == [
         f"{bad}: server small 0: 3 hours rented, 4 are due"

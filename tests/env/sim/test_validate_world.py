@@ -12,6 +12,7 @@ from env.sim.episode.episode_file import read_episode
 from env.sim.episode.model import EpisodeFile
 from env.sim.episode.recording import episode_of
 from run.command import PROJECT
+from tests.documents import Change, at, put
 from tests.recorded_worlds import shared, trace, world
 
 GOLDEN = sorted((PROJECT / "tests" / "golden").glob("0[245]_*.json"))
@@ -45,7 +46,7 @@ def episodes() -> dict[str, EpisodeFile]:
     return golden | {name: episode_of(env, name, "a test") for name, env in envs.items()}
 
 
-def _changed(episode: EpisodeFile, change: Callable[[Any], object]) -> list[str]:
+def _changed(episode: EpisodeFile, change: Change) -> list[str]:
     document = episode.model_dump(mode="json")
     change(document)
     return violations(EpisodeFile.model_validate(document))
@@ -61,9 +62,7 @@ def leaves(value: Any, keys: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 def move(results: Any, leaf: tuple[Any, ...], by: float) -> None:
     """Another value: a time or an amount by so much, or relative to it, of a count the next."""
-    *outer, key = leaf
-    for each in outer:
-        results = results[each]
+    results, key = at(results, leaf[:-1]), leaf[-1]
     value = results[key]
     if isinstance(value, bool):
         results[key] = not value
@@ -87,9 +86,6 @@ def test_no_number_can_be_changed_unseen(episodes: dict[str, EpisodeFile], name:
         if not violations(EpisodeFile.model_validate(document)):
             unseen.add((leaf[0], leaf[-1]))
     assert unseen <= UNTOLD[name]
-
-
-Change = Callable[[Any], object]
 
 
 def _first_run(fields: Any, **of: Any) -> Change:
@@ -131,16 +127,16 @@ def _ranks(by: float, chosen: Callable[[Any], bool]) -> Change:
         ("asked", _first_run({"server_type": "tiny"}), ["tiny", "does not exist"]),
         (
             "queued",
-            lambda document: document["expected"]["warm_containers"][0].update(end_time=3000.0),
+            put("expected", "warm_containers", 0, "end_time", to=3000.0),
             ["warm_containers.0: idle for more than 40.0 s"],
         ),
         (
             "queued",
-            lambda document: document["expected"]["servers"][0].update(lease_seconds=600.0),
+            put("expected", "servers", 0, "lease_seconds", to=600.0),
             ["server small 0: 0.166667 hours rented"],
         ),
         ("asked", lambda document: document["actions"].pop(), ["actions: ", "runs"]),
-        ("trace", lambda document: document["workflows"][0].update(work=9), ["operations"]),
+        ("trace", put("workflows", 0, "work", to=9), ["operations"]),
         # Of those that wait the smallest rank goes, and of tenants within each alone.
         ("trace", _ranks(-1e9, lambda each: each["workflow_id"] % 2 == 0), ["before its turn"]),
         (
@@ -167,6 +163,4 @@ def test_a_moment_that_is_far_too_late_is_seen_at_once(
     episodes: dict[str, EpisodeFile], late: float
 ) -> None:
     """Leases of servers that are always up are not renewed one by one up to it."""
-    assert _changed(
-        episodes["queued"], lambda document: document["expected"]["runs"][-1].update(end_time=late)
-    )
+    assert _changed(episodes["queued"], put("expected", "runs", -1, "end_time", to=late))

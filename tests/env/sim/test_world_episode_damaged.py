@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +13,16 @@ from env.base.errors import InputError
 from env.sim.episode.episode_file import read_episode, write_episode
 from env.sim.episode.recording import episode_of
 from env.sim.episode.replay import main
-from tests.env.sim.test_episode_file import left_out, put
+from tests.documents import Change, left_out, put
+from tests.env.sim.test_episode_file import CHAIN
 from tests.recorded_worlds import crowded, shared, trace, world
-
-Change = Callable[[Any], None]
 
 
 @pytest.fixture(scope="module")
 def documents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """A trace sample whose functions are placed by who is asked, and worlds beside it."""
     folder = tmp_path_factory.mktemp("worlds")
-    found = {}
+    found = {"golden": json.loads(CHAIN.read_text())}
     for name, env in {
         "asked": trace("rr", placement="asked"),
         "engine": world("funcsched", keep_alive="lru"),
@@ -49,7 +47,17 @@ def damaged(document: Any, change: Change, folder: Path) -> Path:
     return path
 
 
+def _add_edge(source: int, target: int) -> Change:
+    edge = {"source": source, "target": target, "data_bytes": 1}
+    return lambda document: document["workflows"][0]["edges"].append(edge)
+
+
+def _repeat_type(document: Any) -> None:
+    document["cluster"]["server_types"] *= 2
+
+
 QUEUE = ("options", "queue")
+SECOND = ("workflows", 0, "functions", 1)
 FUNCTION = ("workflows", 0, "functions", 0)
 BARE_ACTION = {
     **{"workflow_id": 0, "function_id": 0, "memory_allocated_mb": 1024},
@@ -60,6 +68,35 @@ BARE_ACTION = {
 @pytest.mark.parametrize(
     ("name", "change", "words"),
     [
+        ("golden", put("nme", to="x"), ["nme", "unknown key", "'name'"]),
+        ("golden", put("format", to=3), ["format: 3 found, allowed are 1 and 2"]),
+        ("golden", left_out("actions"), ["actions", "missing"]),
+        ("golden", put("actions", 0, "server_type", to="smal"), ["'smal'", "'small'"]),
+        (
+            "golden",
+            put("actions", 0, "server_index", to=1),
+            ["0.server_index", "1", "0 to 0"],
+        ),
+        (
+            "golden",
+            put("actions", 0, "memory_allocated_mb", to=9000),
+            ["0", "9000", "8192"],
+        ),
+        ("golden", put("actions", 1, "function_id", to=9), ["actions.1", "function 9"]),
+        ("golden", put("actions", 1, "function_id", to=0), ["actions.1", "placed twice"]),
+        ("golden", left_out("actions", 2), ["function 2", "never placed"]),
+        ("golden", put("workflows", 0, "workflow_id", to=3), ["workflows.0", "id 3"]),
+        ("golden", put(*SECOND, "function_id", to=7), ["functions.1", "id 7", "0 to 3"]),
+        ("golden", put(*SECOND, "computation", to=0), ["functions.1.computation", "1", "0"]),
+        (
+            "golden",
+            put("workflows", 0, "tenant", to="two words"),
+            ["0.tenant", "'two words'"],
+        ),
+        ("golden", _add_edge(3, 0), ["workflow 0", "cycle"]),
+        ("golden", _add_edge(0, 1), ["edge 0 -> 1", "twice"]),
+        ("golden", _add_edge(0, 8), ["edge 0 -> 8", "function 8"]),
+        ("golden", _repeat_type, ["bad.json: cluster: server type 'small' is declared twice"]),
         ("asked", put("format", to=1), ["unknown key"]),
         ("asked", put(*QUEUE, "order", to="rank"), ["options.queue.order", "by_rank"]),
         ("asked", put(*QUEUE, "placement", to="worst"), ["placement", "'worst'", "worst_fit"]),

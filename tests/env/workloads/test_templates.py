@@ -11,6 +11,7 @@ from env.base.errors import InputError
 from env.base.schema import validated
 from env.sim.declared.images import Images
 from env.workloads.templates import FilesEntry, WorkflowConfig, template_pools
+from tests.documents import put
 
 from .conftest import Composed
 
@@ -181,11 +182,7 @@ def test_bad_configs(
     composed: Composed, group: str, path: str, value: object, message: str
 ) -> None:
     data = composed(f"+workflow={group}")["workflow"]
-    *outer, last = [int(part) if part.isdigit() else part for part in path.split(".")]
-    node: Any = data
-    for key in outer:
-        node = node[key]
-    node[last] = value
+    put(*(int(part) if part.isdigit() else part for part in path.split(".")), to=value)(data)
     with pytest.raises(InputError) as caught:
         template_pools(configured(data), SPEED)
     assert str(caught.value).startswith(f"workflow: {message}")

@@ -12,6 +12,7 @@ from env.base.errors import InputError
 from env.workloads.annotation import AnnotationRules, annotate
 from env.workloads.task_graph import TaskGraph
 from env.workloads.wfformat import read_wfformat
+from tests.documents import put
 
 
 def read(data: Any) -> TaskGraph:
@@ -84,7 +85,7 @@ def test_old_layout(fixtures: Path) -> None:
 def test_bad_values(
     photo: dict[str, Any], path: tuple[str | int, ...], value: Any, message: str
 ) -> None:
-    _node(photo["workflow"], path[:-1])[path[-1]] = value
+    put(*path, to=value)(photo["workflow"])
     with pytest.raises(InputError, match="^photo.json: .*") as caught:
         read(photo)
     assert message in str(caught.value)
@@ -133,7 +134,7 @@ def test_any_value_may_be_wrong(fixtures: Path, rules: AnnotationRules, file: st
     for path in list(_paths(whole)):
         for wrong in WRONG:
             data = copy.deepcopy(whole)
-            _node(data, path[:-1])[path[-1]] = wrong
+            put(*path, to=wrong)(data)
             try:
                 annotate(read(data), rules, 1_000_000_000)
             except InputError as error:
@@ -149,9 +150,3 @@ def _paths(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     if isinstance(items, dict):
         for key, inner in items.items():
             yield from _paths(inner, (*path, key))
-
-
-def _node(data: Any, path: tuple[Any, ...]) -> Any:
-    for key in path:
-        data = data[key]
-    return data
