@@ -19,6 +19,7 @@ from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.episode.recording import episode_of
 from env.sim.view.raw_env import RawEnv
 from env.workloads.traces.trace import FunctionProfiles
+from tests.documents import refused_in_a_line
 from tests.env.sim.test_sharing import env_of, order
 from tests.env.small import chain, cluster_of, held
 
@@ -41,16 +42,14 @@ OF_A_SERVER = {
 
 @pytest.mark.parametrize("field", OF_A_SERVER)
 def test_server_types(field: str) -> None:
-    with pytest.raises(InputError, match=f"'s': {field} is .*at least .* and at most") as caught:
+    with refused_in_a_line(f"server type 's': {field} is ", "at least ", " and at most "):
         replace(KIND, **{field: OF_A_SERVER[field]})
-    assert len(str(caught.value)) < 200
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "a\x1b[2J", "a" * 51])
 def test_names_that_no_file_could_have(name: str) -> None:
-    with pytest.raises(InputError, match=r"1 to 50 printable characters but / is needed$") as error:
+    with refused_in_a_line("server type ", "1 to 50 printable characters but / is needed"):
         replace(KIND, name=name)
-    assert str(error.value).isprintable() and len(str(error.value)) < 200
 
 
 @pytest.mark.parametrize("field", ["memory_bandwidth", "numa_bandwidth", "network_bandwidth"])
@@ -151,11 +150,9 @@ def test_what_the_memory_of_the_machine_does_not_hold(monkeypatch: pytest.Monkey
     template = two()
     images = Images(np.zeros(10**5), {template: np.zeros(2, int)})
     cluster = replace(CLUSTER, server_types=(replace(KIND, count=20),))
-    with pytest.raises(InputError) as caught:
+    newest = "are for 2000000 records 'newest' (NUMA nodes x images)"
+    with refused_in_a_line("an episode needs ", "of which the machine has 0.01: ", newest):
         RawEnv([0.0], [template], cluster, rules=Rules.always_up(Fcfs(), Lru()), images=images)
-    told = str(caught.value)
-    assert told.startswith("an episode needs ") and "of which the machine has 0.01: " in told
-    assert told.endswith("are for 2000000 records 'newest' (NUMA nodes x images)")
 
 
 def test_the_table_of_warm_containers_grows_with_what_is_warm() -> None:

@@ -153,13 +153,6 @@ def absolute_errors_of(order: np.ndarray, tickets: np.ndarray, clients: np.ndarr
     return float(found[:others].max())
 
 
-@given(st.lists(st.integers(1, 1000), min_size=2, max_size=64))
-def test_case_20_whatever_the_tickets(tickets: list[int]) -> None:
-    order = made("hierarchical_stride", tickets).allocate_many(3000)
-    levels = (len(tickets) - 1).bit_length()
-    assert absolute_errors(order, np.array(tickets)).max() <= levels
-
-
 def test_the_quanta_that_a_group_is_ahead_stay_when_tickets_change() -> None:
     mechanism = made("hierarchical_stride", (3, 2, 1, 4))
     shares = mechanism.shares

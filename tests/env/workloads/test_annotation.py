@@ -9,6 +9,7 @@ from env.base.errors import InputError
 from env.base.schema import validated
 from env.workloads.annotation import AnnotationRules, annotate
 from env.workloads.task_graph import Task, TaskGraph
+from tests.documents import refused_in_a_line
 
 SPEED = 1_000
 RULES = {
@@ -89,12 +90,9 @@ def test_a_task_of_more_cores_than_allowed_keeps_its_work() -> None:
 
 def test_a_workflow_without_any_runtime_is_refused_unless_it_is_allowed() -> None:
     tasks = graph(Task("a", "a"), Task("b", "b"))
-    with pytest.raises(InputError) as caught:
+    way_out = "to have them drawn, add workflow.annotation.without_runtimes=draw"
+    with refused_in_a_line(f"w.json: no task has a runtime; {way_out}"):
         annotate(tasks, with_rules(), SPEED)
-    assert str(caught.value) == (
-        "w.json: no task has a runtime; to have them drawn, "
-        "add workflow.annotation.without_runtimes=draw"
-    )
     _, counts = annotate(tasks, with_rules(without_runtimes="draw"), SPEED)
     assert counts["runtime drawn"] == 2
     assert counts["no dependencies"] == 1

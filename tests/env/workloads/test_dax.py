@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from env.base.errors import InputError
 from env.workloads.annotation import AnnotationRules, annotate
 from env.workloads.dax import read_dax
 from env.workloads.task_graph import TaskGraph
+from tests.documents import refused_in_a_line
 
 BOMB = """<?xml version="1.0"?>
 <!DOCTYPE adag [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;"><!ENTITY c "&b;&b;&b;&b;">]>
@@ -130,10 +130,8 @@ NOT_READ = "is a sub-workflow (file 'inner.dax'), which is not read: only workfl
     ],
 )
 def test_what_is_refused(body: str, message: str) -> None:
-    with pytest.raises(InputError) as caught:
+    with refused_in_a_line(f"w.dax: {message}"):
         dax(body)
-    assert str(caught.value).startswith(f"w.dax: {message}")
-    assert len(str(caught.value)) < 300
 
 
 def test_links() -> None:
@@ -176,7 +174,5 @@ def test_later_versions_call_files_by_name(photo: str) -> None:
 )
 def test_bad_files(photo: str, rules: AnnotationRules, old: str, new: str, message: str) -> None:
     content = (photo.replace(old, new) if old else new).encode()
-    with pytest.raises(InputError, match="^photo.dax: ") as caught:
+    with refused_in_a_line("photo.dax: ", message):
         annotate(read_dax(content, "photo", "photo.dax"), rules, 1_000)
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)

@@ -12,7 +12,7 @@ from env.base.errors import InputError
 from env.workloads.annotation import AnnotationRules, annotate
 from env.workloads.task_graph import TaskGraph
 from env.workloads.wfformat import read_wfformat
-from tests.documents import put
+from tests.documents import put, refused_in_a_line
 
 
 def read(data: Any) -> TaskGraph:
@@ -86,10 +86,8 @@ def test_bad_values(
     photo: dict[str, Any], path: tuple[str | int, ...], value: Any, message: str
 ) -> None:
     put(*path, to=value)(photo["workflow"])
-    with pytest.raises(InputError, match="^photo.json: .*") as caught:
+    with refused_in_a_line("photo.json: ", message):
         read(photo)
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("second", ["jobs", "specification"])
@@ -107,12 +105,8 @@ def test_records_of_no_task(photo: dict[str, Any], rules: AnnotationRules) -> No
     assert counts["execution records of no task"] == 1
     for number, record in enumerate(records):
         record["id"] = f"Other{number}"
-    with pytest.raises(InputError) as caught:
+    with refused_in_a_line("photo.json: execution record 'Other0' (of 4) belongs to no task, and"):
         annotate(read(photo), rules, 1_000)
-    assert str(caught.value).startswith(
-        f"photo.json: execution record 'Other0' (of {len(records)}) belongs to no task, and no task"
-    )
-    assert "\n" not in str(caught.value)
 
 
 def test_with_several_writers_only_declared_edges_count(photo: dict[str, Any]) -> None:
