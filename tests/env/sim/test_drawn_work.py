@@ -72,9 +72,8 @@ def test_the_lower_bound_is_of_what_is_drawn() -> None:
 def test_work_that_cannot_be_played_is_refused(
     templates: list[WorkflowTemplate], work: list[Any], says: str
 ) -> None:
-    with pytest.raises(InputError, match=says) as caught:
+    with pytest.raises(InputError, match=says):
         RawEnv([0.0] * len(templates), templates, CLUSTER, work=work)
-    assert "\n" not in str(caught.value)
 
 
 def test_all_work_together_can_be_counted() -> None:
@@ -130,14 +129,9 @@ def second_to_go(name: str, drawn: Sequence[int]) -> int:
     assert order is not None
     first = single(3_000, 1000)
     images = Images.by_name([first, *WAITING], 0.5)
-    env = RawEnv(
-        [0.0, 1.0, 1.0, 1.0],
-        [first, *WAITING],
-        one,
-        rules=Rules.always_up(order, Rules().keep_alive),
-        images=images,
-        work=[3_000, *drawn],
-    )
+    rules, work = Rules.always_up(order, Rules().keep_alive), [3_000, *drawn]
+    templates = [first, *WAITING]
+    env = RawEnv([0.0, 1.0, 1.0, 1.0], templates, one, rules=rules, images=images, work=work)
     assert env.done
     return int(env.runs["wf_id"][np.argsort(env.runs["dispatched"])[1]])
 

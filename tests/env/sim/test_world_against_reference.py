@@ -73,6 +73,17 @@ class World:
     spread: int
 
     @property
+    def rules(self) -> Rules:
+        """As the engine takes them."""
+        return Rules(
+            order=self.order if self.dispatch == "queued" else None,
+            placement=self.placement,
+            patience=self.patience,
+            lease=Lease(kind=self.lease, step=self.step, charged=self.charged),
+            keep_alive=self.keep_alive,
+        )
+
+    @property
     def node_memories(self) -> list[int]:
         return [
             kind.memory
@@ -190,19 +201,12 @@ def engine(world: World) -> RawEnv:
     Wherever any number of containers can be warm, it begins with room for one.
     """
     chooser = Chooser(world)
-    rules = Rules(
-        order=world.order if world.dispatch == "queued" else None,
-        placement=world.placement,
-        patience=world.patience,
-        lease=Lease(kind=world.lease, step=world.step, charged=world.charged),
-        keep_alive=world.keep_alive,
-    )
     env = RawEnv(
         world.arrival_times,
         world.templates,
         world.cluster,
         record=not names_of(world.templates),  # of which an episode file knows nothing
-        rules=rules,
+        rules=world.rules,
         images=world.images,
         work=world.work,
     )
