@@ -88,11 +88,17 @@ def test_bad_values(
         read(photo)
 
 
-@pytest.mark.parametrize("second", ["jobs", "specification"])
-def test_tasks_of_two_layouts_are_refused(second: str) -> None:
-    task = {"name": "a", "runtime": 1.0}
-    with pytest.raises(InputError, match="^photo.json: workflow: found .*, one of them is needed"):
-        read({"workflow": {"tasks": [task], second: [task]}})
+@pytest.mark.parametrize(
+    ("workflow", "says"),
+    [
+        ({"tasks": [{"name": "a"}], "jobs": [{"name": "a"}]}, "found tasks and jobs, one of "),
+        ({}, "found none of them, one of "),
+        ({"tasks": [{"runtime": 1.0}]}, "tasks.0: one of id and name is needed"),
+    ],
+)
+def test_tasks_are_stated_once_and_called_something(workflow: Any, says: str) -> None:
+    with refused_in_a_line("photo.json: workflow: ", says):
+        read({"workflow": workflow})
 
 
 def test_records_of_no_task(photo: dict[str, Any], rules: AnnotationRules) -> None:
