@@ -85,7 +85,9 @@ def annotate(
         _check_runtimes(graph)
     counts = Counter(graph.assumptions)
     counts["execution records of no task"] = len(graph.foreign_records)
-    counts["no dependencies"] = graph.measured and len(graph.tasks) > 1 and not graph.edge_bytes
+    counts["no dependencies"] = int(
+        graph.measured and len(graph.tasks) > 1 and not graph.edge_bytes
+    )
     functions = [_function(task, graph, rules, core_speed, counts) for task in graph.tasks]
     if max(map(max, functions)) > LARGEST_WORK:
         raise InputError(f"{graph.where}: a computation is above 2^62 operations, or memory MB")

@@ -38,7 +38,7 @@ WHOLE = [record(number, **ALL) for number in range(4)]
 @pytest.mark.parametrize(
     ("records", "chained", "text"),
     [
-        (WHOLE, False, "no dependencies at all"),
+        (WHOLE, False, "no dependencies at all in 1 of 1 workflows"),
         (
             [record(0, **ALL), record(1, runtimeInSeconds=3.0), record(2, memoryInBytes=500e6)],
             True,
@@ -47,7 +47,7 @@ WHOLE = [record(number, **ALL) for number in range(4)]
         (
             [*WHOLE[:3], record(3, **ALL | {"coreCount": 64.0})],
             True,
-            "1 task cut from 64 to 16 threads, its work kept",
+            "cores: 1 of 4 cut from up to 64 to 16, work kept",
         ),
         (
             [
@@ -113,5 +113,5 @@ def test_several_worlds_are_added_up(composed: Composed, tmp_path: Path) -> None
     scaled = assumed_of([group("a.json"), group("a.json", 0.5)], "evaluation")
     drawn = "runtimes: 1 of 4 drawn; memory: 1 of 4 drawn; cores: 1 of 4 drawn"
     assert scaled["total"]["text"] == (
-        f"{drawn}; or in other scenarios: {drawn}; 4 of 4 runtimes multiplied by 0.5"
+        f"{drawn}; or in other scenarios: {drawn}; runtimes: 4 of 4 multiplied by 0.5"
     )
