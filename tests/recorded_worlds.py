@@ -27,7 +27,7 @@ from env.sim.node.fit import need_of, suits
 from env.sim.view.raw_env import RawEnv
 from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
 from env.workloads.traces.trace_samples import TraceSample
-from tests.env.policies import ten_second_bins
+from tests.env.small import ten_second_bins
 
 SPEED = 1_000_000
 CLUSTER = ClusterConfig(

@@ -1,9 +1,10 @@
-"""Small clusters and workflows, to follow an episode by hand."""
+"""Small clusters, workflows and policies, to follow an episode by hand."""
 
 from typing import Any
 
 from env.sim.declared.funding import Funding
 from env.sim.declared.hardware import ClusterConfig, ServerType
+from env.sim.declared.keep_alive_policy import HybridHistogram
 from env.sim.declared.workflow_template import WorkflowTemplate
 
 SPEED = 1_000
@@ -35,3 +36,21 @@ def held(**tickets: float) -> Funding:
     """Tickets of the base that tenants hold."""
     tenants = {name: {"tickets": amount} for name, amount in tickets.items()}
     return Funding.model_validate({"tenants": tenants})
+
+
+def ten_second_bins(bins: int, margin: float) -> HybridHistogram:
+    """Two idle times are enough for a histogram of bins of 10 s; without one 50 s are kept."""
+    return HybridHistogram(
+        bin=10.0,
+        bins=bins,
+        prewarm_percentile=5.0,
+        keep_percentile=99.0,
+        margin=margin,
+        least_idle_times=2,
+        least_variation=1.0,
+        fixed_keep=50.0,
+        most_out_of_bounds=0.5,
+        forecast_margin=0.15,
+        forecast_from=10,
+        forecast_order=(1, 0, 0),
+    )

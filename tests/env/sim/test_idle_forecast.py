@@ -10,9 +10,8 @@ from env.sim.declared.images import Images
 from env.sim.declared.rules import Rules
 from env.sim.node.idle_forecast import next_idle_time
 from env.sim.view.raw_env import RawEnv
-from tests.env.policies import ten_second_bins
 from tests.env.sim.test_queueing import cluster, profiles, trace
-from tests.env.small import chain, cluster_of, functions
+from tests.env.small import chain, cluster_of, functions, ten_second_bins
 
 ORDER = (1, 0, 0)
 

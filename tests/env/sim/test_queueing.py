@@ -23,9 +23,8 @@ from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.state.queue_records import EARLIER
 from env.sim.view.raw_env import RawEnv
 from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
-from tests.env.policies import ten_second_bins
-from tests.env.runs import most_memory
-from tests.env.small import functions
+from tests.env.small import functions, ten_second_bins
+from tests.recount import most_memory
 
 SPEED = 1_000_000
 

@@ -187,14 +187,8 @@ def test_what_was_to_be_chosen_is_asked_again() -> None:
     images = Images(np.zeros(6), {DIAMOND: np.arange(5), PROBE: np.array([5])})
     own = Rules.always_up(Chosen(), NoKeepAlive())
     env = RawEnv([0.0, 50.0], [DIAMOND, PROBE], CLUSTER, rules=own, images=images)
-    changes = [
-        lambda: drain(env.state, 0),
-        lambda: take_down(env.state, 0),
-        lambda: bring_back(env.state, 0),
-        lambda: skip_function(env.state, 4),
-    ]
-    for change in changes:
-        change()
+    for change, what in ((drain, 0), (take_down, 0), (bring_back, 0), (skip_function, 4)):
+        change(env.state, what)
         go_on(env)
         assert (env.time, env.waiting) == (0.0, (0,))
 

@@ -35,9 +35,8 @@ from env.sim.state.records import (
     TAKE_HISTORY,
 )
 from env.sim.view.raw_env import RawEnv
-from tests.env.runs import most_memory
 from tests.env.sim.test_world_against_reference import World, worlds
-from tests.recount import assert_recounted
+from tests.recount import assert_recounted, most_memory
 from tests.reference_inputs import mean
 
 

@@ -17,7 +17,7 @@ from env.sim.declared.keep_alive_policy import FaasCache, Fixed, Lru, NoKeepAliv
 from env.sim.declared.ordering import FIRST_COME
 from env.sim.declared.rules import KeepAlive, Rules
 from env.workloads.traces.trace_samples import TraceConfig, TraceGenerator
-from tests.env.policies import ten_second_bins
+from tests.env.small import ten_second_bins
 from tests.env.workloads.conftest import Composed
 
 # 100 minutes of some 30 functions in one, and as many before it.
