@@ -117,11 +117,9 @@ def read_dax(content: bytes, name: str, where: str) -> TaskGraph:
         raise InputError(f"{where}: the root element is {short(_tag(root))}, 'adag' is needed")
     for tag in ("dax", "dag"):
         for element in _children(root, tag):
-            named, file = short(element.get("id", "")), element.get("file")
-            of = "" if file is None else f" (file {short(file)})"
             raise InputError(
-                f"{where}: <{tag}> {named} is a sub-workflow{of}, which is not read: "
-                "only workflows of jobs are"
+                f"{where}: <{tag}> {short(element.get('id', ''))} is a sub-workflow, which is not "
+                "read: only workflows of jobs are"
             )
     declared: dict[Called, list[Element]] = defaultdict(list)  # one for each of several systems
     for executable in _children(root, "executable"):

@@ -246,20 +246,6 @@ def _read(source: Azure2019 | Azure2021 | AzureLike, min_duration: float) -> Rec
     return source.read(min_duration)
 
 
-def sample_trace(config: TraceConfig) -> TraceSample:
-    """Reads a trace and takes a sample of it: what arrives in episode 0, see `TraceGenerator`.
-
-    Functions are those of the sample, whether or not they are invoked in the window.
-
-    Args:
-        config: the group `workload`.
-
-    Raises:
-        InputError: the trace cannot be used, the window is not in it, or nothing arrives.
-    """
-    return TraceGenerator(config, core_speed=1).sample(0)
-
-
 def sample_recording(recording: Recording, config: TraceConfig) -> TraceSample:
     """A sample of a trace that is read already.
 

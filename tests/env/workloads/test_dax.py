@@ -93,7 +93,7 @@ def test_what_counts_more() -> None:
 JOB = '<job id="a" name="x">{}</job>'
 EXECUTABLE = '<executable name="x" arch="{}">{}</executable>'
 SUB_WORKFLOW = '<job id="a" name="x" runtime="1"/><{} id="b" file="inner.dax"/>'
-NOT_READ = "is a sub-workflow (file 'inner.dax'), which is not read: only workflows of jobs are"
+NOT_READ = "is a sub-workflow, which is not read: only workflows of jobs are"
 
 
 @pytest.mark.parametrize(

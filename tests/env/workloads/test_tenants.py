@@ -9,7 +9,7 @@ import pytest
 from env.base.errors import InputError
 from env.base.schema import validated
 from env.workloads.generator import WorkloadConfig
-from env.workloads.traces.trace_samples import TraceConfig, sample_trace
+from env.workloads.traces.trace_samples import TraceConfig, TraceGenerator
 from tests.env.workloads.conftest import Composed
 from tests.env.workloads.test_generator import generator
 
@@ -107,7 +107,8 @@ def test_owners_of_a_trace_are_tenants(
         (tmp_path / file.name).write_text(text)
     told = composed("+workload=azure2019", f"workload.source.path={tmp_path}")["workload"]
     told["sampling"] |= {"start": 0, "minutes": 12}
-    sample = sample_trace(validated(TraceConfig, told | {"tenants": kind}, "workload"))
+    config = validated(TraceConfig, told | {"tenants": kind}, "workload")
+    sample = TraceGenerator(config, 1).sample(0)
     names = sample.window.profiles.names
     owners = dict(zip(names, sample.tenants, strict=True))
     if kind == "owner":  # as short as tells them apart

@@ -12,8 +12,8 @@ from env.base.schema import validated
 from env.workloads.traces.trace import Trace
 from env.workloads.traces.trace_samples import (
     TraceConfig,
+    TraceGenerator,
     TraceSample,
-    sample_trace,
 )
 from tests.env.workloads.conftest import Composed
 
@@ -22,7 +22,7 @@ from tests.env.workloads.conftest import Composed
 def sample(composed: Composed) -> Any:
     def of(*overrides: str) -> TraceSample:
         config = composed(*overrides)["workload"]
-        return sample_trace(validated(TraceConfig, config, "workload"))
+        return TraceGenerator(validated(TraceConfig, config, "workload"), 1).sample(0)
 
     return of
 
