@@ -26,47 +26,6 @@ class Plain(Protocol):
         """Who goes next."""
 
 
-class ListLottery:
-    """Lottery over a list."""
-
-    def __init__(self, clients: int) -> None:
-        self.order: list[int] = []
-        self.tickets = [0] * clients
-        self.place = [0] * clients
-        self.total = 0
-        self.random = Random(0)
-
-    def join(self, client: int, tickets: int) -> None:
-        """To the end of the list."""
-        self.place[client] = len(self.order)
-        self.order.append(client)
-        self.tickets[client] = tickets
-        self.total += tickets
-
-    def leave(self, client: int) -> None:
-        """The last of the list takes its place."""
-        last = self.order.pop()
-        if last != client:
-            self.order[self.place[client]] = last
-            self.place[last] = self.place[client]
-        self.total -= self.tickets[client]
-
-    def change(self, client: int, tickets: int) -> None:
-        """Another number of tickets."""
-        self.total += tickets - self.tickets[client]
-        self.tickets[client] = tickets
-
-    def allocate(self) -> int:
-        """Who holds the ticket that is drawn."""
-        offset = self.random.random() * self.total
-        tickets = self.tickets
-        for client in self.order:
-            offset -= tickets[client]
-            if offset < 0:
-                break
-        return client
-
-
 class TreeLottery:
     """Lottery over a tree of sums, in a list."""
 

@@ -47,7 +47,8 @@ from env.workloads.generator import (
 )
 from env.workloads.templates import WorkflowConfig
 from run.command import plain
-from tests.reference_records import Job, Rules, plain_jobs
+from tests.reference_inputs import plain_jobs
+from tests.reference_records import Job, Rules
 from tests.reference_world import ReferenceWorld
 
 ROOT = Path(__file__).parents[1]
@@ -206,7 +207,7 @@ def play_reference(env: RawEnv, decisions: int) -> int:
         taken += 1
         return (taken - 1) % len(places), memory_alloc
 
-    jobs = plain_jobs(env.arrival_times, env.workflow_templates)
+    jobs = plain_jobs(env.arrival_times, env.workflow_templates, env.cluster_config)
     rules = Rules(dispatch="immediate", lease="hourly")
     with suppress(Enough):
         ReferenceWorld(env.cluster_config, jobs, rules, lambda _: 0.0, decide)

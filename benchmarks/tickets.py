@@ -34,15 +34,14 @@ CAPACITY = 1e12
 MOST_TICKETS = 100
 AT_ONCE = 1_000
 OPERATIONS = ("allocate", "join", "leave", "change")
-LOGARITHMIC = tuple(name for name in MECHANISMS if name != "lottery_list")
-"""Mechanisms that promise O(log n); the fit is theirs."""
+ALLOCATIONS = {"compiled": 20_000, "plain": 2_000}
+"""That are timed at once."""
 
 SETTINGS: dict[str, dict[str, float]] = {
     "multi_lottery": {"winners": WINNERS},
     "drf": {"capacity": CAPACITY},
 }
 PEERS: dict[str, Callable[[int], Plain]] = {
-    "lottery_list": plain_shares.ListLottery,
     "lottery": plain_shares.TreeLottery,
     "multi_lottery": lambda clients: plain_shares.MultiLottery(clients, WINNERS),
     "stride": plain_shares.Stride,
@@ -72,6 +71,13 @@ class Clients:
         chosen = rng.permutation(count)[:AT_ONCE]
         tickets = rng.integers(1, MOST_TICKETS, count, endpoint=True)
         return cls(tickets, chosen, rng.integers(1, MOST_TICKETS, len(chosen), endpoint=True))
+
+
+@compiled_apart
+def allocate_many(shares, out):
+    """`allocate` as often as `out` has entries, which become the clients."""
+    for index in range(len(out)):
+        out[index] = operations.allocate(shares)
 
 
 @compiled_apart
@@ -107,7 +113,7 @@ def compiled_steps(name: str, clients: Clients, allocations: int) -> Steps:
     join_many(shares, np.arange(count), clients.tickets)
     out = np.empty(allocations, np.int64)
     return {
-        "allocate": lambda: operations.allocate_many(shares, out),
+        "allocate": lambda: allocate_many(shares, out),
         "leave": lambda: leave_many(shares, clients.chosen),
         "join": lambda: join_many(shares, clients.chosen, clients.tickets[clients.chosen]),
         "change": lambda: change_many(shares, clients.chosen, clients.later),
@@ -160,18 +166,12 @@ def nanoseconds(steps: Steps, each: dict[str, int], repeats: int) -> dict[str, f
     return best
 
 
-def allocations_of(name: str, count: int) -> tuple[int, int]:
-    """How many allocations are timed at once, compiled and plain: fewer where each is O(n)."""
-    linear = name == "lottery_list" and count > AT_ONCE
-    return (2_000, 32) if linear else (20_000, 2_000)
-
-
 def measure(name: str, count: int, repeats: int) -> tuple[dict[str, float], dict[str, float]]:
     """Nanoseconds by operation, compiled and plain."""
     clients = Clients.drawn(count)
     found = []
     for steps_of, allocations in zip(
-        (compiled_steps, plain_steps), allocations_of(name, count), strict=True
+        (compiled_steps, plain_steps), ALLOCATIONS.values(), strict=True
     ):
         each = dict.fromkeys(OPERATIONS, len(clients.chosen)) | {"allocate": allocations}
         found.append(nanoseconds(steps_of(name, clients, allocations), each, repeats))
@@ -186,7 +186,7 @@ def fitted(name: str, repeats: int) -> dict[str, float]:
     """
     times = []
     for count in FITTED:
-        allocations = allocations_of(name, count)[0]
+        allocations = ALLOCATIONS["compiled"]
         steps = compiled_steps(name, Clients.drawn(count), allocations)
         only = {"allocate": steps["allocate"]}
         times.append(nanoseconds(only, {"allocate": allocations}, repeats)["allocate"])
@@ -209,7 +209,7 @@ def measure_all(sizes: Sequence[int], repeats: int) -> dict[str, float]:
                 figures[f"{key}_plain_ns"] = peers[operation]
                 figures[f"{key}_ratio"] = peers[operation] / ours[operation]
             figures[f"{name}_ratio_{count}"] = figures[f"{name}_allocate_{count}_ratio"]
-    for name in LOGARITHMIC:
+    for name in MECHANISMS:
         for what, value in fitted(name, repeats).items():
             figures[f"{name}_fit_{what}"] = value
     return figures
@@ -228,7 +228,7 @@ def print_tables(figures: dict[str, float], sizes: Sequence[int]) -> None:
     console.print(table)
     # O(n) has the power 1. Records that leave the processor's caches make it more than 0.
     fits = Table("allocate", "ns at 1 client", "ns each doubling", "power of n", title="growth")
-    for name in LOGARITHMIC:
+    for name in MECHANISMS:
         keys = [f"{name}_fit_{what}" for what in ("start_ns", "ns_per_doubling", "power")]
         fits.add_row(name, *(f"{figures[key]:,.2f}" for key in keys))
     console.print(fits)

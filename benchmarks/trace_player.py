@@ -12,27 +12,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from env.base.errors import InputError
-from env.base.schema import short
-from env.sim.assembly.build import build
 from env.sim.assembly.go_on import go_on
-from env.sim.assembly.new_state import reset
-from env.sim.assembly.with_rules import with_more_warm, with_slots
-from env.sim.declared.bounds import LONGEST
-from env.sim.declared.episode import Episode, EpisodeWorkload
+from env.sim.assembly.new_state import allocate, reset
+from env.sim.assembly.with_rules import with_more_warm, with_rules, with_slots
 from env.sim.declared.funding import Funding
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.images import Images
 from env.sim.declared.rules import Rules
 from env.sim.events.engine import play
 from env.sim.events.submissions import schedule_arrival
-from env.sim.node.fit import free_memory
 from env.sim.node.idle_forecast import learn
 from env.sim.node.keep_alive import keep_warm
-from env.sim.node.server_state import is_leased
 from env.sim.queue.central_queue import CHOSEN
 from env.sim.state.history import DISPATCHED, RUN, listening, runs_of
 from env.sim.state.records import ARRIVING, COMPLETED, ENTRY
-from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace, earlier
+from env.workloads.traces.trace import FunctionProfiles, Trace, earlier
 
 CHUNK = 4096
 """Requests that are given to the simulator at a time; they wait there until they arrive."""
@@ -105,8 +99,7 @@ def simulate(
             executions are taken to begin on arrival.
 
     Raises:
-        InputError: a function needs more memory than any NUMA node has, the trace is not as
-            `Trace` says, or what is to be warm has no place.
+        InputError: a function needs more memory than any NUMA node has.
     """
     runs = [np.zeros(0, RUN), *stream(trace, cluster, rules, warm, history)]
     return Requests.of(np.concatenate(runs))
@@ -172,67 +165,42 @@ class Simulation:
         self._profiles = profiles
         self._speed = cluster.single_core_speed
         templates = profiles.templates(self._speed)
-        # As if each function was asked for once.
-        every = EpisodeWorkload(
-            (0.0,) * len(templates),
-            templates,
-            tuple(tenants) if funding is not None else (),
-            images=Images.by_name(templates, profiles.cold_start),
-            funding=funding,
-            turns_seed=seed,
+        self._tenant_of = np.zeros(len(templates), np.int64)
+        if funding is not None:
+            self._tenant_of[:] = [funding.place_of(tenant) for tenant in tenants]
+        held = 1 if funding is None else len(funding.tenants)
+        state = allocate(cluster, CHUNK, 1, CHUNK, templates, held)
+        state = state.replaced(arrivals=np.zeros(0, ARRIVING))
+        images = Images.by_name(templates, profiles.cold_start)
+        self.state = with_rules(
+            state, templates, images, rules, cluster, funding, self._tenant_of, seed
         )
-        episode = Episode(every, cluster, rules)
-        self._tenant_of = np.array(episode.owners)
-        self.state = build(episode).replaced(arrivals=np.zeros(0, ARRIVING))
-        reset(self.state)
-        self.state = with_slots(self.state, max(CHUNK, len(templates)))
         if listens:
             self.state = listening(self.state)
+        reset(self.state)
         self._running = np.zeros(0, ENTRY)
         self.state.queue["first_number"] = 0
         self.state.queue["more_arrivals"] = 1
         self._given = 0
 
     def keep_warm(self, node: int, function: int) -> None:
-        """A container of a function is idle on a NUMA node at time 0.
-
-        Raises:
-            InputError: there is no such node or function, its server is off, or the node has no
-                memory for it.
-        """
-        nodes, functions = len(self.state.nodes), len(self._profiles.names)
-        if node not in range(nodes) or function not in range(functions):
-            raise InputError(
-                f"warm: NUMA nodes are 0 to {nodes - 1} and functions 0 to {functions - 1}, found "
-                f"node {short(node)}, function {short(function)}"
-            )
-        if not is_leased(self.state, self.state.nodes[node]["server"]):
-            raise InputError(f"warm: NUMA node {node} has no containers, its server is off")
-        free, memory = free_memory(self.state, node), int(self._profiles.memory[function])
-        if free < memory:
-            raise InputError(
-                f"warm: function '{self._profiles.names[function]}' needs "
-                f"{self._profiles.memory[function]} MB, NUMA node {node} has {free} left"
-            )
+        """A container of a function is idle on a NUMA node at time 0."""
+        memory = int(self._profiles.memory[function])
         until = float(self.state.images[function]["keep_until"])
         if self.state.queue[0]["idle_used"] == len(self.state.idle):
             self.state = with_more_warm(self.state)
         keep_warm(self.state, node, function, memory, 0.0, until)
 
     def learn(self, history: Trace) -> None:
-        """Fills the histograms of idle times; `history` is before time 0.
-
-        Raises:
-            InputError: it is not as `Trace` says.
-        """
+        """Fills the histograms of idle times; `history` is before time 0."""
         if not self.state.idle_times.shape[1]:
             return  # the policy remembers nothing
-        for chunk in self._checked(history, -LONGEST):
+        for chunk in history.requests():
             learn(self.state, earlier(chunk))
 
     def play(self, trace: Trace) -> Iterator[np.ndarray]:
         """Plays all requests; yields RUN records, once for each chunk, if it listens."""
-        for chunk in self._checked(trace, 0.0):
+        for chunk in trace.requests():
             for first in range(0, len(chunk), CHUNK):
                 self._give(chunk[first : first + CHUNK])
                 yield from self._play_on()
@@ -267,39 +235,3 @@ class Simulation:
         self.state.queue["first_number"] += self._given
         self.state.cluster["arrivals_left"] = self._given = len(chunk)
         schedule_arrival(self.state, 0)
-
-    def _checked(self, trace: Trace, begin: float) -> Iterator[np.ndarray]:
-        """The requests of a trace that has none before `begin`."""
-        last = begin
-        for chunk in trace.requests():
-            if not isinstance(chunk, np.ndarray) or (chunk.dtype, chunk.ndim) != (REQUEST, 1):
-                raise InputError(f"trace: chunks of REQUEST are needed, found {short(chunk)}")
-            self._check(chunk, begin, last)
-            last = float(chunk["time"][-1]) if len(chunk) else last
-            yield chunk
-
-    def _check(self, chunk: np.ndarray, begin: float, last: float) -> None:
-        times = np.concatenate([[last], chunk["time"]])
-        known = len(self._profiles.names)
-        for field, good, allowed in (
-            (
-                "time",
-                (np.diff(times) >= 0) & (chunk["time"] <= LONGEST),
-                f"none before the one before it, none before {begin:g} and none after {LONGEST:g}",
-            ),
-            (
-                "function",
-                (chunk["function"] >= 0) & (chunk["function"] < known),
-                f"0 to {known - 1}",
-            ),
-            (
-                "duration",
-                (chunk["duration"] >= 0) & (chunk["duration"] <= LONGEST),
-                f"at least 0 and at most {LONGEST:g}",
-            ),
-        ):
-            if not good.all():
-                bad = int(np.flatnonzero(~good)[0])
-                raise InputError(
-                    f"trace: {field} of a request is {chunk[field][bad]}, allowed: {allowed}"
-                )

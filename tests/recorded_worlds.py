@@ -16,7 +16,6 @@ from agents.order.fcfs import Fcfs
 from agents.order.funcsched import FuncSched
 from agents.order.rr import RoundRobin
 from agents.order.srtf import Srtf
-from env.sim.declared.episode import Episode
 from env.sim.declared.funding import Funding, Grant
 from env.sim.declared.hardware import ClusterConfig, ServerType
 from env.sim.declared.images import Images
@@ -24,11 +23,11 @@ from env.sim.declared.keep_alive_policy import Fixed, Lru, NoKeepAlive
 from env.sim.declared.ordering import Order
 from env.sim.declared.rules import Lease, Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
+from env.sim.node.fit import need_of, suits
 from env.sim.view.raw_env import RawEnv
 from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
 from env.workloads.traces.trace_samples import TraceSample
-from tests.env.policies import ten_second_bins
-from tests.episodes import begun
+from tests.env.small import ten_second_bins
 
 SPEED = 1_000_000
 CLUSTER = ClusterConfig(
@@ -88,19 +87,12 @@ def played(env: RawEnv) -> RawEnv:
             continue
         function = env.current_function
         assert function is not None
-        places = [env.place_of((turn + k) % len(env.state.nodes)) for k in range(4)]
-        possible = [place for place in places if _has_room(env, place, function.memory_req)]
-        env.step(*possible[0], function.memory_req - (turn % 5 == 0))
+        count, own = len(env.state.nodes), env.function_index(function.wf_id, function.fn_id)
+        need = function.memory_req if env.rules.order is None else need_of(env.state, own)
+        nodes = [(turn + k) % count for k in range(count)]
+        node = next(node for node in nodes if suits(env.state, node, need))
+        env.step(*env.place_of(node), function.memory_req - (turn % 5 == 0))
     return env
-
-
-def _has_room(env: RawEnv, place: tuple[str, int, int], memory: int) -> bool:
-    fork = env.fork()
-    try:
-        fork.step(*place, memory)
-    except ValueError:
-        return False
-    return True
 
 
 def world(
@@ -116,8 +108,8 @@ def world(
     templates = [DIAMOND] * len(ARRIVALS)
     tenants = ["a", "b"] * (len(ARRIVALS) // 2)
     return played(
-        begun(
-            ARRIVALS, templates, CLUSTER, record=True, tenants=tenants, rules=rules, images=images
+        RawEnv(
+            ARRIVALS, templates, CLUSTER, None, True, tenants=tenants, rules=rules, images=images
         )
     )
 
@@ -146,11 +138,12 @@ def shared(order: str, **others: Any) -> RawEnv:
     tenants = [("a", "b", "b", "c", "a")[index % 5] for index in range(40)]
     images = Images.by_name(templates, 2.5)
     return played(
-        begun(
+        RawEnv(
             arrivals,
             templates,
             CLUSTER,
-            record=True,
+            None,
+            True,
             tenants=tenants,
             rules=rules,
             images=images,
@@ -170,7 +163,7 @@ def crowded() -> RawEnv:
     cluster = replace(CLUSTER, cpu_share="tickets")
     arrivals = [float(index // 4) for index in range(20)]
     return played(
-        begun(arrivals, [DIAMOND] * 20, cluster, record=True, tenants=tenants, funding=FUNDING)
+        RawEnv(arrivals, [DIAMOND] * 20, cluster, None, True, tenants=tenants, funding=FUNDING)
     )
 
 
@@ -191,5 +184,4 @@ def trace(order: str = "rr", lease: str = "always free", **others: Any) -> RawEn
         Trace(profiles, lambda: iter([window])), Trace(profiles, lambda: iter([history])), "made up"
     )
     rules = Rules(ORDERS[order], lease=LEASES[lease], keep_alive=KEPT["hybrid histogram"], **others)
-    episode = Episode(sample.episode(SPEED), CLUSTER, rules)
-    return played(RawEnv.of(episode, record=True))
+    return played(sample.episode(SPEED).env(CLUSTER, rules, record=True))

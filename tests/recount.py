@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from env.sim.forecast.candidates import update_finish_bounds
 from env.sim.state.block import State
 from env.sim.state.records import (
     DOWN,
@@ -55,6 +56,37 @@ def declared_left(state: State) -> np.ndarray:
     """Operations left of every function, of what it declares; of one that overruns, the last."""
     left: np.ndarray = state.functions["remaining_computation"] - state.functions["surplus"]
     return np.maximum(left, 1)
+
+
+def assert_tracked(state: State) -> None:
+    """What is forecast of all active workflows together is the sum over them, one by one."""
+    update_finish_bounds(state)
+    flow_time = slowdown = 0.0
+    for slot, workflow in enumerate(state.workflows):
+        if workflow["wf_id"] != NONE and np.isnan(workflow["completion_time"]):
+            own = _flow_time(state, slot)
+            flow_time += own
+            slowdown += own / state.templates[workflow["template"]]["critical_path"]
+    assert state.cluster[0]["active_flow_time"] == pytest.approx(flow_time)
+    assert state.cluster[0]["active_slowdown"] == pytest.approx(slowdown)
+
+
+def _flow_time(state: State, slot: int) -> float:
+    """Seconds that a workflow takes at least, function by function."""
+    workflow = state.workflows[slot]
+    template = state.templates[workflow["template"]]
+    bounds = []
+    for fn_id in range(int(template["function_count"])):
+        index = slot * int(state.cluster[0]["functions_per_slot"]) + fn_id
+        function = state.functions[index]
+        if function["state"] == SUBMITTED:
+            known = state.template_functions[int(template["first_function"]) + fn_id]
+            bounds.append(state.cluster[0]["time"] + known["upward_rank"])
+        elif function["state"] == RUNNING:
+            records = state.containers[containers_of(state, function["node"])]
+            own = records[records["function"] == index][0]
+            bounds.append(own["forecast_completion"] + own["chain_after"])
+    return float(max(bounds) - workflow["arrival_time"])
 
 
 def _state(state: State, function: int) -> int:
@@ -219,3 +251,12 @@ def _assert_images(state: State, functions: dict[int, int]) -> None:
         assert record["warm"] == warm[image]
         if not running[image] and not warm[image]:
             assert record["frequency"] == 0
+
+
+def most_memory(runs: np.ndarray, node: int) -> int:
+    """MB that runs on a NUMA node hold at most, from dispatch to end."""
+    own = runs[runs["node"] == node]
+    times = np.concatenate([own["end_time"], own["dispatch_time"]])
+    changes = np.concatenate([-own["memory_alloc"], own["memory_alloc"]])
+    # Of one moment, ends come first: they stand in front.
+    return int(np.cumsum(changes[np.argsort(times, kind="stable")]).max(initial=0))

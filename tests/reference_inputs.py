@@ -13,11 +13,11 @@ from env.sim.declared.episode import Episode, EpisodeWorkload
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.images import Images
 from env.sim.declared.keep_alive_policy import FaasCache, Fixed, HybridHistogram, Lru, NoKeepAlive
-from env.sim.declared.ordering import Order, declared_functions
+from env.sim.declared.ordering import FIRST_COME, Order, declared_functions
 from env.sim.declared.rules import KeepAlive
 from env.sim.declared.workflow_template import WorkflowTemplate
 from tests.reference_node import NOBODY
-from tests.reference_records import Function, Image, Job, Rules, plain_jobs
+from tests.reference_records import Function, Image, Job, Rules
 from tests.reference_world import ReferenceWorld
 from tests.strategies import Scenario
 
@@ -30,7 +30,7 @@ def mean(idle_times: Sequence[float], order: tuple[int, ...] = (1, 0, 0)) -> flo
 def rules_of(order: Order, keep_alive: KeepAlive, **others: Any) -> Rules:
     """The options of an order and a keep-alive policy, and others by name."""
     assert isinstance(keep_alive, NoKeepAlive | Fixed | Lru | FaasCache | HybridHistogram)
-    dynamic = {Srtf: "srtf", FuncSched: "funcsched"}
+    dynamic: dict[type, str] = {Srtf: "srtf", FuncSched: "funcsched"}
     own = {
         name: getattr(keep_alive, name)
         for name in Rules.__dataclass_fields__
@@ -54,8 +54,12 @@ def jobs_of(
     cluster: ClusterConfig,
     images: Images,
     order: Order,
+    work: Sequence[int] = (),
 ) -> list[Job]:
-    """The functions of workflows, ranked by an order; of a template they are declared once."""
+    """The functions of workflows, ranked by an order; of a template they are declared once.
+
+    Where each workflow is a single function, `work` has the operations that are drawn for it.
+    """
     distinct = list(dict.fromkeys(templates))
     image_of = np.concatenate([images.of[template] for template in distinct])
     known_of_images = np.zeros(len(images.cold_start), [("cold_start", float), ("memory", int)])
@@ -83,13 +87,20 @@ def jobs_of(
     jobs = []
     for wf_id, (time, template) in enumerate(zip(times, templates, strict=True)):
         own = [
-            Job(wf_id, fn_id, functions[template, fn_id], int(work), time)
-            for fn_id, work in enumerate(template.computation)
+            Job(wf_id, fn_id, functions[template, fn_id], int(operations), time)
+            for fn_id, operations in enumerate(work[wf_id : wf_id + 1] or template.computation)
         ]
         for (source, target), size in zip(template.edges, template.data_bytes, strict=True):
             own[target].predecessors.append((own[source], int(size)))
         jobs += own
     return jobs
+
+
+def plain_jobs(
+    times: Sequence[float], templates: Sequence[WorkflowTemplate], cluster: ClusterConfig
+) -> list[Job]:
+    """The functions of workflows that are placed at once."""
+    return jobs_of(times, templates, cluster, Images.by_name(templates, 0.0), FIRST_COME)
 
 
 class Decided(NamedTuple):
@@ -105,17 +116,18 @@ def play_plain(
     scenario: Scenario, owners: Mapping[int, tuple[str, int]] = NOBODY
 ) -> tuple[ReferenceWorld, list[Decided]]:
     """The reference, having played a scenario, and its decisions; `owners` as in `Rules`."""
-    jobs, places = plain_jobs(scenario.arrival_times, scenario.templates), scenario.cluster.places
+    times, templates, cluster = scenario.arrival_times, scenario.templates, scenario.cluster
+    jobs = plain_jobs(times, templates, cluster)
     statuses: list[tuple[Job, tuple[float, ...]]] = []
 
     def decide(played: ReferenceWorld, job: Job, _: list[int]) -> tuple[int, int]:
-        *place, memory = scenario.placements[job.wf_id, job.fn_id]
-        number = places[tuple(place)]
+        name, server_id, node_id, memory = scenario.placements[job.wf_id, job.fn_id]
+        number = cluster.places[name, server_id, node_id]
         statuses.append((job, astuple(played.nodes[number].status_at(played.now))))
         return number, memory
 
     rules = Rules(dispatch="immediate", lease="hourly", owners=owners)
-    played = ReferenceWorld(scenario.cluster, jobs, rules, mean, decide)
+    played = ReferenceWorld(cluster, jobs, rules, mean, decide)
     decided = []
     for job, status in statuses:
         assert job.container is not None

@@ -77,32 +77,20 @@ class ReferenceNode:
         self.admitted: list[ReferenceContainer] = []
         self.waiting: list[ReferenceContainer] = []
 
-    def speed(self, container: ReferenceContainer, total_parallelism: int) -> int:
-        """Rule 7: operations/s of a container while `total_parallelism` runs on the node."""
-        if total_parallelism <= self.cpu:
-            share = self.single_core_speed
-        else:
-            share = (self.cpu * self.single_core_speed) // total_parallelism
-        ratio = min(1.0, container.memory_alloc / container.memory_req)
-        return max(1, int(ratio * share * container.parallelism))
-
     def speeds(self, running: Sequence[ReferenceContainer]) -> list[int]:
-        """Rule 7 of each of those that run, and where they share by tickets, that rule."""
+        """Rule 7: operations/s of each of those that run; by tickets, where they share by these."""
         total = sum(container.parallelism for container in running)
-        if not self.owners:
-            return [self.speed(container, total) for container in running]
-        of_thread = self.thread_speeds(running)
-        return [
-            max(
-                1,
-                int(
-                    min(1.0, container.memory_alloc / container.memory_req)
-                    * of_thread[self.owners[container.wf_id][0]]
-                    * container.parallelism
-                ),
-            )
-            for container in running
-        ]
+        share = self.single_core_speed
+        if total > self.cpu:
+            share = (self.cpu * self.single_core_speed) // total
+        of_thread = self.thread_speeds(running) if self.owners else {}
+        found = []
+        for container in running:
+            if self.owners:
+                share = of_thread[self.owners[container.wf_id][0]]
+            ratio = min(1.0, container.memory_alloc / container.memory_req)
+            found.append(max(1, int(ratio * share * container.parallelism)))
+        return found
 
     def thread_speeds(self, running: Sequence[ReferenceContainer]) -> dict[str, int]:
         """Operations/s of each thread by tenant: cores go by tickets to who can use them."""

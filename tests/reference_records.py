@@ -4,12 +4,11 @@ What a node does with its containers is tests/reference_node.py.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from env.sim.declared.hardware import ServerType
-from env.sim.declared.workflow_template import WorkflowTemplate
 from tests.reference_node import ReferenceContainer, ReferenceNode
 
 
@@ -187,18 +186,3 @@ class Node(ReferenceNode):
             one.remaining = max(0, moment.remaining[position] - done)
         self.clock = time
         self.admitted.remove(container)
-
-
-def plain_jobs(times: Sequence[float], templates: Sequence[WorkflowTemplate]) -> list[Job]:
-    """The functions of workflows that are placed at once, of no image, in no order."""
-    jobs = []
-    for wf_id, (time, template) in enumerate(zip(times, templates, strict=True)):
-        needs = zip(template.parallelism, template.memory_req, template.computation, strict=True)
-        own = [
-            Job(wf_id, fn_id, Function(Image(0.0), 0.0, int(threads), int(memory)), int(work), time)
-            for fn_id, (threads, memory, work) in enumerate(needs)
-        ]
-        for (source, target), size in zip(template.edges, template.data_bytes, strict=True):
-            own[target].predecessors.append((own[source], int(size)))
-        jobs += own
-    return jobs

@@ -93,9 +93,11 @@ def _computations(core_speed: int) -> st.SearchStrategy[int]:
 
 
 @st.composite
-def workflow_templates(draw: st.DrawFn, name: str, cluster: ClusterConfig) -> WorkflowTemplate:
-    """A DAG of one to six functions."""
-    count = draw(st.integers(1, 6))
+def workflow_templates(
+    draw: st.DrawFn, name: str, cluster: ClusterConfig, most: int = 6
+) -> WorkflowTemplate:
+    """A DAG of one to `most` functions."""
+    count = draw(st.integers(1, most))
     pairs = [(source, target) for source in range(count) for target in range(source + 1, count)]
     edges = draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
     functions = [

@@ -32,13 +32,13 @@ from agents.learned.checkpoint import RunState, write_checkpoint
 from env.score.metrics import METRICS, episode_metrics
 from env.score.reward import Objective
 from env.sim.declared.cluster_file import cluster_from_config
-from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.view.raw_env import RawEnv
 from report import axes
 from report.summary import FEWEST_FOR_INTERVALS
 from run.command import CONF, PROJECT, plain, run
 from tests.agents.learned.test_queue_policy import save_untrained
 from tests.commands import NoWeights
+from tests.env.small import functions
 from tests.env.worlds import TINY, world
 from tests.report.recorded import finished_evaluation
 
@@ -237,7 +237,7 @@ def test_the_metric_of_the_docs_can_be_computed(monkeypatch: pytest.MonkeyPatch)
     script = dict(BLOCK.findall((PROJECT / "docs" / "evaluation.md").read_text()))["python"]
     exec(compile(script, "docs/evaluation.md", "exec"), {})
     cluster = cluster_from_config(world(*TINY)["cluster"], "cluster")
-    env = RawEnv([0.0, 1.0], [WorkflowTemplate("w", [1_000_000], [1], [1], [], [])] * 2, cluster)
+    env = RawEnv([0.0, 1.0], [functions(1_000_000)] * 2, cluster)
     while not env.done:
         env.step("small", 0, 0, 1)
     found = episode_metrics(env.state, Objective(time_weight=1, cost_weight=1))

@@ -184,7 +184,7 @@ def test_what_was_assumed_is_printed_and_kept(command: Command, tmp_path: Path) 
     assert done.code == 0, done
     text = (
         "runtimes: 1 of 2 drawn; memory: 2 of 2 drawn; cores: 2 of 2 drawn; "
-        "1 edge added for a file that is read; 1 file size unknown, taken as 0"
+        "edges added for a file that is read: 1; file sizes missing, taken as 0: 1"
     )
     assert f"assumed, {tmp_path}/w.dax: {text}\n" in done.out
     kept = told_in(tmp_path)["assumptions"]

@@ -61,29 +61,19 @@ def test_a_command_whose_reader_has_left_says_nothing(name: str, folder: Path) -
     assert done.returncode in LEFT
 
 
-def run_until_first_line(code: str) -> tuple[int, str]:
-    """Exit code and standard error of a script after whose first line the reader leaves."""
-    with subprocess.Popen(
-        [sys.executable, "-c", code],
-        cwd=PROJECT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as script:
-        assert script.stdout is not None and script.stderr is not None
-        script.stdout.readline()
-        script.stdout.close()
-        error = script.stderr.read()
-    return script.returncode, error
-
-
 def test_a_reader_may_leave_in_the_midst() -> None:
     code = (
         "from env.base.pipes import until_reader_leaves\n"
         "with until_reader_leaves():\n"
         "    while True: print('x' * 100)\n"
     )
-    assert run_until_first_line(code) == (141, "")
+    python, pipe = [sys.executable, "-c", code], subprocess.PIPE
+    with subprocess.Popen(python, cwd=PROJECT, stdout=pipe, stderr=pipe, text=True) as script:
+        assert script.stdout is not None and script.stderr is not None
+        script.stdout.readline()
+        script.stdout.close()
+        assert script.stderr.read() == ""
+    assert script.returncode == 141
 
 
 def test_another_broken_pipe_is_an_error() -> None:

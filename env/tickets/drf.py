@@ -52,12 +52,19 @@ def place(shares, client):
 @compiled_apart
 def take(shares, client, quanta):
     """A client holds so many demands more, or less, and uses them."""
+    demand = shares.clients[client].demand
+    remember(shares, client, quanta * dominant_share(demand, shares.head[0].capacity))
+    hold(shares, client, quanta)
+
+
+@compiled_apart
+def hold(shares, client, quanta):
+    """A client holds so many demands more, or less: a task begins, or has ended."""
     head, clients = shares.head, shares.clients
-    demand = clients[client].demand
-    remember(shares, client, quanta * dominant_share(demand, head[0].capacity))
     for resource in range(RESOURCES):
-        clients[client].held[resource] += quanta * demand[resource]
-        head[0].held[resource] += quanta * demand[resource]
+        amount = quanta * clients[client].demand[resource]
+        clients[client].held[resource] = max(0.0, clients[client].held[resource] + amount)
+        head[0].held[resource] = max(0.0, head[0].held[resource] + amount)
     place(shares, client)
 
 
@@ -70,14 +77,3 @@ def fits(shares, client):
         if head[0].held[resource] + needed > head[0].capacity[resource]:
             return False
     return True
-
-
-@compiled_apart
-def give_back(shares, client, quanta):
-    """A task has ended that held so much of its demand."""
-    head, clients = shares.head, shares.clients
-    for resource in range(RESOURCES):
-        amount = quanta * clients[client].demand[resource]
-        clients[client].held[resource] = max(0.0, clients[client].held[resource] - amount)
-        head[0].held[resource] = max(0.0, head[0].held[resource] - amount)
-    place(shares, client)

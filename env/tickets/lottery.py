@@ -1,9 +1,8 @@
 """Lotteries: the holder of a ticket that is drawn goes next.
 
 Waldspurger, "Lottery and Stride Scheduling" (MIT, 1995), sections 3.1 and 3.2. Clients stand in a
-tree of sums: O(log n) for everything; or in a list: O(n) to allocate and with move-to-front less,
-O(1) to change. `multi_lottery` draws the first winner of a superquantum, and the others are equally
-far apart. Who joins, leaves or changes ends the superquantum.
+tree of sums: O(log n) for everything. `multi_lottery` draws the first winner of a superquantum, and
+the others are equally far apart. Who joins, leaves or changes ends the superquantum.
 
 Compensation tickets are the only memory of how much of a quantum was used. A client that used the
 fraction f of a quantum counts as 1 / f times its tickets until it wins again. Tickets are counted
@@ -17,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from env.base.jit import compiled, compiled_apart
-from env.tickets.records import LOTTERY_LIST, MULTI_LOTTERY
+from env.tickets.records import MULTI_LOTTERY
 from env.tickets.trees import holder, set_part
 from env.tickets.use import price, remember
 
@@ -34,16 +33,10 @@ would be slow to notice that a client has changed.
 
 
 @compiled
-def take_part(shares, client, competed):
-    """A client has joined, has left or has other tickets; `competed` says what it did before."""
-    head, competes = shares.head, shares.clients[client].competing
-    if head[0].mechanism == LOTTERY_LIST and competes != competed:
-        if competes == 1:
-            put(shares, head[0].competing - 1, client)
-        else:  # the last of the list takes its place
-            put(shares, shares.clients[client].place, shares.nodes[head[0].competing].client)
+def take_part(shares, client):
+    """A client has joined, has left or has other tickets: the superquantum ends."""
     weigh(shares, client)
-    head[0].taken = head[0].winners
+    shares.head[0].taken = shares.head[0].winners
 
 
 @compiled
@@ -57,10 +50,7 @@ def weigh(shares, client):
     if weight != clients[client].weight:
         head[0].weight += weight - clients[client].weight
         clients[client].weight = weight
-        if head[0].mechanism != LOTTERY_LIST:
-            set_part(shares.nodes, client, weight)
-        elif weight > 0:
-            shares.nodes[clients[client].place].key = weight
+        set_part(shares.nodes, client, weight)
 
 
 @compiled
@@ -90,8 +80,6 @@ def allocate(shares):
     head, clients = shares.head, shares.clients
     if head[0].mechanism == MULTI_LOTTERY:
         client = next_winner(shares)
-    elif head[0].mechanism == LOTTERY_LIST:
-        client = from_list(shares, below(head, head[0].weight))
     else:
         client = holder(shares.nodes, below(head, head[0].weight))
     own = clients[client].quanta
@@ -160,40 +148,6 @@ def below(head, limit):
     middle = word_high * low + ((word_low * low) >> HALF)
     carried = (middle & LOW) + word_low * high
     return np.int64(word_high * high + (middle >> HALF) + (carried >> HALF))
-
-
-# The list of `lottery_list`.
-
-
-@compiled
-def put(shares, place, client):
-    """A client takes a place in the list."""
-    shares.nodes[place].client = client
-    shares.nodes[place].key = shares.clients[client].weight
-    shares.clients[client].place = place
-
-
-@compiled
-def place_of(nodes, offset):
-    """Where in the list the holder of an offset is."""
-    place = 0
-    while offset >= nodes[place].key:
-        offset -= nodes[place].key
-        place += 1
-    return place
-
-
-@compiled
-def from_list(shares, offset):
-    """The holder of an offset, who goes to the front if winners do."""
-    place = place_of(shares.nodes, offset)
-    client = shares.nodes[place].client
-    if shares.head[0].move_to_front == 1:
-        while place > 0:
-            put(shares, place, shares.nodes[place - 1].client)
-            place -= 1
-        put(shares, 0, client)
-    return client
 
 
 # Superquanta of `multi_lottery`.

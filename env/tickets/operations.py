@@ -6,7 +6,7 @@ is known how much that was really: with whole quanta it need not be called.
 
 from env.base.jit import compiled, compiled_apart
 from env.tickets import drf, hierarchical_stride, lottery, stride
-from env.tickets.records import BLANK, DRF, HIERARCHICAL_STRIDE, INF, NOBODY, STRIDE
+from env.tickets.records import DRF, HIERARCHICAL_STRIDE, INF, NOBODY, STRIDE
 
 
 @compiled
@@ -49,7 +49,7 @@ def hold(shares, client, tickets, competes):
     elif mechanism == DRF:
         drf.place(shares, client)
     else:
-        lottery.take_part(shares, client, competed)
+        lottery.take_part(shares, client)
 
 
 @compiled
@@ -93,24 +93,3 @@ def charge(shares, client, quanta):
         hierarchical_stride.charge(shares, client, quanta)
     else:
         drf.take(shares, client, quanta)
-
-
-@compiled_apart
-def forget(shares, client):
-    """Clears the record of a client that does not compete, so that another can have its slot."""
-    head, clients = shares.head, shares.clients
-    if clients[client].due == 1:
-        lottery.settle(shares)
-        head[0].taken = head[0].winners
-    if head[0].mechanism == HIERARCHICAL_STRIDE:
-        shares.pairs[(len(shares.pairs) + client) // 2].lag = 0.0
-    head[0].held[0] -= clients[client].held[0]
-    head[0].held[1] -= clients[client].held[1]
-    clients[client] = BLANK[0]
-
-
-@compiled_apart
-def allocate_many(shares, out):
-    """`allocate` as often as `out` has entries, which become the clients."""
-    for index in range(len(out)):
-        out[index] = allocate(shares)

@@ -1,8 +1,7 @@
 """The records of a mechanism: one of the whole, one a client, and a tree over the clients.
 
-Compiled functions take the whole `Shares` and indices. A client is a slot of `clients`: whoever
-numbers the clients may give a slot to another after `forget`. Amounts of the resource are in the
-caller's unit, core-seconds for example, and so are quanta.
+Compiled functions take the whole `Shares` and indices. A client is a slot of `clients`. Amounts of
+the resource are in the caller's unit, core-seconds for example, and so are quanta.
 """
 
 from collections.abc import Sequence
@@ -12,16 +11,9 @@ import numpy as np
 
 from env.base.jit import compiled_apart
 
-MECHANISMS: Final = (
-    "lottery_list",
-    "lottery",
-    "multi_lottery",
-    "stride",
-    "hierarchical_stride",
-    "drf",
-)
+MECHANISMS: Final = ("lottery", "multi_lottery", "stride", "hierarchical_stride", "drf")
 """Names of the mechanisms; compiled code knows each by its place."""
-LOTTERY_LIST, LOTTERY, MULTI_LOTTERY, STRIDE, HIERARCHICAL_STRIDE, DRF = range(len(MECHANISMS))
+LOTTERY, MULTI_LOTTERY, STRIDE, HIERARCHICAL_STRIDE, DRF = range(len(MECHANISMS))
 
 NOBODY: Final = -1
 """In place of a client."""
@@ -44,7 +36,6 @@ HEAD = np.dtype(
         ("random", np.uint64),  # state of the draws
         # Lotteries.
         ("weight", np.int64),  # of all that compete, with compensation, in parts of a ticket
-        ("move_to_front", np.int64),  # 1: the winner goes to the front of the list
         ("winners", np.int64),  # quanta of a superquantum
         ("taken", np.int64),  # of these
         ("first", np.int64),  # offset of the first winner
@@ -80,7 +71,6 @@ CLIENT = np.dtype(
         # Lotteries.
         ("compensation", np.float64),  # factor of its tickets
         ("weight", np.int64),  # parts of a ticket, 0 of who does not compete
-        ("place", np.int64),  # in the list
         ("won", np.float64),  # standard quanta that it was given and are remembered, use told
         ("consumed", np.float64),  # what it has really used of them
         ("fresh", np.float64),  # standard quanta that it was given in this superquantum
@@ -111,7 +101,7 @@ class Shares(NamedTuple):
 
     head: np.ndarray  # HEAD (2,), the second as the first is before anybody competes
     clients: np.ndarray  # CLIENT (L,)
-    nodes: np.ndarray  # NODE (2 L,), a tree, or the list of `lottery_list`
+    nodes: np.ndarray  # NODE (2 L,), a tree
     pairs: np.ndarray  # PAIR (L,), of `hierarchical_stride`, by inner node
 
 
@@ -126,8 +116,7 @@ def new_shares(
             more.
         seed: of all draws.
         settings: fields of HEAD where they are not the default: `quantum` (1), `half_life` (inf:
-            nothing is remembered), `winners` (1) of `multi_lottery`, `move_to_front` (0) of
-            `lottery_list`, `capacity` of `drf` (1 each).
+            nothing is remembered), `winners` (1) of `multi_lottery`, `capacity` of `drf` (1 each).
     """
     slots = 1 << max(1, clients - 1).bit_length()
     head = np.zeros(2, HEAD)

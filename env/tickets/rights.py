@@ -94,14 +94,12 @@ class Rights:
         base: the currency that all value comes from; a ticket of it is worth its amount.
         base_amount: how many base tickets there can be.
         holders: all clients and currencies, by name.
-        loans: those that have not been given back.
     """
 
     def __init__(self, base_amount: Amount, base: str = "base") -> None:
         """Nobody has a right yet."""
         self.base_amount = exact("base_amount", base_amount)
         self.holders: dict[str, Holder] = {}
-        self.loans: set[Loan] = set()
         self.base = self.add_currency(base)
 
     # Who there is.
@@ -139,14 +137,6 @@ class Rights:
         self._may_inflate(ticket.currency, -ticket.amount, by)
         ticket.currency.issued_amount -= ticket.amount
         del ticket.holder.held[ticket]
-
-    def resize(self, ticket: Ticket, amount: Amount, by: str | None = None) -> None:
-        """Gives a ticket another amount: inflation or deflation."""
-        self._exists(ticket)
-        more = exact("amount", amount) - ticket.amount
-        self._may_inflate(ticket.currency, more, by)
-        ticket.currency.issued_amount += more
-        ticket.amount += more
 
     # Transfers.
 
@@ -200,7 +190,6 @@ class Rights:
             for receiver in parts:
                 self._no_cycle(ticket.currency, receiver)
         loan = Loan(owner)
-        self.loans.add(loan)
         total, last = sum(parts.values()), list(parts)[-1]
         for ticket in list(owner.held):
             whole = ticket.amount
@@ -212,9 +201,6 @@ class Rights:
 
     def give_back(self, loan: Loan) -> None:
         """Ends a loan: the lender has its tickets again, wherever they have gone meanwhile."""
-        if loan not in self.loans:
-            raise InputError(f"loan: of {loan.lender.name!r}, has been given back already")
-        self.loans.remove(loan)
         whole: dict[Ticket, Ticket] = {}
         for piece in [ticket for ticket in self._tickets() if loan in ticket.loans]:
             origin = piece.loans[loan]

@@ -7,7 +7,7 @@ import math
 import zlib
 from collections import Counter
 from functools import lru_cache
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field
@@ -85,7 +85,9 @@ def annotate(
         _check_runtimes(graph)
     counts = Counter(graph.assumptions)
     counts["execution records of no task"] = len(graph.foreign_records)
-    counts["no dependencies"] = graph.measured and len(graph.tasks) > 1 and not graph.edge_bytes
+    counts["no dependencies"] = int(
+        graph.measured and len(graph.tasks) > 1 and not graph.edge_bytes
+    )
     functions = [_function(task, graph, rules, core_speed, counts) for task in graph.tasks]
     if max(map(max, functions)) > LARGEST_WORK:
         raise InputError(f"{graph.where}: a computation is above 2^62 operations, or memory MB")
@@ -131,9 +133,10 @@ def _function(
     counts: Counter[str],
 ) -> tuple[int, int, int]:
     """Computation (operations), memory (MB) and parallelism of one task."""
+    drawn_runtime, drawn_memory, drawn_cores = _drawn(rules, graph.name, task.category)
     cores = parallelism = math.ceil(task.cores or 0)
     if parallelism == 0:
-        cores = parallelism = _drawn(rules, graph.name, task.category).parallelism
+        cores = parallelism = drawn_cores
         counts["parallelism drawn"] += 1
     else:
         counts["cores rounded up"] += parallelism != task.cores
@@ -143,7 +146,7 @@ def _function(
 
     memory = math.ceil(task.memory or 0)
     if memory == 0:
-        memory = _drawn(rules, graph.name, task.category).memory
+        memory = drawn_memory
         counts["memory drawn"] += 1
     elif graph.measured and memory < rules.min_memory:
         memory = math.ceil(rules.min_memory)
@@ -151,23 +154,23 @@ def _function(
 
     if task.computation is not None:
         return task.computation, memory, parallelism
-    computation = round(_runtime(task, graph, rules, counts) * core_speed * cores)
+    runtime = task.runtime
+    if runtime is None:
+        runtime = drawn_runtime
+        counts["runtime drawn"] += 1
+    computation = round(_scaled(runtime, graph.measured, rules, counts) * core_speed * cores)
     if computation == 0:
         computation = 1
         counts["computation raised to 1 operation"] += 1
     return computation, memory, parallelism
 
 
-def _runtime(task: Task, graph: TaskGraph, rules: AnnotationRules, counts: Counter[str]) -> float:
-    """Seconds."""
-    runtime = task.runtime
-    if runtime is None:
-        runtime = _drawn(rules, graph.name, task.category).runtime
-        counts["runtime drawn"] += 1
-    elif runtime == 0:
+def _scaled(runtime: float, measured: bool, rules: AnnotationRules, counts: Counter[str]) -> float:
+    """Seconds that a runtime counts as."""
+    if runtime == 0:
         runtime = rules.min_runtime
         counts["runtime 0 raised to min_runtime"] += 1
-    if not graph.measured:
+    if not measured:
         return runtime
     if rules.runtime_scale != 1:
         runtime *= rules.runtime_scale
@@ -180,17 +183,9 @@ def _runtime(task: Task, graph: TaskGraph, rules: AnnotationRules, counts: Count
     return clipped
 
 
-class _Drawn(NamedTuple):
-    """What tasks of a category are given: seconds, MB and cores."""
-
-    runtime: float
-    memory: int
-    parallelism: int
-
-
 @lru_cache(maxsize=10_000)
-def _drawn(rules: AnnotationRules, template: str, category: str) -> _Drawn:
-    """One draw per task category: tasks of a kind are alike, whatever else is in the template.
+def _drawn(rules: AnnotationRules, template: str, category: str) -> tuple[float, int, int]:
+    """Seconds, MB and cores of a task category: tasks of a kind are alike, whatever else there is.
 
     The stream depends on the seed, the template's name and the category alone, so neither the
     order of files nor of tasks matters.
@@ -201,4 +196,4 @@ def _drawn(rules: AnnotationRules, template: str, category: str) -> _Drawn:
     memory = math.exp(rng.uniform(*np.log(rules.missing_memory)))
     low, high = rules.missing_parallelism
     parallelism = int(rng.integers(low, high, endpoint=True))
-    return _Drawn(runtime, max(1, round(memory)), parallelism)
+    return runtime, max(1, round(memory)), parallelism

@@ -21,38 +21,24 @@ WORDS = {
     "memory drawn": "memory: {n} of {tasks} drawn",
     "parallelism drawn": "cores: {n} of {tasks} drawn",
     "cores rounded up": "cores: {n} of {tasks} rounded up to whole ones",
-    "negative runtimes taken as 0": "{n} negative runtime{s} taken as 0",
     "runtime 0 raised to min_runtime": (
-        "{n} of {tasks} runtimes {are} 0 and count{v} as {rules.min_runtime:g} s"
+        "runtimes: {n} of {tasks} are 0 and count as {rules.min_runtime:g} s"
     ),
     "runtime multiplied by runtime_scale": (
-        "{n} of {tasks} runtimes multiplied by {rules.runtime_scale:g}"
+        "runtimes: {n} of {tasks} multiplied by {rules.runtime_scale:g}"
     ),
     "runtime clipped to runtime_range": (
-        "{n} of {tasks} runtimes clipped to {rules.runtime_range[0]:g} to "
+        "runtimes: {n} of {tasks} clipped to {rules.runtime_range[0]:g} to "
         "{rules.runtime_range[1]:g} s"
     ),
-    "computation raised to 1 operation": (
-        "{n} of {tasks} runtimes shorter than an operation, 1 is taken"
-    ),
+    "computation raised to 1 operation": "runtimes: {n} of {tasks} raised to 1 operation",
     "memory raised to min_memory": "memory: {n} of {tasks} raised to {rules.min_memory:g} MB",
     "parallelism cut to max_parallelism": (
-        "{n} task{s} cut from {widest} to {rules.max_parallelism} threads, {its} work kept"
+        "cores: {n} of {tasks} cut from up to {most_cores:g} to {rules.max_parallelism}, work kept"
     ),
-    "no dependencies": "{without}",
-    "execution records of no task": "{n} execution record{s} belong{v} to no task",
-    "edges stated by one end only, kept": "{n} edge{s} stated by one end only, kept",
-    "edges added for a file that is read": "{n} edge{s} added for a file that is read",
-    "file dependencies against the declared order left out": (
-        "{n} edge{s} of files against the declared order left out"
-    ),
-    "negative file sizes taken as unknown": "{n} negative file size{s} taken as unknown",
-    "file sizes missing, taken as 0": "{n} file size{s} unknown, taken as 0",
-    "files with several sizes, the writer's taken": (
-        "{n} file{s} with several sizes, the writer's taken"
-    ),
+    "no dependencies": "no dependencies at all in {n} of {workflows} workflows",
 }
-"""What is said of a rule that had to decide, in this order."""
+"""What is said of a rule that had to decide, in this order; then all others in their own words."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +49,7 @@ class Assumptions:
         workflows: how many there are.
         tasks: of all of them.
         most_cores: that a task is stated to use.
-        counts: how often a rule had to decide, by the keys of `WORDS`.
+        counts: how often a rule had to decide, by what it decided.
     """
 
     workflows: int = 0
@@ -81,24 +67,11 @@ class Assumptions:
 
     def text(self, rules: AnnotationRules) -> str:
         """One line; empty where everything is stated."""
+        rest = {rule: rule + ": {n}" for rule in sorted(self.counts.keys() - WORDS.keys())}
         return "; ".join(
-            words.format(
-                n=n,
-                tasks=self.tasks,
-                rules=rules,
-                s="" if n == 1 else "s",
-                v="s" if n == 1 else "",
-                are="is" if n == 1 else "are",
-                its="its" if n == 1 else "their",
-                widest=f"{'' if n == 1 else 'up to '}{self.most_cores:g}",
-                without=(
-                    "no dependencies at all"
-                    if self.workflows == 1
-                    else f"no dependencies at all in {n} of {self.workflows} workflows"
-                ),
-            )
-            for rule, words in WORDS.items()
-            if (n := self.counts.get(rule, 0))
+            words.format(n=self.counts[rule], rules=rules, **vars(self))
+            for rule, words in (WORDS | rest).items()
+            if self.counts.get(rule)
         )
 
 

@@ -11,11 +11,11 @@ from xml.etree.ElementTree import Element, ParseError, TreeBuilder
 
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import DefusedXMLParser
-from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AliasChoices, BeforeValidator, Field
 
 from env.base.errors import InputError
 from env.base.files import check_values
-from env.base.schema import LOWER_CASE, one_line, short, validated
+from env.base.schema import LOWER_CASE, Recorded, one_line, short, validated
 from env.workloads.task_graph import (
     File,
     Task,
@@ -28,8 +28,6 @@ from env.workloads.task_graph import (
 
 Link = Literal["input", "output", "inout", "none", "checkpoint"]
 """How a job uses a file; the last two move nothing between jobs."""
-READ_LINKS = ("input", "inout")
-WRITTEN_LINKS = ("output", "inout")
 PROFILES = {
     ("pegasus", "runtime"): "runtime",
     ("pegasus", "cores"): "cores",
@@ -45,15 +43,12 @@ https://pegasus.isi.edu/documentation/reference-guide/configuration.html"""
 MEGABYTES = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024**2}
 """Of a unit, with which HTCondor's request_memory may end; without one it is in MB."""
 
-
 Called = tuple[str | None, ...]
 """Namespace, name and version of an executable."""
 
 
-class _Attributes(BaseModel):
+class _Attributes(Recorded, strict=False):
     """XML attributes are text: numbers in them are converted."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
 
 class _Job(_Attributes):
@@ -122,11 +117,9 @@ def read_dax(content: bytes, name: str, where: str) -> TaskGraph:
         raise InputError(f"{where}: the root element is {short(_tag(root))}, 'adag' is needed")
     for tag in ("dax", "dag"):
         for element in _children(root, tag):
-            named, file = short(element.get("id", "")), element.get("file")
-            of = "" if file is None else f" (file {short(file)})"
             raise InputError(
-                f"{where}: <{tag}> {named} is a sub-workflow{of}, which is not read: "
-                "only workflows of jobs are"
+                f"{where}: <{tag}> {short(element.get('id', ''))} is a sub-workflow, which is not "
+                "read: only workflows of jobs are"
             )
     declared: dict[Called, list[Element]] = defaultdict(list)  # one for each of several systems
     for executable in _children(root, "executable"):
@@ -166,7 +159,7 @@ def _task(
         if size is not None and size < 0:
             size = None
             counts["negative file sizes taken as unknown"] += 1
-        for links, files in ((READ_LINKS, reads), (WRITTEN_LINKS, writes)):
+        for links, files in ((("input", "inout"), reads), (("output", "inout"), writes)):
             if use.link in links:
                 what = f"{place}: size of {use.link} {short(use.file)}"
                 files[file] = agreed(files.get(file), size, what)

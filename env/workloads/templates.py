@@ -3,6 +3,7 @@
 A pool is filled once in a process; episodes sample it.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -204,7 +205,7 @@ def _pool(config: WorkflowConfig, pool: PoolName, core_speed: int) -> TemplatePo
         for graph in _graphs(name, entry, pool, config.max_bytes):
             template, counts = annotate(graph, config.annotation, core_speed)
             templates.append(template)
-            most_cores = max(task.cores or 0 for task in graph.tasks)
+            most_cores = max(math.ceil(task.cores or 0) for task in graph.tasks)
             assumed = Assumptions(1, len(graph.tasks), most_cores, counts)
             assumptions[graph.where] = assumptions.get(graph.where, Assumptions()) + assumed
         found = len(templates) - found

@@ -4,15 +4,14 @@ https://github.com/wfcommons/WfFormat. The older layout (up to 1.4) has no `spec
 hold their own files and measurements; up to 1.3 they may be called `jobs`.
 """
 
-import math
 import posixpath
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from env.base.errors import InputError
 from env.base.files import parse_json
@@ -33,9 +32,8 @@ PROGRAM = re.compile(r"[A-Za-z][\w.+-]*")
 """A program's name. Nextflow records whole shell scripts instead, which say nothing of the kind."""
 NUMBERING = re.compile(r"[_-]?(ID)?\d+$")
 """What makes the names of tasks of one kind differ: mProject_ID0000002. Alone it tells no kind."""
-
-LAYOUTS = ("specification", "tasks", "jobs")
-"""Keys of a workflow, any of which holds all of its tasks."""
+MEASURED = ("command", "runtimeInSeconds", "memoryInBytes", "coreCount", "avgCPU")
+"""What the newer layout states of a task in a record of its execution."""
 
 Amount = Annotated[float, Field(ge=0)]
 Name = Annotated[str, Field(min_length=1)]
@@ -45,80 +43,64 @@ class _Command(Recorded):
     program: str | None = None
 
 
-class _Measured(Recorded):
-    """What both layouts measure of a task."""
-
-    command: _Command | None = None
-    avgCPU: Amount | None = None  # percent of one core
-    memoryInBytes: Amount | None = None
-
-    @property
-    def megabytes(self) -> float | None:
-        return None if self.memoryInBytes is None else self.memoryInBytes / BYTES_PER_MB
-
-
-class _Linked(Recorded):
-    """What both layouts say of the place of a task."""
-
-    id: Name | None = None
-    name: str | None = None
-    parents: list[str] | None = None
-    children: list[str] | None = None
-
-
-class _SpecifiedTask(_Linked):
-    id: Name
-    inputFiles: list[str] | None = None
-    outputFiles: list[str] | None = None
-
-
-class _SpecifiedFile(Recorded):
+class _SizedFile(Recorded):
     id: Name
     sizeInBytes: Amount | None = None
 
 
-class _Specification(Recorded):
-    tasks: list[_SpecifiedTask]
-    files: list[_SpecifiedFile] | None = None
+class _File(Recorded):
+    """A file of a task, in the older layout."""
 
-
-class _ExecutedTask(_Measured):
-    id: Name
-    runtimeInSeconds: Amount | None = None
-    coreCount: Amount | None = None
-
-
-class _Execution(Recorded):
-    tasks: list[_ExecutedTask]
-
-
-class _Workflow(Recorded):
-    specification: _Specification
-    execution: _Execution | None = None
-
-
-class _OldFile(Recorded):
-    name: Name
     id: Name | None = None
+    name: Name
     path: str | None = None
     link: Annotated[Literal["input", "output"], LOWER_CASE]
     sizeInBytes: Amount | None = None
     size: Amount | None = None  # bytes, up to 1.3
 
 
-class _OldTask(_Measured, _Linked):
-    name: Name
+class _Task(Recorded):
+    """A task, what was measured of one, or both."""
+
+    id: Name | None = None
+    name: Name | None = None
     category: str | None = None
+    parents: list[str] | None = None
+    children: list[str] | None = None
+    inputFiles: list[str] | None = None
+    outputFiles: list[str] | None = None
+    files: list[_File] | None = None  # in the older layout
+    command: _Command | None = None
     runtimeInSeconds: Amount | None = None
     runtime: Amount | None = None  # seconds, up to 1.3
+    memoryInBytes: Amount | None = None
     memory: Amount | None = None  # kB, up to 1.3
-    cores: Amount | None = None
-    files: list[_OldFile] | None = None
+    coreCount: Amount | None = None
+    cores: Amount | None = None  # in the older layout
+    avgCPU: Amount | None = None  # percent of one core
+
+    @model_validator(mode="after")
+    def _is_called(self) -> Self:
+        if not self.key:
+            raise ValueError("one of id and name is needed")
+        return self
+
+    @property
+    def key(self) -> str:
+        """What it is told apart by."""
+        return self.id or self.name or ""
 
 
-class _OldWorkflow(Recorded):
-    tasks: list[_OldTask] | None = None
-    jobs: list[_OldTask] | None = None  # their name in some files up to 1.3
+class _Tasks(Recorded):
+    tasks: list[_Task]
+    files: list[_SizedFile] | None = None
+
+
+class _Workflow(Recorded):
+    specification: _Tasks | None = None
+    execution: _Tasks | None = None
+    tasks: list[_Task] | None = None
+    jobs: list[_Task] | None = None  # their name in some files up to 1.3
 
 
 def read_wfformat(content: bytes, name: str, where: str) -> TaskGraph:
@@ -141,62 +123,45 @@ def read_wfformat(content: bytes, name: str, where: str) -> TaskGraph:
     data = parse_json(content, where)
     if not isinstance(data, Mapping) or not isinstance(data.get("workflow"), Mapping):
         raise InputError(f"{where}: workflow: missing, required")
-    workflow, key = data["workflow"], f"{where}: workflow"
-    layouts = [key for key in LAYOUTS if workflow.get(key) is not None]
-    if len(layouts) > 1:
-        raise InputError(f"{key}: found {' and '.join(layouts)}, one of them is needed")
-    if "specification" in workflow:
-        return _read(validated(_Workflow, workflow, key), name, where)
-    return _read_old(validated(_OldWorkflow, workflow, key), name, where)
-
-
-def _read(workflow: _Workflow, name: str, where: str) -> TaskGraph:
-    specified = workflow.specification.tasks
+    workflow = validated(_Workflow, data["workflow"], f"{where}: workflow")
+    specification = workflow.specification
+    layouts = {
+        "specification": None if specification is None else specification.tasks,
+        "tasks": workflow.tasks,
+        "jobs": workflow.jobs,
+    }
+    stated = {layout: tasks for layout, tasks in layouts.items() if tasks is not None}
+    if len(stated) != 1:
+        found = " and ".join(stated) or "none of them"
+        raise InputError(f"{where}: workflow: found {found}, one of {', '.join(layouts)} is needed")
+    (specified,) = stated.values()
     edges, counts = _edges(specified, where)
-    executed: dict[str, _ExecutedTask] = {}
-    for record in workflow.execution.tasks if workflow.execution else ():
-        if record.id in executed:
-            raise InputError(f"{where}: task {short(record.id)} has two execution records")
-        executed[record.id] = record
+    executed = _executed(workflow, where)
     sizes: dict[str, float | None] = {}
-    for file in workflow.specification.files or ():
+    for file in () if specification is None else specification.files or ():
         what = f"{where}: sizeInBytes of file {short(file.id)}"
         sizes[file.id] = agreed(sizes.get(file.id), file.sizeInBytes, what)
-    tasks = []
-    for task in specified:
-        record = executed.pop(task.id, _ExecutedTask(id=task.id))
-        counts["cores rounded up"] += _rounds_up(record.coreCount, record.avgCPU)
-        tasks.append(
-            Task(
-                name=task.id,
-                category=_category(task.name or task.id, record.command),
-                runtime=record.runtimeInSeconds,
-                memory=record.megabytes,
-                cores=_cores(record.coreCount, record.avgCPU),
-                reads={named(file): sizes.get(file) for file in task.inputFiles or ()},
-                writes={named(file): sizes.get(file) for file in task.outputFiles or ()},
-            )
-        )
-    graph = graph_from_files(name, where, tuple(tasks), edges, counts)
+    tasks = tuple(
+        _task(task.model_copy(update=executed.pop(task.key, {})), sizes, where)
+        for task in specified
+    )
+    graph = graph_from_files(name, where, tasks, edges, counts)
     return replace(graph, foreign_records=tuple(executed))
 
 
-def _read_old(workflow: _OldWorkflow, name: str, where: str) -> TaskGraph:
-    specified = workflow.jobs if workflow.tasks is None else workflow.tasks
-    if specified is None:
-        raise InputError(
-            f"{where}: workflow.specification: missing, required "
-            "(the older layout has workflow.tasks or workflow.jobs in its place)"
-        )
-    edges, counts = _edges(specified, where)
-    counts["cores rounded up"] = sum(_rounds_up(task.cores, task.avgCPU) for task in specified)
-    tasks = tuple(_old_task(task, where) for task in specified)
-    return graph_from_files(name, where, tasks, edges, counts)
+def _executed(workflow: _Workflow, where: str) -> dict[str, dict[str, Any]]:
+    """Measurements by task, where they stand apart from the tasks."""
+    executed: dict[str, dict[str, Any]] = {}
+    for record in workflow.execution.tasks if workflow.execution else ():
+        if record.key in executed:
+            raise InputError(f"{where}: task {short(record.key)} has two execution records")
+        executed[record.key] = {field: getattr(record, field) for field in MEASURED}
+    return executed
 
 
-def _edges(tasks: Sequence[_Linked], where: str) -> tuple[set[tuple[int, int]], Counter[str]]:
+def _edges(tasks: Sequence[_Task], where: str) -> tuple[set[tuple[int, int]], Counter[str]]:
     """Edges of `parents` and `children` merged, and how many only one of them states."""
-    index = positions((task.id or task.name or "" for task in tasks), where)
+    index = positions((task.key for task in tasks), where)
     of_name = Counter(task.name for task in tasks)
     named = {task.name: own for own, task in enumerate(tasks) if of_name[task.name] == 1}
 
@@ -220,46 +185,37 @@ def _edges(tasks: Sequence[_Linked], where: str) -> tuple[set[tuple[int, int]], 
     )
 
 
+def _task(task: _Task, sizes: Mapping[str, float | None], where: str) -> Task:
+    place = f"{where}: task {short(task.key)}"
+    exact = None if task.memoryInBytes is None else task.memoryInBytes / BYTES_PER_MB
+    stated = None if task.memory is None else task.memory / KB_PER_MB
+    if exact is not None and stated is not None and abs(exact - stated) * KB_PER_MB < 1:
+        stated = None  # the same, rounded
+    cores = agreed(task.coreCount, task.cores, f"{place}: coreCount, cores")
+    if not cores and task.avgCPU is not None:
+        cores = max(1, task.avgCPU / 100)
+    reads, writes = (
+        {named(file): sizes.get(file) for file in files or ()}
+        for files in (task.inputFiles, task.outputFiles)
+    )
+    return Task(
+        name=task.key,
+        category=task.category or _category(task.name or task.key, task.command),
+        runtime=agreed(task.runtimeInSeconds, task.runtime, f"{place}: runtimeInSeconds, runtime"),
+        memory=agreed(exact, stated, f"{place}: memoryInBytes, memory, in MB"),
+        cores=cores,
+        reads=reads | _files(task, "input", place),
+        writes=writes | _files(task, "output", place),
+    )
+
+
 def _category(name: str, command: _Command | None) -> str:
     program = command.program if command else None
     return program if program and PROGRAM.fullmatch(program) else NUMBERING.sub("", name) or name
 
 
-def _cores(count: float | None, average_cpu: float | None) -> float | None:
-    """The stated core count, else the cores that the average use of CPU (percent) fills."""
-    if count:
-        return count
-    return None if average_cpu is None else max(1, math.ceil(average_cpu / 100))
-
-
-def _rounds_up(count: float | None, average_cpu: float | None) -> bool:
-    """Whether `_cores` are more than were used, of a task that used more than one."""
-    return not count and average_cpu is not None and average_cpu > 100 and average_cpu % 100 != 0
-
-
-def _old_task(task: _OldTask, where: str) -> Task:
-    name = task.id or task.name
-    place = f"{where}: task {short(name)}"
-    exact, stated = task.megabytes, None if task.memory is None else task.memory / KB_PER_MB
-    if exact is not None and stated is not None and abs(exact - stated) * KB_PER_MB < 1:
-        stated = None  # the same, rounded
-    return Task(
-        name=name,
-        category=task.category or _category(task.name, task.command),
-        runtime=agreed(task.runtimeInSeconds, task.runtime, f"{place}: runtimeInSeconds, runtime"),
-        memory=agreed(
-            exact,
-            stated,
-            f"{place}: memoryInBytes, memory, in MB",
-        ),
-        cores=_cores(task.cores, task.avgCPU),
-        reads=_old_files(task, "input", place),
-        writes=_old_files(task, "output", place),
-    )
-
-
-def _old_files(task: _OldTask, link: str, place: str) -> dict[File, float | None]:
-    """Files of one direction."""
+def _files(task: _Task, link: str, place: str) -> dict[File, float | None]:
+    """Files of one direction, in the older layout."""
     files: dict[File, float | None] = {}
     for file in task.files or ():
         if file.link == link:
@@ -270,7 +226,7 @@ def _old_files(task: _OldTask, link: str, place: str) -> dict[File, float | None
     return files
 
 
-def _place(file: _OldFile) -> str | None:
+def _place(file: _File) -> str | None:
     """Folder and name, however the folder is written."""
     if not file.path:
         return None

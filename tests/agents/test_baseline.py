@@ -76,7 +76,7 @@ def test_orders_by_tickets_have_another_order_within_tenants() -> None:
     assert [player.fit for player in players] == ["worst_fit", "worst_fit", "asked", "asked"]
     assert [player.name for player in players] == names
     in_turn = set(known_baselines(queued=True, funded=True)) - set(known_baselines(queued=True))
-    assert {*MECHANISMS} - {"lottery_list"} <= in_turn
+    assert {*MECHANISMS} <= in_turn
 
 
 def test_who_places_a_function_that_waits(tmp_path: Path) -> None:

@@ -240,7 +240,7 @@ def note_use(state, tenant, index, core_seconds):
     function, memory = state.containers[index].function, state.containers[index].memory_alloc
     if shares.head[0].mechanism == DRF:
         want(shares, tenant, state.containers[index].parallelism, memory)
-        drf.give_back(shares, tenant, 1.0)
+        drf.hold(shares, tenant, -1.0)
         return
     held = memory * (state.cluster[0].time - state.requests[function].dispatch_time)
     resource, capacity = state.options[0].resource, shares.head[0].capacity

@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from env.base.schema import ASCENDING, Strict
-from env.workloads.traces.trace import FunctionProfiles
+from env.workloads.traces.trace import ANNOTATION_KEY, FunctionProfiles
 from env.workloads.traces.trace_recording import Recording
 
 MS_PER_SECOND = 1_000
@@ -82,7 +82,7 @@ class ProfileRules(Strict):
 
 
 def annotate_functions(
-    recording: Recording, rules: ProfileRules, seed: int, key: int
+    recording: Recording, rules: ProfileRules, seed: int
 ) -> tuple[FunctionProfiles, Counter[str]]:
     """Fills in what the trace leaves open.
 
@@ -101,7 +101,6 @@ def annotate_functions(
         recording: F functions.
         rules: numbers of the rules.
         seed: of the draws.
-        key: spawn key that no other draws from this seed have.
 
     Returns:
         The profiles, and how often each rule had to decide.
@@ -112,7 +111,7 @@ def annotate_functions(
     shares = np.array([rules.runtime_shares.get(runtime, 0.0) for runtime in RUNTIMES])
     shares /= shares.sum()
     for j, (name, measured) in enumerate(zip(recording.names, recording.memory, strict=True)):
-        stream = np.random.SeedSequence(seed, spawn_key=(key, zlib.crc32(name.encode())))
+        stream = np.random.SeedSequence(seed, spawn_key=(ANNOTATION_KEY, zlib.crc32(name.encode())))
         rng = np.random.default_rng(stream)
         # All are drawn for every function, so that none shifts the others.
         drawn = rules.missing_memory.draw(rng)

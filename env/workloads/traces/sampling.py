@@ -12,6 +12,7 @@ from pydantic import Field
 
 from env.base.errors import InputError
 from env.base.schema import Strict
+from env.workloads.traces.trace import REQUESTS_KEY
 from env.workloads.traces.trace_recording import SECONDS_PER_MINUTE, Invocations
 
 SampleKind = Literal["representative", "rare", "random"]
@@ -97,7 +98,7 @@ def choose_functions(
 
 
 def play(
-    invocations: Invocations, sampling: Sampling, first: int, last: int, seed: int, key: int
+    invocations: Invocations, sampling: Sampling, first: int, last: int, seed: int
 ) -> Iterator[np.ndarray]:
     """Requests of the minutes from `first` up to `last` of a trace, made a minute at a time.
 
@@ -110,13 +111,12 @@ def play(
         first: minute of the trace.
         last: minute of the trace behind the last one.
         seed: of what is drawn.
-        key: spawn key that no other draws from this seed have.
 
     Yields:
         `REQUEST` arrays, ascending in time; before the window time is negative.
     """
     for number in range(first, last):
-        stream = np.random.SeedSequence(seed, spawn_key=(key, number))
+        stream = np.random.SeedSequence(seed, spawn_key=(REQUESTS_KEY, number))
         rng = np.random.default_rng(stream)
         requests = invocations.minute(number, rng)
         requests = requests[rng.random(len(requests)) < sampling.ratio]

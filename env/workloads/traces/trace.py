@@ -13,6 +13,8 @@ from env.sim.declared.bounds import LARGEST_WORK
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.state.queue_records import EARLIER
 
+SAMPLE_KEY, REQUESTS_KEY, ANNOTATION_KEY = 0, 1, 2
+"""First word of every spawn key: what keeps the draws from one seed apart."""
 NO_EDGES = np.zeros(0, np.int64)
 
 # One request; `duration` is the draw of this request, which no scheduler may look at.

@@ -11,12 +11,10 @@ from pydantic import Field
 
 from env.base.errors import InputError
 from env.base.schema import Strict, validated
-from env.sim.declared.episode import EpisodeWorkload
 from env.sim.declared.funding import Funding
 from env.sim.declared.hardware import ClusterConfig
-from env.sim.declared.images import NOTHING_EARLIER, Images
 from env.sim.declared.workflow_template import WorkflowTemplate
-from env.workloads.generator import turns_seed
+from env.workloads.generator import EpisodeWorkload, turns_seed
 from env.workloads.traces.azure import Azure2019, Azure2021
 from env.workloads.traces.azure_like import AzureLike
 from env.workloads.traces.profiles import (
@@ -26,7 +24,7 @@ from env.workloads.traces.profiles import (
     largest_memory,
 )
 from env.workloads.traces.sampling import Sampling, choose_functions, play
-from env.workloads.traces.trace import REQUEST, Trace, earlier
+from env.workloads.traces.trace import REQUEST, SAMPLE_KEY, Trace
 from env.workloads.traces.trace_recording import SECONDS_PER_MINUTE, Recording
 
 TRAINING_SEEDS = 2**32
@@ -35,8 +33,6 @@ ATTEMPTS = 100
 """Windows in which nothing arrives, before training is refused."""
 SHORTEST_NAME = 8
 """Characters of a tenant's name, of the 64 that the source has."""
-SAMPLE_KEY, REQUESTS_KEY, ANNOTATION_KEY = 0, 1, 2
-"""First word of every spawn key: what keeps the draws from one seed apart."""
 
 
 class TraceConfig(Strict):
@@ -101,16 +97,13 @@ class TraceSample:
             arrival_times=tuple(requests["time"].tolist()),
             templates=tuple(known[function] for function in functions),
             work=tuple(work.tolist()),
-            images=Images.by_name(known, profiles.cold_start, self._earlier),
+            cold_start=profiles.cold_start,
+            known=known,
+            history=self.history,
             tenants=tuple(self.tenants[function] for function in functions) if self.tenants else (),
             funding=self.funding,
             turns_seed=self.turns_seed,
         )
-
-    def _earlier(self) -> np.ndarray:
-        """EARLIER (K,), the executions of the history."""
-        chunks = [earlier(chunk) for chunk in self.history.requests()]
-        return np.concatenate([NOTHING_EARLIER, *chunks])
 
 
 class TraceGenerator:
@@ -226,7 +219,7 @@ def assumed_of_trace(workload: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """
     config = validated(TraceConfig, workload, "workload")
     recording = _read(config.source, config.annotation.min_duration)
-    _, drawn = annotate_functions(recording, config.annotation, config.seed, ANNOTATION_KEY)
+    _, drawn = annotate_functions(recording, config.annotation, config.seed)
     assumptions = Counter(recording.assumptions) + drawn
     functions = len(recording.names)
     text = "; ".join(_decided(functions, recording.skipped, assumptions))
@@ -253,20 +246,6 @@ def _read(source: Azure2019 | Azure2021 | AzureLike, min_duration: float) -> Rec
     return source.read(min_duration)
 
 
-def sample_trace(config: TraceConfig) -> TraceSample:
-    """Reads a trace and takes a sample of it: what arrives in episode 0, see `TraceGenerator`.
-
-    Functions are those of the sample, whether or not they are invoked in the window.
-
-    Args:
-        config: the group `workload`.
-
-    Raises:
-        InputError: the trace cannot be used, the window is not in it, or nothing arrives.
-    """
-    return TraceGenerator(config, core_speed=1).sample(0)
-
-
 def sample_recording(recording: Recording, config: TraceConfig) -> TraceSample:
     """A sample of a trace that is read already.
 
@@ -283,10 +262,10 @@ def sample_recording(recording: Recording, config: TraceConfig) -> TraceSample:
         np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(SAMPLE_KEY,))),
     )
     sample = recording.select(chosen)
-    profiles, counts = annotate_functions(sample, config.annotation, seed, ANNOTATION_KEY)
+    profiles, counts = annotate_functions(sample, config.annotation, seed)
 
     def trace(first: int, last: int) -> Trace:
-        requests = partial(play, sample.invocations, sampling, first, last, seed, REQUESTS_KEY)
+        requests = partial(play, sample.invocations, sampling, first, last, seed)
         return Trace(profiles, requests)
 
     return TraceSample(

@@ -8,9 +8,11 @@ from agents.scheduler import play
 from env.score.lower_bound import lower_bound
 from env.score.metrics import episode_metrics
 from env.score.reward import Objective
-from env.sim.declared.hardware import ClusterConfig, ServerType
+from env.sim.declared.hardware import ServerType
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.view.raw_env import RawEnv
+from tests.env import small
+from tests.env.small import cluster_of
 
 BOTH = Objective(time_weight=1, cost_weight=1)
 
@@ -19,14 +21,9 @@ def server(name: str, rate: float, cold: float, cpu: int, speed: int | None = No
     return ServerType(name, 1, rate, cold, 1, cpu, 8192, speed)
 
 
-def cluster_of(*servers: ServerType) -> ClusterConfig:
-    return ClusterConfig(1_000, 100e9, 30e9, 1e9, servers)
-
-
 def chain(seconds: int) -> WorkflowTemplate:
     """Two functions on one core each, `seconds` together at the cluster's core speed."""
-    half = 500 * seconds
-    return WorkflowTemplate("chain", [half, half], [512, 512], [1, 1], [(0, 1)], [0])
+    return small.chain(500 * seconds, 500 * seconds, memory=512)
 
 
 def test_the_bound_by_hand() -> None:

@@ -7,16 +7,13 @@ import pytest
 from env.score.metrics import episode_metrics
 from env.score.optimum import OptimumSettings, optimum
 from env.score.reward import Objective
-from env.sim.declared.hardware import ClusterConfig, ServerType
+from env.sim.declared.hardware import ServerType
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.view.raw_env import RawEnv
+from tests.env.small import cluster_of
 
 BOTH = Objective(time_weight=1, cost_weight=1)
 TIME = Objective(time_weight=1, cost_weight=0)
-
-
-def cluster_of(*servers: ServerType) -> ClusterConfig:
-    return ClusterConfig(1_000, 100e9, 30e9, 1e9, servers)
 
 
 def fork_join(memory: int = 1024) -> WorkflowTemplate:

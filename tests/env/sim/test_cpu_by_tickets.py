@@ -5,31 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from env.base.errors import InputError
-from env.sim.declared.funding import Funding
-from env.sim.declared.hardware import ClusterConfig, CpuShare, ServerType
-from env.sim.declared.workflow_template import WorkflowTemplate
+from env.sim.declared.funding import Funding, Grant
+from env.sim.declared.hardware import CpuShare, ServerType
 from env.sim.view.raw_env import RawEnv
+from tests.env import small
 from tests.env.sim.test_engine_against_reference import assert_same, play
-from tests.episodes import begun
+from tests.env.small import cluster_of, held
 from tests.reference_inputs import play_plain
 from tests.strategies import Scenario, scenarios
 
-NO_EDGES = np.zeros((0, 2), np.int64), np.zeros(0, np.int64)
-FOUR_CORES = ClusterConfig(
-    1000, 1e9, 1e9, 1e9, (ServerType("only", 1, 1.0, 0.0, 1, 4, 1000),), cpu_share="tickets"
-)
-
-
-def held(**tickets: float) -> Funding:
-    return Funding.model_validate(
-        {"tenants": {name: {"tickets": amount} for name, amount in tickets.items()}}
-    )
+FOUR_CORES = cluster_of(ServerType("only", 1, 1.0, 0.0, 1, 4, 1000), cpu_share="tickets")
 
 
 def ends(
@@ -39,13 +29,9 @@ def ends(
     at: Sequence[float] | None = None,
 ) -> list[float]:
     """When functions (tenant, operations, threads) end that come to four cores of 1000 op/s."""
-    templates = [
-        WorkflowTemplate("one", np.array([work]), np.array([1]), np.array([threads]), *NO_EDGES)
-        for _, work, threads in functions
-    ]
-    env = begun(
+    env = RawEnv(
         at or [0.0] * len(functions),
-        templates,
+        [small.functions(work, threads=threads) for _, work, threads in functions],
         replace(FOUR_CORES, cpu_share=cpu_share),
         tenants=[tenant for tenant, _, _ in functions],
         funding=funding,
@@ -71,16 +57,9 @@ def test_more_threads_do_not_get_a_tenant_more() -> None:
 
 def test_a_currency_is_shared_by_those_of_it_that_run() -> None:
     """a and c run: c has all of the group's half. Then b comes: c and b have a quarter each."""
-    funding = Funding.model_validate(
-        {
-            "tenants": {
-                "a": {"tickets": 10},
-                "b": {"tickets": 3, "currency": "group"},
-                "c": {"tickets": 3, "currency": "group"},
-            },
-            "currencies": {"group": {"tickets": 10}},
-        }
-    )
+    of_group = Grant(tickets=3, currency="group")
+    tenants = {"a": Grant(tickets=10), "b": of_group, "c": of_group}
+    funding = Funding(tenants=tenants, currencies={"group": Grant(tickets=10)})
     functions = [("a", 100_000, 4), ("c", 6_000, 4), ("b", 100_000, 4)]
     assert ends(functions, funding, at=[0.0, 0.0, 2.0])[1] == 4.0
 
@@ -105,7 +84,7 @@ def test_random_episodes(scenario: Scenario, data: st.DataObject) -> None:
 @given(scenario=scenarios())
 def test_one_tenant_has_what_all_have_where_threads_share_alike(scenario: Scenario) -> None:
     plain = RawEnv(scenario.arrival_times, scenario.templates, scenario.cluster)
-    shared = begun(
+    shared = RawEnv(
         scenario.arrival_times,
         scenario.templates,
         replace(scenario.cluster, cpu_share="tickets"),
@@ -119,6 +98,5 @@ def test_one_tenant_has_what_all_have_where_threads_share_alike(scenario: Scenar
 
 
 def test_without_tickets_there_is_nothing_to_share_by() -> None:
-    template = WorkflowTemplate("one", np.array([1]), np.array([1]), np.array([1]), *NO_EDGES)
     with pytest.raises(InputError, match="cpu_share is 'tickets': tenants with tickets"):
-        RawEnv([0.0], [template], FOUR_CORES)
+        RawEnv([0.0], [small.functions(1)], FOUR_CORES)

@@ -10,22 +10,25 @@ from hypothesis import example, given
 
 from env.sim.check.validate import violations
 from env.sim.declared.hardware import ClusterConfig, ServerType
-from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.episode.episode_file import read_episode
 from env.sim.episode.recording import episode_of
 from env.sim.episode.replay import replayed
 from env.sim.view.raw_env import RawEnv
-from tests.episodes import begun
+from env.sim.view.step_log import StepLog
+from tests.env.small import functions
 from tests.reference_inputs import Decided, play_plain
 from tests.reference_world import ReferenceWorld
 from tests.strategies import Scenario, scenarios
 
 GOLDEN = sorted((Path(__file__).parents[2] / "golden").glob("*.json"))
+assert len(GOLDEN) == 6
 
 
 def play(scenario: Scenario, **others: Any) -> RawEnv:
     """The engine, recorded, having played a scenario; `others` are arguments of a `RawEnv`."""
-    env = begun(scenario.arrival_times, scenario.templates, scenario.cluster, record=True, **others)
+    env = RawEnv(
+        scenario.arrival_times, scenario.templates, scenario.cluster, record=True, **others
+    )
     while (function := env.current_function) is not None:
         env.step(*scenario.placements[function.wf_id, function.fn_id])
     return env
@@ -51,17 +54,9 @@ def assert_same(env: RawEnv, wanted: ReferenceWorld, decided: list[Decided]) -> 
     assert sum(log.rent for log in env.logs) == pytest.approx(env.total_rent)
 
 
-def function(computation: int) -> WorkflowTemplate:
-    """A workflow of one function with a thread that needs 1 MB."""
-    one, none = np.array([1]), np.empty(0, np.int64)
-    return WorkflowTemplate(
-        "one", np.array([computation]), one, one, np.empty((0, 2), np.int64), none
-    )
-
-
 EIGHTEEN_YEARS = Scenario(
     (0.0, 0.0, 0.0),
-    (function(1), function(1_000_000), function(4_000_000_000)),
+    (functions(1), functions(1_000_000), functions(4_000_000_000)),
     ClusterConfig(1_000_000, 1e3, 3e2, 12.5, (ServerType("slow", 1, 0.0, 0.0, 1, 2, 4, 7),)),
     {(0, 0): ("slow", 0, 0, 4), (1, 0): ("slow", 0, 0, 1), (2, 0): ("slow", 0, 0, 1)},
 )
@@ -75,10 +70,6 @@ def test_random_episodes(scenario: Scenario) -> None:
     env = play(scenario)
     assert_same(env, *play_plain(scenario))
     assert violations(episode_of(env, "random", "")) == []
-
-
-def test_there_are_six_golden_episodes() -> None:
-    assert len(GOLDEN) == 6
 
 
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
@@ -135,16 +126,17 @@ def test_replay_and_fork(scenario: Scenario) -> None:
     first = env.logs
     env.reset()
     half = len(first) // 2
-    for log in first[:half]:
-        env.step(log.server_name, log.server_id, log.numa_node_id, log.memory_alloc)
+
+    def play_again(part: RawEnv, logs: list[StepLog]) -> None:
+        for log in logs:
+            place = (log.server_name, log.server_id, log.numa_node_id, log.memory_alloc)
+            assert part.step(*place) == log
+
+    play_again(env, first[:half])
     fork = env.fork()
-    for log in first[half:]:
-        place = (log.server_name, log.server_id, log.numa_node_id, log.memory_alloc)
-        assert fork.step(*place) == log
+    play_again(fork, first[half:])
     assert fork.done
     assert len(env.logs) == half
-    for log in first[half:]:
-        place = (log.server_name, log.server_id, log.numa_node_id, log.memory_alloc)
-        assert env.step(*place) == log
+    play_again(env, first[half:])
     assert env.logs == first
     assert env.total_rent == fork.total_rent

@@ -1,17 +1,12 @@
 """Episode files: read, refused in one line, and written so that they read back the same."""
 
-import copy
 import gzip
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hydra import compose, initialize_config_dir
-from hypothesis import given
-from omegaconf import OmegaConf
 
 from env.base.errors import InputError
 from env.sim.check.validate import violations
@@ -21,22 +16,13 @@ from env.sim.episode.recording import episode_of
 from env.sim.episode.replay import played
 from env.sim.view.raw_env import RawEnv
 from report.timeline import read_timeline
-from tests.env.sim.test_engine_against_reference import play
-from tests.strategies import Scenario, scenarios
+from tests.documents import Change, left_out, put, refused_in_a_line
+from tests.env.worlds import world
 
 ROOT = Path(__file__).parents[3]
 GOLDEN = sorted((ROOT / "tests" / "golden").glob("*.json"))
 CLUSTERS = sorted((ROOT / "conf" / "cluster").glob("*.yaml"))
-CHAIN, MEMORY_WAITING = GOLDEN[1], GOLDEN[3]
-
-
-def _error(path: Path) -> str:
-    with pytest.raises(InputError) as caught:
-        read_episode(path)
-    message = str(caught.value)
-    assert "\n" not in message
-    assert path.name in message
-    return message
+CHAIN = GOLDEN[1]
 
 
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
@@ -61,23 +47,6 @@ def test_format_1_is_converted_when_read(path: Path, tmp_path: Path) -> None:
     assert first["server_start_time"] == wanted["decisions"][0]["cold_start_time"]
     for own, server in zip(again["expected"]["servers"], wanted["servers"], strict=True):
         assert own["lease_seconds"] == 3600 * server["hours_rented"]
-
-
-def test_tenants_are_written_where_there_are_some(tmp_path: Path) -> None:
-    document = json.loads(MEMORY_WAITING.read_text())
-    for workflow, tenant in zip(document["workflows"], ("a", "b", "a", "c"), strict=True):
-        workflow["tenant"] = tenant
-    path = tmp_path / "shared.json"
-    path.write_text(json.dumps(document))
-    env = played(read_episode(path))
-    assert [workflow.tenant for workflow in env.workload.workflows] == ["a", "b", "a", "c"]
-    recorded = episode_of(env, "again", "")
-    write_episode(path, recorded)
-    again = read_episode(path)
-    assert again == recorded
-    assert again.tenants == ["a", "b", "a", "c"]
-    assert violations(again) == []
-    assert '{"workflow_id": 1, "arrival_time": 1.0, "tenant": "b",' in path.read_text()
 
 
 def test_names_go_from_the_templates_to_the_file_and_back(tmp_path: Path) -> None:
@@ -123,18 +92,6 @@ def test_gzip_reads_back_and_leaves_nothing_behind(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["episode.json.gz"]
 
 
-@given(scenario=scenarios())
-def test_random_episodes_read_back(
-    tmp_path_factory: pytest.TempPathFactory, scenario: Scenario
-) -> None:
-    path = tmp_path_factory.mktemp("episodes") / "episode.json"
-    episode = episode_of(play(scenario), "random", "")
-    write_episode(path, episode)
-    again = read_episode(path)
-    assert again == episode
-    assert again.cluster_config() == scenario.cluster
-
-
 def test_a_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "episode.json"
     path.write_text("old")
@@ -149,127 +106,44 @@ def test_a_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.M
     assert [one.name for one in tmp_path.iterdir()] == ["episode.json"]
 
 
-def put(*keys: Any, to: Any) -> Callable[[Any], None]:
-    """Gives a document another value at a place."""
-
-    def change(document: Any) -> None:
-        for key in keys[:-1]:
-            document = document[key]
-        document[keys[-1]] = to
-
-    return change
-
-
-def left_out(*keys: Any) -> Callable[[Any], None]:
-    """Takes what is at a place out of a document."""
-
-    def change(document: Any) -> None:
-        for key in keys[:-1]:
-            document = document[key]
-        del document[keys[-1]]
-
-    return change
-
-
-def _add_edge(source: int, target: int) -> Callable[[Any], None]:
-    def change(document: Any) -> None:
-        edge = {"source": source, "target": target, "data_bytes": 1}
-        document["workflows"][0]["edges"].append(edge)
-
-    return change
-
-
-def _repeat_type(document: Any) -> None:
-    document["cluster"]["server_types"].append(document["cluster"]["server_types"][0])
-
-
-FUNCTION = ("workflows", 0, "functions", 1)
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (put("nme", to="x"), ["nme", "unknown key", "'name'"]),
-        (put("format", to=3), ["format: 3 found, allowed are 1 and 2"]),
-        (left_out("actions"), ["actions", "missing"]),
-        (left_out("actions", 2), ["expected: 4 decisions and 4 functions", "3 actions"]),
-        (put("workflows", 0, "workflow_id", to=3), ["workflows.0", "id 3"]),
-        (put(*FUNCTION, "function_id", to=7), ["functions.1", "id 7", "0 to 3"]),
-        (put(*FUNCTION, "computation", to=0), ["functions.1.computation", "1", "0"]),
-        (put("workflows", 0, "tenant", to="two words"), ["workflows.0.tenant", "'two words'"]),
-        (_add_edge(3, 0), ["workflow 0", "cycle"]),
-        (_add_edge(0, 1), ["edge 0 -> 1", "twice"]),
-        (_add_edge(0, 8), ["edge 0 -> 8", "function 8"]),
-        (_repeat_type, ["bad.json: cluster: server type 'small' is declared twice"]),
-    ],
-)
-def test_bad_content_gets_one_clear_line(
-    tmp_path: Path, change: Callable[[Any], None], words: list[str]
-) -> None:
-    document = copy.deepcopy(json.loads(CHAIN.read_text()))
-    change(document)
-    path = tmp_path / "bad.json"
-    path.write_text(json.dumps(document))
-    message = _error(path)
-    for word in words:
-        assert word in message
-
-
 def test_no_episode_at_all(tmp_path: Path) -> None:
     (tmp_path / "bad.json").write_text("[]")
-    assert "object" in _error(tmp_path / "bad.json")
+    with refused_in_a_line(f"{tmp_path}/bad.json: ", "object"):
+        read_episode(tmp_path / "bad.json")
 
 
 def test_broken_files(tmp_path: Path) -> None:
     packed = gzip.compress(CHAIN.read_bytes())
     for name, content in (("cut.json.gz", packed[:-20]), ("plain.json.gz", CHAIN.read_bytes())):
         (tmp_path / name).write_bytes(content)
-        assert "broken or truncated" in _error(tmp_path / name)
-
-
-def _config(name: str) -> dict[str, Any]:
-    with initialize_config_dir(str(ROOT / "conf"), version_base=None):
-        chosen = compose("train", overrides=[f"cluster={Path(name).stem}"]).cluster
-    document = OmegaConf.to_container(chosen)
-    assert isinstance(document, dict)
-    return {str(key): value for key, value in document.items()}
+        with refused_in_a_line(f"{tmp_path / name}: broken or truncated"):
+            read_episode(tmp_path / name)
 
 
 @pytest.mark.parametrize("path", CLUSTERS, ids=lambda path: path.stem)
 def test_every_cluster_config_is_a_cluster(path: Path) -> None:
-    config = cluster_from_config(_config(path.name), path.name)
+    config = cluster_from_config(world(f"cluster={path.stem}")["cluster"], path.name)
     assert ClusterModel.of(config).cluster_config() == config
 
 
 def test_hetero_numa_is_the_cluster_of_13_nodes() -> None:
-    types = cluster_from_config(_config("hetero_numa.yaml"), "hetero_numa").server_types
+    document = world("cluster=hetero_numa")["cluster"]
+    types = cluster_from_config(document, "hetero_numa").server_types
     assert [one.name for one in types] == ["small", "medium", "large", "fast", "bigmem"]
     assert sum(one.count * one.numa_nodes for one in types) == 13
     assert sum(one.count * one.numa_nodes * one.cpu for one in types) == 124
 
 
-def test_a_count_of_zero_drops_a_server_type() -> None:
-    document = _config("hetero_numa.yaml")
+def test_a_type_may_have_no_servers_or_a_core_speed_of_its_own() -> None:
+    document = world("cluster=hetero_numa")["cluster"]
     document["server_types"]["large"]["server_count"] = 0
-    names = [one.name for one in cluster_from_config(document, "cluster").server_types]
-    assert names == ["small", "medium", "fast", "bigmem"]
+    document["server_types"]["small"]["single_core_speed_ops_per_s"] = 1_500_000
+    small, *others = cluster_from_config(document, "cluster").server_types
+    assert [one.name for one in others] == ["medium", "fast", "bigmem"]
+    assert small.single_core_speed == 1_500_000
 
 
-def test_a_type_may_state_its_own_core_speed() -> None:
-    document = _config("tiny.yaml")
-    document["server_types"]["large"]["single_core_speed_ops_per_s"] = 1_500_000
-    speeds = [one.single_core_speed for one in cluster_from_config(document, "c").server_types]
-    assert speeds == [None, 1_500_000]
-
-
-SPRAWLING = {
-    "server_count": 100_000,
-    "hourly_rate": 0.17,
-    "cold_start_latency": 25.0,
-    "numa_nodes_per_server": 1_000,
-    "cores_per_numa_node": 4,
-    "memory_mb_per_numa_node": 4096,
-}
+SPRAWLING = {"server_count": 100_000, "numa_nodes_per_server": 1_000}
 
 
 @pytest.mark.parametrize(
@@ -280,25 +154,20 @@ SPRAWLING = {
             ["server_types.small.hourly_rte", "'hourly_rate'"],
         ),
         (
-            put("server_types", "small", to=SPRAWLING),
+            lambda document: document["server_types"]["small"].update(SPRAWLING),
             ["tiny.yaml: 100000002 NUMA nodes, at most 1000000"],
         ),
         (
-            put("server_types", "a/b", to=SPRAWLING),
+            lambda document: document.update(
+                server_types={"a/b": document["server_types"]["small"]}
+            ),
             ["server type 'a/b': a name of 1 to 50 printable characters but / is needed"],
         ),
         (left_out("single_core_speed_ops_per_s"), ["single_core_speed_ops_per_s", "missing"]),
     ],
 )
-def test_bad_cluster_config_gets_one_clear_line(
-    change: Callable[[Any], None], words: list[str]
-) -> None:
-    document = _config("tiny.yaml")
+def test_bad_cluster_config_gets_one_clear_line(change: Change, words: list[str]) -> None:
+    document = world("cluster=tiny")["cluster"]
     change(document)
-    with pytest.raises(InputError) as caught:
+    with refused_in_a_line("conf/cluster/tiny.yaml: ", *words):
         cluster_from_config(document, "conf/cluster/tiny.yaml")
-    message = str(caught.value)
-    assert message.startswith("conf/cluster/tiny.yaml: ")
-    assert "\n" not in message
-    for word in words:
-        assert word in message

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from env.base.errors import InputError
+from env.base.schema import validated
 from env.score.metrics import episode_metrics
 from env.score.reward import Objective
 from env.sim.declared.hardware import ClusterConfig, ServerType
@@ -15,7 +17,8 @@ from env.sim.events.endings import bring_back, take_down
 from env.sim.events.engine import play
 from env.sim.state.records import PLACE
 from env.sim.view.raw_env import RawEnv
-from tests.episodes import begun
+from tests.env import small
+from tests.env.small import functions
 
 POWER = Power(
     idle_core_w=1.0, busy_core_w=5.0, memory_w_per_gb=0.5, pue=1.2, carbon_intensity_g_per_kwh=500.0
@@ -31,9 +34,7 @@ def cluster(servers: int = 1, cpu: int = 1, numa_nodes: int = 1) -> ClusterConfi
 
 def single(seconds: float) -> WorkflowTemplate:
     """One function of one thread."""
-    return WorkflowTemplate(
-        f"{seconds} s", [round(1_000 * seconds)], [512], [1], np.zeros((0, 2), int), []
-    )
+    return functions(round(1_000 * seconds), memory=512)
 
 
 def played(
@@ -43,7 +44,7 @@ def played(
 ) -> RawEnv:
     """The episode of single functions: (time, tenant, seconds), all on the first server."""
     times, tenants, seconds = zip(*arrivals, strict=True)
-    env = begun(times, [single(each) for each in seconds], config, tenants=tenants, rules=rules)
+    env = RawEnv(times, [single(each) for each in seconds], config, tenants=tenants, rules=rules)
     while not env.done:
         env.step("s", 0, 0, 512)
     return env
@@ -99,7 +100,7 @@ def test_bytes_count_where_they_are_read_from_another_server() -> None:
         [(0, 2), (1, 2), (2, 3), (3, 4), (0, 4)],
         [300, 500, 7, 20, 1],
     )
-    env = begun([0.0], [template], cluster(2, numa_nodes=2), tenants=["a"])
+    env = RawEnv([0.0], [template], cluster(2, numa_nodes=2), tenants=["a"])
     places = [(0, 0), (1, 0), (1, 0), (1, 1), (0, 0)]
     while not env.done:
         env.step("s", *places[env.current_function.fn_id], 512)
@@ -153,7 +154,7 @@ def test_what_was_paid_stays_paid_and_the_next_lease_is_paid_again() -> None:
 
     Both leases are of one hour: the second reaches from 1000 to 4600.
     """
-    env = begun([0.0, 1000.0], [single(1500.0), single(1.0)], cluster(cpu=2), tenants=["a", "b"])
+    env = RawEnv([0.0, 1000.0], [single(1500.0), single(1.0)], cluster(cpu=2), tenants=["a", "b"])
     env.step("s", 0, 0, 512)
     take_down(env.state, 0)
     bring_back(env.state, 0)
@@ -170,8 +171,51 @@ def test_what_was_paid_stays_paid_and_the_next_lease_is_paid_again() -> None:
     assert env.state.servers[0]["expiration_time"] == 4600.0
 
 
-def test_energy_of_one_function_on_one_server() -> None:
-    """2 cores and 2 GB at rest are 3 W, for 3600 s; one core at work draws 4 W more, for 600 s."""
-    env = played([(0.0, "a", 600.0)], cluster(cpu=2))
-    assert accounts(env, "energy") == [[3 * 3600 + 4 * 600]]
-    assert carbon(env) == pytest.approx((3 * 3600 + 4 * 600) / 3.6e6 * 1.2 * 500)
+UNLIKE = small.cluster_of(
+    ServerType("slow", 1, 0.1, 0.0, 2, 2, 4096),
+    ServerType("fast", 1, 0.3, 0.0, 1, 4, 2048, single_core_speed=2_000),
+    ServerType("never", 3, 0.3, 0.0, 1, 64, 2048),
+    power=POWER,
+)
+HOUR = 3_600_000
+"""Operations of an hour of a core of 1,000 operations a second."""
+
+
+def chain(*core_hours: float) -> WorkflowTemplate:
+    """Functions of two threads, one after another, without data."""
+    return small.chain(*(round(HOUR * hours) for hours in core_hours), memory=1024, threads=2)
+
+
+def test_carbon_is_that_of_leased_servers_and_of_their_work() -> None:
+    """`slow` runs 2, 1 and 0.5 core-hours on two cores, one after another, so 1.75 h: leased for 2.
+
+    4 cores and 8 GB at rest are 8 W, so 16 Wh; a core-hour of work adds 4 Wh, so 14 Wh. `fast` does
+    what takes 4 core-hours elsewhere in 2, on two cores in 1 h: 4 cores and 2 GB are 5 W, so 5 Wh
+    and 8 Wh.
+    """
+    # Numbered by their order here, which is not that of their arrival.
+    env = RawEnv([50.0, 0.0], [chain(4.0), chain(2.0, 1.0, 0.5)], UNLIKE)
+    while not env.done:
+        place = ("slow", 0, 1) if env.current_function.wf_id == 1 else ("fast", 0, 0)
+        env.step(*place, 1024)
+    metrics = episode_metrics(env.state, Objective(time_weight=1, cost_weight=1), POWER)
+    assert metrics["rent"] == pytest.approx(2 * 0.1 + 0.3)
+    assert metrics["carbon"] == pytest.approx((16 + 14 + 5 + 8) / 1000 * 1.2 * 500, rel=1e-12)
+
+
+def test_carbon_is_not_known_without_power() -> None:
+    env = RawEnv([0.0], [chain(1.0)], UNLIKE)
+    env.step("slow", 0, 0, 1024)
+    assert np.isnan(episode_metrics(env.state, Objective(time_weight=1, cost_weight=1))["carbon"])
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("busy_core_w", 0.9, "power: busy_core_w is 0.9, at least idle_core_w, 1.0, is needed"),
+        ("carbon_intensity_g_per_kwh", float("nan"), "power: carbon_intensity_g_per_kwh: "),
+    ],
+)
+def test_values_of_power_out_of_range_are_refused(key: str, value: float, message: str) -> None:
+    with pytest.raises(InputError, match=f"^{message}"):
+        validated(Power, POWER.model_dump() | {key: value}, "power")

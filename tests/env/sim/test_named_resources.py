@@ -9,7 +9,6 @@ import pytest
 
 from agents.order.fcfs import Fcfs
 from env.base.errors import InputError
-from env.learn.multi_agent import ServerlessEnv
 from env.sim.declared.cluster_file import cluster_from_config
 from env.sim.declared.hardware import ClusterConfig, ServerType
 from env.sim.declared.images import Images
@@ -17,7 +16,9 @@ from env.sim.declared.rules import Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.forecast.candidates import forecast_placements
 from env.sim.view.raw_env import RawEnv
-from tests.env.worlds import TINY, with_gpu, world
+from tests.documents import refused_in_a_line
+from tests.env import small
+from tests.env.worlds import TINY, world
 
 PLAIN = ServerType("plain", 1, 0.6, 10.0, numa_nodes=1, cpu=4, memory=4096)
 GPU = replace(PLAIN, name="gpu", memory=2048, resources={"gpu": 1})
@@ -25,14 +26,10 @@ CLUSTER = ClusterConfig(1_000, 8e8, 1e8, 5e7, (PLAIN, GPU))
 QUEUED = Rules(order=Fcfs(), placement="asked")
 
 
-def functions(
-    seconds: Sequence[int], gpu: Sequence[int], memory: int = 512, **others: Any
-) -> WorkflowTemplate:
+def functions(seconds: Sequence[int], gpu: Sequence[int], memory: int = 512) -> WorkflowTemplate:
     """Functions of one core that wait for nobody."""
-    count = len(seconds)
     work = [1_000 * own for own in seconds]
-    resources = {"gpu": gpu} | others
-    return WorkflowTemplate("w", work, [memory] * count, [1] * count, [], [], resources=resources)
+    return small.functions(*work, memory=memory, name="w", resources={"gpu": gpu})
 
 
 def started(env: RawEnv, *nodes: int) -> list[tuple[float | None, float | None]]:
@@ -64,6 +61,7 @@ def test_held_from_admission() -> None:
 
 def test_a_node_without_it_is_refused() -> None:
     env = RawEnv([0.0], [functions([2], gpu=[1])], CLUSTER)
+    assert forecast_placements(env.state, 512)["feasible"].tolist() == [0, 1]
     told = r"^function \(0, 0\) needs 1 gpu, NUMA node 0 of server plain 0 has 0$"
     with pytest.raises(InputError, match=told):
         env.step("plain", 0, 0, 512)
@@ -126,9 +124,8 @@ def test_files_are_checked(given: Mapping[str, Any], told: str) -> None:
     config = world(*TINY)
     (name, kind), *_ = config["cluster"]["server_types"].items()
     kinds = {name: kind | {"resources_per_numa_node": given}}
-    with pytest.raises(InputError, match=f"^cluster: server_types.{name}.resources_per") as error:
+    with refused_in_a_line(f"cluster: server_types.{name}.resources_per", told):
         cluster_from_config(config["cluster"] | {"server_types": kinds}, "cluster")
-    assert told in str(error.value) and "\n" not in str(error.value)
 
 
 def test_python_is_checked() -> None:
@@ -138,31 +135,3 @@ def test_python_is_checked() -> None:
         functions([2, 3], gpu=[0, -1])
     with pytest.raises(InputError, match=r"'w': resources\['gpu'\] has 1 entries, computation"):
         functions([2, 3], gpu=[0])
-
-
-@pytest.mark.parametrize("agents", ["placer", "hierarchical", "server_types"])
-def test_agents_may_not_place_where_there_is_none(agents: str) -> None:
-    """Where a function needs the gpu, nodes of the first server type are masked."""
-    config = with_gpu(world(*TINY, f"agents={agents}"))
-    env = ServerlessEnv(config)
-    env.reset(seed=3)
-    raw = env.raw_env
-    assert raw is not None
-    first = next(iter(config["cluster"]["server_types"]))
-    seen = {0: 0, 1: 0}
-    while not raw.done:
-        function = raw.current_function
-        assert function is not None
-        needed = 1 - function.fn_id
-        allowed = forecast_placements(raw.state, function.memory_req)["feasible"]
-        of_first = np.array([raw.place_of(node)[0] == first for node in range(len(allowed))])
-        assert (allowed == (of_first == 0 if needed else 1)).all()
-        seen[needed] += 1
-        if agents == "placer":
-            (observation,) = env.layout.start().values()
-            tiers = len(env.layout.tiers)
-            mask = observation["mask"].reshape(-1, tiers).any(axis=1)[: len(allowed)]
-            assert (mask == allowed).all()
-        node = int(np.flatnonzero(allowed)[-1])
-        raw.step(*raw.place_of(node), function.memory_req)
-    assert min(seen.values()) > 0

@@ -22,8 +22,8 @@ from env.sim.declared.rules import KeepAlive, Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.view.raw_env import RawEnv
 from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
-from tests.env.policies import ten_second_bins
-from tests.env.runs import most_memory
+from tests.env.small import functions, ten_second_bins
+from tests.recount import most_memory
 
 SPEED = 1_000_000
 
@@ -41,6 +41,11 @@ def profiles(*functions: tuple[float, float, int]) -> FunctionProfiles:
     return FunctionProfiles(names, execution, cold_start, memory.astype(np.int64), one)
 
 
+def trace(known: FunctionProfiles, requests: list[tuple[float, int, float]]) -> Trace:
+    """Requests: time, function and duration."""
+    return Trace(known, lambda: iter([np.array(requests, REQUEST)]))
+
+
 def play(
     known: FunctionProfiles,
     requests: list[tuple[float, int, float]],
@@ -49,8 +54,8 @@ def play(
     memory: int = 2,
     history: Trace | None = None,
 ) -> Requests:
-    trace = Trace(known, lambda: iter([np.array(requests, REQUEST)]))
-    return simulate(trace, cluster(memory), Rules.always_up(order, keep_alive), history=history)
+    rules = Rules.always_up(order, keep_alive)
+    return simulate(trace(known, requests), cluster(memory), rules, history=history)
 
 
 def test_fixed_keep_alive_ends() -> None:
@@ -88,8 +93,7 @@ def test_hybrid_histogram_starts_a_container_ahead() -> None:
 def test_histograms_are_learned_from_history() -> None:
     policy = ten_second_bins(20, margin=0.0)
     known = profiles((1.0, 2.0, 2))
-    past = np.array([(-300.0, 0, 1.0), (-200.0, 0, 1.0), (-100.0, 0, 1.0)], REQUEST)
-    history = Trace(known, lambda: iter([past]))
+    history = trace(known, [(-300.0, 0, 1.0), (-200.0, 0, 1.0), (-100.0, 0, 1.0)])
     requests = [(0.0, 0, 1.0), (102.0, 0, 1.0)]
     assert play(known, requests, Fcfs(), policy).cold_start.tolist() == [2.0, 2.0]
     played = play(known, requests, Fcfs(), policy, history=history)
@@ -99,37 +103,12 @@ def test_histograms_are_learned_from_history() -> None:
 def test_who_still_runs_from_before_time_0_is_not_idle() -> None:
     """One of the history ends at 99 s: one at 10 s meets it, one at 150 s comes 51 s later."""
     known = profiles((1.0, 1.0, 1))
-    simulation = Simulation(
-        known, cluster(4), Rules.always_up(Fcfs(), ten_second_bins(20, margin=0.0))
-    )
-    past = np.array([(-1.0, 0, 100.0)], REQUEST)
-    requests = np.array([(10.0, 0, 1.0), (150.0, 0, 1.0)], REQUEST)
-    simulation.learn(Trace(known, lambda: iter([past])))
-    list(simulation.play(Trace(known, lambda: iter([requests]))))
+    rules = Rules.always_up(Fcfs(), ten_second_bins(20, margin=0.0))
+    simulation = Simulation(known, cluster(4), rules)
+    simulation.learn(trace(known, [(-1.0, 0, 100.0)]))
+    list(simulation.play(trace(known, [(10.0, 0, 1.0), (150.0, 0, 1.0)])))
     assert np.flatnonzero(simulation.state.histograms[0]).tolist() == [5]
     assert simulation.state.idle_times[0, 0] == 51.0
-
-
-def test_a_history_is_checked_as_a_trace_is() -> None:
-    known = profiles((1.0, 2.0, 2))
-    history = Trace(known, lambda: iter([np.array([(-1.0, 5, 1.0)], REQUEST)]))
-    with pytest.raises(InputError, match="function of a request is 5, allowed: 0 to 0"):
-        play(known, [(0.0, 0, 1.0)], Fcfs(), ten_second_bins(20, margin=0.0), history=history)
-
-
-@pytest.mark.parametrize(
-    ("warm", "says"),
-    [
-        ([(1, 0)], "NUMA nodes are 0 to 0 and functions 0 to 0, found node 1, function 0"),
-        ([(0, 0), (0, 0)], "needs 2 MB, NUMA node 0 has 0 left"),
-    ],
-)
-def test_what_is_warm_has_a_place(warm: list[tuple[int, int]], says: str) -> None:
-    known = profiles((1.0, 2.0, 2))
-    with pytest.raises(InputError, match=says):
-        simulate(
-            Trace(known, lambda: iter([])), cluster(2), Rules.always_up(Fcfs(), Lru()), warm=warm
-        )
 
 
 def test_round_robin_takes_turns_and_keeps_what_was_done() -> None:
@@ -196,10 +175,10 @@ def day(count: int) -> Trace:
 @pytest.mark.parametrize("order", [Fcfs(), FuncSched(starve_threshold=60.0)])
 def test_records_grow_with_what_waits(order: Order) -> None:
     """Overload: thousands wait. All requests end, each once, and the memory of the node is kept."""
-    trace = day(6_000)
-    simulation = Simulation(trace.profiles, cluster(6), Rules.always_up(order, Lru()))
+    busy = day(6_000)
+    simulation = Simulation(busy.profiles, cluster(6), Rules.always_up(order, Lru()))
     at_first = len(simulation.state.workflows)
-    runs = np.concatenate(list(simulation.play(trace)))
+    runs = np.concatenate(list(simulation.play(busy)))
     assert len(simulation.state.workflows) > at_first
     assert sorted(runs["wf_id"]) == list(range(6_000))
     assert most_memory(runs, 0) <= 6
@@ -209,10 +188,10 @@ def test_records_grow_with_what_waits(order: Order) -> None:
 
 def test_memory_is_bounded_by_what_waits_and_runs() -> None:
     """With room for all, 40,000 requests need no more records than the first of them."""
-    trace = day(40_000)
-    simulation = Simulation(trace.profiles, cluster(600, cpu=64), Rules.always_up(Fcfs(), Lru()))
+    busy = day(40_000)
+    simulation = Simulation(busy.profiles, cluster(600, cpu=64), Rules.always_up(Fcfs(), Lru()))
     at_first = len(simulation.state.workflows)
-    assert sum(len(runs) for runs in simulation.play(trace)) == 40_000
+    assert sum(len(runs) for runs in simulation.play(busy)) == 40_000
     assert len(simulation.state.workflows) == at_first
     # Nobody is left in the queue of those that have just become ready, by any count of it.
     (cluster_of_all,) = simulation.state.cluster
@@ -220,16 +199,9 @@ def test_memory_is_bounded_by_what_waits_and_runs() -> None:
         assert cluster_of_all[count] == 0, count
 
 
-def test_a_trace_that_goes_backwards_is_refused() -> None:
-    with pytest.raises(InputError, match="trace: time of a request is 1.0"):
-        play(profiles((1.0, 1.0, 1)), [(2.0, 0, 1.0), (1.0, 0, 1.0)], Fcfs(), Lru())
-    with pytest.raises(InputError, match="trace: function of a request is 1, allowed: 0 to 0"):
-        play(profiles((1.0, 1.0, 1)), [(2.0, 1, 1.0)], Fcfs(), Lru())
-
-
-def diamond() -> WorkflowTemplate:
+def of_diamond(order: Order) -> RawEnv:
     """0 -> 1, 2 -> 3; 1 s, 2 s, 5 s, 1 s; the edges over 2 move 1 s worth of data."""
-    return WorkflowTemplate(
+    template = WorkflowTemplate(
         "diamond",
         computation=[SPEED, 2 * SPEED, 5 * SPEED, SPEED],
         memory_req=[1, 1, 1, 1],
@@ -238,6 +210,8 @@ def diamond() -> WorkflowTemplate:
         data_bytes=[0, 10**9, 0, 10**9],
         function_names=("split", "work", "work", "join"),
     )
+    rules, images = Rules.always_up(order, Lru()), Images.by_name([template], 1.0)
+    return RawEnv([0.0], [template], cluster(1), rules=rules, images=images)
 
 
 @pytest.mark.parametrize(
@@ -250,18 +224,11 @@ def diamond() -> WorkflowTemplate:
     ],
 )
 def test_ranks_of_a_workflow(order: Order, rank: list[float]) -> None:
-    template = diamond()
-    images = Images.by_name([template], 1.0)
-    env = RawEnv([0.0], [template], cluster(1), rules=Rules.always_up(order, Lru()), images=images)
-    assert env.state.waiting["rank"].tolist() == pytest.approx(rank)
+    assert of_diamond(order).state.waiting["rank"].tolist() == pytest.approx(rank)
 
 
 def test_the_caller_chooses_and_may_try_in_a_fork() -> None:
-    template = diamond()
-    images = Images.by_name([template], 0.0)
-    env = RawEnv(
-        [0.0], [template], cluster(1), rules=Rules.always_up(Chosen(), Lru()), images=images
-    )
+    env = of_diamond(Chosen())
     assert env.waiting == (0,)
     env.choose(0)
     assert env.waiting == (1, 2)
@@ -292,7 +259,6 @@ def test_the_caller_chooses_and_may_try_in_a_fork() -> None:
 def test_images_that_are_wrong_are_refused(
     cold_start: list[float], of: list[int], memory: list[int], says: str
 ) -> None:
-    none = np.zeros((0, 2), np.int64)
-    template = WorkflowTemplate("one", [10], [8], [1], none, [])
+    template = functions(10, memory=8, name="one")
     with pytest.raises(InputError, match=says):
         Images(np.array(cold_start), {template: np.array(of)}, np.array(memory))

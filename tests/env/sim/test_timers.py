@@ -11,8 +11,9 @@ from env.sim.events.submissions import schedule_arrival
 from env.sim.state.records import ARRIVAL, LEASE_END, NONE
 from env.sim.state.timers import set_timer
 from env.sim.view.raw_env import RawEnv
-from tests.env.sim.test_sharing import chain, env_of, held, order
+from tests.env.sim.test_sharing import chain, env_of, order
 from tests.env.sim.test_ways_out import CHAIN, CLUSTER, IMAGES, NO_EDGES, PROBE, WORLDS, go_on
+from tests.env.small import held
 
 
 @pytest.mark.parametrize("world", WORLDS)

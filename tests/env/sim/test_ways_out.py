@@ -20,7 +20,7 @@ from env.sim.forecast.candidates import forecast_placements
 from env.sim.node.keep_alive import prewarm
 from env.sim.state.records import COMPLETED, FAILED, KILLED
 from env.sim.view.raw_env import RawEnv
-from tests.episodes import begun
+from tests.env.small import cluster_of, functions
 from tests.recount import assert_recounted
 
 PHASES = {
@@ -161,8 +161,8 @@ def test_a_server_out_of_service_is_not_forecast_as_its_equal_that_is_off() -> N
 
 def test_a_server_that_drains_is_neither_chosen_nor_prewarmed() -> None:
     """Best fit would take node 0, which has less memory; so would a container started ahead."""
-    kinds = (ServerType("small", 1, 0.0, 0.0, 1, 1, 4), ServerType("large", 1, 0.0, 0.0, 1, 1, 3))
-    cluster = ClusterConfig(1_000, 1e9, 1e9, 1e9, kinds)
+    kinds = [ServerType(name, 1, 0.0, 0.0, 1, 1, memory) for name, memory in (("a", 4), ("b", 3))]
+    cluster = cluster_of(*kinds)
     own = Rules.always_up(Fcfs(), Lru(), placement="worst_fit")
     env = RawEnv([5.0], [PROBE], cluster, rules=own, images=IMAGES)
     assert env.runs["node"].tolist() == [0]
@@ -187,14 +187,8 @@ def test_what_was_to_be_chosen_is_asked_again() -> None:
     images = Images(np.zeros(6), {DIAMOND: np.arange(5), PROBE: np.array([5])})
     own = Rules.always_up(Chosen(), NoKeepAlive())
     env = RawEnv([0.0, 50.0], [DIAMOND, PROBE], CLUSTER, rules=own, images=images)
-    changes = [
-        lambda: drain(env.state, 0),
-        lambda: take_down(env.state, 0),
-        lambda: bring_back(env.state, 0),
-        lambda: skip_function(env.state, 4),
-    ]
-    for change in changes:
-        change()
+    for change, what in ((drain, 0), (take_down, 0), (bring_back, 0), (skip_function, 4)):
+        change(env.state, what)
         go_on(env)
         assert (env.time, env.waiting) == (0.0, (0,))
 
@@ -247,8 +241,8 @@ def test_what_only_a_server_that_is_down_holds_waits_and_nobody_behind_it(
 
 def test_leases_are_not_renewed_for_ever_where_nothing_fits() -> None:
     """The server that is up is too small for what waits; it is always up and paid by the minute."""
-    kinds = (ServerType("small", 1, 0.6, 0.0, 1, 1, 1), ServerType("large", 1, 0.6, 0.0, 1, 1, 4))
-    cluster = ClusterConfig(1_000, 1e9, 1e9, 1e9, kinds)
+    kinds = [ServerType(name, 1, 0.6, 0.0, 1, 1, memory) for name, memory in (("a", 1), ("b", 4))]
+    cluster = cluster_of(*kinds)
     own = Rules(order=Fcfs(), lease=Lease(kind="always", step=60.0), keep_alive=Lru())
     env = RawEnv([0.0], [CHAIN], cluster, rules=own, images=IMAGES)
     reset(env.state)
@@ -260,12 +254,9 @@ def test_leases_are_not_renewed_for_ever_where_nothing_fits() -> None:
 
 def test_one_that_was_killed_has_all_its_work_before_it_with_srtf() -> None:
     """Of 20 s it has executed 15 when it is killed: one of 10 s goes first, though 5 were left."""
-    long, short = (
-        WorkflowTemplate(name, [seconds * 1_000], [1], [1], NO_EDGES, [])
-        for name, seconds in (("long", 20), ("short", 10))
-    )
+    long, short = functions(20_000), functions(10_000)
     images = Images(np.zeros(1), {each: np.zeros(1, int) for each in (long, short, PROBE)})
-    cluster = ClusterConfig(1_000, 1e9, 1e9, 1e9, (ServerType("s", 2, 0.0, 0.0, 1, 1, 1),))
+    cluster = cluster_of(ServerType("s", 2, 0.0, 0.0, 1, 1, 1))
     own = Rules.always_up(Srtf(check_interval=100.0), NoKeepAlive(), placement="asked")
     env = RawEnv([0.0, 15.0, 15.0], [long, PROBE, short], cluster, rules=own, images=images)
     env.step("s", 0, 0, 1)
@@ -283,7 +274,7 @@ def diamond(dispatch: str = "immediate") -> RawEnv:
     """Function 0 runs, until 20; the probe is to be placed at 12."""
     images = Images(np.zeros(6), {DIAMOND: np.arange(5), PROBE: np.array([5])})
     own = WORLDS[f"{dispatch}, hourly"]
-    env = begun([0.0, 12.0], [DIAMOND, PROBE], CLUSTER, rules=own, images=images, workflow_slots=2)
+    env = RawEnv([0.0, 12.0], [DIAMOND, PROBE], CLUSTER, rules=own, images=images, workflow_slots=2)
     env.step("s", 0, 0, 1)
     return env
 

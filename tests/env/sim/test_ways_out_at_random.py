@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from env.sim.assembly import with_rules
 from env.sim.assembly.new_state import reset
 from env.sim.declared.resources import holders
-from env.sim.declared.rules import Lease, Rules
 from env.sim.events.endings import bring_back, drain, skip_function, take_down
 from env.sim.events.engine import play
 from env.sim.events.placing import place
@@ -36,9 +35,8 @@ from env.sim.state.records import (
     TAKE_HISTORY,
 )
 from env.sim.view.raw_env import RawEnv
-from tests.env.runs import most_memory
 from tests.env.sim.test_world_against_reference import World, worlds
-from tests.recount import assert_recounted
+from tests.recount import assert_recounted, most_memory
 from tests.reference_inputs import mean
 
 
@@ -116,13 +114,10 @@ class Troubled:
         need = need_of(state, function) if self.world.dispatch == "queued" else 1
         candidates = [node for node in range(len(state.nodes)) if suits(state, node, need)]
         node = candidates[int(self.random.integers(len(candidates)))]
-        memory = min(int(self.random.choice([own, max(1, own // 2)])), self.memory[node])
+        most = self.world.node_memories[node]
+        memory = min(int(self.random.choice([own, max(1, own // 2)])), most)
         assert place(state, node, memory) == 0
         assert_recounted(state)
-
-    @property
-    def memory(self) -> list[int]:
-        return self.world.node_memories
 
     def _trouble(self) -> bool:
         """Whether something has happened."""
@@ -167,21 +162,12 @@ class Troubled:
 def test_whatever_happens_all_records_agree_and_every_function_ends_once(
     world: World, seed: int, likely: float
 ) -> None:
-    queued = world.dispatch == "queued"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(idle_forecast, "next_idle_time", mean)
         patch.setattr(history, "ROOM", 1)
         patch.setattr(with_rules, "WARM", 1)
-        own = Rules(
-            order=world.order if queued else None,
-            placement="asked" if queued and world.placement == "asked" else "first_fit",
-            patience=world.patience,
-            lease=Lease(kind=world.lease, step=world.step, charged=world.charged),
-            keep_alive=world.keep_alive,
-        )
-        env = RawEnv(
-            world.arrival_times, world.templates, world.cluster, rules=own, images=world.images
-        )
+        episode = world.arrival_times, world.templates, world.cluster
+        env = RawEnv(*episode, rules=world.rules, images=world.images)
         # The constructor has played on to the first decision: trouble comes from time 0.
         reset(env.state)
         troubled = Troubled(env, world, np.random.default_rng(seed), likely)

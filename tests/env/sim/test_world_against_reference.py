@@ -1,7 +1,7 @@
 """Every combination of dispatch, lease and keep-alive is what the reference world has of it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -22,6 +22,7 @@ from env.sim.node import idle_forecast
 from env.sim.node.fit import need_of, suits
 from env.sim.state.records import COMPLETED
 from env.sim.view.raw_env import RawEnv
+from tests.recount import assert_tracked
 from tests.reference_inputs import jobs_of, mean, rules_of
 from tests.reference_records import Job, Run
 from tests.reference_world import ReferenceWorld
@@ -50,12 +51,16 @@ ARRIVALS = (
 
 @dataclass(frozen=True)
 class World:
-    """An episode and its choices. Who is asked chooses at random among the first `spread` nodes."""
+    """An episode and its choices. Who is asked chooses at random among the first `spread` nodes.
+
+    `work` is drawn where each workflow is a single function.
+    """
 
     arrival_times: tuple[float, ...]
     templates: tuple[WorkflowTemplate, ...]
     cluster: ClusterConfig
     images: Images
+    work: tuple[int, ...]
     dispatch: str
     patience: float
     order: Order
@@ -66,6 +71,17 @@ class World:
     keep_alive: KeepAlive
     seed: int
     spread: int
+
+    @property
+    def rules(self) -> Rules:
+        """As the engine takes them."""
+        return Rules(
+            order=self.order if self.dispatch == "queued" else None,
+            placement=self.placement,
+            patience=self.patience,
+            lease=Lease(kind=self.lease, step=self.step, charged=self.charged),
+            keep_alive=self.keep_alive,
+        )
 
     @property
     def node_memories(self) -> list[int]:
@@ -92,27 +108,13 @@ class Chooser:
         return node, memories[int(self.random.integers(len(memories)))]
 
 
-@dataclass(frozen=True)
-class Played:
-    """What came of an episode: of each server (steps paid, end of its last lease), times, counts.
-
-    Rent may be added up in any order.
-    """
-
-    runs: list[Run]
-    servers: list[tuple[int, float]]
-    server_starts: int
-    container_cold_starts: int
-    time: float
-    rent: float = field(compare=False)
-
-
 @st.composite
 def worlds(draw: st.DrawFn) -> World:
     """A few workflows that come again, at once or after leases have ended."""
     cluster = draw(clusters())
+    of_requests = draw(st.booleans())
     made = [
-        draw(workflow_templates(f"workflow {index}", cluster))
+        draw(workflow_templates(f"workflow {index}", cluster, 1 if of_requests else 6))
         for index in range(draw(st.integers(1, 3)))
     ]
     lease, charged = draw(st.sampled_from([("hourly", True), ("always", True), ("always", False)]))
@@ -130,9 +132,11 @@ def worlds(draw: st.DrawFn) -> World:
         for template in made
     ]
     cluster, made = draw(with_named_resources(cluster, made))
+    most = 15 if of_requests else 6
     templates = tuple(
-        draw(st.lists(st.sampled_from(made), min_size=draw(st.integers(1, 5)), max_size=6))
+        draw(st.lists(st.sampled_from(made), min_size=draw(st.integers(1, 5)), max_size=most))
     )
+    drawn = st.integers(1, 20 * cluster.single_core_speed)
     dispatch = draw(st.sampled_from(["immediate", "queued"]))
     order = draw(orders(SLICES)) if dispatch == "queued" else Fcfs()
     if (lease == "always" and charged) or isinstance(order, RoundRobin | Srtf):
@@ -145,6 +149,7 @@ def worlds(draw: st.DrawFn) -> World:
         templates=templates,
         cluster=cluster,
         images=draw(images_of(templates)),
+        work=tuple(draw(drawn) for _ in templates) if of_requests else (),
         dispatch=dispatch,
         patience=draw(st.sampled_from([0.0, 1.0, 5.0, 30.0, np.inf])),
         order=order,
@@ -167,7 +172,14 @@ def reference(world: World, kind: type[ReferenceWorld] = ReferenceWorld) -> Refe
 
     return kind(
         world.cluster,
-        jobs_of(world.arrival_times, world.templates, world.cluster, world.images, world.order),
+        jobs_of(
+            world.arrival_times,
+            world.templates,
+            world.cluster,
+            world.images,
+            world.order,
+            world.work,
+        ),
         rules_of(
             world.order,
             world.keep_alive,
@@ -183,41 +195,23 @@ def reference(world: World, kind: type[ReferenceWorld] = ReferenceWorld) -> Refe
     )
 
 
-def play_reference(world: World) -> Played:
-    """Plays in the reference."""
-    played = reference(world)
-    return Played(
-        runs=played.runs,
-        servers=[(server.steps, server.expiration) for server in played.servers],
-        server_starts=played.starts,
-        container_cold_starts=played.container_cold_starts,
-        time=played.now,
-        rent=played.total_rent,
-    )
-
-
 def engine(world: World) -> RawEnv:
     """The engine, having played the episode, recorded if it can be; who is asked is a `Chooser`.
 
     Wherever any number of containers can be warm, it begins with room for one.
     """
     chooser = Chooser(world)
-    rules = Rules(
-        order=world.order if world.dispatch == "queued" else None,
-        placement=world.placement,
-        patience=world.patience,
-        lease=Lease(kind=world.lease, step=world.step, charged=world.charged),
-        keep_alive=world.keep_alive,
-    )
     env = RawEnv(
         world.arrival_times,
         world.templates,
         world.cluster,
         record=not names_of(world.templates),  # of which an episode file knows nothing
-        rules=rules,
+        rules=world.rules,
         images=world.images,
+        work=world.work,
     )
     while not env.done:
+        assert_tracked(env.state)
         index = int(env.state.cluster[0]["deciding"])
         own = int(env.state.functions[index]["memory_req"])
         need = own if world.dispatch == "immediate" else need_of(env.state, index)
@@ -228,40 +222,32 @@ def engine(world: World) -> RawEnv:
     return env
 
 
-def play_engine(world: World) -> Played:
-    """Plays in the engine; forecasts are those of `mean`."""
+@given(world=worlds())
+def test_engine(world: World) -> None:
+    """Same runs, leases and counts as the reference; forecasts are those of `mean`."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(idle_forecast, "next_idle_time", mean)
         patch.setattr("env.sim.assembly.with_rules.WARM", 1)
         env = engine(world)
-    steps = env.state.ledger["lease_seconds"] / world.step
-    return Played(
-        runs=[
-            Run(
-                *(int(run[key]) for key in ("wf_id", "fn_id", "node")),
-                bool(run["warm"]),
-                bool(run["outcome"] == COMPLETED),
-                *(float(run[f"{key}_time"]) for key in ("dispatch", "start", "end")),
-                *(float(run[f"{key}_time"]) for key in ("queueing", "cold_start")),
-                *(float(run[f"{key}_time"]) for key in ("data_transfer", "execution")),
-                float(run["server_start_time"]),
-            )
-            for run in env.runs
-        ],
-        servers=[
-            (round(paid), float(server["expiration_time"]))
-            for paid, server in zip(steps, env.state.servers, strict=True)
-        ],
-        server_starts=env.cold_starts,
-        container_cold_starts=int(env.state.queue[0]["container_cold_starts"]),
-        time=env.time,
-        rent=env.total_rent,
-    )
-
-
-@given(world=worlds())
-def test_engine(world: World) -> None:
-    """Same runs, leases and counts as the reference."""
-    computed, wanted = play_engine(world), play_reference(world)
-    assert computed == wanted
-    assert computed.rent == pytest.approx(wanted.rent)
+    wanted = reference(world)
+    runs = [
+        Run(
+            *(int(run[key]) for key in ("wf_id", "fn_id", "node")),
+            bool(run["warm"]),
+            bool(run["outcome"] == COMPLETED),
+            *(float(run[f"{key}_time"]) for key in ("dispatch", "start", "end")),
+            *(float(run[f"{key}_time"]) for key in ("queueing", "cold_start")),
+            *(float(run[f"{key}_time"]) for key in ("data_transfer", "execution")),
+            float(run["server_start_time"]),
+        )
+        for run in env.runs
+    ]
+    assert runs == wanted.runs
+    paid = np.rint(env.state.ledger["lease_seconds"] / world.step)
+    assert paid.tolist() == [server.steps for server in wanted.servers]
+    leases = [server.expiration for server in wanted.servers]
+    assert env.state.servers["expiration_time"].tolist() == leases
+    assert env.state.cluster[0]["tracked_count"] == 0
+    assert (env.cold_starts, env.time) == (wanted.starts, wanted.now)
+    assert env.state.queue[0]["container_cold_starts"] == wanted.container_cold_starts
+    assert env.total_rent == pytest.approx(wanted.total_rent)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.tickets import allocate_many
 from env.tickets import drf, operations
 from env.tickets.records import new_shares
 from env.tickets.rights import Currency, Rights
@@ -38,7 +39,7 @@ class Mechanism:
 
     def allocate_many(self, count: int) -> np.ndarray:
         out = np.empty(count, np.int64)
-        operations.allocate_many(self.shares, out)
+        allocate_many(self.shares, out)
         return out
 
     def tell_time(self, seconds: float) -> None:
@@ -48,7 +49,7 @@ class Mechanism:
         self.shares.clients["demand"][client] = amounts
 
     def give_back(self, client: int, amount: float) -> None:
-        drf.give_back(self.shares, client, amount / self.quantum)
+        drf.hold(self.shares, client, -amount / self.quantum)
 
 
 def made(name: str, tickets: Sequence[int], slots: int | None = None, **told: Any) -> Mechanism:
@@ -90,6 +91,15 @@ def pairwise_error(order: np.ndarray, tickets: np.ndarray, one: int, other: int)
     return float(absolute_errors(of_both.astype(np.int64), pair).max())
 
 
+def enter(
+    rights: Rights, name: str, amount: float, currency: str = "base", by: str | None = None
+) -> None:
+    """A new client that competes with a ticket."""
+    rights.add_client(name)
+    rights.issue(amount, currency, to=name, by=by)
+    rights.start(name)
+
+
 def picture(rights: Rights) -> dict[str, Any]:
     """Who holds what, what of it is borrowed, how much is issued, and what it is worth."""
     holders = rights.holders.values()
@@ -99,6 +109,5 @@ def picture(rights: Rights) -> dict[str, Any]:
             for holder in holders
         },
         "issued": [unit.issued_amount for unit in holders if isinstance(unit, Currency)],
-        "loans": set(rights.loans),
         "values": rights.values(),
     }

@@ -55,10 +55,7 @@ def test_a_task_that_holds_less_counts_less_and_own_quanta_more() -> None:
     assert mechanism.shares.head["held"][0].tolist() == [12, 12]
 
 
-def kueue(used: dict[str, float], quota: dict[str, float], lendable: dict[str, float]) -> float:
-    """Thousandths of what can be lent that are borrowed, of a weight of 1."""
-    borrowed = np.array([max(0.0, used[name] - quota[name]) for name in used])
-    return 1000 * drf.dominant_share(borrowed, np.array([lendable[name] for name in used]))
+Amounts = dict[str, float]
 
 
 @pytest.mark.parametrize(
@@ -76,14 +73,14 @@ def kueue(used: dict[str, float], quota: dict[str, float], lendable: dict[str, f
     ],
 )
 def test_case_24_shares_of_what_is_borrowed(
-    used: dict[str, float],
-    quota: dict[str, float],
-    lendable: dict[str, float],
-    weight: float,
-    expected: float,
+    used: Amounts, quota: Amounts, lendable: Amounts, weight: float, expected: float
 ) -> None:
-    """On the level of the mechanism: quotas are of the platform."""
-    share = kueue(used, quota, lendable)
+    """On the level of the mechanism: quotas are of the platform.
+
+    The share is thousandths of what can be lent that are borrowed.
+    """
+    borrowed = np.array([max(0.0, used[name] - quota[name]) for name in used])
+    share = 1000 * drf.dominant_share(borrowed, np.array([lendable[name] for name in used]))
     assert drf.weighted(share, weight) == pytest.approx(expected)
 
 

@@ -1,4 +1,4 @@
-"""What every mechanism can do: join, leave, change, parts of quanta, own quanta, recycled slots."""
+"""What every mechanism can do: join, leave, change, parts of quanta, quanta of one's own."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -9,13 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from env.tickets.records import MECHANISMS, NOBODY
+from env.tickets.use import left_of
 from tests.env.tickets.made import SEED, Mechanism, counts, made
 
 every = pytest.mark.parametrize("name", MECHANISMS)
 TIMED = [name for name in MECHANISMS if name != "drf"]
 """Those that share time; `drf` shares what is held at a time (test_drf.py)."""
 of_time = pytest.mark.parametrize("name", TIMED)
-LOTTERIES = {"lottery_list", "lottery", "multi_lottery"}
+LOTTERIES = {"lottery", "multi_lottery"}
 
 
 def tolerance(name: str, allocations: int) -> float:
@@ -42,11 +43,6 @@ def test_shares_follow_tickets_through_joins_leaves_and_changes(name: str) -> No
     assert played() == pytest.approx([5 / 8, 2 / 8, 1 / 8, 0], abs=near)
     mechanism.change(2, 3)
     assert played() == pytest.approx([5 / 10, 2 / 10, 3 / 10, 0], abs=near)
-    mechanism.leave(1)
-    mechanism.forget(1)
-    mechanism.demand(1, (1, 1))
-    mechanism.join(1, 8)  # another client in the same slot
-    assert played() == pytest.approx([5 / 16, 8 / 16, 3 / 16, 0], abs=near)
 
 
 Uses = Callable[[np.random.Generator], Sequence[float]]
@@ -164,9 +160,7 @@ def test_at_random_only_those_that_compete_are_chosen(name: str, seed: int) -> N
         elif kind == 2 and client in competing:
             mechanism.change(client, tickets)
             competing[client] = tickets
-        elif kind == 3 and client not in competing:
-            mechanism.forget(client)
-        elif kind > 3:
+        elif kind > 2:
             chosen = mechanism.allocate()
             assert (chosen == NOBODY) == (not competing) and (chosen in competing or not competing)
             if chosen != NOBODY and kind > 5:
@@ -177,3 +171,53 @@ def test_at_random_only_those_that_compete_are_chosen(name: str, seed: int) -> N
         if name in LOTTERIES:
             weights = mechanism.shares.clients["weight"]
             assert head["weight"] == sum(int(weights[one]) for one in competing)
+
+
+# Use remembered with a half-life.
+
+
+def remembered_rate(mechanism: Mechanism, client: int) -> float:
+    """Quanta per second, a mean in which the weight of the past halves per half-life."""
+    head, own = mechanism.shares.head[0], mechanism.shares.clients[client]
+    return float(left_of(own, head) * math.log(2.0) / head["half_life"])
+
+
+def test_case_25_constant_use_counts_more_and_more() -> None:
+    """Use of 2 a second, told in steps of a thousandth of a half-life."""
+    mechanism = made("stride", [1], half_life=100.0)
+    remembered = []
+    for step in range(1, 3001):
+        mechanism.tell_time(step * 0.1)
+        mechanism.allocate()
+        mechanism.used(0, 2 * 0.1)
+        if step % 1000 == 0:
+            remembered.append(remembered_rate(mechanism, 0))
+    assert remembered == pytest.approx([1, 1.5, 1.75], rel=1e-3)
+
+
+@every
+def test_who_was_away_gets_more_for_a_while_and_then_its_share(name: str) -> None:
+    """One client uses all for ten half-lives before another with as many tickets comes."""
+    mechanism = made(name, [1], slots=2, half_life=100.0)
+    seconds = 0.0
+
+    def share_of_the_other(quanta: int) -> float:
+        nonlocal seconds
+        order = []
+        for _ in range(quanta):
+            seconds += 1.0
+            mechanism.tell_time(seconds)
+            order.append(mechanism.allocate())
+            if name == "drf" and len(order) > 50:  # of which so many run at once
+                mechanism.give_back(order[-51], 1.0)
+        while name == "drf" and order[-50:]:
+            mechanism.give_back(order.pop(), 1.0)
+            if len(order) < quanta - 50:
+                break
+        return float(counts(np.array(order), 2)[1] / len(order))
+
+    assert share_of_the_other(1000) == 0
+    mechanism.join(1, 1)
+    assert share_of_the_other(60) > 0.6
+    share_of_the_other(2000)
+    assert share_of_the_other(2000) == pytest.approx(0.5, abs=0.06)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from env.tickets.lottery import PARTS, begin, draw, offset_of, place_of, spread
+from env.tickets.lottery import PARTS, begin, draw, offset_of, spread
 from env.tickets.records import HEAD
 from env.tickets.trees import follow, holder
 from tests.env.tickets.made import ONE_CHANCE_IN_A_MILLION, Mechanism, counts, made
@@ -16,8 +16,6 @@ from tests.env.tickets.made import ONE_CHANCE_IN_A_MILLION, Mechanism, counts, m
 FIVE = (10, 2, 5, 1, 2)
 """Tickets of figures 3-1 and 3-8, 20 in all."""
 CHANCE = 1e-6
-SINGLE = ["lottery_list", "lottery"]
-EVERY = [*SINGLE, "multi_lottery"]
 
 
 def test_draws_are_those_of_the_published_generator() -> None:
@@ -31,11 +29,10 @@ def test_draws_are_those_of_the_published_generator() -> None:
 def test_case_6_ticket_13_of_20_is_the_third_client_s_and_every_ticket_its_holder_s() -> None:
     expected = np.repeat(np.arange(5), FIVE).tolist()
     assert expected[13] == 2
-    in_list, in_tree = made("lottery_list", FIVE).shares, made("lottery", FIVE).shares
+    nodes = made("lottery", FIVE).shares.nodes
     for ticket, client in enumerate(expected):
         for offset in (ticket * PARTS, ticket * PARTS + PARTS - 1):
-            assert in_list.nodes["client"][place_of(in_list.nodes, offset)] == client
-            assert holder(in_tree.nodes, offset) == client
+            assert holder(nodes, offset) == client
 
 
 def test_case_7_offsets_on_the_way_down_a_tree() -> None:
@@ -50,7 +47,7 @@ def test_case_7_offsets_on_the_way_down_a_tree() -> None:
     assert node - 8 == 5
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", ["lottery", "multi_lottery"])
 def test_case_8_expected_wins(name: str) -> None:
     allocations = 200_000
     wins = counts(made(name, FIVE).allocate_many(allocations), 5)
@@ -61,12 +58,11 @@ def test_case_8_expected_wins(name: str) -> None:
     assert np.all(np.abs(wins - allocations * shares) < bound * deviations)
 
 
-@pytest.mark.parametrize("name", SINGLE)
 @pytest.mark.parametrize("n", [25, 2500])
-def test_case_8_the_variance_of_wins_is_n_p_1_minus_p(name: str, n: int) -> None:
+def test_case_8_the_variance_of_wins_is_n_p_1_minus_p(n: int) -> None:
     """So errors grow as the square root of n; variances of samples are chi-square distributed."""
     lots, share = 2000, 0.25
-    order = made(name, FIVE).allocate_many(lots * n).reshape(lots, n)
+    order = made("lottery", FIVE).allocate_many(lots * n).reshape(lots, n)
     variance = (order == 2).sum(axis=1).var(ddof=1)
     low, high = stats.chi2.interval(1 - CHANCE, lots - 1)
     assert low < (lots - 1) * variance / (n * share * (1 - share)) < high
@@ -80,9 +76,8 @@ def test_case_8_the_expected_wait_is_tickets_over_own_tickets() -> None:
     assert abs(waits.mean() - expected) < bound
 
 
-@pytest.mark.parametrize("name", SINGLE)
-def test_case_9_who_uses_a_fifth_counts_five_times(name: str) -> None:
-    mechanism = made(name, (400, 400))
+def test_case_9_who_uses_a_fifth_counts_five_times() -> None:
+    mechanism = made("lottery", (400, 400))
     while mechanism.allocate() != 1:
         pass
     mechanism.used(1, 0.2)
@@ -159,15 +154,3 @@ def test_case_12_a_change_ends_the_superquantum(what: str) -> None:
     mechanism.allocate()
     assert mechanism.shares.head["taken"][0] == 1
     assert mechanism.shares.head["random"][0] != before
-
-
-def test_move_to_front_brings_winners_forward_and_changes_no_share() -> None:
-    tickets = [1] * 99 + [300]
-    mechanism = made("lottery_list", tickets, move_to_front=True)
-    wins = counts(mechanism.allocate_many(100_000), 100)
-    nodes, clients = mechanism.shares.nodes, mechanism.shares.clients
-    assert sorted(nodes["client"][:100]) == list(range(100))
-    assert all(nodes["client"][clients["place"][client]] == client for client in range(100))
-    assert clients["place"][99] < 5
-    bound = ONE_CHANCE_IN_A_MILLION * np.sqrt(100_000 * 300 / 399 * 99 / 399)
-    assert abs(wins[99] - 100_000 * 300 / 399) < bound

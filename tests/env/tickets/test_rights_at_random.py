@@ -3,13 +3,12 @@
 from fractions import Fraction
 from random import Random
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from env.base.errors import InputError
 from env.tickets.rights import Client, Currency, Holder, Loan, Rights, Ticket
-from tests.env.tickets.made import picture
+from tests.env.tickets.made import enter, picture
 
 OPERATIONS = 60
 
@@ -43,7 +42,6 @@ def check(rights: Rights) -> None:
     assert rights.base.issued_amount <= rights.base_amount
     for holder in rights.holders.values():
         assert all(ticket.holder is holder and ticket.amount > 0 for ticket in holder.held)
-        assert all(rights.loans >= ticket.loans.keys() for ticket in holder.held)
         if isinstance(holder, Currency):
             own = (ticket.amount for ticket in tickets if ticket.currency is holder)
             assert holder.issued_amount == sum(own)
@@ -95,24 +93,22 @@ class AtRandom:
     def once(self) -> None:
         """One operation, which may be refused."""
         rights, ticket = self.rights, self.ticket()
-        kind = self.random.randrange(8)
+        kind = self.random.randrange(7)
         if kind == 0:
             rights.issue(self.amount(), self.anybody(), to=self.anybody(), by=self.by())
         elif kind == 1 and ticket:
             rights.destroy(ticket, by=self.by())
         elif kind == 2 and ticket:
-            rights.resize(ticket, self.amount(), by=self.by())
-        elif kind == 3 and ticket:
             part = self.random.choice([None, self.amount()])
             rights.transfer(ticket, self.anybody(), part, by=self.by())
-        elif kind == 4:
+        elif kind == 3:
             to = {self.anybody(): self.amount() for _ in range(self.random.randint(1, 2))}
             self.loans.append(rights.lend(self.anybody(), to, by=self.by()))
-        elif kind == 5 and self.loans:
+        elif kind == 4 and self.loans:
             rights.give_back(self.random.choice(self.loans))
-        elif kind == 6:
+        elif kind == 5:
             rights.start(self.anybody())
-        elif kind == 7:
+        elif kind == 6:
             rights.stop(self.anybody())
 
 
@@ -141,21 +137,16 @@ def test_whoever_inflates_only_its_own_currency_harms_nobody_outside(seed: int) 
         rights.add_currency(tenant, inflators=[tenant])
         rights.issue(random.randint(1, 500), "base", to=tenant)
         for index in range(3):
-            name = f"{tenant}{index}"
-            rights.add_client(name)
-            rights.issue(random.randint(1, 9), tenant, to=name)
-            rights.start(name)
+            enter(rights, f"{tenant}{index}", random.randint(1, 9), tenant)
     others = {name: value for name, value in rights.values().items() if "theirs" in name}
     for _ in range(OPERATIONS):
-        kind, own = random.randrange(4), f"mine{random.randrange(3)}"
+        kind, own = random.randrange(3), f"mine{random.randrange(3)}"
         ticket, amount = random.choice(all_tickets(rights)), random.choice([1, 10**9])
         try:
             if kind == 0:
                 currency = random.choice(["mine", "theirs", "base"])
                 rights.issue(amount, currency, own, by="mine")
-            elif kind == 1:
-                rights.resize(ticket, amount, by="mine")
-            elif kind == 2 and len(all_tickets(rights)) > 10:
+            elif kind == 1 and len(all_tickets(rights)) > 10:
                 rights.destroy(ticket, by="mine")
             else:
                 rights.transfer(ticket, own, by="mine")
@@ -182,17 +173,3 @@ def test_loans_that_all_come_back_leave_no_trace(seed: int) -> None:
         rights.give_back(loan)
         check(rights)
     assert picture(rights) == before
-
-
-@pytest.mark.long
-def test_a_chain_of_a_thousand_currencies_is_no_problem() -> None:
-    rights = Rights(1)
-    above = "base"
-    for level in range(1000):
-        rights.add_currency(f"c{level}")
-        rights.issue(1, above, to=f"c{level}")
-        above = f"c{level}"
-    rights.add_client("last")
-    rights.issue(3, above, to="last")
-    rights.start("last")
-    assert rights.values() == {"last": 1}

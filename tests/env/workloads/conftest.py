@@ -1,5 +1,6 @@
 """Fixture files and the configs of the project, composed as the program composes them."""
 
+import copy
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import Any
 
 import pytest
 from hydra import compose, initialize_config_dir
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 
 from env.base.schema import validated
 from env.workloads.annotation import AnnotationRules
@@ -24,21 +25,15 @@ def fixtures() -> Path:
 
 
 @cache
-def _composed(overrides: tuple[str, ...]) -> DictConfig:
+def _composed(overrides: tuple[str, ...]) -> Any:
     with initialize_config_dir(str(CONF_DIR), version_base=None):
-        return compose(overrides=list(overrides))
+        return OmegaConf.to_container(compose(overrides=list(overrides)))
 
 
 @pytest.fixture(scope="session")
 def composed() -> Composed:
     """Composes config groups: composed("+workflow=study") is {"workflow": {...}}."""
-
-    def of(*overrides: str) -> dict[str, Any]:
-        found = OmegaConf.to_container(_composed(overrides))
-        assert isinstance(found, dict)
-        return {str(group): content for group, content in found.items()}
-
-    return of
+    return lambda *overrides: copy.deepcopy(_composed(overrides))
 
 
 @pytest.fixture(scope="session")

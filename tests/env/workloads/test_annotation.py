@@ -9,6 +9,7 @@ from env.base.errors import InputError
 from env.base.schema import validated
 from env.workloads.annotation import AnnotationRules, annotate
 from env.workloads.task_graph import Task, TaskGraph
+from tests.documents import refused_in_a_line
 
 SPEED = 1_000
 RULES = {
@@ -46,11 +47,17 @@ def test_runtimes_are_raised_scaled_and_clipped() -> None:
     assert counts["runtime clipped to runtime_range"] == 3
 
 
+def annotated(task: Task, **changes: object) -> tuple[int, int, int]:
+    """Computation, memory and parallelism of a task."""
+    template, _ = annotate(graph(task), with_rules(**changes), SPEED)
+    return tuple(
+        field.item() for field in (template.computation, template.memory_req, template.parallelism)
+    )
+
+
 def test_computation_is_the_work_of_all_cores() -> None:
-    task = Task("t", "a", runtime=20, cores=3)
-    template, _ = annotate(graph(task), with_rules(), SPEED)
-    assert template.parallelism.tolist() == [3]
-    assert template.computation.tolist() == [20 * 2 * SPEED * 3]
+    computation, _, parallelism = annotated(Task("t", "a", runtime=20, cores=3))
+    assert (computation, parallelism) == (20 * 2 * SPEED * 3, 3)
 
 
 def test_computation_is_at_least_one_operation() -> None:
@@ -64,14 +71,12 @@ def test_computation_is_at_least_one_operation() -> None:
 
 @pytest.mark.parametrize(("cores", "parallelism"), [(1.2, 2), (0.3, 1), (48, 8)])
 def test_measured_parallelism(cores: float, parallelism: int) -> None:
-    template, _ = annotate(graph(Task("t", "a", runtime=1, cores=cores)), with_rules(), SPEED)
-    assert template.parallelism.tolist() == [parallelism]
+    assert annotated(Task("t", "a", runtime=1, cores=cores))[2] == parallelism
 
 
 @pytest.mark.parametrize(("memory", "whole"), [(0.075, 128), (128, 128), (300.000001, 301)])
 def test_measured_memory(memory: float, whole: int) -> None:
-    template, _ = annotate(graph(Task("t", "a", runtime=1, memory=memory)), with_rules(), SPEED)
-    assert template.memory_req.tolist() == [whole]
+    assert annotated(Task("t", "a", runtime=1, memory=memory))[1] == whole
 
 
 def test_a_task_of_more_cores_than_allowed_keeps_its_work() -> None:
@@ -85,12 +90,9 @@ def test_a_task_of_more_cores_than_allowed_keeps_its_work() -> None:
 
 def test_a_workflow_without_any_runtime_is_refused_unless_it_is_allowed() -> None:
     tasks = graph(Task("a", "a"), Task("b", "b"))
-    with pytest.raises(InputError) as caught:
+    way_out = "to have them drawn, add workflow.annotation.without_runtimes=draw"
+    with refused_in_a_line(f"w.json: no task has a runtime; {way_out}"):
         annotate(tasks, with_rules(), SPEED)
-    assert str(caught.value) == (
-        "w.json: no task has a runtime; to have them drawn, "
-        "add workflow.annotation.without_runtimes=draw"
-    )
     _, counts = annotate(tasks, with_rules(without_runtimes="draw"), SPEED)
     assert counts["runtime drawn"] == 2
     assert counts["no dependencies"] == 1

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from env.base.errors import InputError
 from env.workloads.annotation import AnnotationRules, annotate
 from env.workloads.dax import read_dax
 from env.workloads.task_graph import TaskGraph
+from tests.documents import refused_in_a_line
 
 BOMB = """<?xml version="1.0"?>
 <!DOCTYPE adag [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;"><!ENTITY c "&b;&b;&b;&b;">]>
@@ -58,10 +58,8 @@ def profiles(**given: str) -> str:
 @pytest.mark.parametrize(
     ("given", "runtime", "cores", "memory"),
     [
-        (
-            {"pegasus__runtime": " 120 ", "pegasus__cores": "4", "pegasus__memory": "2048"},
-            *(120, 4, 2048),
-        ),
+        ({"pegasus__runtime": " 120 ", "pegasus__cores": "4"}, 120, 4, None),
+        ({"pegasus__memory": "2048"}, None, None, 2048),
         ({"globus__count": "3", "globus__maxmemory": "512"}, None, 3, 512),
         ({"condor__request_cpus": "2", "condor__request_memory": "300"}, None, 2, 300),
         ({"condor__request_memory": "2 GB"}, None, None, 2048),
@@ -69,10 +67,7 @@ def profiles(**given: str) -> str:
         # Keys of the systems below win, in any order.
         ({"condor__request_memory": "9", "pegasus__memory": "5"}, None, None, 9),
         # Limits and others' keys are no measurements.
-        (
-            {"globus__maxwalltime": "60", "pegasus__maxwalltime": "60", "env__cores": "4"},
-            *[None] * 3,
-        ),
+        ({"globus__maxwalltime": "60", "env__cores": "4"}, None, None, None),
     ],
 )
 def test_profiles(
@@ -91,24 +86,14 @@ def test_what_counts_more() -> None:
         f'<job id="b" name="x" version="1">{profiles(pegasus__runtime="6")}</job>'
         '<job id="c" name="x" version="1"/><job id="d" name="x" version="2"/>'
     )
-    assert [(task.runtime, task.cores) for task in graph.tasks] == [
-        (7, 2),
-        (6, 2),
-        (5, 2),
-        (None, None),
-    ]
-
-
-@pytest.mark.parametrize("value", ["soon", "9" * 5_000])
-def test_bad_profiles(value: str) -> None:
-    with pytest.raises(InputError) as caught:
-        dax(f'<job id="a" name="x">{profiles(pegasus__memory=value)}</job>')
-    assert str(caught.value).startswith("w.dax: job 'a': profile: memory: ")
-    assert len(str(caught.value)) < 200
+    found = [(task.runtime, task.cores) for task in graph.tasks]
+    assert found == [(7, 2), (6, 2), (5, 2), (None, None)]
 
 
 JOB = '<job id="a" name="x">{}</job>'
 EXECUTABLE = '<executable name="x" arch="{}">{}</executable>'
+SUB_WORKFLOW = '<job id="a" name="x" runtime="1"/><{} id="b" file="inner.dax"/>'
+NOT_READ = "is a sub-workflow, which is not read: only workflows of jobs are"
 
 
 @pytest.mark.parametrize(
@@ -116,20 +101,28 @@ EXECUTABLE = '<executable name="x" arch="{}">{}</executable>'
     [
         (
             JOB.format(profiles(pegasus__cores="2") + profiles(pegasus__cores="4")),
-            "job 'a': profile pegasus cores: found '2' and '4'",
+            "job 'a': profile pegasus cores: found '2' and '4', one is needed",
         ),
         (
             EXECUTABLE.format("x86_64", profiles(pegasus__runtime="5"))
             + EXECUTABLE.format("aarch64", profiles(pegasus__runtime="9"))
             + JOB.format(""),
-            "executable 'x': profile pegasus runtime: found '5' and '9'",
+            "executable 'x': profile pegasus runtime: found '5' and '9', one is needed",
         ),
+        (JOB.format(profiles(pegasus__memory="soon")), "job 'a': profile: memory: "),
+        (JOB.format(profiles(pegasus__memory="9" * 5_000)), "job 'a': profile: memory: "),
+        (f'<job id="a" name="x" runtime="{"x" * 1_000_000}"/>', "job 'a': runtime: "),
+        (
+            JOB.format('<uses file="f" link="outptu" size="5"/>'),
+            "job 'a': uses: link: 'outptu' is unknown, did you mean 'output'?",
+        ),
+        (SUB_WORKFLOW.format("dax"), f"<dax> 'b' {NOT_READ}"),
+        (SUB_WORKFLOW.format("dag"), f"<dag> 'b' {NOT_READ}"),
     ],
 )
-def test_two_values_for_one_thing_are_refused(body: str, message: str) -> None:
-    with pytest.raises(InputError) as caught:
+def test_what_is_refused(body: str, message: str) -> None:
+    with refused_in_a_line(f"w.dax: {message}"):
         dax(body)
-    assert str(caught.value) == f"w.dax: {message}, one is needed"
 
 
 def test_links() -> None:
@@ -143,32 +136,11 @@ def test_links() -> None:
     carried = {link: graph(f'link="{link}"').edge_bytes for link in ("OUTPUT", "inout", "none")}
     assert carried == {"OUTPUT": {(0, 1): 5}, "inout": {(0, 1): 5}, "none": {(0, 1): 0}}
     assert graph("").edge_bytes == {(0, 1): 0}
-    with pytest.raises(InputError) as caught:
-        graph('link="outptu"')
-    assert str(caught.value) == (
-        "w.dax: job 'a': uses: link: 'outptu' is unknown, did you mean 'output'?"
-    )
 
 
-@pytest.mark.parametrize("tag", ["dax", "dag"])
-def test_sub_workflows_are_refused_as_such(tag: str) -> None:
-    with pytest.raises(InputError) as caught:
-        dax(
-            f'<job id="a" name="x" runtime="1"/><{tag} id="b" file="inner.dax"/>'
-            '<child ref="b"><parent ref="a"/></child>'
-        )
-    assert str(caught.value) == (
-        f"w.dax: <{tag}> 'b' is a sub-workflow (file 'inner.dax'), which is not read: "
-        "only workflows of jobs are"
-    )
-
-
-def test_deep_and_wide_files_get_an_answer() -> None:
+def test_deep_files_get_an_answer() -> None:
     deep = "<a>" * 50_000 + "</a>" * 50_000
     assert len(dax(f'<job id="a" name="x" runtime="1"/>{deep}').tasks) == 1
-    with pytest.raises(InputError) as caught:
-        dax(f'<job id="a" name="x" runtime="{"x" * 1_000_000}"/>')
-    assert len(str(caught.value)) < 300
 
 
 def test_later_versions_call_files_by_name(photo: str) -> None:
@@ -177,17 +149,12 @@ def test_later_versions_call_files_by_name(photo: str) -> None:
     assert read_dax(later.encode(), "photo", "photo.dax") == expected
 
 
-@pytest.mark.parametrize("content", [BOMB, OUTSIDE])
-def test_entities_are_refused(content: str) -> None:
-    with pytest.raises(InputError, match="^photo.dax: XML entities are refused") as caught:
-        read_dax(content.encode(), "photo", "photo.dax")
-    assert "\n" not in str(caught.value)
-
-
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
         ("</adag>", "", "not valid XML"),
+        ("", BOMB, "XML entities are refused"),
+        ("", OUTSIDE, "XML entities are refused"),
         ('encoding="UTF-8"', f'encoding="{"x" * 1_000}"', "not valid XML: its encoding is unknown"),
         ("adag", "dag", "the root element is 'dag', 'adag' is needed"),
         ('runtime="4.0"', 'runtime="soon"', "job 'ID00': runtime: Input should be a valid number"),
@@ -197,8 +164,6 @@ def test_entities_are_refused(content: str) -> None:
     ],
 )
 def test_bad_files(photo: str, rules: AnnotationRules, old: str, new: str, message: str) -> None:
-    with pytest.raises(InputError, match="^photo.dax: ") as caught:
-        content = photo.replace(old, new).encode()
+    content = (photo.replace(old, new) if old else new).encode()
+    with refused_in_a_line("photo.dax: ", message):
         annotate(read_dax(content, "photo", "photo.dax"), rules, 1_000)
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)

@@ -38,10 +38,8 @@ def test_episodes_repeat(composed: Composed, workload: str) -> None:
     first, again = (generator(composed, "+workflow=tiny", f"+workload={workload}") for _ in "ab")
     for index in range(3):
         assert content(first.evaluation_episode(index)) == content(again.evaluation_episode(index))
-        seed = training_seed(1, 0, 0, index)
-        again_seed = training_seed(1, 0, 0, index)
-        episode = first.training_episode(seed)
-        assert content(episode) == content(again.training_episode(again_seed))
+        episode = first.training_episode(training_seed(1, 0, 0, index))
+        assert content(episode) == content(again.training_episode(training_seed(1, 0, 0, index)))
         assert len(episode.arrival_times) == len(episode.templates) > 0
 
 
@@ -131,7 +129,6 @@ def test_no_two_seeds_are_the_same() -> None:
     def state(sequence: np.random.SeedSequence) -> tuple[int, ...]:
         return tuple(sequence.generate_state(4).tolist())
 
-    states = [
-        state(training_seed(*numbers)) for numbers in itertools.product(range(4), repeat=4)
-    ] + [state(evaluation_seed(seed, index)) for seed in range(4) for index in range(100)]
+    states = [state(training_seed(*own)) for own in itertools.product(range(4), repeat=4)]
+    states += [state(evaluation_seed(*own)) for own in itertools.product(range(4), range(100))]
     assert len(set(states)) == len(states)

@@ -14,7 +14,7 @@ from env.workloads.traces.profiles import (
 from env.workloads.traces.trace import FunctionProfiles
 from env.workloads.traces.trace_recording import MinuteCounts, Recording
 
-SEED, KEY = 5, 2
+SEED = 5
 RULES = ProfileRules(
     min_duration=0.001,
     min_memory=128,
@@ -37,18 +37,18 @@ def recording(memory: list[float]) -> Recording:
 
 
 def profiles(made: Recording, rules: ProfileRules = RULES) -> FunctionProfiles:
-    return annotate_functions(made, rules, SEED, KEY)[0]
+    return annotate_functions(made, rules, SEED)[0]
 
 
 def test_measured_memory_is_rounded_up_and_raised_to_the_smallest_container() -> None:
-    made, counts = annotate_functions(recording([300.2, 64.0, 128.0]), RULES, SEED, KEY)
+    made, counts = annotate_functions(recording([300.2, 64.0, 128.0]), RULES, SEED)
     assert made.memory.tolist() == [301, 128, 128]
     assert counts == {"memory raised to min_memory": 1}
 
 
 def test_reserved_memory_is_a_drawn_multiple_of_the_measured_one() -> None:
     rules = RULES.model_copy(update={"memory_factor": (2, 32)})
-    made, counts = annotate_functions(recording([100.0] * 400), rules, SEED, KEY)
+    made, counts = annotate_functions(recording([100.0] * 400), rules, SEED)
     # Log-uniform in 200 to 3200, median 800; log(3200 / 2048) / log(16) = 16% are cut.
     assert made.memory.min() >= 200 and made.memory.max() == 2048
     assert np.median(made.memory) == pytest.approx(800, rel=0.2)
@@ -57,7 +57,7 @@ def test_reserved_memory_is_a_drawn_multiple_of_the_measured_one() -> None:
 
 
 def test_missing_memory_is_drawn() -> None:
-    made, counts = annotate_functions(recording([np.nan] * 400), RULES, SEED, KEY)
+    made, counts = annotate_functions(recording([np.nan] * 400), RULES, SEED)
     assert counts["memory drawn"] == 400
     assert 140 < np.median(made.memory) < 160
     assert made.memory.min() == 128 and made.memory.max() > 250
@@ -68,7 +68,7 @@ def test_no_seed_gives_more_memory_than_the_largest() -> None:
     made = recording([100.2, 20.0, 900.0, np.nan])
     most = largest_memory(made, rules)
     assert most.tolist() == [401, 128, 2048, 2048]
-    drawn = [annotate_functions(made, rules, seed, KEY)[0].memory for seed in range(60)]
+    drawn = [annotate_functions(made, rules, seed)[0].memory for seed in range(60)]
     assert (np.array(drawn) <= most).all()
     assert (np.max(drawn, axis=0)[:3] > 0.95 * most[:3]).all()
 

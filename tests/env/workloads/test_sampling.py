@@ -57,7 +57,7 @@ def sampling(**changes: Any) -> Sampling:
 
 
 def played(hour: MinuteCounts, first: int, last: int, **changes: Any) -> np.ndarray:
-    chunks = list(play(hour, sampling(**changes), first, last, SEED, 1))
+    chunks = list(play(hour, sampling(**changes), first, last, SEED))
     return np.concatenate(chunks)
 
 
@@ -75,7 +75,7 @@ def test_the_same_seed_gives_the_same_requests_in_every_window(hour: MinuteCount
     late = earlier[earlier["time"] >= 600]
     assert late["duration"].tolist() == played(hour, 20, 25)["duration"].tolist()
     assert late["time"] - 600 == pytest.approx(played(hour, 20, 25)["time"])
-    other = np.concatenate(list(play(hour, sampling(), 20, 25, SEED + 1, 1)))
+    other = np.concatenate(list(play(hour, sampling(), 20, 25, SEED + 1)))
     assert other["time"].tolist() != played(hour, 20, 25)["time"].tolist()
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from env.base.errors import InputError
 from env.base.schema import validated
 from env.sim.declared.images import Images
 from env.workloads.templates import FilesEntry, WorkflowConfig, template_pools
+from tests.documents import put, refused_in_a_line
 
 from .conftest import Composed
 
@@ -25,6 +25,12 @@ def annotation(composed: Composed) -> dict[str, Any]:
 
 def configured(data: dict[str, Any]) -> WorkflowConfig:
     return validated(WorkflowConfig, data, "workflow")
+
+
+def names(composed: Composed, *overrides: str) -> list[list[str]]:
+    """Of the workflows for training and for evaluation."""
+    pools = template_pools(configured(composed(*overrides)["workflow"]), SPEED)
+    return [[each.name for each in pool.templates] for pool in (pools.training, pools.evaluation)]
 
 
 def test_the_study_has_disjoint_pools_of_the_stated_kind(composed: Composed) -> None:
@@ -99,12 +105,8 @@ def test_a_mix_draws_entries_by_weight(
 
 @pytest.mark.parametrize("group", ["study", "files"])
 def test_a_path_takes_the_place_of_the_mix(composed: Composed, fixtures: Path, group: str) -> None:
-    config = configured(
-        composed(f"+workflow={group}", f"workflow.path={fixtures}/photo.json")["workflow"]
-    )
-    pools = template_pools(config, SPEED)
-    assert [template.name for template in pools.training.templates] == ["photo"]
-    assert [template.name for template in pools.evaluation.templates] == ["photo"]
+    path = f"workflow.path={fixtures}/photo.json"
+    assert names(composed, f"+workflow={group}", path) == [["photo"], ["photo"]]
 
 
 def test_containers_are_started_from_the_programs_of_a_file(
@@ -129,16 +131,11 @@ def images(told: dict[str, Any]) -> list[list[int]]:
 
 
 def test_other_files_for_evaluation(composed: Composed, fixtures: Path) -> None:
-    config = configured(
-        composed(
-            "+workflow=files",
-            f"workflow.path=[{fixtures}/photo.json,{fixtures}/photo.dax]",
-            f"workflow.evaluation_path={fixtures}/photo_old.json",
-        )["workflow"]
+    paths = (
+        f"workflow.path=[{fixtures}/photo.json,{fixtures}/photo.dax]",
+        f"workflow.evaluation_path={fixtures}/photo_old.json",
     )
-    pools = template_pools(config, SPEED)
-    assert [template.name for template in pools.training.templates] == ["photo", "photo"]
-    assert [template.name for template in pools.evaluation.templates] == ["photo_old"]
+    assert names(composed, "+workflow=files", *paths) == [["photo", "photo"], ["photo_old"]]
 
 
 def test_a_changed_file_is_read_again(
@@ -184,12 +181,6 @@ def test_bad_configs(
     composed: Composed, group: str, path: str, value: object, message: str
 ) -> None:
     data = composed(f"+workflow={group}")["workflow"]
-    *outer, last = [int(part) if part.isdigit() else part for part in path.split(".")]
-    node: Any = data
-    for key in outer:
-        node = node[key]
-    node[last] = value
-    with pytest.raises(InputError) as caught:
+    put(*(int(part) if part.isdigit() else part for part in path.split(".")), to=value)(data)
+    with refused_in_a_line(f"workflow: {message}"):
         template_pools(configured(data), SPEED)
-    assert str(caught.value).startswith(f"workflow: {message}")
-    assert "\n" not in str(caught.value)

@@ -1,5 +1,6 @@
 """The config group `workload` of a trace, from its files to samples that can be played."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,8 @@ from env.base.schema import validated
 from env.workloads.traces.trace import Trace
 from env.workloads.traces.trace_samples import (
     TraceConfig,
+    TraceGenerator,
     TraceSample,
-    sample_trace,
 )
 from tests.env.workloads.conftest import Composed
 
@@ -21,7 +22,7 @@ from tests.env.workloads.conftest import Composed
 def sample(composed: Composed) -> Any:
     def of(*overrides: str) -> TraceSample:
         config = composed(*overrides)["workload"]
-        return sample_trace(validated(TraceConfig, config, "workload"))
+        return TraceGenerator(validated(TraceConfig, config, "workload"), 1).sample(0)
 
     return of
 
@@ -43,13 +44,7 @@ def test_a_folder_of_2019(sample: Any, fixtures: Path) -> None:
     window, history = requests(found.window), requests(found.history)
     named = [profiles.names[function] for function in window["function"]]
     # Minutes 7 to 11: cart 5 a minute, pay 2, resize 4 in minute 7, send 1 in 7 and 10, bounce 3.
-    assert {name: named.count(name) for name in set(named)} == {
-        "cart": 25,
-        "pay": 10,
-        "resize": 4,
-        "send": 2,
-        "bounce": 3,
-    }
+    assert Counter(named) == {"cart": 25, "pay": 10, "resize": 4, "send": 2, "bounce": 3}
     assert -180 <= history["time"].min() < history["time"].max() < 0
     assert len(history) == 5 * 3 + 2 * 3 + 4 + 1  # minutes 4 to 6
 
@@ -97,12 +92,8 @@ def test_a_window_behind_the_trace_is_refused(sample: Any, fixtures: Path) -> No
 @pytest.mark.parametrize("kind", ["representative", "rare"])
 def test_samples_of_the_real_excerpt(sample: Any, data_dir: Path, kind: str) -> None:
     path = data_dir / "azure2019_500f_8h"
-    small = [
-        "+workload=azure2019",
-        f"workload.source.path={path}",
-        f"workload.sampling.kind={kind}",
-    ]
-    found = sample(*small, "workload.sampling.functions=40")
+    small = ["+workload=azure2019", f"workload.source.path={path}"]
+    found = sample(*small, f"workload.sampling.kind={kind}", "workload.sampling.functions=40")
     assert len(found.window.profiles.names) == 40
     assert f" {len(requests(found.window))} requests in " in found.report
     if kind == "rare":
