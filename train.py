@@ -72,8 +72,10 @@ def train(
             stop = StopOnSignals()
             found, lost = learn(told, settings, shown, world, evaluate, folder, stop)
         else:
+            from agents.learned.tuning import search
+
             one = partial(learn, world=world, evaluate=evaluate)
-            found, lost = search(told, settings, shown, one, folder), None
+            found, lost = search(settings, told, shown, one, folder), None
     finally:
         ray.shutdown()
 
@@ -187,36 +189,6 @@ def learn(
     environment.close()
     report(found, progress)
     return found, lost
-
-
-def search(
-    told: dict[str, Any],
-    settings: TrainSettings,
-    shown: dict[str, Any],
-    one: Callable[..., Any],
-    folder: Path,
-) -> Evaluated:
-    """Many runs like `one`, with values of their own; the policy of the best one is kept.
-
-    Returns:
-        What that policy comes to.
-    """
-    import shutil
-
-    from agents.learned.tuning import TRIALS, run_trials
-    from report.table import console
-    from report.trials import trials_table
-
-    outcomes = run_trials(settings, told, shown, one, folder)
-    best = outcomes[0]
-    if best.found is None:
-        raise SystemExit(f"error: no trial came to an end; {best.name}: {best.error}")
-    kept = folder / TRIALS / best.name
-    # A trial that was stopped early has no other.
-    policy = kept / "policy" if (kept / "policy").is_dir() else kept / "policy_best"
-    shutil.copytree(policy, folder / "policy")
-    console().print(trials_table(outcomes, f"{len(outcomes)} trials"))
-    return best.found
 
 
 if __name__ == "__main__":

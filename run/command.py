@@ -1,11 +1,9 @@
 """How an entry point starts: everything it is told is checked before it makes a run folder."""
 
-import errno
 import os
 import shutil
 import signal
 import sys
-import threading
 from argparse import ArgumentError, ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -112,7 +110,6 @@ def _run(config: DictConfig, folder: Path, program: Program) -> None:
         if not goes_on(folder, config.get("resume")):
             raise taken(folder) from None
     before = signal.signal(signal.SIGTERM, _leave)
-    threading.excepthook = _tell_of_thread
     try:
         OmegaConf.save(without_hydra(config), folder / TYPED.with_name("config.yaml"))
         OmegaConf.save(
@@ -126,20 +123,11 @@ def _run(config: DictConfig, folder: Path, program: Program) -> None:
         print("stopped", file=sys.stderr)
         code = error.code if isinstance(error, SystemExit) else 128 + signal.SIGINT
         raise SystemExit(code) from None
-    except SystemExit:
+    except (SystemExit, InputError):  # as of how many cores there are, which only Ray knows
         _forget(folder)
-        raise
-    except Exception as error:
-        full = _full_disk(error)
-        if full is not None:
-            told = f"error: '{folder}': {full}; what is complete stays{_go_on(config, folder)}"
-            raise SystemExit(told) from None
-        if isinstance(error, InputError):  # as of how many cores there are, which only Ray knows
-            _forget(folder)
         raise
     finally:
         signal.signal(signal.SIGTERM, before)
-        threading.excepthook = threading.__excepthook__
 
 
 def _forget(folder: Path) -> bool:
@@ -148,33 +136,6 @@ def _forget(folder: Path) -> bool:
     if nothing:
         shutil.rmtree(folder)
     return nothing
-
-
-def _full_disk(error: BaseException | None) -> str | None:
-    """What the system calls it if the disk or the user's share of it is full, else None.
-
-    Remote learners write for themselves: Ray wraps their errors.
-    """
-    seen: list[BaseException] = []
-    while error is not None and error not in seen:  # what Ray wraps may go in a circle
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            return os.strerror(error.errno)
-        seen.append(error)
-        error = getattr(error, "cause", None) or error.__cause__ or error.__context__
-    return None
-
-
-def _go_on(config: DictConfig, folder: Path) -> str:
-    """How to go on with a run, if there is something to go on with."""
-    left = [folder / "run.json", *folder.glob("checkpoints/*/run.json")]
-    resumable = "resume" in config and any(path.exists() for path in left)
-    return f", go on with resume={folder}" if resumable else ""
-
-
-def _tell_of_thread(args: threading.ExceptHookArgs) -> None:
-    """Says what ended a thread, but for a full disk: that of TensorBoard's ends the run as well."""
-    if _full_disk(args.exc_value) is None:
-        threading.__excepthook__(args)
 
 
 class _Stopped(SystemExit):

@@ -5,7 +5,6 @@ import logging
 import os
 import socket
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -15,34 +14,16 @@ from run.command import PROJECT
 
 ANSWERS_WITHIN = 10.0
 """s; Ray itself tries for minutes to reach a machine that does not answer."""
-SOCKET_CHARACTERS = 56
-"""Of the paths of Ray's sockets within its folder, at most, without the process id in them."""
-
-
 Address = Annotated[str, Field(pattern=r"^(auto|(ray://)?[^\s/]+:\d{1,5})$")]
 """Of a running Ray cluster: `auto`, `host:port` or `ray://host:port`."""
 
 
 def check_ray(address: str | None) -> None:
-    """Refuses an address at which nothing answers, and a folder that cannot hold Ray's sockets.
+    """Refuses an address of host and port at which nothing answers.
 
     Raises:
-        InputError: it is one of host and port, and no connection can be made; or it is None, and
-            the folder in which Ray would start cannot be written to or has too long a path.
+        InputError: no connection can be made.
     """
-    if address is None:
-        folder = Path(os.environ.get("RAY_TMPDIR", os.environ.get("TMPDIR", "/tmp")), "ray")
-        probe = folder / f"{SOCKET_CHARACTERS * 'x'}{os.getpid()}"
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            with socket.socket(socket.AF_UNIX) as each:
-                each.bind(str(probe))
-            probe.unlink()
-        except OSError as error:
-            raise InputError(
-                f"TMPDIR: Ray's sockets in '{folder}': {error.strerror or error}: name a shorter "
-                "folder that can be written to, as RAY_TMPDIR=/tmp"
-            ) from None
     if address is None or address == "auto":
         return
     host, port = address.removeprefix("ray://").rsplit(":", 1)

@@ -187,7 +187,6 @@ class Range(Strict):
     low: float
     high: float
     log: bool = False
-    whole: bool = False
 
     @model_validator(mode="after")
     def _ends(self) -> Self:
