@@ -17,7 +17,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tensorboard.plugins.hparams.metadata import parse_session_start_info_plugin_data
 
 from agents.baseline import make_baselines
-from agents.learned.checkpoint import RunState, write_checkpoint
+from agents.learned.checkpoint import RunState, save_checkpoint
 from agents.learned.policy_file import load_policy
 from agents.learned.run_files import tell_assumed
 from env.base.schema import validated
@@ -336,7 +336,7 @@ def test_a_checkpoint_that_cannot_go_on_is_not_resumed(
 ) -> None:
     with initialize_config_dir(str(CONF), version_base=None):
         told = plain(compose("train", [*BRIEF, "budget.iterations=1"]))
-    write_checkpoint(NoWeights(made_in), Path("saved"), RunState(), told | changed)
+    save_checkpoint(NoWeights(made_in), Path("saved"), RunState(), told | changed, keep=1)
     refused(command(*BRIEF, "budget.iterations=2", "resume=saved"), says)
 
 

@@ -233,7 +233,9 @@ def load_policy(folder: str | Path) -> LearnedPolicy:
     folder = Path(folder)
     path = folder / DESCRIPTION
     contents = {DESCRIPTION: read_bytes(path, MOST_DESCRIPTION_BYTES, inside=folder)}
-    description = _description_of(contents[DESCRIPTION], path)
+    description = validated(
+        PolicyDescription, parse_json(contents[DESCRIPTION], str(path)), str(path)
+    )
     networks = {}
     left = MOST_BYTES  # of all weights together
     for name, sizes in description.networks.items():
@@ -247,20 +249,6 @@ def load_policy(folder: str | Path) -> LearnedPolicy:
 
 def _file(name: str) -> str:
     return f"{name}.safetensors"
-
-
-def _description_of(content: bytes, path: Path) -> PolicyDescription:
-    description = validated(PolicyDescription, parse_json(content, str(path)), str(path))
-    for name, sizes in description.networks.items():
-        names = description.features.get(kind_of(name))
-        counts = names and (len(names.context), len(names.items), len(names.functions))
-        shown = (sizes.context, sizes.item, sizes.function)
-        if shown != counts:
-            raise InputError(
-                f"{path}: networks.{name}: context, item and function {shown} are not the numbers "
-                f"of feature names, {counts}"
-            )
-    return description
 
 
 def _network_of(content: bytes, sizes: PolicySizes, path: Path) -> SetPolicyNetwork:

@@ -144,11 +144,6 @@ class Recorder:
             return steps, agents
         return steps.select(made), agents[made]
 
-    def forget(self) -> None:
-        """The environments have started anew: nothing is open."""
-        self._last[:] = NO_ROW
-        self._columns = {name: column[:0] for name, column in self._columns.items()}
-
     def get_state(self) -> dict[str, Any]:
         """The open steps, by column."""
         open_rows = self._columns["following"] == OPEN

@@ -121,12 +121,6 @@ class Sampler:
             policies = [policy_of(agent.name) for agent in agents]
             self._turns[turn] = Turn(Recorder(agents, len(batch)), rows, policies)
 
-    def restart(self) -> None:
-        """All environments start new episodes; nothing is open."""
-        self.batch.restart()
-        for turn in self._turns.values():
-            turn.recorder.forget()
-
     def take_ended(self) -> list[Ended]:
         """The episodes that have ended since they were last taken."""
         ended = list(self.batch.ended)
