@@ -30,13 +30,12 @@ def prepared(config: DictConfig) -> Callable[[Path], None]:
     from run.command import plain
     from run.ray_session import check_ray
     from run.settings import TrainSettings
-    from run.training_start import world_of
 
     told = plain(config)
     settings = validated(TrainSettings, told, "train")
     if settings.resume is not None:
         check_resume(settings, settings.resume)
-    world = world_of(settings)
+    world = settings.world()
     ServerlessEnv(world).close()
     EvaluatedWorld(world, settings.held_out)
     check_ray(settings.ray.address)
@@ -56,7 +55,7 @@ def train(
     from run.command import StopOnSignals
     from run.hparams import compared
     from run.next_command import curves_command, evaluate_command
-    from run.training_start import start_ray
+    from run.ray_session import start_ray
 
     tell_assumed(world, folder)
     held_out = HeldOut(world, settings.held_out)

@@ -22,4 +22,4 @@ def restart(*, same_hashes: bool = False) -> None:
         needed["PYTHONIOENCODING"] = f"{sys.stdout.encoding}:replace"  # the terminal's own
     if needed:
         os.environ |= needed
-        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+        os.execv(sys.executable, sys.orig_argv)

@@ -87,7 +87,9 @@ def first_difference(
     one: Mapping[str, Any], other: Mapping[str, Any]
 ) -> tuple[str, Any, Any] | None:
     """The first key, dotted, at which two trees differ, and both values; None if they are equal."""
-    mine, theirs = dict(leaves("", one)), dict(leaves("", other))
+    mine, theirs = (
+        {key: value for key, value in leaves("", each) if value != {}} for each in (one, other)
+    )
     differing = (key for key in mine | theirs if mine.get(key) != theirs.get(key))
     return next(((key, mine.get(key), theirs.get(key)) for key in differing), None)
 

@@ -73,6 +73,8 @@ class BatchEnvRunner(MultiAgentEnvRunner):
             configured.threads_per_runner, "sampler", torch.set_num_threads, (1,)
         )
         self._start_samplers()
+        for sampler in self.samplers:
+            sampler.batch.restart()  # a seed has always meant the second episodes
 
     def _start_samplers(self) -> None:
         environment: ServerlessEnv = self.env.envs[0].unwrapped

@@ -12,8 +12,8 @@ from ray.tune.registry import register_env
 
 from agents.learned.algorithms import policy_spaces, run_config
 from env.learn.multi_agent import register
+from run.ray_session import start_ray
 from run.settings import AlgoSettings, RaySettings, TrainSettings
-from run.training_start import start_ray
 from tests.agents.learned.toy_env import ToyEnv, make
 
 TOY = "Toy-v0"
