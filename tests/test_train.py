@@ -340,12 +340,6 @@ def test_a_checkpoint_that_cannot_go_on_is_not_resumed(
     refused(command(*BRIEF, "budget.iterations=2", "resume=saved"), says)
 
 
-def test_a_teacher_whose_file_is_ruined_is_refused(command: Command) -> None:
-    Path("mine.yaml").write_text("order: {name: subm")
-    done = command(*BRIEF, "budget.iterations=1", "algo.warm_start=mine.yaml")
-    refused(done, "algo.warm_start: mine.yaml: not YAML")
-
-
 def test_what_is_assumed_of_the_workflows_is_said_and_kept(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

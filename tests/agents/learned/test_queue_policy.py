@@ -18,7 +18,7 @@ from agents.learned.set_policy import policy_sizes
 from agents.scheduler import play
 from env.base.errors import InputError
 from env.learn.multi_agent import ServerlessEnv
-from tests.env.worlds import LAYOUTS, SECOND_TYPE, TINY, TRACE, with_queue, world
+from tests.env.worlds import LAYOUTS, SECOND_TYPE, TENANTS, TINY, TRACE, with_queue, world
 
 PLACED_AT_ONCE = ("dispatch=immediate", "agents=placer")
 SEED = np.random.SeedSequence(0)
@@ -61,7 +61,8 @@ def save_untrained(
 
 def scheduler_of(folder: Path, environment: ServerlessEnv, queued: bool = True) -> LearnedScheduler:
     cluster, objective = environment.world.cluster, environment.objective
-    return LearnedScheduler(folder, cluster, objective, None, queued)
+    tenants = environment.world.tenants
+    return LearnedScheduler(folder, cluster, objective, None, queued, tenants)
 
 
 WORLDS = {
@@ -71,22 +72,24 @@ WORLDS = {
 }
 
 
-@pytest.mark.parametrize("layout", [*LAYOUTS, "queue"])
+@pytest.mark.parametrize("layout", [*LAYOUTS, "queue", "tenants"])
 @pytest.mark.parametrize("name", WORLDS)
 def test_it_plays_as_its_agents_do_in_training(name: str, layout: str, tmp_path: Path) -> None:
     """The likeliest actions, step by step in the environment, and by the scheduler's protocol."""
-    overrides = (*WORLDS[name], *with_queue(layout))
-    save_untrained(tmp_path, *with_queue(layout))
+    overrides, shared = (*WORLDS[name], *with_queue(layout)), True
+    if layout == "tenants":
+        overrides, shared = TENANTS, name == "trace"
+    save_untrained(tmp_path, base=overrides, shared=shared)
     environment = ServerlessEnv(world(*overrides))
     scheduler = scheduler_of(tmp_path, environment)
     seen, _ = environment.reset(seed=1)
-    asked, raw = 0, environment.raw_env
+    asked, raw = set(), environment.raw_env
     assert raw is not None
     while not raw.done:
-        asked += "queue" in seen
+        asked |= set(seen)
         actions = {agent: scheduler._policy.act(agent, own) for agent, own in seen.items()}
         seen, *_ = environment.step(actions)
-    assert asked > (0 if name == "workflows" else 20)
+    assert asked == set(environment.possible_agents)
 
     rules = environment.world.rules
     assert (scheduler.order, scheduler.fit) == (rules.order, rules.placement)

@@ -29,30 +29,6 @@ def scheduler_of(
     return LearnedScheduler(folder, cluster, objective, None, queued, tenants)
 
 
-@pytest.mark.parametrize("shared", [True, False])
-def test_it_plays_as_its_agents_do_in_training(shared: bool, tmp_path: Path) -> None:
-    """The likeliest actions, step by step in the environment, and by the scheduler's protocol."""
-    save_untrained(tmp_path, base=TENANTS, shared=shared)
-    files = {path.stem for path in tmp_path.glob("*.safetensors")}
-    assert files == ({"tenant"} if shared else {f"tenant_{name}" for name in NAMES})
-    environment = ServerlessEnv(world(*TENANTS))
-    scheduler = scheduler_of(tmp_path, environment)
-    seen, _ = environment.reset(seed=1)
-    raw, chosen = environment.raw_env, set()
-    assert raw is not None
-    while not raw.done:
-        actions = {agent: scheduler._policy.act(agent, own) for agent, own in seen.items()}
-        chosen |= {int(action) for action in actions.values()}
-        seen, *_ = environment.step(actions)
-    assert chosen  # what an untrained policy prefers may be one level
-    rules = environment.world.rules
-    assert (scheduler.order, scheduler.fit) == (rules.order, rules.placement)
-    workload, cluster = environment.world.training_episode(1, 0, 0, environment._episode - 1)
-    env = workload.env(cluster, rules)
-    play(env, scheduler, environment.objective, SEED)
-    assert env.runs.tolist() == raw.runs.tolist()
-
-
 def test_tenants_that_it_never_met_play_by_the_policy_too(tmp_path: Path) -> None:
     save_untrained(tmp_path, base=TENANTS, shared=False)
     config = world(*TENANTS)
