@@ -191,9 +191,9 @@ def learn(
 
 
 if __name__ == "__main__":
-    from run.python_flags import restart
+    from run.python_flags import restart_with_same_hashes
 
-    restart(same_hashes=True)
+    restart_with_same_hashes()
     from run.command import run
 
     run(prepared, "train")

@@ -20,7 +20,6 @@ from env.base.pipes import until_reader_leaves
 from env.base.schema import as_line
 from run.arguments import TYPED, expanded, of_resumed, parsed
 from run.composing import composed, one_line_errors, plain, without_hydra
-from run.python_flags import restart
 from run.run_folder import (
     ASSUMPTIONS,
     HELD,
@@ -57,7 +56,6 @@ def run(prepare: Callable[[DictConfig], Program], config_name: str) -> None:
             cannot run.
         config_name: its primary configuration in conf/.
     """
-    restart()
     if any(word.partition("=")[0] in PRINTING for word in sys.argv[1:]):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Hydra would tell of an error
         hydra.main(version_base="1.3", config_path=str(CONF), config_name=config_name)(prepare)()
@@ -112,9 +110,6 @@ def _run(config: DictConfig, folder: Path, program: Program) -> None:
     before = signal.signal(signal.SIGTERM, _leave)
     try:
         OmegaConf.save(without_hydra(config), folder / TYPED.with_name("config.yaml"))
-        OmegaConf.save(
-            OmegaConf.masked_copy(config, "hydra"), folder / TYPED.with_name("hydra.yaml")
-        )
         OmegaConf.save(config.hydra.overrides.task, folder / TYPED)
         until_reader_leaves()(program)(folder)
     except (KeyboardInterrupt, _Stopped) as error:

@@ -30,7 +30,7 @@ from agents.learned.fault_tolerance import (
     FaultTolerantIMPALA,
     FaultTolerantPPO,
 )
-from agents.learned.learner import PROGRESS_STEPS, BudgetPPOLearner
+from agents.learned.learner import PROGRESS_STEPS, BudgetPPOLearner, OverBudget
 from agents.learned.network import SetPolicyNetwork, network_of
 from agents.learned.policy_file import policy_of
 from agents.learned.q_network import SetQNetwork
@@ -265,12 +265,12 @@ def set_progress(algorithm: Algorithm, progress: float) -> None:
 
     Those of dqn and bc have no schedules over the budget.
     """
-    algorithm.learner_group.foreach_learner(partial(_set_progress, progress=min(1.0, progress)))
 
+    def move(learner: Learner) -> None:
+        if isinstance(learner, OverBudget):
+            learner.set_progress(min(1.0, progress))
 
-def _set_progress(learner: Learner, progress: float) -> None:
-    if hasattr(learner, "set_progress"):
-        learner.set_progress(progress)
+    algorithm.learner_group.foreach_learner(move)
 
 
 def policy_networks(algorithm: Algorithm) -> dict[str, SetPolicyNetwork]:

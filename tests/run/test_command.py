@@ -158,11 +158,10 @@ def test_what_is_compiled_is_named(in_process: InProcess, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("name", ["evaluate", "train", "search_baseline"])
-def test_the_help_fits_any_terminal_and_names_options_and_keys(name: str) -> None:
-    ascii_alone = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+def test_the_help_names_options_and_keys(name: str) -> None:
     given = {key: value for key, value in os.environ.items() if key != "PYTHONHASHSEED"}
     command = [sys.executable, str(PROJECT / f"{name}.py"), "--help"]
-    done = subprocess.run(command, env=given | ascii_alone, capture_output=True, check=False)
+    done = subprocess.run(command, env=given, capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
     assert b"\ncluster: " in done.stdout and b" hetero_numa," in done.stdout
     assert b"\nname: null" in done.stdout and b"\n# A word in the name of the run's" in done.stdout
