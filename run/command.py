@@ -38,7 +38,7 @@ PRINTING = (
 )
 """Flags with which nothing runs, which are Hydra's own."""
 
-COMPILING = "compiling {}, once after it is installed or changed: takes a minute or two"
+COMPILING = "compiling, once after it is installed or changed: takes a minute or two"
 
 Program = Callable[[Path], None]
 """What runs, in the folder of its results."""
@@ -85,11 +85,12 @@ def _prepared(
 
     # Something moves, on a terminal, while packages are imported and the world is made.
     with Console(stderr=True).status("reading what was typed", spinner="line"):
-        from env.base.jit import before_compiling
+        from env.base.jit import nothing_compiled
         from run.effect import check_effect
         from run.sweep import scenarios_of
 
-        before_compiling(lambda name: print(COMPILING.format(name), file=sys.stderr, flush=True))
+        if nothing_compiled():
+            print(COMPILING, file=sys.stderr, flush=True)
         programs, told = [], []
         for config in jobs:
             HydraConfig.instance().set_config(config)

@@ -121,6 +121,9 @@ def test_a_run_leaves_what_it_says(first: Path) -> None:
     assert session.group_name.startswith(f"{first.name} {first.parent.name}")
     assert session.hparams["cluster"].string_value == "tiny"
     assert session.hparams["algo.batch_size"].number_value == 256
+    for name in ("policy", "policy_best"):
+        assert load_policy(first / name).networks.keys() == {"memory", "placer", "server"}
+        assert not list((first / name).glob("*.pkl"))
 
 
 def test_evaluate_says_the_same_of_the_policy(
@@ -133,14 +136,6 @@ def test_evaluate_says_the_same_of_the_policy(
     last = rows_of(first)[-1]
     assert float(last["J"]) == pytest.approx(found.drop(rule).mean(), rel=1e-5)
     assert float(last["J_rule"]) == pytest.approx(found[rule].mean(), rel=1e-5)
-
-
-@pytest.mark.parametrize("name", ["policy", "policy_best"])
-def test_the_policy_of_a_run_can_be_loaded(first: Path, name: str) -> None:
-    policy = load_policy(first / name)
-    assert policy.description.layout == "hierarchical"
-    assert policy.networks.keys() == {"memory", "placer", "server"}
-    assert not list((first / name).glob("*.pkl"))
 
 
 def test_a_run_resumes_with_two_remote_runners(first: Path, shadowed: Path) -> None:
