@@ -69,7 +69,7 @@ def train(
         shown, evaluate = compared(told), held_out.evaluate
         if settings.tune is None:
             stop = StopOnSignals()
-            found, lost = learn(told, settings, shown, world, evaluate, folder, stop)
+            found, lost = learn(told, shown, world, evaluate, folder, stop)
         else:
             from agents.learned.tuning import search
 
@@ -87,7 +87,6 @@ def train(
 
 def learn(
     told: dict[str, Any],
-    settings: TrainSettings,
     shown: dict[str, Any],
     world: dict[str, Any],
     evaluate: Evaluate,
@@ -99,7 +98,6 @@ def learn(
 
     Args:
         told: the composed configuration.
-        settings: the same, checked.
         shown: of it, what TensorBoard tells runs apart by.
         world: what the environment is built from.
         evaluate: has policies play the held-out episodes.
@@ -123,8 +121,11 @@ def learn(
     from agents.learned.fault_tolerance import RunnersLost
     from agents.learned.run_files import write_policy
     from agents.learned.run_log import RunLog, env_steps_of, measures_of
+    from env.base.schema import validated
     from env.learn.multi_agent import ServerlessEnv
+    from run.settings import TrainSettings
 
+    settings = validated(TrainSettings, told, "train")
     environment = ServerlessEnv(world)
     spaces = policy_spaces(environment, settings.agents.share_type_policy)
 

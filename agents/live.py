@@ -108,9 +108,6 @@ class LiveCluster:
         self._up = np.zeros(len(self.env.state.servers), np.bool_)
         scheduler.reset(Shown(self.env), objective, np.random.SeedSequence(seed))
 
-    def __repr__(self) -> str:
-        return f"LiveCluster(time={self.env.time}, active={len(self._slots)} workflows)"
-
     def arrived(self, time: float, workflow: str, template: str) -> None:
         """A workflow has arrived: its functions without predecessors can be placed.
 

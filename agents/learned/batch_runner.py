@@ -190,9 +190,3 @@ class BatchEnvRunner(MultiAgentEnvRunner):
     def _environments(self) -> list[int]:
         """How many each thread has."""
         return [len(sampler.batch) for sampler in self.samplers]
-
-    def stop(self) -> None:
-        """Ends the threads, too."""
-        if self.env is not None:  # RLlib's local runner has none where others sample
-            self._threads.shutdown()
-        super().stop()

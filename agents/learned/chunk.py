@@ -86,10 +86,6 @@ class Chunk:
         """Steps of the environments, as RLlib asks for them."""
         return self.steps
 
-    def agent_steps(self) -> int:
-        """Steps of all agents that are to be trained on."""
-        return sum(int((each.following != OPEN).sum()) for each in self.modules.values())
-
     def __getitem__(self, steps: slice) -> Self:
         return self.slice(steps)
 

@@ -81,11 +81,6 @@ class BudgetPPOLearner(OverBudget, PPOTorchLearner):
             self.config.threads_per_learner, "learner", torch.set_num_threads, (1,)
         )
 
-    def shutdown(self) -> None:
-        """Ends its threads."""
-        self._threads.shutdown()
-        super().shutdown()
-
     def set_progress(self, progress: float) -> None:
         """Moves the entropy coefficients at once, too."""
         super().set_progress(progress)

@@ -240,15 +240,6 @@ def test_with_other_threads_other_episodes_are_played() -> None:
     assert not any(times in begun for times in arrival_times(single))
 
 
-def test_a_runner_without_environments_stops() -> None:
-    """RLlib's local runner, where others sample."""
-    config = config_of("placer", num_env_runners=1)
-    spaces = runner_of("placer").get_spaces()
-    runner = BatchEnvRunner(config=config, worker_index=0, spaces=spaces)
-    assert runner.env is None
-    runner.stop()
-
-
 def test_another_part_of_the_run_has_other_episodes() -> None:
     def first_arrivals(part: int | None) -> list[Any]:
         runner = runner_of("placer")

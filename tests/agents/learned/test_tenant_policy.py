@@ -7,13 +7,12 @@ import pytest
 
 from agents.learned.cloning import check_teacher
 from agents.learned.learned_scheduler import LearnedScheduler
-from agents.scheduler import play
 from env.base.errors import InputError
 from env.learn.multi_agent import ServerlessEnv
 from env.sim.check.validate import violations
 from env.sim.episode.recording import episode_of
 from env.sim.episode.replay import played
-from tests.agents.learned.test_queue_policy import SEED, save_untrained
+from tests.agents.learned.test_queue_policy import save_untrained
 from tests.env.worlds import TENANTS, world
 
 NAMES = ("alice", "bob", "carol")
@@ -27,19 +26,6 @@ def scheduler_of(
 ) -> LearnedScheduler:
     cluster, objective = environment.world.cluster, environment.objective
     return LearnedScheduler(folder, cluster, objective, None, queued, tenants)
-
-
-def test_tenants_that_it_never_met_play_by_the_policy_too(tmp_path: Path) -> None:
-    save_untrained(tmp_path, base=TENANTS, shared=False)
-    config = world(*TENANTS)
-    tenants = config["workload"]["tenants"]
-    config["workload"]["tenants"] = {f"new_{name}": own for name, own in tenants.items()}
-    environment = ServerlessEnv(config)
-    scheduler = scheduler_of(tmp_path, environment, tenants=environment.world.tenants)
-    workload, cluster = environment.world.training_episode(0, 0, 0, 0)
-    env = workload.env(cluster, environment.world.rules)
-    play(env, scheduler, environment.objective, SEED)
-    assert env.done
 
 
 def test_a_recorded_episode_has_what_was_granted_and_replays() -> None:
