@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 from omegaconf import DictConfig
 
-from env.base.errors import InputError
 from env.base.schema import validated
-from run.command import COMPILING, StopOnSignals, plain, refuse
+from run.command import COMPILING, StopOnSignals, plain
 from run.next_command import PROJECT
 from run.settings import TrainSettings
 from tests.commands import Command, InProcess, doing, never, refused
@@ -98,17 +97,6 @@ def test_a_bad_command_gets_one_line(case: str, command: Command, elsewhere: Pat
     overrides, says = BAD[case]
     refused(command(*overrides), says)
     assert list(elsewhere.iterdir()) == []
-
-
-def test_no_error_reaches_the_terminal_as_escape_sequences_or_without_end(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    with pytest.raises(SystemExit) as caught:
-        refuse(InputError("a\x1b[2J\nb  c" + "x" * 10**6))
-    line = capsys.readouterr().err
-    assert caught.value.code == 2
-    assert line.startswith(r"error: a\x1b[2J b  cxxx") and line.endswith("x\n")
-    assert line.count("\n") == 1 and len(line) < 1_100
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
