@@ -1,13 +1,16 @@
 """`python train.py tune=...` as users run it."""
 
 import csv
+import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from agents.learned.checkpoint import find_checkpoint
 from agents.learned.policy_file import load_policy
+from agents.learned.tuning import _row
 from tests.test_train import BRIEF, call
 
 
@@ -48,3 +51,11 @@ def test_a_search_leaves_a_table_curves_and_the_best_policy(tmp_path: Path) -> N
     policy = load_policy(run / "policy").description
     assert str(policy.config["algo"]["learning_rate"]) == trials[0]["learning_rate"]
     assert policy.config["tune"] is None
+
+
+def test_a_trial_that_could_not_begin_is_in_the_table() -> None:
+    error = "Traceback:\nclip does not fit"
+    failed = SimpleNamespace(path="trials/trial_1", metrics=None, config=None, error=error)
+    row = _row(failed, ["clip"])
+    assert (row["trial"], row["clip"], row["error"]) == ("trial_1", None, "clip does not fit")
+    assert math.isnan(row["difference"])
