@@ -6,6 +6,7 @@ import os
 import socket
 import warnings
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from env.base.errors import InputError
@@ -16,12 +17,30 @@ ANSWERS_WITHIN = 10.0
 """s; Ray itself tries for minutes to reach a machine that does not answer."""
 
 
+SOCKET_CHARACTERS = 56
+"""Of the paths of Ray's sockets within its folder, at most, without the process id in them."""
+
+
 def check_ray(address: str | None) -> None:
-    """Refuses an address of host and port at which nothing answers.
+    """Refuses an address at which nothing answers, and a folder that cannot hold Ray's sockets.
 
     Raises:
-        InputError: no connection can be made.
+        InputError: it is one of host and port, and no connection can be made; or it is None, and
+            the folder in which Ray would start cannot be written to or has too long a path.
     """
+    if address is None:
+        folder = Path(os.environ.get("RAY_TMPDIR", os.environ.get("TMPDIR", "/tmp")), "ray")
+        probe = folder / f"{SOCKET_CHARACTERS * 'x'}{os.getpid()}"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with socket.socket(socket.AF_UNIX) as each:
+                each.bind(str(probe))
+            probe.unlink()
+        except OSError as error:
+            raise InputError(
+                f"TMPDIR: Ray's sockets in '{folder}': {error.strerror or error}: name a shorter "
+                "folder that can be written to, as RAY_TMPDIR=/tmp"
+            ) from None
     if address is None or address == "auto":
         return
     host, port = address.removeprefix("ray://").rsplit(":", 1)

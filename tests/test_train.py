@@ -290,6 +290,18 @@ def test_what_only_the_world_can_tell_is_refused_too(
     refused(command(*BRIEF, "budget.iterations=1", *overrides), says)
 
 
+def test_a_folder_that_cannot_hold_the_sockets_of_ray_is_refused(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = f"/tmp/{40 * 'x'}"
+    monkeypatch.setenv("TMPDIR", folder)
+    monkeypatch.delenv("RAY_TMPDIR", raising=False)
+    done = command(*BRIEF, "budget.iterations=1")
+    says = f"error: TMPDIR: Ray's sockets in '{folder}/ray': AF_UNIX path too long"
+    refused(done, says)
+    assert "as RAY_TMPDIR=/tmp" in done.err
+
+
 @pytest.mark.parametrize(
     ("overrides", "says"),
     [

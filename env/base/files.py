@@ -96,7 +96,7 @@ def check_values(content: bytes, marks: bytes, where: str) -> None:
 
 
 def parse_json(content: bytes, where: str) -> Any:
-    """JSON of others: not too many values.
+    """JSON of others: no key twice, not too many values.
 
     Numbers that are not finite pass: the model that the content is checked by names their keys.
 
@@ -104,8 +104,16 @@ def parse_json(content: bytes, where: str) -> Any:
         InputError: it is not valid JSON, or has too many values.
     """
     check_values(content, b",:[{", where)
+
+    def mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        values = dict(pairs)
+        if len(values) < len(pairs):
+            twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
+            raise ValueError(f"key {short(twice)} is given twice")
+        return values
+
     try:
-        return json.loads(content.decode("utf-8-sig"))
+        return json.loads(content.decode("utf-8-sig"), object_pairs_hook=mapping)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{where}: not valid JSON: {error}") from None
 

@@ -76,6 +76,7 @@ def test_a_name_is_shown_as_a_terminal_may_have_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
+        ('{"a": 1, "a": 2}', "key 'a' is given twice"),
         ("[" + "1" * 5_000 + "]", "5000 digits"),
         ("[" * 100_000, "recursion"),
         ("{", "Expecting property name"),
