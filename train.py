@@ -30,13 +30,12 @@ def prepared(config: DictConfig) -> Callable[[Path], None]:
     from run.command import plain
     from run.ray_session import check_ray
     from run.settings import TrainSettings
-    from run.training_start import world_of
 
     told = plain(config)
     settings = validated(TrainSettings, told, "train")
     if settings.resume is not None:
         check_resume(settings, settings.resume)
-    world = world_of(settings)
+    world = settings.world()
     ServerlessEnv(world).close()
     EvaluatedWorld(world, settings.held_out)
     check_ray(settings.ray.address)
@@ -56,7 +55,7 @@ def train(
     from run.command import StopOnSignals
     from run.hparams import compared
     from run.next_command import curves_command, evaluate_command
-    from run.training_start import start_ray
+    from run.ray_session import start_ray
 
     tell_assumed(world, folder)
     held_out = HeldOut(world, settings.held_out)
@@ -70,10 +69,12 @@ def train(
         shown, evaluate = compared(told), held_out.evaluate
         if settings.tune is None:
             stop = StopOnSignals()
-            found, lost = learn(told, settings, shown, world, evaluate, folder, stop)
+            found, lost = learn(told, shown, world, evaluate, folder, stop)
         else:
+            from agents.learned.tuning import search
+
             one = partial(learn, world=world, evaluate=evaluate)
-            found, lost = search(told, settings, shown, one, folder), None
+            found, lost = search(settings, told, shown, one, folder), None
     finally:
         ray.shutdown()
 
@@ -86,7 +87,6 @@ def train(
 
 def learn(
     told: dict[str, Any],
-    settings: TrainSettings,
     shown: dict[str, Any],
     world: dict[str, Any],
     evaluate: Evaluate,
@@ -98,7 +98,6 @@ def learn(
 
     Args:
         told: the composed configuration.
-        settings: the same, checked.
         shown: of it, what TensorBoard tells runs apart by.
         world: what the environment is built from.
         evaluate: has policies play the held-out episodes.
@@ -122,8 +121,11 @@ def learn(
     from agents.learned.fault_tolerance import RunnersLost
     from agents.learned.run_files import write_policy
     from agents.learned.run_log import RunLog, env_steps_of, measures_of
+    from env.base.schema import validated
     from env.learn.multi_agent import ServerlessEnv
+    from run.settings import TrainSettings
 
+    settings = validated(TrainSettings, told, "train")
     environment = ServerlessEnv(world)
     spaces = policy_spaces(environment, settings.agents.share_type_policy)
 
@@ -189,40 +191,10 @@ def learn(
     return found, lost
 
 
-def search(
-    told: dict[str, Any],
-    settings: TrainSettings,
-    shown: dict[str, Any],
-    one: Callable[..., Any],
-    folder: Path,
-) -> Evaluated:
-    """Many runs like `one`, with values of their own; the policy of the best one is kept.
-
-    Returns:
-        What that policy comes to.
-    """
-    import shutil
-
-    from agents.learned.tuning import TRIALS, run_trials
-    from report.table import console
-    from report.trials import trials_table
-
-    outcomes = run_trials(settings, told, shown, one, folder)
-    best = outcomes[0]
-    if best.found is None:
-        raise SystemExit(f"error: no trial came to an end; {best.name}: {best.error}")
-    kept = folder / TRIALS / best.name
-    # A trial that was stopped early has no other.
-    policy = kept / "policy" if (kept / "policy").is_dir() else kept / "policy_best"
-    shutil.copytree(policy, folder / "policy")
-    console().print(trials_table(outcomes, f"{len(outcomes)} trials"))
-    return best.found
-
-
 if __name__ == "__main__":
-    from run.python_flags import restart
+    from run.python_flags import restart_with_same_hashes
 
-    restart(same_hashes=True)
+    restart_with_same_hashes()
     from run.command import run
 
     run(prepared, "train")

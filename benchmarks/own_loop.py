@@ -34,8 +34,8 @@ from benchmarks.training import (
 from env.base.pipes import until_reader_leaves
 from env.learn.gym import SingleAgentVectorEnv
 from env.learn.multi_agent import register
+from run.ray_session import start_ray
 from run.settings import PPOSettings
-from run.training_start import start_ray, world_of
 
 UNITS = LAYOUT_UNITS | {
     "maskable_sampling_agent_steps_per_s": "MaskablePPO.collect_rollouts",
@@ -114,7 +114,7 @@ def measure(overrides: list[str], repeats: int) -> Figures:
     register()
     torch.set_num_threads(1)
     settings = settings_of("placer", overrides)
-    algo, world, count = ppo_of(settings), world_of(settings), settings.ray.envs_per_runner
+    algo, world, count = ppo_of(settings), settings.world(), settings.ray.envs_per_runner
     maskable = MaskablePPOLoop(algo, SingleAgentVectorEnv(world, count))
     figures = compare(settings, repeats, maskable=maskable)
     envs = SingleAgentVectorEnv(world, count)

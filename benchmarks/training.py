@@ -41,8 +41,8 @@ from env.base.schema import validated
 from env.learn.batch import Batch
 from env.learn.multi_agent import ServerlessEnv, register
 from run.command import CONF, plain
+from run.ray_session import start_ray
 from run.settings import PPOSettings, TrainSettings
-from run.training_start import start_ray, world_of
 
 LAYOUTS = {"hierarchical": "hetero_numa", "placer": "hetero_numa_placer"}
 """Layouts, and the experiments whose agents, networks and episodes are measured."""
@@ -160,7 +160,7 @@ class Pipeline:
     """
 
     def __init__(self, settings: TrainSettings) -> None:
-        world = world_of(settings)
+        world = settings.world()
         environment = ServerlessEnv(world)
         spaces = policy_spaces(environment, settings.agents.share_type_policy)
         config = run_config(settings, world, spaces, 0)

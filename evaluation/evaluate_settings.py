@@ -18,8 +18,7 @@ from env.workloads.source import is_trace
 from evaluation.contest import EpisodeCount
 from evaluation.promise import Promise
 from evaluation.statistics import StatisticsSettings
-from run.ray_session import Address
-from run.settings import WorldSettings
+from run.settings import Address, WorldSettings
 
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 Deadline = Annotated[float, Field(gt=0, le=1e9)]

@@ -1,11 +1,9 @@
 """How an entry point starts: everything it is told is checked before it makes a run folder."""
 
-import errno
 import os
 import shutil
 import signal
 import sys
-import threading
 from argparse import ArgumentError, ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -22,7 +20,6 @@ from env.base.pipes import until_reader_leaves
 from env.base.schema import as_line
 from run.arguments import TYPED, expanded, of_resumed, parsed
 from run.composing import composed, one_line_errors, plain, without_hydra
-from run.python_flags import restart
 from run.run_folder import (
     ASSUMPTIONS,
     HELD,
@@ -41,7 +38,7 @@ PRINTING = (
 )
 """Flags with which nothing runs, which are Hydra's own."""
 
-COMPILING = "compiling {}, once after it is installed or changed: takes a minute or two"
+COMPILING = "compiling, once after it is installed or changed: takes a minute or two"
 
 Program = Callable[[Path], None]
 """What runs, in the folder of its results."""
@@ -59,7 +56,6 @@ def run(prepare: Callable[[DictConfig], Program], config_name: str) -> None:
             cannot run.
         config_name: its primary configuration in conf/.
     """
-    restart()
     if any(word.partition("=")[0] in PRINTING for word in sys.argv[1:]):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Hydra would tell of an error
         hydra.main(version_base="1.3", config_path=str(CONF), config_name=config_name)(prepare)()
@@ -89,11 +85,12 @@ def _prepared(
 
     # Something moves, on a terminal, while packages are imported and the world is made.
     with Console(stderr=True).status("reading what was typed", spinner="line"):
-        from env.base.jit import before_compiling
+        from env.base.jit import nothing_compiled
         from run.effect import check_effect
         from run.sweep import scenarios_of
 
-        before_compiling(lambda name: print(COMPILING.format(name), file=sys.stderr, flush=True))
+        if nothing_compiled():
+            print(COMPILING, file=sys.stderr, flush=True)
         programs, told = [], []
         for config in jobs:
             HydraConfig.instance().set_config(config)
@@ -112,12 +109,8 @@ def _run(config: DictConfig, folder: Path, program: Program) -> None:
         if not goes_on(folder, config.get("resume")):
             raise taken(folder) from None
     before = signal.signal(signal.SIGTERM, _leave)
-    threading.excepthook = _tell_of_thread
     try:
         OmegaConf.save(without_hydra(config), folder / TYPED.with_name("config.yaml"))
-        OmegaConf.save(
-            OmegaConf.masked_copy(config, "hydra"), folder / TYPED.with_name("hydra.yaml")
-        )
         OmegaConf.save(config.hydra.overrides.task, folder / TYPED)
         until_reader_leaves()(program)(folder)
     except (KeyboardInterrupt, _Stopped) as error:
@@ -126,20 +119,11 @@ def _run(config: DictConfig, folder: Path, program: Program) -> None:
         print("stopped", file=sys.stderr)
         code = error.code if isinstance(error, SystemExit) else 128 + signal.SIGINT
         raise SystemExit(code) from None
-    except SystemExit:
+    except (SystemExit, InputError):  # as of how many cores there are, which only Ray knows
         _forget(folder)
-        raise
-    except Exception as error:
-        full = _full_disk(error)
-        if full is not None:
-            told = f"error: '{folder}': {full}; what is complete stays{_go_on(config, folder)}"
-            raise SystemExit(told) from None
-        if isinstance(error, InputError):  # as of how many cores there are, which only Ray knows
-            _forget(folder)
         raise
     finally:
         signal.signal(signal.SIGTERM, before)
-        threading.excepthook = threading.__excepthook__
 
 
 def _forget(folder: Path) -> bool:
@@ -148,33 +132,6 @@ def _forget(folder: Path) -> bool:
     if nothing:
         shutil.rmtree(folder)
     return nothing
-
-
-def _full_disk(error: BaseException | None) -> str | None:
-    """What the system calls it if the disk or the user's share of it is full, else None.
-
-    Remote learners write for themselves: Ray wraps their errors.
-    """
-    seen: list[BaseException] = []
-    while error is not None and error not in seen:  # what Ray wraps may go in a circle
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            return os.strerror(error.errno)
-        seen.append(error)
-        error = getattr(error, "cause", None) or error.__cause__ or error.__context__
-    return None
-
-
-def _go_on(config: DictConfig, folder: Path) -> str:
-    """How to go on with a run, if there is something to go on with."""
-    left = [folder / "run.json", *folder.glob("checkpoints/*/run.json")]
-    resumable = "resume" in config and any(path.exists() for path in left)
-    return f", go on with resume={folder}" if resumable else ""
-
-
-def _tell_of_thread(args: threading.ExceptHookArgs) -> None:
-    """Says what ended a thread, but for a full disk: that of TensorBoard's ends the run as well."""
-    if _full_disk(args.exc_value) is None:
-        threading.__excepthook__(args)
 
 
 class _Stopped(SystemExit):

@@ -29,14 +29,6 @@ class Void(NamedTuple):
     where: Callable[[Told], bool] = lambda told: True
 
 
-def _queued(told: Told) -> bool:
-    return bool(told["dispatch"]["kind"] == "queued")
-
-
-def _shared(told: Told) -> bool:
-    return _queued(told) and is_funded(told["workload"])
-
-
 VOID: Final = (
     Void("evaluate train search_baseline", "workload.seed", "seed says it"),
     Void(
@@ -49,7 +41,10 @@ VOID: Final = (
         "evaluate train",
         "keep_alive",
         "dispatch is immediate and workload.container_cold_start=0, new containers start at once",
-        lambda told: not _queued(told) and _at(told, "workload.container_cold_start") == 0,
+        lambda told: (
+            told["dispatch"]["kind"] == "immediate"
+            and _at(told, "workload.container_cold_start") == 0
+        ),
     ),
     Void(
         "evaluate train",
@@ -74,7 +69,7 @@ VOID: Final = (
         "evaluate",
         "objective.fairness_weight",
         "no tenants with tickets wait in one queue: dispatch=queued and workload=tickets have them",
-        lambda told: not _shared(told),
+        lambda told: told["dispatch"]["kind"] != "queued" or not is_funded(told["workload"]),
     ),
     Void(
         "train search_baseline",

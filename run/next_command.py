@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,9 +15,8 @@ from omegaconf import OmegaConf
 
 from run.arguments import as_text
 from run.command import PROJECT
+from run.settings import WORLD
 
-WORLD = ("cluster", "workflow", "workload", "objective", "dispatch", "lease", "keep_alive")
-"""Groups that make the world in which schedulers are compared."""
 _PLAIN = re.compile(r"(?!(null|true|false|nan|inf)\Z)[a-z./_][\w./+-]*", re.ASCII | re.IGNORECASE)
 """Text that Hydra reads as it is, without quotes."""
 
@@ -34,13 +32,14 @@ def evaluate_command(told: Mapping[str, Any], **players: Any) -> str:
     own = [Path(each.path) for each in sources if each.provider.endswith("in command-line")]
     given = [word for folder in own for word in ("--config-dir", _path(folder))]
     words = [*same_world(told), *(_assigned(key, value) for key, value in players.items())]
-    command = [_python(), _path(PROJECT / "evaluate.py"), *given, *words]
+    command = [sys.orig_argv[0], _path(PROJECT / "evaluate.py"), *given, *words]
     return " ".join(map(shlex.quote, command))
 
 
 def curves_command(folder: Path) -> str:
     """The command that shows the curves of a run."""
-    return " ".join([_python(), "-m", "tensorboard.main", "--logdir", shlex.quote(_path(folder))])
+    command = [sys.orig_argv[0], "-m", "tensorboard.main", "--logdir", _path(folder)]
+    return " ".join(map(shlex.quote, command))
 
 
 def same_world(told: Mapping[str, Any]) -> list[str]:
@@ -98,14 +97,6 @@ def _written(value: Any) -> str:
     if isinstance(value, str):
         return value if _PLAIN.fullmatch(value) else as_text("", value)[1:]
     return json.dumps(value)
-
-
-def _python() -> str:
-    """This Python, by the shortest name that means it here."""
-    found = shutil.which("python")
-    if found is not None and Path(found).absolute() == Path(sys.executable):
-        return "python"
-    return _path(Path(sys.executable))
 
 
 def _path(path: Path) -> str:

@@ -4,23 +4,21 @@ import contextlib
 import logging
 import os
 import socket
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
-
-from pydantic import Field
+from typing import Any
 
 from env.base.errors import InputError
 from run.command import PROJECT
+from run.settings import RaySettings
 
 ANSWERS_WITHIN = 10.0
 """s; Ray itself tries for minutes to reach a machine that does not answer."""
+
+
 SOCKET_CHARACTERS = 56
 """Of the paths of Ray's sockets within its folder, at most, without the process id in them."""
-
-
-Address = Annotated[str, Field(pattern=r"^(auto|(ray://)?[^\s/]+:\d{1,5})$")]
-"""Of a running Ray cluster: `auto`, `host:port` or `ray://host:port`."""
 
 
 def check_ray(address: str | None) -> None:
@@ -92,3 +90,33 @@ def connect(
         except ConnectionError as error:
             reason = " ".join(str(error).split())
             raise InputError(f"ray.address: '{address}': {reason}") from None
+
+
+def start_ray(settings: RaySettings, beside_runners: int = 0) -> None:
+    """Starts or joins Ray for a run.
+
+    Args:
+        settings: of the run.
+        beside_runners: cores that it needs of Ray besides one for each runner and learner.
+
+    Raises:
+        InputError: there is no Ray at the address, or it has fewer cores.
+    """
+    import ray
+    import torch
+
+    logging.getLogger("ray.rllib").setLevel(logging.ERROR)
+    # RLlib registers its vectorised environment anew in every run of a sweep.
+    warnings.filterwarnings("ignore", message=".*Overriding environment")
+    # More threads than one fight over busy cores.
+    torch.set_num_threads(1)
+    connect(settings.address, settings.num_cpus, settings.runtime_env)
+    found = ray.cluster_resources().get("CPU", 0)
+    cores = settings.num_env_runners + settings.num_learners + beside_runners
+    if cores > found:
+        # Ray would wait for more, silently.
+        ray.shutdown()
+        raise InputError(
+            f"ray.num_env_runners {settings.num_env_runners} and ray.num_learners "
+            f"{settings.num_learners} need {cores} cores, Ray has {found:g}"
+        )

@@ -8,6 +8,7 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from env.base.errors import InputError
+from run.arguments import leaves
 
 OUTPUTS = Path("outputs")
 MOST_CHARACTERS = 80
@@ -18,8 +19,6 @@ RUN_FILES = (".hydra", "run.json", "results.parquet", "metrics.csv", "checkpoint
 """What is written first into the folder of a run, which a copy may lack, and what runs leave."""
 ASSUMPTIONS = "assumptions.json"
 """What a training assumes of what arrives; it is written before anything is made of that."""
-FIRST_BYTES = 100_000
-"""What is written first takes at most."""
 _NAME = re.compile(rf"[\w.+-]{{1,{MOST_CHARACTERS}}}", re.ASCII)
 
 
@@ -65,9 +64,7 @@ def check_folder(folder: Path, resume: str | None) -> None:
     try:
         while not there.exists():
             there = there.parent
-        # Permissions do not tell: /proc has them and takes nothing, and the disk may be full.
-        with TemporaryFile(dir=there) as file:
-            file.write(bytes(FIRST_BYTES))
+        TemporaryFile(dir=there).close()  # permissions do not tell: /proc has them, takes nothing
     except OSError as error:
         raise InputError(
             f"'{folder}': '{there}' is no folder to write to: {error.strerror}"
@@ -87,18 +84,14 @@ def taken(folder: Path) -> InputError:
 
 
 def first_difference(
-    one: Mapping[str, Any], other: Mapping[str, Any], prefix: str = ""
+    one: Mapping[str, Any], other: Mapping[str, Any]
 ) -> tuple[str, Any, Any] | None:
     """The first key, dotted, at which two trees differ, and both values; None if they are equal."""
-    for key in dict.fromkeys((*one, *other)):
-        mine, theirs = one.get(key), other.get(key)
-        if isinstance(mine, Mapping) and isinstance(theirs, Mapping):
-            inner = first_difference(mine, theirs, f"{prefix}{key}.")
-            if inner is not None:
-                return inner
-        elif mine != theirs:
-            return f"{prefix}{key}", mine, theirs
-    return None
+    mine, theirs = (
+        {key: value for key, value in leaves("", each) if value != {}} for each in (one, other)
+    )
+    differing = (key for key in mine | theirs if mine.get(key) != theirs.get(key))
+    return next(((key, mine.get(key), theirs.get(key)) for key in differing), None)
 
 
 def _joined(first: str, name: str) -> str:

@@ -13,8 +13,13 @@ from env.score.reward import Objective
 from env.sim.declared.dispatch_settings import Dispatch
 from env.sim.declared.keep_alive_policy import KeepAlivePolicy
 from env.sim.declared.rules import Lease
-from run.ray_session import Address
 
+WORLD = ("cluster", "workflow", "workload", "objective", "dispatch", "lease", "keep_alive")
+"""Groups that make the world in which schedulers are compared."""
+TRAINING_WORLD = (*WORLD, "agents", "variation")
+"""Groups that make the world in which schedulers learn."""
+Address = Annotated[str, Field(pattern=r"^(auto|(ray://)?[^\s/]+:\d{1,5})$")]
+"""Of a running Ray cluster: `auto`, `host:port` or `ray://host:port`."""
 RunName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.+-]{1,80}$")]
 """Part of the name of a folder."""
 Positive = Annotated[float, Field(gt=0)]
@@ -168,10 +173,6 @@ class RaySettings(Strict):
             for key in given:
                 if key not in known:
                     raise ValueError(f"{key}: unknown key, {nearest(key, known)}")
-            try:
-                RuntimeEnv(**given)
-            except (TypeError, ValueError) as error:
-                raise ValueError(str(error)) from None
         return given
 
     @model_validator(mode="after")
@@ -187,7 +188,6 @@ class Range(Strict):
     low: float
     high: float
     log: bool = False
-    whole: bool = False
 
     @model_validator(mode="after")
     def _ends(self) -> Self:
@@ -309,6 +309,18 @@ class TrainSettings(WorldSettings):
     ray: RaySettings
     variation: Variation
     tune: TuneSettings | None = None
+
+    def world(self) -> dict[str, Any]:
+        """What the environment is built from, in plain containers: they travel to Ray's workers."""
+        from env.workloads.source import is_trace
+        from env.workloads.templates import WorkflowConfig
+
+        told = self.model_dump(mode="json")
+        if not is_trace(told["workload"]):
+            # Makes its paths absolute.
+            workflow = validated(WorkflowConfig, told["workflow"], "workflow")
+            told["workflow"] = workflow.model_dump(mode="json", by_alias=True)
+        return {key: told[key] for key in (*TRAINING_WORLD, "seed")}
 
     @model_validator(mode="after")
     def _fits_the_algorithm(self) -> Self:

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -20,8 +20,6 @@ from run.arguments import as_text, leaves, parsed
 from run.composing import composed, plain
 
 Value = str | int | float | bool | None
-MOST_POINTS = 1_000
-"""Of a sweep."""
 SWEPT = (
     *("cluster", "workflow", "workload", "objective", "dispatch", "lease", "keep_alive"),
     *("agents", "policy"),
@@ -107,10 +105,7 @@ def _points(sweep: Any, typed: Sequence[str]) -> Iterator[dict[str, Value]]:
     points = [
         dict(zip(grid, values, strict=True)) for grid in grids for values in product(*grid.values())
     ]
-    if len(points) > MOST_POINTS:
-        raise InputError(f"sweep: {len(points)} points, at most {MOST_POINTS} are allowed")
-    alike = {frozenset(point.items()) for point in points}
-    if len(alike) < len(points):
+    if len({frozenset(point.items()) for point in points}) < len(points):
         raise InputError("sweep: a point is given twice")
     yield from points
 
@@ -129,7 +124,7 @@ def _grid(given: Mapping[str, Any]) -> dict[str, list[Value]]:
     return grid
 
 
-@lru_cache(maxsize=2 * MOST_POINTS)
+@cache
 def _composed(
     typed: tuple[str, ...], point: tuple[tuple[str, Value], ...]
 ) -> tuple[dict[str, Any], list[Override]]:

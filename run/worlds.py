@@ -19,8 +19,7 @@ from env.base.schema import short, validated
 from run.command import CONF
 from run.composing import composed, plain
 from run.effect import check_effect
-from run.settings import TrainSettings
-from run.training_start import TRAINING_WORLD, world_of
+from run.settings import TRAINING_WORLD, TrainSettings
 
 
 def world(*overrides: str) -> dict[str, Any]:
@@ -43,7 +42,7 @@ def world(*overrides: str) -> dict[str, Any]:
         key = override.key_or_group
         if re.split("[./]", key)[0] not in (*TRAINING_WORLD, "seed", "experiment"):
             raise InputError(f"{key}: without effect, an environment does not train")
-    return world_of(settings)
+    return settings.world()
 
 
 def single_agent_env(overrides: Sequence[str] = (), render_mode: str | None = None) -> Env:

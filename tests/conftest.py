@@ -69,10 +69,8 @@ def in_process(
 ) -> InProcess:
     """Makes commands that run in `elsewhere` and in this process: starting one takes seconds.
 
-    They do not say that they compile: that depends on the tests before. Evaluations write
-    figures only where a test looks at them.
+    Evaluations write figures only where a test looks at them.
     """
-    monkeypatch.setattr("env.base.jit.before_compiling", lambda call: None)
 
     def of(
         name: str,

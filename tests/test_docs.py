@@ -28,7 +28,7 @@ from tensorboard.program import TensorBoard
 import evaluate
 import search_baseline
 import train
-from agents.learned.checkpoint import RunState, write_checkpoint
+from agents.learned.checkpoint import RunState, save_checkpoint
 from env.score.metrics import METRICS, episode_metrics
 from env.score.reward import Objective
 from env.sim.declared.cluster_file import cluster_from_config
@@ -83,7 +83,7 @@ def finished_training(folder: Path) -> None:
     with initialize_config_dir(str(CONF), version_base=None):
         config = plain(compose("train"))
     state = RunState(iteration=1)
-    write_checkpoint(NoWeights(), folder / "checkpoints" / "iteration_000001", state, config)
+    save_checkpoint(NoWeights(), folder, state, config, keep=1)
 
 
 @pytest.fixture(scope="module")

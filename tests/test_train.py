@@ -17,7 +17,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tensorboard.plugins.hparams.metadata import parse_session_start_info_plugin_data
 
 from agents.baseline import make_baselines
-from agents.learned.checkpoint import RunState, write_checkpoint
+from agents.learned.checkpoint import RunState, save_checkpoint
 from agents.learned.policy_file import load_policy
 from agents.learned.run_files import tell_assumed
 from env.base.schema import validated
@@ -121,6 +121,9 @@ def test_a_run_leaves_what_it_says(first: Path) -> None:
     assert session.group_name.startswith(f"{first.name} {first.parent.name}")
     assert session.hparams["cluster"].string_value == "tiny"
     assert session.hparams["algo.batch_size"].number_value == 256
+    for name in ("policy", "policy_best"):
+        assert load_policy(first / name).networks.keys() == {"memory", "placer", "server"}
+        assert not list((first / name).glob("*.pkl"))
 
 
 def test_evaluate_says_the_same_of_the_policy(
@@ -133,14 +136,6 @@ def test_evaluate_says_the_same_of_the_policy(
     last = rows_of(first)[-1]
     assert float(last["J"]) == pytest.approx(found.drop(rule).mean(), rel=1e-5)
     assert float(last["J_rule"]) == pytest.approx(found[rule].mean(), rel=1e-5)
-
-
-@pytest.mark.parametrize("name", ["policy", "policy_best"])
-def test_the_policy_of_a_run_can_be_loaded(first: Path, name: str) -> None:
-    policy = load_policy(first / name)
-    assert policy.description.layout == "hierarchical"
-    assert policy.networks.keys() == {"memory", "placer", "server"}
-    assert not list((first / name).glob("*.pkl"))
 
 
 def test_a_run_resumes_with_two_remote_runners(first: Path, shadowed: Path) -> None:
@@ -312,7 +307,7 @@ def test_a_folder_that_cannot_hold_the_sockets_of_ray_is_refused(
     [
         (["agents=placer"], "agents.layout is placer"),
         (["algo.hidden=[8]"], "algo.hidden is"),
-        (["cluster=homogeneous"], "cluster.server_types.small is None"),
+        (["cluster=homogeneous"], "cluster.server_types."),
     ],
 )
 def test_a_checkpoint_of_another_kind_is_not_resumed(
@@ -348,14 +343,8 @@ def test_a_checkpoint_that_cannot_go_on_is_not_resumed(
 ) -> None:
     with initialize_config_dir(str(CONF), version_base=None):
         told = plain(compose("train", [*BRIEF, "budget.iterations=1"]))
-    write_checkpoint(NoWeights(made_in), Path("saved"), RunState(), told | changed)
+    save_checkpoint(NoWeights(made_in), Path("saved"), RunState(), told | changed, keep=1)
     refused(command(*BRIEF, "budget.iterations=2", "resume=saved"), says)
-
-
-def test_a_teacher_whose_file_is_ruined_is_refused(command: Command) -> None:
-    Path("mine.yaml").write_text("order: {name: subm")
-    done = command(*BRIEF, "budget.iterations=1", "algo.warm_start=mine.yaml")
-    refused(done, "algo.warm_start: mine.yaml: not YAML")
 
 
 def test_what_is_assumed_of_the_workflows_is_said_and_kept(

@@ -1,15 +1,16 @@
 """`python train.py tune=...` as users run it."""
 
 import csv
+import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from agents.learned.checkpoint import find_checkpoint
-from agents.learned.evaluator import Evaluated
 from agents.learned.policy_file import load_policy
-from agents.learned.tuning import Outcome, write_outcomes
+from agents.learned.tuning import _row
 from tests.test_train import BRIEF, call
 
 
@@ -22,6 +23,7 @@ def test_a_search_leaves_a_table_curves_and_the_best_policy(tmp_path: Path) -> N
         "tune.parallel=2",
         "tune.first_cut=100",
         "budget.iterations=2",
+        "+tune.space.epochs={low: 1, high: 3}",
         folder=tmp_path,
     )
     assert done.returncode == 0, done.stderr
@@ -33,6 +35,7 @@ def test_a_search_leaves_a_table_curves_and_the_best_policy(tmp_path: Path) -> N
     assert {trial["budget_percent"] for trial in trials} == {"100.0"}
     rates = {trial["learning_rate"] for trial in trials}
     assert len(rates) == 2
+    assert {trial["epochs"] for trial in trials} <= {"1", "2", "3"}
     # The table, the best first.
     assert done.stdout.index(trials[0]["trial"]) < done.stdout.rindex(trials[1]["trial"])
 
@@ -50,12 +53,9 @@ def test_a_search_leaves_a_table_curves_and_the_best_policy(tmp_path: Path) -> N
     assert policy.config["tune"] is None
 
 
-def test_a_trial_that_could_not_begin_is_in_the_table(tmp_path: Path) -> None:
-    fine = Outcome("trial_0", {"clip": 0.2}, Evaluated(5.0, 4.9, 1.5, 1.0, 2.0), 100.0, None)
-    broken = Outcome("trial_1", {}, None, 0.0, "clip does not fit")
-    write_outcomes([fine, broken], ["clip"], tmp_path / "trials.csv")
-    assert (tmp_path / "trials.csv").read_text().splitlines() == [
-        "trial,difference_percent,budget_percent,clip,error",
-        "trial_0,1.5,100.0,0.2,",
-        "trial_1,nan,0.0,,clip does not fit",
-    ]
+def test_a_trial_that_could_not_begin_is_in_the_table() -> None:
+    error = "Traceback:\nclip does not fit"
+    failed = SimpleNamespace(path="trials/trial_1", metrics=None, config=None, error=error)
+    row = _row(failed, ["clip"])
+    assert (row["trial"], row["clip"], row["error"]) == ("trial_1", None, "clip does not fit")
+    assert math.isnan(row["difference"])

@@ -30,7 +30,7 @@ from agents.learned.fault_tolerance import (
     FaultTolerantIMPALA,
     FaultTolerantPPO,
 )
-from agents.learned.learner import PROGRESS_STEPS, BudgetPPOLearner
+from agents.learned.learner import PROGRESS_STEPS, BudgetPPOLearner, OverBudget
 from agents.learned.network import SetPolicyNetwork, network_of
 from agents.learned.policy_file import policy_of
 from agents.learned.q_network import SetQNetwork
@@ -66,27 +66,19 @@ def policy_spaces(environment: MultiAgentEnv, share_type_policy: bool) -> Policy
     }
 
 
-def algorithm_config(
-    algo: AlgoSettings,
-    ray: RaySettings,
-    *,
-    environment: str,
-    world: Mapping[str, Any],
-    spaces: PolicySpaces,
-    share_type_policy: bool,
-    seed: int,
+def run_config(
+    settings: TrainSettings, world: Mapping[str, Any], spaces: PolicySpaces, iteration: int = 0
 ) -> AlgorithmConfig:
-    """RLlib's configuration of the algorithm that the settings name; new API stack.
+    """RLlib's configuration of the part of a run that starts at an iteration; new API stack.
 
     Args:
-        algo: what to learn with.
-        ray: where to sample.
-        environment: registered name.
+        settings: of the run.
         world: what the environment is built from; plain containers.
         spaces: of every policy.
-        share_type_policy: one policy for all server types.
-        seed: of weights, sampled actions and episodes.
+        iteration: iterations done before.
     """
+    algo, ray, share_type_policy = settings.algo, settings.ray, settings.agents.share_type_policy
+    seed = run_seed(algo, ray, settings.seed, iteration)
     makers: dict[str, Callable[[Any, RaySettings], AlgorithmConfig]] = {
         "ppo": _ppo,
         "appo": _appo,
@@ -121,7 +113,7 @@ def algorithm_config(
         )
         for policy, (observations, actions) in spaces.items()
     }
-    config.environment(environment, env_config=dict(world), disable_env_checking=True)
+    config.environment(ENV_NAME, env_config=dict(world), disable_env_checking=True)
     config.env_runners(
         env_runner_cls=config.env_runner_cls or SeededEnvRunner,
         num_env_runners=ray.num_env_runners,
@@ -145,28 +137,6 @@ def algorithm_config(
     config.callbacks(EpisodeMetrics)
     config.debugging(seed=seed, log_level="ERROR")
     return config
-
-
-def run_config(
-    settings: TrainSettings, world: Mapping[str, Any], spaces: PolicySpaces, iteration: int
-) -> AlgorithmConfig:
-    """RLlib's configuration of the part of a run that starts at an iteration.
-
-    Args:
-        settings: of the run.
-        world: what the environment is built from; plain containers.
-        spaces: of every policy.
-        iteration: iterations done before.
-    """
-    return algorithm_config(
-        settings.algo,
-        settings.ray,
-        environment=ENV_NAME,
-        world=world,
-        spaces=spaces,
-        share_type_policy=settings.agents.share_type_policy,
-        seed=run_seed(settings.algo, settings.ray, settings.seed, iteration),
-    )
 
 
 def _ppo(ppo: PPOSettings, ray: RaySettings) -> FastPPOConfig:
@@ -295,12 +265,12 @@ def set_progress(algorithm: Algorithm, progress: float) -> None:
 
     Those of dqn and bc have no schedules over the budget.
     """
-    algorithm.learner_group.foreach_learner(partial(_set_progress, progress=min(1.0, progress)))
 
+    def move(learner: Learner) -> None:
+        if isinstance(learner, OverBudget):
+            learner.set_progress(min(1.0, progress))
 
-def _set_progress(learner: Learner, progress: float) -> None:
-    if hasattr(learner, "set_progress"):
-        learner.set_progress(progress)
+    algorithm.learner_group.foreach_learner(move)
 
 
 def policy_networks(algorithm: Algorithm) -> dict[str, SetPolicyNetwork]:

@@ -4,7 +4,6 @@ Both learn in a thread of their own (Espeholt et al. 2018, arXiv:1802.01561; Luo
 arXiv:1912.00167).
 """
 
-import threading
 from typing import Any
 
 from ray.rllib.algorithms.appo.torch.appo_torch_learner import APPOTorchLearner
@@ -18,25 +17,8 @@ from torch import Tensor
 
 from agents.learned.learner import OverBudget
 
-# Seconds between two looks at whether the learner's thread is still alive.
-HEALTH_CHECK = 1.0
 # A behaviour log-probability so high that V-trace's ratio of probabilities is 0 in float32.
 NO_WEIGHT = 50.0
-
-
-class _HealthChecked(threading.Event):
-    """An event that a thread sets; who waits for it learns of the thread's death."""
-
-    def __init__(self, thread: threading.Thread) -> None:
-        super().__init__()
-        self._thread = thread
-
-    def wait(self, timeout: float | None = None) -> bool:
-        """As of any event; raises RuntimeError when the thread can no longer set it."""
-        while not super().wait(HEALTH_CHECK):
-            if not self._thread.is_alive() and not self.is_set():
-                raise RuntimeError("the learner's thread died")
-        return True
 
 
 class _BudgetAsyncLearner(OverBudget, IMPALALearner):
@@ -52,9 +34,7 @@ class _BudgetAsyncLearner(OverBudget, IMPALALearner):
         """Builds the learner and starts its thread."""
         super().build()
         self._failure: Exception | None = None
-        # The thread waits for its first batch: nothing is missed.
-        self._agg_event = _HealthChecked(self._learner_thread)
-        # The thread hands over the learner as `self`.
+        # The thread waits for its first batch, and hands over the learner as `self`.
         self._learner_thread._update_method = _BudgetAsyncLearner._update_or_fail
 
     def update(

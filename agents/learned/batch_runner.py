@@ -24,15 +24,13 @@ from ray.rllib.utils.metrics import (
 )
 
 from agents.learned.chunk import OPEN, Chunk
-from agents.learned.env_runner import log_episode, reseeded, worker_of
+from agents.learned.env_runner import log_episode, reseeded
 from agents.learned.sampler import Sampler
 from env.learn.batch import Ended
 from env.learn.multi_agent import ServerlessEnv
 
 BATCH = "batch"
 """The part of the runner's state that makes sampling go on exactly."""
-FRAGMENT = 64
-"""Decisions of every environment between looks at how many episodes have ended."""
 
 
 class FastPPOConfig(PPOConfig):
@@ -75,10 +73,12 @@ class BatchEnvRunner(MultiAgentEnvRunner):
             configured.threads_per_runner, "sampler", torch.set_num_threads, (1,)
         )
         self._start_samplers()
+        for sampler in self.samplers:
+            sampler.batch.restart()  # a seed has always meant the second episodes
 
     def _start_samplers(self) -> None:
         environment: ServerlessEnv = self.env.envs[0].unwrapped
-        worker = worker_of(self)
+        worker = self.worker_index or 0
         threads = min(self.config.threads_per_runner, self.num_envs)
         parts = np.array_split(np.arange(self.num_envs), threads)
         sequence = np.random.SeedSequence(self.config.seed, spawn_key=(worker,))
@@ -92,7 +92,6 @@ class BatchEnvRunner(MultiAgentEnvRunner):
             )
             for part, own in zip(parts, sequence.spawn(threads), strict=True)
         ]
-        self._needs_initial_reset = False
 
     def start_part(self, part: int) -> None:
         """Plays other episodes from here on, see `reseeded`."""
@@ -108,48 +107,19 @@ class BatchEnvRunner(MultiAgentEnvRunner):
         random_actions: bool = False,
         force_reset: bool = False,
     ) -> list[Chunk]:
-        """Chunks of at least `num_timesteps` turns of agents, or with `num_episodes` episodes.
-
-        Episodes are shared out among the environments beforehand, as stopping at the first
-        `num_episodes` that end would favour short ones.
-        """
-        assert not random_actions  # they are for algorithms with a replay memory
-        if num_episodes is None:
-            if force_reset or self._needs_initial_reset:
-                self._restart()
-            assert num_timesteps is not None
-            chunks: list[Chunk] = []
-            taken, played = 0, 0
-            most = self.num_envs * len(self.samplers[0].batch.turns)
-            while taken < num_timesteps:
-                # Turns can be nobody's: how many are is known from what has been played.
-                per_decision = taken / played if played else most
-                decisions = math.ceil((num_timesteps - taken) / per_decision)
-                chunks += self._play(decisions, explore)
-                taken, played = sum(map(len, chunks)), played + decisions
-            self._log_episodes([each for own in self.samplers for each in own.take_ended()])
-            return chunks
-        self._restart()
-        quota = np.full(self.num_envs, num_episodes // self.num_envs)
-        quota[: num_episodes % self.num_envs] += 1
-        missing = np.array_split(quota, len(self.samplers))
-        counted: list[Ended] = []
-        chunks = []
-        while len(counted) < num_episodes:
-            chunks += self._play(FRAGMENT, explore)
-            for sampler, left in zip(self.samplers, missing, strict=True):
-                for ended in sampler.take_ended():
-                    if left[ended.environment] > 0:
-                        left[ended.environment] -= 1
-                        counted.append(ended)
-        self._log_episodes(counted)
-        self._needs_initial_reset = True
+        """Chunks of at least `num_timesteps` turns of agents."""
+        assert num_timesteps is not None and not random_actions  # nobody evaluates with it
+        chunks: list[Chunk] = []
+        taken, played = 0, 0
+        most = self.num_envs * len(self.samplers[0].batch.turns)
+        while taken < num_timesteps:
+            # Turns can be nobody's: how many are is known from what has been played.
+            per_decision = taken / played if played else most
+            decisions = math.ceil((num_timesteps - taken) / per_decision)
+            chunks += self._play(decisions, explore)
+            taken, played = sum(map(len, chunks)), played + decisions
+        self._log_episodes([each for own in self.samplers for each in own.take_ended()])
         return chunks
-
-    def _restart(self) -> None:
-        for sampler in self.samplers:
-            sampler.restart()
-        self._needs_initial_reset = False
 
     def _play(self, decisions: int, explore: bool) -> list[Chunk]:
         """So many decisions of every environment, a chunk a thread."""
@@ -195,7 +165,7 @@ class BatchEnvRunner(MultiAgentEnvRunner):
         )
         if self.env is not None and self._check_component(BATCH, components, not_components):
             state[BATCH] = {
-                "worker": worker_of(self),
+                "worker": self.worker_index,
                 "environments": self._environments(),
                 "samplers": [sampler.get_state() for sampler in self.samplers],
             }
@@ -208,7 +178,7 @@ class BatchEnvRunner(MultiAgentEnvRunner):
         """
         super().set_state(state)
         given = state.get(BATCH)
-        if given is None or self.env is None or given["worker"] != worker_of(self):
+        if given is None or self.env is None or given["worker"] != self.worker_index:
             return
         if given.get("environments") != self._environments():
             # It would play the first episodes of the run again.
@@ -216,14 +186,7 @@ class BatchEnvRunner(MultiAgentEnvRunner):
             return
         for sampler, own in zip(self.samplers, given["samplers"], strict=True):
             sampler.set_state(own)
-        self._needs_initial_reset = False
 
     def _environments(self) -> list[int]:
         """How many each thread has."""
         return [len(sampler.batch) for sampler in self.samplers]
-
-    def stop(self) -> None:
-        """Ends the threads, too."""
-        if self.env is not None:  # RLlib's local runner has none where others sample
-            self._threads.shutdown()
-        super().stop()

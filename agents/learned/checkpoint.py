@@ -1,6 +1,5 @@
 """Checkpoints of a run: RLlib's, with the run's own counters beside them; whole or not there."""
 
-import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -9,15 +8,13 @@ from typing import Annotated, Any
 from pydantic import Field
 from ray.rllib.algorithms.algorithm import Algorithm
 
-from env.base.errors import InputError, located
-from env.base.files import folder_written_whole, opened, parse_json, read_bytes
-from env.base.schema import Strict, validated
+from env.base.errors import InputError
+from env.base.files import folder_written_whole, parse_json, read_bytes
+from env.base.schema import Recorded, Strict, validated
 
 FOLDER = "checkpoints"
 STATE = "run.json"
 PREFIX = "iteration_"
-MOST_FILE_BYTES = 64_000_000_000
-"""Of a file of a checkpoint, which may hold a replay memory."""
 
 
 class RunState(Strict, frozen=False):
@@ -47,20 +44,18 @@ class RunState(Strict, frozen=False):
         return self.evaluated == self.iteration and self.difference == self.best
 
 
-class Stored(Strict):
+class Stored(Recorded):
     """`run.json`.
 
     Attributes:
         state: counters.
         config: of the run.
         environment: name and version of what it was trained in; older checkpoints do not know it.
-        files: SHA-256 of every other file, by path.
     """
 
     state: RunState
     config: dict[str, Any]
     environment: str = "of an earlier version"
-    files: Annotated[dict[str, str], Field(min_length=1)]
 
 
 def save_checkpoint(
@@ -71,27 +66,17 @@ def save_checkpoint(
     The one with the lowest difference to the rule stays, however old.
     """
     folder = run_folder / FOLDER
+    stored = Stored(state=state, config=config, environment=algorithm.config.env)
     with folder_written_whole(folder / f"{PREFIX}{state.iteration:06}") as fresh:
-        write_checkpoint(algorithm, fresh, state, config)
+        algorithm.save_to_path(str(fresh.absolute()))
+        (fresh / STATE).write_text(json.dumps(stored.model_dump(), indent=2) + "\n")
     saved = _checkpoints(folder)
-    states = [(_stored(path).state, path) for path in saved]
+    states = [(load_checkpoint(path).state, path) for path in saved]
     known = [(state.difference, path) for state, path in states if state.difference is not None]
     best = min(known)[1] if known else None
     for old in saved[:-keep]:
         if old != best:
             shutil.rmtree(old)
-
-
-def write_checkpoint(
-    algorithm: Algorithm, folder: Path, state: RunState, config: dict[str, Any]
-) -> None:
-    """Writes a checkpoint into a folder; it is whole when `run.json` is there."""
-    algorithm.save_to_path(str(folder.absolute()))
-    paths = sorted(path for path in folder.rglob("*") if path.is_file())
-    names = [path.relative_to(folder).as_posix() for path in paths]
-    files = {name: _digest(folder, name) for name in names}
-    stored = Stored(state=state, config=config, environment=algorithm.config.env, files=files)
-    (folder / STATE).write_text(json.dumps(stored.model_dump(), indent=2) + "\n")
 
 
 def find_checkpoint(path: str | Path) -> Path:
@@ -110,31 +95,14 @@ def find_checkpoint(path: str | Path) -> Path:
 
 
 def load_checkpoint(path: Path) -> Stored:
-    """What a checkpoint says of itself; its files are as they were written.
+    """What a checkpoint says of itself.
 
     Raises:
-        InputError: the file that says so is damaged, or another one is not as it was written.
+        InputError: the file that says so is damaged.
     """
-    stored = _stored(path)
-    for name, digest in stored.files.items():
-        with located("resume"):
-            same = _digest(path, name) == digest
-        if not same:
-            raise InputError(
-                f"resume: '{path / name}' is damaged, its SHA-256 is not that in {STATE}"
-            )
-    return stored
-
-
-def _stored(path: Path) -> Stored:
     where = f"resume: '{path / STATE}'"
     content = read_bytes(path / STATE, inside=path)
     return validated(Stored, parse_json(content, where), where)
-
-
-def _digest(folder: Path, name: str) -> str:
-    with opened(folder / name, MOST_FILE_BYTES, inside=folder) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _checkpoints(folder: Path) -> list[Path]:

@@ -1,10 +1,11 @@
 """What the fast environment runner samples and the learner takes: steps in columns, no episodes."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+import tree
 
 # In `Steps.following`, where there is no row to go on with.
 ENDED = -1
@@ -48,7 +49,8 @@ class Steps:
         # Where each row lands. ENDED and OPEN stay what they are.
         landing = np.cumsum(chosen) - 1
         following = np.where(self.following >= 0, landing[self.following], self.following)
-        return self._from([replace(self, following=following)], lambda parts: parts[0][chosen])
+        columns = {**vars(self), "following": following}
+        return replace(self, **tree.map_structure(lambda column: column[chosen], columns))
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
@@ -57,23 +59,10 @@ class Steps:
             return parts[0]
         starts = np.cumsum([0, *(len(part) for part in parts[:-1])])
         moved = [
-            replace(part, following=part.following + start * (part.following >= 0))
+            {**vars(part), "following": part.following + start * (part.following >= 0)}
             for part, start in zip(parts, starts, strict=True)
         ]
-        return cls._from(moved, np.concatenate)
-
-    @classmethod
-    def _from(
-        cls, parts: Sequence[Self], combine: Callable[[list[np.ndarray]], np.ndarray]
-    ) -> Self:
-        """Every column made of the same column of all parts."""
-        columns = {
-            field.name: combine([getattr(part, field.name) for part in parts])
-            for field in fields(cls)
-            if field.name != "obs"
-        }
-        obs = {name: combine([part.obs[name] for part in parts]) for name in parts[0].obs}
-        return cls(obs=obs, **columns)
+        return cls(**tree.map_structure(lambda *columns: np.concatenate(columns), *moved))
 
 
 @dataclass(frozen=True)
@@ -96,10 +85,6 @@ class Chunk:
     def env_steps(self) -> int:
         """Steps of the environments, as RLlib asks for them."""
         return self.steps
-
-    def agent_steps(self) -> int:
-        """Steps of all agents that are to be trained on."""
-        return sum(int((each.following != OPEN).sum()) for each in self.modules.values())
 
     def __getitem__(self, steps: slice) -> Self:
         return self.slice(steps)

@@ -3,20 +3,19 @@
 Some hundred rows at once are little work, and torch takes most of its time to come to it: it needs
 Python's lock at every operation, and has to be fetched into the processor's caches anew after the
 simulators have played. Networks with attention or a window of the workflow stay with torch, and so
-do wide ones, for which its matrix products are faster.
+do those with layers of several widths, and wide ones, for which its matrix products are faster.
 
-R rows, M items with K choices each, C context and I item features, B bids; H is the widest hidden
-layer, and narrower ones are filled up with zeros, which changes nothing.
+R rows, M items with K choices each, C context and I item features, B bids, H units of every hidden
+layer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple, TypeGuard
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from agents.learned.network import MASKED_LOGIT, SetPolicyNetwork
 from env.base.jit import compiled
@@ -182,7 +181,8 @@ def can_compile(network: object) -> TypeGuard[SetPolicyNetwork]:
         isinstance(network, SetPolicyNetwork)
         and network.sizes.network == "pooling"
         and network.sizes.function == 0
-        and max(network.sizes.hidden) <= WIDEST
+        and len(set(network.sizes.hidden)) == 1
+        and network.sizes.hidden[0] <= WIDEST
     )
 
 
@@ -224,39 +224,29 @@ class CompiledPolicy:
 
 
 def _weights_of(network: SetPolicyNetwork) -> Weights:
-    sizes, width = network.sizes, max(network.sizes.hidden)
+    sizes, width = network.sizes, network.sizes.hidden[0]
     first, *others = _linear(network.embed)
     of_item, of_context = first.weight.split([sizes.item, sizes.context], dim=1)
     score, choice = _linear(network.score)
-    of_embedded, *of_pooled = score.weight.split(sizes.hidden[-1], dim=1)
-    bid_weights: Sequence[Tensor] = [torch.zeros(0, 1)] * 2
-    bid_bias = torch.zeros(0)
+    of_embedded, of_mean, of_highest = score.weight.split(width, dim=1)
+    bid, bid_bias = torch.zeros(2, width, 0), torch.zeros(0)
     if sizes.bids:
-        bid_weights = network.bid.weight.split(sizes.hidden[-1], dim=1)
-        bid_bias = network.bid.bias
-    return Weights(
-        context=_filled_up([of_context], sizes.context, width)[0],
-        item=_filled_up([of_item], sizes.item, width)[0],
-        hidden=_filled_up([layer.weight for layer in others], width, width),
-        biases=_filled_up([layer.bias for layer in (first, *others)], width),
-        pooled=_filled_up(of_pooled, width, width),
-        embedded=_filled_up([of_embedded], width, width)[0],
-        score_bias=_filled_up([score.bias], width)[0],
-        choice=_filled_up([choice.weight], width, sizes.choices)[0],
-        choice_bias=_filled_up([choice.bias], sizes.choices)[0],
-        bid=_filled_up(bid_weights, width, sizes.bids),
-        bid_bias=_filled_up([bid_bias], sizes.bids)[0],
-    )
+        bid, bid_bias = network.bid.weight.T.unflatten(0, (2, width)), network.bid.bias
+    tensors = {
+        "context": of_context.T,
+        "item": of_item.T,
+        "hidden": torch.stack([torch.empty(width, width), *(each.weight.T for each in others)])[1:],
+        "biases": torch.stack([each.bias for each in (first, *others)]),
+        "pooled": torch.stack([of_mean.T, of_highest.T]),
+        "embedded": of_embedded.T,
+        "score_bias": score.bias,
+        "choice": choice.weight.T,
+        "choice_bias": choice.bias,
+        "bid": bid,
+        "bid_bias": bid_bias,
+    }
+    return Weights(**{key: np.array(each.detach(), order="C") for key, each in tensors.items()})
 
 
 def _linear(layers: nn.Sequential) -> list[nn.Linear]:
     return [layer for layer in layers if isinstance(layer, nn.Linear)]
-
-
-def _filled_up(parts: Sequence[Tensor], *shape: int) -> np.ndarray:
-    """(len(parts), *shape) the transposed parts, each in the corner of an array of zeros."""
-    filled = np.zeros((len(parts), *shape), np.float32)
-    for out, part in zip(filled, parts, strict=True):
-        values = part.detach().cpu().numpy().T
-        out[tuple(slice(length) for length in values.shape)] = values
-    return filled

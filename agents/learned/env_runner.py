@@ -30,14 +30,9 @@ class SeededEnvRunner(MultiAgentEnvRunner):
     def _try_env_reset(self, *, seed: int | None = None, options: Any = None) -> Any:
         seeds = None
         if seed is not None:
-            sequence = np.random.SeedSequence(self.config.seed, spawn_key=(worker_of(self),))
+            sequence = np.random.SeedSequence(self.config.seed, spawn_key=(self.worker_index or 0,))
             seeds = [int(word) for word in sequence.generate_state(self.num_envs, np.uint64)]
         return super()._try_env_reset(seed=seeds, options=options)
-
-
-def worker_of(runner: MultiAgentEnvRunner) -> int:
-    """Number of a runner: it plays other episodes than all others, those that train or evaluate."""
-    return (runner.worker_index or 0) + (1_000_000 if runner.config.in_evaluation else 0)
 
 
 def reseeded(config: AlgorithmConfig, part: int) -> AlgorithmConfig:

@@ -2,7 +2,9 @@
 
 import time
 
+import numpy as np
 from ray.rllib.algorithms.algorithm import Algorithm
+from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.algorithms.appo import APPO
 from ray.rllib.algorithms.dqn import DQN
 from ray.rllib.algorithms.impala import IMPALA
@@ -76,7 +78,12 @@ class FaultTolerantAPPO(FaultTolerant, APPO):
 
 
 class FaultTolerantDQN(FaultTolerant, DQN):
-    """DQN."""
+    """DQN, whose replay draws by the seed of the run: RLlib's own never repeats."""
+
+    def setup(self, config: AlgorithmConfig) -> None:
+        """Builds all, and seeds the replay."""
+        super().setup(config)
+        self.local_replay_buffer.rng = np.random.default_rng(self.config.seed)
 
 
 def _none_left(runners: EnvRunnerGroup) -> bool:

@@ -12,14 +12,7 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.core.learner.learner import Learner
 from ray.rllib.core.learner.training_data import TrainingData
 from ray.rllib.policy.sample_batch import MultiAgentBatch
-from ray.rllib.utils.metrics import (
-    ALL_MODULES,
-    NUM_ENV_STEPS_SAMPLED_LIFETIME,
-    NUM_ENV_STEPS_TRAINED,
-    NUM_ENV_STEPS_TRAINED_LIFETIME,
-    NUM_MODULE_STEPS_TRAINED,
-    NUM_MODULE_STEPS_TRAINED_LIFETIME,
-)
+from ray.rllib.utils.metrics import NUM_ENV_STEPS_SAMPLED_LIFETIME
 from torch import Tensor
 
 from agents.learned.batch_runner import FastPPOConfig
@@ -88,11 +81,6 @@ class BudgetPPOLearner(OverBudget, PPOTorchLearner):
             self.config.threads_per_learner, "learner", torch.set_num_threads, (1,)
         )
 
-    def shutdown(self) -> None:
-        """Ends its threads."""
-        self._threads.shutdown()
-        super().shutdown()
-
     def set_progress(self, progress: float) -> None:
         """Moves the entropy coefficients at once, too."""
         super().set_progress(progress)
@@ -144,17 +132,13 @@ class BudgetPPOLearner(OverBudget, PPOTorchLearner):
     def _update(self, batch: dict[str, Any]) -> tuple[Any, dict[str, float], Any]:
         losses = {}
         for module_id in sorted(self.module.keys()):
-            measured, trained = self._train(module_id, batch.get(module_id))
+            measured = self._train(module_id, batch.get(module_id))
             if measured:
                 losses[module_id] = measured.pop(self.TOTAL_LOSS_KEY)
                 self.metrics.log_dict(measured, key=module_id, window=1)
-                for scope in (module_id, ALL_MODULES):
-                    self._count(
-                        scope, trained, NUM_MODULE_STEPS_TRAINED, NUM_MODULE_STEPS_TRAINED_LIFETIME
-                    )
         return {}, losses, {}
 
-    def _train(self, module_id: str, batch: dict[str, Any] | None) -> tuple[dict[str, float], int]:
+    def _train(self, module_id: str, batch: dict[str, Any] | None) -> dict[str, float]:
         """Takes all gradient steps of a module.
 
         Args:
@@ -162,8 +146,7 @@ class BudgetPPOLearner(OverBudget, PPOTorchLearner):
             batch: rows of this learner; None if it has none.
 
         Returns:
-            The losses at the last step, empty if no learner has rows to train on; and how many
-            rows all steps took from this learner.
+            The losses at the last step, empty if no learner has rows to train on.
 
         Raises:
             FloatingPointError: the loss is not finite.
@@ -193,7 +176,6 @@ class BudgetPPOLearner(OverBudget, PPOTorchLearner):
             return torch.cat([each.flatten() for each in (*gradients, losses.detach())])
 
         measured: dict[str, float] = {}
-        trained = 0
         for share in self._shares(rows, minibatches, config.num_epochs):
             means = self._mean(gradients_and_losses, share, parameters)
             measured = named_losses(means[-MEANS:])
@@ -203,10 +185,9 @@ class BudgetPPOLearner(OverBudget, PPOTorchLearner):
             for parameter, gradient in zip(parameters, gradients, strict=True):
                 parameter.grad = gradient.view_as(parameter)
             optimizer.step()
-            trained += len(share)
             if measured[LEARNER_RESULTS_KL_KEY] > config.kl_target:
                 break
-        return measured, trained
+        return measured
 
     def _mean(
         self, of_rows: Callable[[Tensor], Tensor], share: Tensor, parameters: Sequence[Tensor]
@@ -244,12 +225,3 @@ class BudgetPPOLearner(OverBudget, PPOTorchLearner):
         most = torch.tensor(rows)
         torch.distributed.all_reduce(most, torch.distributed.ReduceOp.MAX)
         return int(most)
-
-    def _log_steps_trained_metrics(self, batch: MultiAgentBatch) -> None:
-        """RLlib counts the rows of a minibatch here; `_update` knows how often each was used."""
-        keys = NUM_ENV_STEPS_TRAINED, NUM_ENV_STEPS_TRAINED_LIFETIME
-        self._count(ALL_MODULES, batch.env_steps(), *keys)
-
-    def _count(self, scope: str, steps: int, now: str, lifetime: str) -> None:
-        self.metrics.log_value((scope, now), steps, reduce="sum")
-        self.metrics.log_value((scope, lifetime), steps, reduce="lifetime_sum")

@@ -4,11 +4,12 @@ N rows; an action is one choice, or two where the agent also bids, each with a p
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Self
 
 import gymnasium as gym
 import torch
+import tree
 from ray.rllib.algorithms.ppo.ppo import (
     LEARNER_RESULTS_KL_KEY,
     LEARNER_RESULTS_VF_EXPLAINED_VAR_KEY,
@@ -61,13 +62,9 @@ class Sampled:
 
     def rows(self, index: Tensor) -> "Sampled":
         """The rows of an index."""
-        columns = {
-            field.name: getattr(self, field.name).index_select(0, index)
-            for field in fields(self)
-            if field.name != "obs"
-        }
-        obs = {name: column.index_select(0, index) for name, column in self.obs.items()}
-        return Sampled(obs=obs, **columns)
+        return Sampled(
+            **tree.map_structure(lambda column: column.index_select(0, index), vars(self))
+        )
 
 
 def ppo_losses(

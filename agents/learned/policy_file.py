@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 import torch
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
@@ -68,6 +68,19 @@ class PolicyDescription(Strict):
     objective: dict[str, float]
     config: dict[str, Any]
     versions: dict[str, str]
+
+    @model_validator(mode="after")
+    def _sizes_are_those_of_the_features(self) -> Self:
+        for name, sizes in self.networks.items():
+            names = self.features.get(kind_of(name))
+            counts = names and (len(names.context), len(names.items), len(names.functions))
+            shown = (sizes.context, sizes.item, sizes.function)
+            if shown != counts:
+                raise ValueError(
+                    f"networks.{name}: context, item and function {shown} are not the numbers of "
+                    f"feature names, {counts}"
+                )
+        return self
 
 
 @dataclass(frozen=True)
@@ -233,7 +246,9 @@ def load_policy(folder: str | Path) -> LearnedPolicy:
     folder = Path(folder)
     path = folder / DESCRIPTION
     contents = {DESCRIPTION: read_bytes(path, MOST_DESCRIPTION_BYTES, inside=folder)}
-    description = _description_of(contents[DESCRIPTION], path)
+    description = validated(
+        PolicyDescription, parse_json(contents[DESCRIPTION], str(path)), str(path)
+    )
     networks = {}
     left = MOST_BYTES  # of all weights together
     for name, sizes in description.networks.items():
@@ -247,20 +262,6 @@ def load_policy(folder: str | Path) -> LearnedPolicy:
 
 def _file(name: str) -> str:
     return f"{name}.safetensors"
-
-
-def _description_of(content: bytes, path: Path) -> PolicyDescription:
-    description = validated(PolicyDescription, parse_json(content, str(path)), str(path))
-    for name, sizes in description.networks.items():
-        names = description.features.get(kind_of(name))
-        counts = names and (len(names.context), len(names.items), len(names.functions))
-        shown = (sizes.context, sizes.item, sizes.function)
-        if shown != counts:
-            raise InputError(
-                f"{path}: networks.{name}: context, item and function {shown} are not the numbers "
-                f"of feature names, {counts}"
-            )
-    return description
 
 
 def _network_of(content: bytes, sizes: PolicySizes, path: Path) -> SetPolicyNetwork:

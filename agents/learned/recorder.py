@@ -1,6 +1,7 @@
 """Collects what the agents of one kind do, turn by turn, as columns of `Steps`."""
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -66,12 +67,18 @@ class Recorder:
     `record`ed; `earn` follows every decision. The last step of every agent, which does not know
     yet what it earns, is open and opens the next columns as well.
 
-    Attributes:
+    Args:
         agents: whose steps these are; their rows have the same shape.
+        environments: E.
+        policies: of the agents, by name: all share one, or each has its own.
+
+    Attributes:
+        bids: B of the agents.
+        policies: see above.
     """
 
-    def __init__(self, agents: list[Agent], environments: int) -> None:
-        self.agents = agents
+    def __init__(self, agents: Sequence[Agent], environments: int, policies: list[str]) -> None:
+        self.bids, self.policies = agents[0].bids, policies
         self._blank = agents[0].blank_observation()
         shapes = {part: (zeros.shape, np.float32) for part, zeros in self._blank.items()}
         self._shapes: dict[str, tuple[tuple[int, ...], type]] = {
@@ -134,20 +141,17 @@ class Recorder:
         """What a decision earned each environment (E,), and which episodes it ended (E,)."""
         earn(self._last, earned, done, self._columns["rewards"], self._columns["following"])
 
-    def finish(self) -> tuple[Steps, np.ndarray]:
-        """The steps, and (R,) which of `agents` each is of."""
+    def finish(self) -> dict[str, Steps]:
+        """The steps that each policy made."""
         others = dict(self._columns)
         agents = others.pop("agent")
         steps = Steps(obs={part: others.pop(part) for part in self._blank}, **others)
-        made = agents != NOBODY
-        if made.all():
-            return steps, agents
-        return steps.select(made), agents[made]
-
-    def forget(self) -> None:
-        """The environments have started anew: nothing is open."""
-        self._last[:] = NO_ROW
-        self._columns = {name: column[:0] for name, column in self._columns.items()}
+        if not (agents != NOBODY).all():
+            steps, agents = steps.select(agents != NOBODY), agents[agents != NOBODY]
+        if len(set(self.policies)) == 1:
+            return {self.policies[0]: steps}
+        made = np.array(self.policies)[agents]
+        return {policy: steps.select(made == policy) for policy in set(self.policies)}
 
     def get_state(self) -> dict[str, Any]:
         """The open steps, by column."""

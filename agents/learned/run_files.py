@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from env.base.errors import InputError
 from env.base.schema import validated
 from run.run_folder import ASSUMPTIONS, first_difference
-from run.settings import TrainSettings
-from run.training_start import TRAINING_WORLD
+from run.settings import TRAINING_WORLD, TrainSettings
 
 if TYPE_CHECKING:  # they take seconds to import
     from ray.rllib.algorithms.algorithm import Algorithm
@@ -30,7 +29,6 @@ def check_resume(settings: TrainSettings, path: str) -> None:
             the budget.
     """
     from agents.learned.checkpoint import STATE, find_checkpoint, load_checkpoint
-    from agents.learned.metrics_file import rows_until
     from env.learn.multi_agent import ENV_NAME
 
     checkpoint = find_checkpoint(path)
@@ -52,8 +50,6 @@ def check_resume(settings: TrainSettings, path: str) -> None:
         raise InputError(
             f"resume: {key} is {new}, '{checkpoint}' was made with {old}: give the same"
         )
-    if Path(path).absolute() != checkpoint:  # the run goes on in its folder
-        rows_until(Path(path).absolute(), state.iteration)
     if settings.budget.progress(state.seconds, state.iteration) >= 1:
         raise InputError(
             f"resume: '{checkpoint}' has done {state.iteration} iterations in "

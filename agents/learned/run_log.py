@@ -1,9 +1,8 @@
-"""What a training run tells while it goes: a progress line, TensorBoard events and metrics.csv."""
+"""What a training run tells as it goes: lines of progress, TensorBoard events, metrics.csv."""
 
 import csv
 import math
 from collections.abc import Iterable, Mapping
-from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Self
@@ -15,8 +14,6 @@ from ray.rllib.utils.metrics import (
     LEARNER_RESULTS,
     NUM_ENV_STEPS_SAMPLED,
 )
-from rich.console import Console
-from rich.live import Live
 from torch.utils.tensorboard import SummaryWriter
 
 from agents.learned.checkpoint import RunState
@@ -67,7 +64,7 @@ CHARTS = {
     }
 }
 """TensorBoard's page CUSTOM SCALARS: curves that belong together in one chart."""
-# Seconds between lines where there is no terminal to redraw a line on.
+# Seconds between lines.
 LINE_EVERY = 10.0
 
 
@@ -143,24 +140,17 @@ class RunLog:
         self._table.writerows(kept)
         self._file.flush()  # a run that is killed now keeps them
         self._evaluated = "-"
-        self._console = Console()
-        self._line = Live(console=self._console, transient=False, auto_refresh=False)
         self._last_line = -math.inf
         self._runners = runners
         self._healthy = float(runners)
         self._timed_out = 0.0
 
     def __enter__(self) -> Self:
-        if self._console.is_terminal:
-            self._line.start()
-            self._line.update("sampling the first batch", refresh=True)
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._line.stop()
-        # On a full disk the first of them fails.
-        with self._file, closing(self._writer):
-            pass
+        self._file.close()
+        self._writer.close()
 
     def write_settings(self, settings: Mapping[str, Any]) -> None:
         """Settings in plain containers, for TensorBoard's page HPARAMS."""
@@ -191,12 +181,13 @@ class RunLog:
             self._evaluated = found.told()
         best = "-" if state.best is None else f"{state.best:+.1f}%"
         left = timedelta(seconds=round(state.seconds * max(0.0, 1 / progress - 1)))
-        self._show(
-            f"iteration {state.iteration}  J against the rule {self._evaluated}  best {best}  "
-            f"left {left}  {measures['env_steps_per_s']:,.0f} steps/s",
-            state.seconds,
-            last=progress >= 1,
-        )
+        if progress >= 1 or state.seconds - self._last_line >= LINE_EVERY:
+            self._last_line = state.seconds
+            print(
+                f"iteration {state.iteration}  J against the rule {self._evaluated}  best {best}  "
+                f"left {left}  {measures['env_steps_per_s']:,.0f} steps/s",
+                flush=True,
+            )
 
     def _tell_of_runners(self, measures: Mapping[str, float]) -> None:
         """A line of its own when runners were lost or came back."""
@@ -204,20 +195,10 @@ class RunLog:
         if healthy != self._healthy:
             lost = self._runners - healthy
             told = f"{lost:.0f} of {self._runners} runners lost, going on with {healthy:.0f}"
-            self._print(told if lost else f"all {self._runners} runners are there again")
+            print(told if lost else f"all {self._runners} runners are there again")
         if timed_out > self._timed_out:
-            self._print(f"{timed_out - self._timed_out:.0f} runners did not answer in time")
+            print(f"{timed_out - self._timed_out:.0f} runners did not answer in time")
         self._healthy, self._timed_out = healthy, timed_out
-
-    def _print(self, line: str) -> None:
-        self._console.print(line, highlight=False, soft_wrap=True)
-
-    def _show(self, line: str, seconds: float, last: bool) -> None:
-        if self._console.is_terminal:
-            self._line.update(line, refresh=True)
-        elif last or seconds - self._last_line >= LINE_EVERY:
-            self._last_line = seconds
-            self._print(line)
 
 
 def _tag(name: str) -> str:

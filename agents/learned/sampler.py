@@ -1,9 +1,10 @@
 """Plays environments side by side, turn by turn, and keeps what their agents did in columns."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,6 +19,9 @@ from env.learn.agent import Observation
 from env.learn.batch import Batch, Ended
 from env.learn.kind import Turn
 from env.learn.loops import NOBODY
+
+WriteLogits = Callable[[Observation, np.ndarray, np.ndarray], None]
+"""Of a policy, see `CompiledPolicy.write_logits`."""
 
 
 @compiled
@@ -55,40 +59,6 @@ def choose(logits, begin, end, part, explore, chances, actions, logp):
         logp[row] += logits[row, chosen] - highest - np.log(total)
 
 
-class TorchPolicy:
-    """A policy as RLlib has it.
-
-    Args:
-        module: that has `logits`.
-        lock: held by whoever computes logits with torch: it hands Python's lock over at every
-            operation, and two threads that both do so wait for each other.
-    """
-
-    def __init__(self, module: Any, lock: Lock) -> None:
-        self._module = module
-        self._lock = lock
-
-    def write_logits(self, seen: Observation, rows: np.ndarray, logits: np.ndarray) -> None:
-        """As `CompiledPolicy.write_logits`."""
-        own = {part: torch.from_numpy(column[rows]) for part, column in seen.items()}
-        with self._lock:
-            logits[rows] = self._module.logits(own).numpy()
-
-
-class Seat(NamedTuple):
-    """What is done at a turn of every decision.
-
-    Attributes:
-        recorder: of its agents.
-        rows: an agent in every environment, or all bidders.
-        policies: of its agents, by name: all share one, or each has its own.
-    """
-
-    recorder: Recorder
-    rows: int
-    policies: list[str]
-
-
 class Sampler:
     """What one thread of a runner does: a batch, its agents' policies, and columns of their steps.
 
@@ -98,7 +68,8 @@ class Sampler:
         batch: the environments.
         policy_of: name of the policy of an agent.
         random: what actions are drawn with.
-        torch_lock: see `TorchPolicy`.
+        torch_lock: held by whoever computes logits with torch: it hands Python's lock over at every
+            operation, and two threads that both do so wait for each other.
 
     Attributes:
         batch: the environments.
@@ -114,17 +85,10 @@ class Sampler:
         self.batch = batch
         self._random = random
         self._torch_lock = torch_lock
-        self._turns: dict[Turn, Seat] = {}
+        self._recorders: dict[Turn, Recorder] = {}
         for turn in batch.turns:
             policies = [policy_of(agent.name) for agent in turn.agents]
-            recorder = Recorder(turn.agents, len(batch))
-            self._turns[turn] = Seat(recorder, len(batch) * turn.together, policies)
-
-    def restart(self) -> None:
-        """All environments start new episodes; nothing is open."""
-        self.batch.restart()
-        for turn in self._turns.values():
-            turn.recorder.forget()
+            self._recorders[turn] = Recorder(turn.agents, len(batch), policies)
 
     def take_ended(self) -> list[Ended]:
         """The episodes that have ended since they were last taken."""
@@ -142,27 +106,27 @@ class Sampler:
             explore: draw actions by their probabilities; else the likeliest.
         """
         batch = self.batch
-        policies: dict[str, CompiledPolicy | TorchPolicy] = {}
-        for recorder, rows, names in self._turns.values():
-            recorder.begin(decisions * rows)
-            policies |= {name: self._as_it_is(module[name]) for name in set(names)}
+        policies: dict[str, WriteLogits] = {}
+        for turn, recorder in self._recorders.items():
+            recorder.begin(decisions * len(batch) * turn.together)
+            policies |= {name: self._as_it_is(module[name]) for name in set(recorder.policies)}
         taken = 0
         for _ in range(decisions):
-            for turn, (recorder, rows, names) in self._turns.items():
-                seen = recorder.room(rows)
+            for turn, recorder in self._recorders.items():
+                seen = recorder.room(len(batch) * turn.together)
                 batch.observe(turn, seen)
                 acting = batch.acting(turn)
                 taken += int(np.count_nonzero(acting != NOBODY)) // turn.together
-                logits = _logits([policies[name] for name in names], acting, seen)
-                actions, logp = self._choose(logits, recorder.agents[0].bids, explore)
+                logits = _logits([policies[name] for name in recorder.policies], acting, seen)
+                actions, logp = self._choose(logits, recorder.bids, explore)
                 batch.act(turn, actions)
                 recorder.record(acting, actions, logp, logits)
             earned, done = batch.step()
-            for recorder, *_ in self._turns.values():
+            for recorder in self._recorders.values():
                 recorder.earn(earned, done)
         modules: dict[str, Steps] = {}
-        for recorder, _, names in self._turns.values():
-            modules |= _by_policy(recorder, names)
+        for recorder in self._recorders.values():
+            modules |= recorder.finish()
         return Chunk(modules, taken)
 
     def get_state(self) -> dict[str, Any]:
@@ -171,7 +135,7 @@ class Sampler:
             "batch": self.batch.get_state(),
             "random": self._random.bit_generator.state,
             "open": {
-                turn.agents[0].kind: each[0].get_state() for turn, each in self._turns.items()
+                turn.agents[0].kind: each.get_state() for turn, each in self._recorders.items()
             },
         }
 
@@ -179,15 +143,15 @@ class Sampler:
         """Goes on from `get_state` of a sampler with as many environments."""
         self.batch.set_state(state["batch"])
         self._random.bit_generator.state = state["random"]
-        for turn, (recorder, *_) in self._turns.items():
+        for turn, recorder in self._recorders.items():
             recorder.set_state(state["open"][turn.agents[0].kind])
 
-    def _as_it_is(self, module: Any) -> CompiledPolicy | TorchPolicy:
+    def _as_it_is(self, module: Any) -> WriteLogits:
         """What plays a policy until its weights change."""
         network = getattr(module, "policy", None)
         if can_compile(network):
-            return CompiledPolicy(network)
-        return TorchPolicy(module, self._torch_lock)
+            return CompiledPolicy(network).write_logits
+        return partial(_write_logits, module, self._torch_lock)
 
     def _choose(
         self, logits: np.ndarray, bids: int, explore: bool
@@ -203,25 +167,23 @@ class Sampler:
         return (actions if bids else actions[:, 0]), logp
 
 
-def _logits(
-    policies: Sequence[CompiledPolicy | TorchPolicy], acting: np.ndarray, seen: Observation
-) -> np.ndarray:
+def _write_logits(
+    module: Any, lock: Lock, seen: Observation, rows: np.ndarray, logits: np.ndarray
+) -> None:
+    """As `CompiledPolicy.write_logits`, of a policy as RLlib has it."""
+    own = {part: torch.from_numpy(column[rows]) for part, column in seen.items()}
+    with lock:
+        logits[rows] = module.logits(own).numpy()
+
+
+def _logits(policies: Sequence[WriteLogits], acting: np.ndarray, seen: Observation) -> np.ndarray:
     """(rows, A) of each row's own policy; `policies` are those of the agents that act."""
     logits = np.zeros_like(seen["mask"])  # of rows that are nobody's
     if len(set(policies)) == 1:
-        policies[0].write_logits(seen, np.flatnonzero(acting != NOBODY), logits)
+        policies[0](seen, np.flatnonzero(acting != NOBODY), logits)
         return logits
     for index, policy in enumerate(policies):
         rows = np.flatnonzero(acting == index)
         if len(rows):
-            policy.write_logits(seen, rows, logits)
+            policy(seen, rows, logits)
     return logits
-
-
-def _by_policy(recorder: Recorder, policies: Sequence[str]) -> dict[str, Steps]:
-    """The steps that each policy of a recorder's agents made."""
-    steps, agents = recorder.finish()
-    if len(set(policies)) == 1:
-        return {policies[0]: steps}
-    made = np.array(policies)[agents]
-    return {policy: steps.select(made == policy) for policy in set(policies)}

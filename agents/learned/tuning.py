@@ -4,25 +4,23 @@ Tune sees how a trial compares with the best rule in held-out episodes, and how 
 is used: that is the time in which the scheduler counts.
 """
 
-import csv
 import math
 import os
-import time
-from collections.abc import Callable, Mapping, Sequence
+import shutil
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
+import pandas as pd
 import torch
 from ray import tune
 from ray.tune.schedulers import ASHAScheduler
 from ray.tune.search import BasicVariantGenerator
 
 from agents.learned.evaluator import Evaluated
-from agents.learned.run_log import LINE_EVERY
-from env.base.files import table_row, written_whole
-from env.base.schema import validated
+from env.base.files import written_whole
 from run.settings import Choices, Range, TrainSettings
 
 TRIALS = "trials"
@@ -31,62 +29,14 @@ USED = "budget_percent"
 """What a trial reports to Tune beside `Evaluated`."""
 
 
-class Outcome(NamedTuple):
-    """What came of a trial.
-
-    Attributes:
-        name: of the trial and its folder.
-        values: what it had of the space searched; none if it could not begin.
-        found: of the policy at its end; None if it could not begin.
-        used: percent of its budget.
-        error: the last line of what it failed with.
-    """
-
-    name: str
-    values: Mapping[str, Any]
-    found: Evaluated | None
-    used: float
-    error: str | None
-
-    @property
-    def difference(self) -> float:
-        """Percent of J, to the rule in held-out episodes; NaN if it could not begin."""
-        return math.nan if self.found is None else self.found.difference
-
-
-class Progress(tune.Callback):
-    """Prints how the search goes, after a trial has ended and now and then meanwhile."""
-
-    def __init__(self, trials: int) -> None:
-        self._trials = trials
-        self._last_line = time.monotonic()
-
-    def on_trial_result(
-        self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
-    ) -> None:
-        """After an evaluation of a trial."""
-        if time.monotonic() - self._last_line >= LINE_EVERY:
-            self.on_trial_complete(iteration, trials, trial)
-
-    def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        """After the end of a trial."""
-        self._last_line = time.monotonic()
-        ended = sum(each.is_finished() for each in trials)
-        best = min(each.last_result.get("difference", math.inf) for each in trials)
-        print(
-            f"{ended} of {self._trials} trials ended  best J against the rule so far {best:+.1f}%",
-            flush=True,
-        )
-
-
-def run_trials(
+def search(
     settings: TrainSettings,
     told: dict[str, Any],
     shown: Mapping[str, Any],
     learn: Callable[..., Any],
     folder: Path,
-) -> list[Outcome]:
-    """Runs all trials; `trials.csv` and the folder `trials` hold what came of them.
+) -> Evaluated:
+    """Runs all trials and keeps the policy of the best; `trials.csv` holds what came of them.
 
     Args:
         settings: of the run; its `tune` is the search.
@@ -96,14 +46,15 @@ def run_trials(
         folder: of the run.
 
     Returns:
-        All trials, the lowest difference first.
+        What the policy of the best trial comes to.
+
+    Raises:
+        SystemExit: no trial came to an end.
     """
-    search = settings.tune
-    assert search is not None
+    tuned = settings.tune
+    assert tuned is not None
     # Curves are written by each training, under the names that all runs use.
     os.environ["TUNE_DISABLE_AUTO_CALLBACK_LOGGERS"] = "1"
-    # Tune's older output, which keeps silent at verbose=0.
-    os.environ["RAY_AIR_NEW_OUTPUT"] = "0"
     # A trial is told of one core, and has one thread.
     alone = {"threads_per_runner": 1, "threads_per_learner": 1}
     single = {**told, "tune": None, "ray": {**told["ray"], **alone}}
@@ -120,7 +71,6 @@ def run_trials(
         place.mkdir(parents=True, exist_ok=True)
         learn(
             config,
-            validated(TrainSettings, config, "train"),
             {**shown, **values},
             folder=place,
             stopping=nullcontext(SimpleNamespace(asked=False)),
@@ -133,53 +83,49 @@ def run_trials(
             tune.with_parameters(trial, learn=learn),
             tune.PlacementGroupFactory([{"CPU": 1.0}] * processes),
         ),
-        param_space={key: _distribution(values) for key, values in search.space.items()},
+        param_space={
+            key: _distribution(
+                values, whole=type(settings.algo).model_fields[key].annotation is int
+            )
+            for key, values in tuned.space.items()
+        },
         tune_config=tune.TuneConfig(
             metric="difference",
             mode="min",
-            num_samples=search.trials,
+            num_samples=tuned.trials,
             search_alg=BasicVariantGenerator(
-                max_concurrent=search.parallel, random_state=settings.seed
+                max_concurrent=tuned.parallel, random_state=settings.seed
             ),
             scheduler=ASHAScheduler(
                 time_attr=USED,
                 max_t=100,
-                grace_period=search.first_cut,
-                reduction_factor=search.reduction,
+                grace_period=tuned.first_cut,
+                reduction_factor=tuned.reduction,
             ),
             trial_name_creator=_name,
             trial_dirname_creator=_name,
         ),
-        run_config=tune.RunConfig(
-            name=TRIALS,
-            storage_path=str(folder),
-            verbose=0,
-            callbacks=[Progress(search.trials)],
-        ),
+        run_config=tune.RunConfig(name=TRIALS, storage_path=str(folder), verbose=1),
     )
-    outcomes = sorted(
-        (_outcome(result) for result in tuner.fit()),
-        key=lambda each: (each.found is None, each.difference),
-    )
-    write_outcomes(outcomes, list(search.space), folder / f"{TRIALS}.csv")
-    return outcomes
+    rows = [_row(result, list(tuned.space)) for result in tuner.fit()]
+    trials = pd.DataFrame(rows, dtype=object).sort_values("difference")
+    with written_whole(folder / f"{TRIALS}.csv") as temporary:
+        kept = trials.drop(columns=[name for name in Evaluated._fields if name != "difference"])
+        kept.rename(columns={"difference": "difference_percent"}).to_csv(temporary, index=False)
+    best = trials.iloc[0]
+    if math.isnan(best.difference):
+        raise SystemExit(f"error: no trial came to an end; {best.trial}: {best.error}")
+    place = folder / TRIALS / best.trial
+    # A trial that was stopped early has no other.
+    policy = place / "policy" if (place / "policy").is_dir() else place / "policy_best"
+    shutil.copytree(policy, folder / "policy")
+    return Evaluated(**best[list(Evaluated._fields)])
 
 
-def write_outcomes(outcomes: Sequence[Outcome], searched: Sequence[str], path: Path) -> None:
-    """All trials as a table of comma-separated values, those searched among them."""
-    with written_whole(path) as temporary, temporary.open("w", newline="") as file:
-        table = csv.writer(file)
-        table.writerow(["trial", "difference_percent", USED, *searched, "error"])
-        for each in outcomes:
-            values = [each.values.get(key) for key in searched]
-            row = [each.name, each.difference, each.used, *values, each.error or ""]
-            table.writerow(table_row(row))
-
-
-def _distribution(searched: Range | Choices) -> Any:
+def _distribution(searched: Range | Choices, whole: bool) -> Any:
     if isinstance(searched, Choices):
         return tune.choice(list(searched.choices))
-    if searched.whole:
+    if whole:
         # Tune leaves the upper end out.
         draw = tune.lograndint if searched.log else tune.randint
         return draw(int(searched.low), int(searched.high) + 1)
@@ -190,13 +136,12 @@ def _name(trial: Any) -> str:
     return f"trial_{trial.trial_id.split('_')[-1]}"
 
 
-def _outcome(result: Any) -> Outcome:
-    measured = result.metrics or {}
-    known = [measured[name] for name in Evaluated._fields if name in measured]
-    return Outcome(
-        name=Path(result.path).name,
-        values=result.config or {},  # None if it could not begin
-        found=Evaluated(*known) if known else None,
-        used=measured.get(USED, 0.0),
-        error=None if result.error is None else str(result.error).strip().splitlines()[-1],
-    )
+def _row(result: tune.Result, searched: list[str]) -> dict[str, Any]:
+    """Of trials.csv, with all that `Evaluated` has."""
+    measured, values = result.metrics or {}, result.config or {}  # None if it could not begin
+    return {
+        "trial": Path(result.path).name,
+        **{name: measured.get(name, math.nan) for name in (*Evaluated._fields, USED)},
+        **{key: values.get(key) for key in searched},
+        "error": "" if result.error is None else str(result.error).strip().splitlines()[-1],
+    }

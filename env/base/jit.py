@@ -16,7 +16,6 @@ import numba
 from numba import config
 from numba.core.caching import FunctionCache
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.event import Event, Listener, register
 from numba.core.registry import CPUDispatcher
 from numba.core.sigutils import normalize_signature
 
@@ -139,24 +138,9 @@ def compiled_apart(function: Callable[..., Any]) -> Any:
     return _cached(_Apart(function, targetoptions=dict(OPTIONS)))
 
 
-class _First(Listener):
-    """Calls a function at the first compilation that no cache spares."""
-
-    def __init__(self, call: Callable[[str], None]) -> None:
-        self._call: Callable[[str], None] | None = call
-
-    def on_start(self, event: Event) -> None:
-        call, self._call = self._call, None
-        if call is not None:
-            call(event.data["dispatcher"].py_func.__module__)
-
-    def on_end(self, event: Event) -> None:
-        pass
-
-
-def before_compiling(call: Callable[[str], None]) -> None:
-    """Has a function called once, with a module's name, before this process compiles anything."""
-    register("numba:compile", _First(call))
+def nothing_compiled() -> bool:
+    """Whether the cache is empty, so that whatever is called is compiled first."""
+    return not any(Path(config.CACHE_DIR).glob("*"))
 
 
 def places(names: Sequence[str]) -> Any:

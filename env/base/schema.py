@@ -19,9 +19,6 @@ from pydantic_core import PydanticCustomError
 
 from env.base.errors import InputError
 
-LEFT_OUT = "???"
-"""Hydra's mark for a value that must be given."""
-NOT_GIVEN = "missing, it has no default and must be given"
 SHOWN_CHARACTERS = 60
 """How much of a refused value an error shows."""
 SHOWN_NAMES = 50
@@ -46,8 +43,8 @@ class Strict(BaseModel):
             for key, value in data.items():
                 if key not in fields:
                     raise _of(key, f"unknown key, {nearest(str(key), sorted(fields))}")
-                if isinstance(value, str) and value == LEFT_OUT:
-                    raise _of(key, NOT_GIVEN)
+                if isinstance(value, str) and value == "???":  # Hydra's mark
+                    raise _of(key, "missing, it has no default and must be given")
                 # Pydantic takes true and false for 1 and 0.
                 if isinstance(value, bool) and fields[key].annotation in (int, float):
                     raise _of(key, f"a number is needed, found {value}")

@@ -357,22 +357,6 @@ def test_whatever_a_scheduler_raises_changes_nothing(kind: type[BaseException]) 
     assert told(live) == before
 
 
-@pytest.mark.parametrize("moment", [15.0, 25.0])
-def test_after_a_refusal_all_goes_on_as_if_it_had_not_been_asked(moment: float) -> None:
-    """What happened before the refused moment can still be told, and the answers are the same."""
-    asked, other = late(-1, RuntimeError("no idea")), late()
-    for kind in (InputError, RuntimeError):
-        with pytest.raises(kind):
-            asked.next_assignment(moment)
-    assert asked.env.time == 10.0
-    for live in (asked, other):
-        live.arrived(12.0, "c", "long")
-        live.finished(13.0, "a", 0)
-    for _ in range(3):
-        assert asked.next_assignment(30.0) == other.next_assignment(30.0)
-    assert told(asked) == told(other)
-
-
 def test_what_a_live_cluster_does_not_have_is_refused() -> None:
     for unfit in (make_baselines(["fcfs"], queued=True), make_baselines(["rollout"])):
         with pytest.raises(InputError, match="a live cluster has no central queue"):

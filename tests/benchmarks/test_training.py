@@ -9,7 +9,7 @@ import ray
 
 from benchmarks import own_loop, training
 from benchmarks.training import LAYOUT_UNITS, LAYOUTS, SCALING_UNITS, UNITS, main, measure
-from run.training_start import start_ray
+from run.ray_session import start_ray
 from tests.agents.learned.conftest import ray_settings
 
 TINY = [

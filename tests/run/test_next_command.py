@@ -1,14 +1,15 @@
 """The command that a run names as the next one."""
 
 import shlex
-import shutil
+import sys
 from pathlib import Path
 
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 
 from run.command import CONF, plain
-from run.next_command import PROJECT, WORLD, evaluate_command
+from run.next_command import PROJECT, evaluate_command
+from run.settings import WORLD
 from tests.commands import InProcess, doing
 
 
@@ -32,7 +33,7 @@ def test_a_run_says_how_its_world_is_evaluated(in_process: InProcess) -> None:
     )
     python, script, *words = shlex.split(command)
     # It can be typed where the user stands.
-    assert shutil.which(python) is not None
+    assert python == sys.orig_argv[0]
     assert Path(script).is_file() and Path(script).samefile(PROJECT / "evaluate.py")
     assert set(words) == {
         "policy=some/policy",

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from omegaconf import DictConfig, OmegaConf
 
+from env.base.errors import InputError
 from run.run_folder import first_difference, run_folder
 from tests.commands import InProcess, doing, never
 
@@ -78,13 +79,24 @@ def test_a_run_that_is_stopped_before_it_began_leaves_nothing(
     assert list(elsewhere.glob("runs/*")) == []
 
 
-def test_a_program_that_gives_up_says_why_alone(elsewhere: Path, in_process: InProcess) -> None:
+@pytest.mark.parametrize(
+    ("given_up", "code"),
+    [
+        (SystemExit("error: nothing came to an end"), 1),
+        (InputError("nothing came to an end"), 2),
+    ],
+)
+def test_a_run_that_gives_up_says_why_and_leaves_nothing(
+    given_up: BaseException, code: int, elsewhere: Path, in_process: InProcess
+) -> None:
     def main(config: DictConfig, folder: Path) -> None:
-        raise SystemExit("error: nothing came to an end")
+        (folder / "assumptions.json").write_text("{}")
+        raise given_up
 
-    done = in_process("train", doing(main))("hydra.run.dir=runs/mine")
-    assert (done.code, done.err) == (1, "error: nothing came to an end\n")
-    assert list(elsewhere.glob("runs/*")) == []
+    for _ in range(2):  # the same command again is not told that there is a run already
+        done = in_process("train", doing(main))("hydra.run.dir=runs/mine")
+        assert (done.code, done.err) == (code, "error: nothing came to an end\n")
+        assert list(elsewhere.glob("runs/*")) == []
 
 
 @pytest.mark.parametrize("left", ["results.parquet", "checkpoints"])

@@ -8,7 +8,7 @@ from omegaconf import DictConfig
 
 from run.arguments import as_text
 from run.command import plain
-from run.sweep import MOST_POINTS, Scenario, scenarios_of, short_keys
+from run.sweep import Scenario, scenarios_of, short_keys
 from tests.commands import Command, InProcess, doing, refused
 from tests.env.worlds import TINY
 
@@ -166,10 +166,6 @@ def test_options_of_ones_own_can_be_swept(
         (
             ["sweep=[{lease: [hourly]},{keep_alive: [lru]}]"],
             "sweep: lease are the keys of its first mapping, others need the same",
-        ),
-        (
-            [f"sweep={{lease.step: {list(range(60, 561))}, keep_alive: [none,lru]}}"],
-            f"sweep: 1002 points, at most {MOST_POINTS} are allowed",
         ),
         (["sweep.lease.step=[60]"], "sweep.lease.step: unknown key, sweep has none"),
     ],

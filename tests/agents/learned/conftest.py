@@ -1,6 +1,7 @@
 """One Ray for tests that follow each other: starting it takes seconds."""
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,10 +10,10 @@ from pydantic import TypeAdapter
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from ray.tune.registry import register_env
 
-from agents.learned.algorithms import algorithm_config, policy_spaces
+from agents.learned.algorithms import policy_spaces, run_config
 from env.learn.multi_agent import register
-from run.settings import AlgoSettings, RaySettings
-from run.training_start import start_ray
+from run.ray_session import start_ray
+from run.settings import AlgoSettings, RaySettings, TrainSettings
 from tests.agents.learned.toy_env import ToyEnv, make
 
 TOY = "Toy-v0"
@@ -61,12 +62,11 @@ def config_of(
     **ray: Any,
 ) -> Any:
     """RLlib's configuration of a training by these settings of `algo`, on the toy or another."""
-    return algorithm_config(
-        TypeAdapter(AlgoSettings).validate_python(settings),
-        ray_settings(**ray),
-        environment=environment,
-        world=world,
-        spaces=policy_spaces(made(world), shared),
-        share_type_policy=shared,
+    parts = TrainSettings.model_construct(
+        algo=TypeAdapter(AlgoSettings).validate_python(settings),
+        ray=ray_settings(**ray),
+        agents=SimpleNamespace(share_type_policy=shared),
         seed=seed,
     )
+    config = run_config(parts, world, policy_spaces(made(world), shared))
+    return config.environment(environment).debugging(seed=seed)

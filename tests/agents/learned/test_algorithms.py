@@ -175,16 +175,6 @@ def test_a_learner_that_throws_ends_the_run(toy: str, stopping: Any, name: str) 
     assert "told to break" in f"{error} {error.__cause__}"
 
 
-@pytest.mark.parametrize("name", ["impala", "appo"])
-def test_a_learner_whose_thread_dies_ends_the_run(
-    toy: str, stopping: Any, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(threading, "excepthook", lambda told: None)
-    algorithm = stopping(make_algorithm(toy, name, {"layout": "placer"}))
-    algorithm.learner_group._learner.get_state = broken
-    assert "thread died" in str(error_of(algorithm.train))
-
-
 @pytest.mark.long
 def test_a_runner_that_dies_ends_the_run(toy: str, stopping: Any) -> None:
     world = {"layout": "placer", "crash": True}

@@ -132,23 +132,14 @@ def test_every_policy_gets_the_steps_of_its_own_agents(layout: str, shared: bool
         assert np.isfinite(steps.action_logp).all()
 
 
-def test_sampling_by_episodes_counts_each_environments_first_ones() -> None:
-    runner = runner_of("placer")
-    chunks = runner.sample(num_episodes=6)
-    assert len(episodes_of(runner)["J"]) == 6
-    assert sum(chunk.env_steps() for chunk in chunks) >= 6 * 10
-    runner.sample(num_timesteps=40)
-    assert runner.get_metrics()["num_env_steps_sampled"].peek() == 40
-
-
 def test_episodes_without_a_choice_are_not_waited_for() -> None:
     """One workflow in an episode, or a few: alone it leaves the agent `queue` nothing to choose."""
     told = ("dispatch=queued", "workload.arrivals.workflows=[1,4]", "workload.arrivals.mean_gap=20")
     config = world(*TINY, *with_queue("queue"), *told)
     config["cluster"]["server_types"]["small"]["server_count"] = 0
     runner = BatchEnvRunner(config=config_in(config), worker_index=0)
-    runner.sample(num_episodes=10)
-    assert len(episodes_of(runner)["J"]) == 10
+    runner.sample(num_timesteps=400)
+    assert len(episodes_of(runner)["J"]) > 10
 
 
 def test_turns_that_are_nobodys_do_not_count_as_steps() -> None:
@@ -249,15 +240,6 @@ def test_with_other_threads_other_episodes_are_played() -> None:
     assert not any(times in begun for times in arrival_times(single))
 
 
-def test_a_runner_without_environments_stops() -> None:
-    """RLlib's local runner, where others sample."""
-    config = config_of("placer", num_env_runners=1)
-    spaces = runner_of("placer").get_spaces()
-    runner = BatchEnvRunner(config=config, worker_index=0, spaces=spaces)
-    assert runner.env is None
-    runner.stop()
-
-
 def test_another_part_of_the_run_has_other_episodes() -> None:
     def first_arrivals(part: int | None) -> list[Any]:
         runner = runner_of("placer")
@@ -295,17 +277,3 @@ def test_as_much_is_learned_as_with_rllibs_own_runner(toy: str) -> None:
     # The iteration in which half of the way is done; seeds differ by three.
     halfway = {sampler: int((curve < 450).argmax()) for sampler, curve in means.items()}
     assert abs(halfway["fast"] - halfway["rllib"]) <= 4
-
-
-def test_rllib_evaluates(toy: str) -> None:
-    algorithm = config_of("hierarchical").evaluation(evaluation_duration=5).build_algo()
-    try:
-        evaluated = algorithm.evaluate()["env_runners"]
-        assert len(evaluated[EPISODE_METRICS]["J"]) == 5
-        earned = len(algorithm.env_runner.samplers[0].batch.layout.agents) * (
-            1.0 - np.mean(evaluated[EPISODE_METRICS]["J"])
-        )
-        assert evaluated["episode_return_mean"] == pytest.approx(earned)
-        algorithm.train()
-    finally:
-        algorithm.stop()

@@ -1,7 +1,6 @@
 """The learner takes RLlib's own gradient step, repeats itself exactly, and shares out its work."""
 
 import copy
-import threading
 from functools import partial
 from typing import Any
 
@@ -154,17 +153,6 @@ def test_threads_take_the_step_of_one(toy: str) -> None:
             {key: float(each[policy][key].peek()) for key in LOGGED} for each in results
         )
         assert of_three == pytest.approx(of_one, rel=1e-4, abs=1e-5), policy
-
-
-def test_threads_end_with_their_learner(toy: str) -> None:
-    learner = make_learner(make_config(toy, "placer"))
-    chunk = sampled(toy, "placer")
-    before = set(threading.enumerate())
-    learner.update(episodes=[chunk], timesteps={})
-    started = set(threading.enumerate()) - before
-    assert len(started) > 0
-    learner.shutdown()
-    assert not any(each.is_alive() for each in started)
 
 
 def assert_close(found: dict[str, Any], expected: dict[str, Any]) -> None:

@@ -257,10 +257,6 @@ DAMAGES = {
         edit(features={"server": NAMES | {"items": ["cpu", "memory", "cpu"]}}),
         "features.server.items: one of .* is given twice",
     ),
-    "fewer names than features": (
-        edit(features={"server": {"context": ["slack"], "items": ["cpu", "memory", "load"]}}),
-        "numbers of feature names",
-    ),
 }
 
 

@@ -20,7 +20,7 @@ from env.base.errors import InputError
 from env.learn.multi_agent import ServerlessEnv
 from env.sim.declared.episode import Episode
 from env.sim.view.raw_env import RawEnv
-from tests.env.worlds import LAYOUTS, SECOND_TYPE, TINY, TRACE, with_queue, world
+from tests.env.worlds import LAYOUTS, SECOND_TYPE, TENANTS, TINY, TRACE, with_queue, world
 
 PLACED_AT_ONCE = ("dispatch=immediate", "agents=placer")
 SEED = np.random.SeedSequence(0)
@@ -63,7 +63,8 @@ def save_untrained(
 
 def scheduler_of(folder: Path, environment: ServerlessEnv, queued: bool = True) -> LearnedScheduler:
     cluster, objective = environment.world.cluster, environment.objective
-    return LearnedScheduler(folder, cluster, objective, None, queued)
+    tenants = environment.world.tenants
+    return LearnedScheduler(folder, cluster, objective, None, queued, tenants)
 
 
 WORLDS = {
@@ -73,22 +74,24 @@ WORLDS = {
 }
 
 
-@pytest.mark.parametrize("layout", [*LAYOUTS, "queue"])
+@pytest.mark.parametrize("layout", [*LAYOUTS, "queue", "tenants"])
 @pytest.mark.parametrize("name", WORLDS)
 def test_it_plays_as_its_agents_do_in_training(name: str, layout: str, tmp_path: Path) -> None:
     """The likeliest actions, step by step in the environment, and by the scheduler's protocol."""
-    overrides = (*WORLDS[name], *with_queue(layout))
-    save_untrained(tmp_path, *with_queue(layout))
+    overrides, shared = (*WORLDS[name], *with_queue(layout)), True
+    if layout == "tenants":
+        overrides, shared = TENANTS, name == "trace"
+    save_untrained(tmp_path, base=overrides, shared=shared)
     environment = ServerlessEnv(world(*overrides))
     scheduler = scheduler_of(tmp_path, environment)
     seen, _ = environment.reset(seed=1)
-    asked, raw = 0, environment.raw_env
+    asked, raw = set(), environment.raw_env
     assert raw is not None
     while not raw.done:
-        asked += "queue" in seen
+        asked |= set(seen)
         actions = {agent: scheduler._policy.act(agent, own) for agent, own in seen.items()}
         seen, *_ = environment.step(actions)
-    assert asked > (0 if name == "workflows" else 20)
+    assert asked == set(environment.possible_agents)
 
     rules = environment.world.rules
     assert (scheduler.order, scheduler.fit) == (rules.order, rules.placement)
@@ -102,14 +105,9 @@ def test_it_plays_as_its_agents_do_in_training(name: str, layout: str, tmp_path:
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_those_who_place_need_networks_of_their_own(layout: str, tmp_path: Path) -> None:
-    """Trained on one type of servers, played on two."""
     save_untrained(tmp_path, *with_queue(layout))
     environment = ServerlessEnv(world(*TRACE, *with_queue(layout), SECOND_TYPE))
-    scheduler = scheduler_of(tmp_path, environment)
-    workload, cluster = environment.world.training_episode(0, 0, 0, 0)
-    env = RawEnv.of(Episode(workload, cluster, environment.world.rules))
-    play(env, scheduler, environment.objective, SEED)
-    assert len(set(env.runs["node"].tolist())) > 2
+    scheduler_of(tmp_path, environment)
     described = json.loads((tmp_path / "policy.json").read_text())
     described["networks"] = {"queue": described["networks"]["queue"]}
     (tmp_path / "policy.json").write_text(json.dumps(described))

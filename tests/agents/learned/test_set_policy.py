@@ -64,18 +64,15 @@ def test_a_masked_action_has_probability_zero_and_is_never_sampled(
     logits = module.forward_exploration({Columns.OBS: seen})[Columns.ACTION_DIST_INPUTS]
     distribution = module.get_exploration_action_dist_cls().from_logits(logits)
     bids = module.policy.sizes.bids
-    parts = [seen["mask"][:, bids:]] if not bids else [seen["mask"][:, :8], seen["mask"][:, 8:]]
-    for part in torch.split(logits, [mask.shape[1] for mask in parts], dim=-1):
-        assert torch.isfinite(part).all()
-    for number, mask in enumerate(parts):
-        part = torch.split(logits, [mask.shape[1] for mask in parts], dim=-1)[number]
-        probabilities = torch.distributions.Categorical(logits=part).probs
-        assert (probabilities[mask == 0] == 0).all()
+    assert torch.isfinite(logits).all()
+    columns = [slice(0, bids), slice(bids, None)] if bids else [slice(None)]
+    for part in columns:
+        probabilities = torch.distributions.Categorical(logits=logits[:, part]).probs
+        assert (probabilities[seen["mask"][:, part] == 0] == 0).all()
     for _ in range(200):
         actions = distribution.sample()
-        for number, mask in enumerate(parts):
-            chosen = actions[:, number] if bids else actions
-            assert (mask[torch.arange(50), chosen] == 1).all()
+        for part, chosen in zip(columns, actions.reshape(50, -1).T, strict=True):
+            assert (seen["mask"][:, part][torch.arange(50), chosen] == 1).all()
     assert torch.isfinite(distribution.entropy()).all()
     assert torch.isfinite(distribution.kl(distribution)).all()
     assert torch.isfinite(distribution.logp(actions)).all()

@@ -7,15 +7,12 @@ import pytest
 
 from agents.learned.cloning import check_teacher
 from agents.learned.learned_scheduler import LearnedScheduler
-from agents.scheduler import play
 from env.base.errors import InputError
 from env.learn.multi_agent import ServerlessEnv
 from env.sim.check.validate import violations
-from env.sim.declared.episode import Episode
 from env.sim.episode.recording import episode_of
 from env.sim.episode.replay import played
-from env.sim.view.raw_env import RawEnv
-from tests.agents.learned.test_queue_policy import SEED, save_untrained
+from tests.agents.learned.test_queue_policy import save_untrained
 from tests.env.worlds import TENANTS, world
 
 NAMES = ("alice", "bob", "carol")
@@ -31,48 +28,10 @@ def scheduler_of(
     return LearnedScheduler(folder, cluster, objective, None, queued, tenants)
 
 
-@pytest.mark.parametrize("shared", [True, False])
-def test_it_plays_as_its_agents_do_in_training(shared: bool, tmp_path: Path) -> None:
-    """The likeliest actions, step by step in the environment, and by the scheduler's protocol."""
-    save_untrained(tmp_path, base=TENANTS, shared=shared)
-    files = {path.stem for path in tmp_path.glob("*.safetensors")}
-    assert files == ({"tenant"} if shared else {f"tenant_{name}" for name in NAMES})
-    environment = ServerlessEnv(world(*TENANTS))
-    scheduler = scheduler_of(tmp_path, environment)
-    seen, _ = environment.reset(seed=1)
-    raw, chosen = environment.raw_env, set()
-    assert raw is not None
-    while not raw.done:
-        actions = {agent: scheduler._policy.act(agent, own) for agent, own in seen.items()}
-        chosen |= {int(action) for action in actions.values()}
-        seen, *_ = environment.step(actions)
-    assert chosen  # what an untrained policy prefers may be one level
-    rules = environment.world.rules
-    assert (scheduler.order, scheduler.fit) == (rules.order, rules.placement)
-    workload, cluster = environment.world.training_episode(1, 0, 0, environment._batch._drawn[0][2])
-    env = RawEnv.of(Episode(workload, cluster, rules))
-    play(env, scheduler, environment.objective, SEED)
-    fields = ["wf_id", "node", "start_time", "completion_time"]
-    assert env.state.functions[fields].tolist() == raw.state.functions[fields].tolist()
-
-
-def test_tenants_that_it_never_met_play_by_the_policy_too(tmp_path: Path) -> None:
-    save_untrained(tmp_path, base=TENANTS, shared=False)
-    config = world(*TENANTS)
-    tenants = config["workload"]["tenants"]
-    config["workload"]["tenants"] = {f"new_{name}": own for name, own in tenants.items()}
-    environment = ServerlessEnv(config)
-    scheduler = scheduler_of(tmp_path, environment, tenants=environment.world.tenants)
-    workload, cluster = environment.world.training_episode(0, 0, 0, 0)
-    env = RawEnv.of(Episode(workload, cluster, environment.world.rules))
-    play(env, scheduler, environment.objective, SEED)
-    assert env.done
-
-
 def test_a_recorded_episode_has_what_was_granted_and_replays() -> None:
     environment = ServerlessEnv(world(*TENANTS))
     workload, cluster = environment.world.training_episode(0, 0, 0, 0)
-    env = RawEnv.of(Episode(workload, cluster, environment.world.rules), record=True)
+    env = workload.env(cluster, environment.world.rules, record=True)
     rng, levels = np.random.default_rng(0), environment.world.agents.tenants.levels
     granted = {}
     while env.newcomer is not None:

@@ -1,7 +1,5 @@
 """RLlib trains the policies: on a toy with an obvious optimum, resumed, and on remote runners."""
 
-import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +18,11 @@ from agents.learned.checkpoint import (
     find_checkpoint,
     load_checkpoint,
     save_checkpoint,
-    write_checkpoint,
 )
 from agents.learned.run_log import episodes_of, measures_of
 from env.base.errors import InputError
 from run.settings import PPOSettings
 from tests.agents.learned.conftest import config_of, ray_settings
-from tests.commands import NoWeights
 
 CLONING = {
     "decisions": 10,
@@ -158,15 +154,16 @@ def test_an_iteration_may_end_before_any_episode(toy: str) -> None:
 
 def test_a_policy_stops_at_the_kl_limit(toy: str) -> None:
     world = {"layout": "hierarchical", "steps": 9}
-    trained = []
+    taken = []
     for limit in (1e-12, 10.0):
         algorithm = make_algorithm(toy, world, ppo={"kl_stop": limit, "learning_rate": 1e-2})
-        learned = algorithm.train()["learners"]
-        trained.append({p: learned[p]["num_module_steps_trained"] for p in learned if p[0] != "_"})
+        algorithm.train()
+        optimizers = algorithm.learner_group.get_state()["learner"]["optimizer"].values()
+        taken.append([int(each["state"]["state"][0]["step"]) for each in optimizers])
         algorithm.stop()
-    for policy, steps in trained[0].items():
-        assert steps < trained[1][policy]
-        assert steps <= 3 * 128
+    # The first step moves no policy that samples, the second is one too many.
+    assert all(steps <= 3 for steps in taken[0])
+    assert all(few < many for few, many in zip(*taken, strict=True))
 
 
 def test_the_newest_and_the_best_checkpoints_stay(toy: str, tmp_path: Path) -> None:
@@ -191,45 +188,6 @@ def test_a_path_without_checkpoint_is_refused(tmp_path: Path) -> None:
     (unfinished / "run.json").write_text("{")
     with pytest.raises(InputError, match="run.json.: not valid JSON"):
         load_checkpoint(find_checkpoint(tmp_path))
-
-
-def list_no_files(folder: Path) -> None:
-    stored = json.loads((folder / "run.json").read_text())
-    (folder / "run.json").write_text(json.dumps(stored | {"files": {}}))
-
-
-def linked(name: str) -> Callable[[Path], None]:
-    """Has a file or folder of a checkpoint lie elsewhere, as it was."""
-
-    def damage(folder: Path) -> None:
-        (folder / name).rename(folder.parent / "elsewhere")
-        (folder / name).symlink_to(folder.parent / "elsewhere")
-
-    return damage
-
-
-@pytest.mark.parametrize(
-    ("damage", "says"),
-    [
-        (lambda folder: (folder / "metadata.json").unlink(), "metadata.json: no such file"),
-        (
-            lambda folder: (folder / "metadata.json").write_text("{"),
-            "SHA-256 is not that in",
-        ),
-        (list_no_files, "run.json': files: Dictionary should have at least 1 item"),
-        (linked("metadata.json"), "metadata.json: a link that leads out"),
-    ],
-)
-def test_a_damaged_checkpoint_is_refused(
-    tmp_path: Path, damage: Callable[[Path], object], says: str
-) -> None:
-    state = RunState(iteration=3)
-    write_checkpoint(NoWeights(), tmp_path / "saved", state, {"seed": 5})
-    stored = load_checkpoint(tmp_path / "saved")
-    assert (stored.state, stored.config) == (state, {"seed": 5})
-    damage(tmp_path / "saved")
-    with pytest.raises(InputError, match=says):
-        load_checkpoint(tmp_path / "saved")
 
 
 def test_every_part_of_a_run_has_its_own_seed() -> None:

@@ -1,5 +1,6 @@
 """What a file of others can do to a machine: nothing."""
 
+import errno
 import gzip
 import os
 import socket
@@ -8,7 +9,15 @@ from pathlib import Path
 import pytest
 
 from env.base.errors import InputError
-from env.base.files import opened, parse_json, read_bytes, read_yaml, table_row
+from env.base.files import (
+    folder_written_whole,
+    opened,
+    parse_json,
+    read_bytes,
+    read_yaml,
+    table_row,
+    written_whole,
+)
 
 
 def test_a_file_is_read_whole_packed_or_not(tmp_path: Path) -> None:
@@ -123,3 +132,17 @@ def test_no_text_in_a_table_is_a_formula_or_obeyed_by_a_terminal() -> None:
         "\u00e9",
     ]
     assert table_row(cells) == shown
+
+
+def test_what_fails_while_it_is_written_leaves_what_was_there(tmp_path: Path) -> None:
+    file, folder = tmp_path / "file", tmp_path / "folder"
+    file.write_text("before")
+    folder.mkdir()
+    with pytest.raises(InputError, match="cannot be written: No space"), written_whole(file) as new:
+        new.write_text("half")
+        raise OSError(errno.ENOSPC, "No space left on device")
+    with pytest.raises(ArithmeticError), folder_written_whole(folder) as new:
+        new.mkdir()
+        raise ArithmeticError
+    assert {path.name for path in tmp_path.iterdir()} == {"file", "folder"}
+    assert file.read_text() == "before"
