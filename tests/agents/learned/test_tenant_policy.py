@@ -10,8 +10,10 @@ from agents.learned.learned_scheduler import LearnedScheduler
 from env.base.errors import InputError
 from env.learn.multi_agent import ServerlessEnv
 from env.sim.check.validate import violations
+from env.sim.declared.episode import Episode
 from env.sim.episode.recording import episode_of
 from env.sim.episode.replay import played
+from env.sim.view.raw_env import RawEnv
 from tests.agents.learned.test_queue_policy import save_untrained
 from tests.env.worlds import TENANTS, world
 
@@ -31,7 +33,7 @@ def scheduler_of(
 def test_a_recorded_episode_has_what_was_granted_and_replays() -> None:
     environment = ServerlessEnv(world(*TENANTS))
     workload, cluster = environment.world.training_episode(0, 0, 0, 0)
-    env = workload.env(cluster, environment.world.rules, record=True)
+    env = RawEnv.of(Episode(workload, cluster, environment.world.rules), record=True)
     rng, levels = np.random.default_rng(0), environment.world.agents.tenants.levels
     granted = {}
     while env.newcomer is not None:
