@@ -12,9 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from env.base.errors import InputError
+from env.sim.assembly.build import build
 from env.sim.assembly.go_on import go_on
-from env.sim.assembly.new_state import allocate, reset
-from env.sim.assembly.with_rules import with_more_warm, with_rules, with_slots
+from env.sim.assembly.new_state import reset
+from env.sim.assembly.with_rules import with_more_warm, with_slots
+from env.sim.declared.episode import Episode, EpisodeWorkload
 from env.sim.declared.funding import Funding
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.images import Images
@@ -165,19 +167,22 @@ class Simulation:
         self._profiles = profiles
         self._speed = cluster.single_core_speed
         templates = profiles.templates(self._speed)
-        self._tenant_of = np.zeros(len(templates), np.int64)
-        if funding is not None:
-            self._tenant_of[:] = [funding.place_of(tenant) for tenant in tenants]
-        held = 1 if funding is None else len(funding.tenants)
-        state = allocate(cluster, CHUNK, 1, CHUNK, templates, held)
-        state = state.replaced(arrivals=np.zeros(0, ARRIVING))
-        images = Images.by_name(templates, profiles.cold_start)
-        self.state = with_rules(
-            state, templates, images, rules, cluster, funding, self._tenant_of, seed
+        # As if each function was asked for once.
+        every = EpisodeWorkload(
+            (0.0,) * len(templates),
+            templates,
+            tuple(tenants) if funding is not None else (),
+            images=Images.by_name(templates, profiles.cold_start),
+            funding=funding,
+            turns_seed=seed,
         )
+        episode = Episode(every, cluster, rules)
+        self._tenant_of = np.array(episode.owners)
+        self.state = build(episode).replaced(arrivals=np.zeros(0, ARRIVING))
+        reset(self.state)
+        self.state = with_slots(self.state, max(CHUNK, len(templates)))
         if listens:
             self.state = listening(self.state)
-        reset(self.state)
         self._running = np.zeros(0, ENTRY)
         self.state.queue["first_number"] = 0
         self.state.queue["more_arrivals"] = 1

@@ -16,6 +16,7 @@ from agents.order.fcfs import Fcfs
 from agents.order.funcsched import FuncSched
 from agents.order.rr import RoundRobin
 from agents.order.srtf import Srtf
+from env.sim.declared.episode import Episode
 from env.sim.declared.funding import Funding, Grant
 from env.sim.declared.hardware import ClusterConfig, ServerType
 from env.sim.declared.images import Images
@@ -28,6 +29,7 @@ from env.sim.view.raw_env import RawEnv
 from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
 from env.workloads.traces.trace_samples import TraceSample
 from tests.env.small import ten_second_bins
+from tests.episodes import begun
 
 SPEED = 1_000_000
 CLUSTER = ClusterConfig(
@@ -108,8 +110,8 @@ def world(
     templates = [DIAMOND] * len(ARRIVALS)
     tenants = ["a", "b"] * (len(ARRIVALS) // 2)
     return played(
-        RawEnv(
-            ARRIVALS, templates, CLUSTER, None, True, tenants=tenants, rules=rules, images=images
+        begun(
+            ARRIVALS, templates, CLUSTER, record=True, tenants=tenants, rules=rules, images=images
         )
     )
 
@@ -138,12 +140,11 @@ def shared(order: str, **others: Any) -> RawEnv:
     tenants = [("a", "b", "b", "c", "a")[index % 5] for index in range(40)]
     images = Images.by_name(templates, 2.5)
     return played(
-        RawEnv(
+        begun(
             arrivals,
             templates,
             CLUSTER,
-            None,
-            True,
+            record=True,
             tenants=tenants,
             rules=rules,
             images=images,
@@ -163,7 +164,7 @@ def crowded() -> RawEnv:
     cluster = replace(CLUSTER, cpu_share="tickets")
     arrivals = [float(index // 4) for index in range(20)]
     return played(
-        RawEnv(arrivals, [DIAMOND] * 20, cluster, None, True, tenants=tenants, funding=FUNDING)
+        begun(arrivals, [DIAMOND] * 20, cluster, record=True, tenants=tenants, funding=FUNDING)
     )
 
 
@@ -184,4 +185,5 @@ def trace(order: str = "rr", lease: str = "always free", **others: Any) -> RawEn
         Trace(profiles, lambda: iter([window])), Trace(profiles, lambda: iter([history])), "made up"
     )
     rules = Rules(ORDERS[order], lease=LEASES[lease], keep_alive=KEPT["hybrid histogram"], **others)
-    return played(sample.episode(SPEED).env(CLUSTER, rules, record=True))
+    episode = Episode(sample.episode(SPEED), CLUSTER, rules)
+    return played(RawEnv.of(episode, record=True))

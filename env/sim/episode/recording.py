@@ -91,8 +91,8 @@ def results_of(env: RawEnv) -> Results:
     """What a finished `RawEnv(..., record=True)` computed.
 
     Raises:
-        InputError: the episode is not over, its steps were not recorded, or functions were skipped
-            or have failed.
+        InputError: the episode is not over, its steps were not recorded, functions were skipped or
+            have failed, or servers were changed otherwise than by its `changes`.
     """
     if not env.done:
         raise InputError("episode: not over yet, every function must be placed and completed")
@@ -102,6 +102,8 @@ def results_of(env: RawEnv) -> Results:
     count = sum(template.function_count for template in env.workflow_templates)
     if (runs["outcome"] == COMPLETED).sum() < count:
         raise InputError("episode: functions were skipped, which no episode file can say")
+    if not env.state.cluster[0]["aside"] and (env.history["kind"] == CONDITION).any():
+        raise InputError("episode: servers were changed by a script, not by changes of the Episode")
     ends = np.zeros(len(env.arrival_times))
     np.maximum.at(ends, runs["wf_id"], runs["end_time"])
     return Results(

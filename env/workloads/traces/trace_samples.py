@@ -11,10 +11,12 @@ from pydantic import Field
 
 from env.base.errors import InputError
 from env.base.schema import Strict, validated
+from env.sim.declared.episode import EpisodeWorkload
 from env.sim.declared.funding import Funding
 from env.sim.declared.hardware import ClusterConfig
+from env.sim.declared.images import NOTHING_EARLIER, Images
 from env.sim.declared.workflow_template import WorkflowTemplate
-from env.workloads.generator import EpisodeWorkload, turns_seed
+from env.workloads.generator import turns_seed
 from env.workloads.traces.azure import Azure2019, Azure2021
 from env.workloads.traces.azure_like import AzureLike
 from env.workloads.traces.profiles import (
@@ -24,7 +26,7 @@ from env.workloads.traces.profiles import (
     largest_memory,
 )
 from env.workloads.traces.sampling import Sampling, choose_functions, play
-from env.workloads.traces.trace import REQUEST, SAMPLE_KEY, Trace
+from env.workloads.traces.trace import REQUEST, SAMPLE_KEY, Trace, earlier
 from env.workloads.traces.trace_recording import SECONDS_PER_MINUTE, Recording
 
 TRAINING_SEEDS = 2**32
@@ -97,13 +99,16 @@ class TraceSample:
             arrival_times=tuple(requests["time"].tolist()),
             templates=tuple(known[function] for function in functions),
             work=tuple(work.tolist()),
-            cold_start=profiles.cold_start,
-            known=known,
-            history=self.history,
+            images=Images.by_name(known, profiles.cold_start, self._earlier),
             tenants=tuple(self.tenants[function] for function in functions) if self.tenants else (),
             funding=self.funding,
             turns_seed=self.turns_seed,
         )
+
+    def _earlier(self) -> np.ndarray:
+        """EARLIER (K,), the executions of the history."""
+        chunks = [earlier(chunk) for chunk in self.history.requests()]
+        return np.concatenate([NOTHING_EARLIER, *chunks])
 
 
 class TraceGenerator:

@@ -16,6 +16,7 @@ from env.sim.view.raw_env import RawEnv
 from tests.env import small
 from tests.env.sim.test_engine_against_reference import assert_same, play
 from tests.env.small import cluster_of, held
+from tests.episodes import begun
 from tests.reference_inputs import play_plain
 from tests.strategies import Scenario, scenarios
 
@@ -29,7 +30,7 @@ def ends(
     at: Sequence[float] | None = None,
 ) -> list[float]:
     """When functions (tenant, operations, threads) end that come to four cores of 1000 op/s."""
-    env = RawEnv(
+    env = begun(
         at or [0.0] * len(functions),
         [small.functions(work, threads=threads) for _, work, threads in functions],
         replace(FOUR_CORES, cpu_share=cpu_share),
@@ -84,7 +85,7 @@ def test_random_episodes(scenario: Scenario, data: st.DataObject) -> None:
 @given(scenario=scenarios())
 def test_one_tenant_has_what_all_have_where_threads_share_alike(scenario: Scenario) -> None:
     plain = RawEnv(scenario.arrival_times, scenario.templates, scenario.cluster)
-    shared = RawEnv(
+    shared = begun(
         scenario.arrival_times,
         scenario.templates,
         replace(scenario.cluster, cpu_share="tickets"),

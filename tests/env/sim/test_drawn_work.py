@@ -16,8 +16,8 @@ from env.sim.declared.hardware import ClusterConfig, ServerType
 from env.sim.declared.images import Images
 from env.sim.declared.rules import Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
-from env.sim.view.raw_env import RawEnv
 from tests.env.small import chain, cluster_of, functions
+from tests.episodes import begun
 
 ALL = Objective(time_weight=1, cost_weight=1, completion_weight=1)
 SMALL = ServerType("small", 2, 0.2, 20.0, 1, 2, 1024)
@@ -33,7 +33,7 @@ def single(work: int = 1000, memory: int = 512, threads: int = 1) -> WorkflowTem
 
 
 def test_a_function_runs_as_long_as_is_drawn() -> None:
-    env = RawEnv([0.0, 100.0], [single()] * 2, CLUSTER, work=[3000, 500])
+    env = begun([0.0, 100.0], [single()] * 2, CLUSTER, work=[3000, 500])
     for _ in range(2):
         env.step("small", 0, 0, 512)
     first, second = (workflow.functions[0] for workflow in env.workload.workflows)
@@ -48,12 +48,12 @@ def test_a_function_runs_as_long_as_is_drawn() -> None:
 
 
 def test_the_lower_bound_is_of_what_is_drawn() -> None:
-    state = RawEnv([0.0, 100.0], [single()] * 2, CLUSTER, work=[3000, 500]).state
+    state = begun([0.0, 100.0], [single()] * 2, CLUSTER, work=[3000, 500]).state
     flow_times = np.array([20 + 3, 0.5])
     cost_ratio = 0.2 / (3.5 / 3600 * 0.05)
     assert lower_bound(state, ALL) == pytest.approx(2 * flow_times.mean() + cost_ratio)
     # Much work costs more than an hour.
-    state = RawEnv([0.0], [single()], CLUSTER, work=[10**8]).state
+    state = begun([0.0], [single()], CLUSTER, work=[10**8]).state
     cost = Objective(time_weight=0, cost_weight=1)
     assert lower_bound(state, cost) == pytest.approx(1.0)
 
@@ -61,7 +61,7 @@ def test_the_lower_bound_is_of_what_is_drawn() -> None:
 @pytest.mark.parametrize(
     ("templates", "work", "says"),
     [
-        ([single()] * 2, [5], "2 workflow templates but work of 1"),
+        ([single()] * 2, [5], "2 workflow templates but 1 work"),
         ([chain(9, 9)], [5], "chain.*: 2 functions, work is drawn of 1"),
         ([single()] * 2, [1, -3], "workflow 1: work is -3 operations"),
         ([single()], [1.5], "workflow 0: work is 1.5 operations"),
@@ -73,14 +73,14 @@ def test_work_that_cannot_be_played_is_refused(
     templates: list[WorkflowTemplate], work: list[Any], says: str
 ) -> None:
     with pytest.raises(InputError, match=says):
-        RawEnv([0.0] * len(templates), templates, CLUSTER, work=work)
+        begun([0.0] * len(templates), templates, CLUSTER, work=work)
 
 
 def test_all_work_together_can_be_counted() -> None:
     wide = single(memory=1, threads=10**6)
-    RawEnv([0.0], [wide], FASTEST, work=[2**62])
+    begun([0.0], [wide], FASTEST, work=[2**62])
     with pytest.raises(InputError, match="workload: 9.22337e[+]18 operations in all, at most 4.61"):
-        RawEnv([0.0] * 2, [wide] * 2, FASTEST, work=[2**62] * 2)
+        begun([0.0] * 2, [wide] * 2, FASTEST, work=[2**62] * 2)
 
 
 # Three are placed; three more are ready then, and the last arrives later.
@@ -95,16 +95,16 @@ DRAWN = [40_000, 5_000, 60_000]
 
 def decided(name: str, later: Sequence[int]) -> tuple[object, ...]:
     """Where a rule places the fourth function, and what is forecast of it."""
-    env = RawEnv(TIMES, TEMPLATES, CLUSTER, work=[*DRAWN, *later])
+    env = begun(TIMES, TEMPLATES, CLUSTER, work=[*DRAWN, *later])
     for place in PLACED:
         env.step(*place)
     (scheduler,) = make_baselines([name])
     scheduler.reset(env, ALL, np.random.SeedSequence(3))
-    decision = Decision(env, ALL)
+    decision = Decision(env, ALL, scheduler.tiers)
     candidates = decision.candidates(600)
     forecasts = [candidates[field].tolist() for field in candidates.dtype.names or ()]
     waiting = int(env.state.cluster[0]["queue_computation"])
-    return scheduler.place(decision), forecasts, waiting
+    return scheduler.choose(decision), forecasts, waiting
 
 
 RULES = [name for name in known_baselines() if make_baselines([name])[0].kind == "baseline"]
@@ -131,7 +131,7 @@ def second_to_go(name: str, drawn: Sequence[int]) -> int:
     images = Images.by_name([first, *WAITING], 0.5)
     rules, work = Rules.always_up(order, Rules().keep_alive), [3_000, *drawn]
     templates = [first, *WAITING]
-    env = RawEnv([0.0, 1.0, 1.0, 1.0], templates, one, rules=rules, images=images, work=work)
+    env = begun([0.0, 1.0, 1.0, 1.0], templates, one, rules=rules, images=images, work=work)
     assert env.done
     return int(env.runs["wf_id"][np.argsort(env.runs["dispatched"])[1]])
 

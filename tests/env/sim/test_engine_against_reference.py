@@ -16,6 +16,7 @@ from env.sim.episode.replay import replayed
 from env.sim.view.raw_env import RawEnv
 from env.sim.view.step_log import StepLog
 from tests.env.small import functions
+from tests.episodes import begun
 from tests.reference_inputs import Decided, play_plain
 from tests.reference_world import ReferenceWorld
 from tests.strategies import Scenario, scenarios
@@ -26,9 +27,7 @@ assert len(GOLDEN) == 6
 
 def play(scenario: Scenario, **others: Any) -> RawEnv:
     """The engine, recorded, having played a scenario; `others` are arguments of a `RawEnv`."""
-    env = RawEnv(
-        scenario.arrival_times, scenario.templates, scenario.cluster, record=True, **others
-    )
+    env = begun(scenario.arrival_times, scenario.templates, scenario.cluster, record=True, **others)
     while (function := env.current_function) is not None:
         env.step(*scenario.placements[function.wf_id, function.fn_id])
     return env

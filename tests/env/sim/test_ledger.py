@@ -19,6 +19,7 @@ from env.sim.state.records import PLACE
 from env.sim.view.raw_env import RawEnv
 from tests.env import small
 from tests.env.small import functions
+from tests.episodes import begun
 
 POWER = Power(
     idle_core_w=1.0, busy_core_w=5.0, memory_w_per_gb=0.5, pue=1.2, carbon_intensity_g_per_kwh=500.0
@@ -44,7 +45,7 @@ def played(
 ) -> RawEnv:
     """The episode of single functions: (time, tenant, seconds), all on the first server."""
     times, tenants, seconds = zip(*arrivals, strict=True)
-    env = RawEnv(times, [single(each) for each in seconds], config, tenants=tenants, rules=rules)
+    env = begun(times, [single(each) for each in seconds], config, tenants=tenants, rules=rules)
     while not env.done:
         env.step("s", 0, 0, 512)
     return env
@@ -100,7 +101,7 @@ def test_bytes_count_where_they_are_read_from_another_server() -> None:
         [(0, 2), (1, 2), (2, 3), (3, 4), (0, 4)],
         [300, 500, 7, 20, 1],
     )
-    env = RawEnv([0.0], [template], cluster(2, numa_nodes=2), tenants=["a"])
+    env = begun([0.0], [template], cluster(2, numa_nodes=2), tenants=["a"])
     places = [(0, 0), (1, 0), (1, 0), (1, 1), (0, 0)]
     while not env.done:
         env.step("s", *places[env.current_function.fn_id], 512)
@@ -154,7 +155,7 @@ def test_what_was_paid_stays_paid_and_the_next_lease_is_paid_again() -> None:
 
     Both leases are of one hour: the second reaches from 1000 to 4600.
     """
-    env = RawEnv([0.0, 1000.0], [single(1500.0), single(1.0)], cluster(cpu=2), tenants=["a", "b"])
+    env = begun([0.0, 1000.0], [single(1500.0), single(1.0)], cluster(cpu=2), tenants=["a", "b"])
     env.step("s", 0, 0, 512)
     take_down(env.state, 0)
     bring_back(env.state, 0)

@@ -31,6 +31,7 @@ from env.sim.view.raw_env import RawEnv
 from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
 from tests.env import small
 from tests.env.small import SPEED, cluster_of, held
+from tests.episodes import begun
 
 ONE_AT_A_TIME = cluster_of(ServerType("one", 1, 0.0, 0.0, 1, 8, 100))
 ALL = ("lottery", "multi_lottery", "stride", "hierarchical_stride", "drf")
@@ -59,10 +60,10 @@ def env_of(
     **others: Any,
 ) -> RawEnv:
     """Workflows that come at once to a node which runs one function of theirs at a time."""
-    given = {"arrival_times": [0.0] * len(templates), "turns_seed": 1, **others}
-    return RawEnv(
-        workflow_templates=templates,
-        cluster_config=ONE_AT_A_TIME,
+    given = {"times": [0.0] * len(templates), "turns_seed": 1, **others}
+    return begun(
+        templates=templates,
+        cluster=ONE_AT_A_TIME,
         tenants=tenants,
         funding=funding,
         rules=Rules.always_up(how, NoKeepAlive()),
@@ -139,7 +140,7 @@ def test_nobody_is_harmed_by_how_another_splits_its_own(data: st.DataObject, nam
 
 def test_a_grant_is_asked_for_each_workflow_and_checked() -> None:
     how = order("stride", Workflows(), Asking)
-    env = env_of([chain(1.0), chain(1.0)], ["a", "a"], how, held(a=1), arrival_times=[0.0, 9.0])
+    env = env_of([chain(1.0), chain(1.0)], ["a", "a"], how, held(a=1), times=[0.0, 9.0])
     assert env.newcomer == 0
     for wrong in (0.0, -1.0, float("nan"), float("inf"), 1e300, "many"):
         with pytest.raises(InputError, match="tickets: "):
@@ -172,7 +173,7 @@ def test_a_tenant_whose_functions_no_server_holds_keeps_nobody_waiting(name: str
     """Those of a need the large server, which is down while b's run; then they run, too."""
     kinds = (ServerType("s", 1, 0.0, 0.0, 1, 8, 50), ServerType("l", 1, 0.0, 0.0, 1, 8, 100))
     large, small = chain(1.0, memory=100), chain(1.0, memory=50)
-    env = RawEnv(
+    env = begun(
         [0.0] * 40,
         [large, small] * 20,
         cluster_of(*kinds),
@@ -198,9 +199,7 @@ def test_a_tenant_that_sends_nothing_does_not_round_the_tickets_of_others() -> N
     for rich in (1, 1e3, 1e6, 1e11):
         funding = held(a=0.5, b=1, rich=rich)
         templates, arrival_times = [chain(1.0)] * 121, [*[0.0] * 120, 500.0]
-        env = env_of(
-            templates, [*tenants, "rich"], order("stride"), funding, arrival_times=arrival_times
-        )
+        env = env_of(templates, [*tenants, "rich"], order("stride"), funding, times=arrival_times)
         assert Counter(turns(env)[:60]) == {"a": 20, "b": 40}
         # All of b's have gone after 90, and then a waits alone.
         assert env.state.tenants["received"] == pytest.approx([30.0, 60.0, 0.0], abs=1.0)
@@ -212,7 +211,7 @@ def test_what_nobody_contested_is_not_charged(name: str) -> None:
     """a is alone when its 100 s begin; those who come a second later get every other turn."""
     templates = [chain(100.0)] + [chain(1.0)] * 60
     tenants, times = ["a", *["a", "b"] * 30], [0.0] + [1.0] * 60
-    env = env_of(templates, tenants, order(name), held(a=1, b=1), arrival_times=times)
+    env = env_of(templates, tenants, order(name), held(a=1, b=1), times=times)
     found = turns(env)
     assert found[0] == "a"
     for first in range(1, 41, 4):

@@ -63,7 +63,7 @@ def test_large_bills_are_compared_by_their_size() -> None:
     env, episode = played([0.0], chain(*[10_000] * 50), one_server(RATE, 1))
     rent = env.total_rent
     assert rent > 3.5e6
-    changed = episode.model_dump()
+    changed = episode.model_dump(by_alias=True)
     changed["expected"]["total_rent"] = rent * (1 + 1e-9)
     found = violations(EpisodeFile.model_validate(changed))
     assert [line.split(" ")[0] for line in found] == ["total_rent"]
@@ -136,7 +136,7 @@ def episodes() -> dict[str, EpisodeFile]:
 
 
 def _changed(episode: EpisodeFile, change: Change) -> list[str]:
-    document = episode.model_dump(mode="json")
+    document = episode.model_dump(mode="json", by_alias=True)
     change(document)
     return violations(EpisodeFile.model_validate(document))
 
@@ -170,7 +170,7 @@ def test_no_number_can_be_changed_unseen(episodes: dict[str, EpisodeFile], name:
     assert violations(episode) == []
     unseen = set()
     for leaf in leaves(episode.model_dump(mode="json")["expected"]):
-        document = episode.model_dump(mode="json")
+        document = episode.model_dump(mode="json", by_alias=True)
         move(document["expected"], leaf, by)
         if not violations(EpisodeFile.model_validate(document)):
             unseen.add((leaf[0], leaf[-1]))
@@ -303,7 +303,7 @@ def test_a_moment_that_is_far_too_late_is_seen_at_once(
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(path) for path in GOLDEN]) == 0
     assert capsys.readouterr().out == ""
-    bad, document = tmp_path / "bad.json", read_episode(BY_NAME["lease"]).model_dump()
+    bad, document = tmp_path / "bad.json", read_episode(BY_NAME["lease"]).model_dump(by_alias=True)
     put("expected", "servers", 0, "lease_seconds", to=10800.0)(document)
     write_episode(bad, EpisodeFile.model_validate(document))
     assert main([str(bad)]) == 1

@@ -1,85 +1,17 @@
-"""The entities' own methods: an episode driven by hand, in the steps that `RawEnv.step` takes."""
+"""What the views of workflows say."""
 
 import pytest
 
 from env.base.errors import InputError
 from env.sim.episode.episode_file import read_episode
-from env.sim.view.container import Container
-from env.sim.view.raw_env import RawEnv
 from run.command import PROJECT
+from tests.episodes import begun
 
 GOLDEN = sorted((PROJECT / "tests" / "golden").glob("*.json"))
 
 
 def env_of(episode, **others):
-    return RawEnv(episode.arrival_times, episode.templates(), episode.cluster_config(), **others)
-
-
-@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
-def test_an_episode_driven_through_the_entities(path):
-    episode = read_episode(path)
-    env = env_of(episode)
-    workload, cluster = env.workload, env.cluster
-    cluster.reset()
-    workload.reset()
-    rent = 0.0
-    places = {}
-
-    def complete_first() -> None:
-        container = cluster.on_container_completion()
-        workload.finish_function(container.wf_id, container.fn_id, container.completion_time)
-
-    for action in episode.actions:
-        # Completions may submit functions that come before the one that is next now.
-        while workload.peek() is None or not _is_due(workload, cluster):
-            complete_first()
-        function = workload.get()
-        assert (function.wf_id, function.fn_id) == (action.workflow_id, action.function_id)
-        place = action.place
-        time = function.submission_time
-        cluster.start_server(*place[:2], time)
-        workflow = workload.workflows[function.wf_id]
-        transfer = 0.0
-        for source in workflow.predecessors(function.fn_id):
-            edge = (workflow.template.edges == (source, function.fn_id)).all(axis=1)
-            data_bytes = int(workflow.template.data_bytes[edge][0])
-            source_place = places[function.wf_id, source]
-            transfer += data_bytes / cluster.get_data_transfer_speed(source_place, place)
-        node = cluster.servers[place[0]][place[1]].numa_nodes[place[2]]
-        creation = max(node.current_time, time) + transfer
-        workload.run_function(
-            function.wf_id, function.fn_id, place, action.memory_allocated_mb, creation
-        )
-        rent += cluster.on_container_creation(
-            *place,
-            Container(
-                wf_id=function.wf_id,
-                fn_id=function.fn_id,
-                memory_req=function.memory_req,
-                memory_alloc=action.memory_allocated_mb,
-                computation=function.computation,
-                parallelism=function.parallelism,
-                submission_time=time,
-                creation_time=creation,
-                data_transfer_time=transfer,
-            ),
-        )
-        places[function.wf_id, function.fn_id] = place
-        assert function.state == "RUNNING"
-    while cluster.earliest_finished_time < float("inf"):
-        complete_first()
-    for run in episode.expected.runs:
-        function = workload.workflows[run.workflow_id].functions[run.function_id]
-        assert function.completion_time == pytest.approx(run.end_time, abs=1e-9)
-    assert env.total_rent == pytest.approx(episode.expected.total_rent, abs=1e-9)
-
-
-def _is_due(workload, cluster) -> bool:
-    """Whether the next function comes before the next completion."""
-    function = workload.peek()
-    arrival = workload.workflows[function.wf_id].arrival_time
-    time = function.submission_time if function.submission_time is not None else arrival
-    return time < cluster.earliest_finished_time
+    return begun(episode.arrival_times, episode.templates(), episode.cluster_config(), **others)
 
 
 CHAIN, _, WAITING, LEASES = map(read_episode, GOLDEN[1:5])
@@ -93,7 +25,6 @@ def test_a_workflow_tells_who_is_in_which_state():
     action = CHAIN.actions[0]
     env.step(*action.place, action.memory_allocated_mb)
     assert (workflow.finished_functions, workflow.submitted_functions) == ({0}, {1})
-    assert env.workload.peek().fn_id == 1
     assert [function.fn_id for function in env.workload.queue] == [1]
 
 

@@ -21,6 +21,7 @@ from env.sim.node.keep_alive import prewarm
 from env.sim.state.records import COMPLETED, FAILED, KILLED
 from env.sim.view.raw_env import RawEnv
 from tests.env.small import cluster_of, functions
+from tests.episodes import begun
 from tests.recount import assert_recounted
 
 PHASES = {
@@ -274,7 +275,7 @@ def diamond(dispatch: str = "immediate") -> RawEnv:
     """Function 0 runs, until 20; the probe is to be placed at 12."""
     images = Images(np.zeros(6), {DIAMOND: np.arange(5), PROBE: np.array([5])})
     own = WORLDS[f"{dispatch}, hourly"]
-    env = RawEnv([0.0, 12.0], [DIAMOND, PROBE], CLUSTER, rules=own, images=images, workflow_slots=2)
+    env = begun([0.0, 12.0], [DIAMOND, PROBE], CLUSTER, rules=own, images=images, workflow_slots=2)
     env.step("s", 0, 0, 1)
     return env
 

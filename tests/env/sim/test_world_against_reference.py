@@ -22,6 +22,7 @@ from env.sim.node import idle_forecast
 from env.sim.node.fit import need_of, suits
 from env.sim.state.records import COMPLETED
 from env.sim.view.raw_env import RawEnv
+from tests.episodes import begun
 from tests.recount import assert_tracked
 from tests.reference_inputs import jobs_of, mean, rules_of
 from tests.reference_records import Job, Run
@@ -201,7 +202,7 @@ def engine(world: World) -> RawEnv:
     Wherever any number of containers can be warm, it begins with room for one.
     """
     chooser = Chooser(world)
-    env = RawEnv(
+    env = begun(
         world.arrival_times,
         world.templates,
         world.cluster,

@@ -22,7 +22,7 @@ from env.sim.episode.model import EpisodeFile
 from env.sim.episode.recording import episode_of
 from env.sim.episode.replay import differences, replayed
 from env.sim.episode.replay import played as replay_of
-from env.sim.events.endings import take_down
+from env.sim.events.endings import skip_function, take_down
 from env.sim.events.engine import play
 from env.sim.node import idle_forecast
 from env.sim.view.raw_env import RawEnv
@@ -124,8 +124,9 @@ def test_what_is_not_recorded_is_refused() -> None:
     env.reset()
     with pytest.raises(InputError, match="not over yet"):
         episode_of(env, "begun", "a test")
-    env.step("small", 0, 0, 2048)
-    take_down(env.state, 0)
-    env._play_on(play(env.state))
-    with pytest.raises(InputError, match="went down or functions were skipped"):
-        episode_of(played(env), "down", "a test")
+    for change, index, says in ((take_down, 0, "servers were"), (skip_function, 3, "skipped")):
+        env.reset()
+        change(env.state, index)
+        env._play_on(play(env.state))
+        with pytest.raises(InputError, match=says):
+            episode_of(played(env), "changed", "a test")

@@ -12,10 +12,12 @@ from benchmarks.trace_player import stream
 from env.base.errors import InputError
 from env.base.schema import validated
 from env.sim.declared.cluster_file import cluster_from_config
+from env.sim.declared.episode import Episode
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.keep_alive_policy import FaasCache, Fixed, Lru, NoKeepAlive
 from env.sim.declared.ordering import FIRST_COME
 from env.sim.declared.rules import KeepAlive, Rules
+from env.sim.view.raw_env import RawEnv
 from env.workloads.traces.trace_samples import TraceConfig, TraceGenerator
 from tests.env.small import ten_second_bins
 from tests.env.workloads.conftest import Composed
@@ -62,7 +64,7 @@ def test_an_episode_has_the_runs_of_its_trace(
     (scheduler,) = make_baselines([order], queued=True)
     assert scheduler.order is not None and scheduler.fit == "worst_fit"
     rules = Rules.always_up(scheduler.order, KEEP_ALIVES[keep_alive])
-    env = generator.evaluation_episode(0).env(cluster, rules)
+    env = RawEnv.of(Episode(generator.evaluation_episode(0), cluster, rules))
     sample = generator.sample(0)
     wanted = np.concatenate(list(stream(sample.window, cluster, rules, history=sample.history)))
     assert env.done and len(wanted) >= len(env.workflow_templates) > 100
@@ -97,7 +99,7 @@ def test_functions_of_one_name_in_two_applications_share_nothing(
         cluster = cluster_from_config(told["cluster"], "cluster")
         episode = TraceGenerator(config, cluster.single_core_speed).evaluation_episode(0)
         rules = Rules.always_up(FIRST_COME, KEEP_ALIVES[keep_alive])
-        found.append(episode.env(cluster, rules).runs)
+        found.append(RawEnv.of(Episode(episode, cluster, rules)).runs)
     assert found[0].tolist() == found[1].tolist()
     colds = found[0]["cold_start_time"][found[0]["warm"] == 0]
     assert len(set(colds)) == 4
