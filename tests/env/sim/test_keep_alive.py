@@ -8,7 +8,8 @@ from omegaconf import DictConfig, OmegaConf
 
 from env.base.errors import InputError
 from env.base.schema import validated
-from env.sim.declared.keep_alive_policy import HybridHistogram, KeepAliveConfig
+from env.sim.declared.keep_alive_policy import HybridHistogram
+from env.sim.episode.model import Options
 from run.command import CONF, plain
 
 FILES = sorted((CONF / "keep_alive").glob("*.yaml"))
@@ -22,7 +23,7 @@ def read(file: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_a_file_is_named_after_its_policy(file: Path) -> None:
-    config = validated(KeepAliveConfig, {"keep_alive": read(file)}, "conf/keep_alive")
+    config = validated(Options, {"keep_alive": read(file)}, "conf/keep_alive")
     assert config.keep_alive.policy == file.stem
 
 
@@ -43,6 +44,6 @@ def test_the_histogram_is_that_of_the_paper() -> None:
 def test_what_is_wrong_gets_one_line(key: str, value: Any, says: str) -> None:
     given = read(CONF / "keep_alive" / "hybrid_histogram.yaml") | {key: value}
     with pytest.raises(InputError) as caught:
-        validated(KeepAliveConfig, {"keep_alive": given}, "evaluate")
+        validated(Options, {"keep_alive": given}, "evaluate")
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
