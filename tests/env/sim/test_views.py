@@ -23,7 +23,6 @@ def test_a_workflow_tells_who_is_in_which_state():
         action.memory_allocated_mb,
     )
     assert (workflow.finished_functions, workflow.submitted_functions) == ({0}, {1})
-    assert env.workload.peek().fn_id == 1
     assert [function.fn_id for function in env.workload.queue] == [1]
 
 
