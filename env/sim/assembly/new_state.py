@@ -59,6 +59,13 @@ def copy_into(copy, state):
     copy_records(copy.share_clients, state.share_clients, len(state.share_clients))
     copy_records(copy.share_nodes, state.share_nodes, len(state.share_nodes))
     copy_records(copy.share_pairs, state.share_pairs, len(state.share_pairs))
+    if len(state.images) > 0:
+        copy_images(copy, state)
+
+
+@compiled_apart
+def copy_images(copy, state):
+    """Copies what there is of images, requests and warm containers."""
     copy_records(copy.waiting, state.waiting, len(state.waiting))
     copy_records(copy.by_priority, state.by_priority, len(state.by_priority))
     copy_records(copy.by_age, state.by_age, len(state.by_age))
