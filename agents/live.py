@@ -173,8 +173,7 @@ class LiveCluster:
         if starts:
             self._up[server] = False
         self._started[env.function_index(function.wf_id, function.fn_id)] = False
-        workflow = self._names[function.wf_id]
-        return Assignment(workflow, function.fn_id, *where, memory_alloc, starts)
+        return Assignment(self._names[function.wf_id], function.fn_id, *where, memory_alloc, starts)
 
     def started(self, time: float, workflow: str, function: int) -> None:
         """A placed function has begun to compute: its server is up, its data is there."""

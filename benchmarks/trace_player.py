@@ -15,7 +15,7 @@ from env.base.errors import InputError
 from env.sim.assembly.build import build
 from env.sim.assembly.go_on import go_on
 from env.sim.assembly.new_state import reset
-from env.sim.assembly.with_rules import with_more_warm, with_slots
+from env.sim.assembly.with_rules import larger, room_for_timers, with_more_warm
 from env.sim.declared.episode import Episode, EpisodeWorkload
 from env.sim.declared.funding import Funding
 from env.sim.declared.hardware import ClusterConfig
@@ -26,12 +26,18 @@ from env.sim.events.submissions import schedule_arrival
 from env.sim.node.idle_forecast import learn
 from env.sim.node.keep_alive import keep_warm
 from env.sim.queue.central_queue import CHOSEN
+from env.sim.state.block import State
 from env.sim.state.history import DISPATCHED, RUN, listening, runs_of
-from env.sim.state.records import ARRIVING, COMPLETED, ENTRY
+from env.sim.state.records import ARRIVING, COMPLETED, ENTRY, NONE
 from env.workloads.traces.trace import FunctionProfiles, Trace, earlier
 
 CHUNK = 4096
 """Requests that are given to the simulator at a time; they wait there until they arrive."""
+SLOTS = (
+    *("workflows", "tracked", "slot_of", "scratch"),
+    *("functions", "submitted", "completed", "requests"),
+)
+"""Arrays with an entry for each slot of a trace, whose workflows have one function."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +130,26 @@ def stream(
     if history is not None:
         simulation.learn(history)
     yield from simulation.play(trace)
+
+
+def with_slots(state: State, slots: int) -> State:
+    """The state of a trace in the midst of its episode, with more slots for active requests."""
+    known = len(state.workflows)
+    # The ring of free slots is laid out from its beginning, the new ones behind it.
+    ring = np.roll(state.free_slots, -int(state.cluster[0]["first_free_slot"]))
+    free = ring[: int(state.cluster[0]["free_slots"])]
+    grown = {name: larger(getattr(state, name), slots) for name in SLOTS}
+    grown["containers"] = larger(state.containers, slots + 1)
+    grown["free_slots"] = larger(np.concatenate([free, np.arange(known, slots)]), slots)
+    state = state.replaced(**grown, timers=room_for_timers(state, grown))
+    if state.cluster[0]["listens"]:
+        state = listening(state)
+    state.cluster["first_free_slot"] = 0
+    state.cluster["free_slots"] += slots - known
+    state.workflows["wf_id"][known:] = NONE
+    state.functions["node"][known:] = NONE
+    state.requests["run"][known:] = NONE
+    return state
 
 
 class Simulation:

@@ -53,9 +53,8 @@ class EvaluatedWorld(World):
         self._settings = settings
         workload = {**config["workload"], "seed": settings.seed}
         super().__init__({**config, "workload": workload, "variation": None})
-        queued = self.rules.order is not None
         with located("held_out"):
-            funded = is_funded(config["workload"])
+            queued, funded = self.rules.order is not None, is_funded(config["workload"])
             self._baselines = make_baselines(settings.baselines, queued, funded=funded)
             for each in self._baselines:
                 if each.kind == "reference":

@@ -196,8 +196,7 @@ class _Account:
 
 def _dominant(env: RawEnv, runs: np.ndarray, owner: np.ndarray) -> np.ndarray:
     """(K,) see `Shares`; a container holds cores and memory from its dispatch to its end."""
-    found = np.zeros(len(env.state.tenants))
-    nodes = env.state.nodes
+    found, nodes = np.zeros(len(env.state.tenants)), env.state.nodes
     threads = env.state.template_functions["parallelism"][runs["declared"]]
     held = np.column_stack(
         [threads / nodes["cpu"].sum(), runs["memory_alloc"] / nodes["memory"].sum()]

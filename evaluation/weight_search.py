@@ -13,8 +13,7 @@ from env.learn.world import TrainingEpisodes
 from env.score.greedy_play import Buffers, play_greedy_episode
 from env.score.greedy_score import MOST_ECONOMY, MOST_WEIGHT, Economy, ScoreWeights, Weight
 from env.score.reward import Objective, arrived_objective
-from env.sim.assembly.build import build
-from env.sim.declared.episode import Episode, EpisodeWorkload
+from env.sim.view.raw_env import RawEnv
 from env.workloads.generator import training_seed
 from env.workloads.source import is_trace
 from evaluation.statistics import Estimate, estimate
@@ -230,8 +229,7 @@ class WeightSearch:
             if not waiting:
                 continue
             workload, cluster = self.episodes.draw(training_seed(self.seed, 0, 0, number))
-            plain = EpisodeWorkload(workload.arrival_times, workload.templates)
-            state = build(Episode(plain, cluster))
+            state = RawEnv(workload.arrival_times, workload.templates, cluster).state
             buffers = Buffers.of(state)
             for candidate in waiting:
                 weights = candidate.weights.by_objective(self.objective)

@@ -359,11 +359,9 @@ def _one_state(world: World, apart: bool) -> tuple[State, dict[int, dict[int, in
     most = generator.config.arrivals.most
     per_slot = max(template.function_count for template in pool)
     one = allocate(world.largest_cluster, most, per_slot, most, [])
-    shared = catalogue(entries, world.cluster.single_core_speed)
-    names = ("templates", "template_functions", "predecessors", "successors")
     templates = [template for template, _ in entries]
     one = one.replaced(
-        **dict(zip(names, shared, strict=True)),
+        **catalogue(entries, world.cluster.single_core_speed),
         **named_arrays(templates, world.largest_cluster, len(one.nodes)),
     )
     every = EpisodeWorkload((0.0,) * len(pool), pool, images=world.images)

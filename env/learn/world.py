@@ -119,8 +119,7 @@ class TrainingEpisodes:
         self._prepared = self._variation.prepare(self.templates)
         every = (template for at in self._prepared.values() for template in at.values())
         self.templates = tuple(dict.fromkeys((*self.templates, *every)))
-        cold_start = getattr(self.generator.config, "container_cold_start", 0.0)
-        self.images = Images.by_name(self.templates, cold_start)
+        self.images = Images.by_name(self.templates, self.generator.config.container_cold_start)
 
     def draw(self, sequence: np.random.SeedSequence) -> tuple[EpisodeWorkload, ClusterConfig]:
         """What arrives in a training episode, and the cluster it runs on."""

@@ -131,9 +131,7 @@ def allocate(
     count = slots * per_slot
     cluster["functions_per_slot"] = per_slot
     largest_cpu = int(cluster[0]["largest_node_cpu"])
-    heads, functions, predecessors, successors = catalogue(
-        [(template, largest_cpu) for template in templates], config.single_core_speed
-    )
+    entries = [(template, largest_cpu) for template in templates]
     sizes = {"tree": 2 * leaves, "log": 1, "queue": 1, "timers": records.TIMERS}
     sizes |= {"ledger": len(servers) * tenants, "containers": count + 1, "slot_of": workflow_count}
     sizes |= dict.fromkeys(("workflows", "free_slots", "tracked"), slots)
@@ -143,10 +141,7 @@ def allocate(
         "servers": servers,
         "nodes": nodes,
         "options": DEFAULT_RULES.options(),
-        "templates": heads,
-        "template_functions": functions,
-        "predecessors": predecessors,
-        "successors": successors,
+        **catalogue(entries, config.single_core_speed),
         "arrivals": np.zeros(workflow_count, records.ARRIVING),
         **named_arrays(templates, config, len(nodes)),
     }
@@ -201,8 +196,8 @@ def hardware(config: ClusterConfig) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 
 def catalogue(
     entries: Sequence[tuple[WorkflowTemplate, int]], single_core_speed: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Templates as records: (templates, their functions, predecessor edges, successor edges).
+) -> dict[str, np.ndarray]:
+    """Templates, their functions, and predecessor and successor edges: arrays of a `State`.
 
     Args:
         entries: templates, each with the cores of the largest NUMA node it may meet.
@@ -242,4 +237,9 @@ def catalogue(
         heads[index]["work"] = template.computation.sum() / single_core_speed
         first_function += template.function_count
         first_edge += len(template.edges)
-    return heads, functions, predecessors, successors
+    return {
+        "templates": heads,
+        "template_functions": functions,
+        "predecessors": predecessors,
+        "successors": successors,
+    }

@@ -15,12 +15,6 @@ from env.sim.state.block import State
 from env.sim.state.history import listening
 from env.sim.state.records import INF, NONE
 
-SLOTS = (
-    *("workflows", "tracked", "slot_of", "scratch"),
-    *("functions", "submitted", "completed", "requests"),
-)
-"""Arrays with an entry for each slot of a trace, whose workflows have one function."""
-
 WARM = 1 << 14
 """Warm containers that there is room for at first, where there can be any number of runs."""
 ANY_NUMBER = 1 << 62
@@ -156,34 +150,15 @@ def room_for_timers(state: State, arrays: Mapping[str, np.ndarray], changes: int
     return timers
 
 
-def with_slots(state: State, slots: int) -> State:
-    """The state of a trace in the midst of its episode, with more slots for active requests."""
-    known = len(state.workflows)
-    # The ring of free slots is laid out from its beginning, the new ones behind it.
-    ring = np.roll(state.free_slots, -int(state.cluster[0]["first_free_slot"]))
-    free = ring[: int(state.cluster[0]["free_slots"])]
-    grown = {name: _larger(getattr(state, name), slots) for name in SLOTS}
-    grown["containers"] = _larger(state.containers, slots + 1)
-    grown["free_slots"] = _larger(np.concatenate([free, np.arange(known, slots)]), slots)
-    state = state.replaced(**grown, timers=room_for_timers(state, grown))
-    if state.cluster[0]["listens"]:
-        state = listening(state)
-    state.cluster["first_free_slot"] = 0
-    state.cluster["free_slots"] += slots - known
-    state.workflows["wf_id"][known:] = NONE
-    state.functions["node"][known:] = NONE
-    state.requests["run"][known:] = NONE
-    return state
-
-
 def with_more_warm(state: State) -> State:
     """The state in the midst of its episode, with room for twice as many warm containers."""
-    idle = _larger(state.idle, 2 * len(state.idle))
+    idle = larger(state.idle, 2 * len(state.idle))
     state = state.replaced(idle=idle, timers=room_for_timers(state, {"idle": idle}))
     return listening(state) if state.cluster[0]["listens"] else state
 
 
-def _larger(array: np.ndarray, size: int) -> np.ndarray:
+def larger(array: np.ndarray, size: int) -> np.ndarray:
+    """A copy with zeros behind it."""
     copy = np.zeros(size, array.dtype)
     copy[: len(array)] = array
     return copy

@@ -32,9 +32,3 @@ class Queued(Strict):
 
 
 Dispatch = Annotated[Immediate | Queued, Field(discriminator="kind")]
-
-
-class DispatchConfig(Strict):
-    """The config group, as it stands among others."""
-
-    dispatch: Dispatch = Immediate(kind="immediate")

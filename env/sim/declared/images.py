@@ -15,11 +15,6 @@ from env.sim.state import queue_records
 NOTHING_EARLIER = np.zeros(0, queue_records.EARLIER)
 
 
-def nothing_earlier() -> np.ndarray:
-    """EARLIER (0,)."""
-    return NOTHING_EARLIER
-
-
 @dataclass(frozen=True, eq=False)
 class Images:
     """What containers are started from.
@@ -37,7 +32,7 @@ class Images:
     cold_start: np.ndarray
     of: Mapping[WorkflowTemplate, np.ndarray]
     memory: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
-    earlier: Callable[[], np.ndarray] = nothing_earlier
+    earlier: Callable[[], np.ndarray] = NOTHING_EARLIER.copy
 
     def __post_init__(self) -> None:
         outside = ~((self.cold_start >= 0) & (self.cold_start <= LONGEST))
@@ -72,7 +67,7 @@ class Images:
         cls,
         templates: Iterable[WorkflowTemplate],
         cold_start: np.ndarray | float,
-        earlier: Callable[[], np.ndarray] = nothing_earlier,
+        earlier: Callable[[], np.ndarray] = NOTHING_EARLIER.copy,
     ) -> Images:
         """One image for all functions of a name, as workflows that call a function many times.
 

@@ -157,9 +157,3 @@ class HybridHistogram(Strict):
 KeepAlivePolicy = Annotated[
     NoKeepAlive | Fixed | Lru | FaasCache | HybridHistogram, Field(discriminator="policy")
 ]
-
-
-class KeepAliveConfig(Strict):
-    """The config group, as it stands among others."""
-
-    keep_alive: KeepAlivePolicy

@@ -14,8 +14,10 @@ from env.sim.node.projection import (
     node_on_server_startup,
 )
 from env.sim.state.history import note_lease
-from env.sim.state.records import IN_SERVICE, LEASE_END, NONE
+from env.sim.state.records import IN_SERVICE, LEASE_END, LEDGER, NONE
 from env.sim.state.timers import set_timer
+
+NOTHING_SPENT = np.zeros(1, LEDGER)
 
 
 @compiled
@@ -126,8 +128,6 @@ def tenant_of_last(state, node):
         if containers[index].completion_time > containers[last].completion_time:
             last = index
         index = containers[index].next
-    if containers[last].function == NONE:
-        return 0
     return state.workflows[containers[last].slot].tenant
 
 
@@ -163,10 +163,7 @@ def reset_server(state, server):
     state.servers[server].lease_number = 0
     state.servers[server].container_count = 0
     for account in range(account_of(state, server, 0), account_of(state, server + 1, 0)):
-        state.ledger[account].lease_seconds = 0.0
-        state.ledger[account].rent = 0.0
-        state.ledger[account].egress_bytes = 0.0
-        state.ledger[account].energy = 0.0
+        state.ledger[account] = NOTHING_SPENT[0]
 
 
 @compiled

@@ -107,17 +107,16 @@ def place(state, node, memory_alloc):
         leave_queue(state, state.functions[function].declared)
     else:
         get(state, function)
+    startup, seconds = log[0].cold_start_time, log[0].data_transfer_time
     if len(state.images) > 0:
-        startup, seconds = log[0].cold_start_time, log[0].data_transfer_time
         cold_start = start_request(state, function, node, startup, seconds)
     if state.cluster[0].listens == 1:
-        startup, seconds = log[0].cold_start_time, log[0].data_transfer_time
         note_dispatch(state, function, node, memory_alloc, startup, cold_start, seconds)
-    creation = max(state.nodes[node].clock, time) + cold_start + log[0].data_transfer_time
+    creation = max(state.nodes[node].clock, time) + cold_start + seconds
     log[0].creation_time = creation
     account = account_of(state, server, tenant)
     state.ledger[account].egress_bytes += egress
-    fill_container(state, index, function, memory_alloc, log[0].data_transfer_time, creation)
+    fill_container(state, index, function, memory_alloc, seconds, creation)
     run_function(state, function, node, memory_alloc, creation)
     server_on_container_creation(state, node, index, time)
     if state.options[0].time_slice < INF:

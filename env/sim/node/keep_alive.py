@@ -24,7 +24,6 @@ HYBRID_HISTOGRAM: Final = 4
 @compiled
 def reset_keep_alive(state):
     """Nothing is known of idle times."""
-    state.queue[0].forecasts_due = 0
     state.histograms[:] = 0
     for image in range(len(state.images)):
         state.images[image].active = 0

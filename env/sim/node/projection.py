@@ -229,8 +229,7 @@ def admit(state, node, index, start_time):
     nodes[node].forecast = 0
     if nodes[node].first_idle != NONE:
         make_room(state, node)
-    if containers[index].function != NONE:
-        state.functions[containers[index].function].start_time = start_time
+    state.functions[containers[index].function].start_time = start_time
     if nodes[node].allocated_memory > nodes[node].memory:
         moment = nodes[node].first_running
         while moment != NONE:

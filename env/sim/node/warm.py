@@ -12,8 +12,6 @@ from env.sim.state.records import NONE
 @compiled
 def reset_warm(state):
     """No container is idle."""
-    state.queue[0].free_idle = NONE
-    state.queue[0].idle_used = 0
     state.newest[:] = NONE
     for node in range(len(state.nodes)):
         state.nodes[node].first_idle = state.nodes[node].last_idle = NONE

@@ -6,11 +6,16 @@ their first: a change of W or of a rank costs the logarithm of the number of fun
 
 from typing import Final
 
+import numpy as np
+
 from env.base.jit import compiled, compiled_apart
 from env.sim.queue.sharing import count_waiting, reset_sharing, take_turn
 from env.sim.queue.tracking import track
 from env.sim.queue.workflow_tickets import first_by_workflow, workflow_begins_to_wait
+from env.sim.state.queue_records import QUEUE
 from env.sim.state.records import INF, NONE
+
+EMPTY = np.zeros(1, QUEUE)
 
 # How the priority of a declared function comes about.
 BY_RANK: Final = 0  # fixed: `rank`
@@ -24,19 +29,11 @@ BY_WORKFLOW: Final = 4  # where tenants take turns (env/sim/queue/workflow_ticke
 def reset_queue(state):
     """Nobody waits."""
     queue, waiting = state.queue, state.waiting
-    queue[0].waiting = 0
+    queue[0] = EMPTY[0]
     queue[0].first_that_waits = queue[0].last_that_waits = NONE
-    queue[0].due = 0
-    queue[0].chosen = NONE
-    queue[0].next_number = 0
+    queue[0].chosen = queue[0].ended_node = queue[0].first_number = NONE
+    queue[0].free_idle = NONE
     queue[0].starvation_timer = queue[0].patience_timer = INF
-    queue[0].timer_number = queue[0].starvation_number = queue[0].patience_number = 0
-    queue[0].may_start = 0
-    queue[0].ended_node = NONE
-    queue[0].first_number = NONE
-    queue[0].more_arrivals = 0
-    queue[0].container_cold_starts = 0
-    queue[0].queueing_time = 0.0
     for index in range(len(state.requests)):
         state.requests[index].run = NONE
     for declared in range(len(waiting)):

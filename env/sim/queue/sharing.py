@@ -45,7 +45,6 @@ def reset_sharing(state):
     queue, tenants, currencies = state.queue, state.tenants, state.currencies
     queue[0].turn = queue[0].newcomer = NONE
     queue[0].tenants_waiting = 0
-    queue[0].on_node = 0
     queue[0].fair_clock = 0.0
     for tenant in range(len(tenants)):
         tenants[tenant].waiting = 0

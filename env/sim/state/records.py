@@ -102,7 +102,7 @@ CONTAINER = np.dtype(
     [
         ("wf_id", np.int64),
         ("fn_id", np.int64),
-        ("function", np.int64),  # index into functions; NONE when the container stands alone
+        ("function", np.int64),  # index into functions
         ("slot", np.int64),  # of its workflow
         ("chain_after", np.float64),  # seconds of the longest chain of best times behind it
         ("memory_req", np.int64),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -48,25 +47,11 @@ class SpeedRecord(NamedTuple):
     speed: int
 
 
-OF_RUN = (
+RUN = [
     *("wf_id", "fn_id", "start_time", "completion_time", "parallelism"),
     *("memory_alloc", "memory_req"),
-)
-"""What is read of a function or of a `Container` alike."""
-
-
-@dataclass(frozen=True)
-class _Run:
-    """A container's time on a node: [start, completion)."""
-
-    wf_id: int
-    fn_id: int
-    start: float
-    completion: float
-    parallelism: int
-    ratio: float
-    memory: int
-    tenant: int
+]
+"""Fields that the records of a function that has run and of a container have in common."""
 
 
 class NumaNode:
@@ -114,62 +99,52 @@ class NumaNode:
     def utilisation_records(self) -> list[UtilisationRecord]:
         """The node's use over time, from 0 to its last projected completion."""
         runs = self._runs()
-        times = {0.0} | {time for run in runs for time in (run.start, run.completion)}
-        return [UtilisationRecord(time, self._status(runs, time)) for time in sorted(times)]
+        times = np.unique([0.0, *runs["start_time"], *runs["completion_time"]])
+        return [UtilisationRecord(time, self._status(runs, time)) for time in times.tolist()]
 
     def speed_records(self, wf_id: int, fn_id: int) -> list[SpeedRecord]:
         """A container's speed over time; the last record, of speed 0, is its end."""
         runs = self._runs()
-        own = next((run for run in runs if (run.wf_id, run.fn_id) == (wf_id, fn_id)), None)
-        if own is None:
+        own = (runs["wf_id"] == wf_id) & (runs["fn_id"] == fn_id)
+        if not own.any():
             return []
-        times = {time for run in runs for time in (run.start, run.completion)}
+        times = np.unique([*runs["start_time"], *runs["completion_time"]])
+        begin, end = runs[own][0][["start_time", "completion_time"]].item()
         records = []
-        for time in sorted(time for time in times if own.start <= time < own.completion):
-            active = [run for run in runs if run.start <= time < run.completion]
-            share = self._shares(active)[active.index(own)]
-            records.append(SpeedRecord(time, container_speed(own.ratio, share, own.parallelism)))
-        return [*records, SpeedRecord(own.completion, 0)]
+        for time in times[(begin <= times) & (times < end)].tolist():
+            active = _active(runs, time)
+            speed = self._speeds(runs[active])[own[active].argmax()]
+            records.append(SpeedRecord(time, speed))
+        return [*records, SpeedRecord(end, 0)]
 
-    def _status(self, runs: list[_Run], time: float) -> NodeStatus:
-        active = [run for run in runs if run.start <= time < run.completion]
-        speed = sum(
-            container_speed(run.ratio, share, run.parallelism)
-            for run, share in zip(active, self._shares(active), strict=True)
-        )
-        parallelism = sum(run.parallelism for run in active)
-        used = sum(run.memory for run in active)
+    def _status(self, runs: np.ndarray, time: float) -> NodeStatus:
+        active = runs[_active(runs, time)]
+        parallelism, used = int(active["parallelism"].sum()), int(active["memory_alloc"].sum())
         return NodeStatus(
-            cpu=speed / self.computing_capacity,
+            cpu=sum(self._speeds(active)) / self.computing_capacity,
             memory=used / self.memory,
             load=parallelism / self.cpu,
             total_parallelism=parallelism,
             free_memory=self.memory - used,
         )
 
-    def _shares(self, active: list[_Run]) -> list[int]:
-        """Operations per second of each thread of every run."""
-        threads = np.array([run.parallelism for run in active], np.int64)
-        tenants = np.array([run.tenant for run in active], np.int64)
-        speeds = thread_speeds(self.state, tenants, threads, self.cpu, self.single_core_speed)
-        return [int(speed) for speed in speeds]
+    def _speeds(self, active: np.ndarray) -> list[int]:
+        """Operations per second of what runs together."""
+        tenants = np.zeros(len(active), np.int64)
+        if self.state.options[0]["cpu_by_tickets"]:
+            tenants = tenants_of(self.state, active["wf_id"])
+        threads = active["parallelism"]
+        shares = thread_speeds(self.state, tenants, threads, self.cpu, self.single_core_speed)
+        ratios = [memory_ratio(run["memory_alloc"], run["memory_req"]) for run in active]
+        return [container_speed(*each) for each in zip(ratios, shares, threads, strict=True)]
 
-    def _runs(self) -> list[_Run]:
-        """Every run on this node that the records still know, past and projected."""
-        functions = self.state.functions
+    def _runs(self) -> np.ndarray:
+        """(R,) what the records still know to have run or to run here, past and projected."""
+        if not self._record["projected"]:
+            project(self.state, self.index, True)
+        functions, running = self.state.functions, self._indices("first_running")
         past = functions[(functions["node"] == self.index) & (functions["state"] == FINISHED)]
-        rows = past[list(OF_RUN)].tolist()
-        for container in self.running_containers:
-            rows.append(tuple(getattr(container, name) for name in OF_RUN))
-        return [
-            _Run(wf, fn, start, end, threads, memory_ratio(given, req), given, self._tenant(wf))
-            for wf, fn, start, end, threads, given, req in rows
-        ]
-
-    def _tenant(self, wf_id: int) -> int:
-        """Whose a workflow is; of no matter where tenants do not share cores by tickets."""
-        by_tickets = self.state.options[0]["cpu_by_tickets"]
-        return int(tenants_of(self.state, np.array([wf_id]))[0]) if by_tickets else 0
+        return np.concatenate([past[RUN], self.state.containers[running][RUN]])
 
     def _indices(self, first: str) -> list[int]:
         indices = []
@@ -182,3 +157,8 @@ class NumaNode:
     @property
     def _record(self) -> np.void:
         return self.state.nodes[self.index]
+
+
+def _active(runs: np.ndarray, time: float) -> np.ndarray:
+    """(R,) which of some runs go on at a time."""
+    return (runs["start_time"] <= time) & (time < runs["completion_time"])

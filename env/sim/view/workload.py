@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from env.sim.view.function import Function
+from env.sim.view.played import Played
 from env.sim.view.workflow import Workflow
-
-if TYPE_CHECKING:
-    from env.sim.view.raw_env import RawEnv
 
 
 class Workload:
     """Reads all workflows of an episode and the queue of submitted functions."""
 
-    def __init__(self, env: RawEnv) -> None:
+    def __init__(self, env: Played) -> None:
         self._env = env
         self.workflows = tuple(Workflow(env, wf_id) for wf_id in range(len(env.arrival_times)))
 
@@ -28,21 +24,3 @@ class Workload:
         entries = self._env.state.submitted[: int(self._env.state.cluster[0]["queue_size"])]
         ordered = sorted(entries[["time", "major", "minor"]].tolist())
         return tuple(self.workflows[wf_id].functions[fn_id] for _, wf_id, fn_id in ordered)
-
-    def peek(self) -> Function | None:
-        """The next function to be submitted or placed, of a later arrival if need be.
-
-        None if everything else waits for a completion.
-        """
-        state = self._env.state
-        heads = []
-        if state.cluster[0]["queue_size"]:
-            heads.append(state.submitted[0][["time", "major", "minor"]].item())
-        if state.cluster[0]["timers_size"]:
-            wf_id = int(state.timers[0]["minor"])
-            first = min(self.workflows[wf_id].source_functions)
-            heads.append((float(state.timers[0]["time"]), wf_id, first))
-        if not heads:
-            return None
-        _, wf_id, fn_id = min(heads)
-        return self.workflows[wf_id].functions[fn_id]

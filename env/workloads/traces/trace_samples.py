@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -54,6 +54,7 @@ class TraceConfig(Strict):
     sampling: Sampling
     annotation: ProfileRules
     tenants: Literal["owner", "app"] | None = None
+    container_cold_start: ClassVar[float] = 0.0  # each function has its own
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ import pytest
 from omegaconf import DictConfig, OmegaConf
 
 from env.base.schema import validated
-from env.sim.declared.keep_alive_policy import HybridHistogram, KeepAliveConfig
+from env.sim.declared.keep_alive_policy import HybridHistogram
+from env.sim.episode.model import Options
 from run.command import CONF, plain
 from tests.documents import refused_in_a_line
 
@@ -22,7 +23,7 @@ def read(file: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_a_file_is_named_after_its_policy(file: Path) -> None:
-    config = validated(KeepAliveConfig, {"keep_alive": read(file)}, "conf/keep_alive")
+    config = validated(Options, {"keep_alive": read(file)}, "conf/keep_alive")
     assert config.keep_alive.policy == file.stem
 
 
@@ -43,4 +44,4 @@ def test_the_histogram_is_that_of_the_paper() -> None:
 def test_what_is_wrong_gets_one_line(key: str, value: Any, says: str) -> None:
     given = read(CONF / "keep_alive" / "hybrid_histogram.yaml") | {key: value}
     with refused_in_a_line("evaluate: ", says):
-        validated(KeepAliveConfig, {"keep_alive": given}, "evaluate")
+        validated(Options, {"keep_alive": given}, "evaluate")
