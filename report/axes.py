@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-import altair as alt
 import numpy as np
 import pandas as pd
+
+from report.vega import Spec, quantity
 
 LOG_FROM = 5.0
 """Axes are logarithmic where the largest value is this many times the smallest."""
@@ -24,30 +24,28 @@ def is_wide(values: pd.Series) -> bool:
     return 0 < LOG_FROM * min(values) <= max(values)
 
 
-def axis(channel: type, field: str, title: str, values: pd.Series, **options: Any) -> Any:
-    """A field along `channel` (`alt.X`, `alt.Y`), logarithmic where `values` are wide."""
-    return channel(
-        f"{field}:Q",
-        **{"title": title, "scale": scale_of(values), "axis": ticks_of(values)} | options,
-    )
+def axis(field: str, title: str, values: pd.Series, **options: Any) -> Spec:
+    """A field along an axis, which is logarithmic where `values` are wide."""
+    found = {"title": title, "scale": scale_of(values), "axis": ticks_of(values)}
+    return quantity(field, **(found | options))
 
 
-def scale_of(values: pd.Series, padding: int = 16) -> alt.Scale:
+def scale_of(values: pd.Series, padding: int = 16) -> Spec:
     """Logarithmic where values lie far apart; else with pixels of `padding` around them."""
     if is_wide(values):
-        return alt.Scale(type="log", nice=False, padding=24)
-    return alt.Scale(zero=False, nice=True, padding=padding)
+        return {"type": "log", "nice": False, "padding": 24}
+    return {"zero": False, "nice": True, "padding": padding}
 
 
-def ticks_of(values: pd.Series) -> alt.Axis:
+def ticks_of(values: pd.Series) -> Spec:
     """1, 2, 5, 10, ..., or powers of ten alone, where the axis of values is logarithmic."""
     if not is_wide(values):
-        return alt.Axis()
+        return {}
     low, high = min(values), max(values)
     steps = (1,) if high / low > MOST_STEPS else (1, 2, 5)
     decades = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
     ticks = [float(f"{step}e{decade}") for decade in decades for step in steps]
-    return alt.Axis(values=[tick for tick in ticks if low <= tick <= high], format=",~g")
+    return {"values": [tick for tick in ticks if low <= tick <= high], "format": ",~g"}
 
 
 def on_axis(low: pd.Series, values: pd.Series) -> pd.Series:
@@ -55,19 +53,16 @@ def on_axis(low: pd.Series, values: pd.Series) -> pd.Series:
     return low.clip(lower=values.min() / 2) if is_wide(values) else low
 
 
-def end_of_axis(values: Sequence[float], highs: Sequence[float]) -> float:
+def end_of_axis(values: pd.Series, highs: pd.Series) -> float:
     """Beyond which values are folded away; infinity where none lies far outside.
 
     Args:
         values: means.
         highs: upper ends of their intervals: the axis shows those of what it shows whole.
     """
-    distances = np.abs([value for value in values if value])
-    end = FAR * float(np.median(distances)) if len(distances) else np.inf
-    if max(values, default=0.0) <= MUCH_FARTHER * end:
+    end = FAR * values[values != 0].abs().median()
+    if not values.max() > MUCH_FARTHER * end:
         return np.inf
-    while True:
-        shown = [high for value, high in zip(values, highs, strict=True) if value <= end < high]
-        if not shown:
-            return end
-        end = max(shown)
+    while (cut := highs[(values <= end) & (highs > end)]).size:
+        end = cut.max()
+    return float(end)

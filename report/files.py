@@ -9,11 +9,10 @@ from typing import Any
 import pandas as pd
 from rich.console import Group
 
-from evaluation.promise import Judgement
 from evaluation.results import RUN, metrics_of
 from report.drawing import NotDrawn
 from report.page import write_report
-from report.promise import write_promises
+from report.promise import Judgement, write_promises
 from report.summary import means, summarise
 from report.summary_files import write_summary
 from report.table import summary_table
@@ -45,13 +44,13 @@ def write_files(
     metrics = with_weights(metrics_of(run), run, str(folder / RUN))
     summary = summarise(results, metrics, run["config"]["statistics"]["confidence"])
     if quiet := calm(run, results):
-        summary = replace(summary, title=f"{summary.title}; {quiet}")
+        summary = replace(summary, note=f"; {quiet}")
     write_summary(folder, summary)
     if judgement is not None:
         write_promises(folder, judgement)
     write_traces(folder)
     try:
-        pictures = write_report(folder, run, summary, results, judgement)
+        pictures = write_report(folder, run, summary, judgement)
     except NotDrawn as error:
         pictures = []
         print(f"no report.html and no figures: {error} All results are kept.", file=sys.stderr)

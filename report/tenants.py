@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from env.sim.episode.model import EpisodeFile
 from evaluation.shares import Shares
 from report import palette
 from report.digits import exact
@@ -33,28 +32,6 @@ SHARE_COLUMNS: Mapping[str, Callable[[Shares, int], str]] = {
     "its deviation (s)": lambda shares, place: exact(shares.response_deviation[place]),
 }
 """Of the table of shares, behind the tenant: what stands there of the tenant in a place."""
-
-
-def shares(tenants: Any) -> dict[str, float]:
-    """Shares of the workflows by tenant, as `workload.tenants` says them; {} where it does not."""
-    if not isinstance(tenants, Mapping):
-        return {}
-    return {
-        name: float(told["share"] if isinstance(told, Mapping) else told)
-        for name, told in tenants.items()
-    }
-
-
-def work_of(episodes: Iterable[EpisodeFile]) -> dict[str, float]:
-    """Operations of all workflows by tenant, where no shares of the workflows are declared."""
-    found: dict[str, float] = {}
-    for episode in episodes:
-        for workflow in episode.workflows:
-            if workflow.tenant is not None:
-                declared = sum(function.computation for function in workflow.functions)
-                work = workflow.work or declared
-                found[workflow.tenant] = found.get(workflow.tenant, 0.0) + work
-    return found
 
 
 def labels(shares: Mapping[str, float]) -> dict[str, str]:

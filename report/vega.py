@@ -1,18 +1,13 @@
-"""What all charts of the report have in common, as Vega-Lite specifications."""
+"""What all charts of the report have in common, as Vega-Lite specifications in plain containers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import altair as alt
+import pandas as pd
 
-alt.data_transformers.disable_max_rows()  # the page holds what it shows, however much that is
-
-Spec = dict[str, Any]
-"""A Vega-Lite specification as plain containers."""
-VERSION = alt.SCHEMA_VERSION.rpartition(".")[0]
-"""Of Vega-Lite that altair writes for."""
+from report.drawing import Spec
 
 HEIGHT = 320
 """Pixels of charts without a row a policy."""
@@ -20,29 +15,53 @@ TEXTS = ("policy", "kind", "tenant", "part", "node", "what", "verdict", "scenari
 """Fields that are no numbers."""
 
 
-def tooltips(*fields: str, **titles: str) -> list[alt.Tooltip]:
+def quantity(field: str, **options: Any) -> Spec:
+    """What a channel shows: a field of numbers."""
+    return {"field": field, "type": "quantitative", **options}
+
+
+def word(field: str, **options: Any) -> Spec:
+    """What a channel shows: a field of names."""
+    return {"field": field, "type": "nominal", **options}
+
+
+def by_name(field: str, looks: Mapping[str, Any]) -> Spec:
+    """A field of names: how each of them looks, without a legend."""
+    scale = {"domain": list(looks), "range": list(looks.values())}
+    return word(field, legend=None, scale=scale)
+
+
+def tooltips(*fields: str, **titles: str) -> list[Spec]:
     """Text as it is, numbers to three digits; what has a title of its own is text."""
     return [
-        alt.Tooltip(f"{field}:N")
+        word(field)
         if field in TEXTS
-        else alt.Tooltip(f"{field}:Q", title=field.replace("_", " "), format=",.3~r")
+        else quantity(field, title=field.replace("_", " "), format=",.3~r")
         for field in fields
-    ] + [alt.Tooltip(f"{field}:N", title=title) for field, title in titles.items()]
+    ] + [word(field, title=title) for field, title in titles.items()]
 
 
-def by_name(channel: type, field: str, looks: Mapping[str, Any]) -> Any:
-    """A field along `channel` (`alt.Color`, ...): how each of its names looks, without a legend."""
-    scale = alt.Scale(domain=list(looks), range=list(looks.values()))
-    return channel(f"{field}:N", legend=None, scale=scale)
+def mark(kind: str, look: Spec, **channels: Any) -> Spec:
+    """A chart, or a layer of one, of marks of one kind: their look, and what they show."""
+    return {"mark": {"type": kind, **look}, "encoding": channels}
 
 
-def spec_of(chart: alt.TopLevelMixin, height: int) -> Spec:
-    """`chart` as wide as its place on the page."""
-    spec: Spec = chart.properties(
-        width="container",
-        height=height,
-        autosize=alt.AutoSizeParams(type="fit-x", contains="padding"),
-    ).to_dict()
-    del spec["config"]  # the page has its own, light and dark
-    del spec["$schema"]  # an address on the web, which nobody needs
-    return spec
+def values(rows: pd.DataFrame) -> Spec:
+    """Rows as the data of a chart or a layer."""
+    return {"values": rows.to_dict("records")}
+
+
+def parameters(**named: Any) -> list[Spec]:
+    """Parameters of a chart with what they are at first."""
+    return [{"name": name, "value": value} for name, value in named.items()]
+
+
+def on_page(spec: Spec, height: int = HEIGHT) -> Spec:
+    """A chart as wide as its place on the page."""
+    autosize = {"type": "fit-x", "contains": "padding"}
+    return {**spec, "width": "container", "height": height, "autosize": autosize}
+
+
+def layered(layers: Sequence[Spec], rows: pd.DataFrame, height: int = HEIGHT, **more: Any) -> Spec:
+    """A chart of layers that are drawn of the same rows, as wide as its place on the page."""
+    return on_page({"data": values(rows), "layer": list(layers), **more}, height)

@@ -65,7 +65,7 @@ def write_page(folder: Path) -> Path:
     known = {name: each for name, each in metrics_of_rows().items() if name in results}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("report.page.write_figures", lambda *figures: [])
-        write_report(folder, run, summarise(results, known, CONFIDENCE), results)
+        write_report(folder, run, summarise(results, known, CONFIDENCE))
     return folder / "report.html"
 
 

@@ -42,8 +42,7 @@ def specs_in(text: str, scenario: str = "") -> dict[str, Any]:
 
 
 def rows_of(spec: dict[str, Any]) -> pd.DataFrame:
-    (rows,) = (rows for rows in spec["datasets"].values() if len(rows[0]) > 1)
-    return pd.DataFrame(rows)
+    return pd.DataFrame(spec["data"]["values"])
 
 
 def embedded(text: str) -> list[tuple[str, str]]:

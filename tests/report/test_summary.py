@@ -16,11 +16,11 @@ from tensorboard.plugins.hparams.metadata import parse_session_start_info_plugin
 
 from agents.scheduler import Kind
 from report import palette
-from report.charts import time_against
 from report.digits import exact
 from report.drawing import library
-from report.evaluation_charts import sweep_figure
+from report.evaluation_charts import time_against
 from report.files import write_files
+from report.line_charts import sweep_figure
 from report.summary import Summary, means, summarise
 from report.summary_files import write_summary
 from report.table import summary_table
@@ -259,7 +259,7 @@ def test_the_figure_of_a_sweep(tmp_path: Path) -> None:
     }
     # What is 0 everywhere has no panels.
     assert list(rows) == ["J against a", "slowdown", "cost ratio", "container start (s)"]
-    points = pd.DataFrame(drawn["datasets"][rows["J against a"]["data"]["name"]])
+    points = pd.DataFrame(rows["J against a"]["data"]["values"])
     own = points[points["policy"] == "b"]
     assert own[["column", "x"]].values.tolist() == [
         ["keep_alive=lru", 60], ["keep_alive=lru", 600],
@@ -339,12 +339,18 @@ def test_a_reference_is_marked(tmp_path: Path) -> None:
 
 def test_names_beside_points_cover_nothing() -> None:
     """Of three points side by side one is named on the left, one on the right, one not at all."""
-    spent = [1.0, 1.005, 1.006, 1.5, 2.0]
-    rows = pd.DataFrame({"policy": list("abcde"), "kind": "baseline", "cost_ratio": spent})
-    rows["slowdown"] = [2.0, 2.0, 2.0, 1.0, 3.0]
-    for name in ("slowdown", "cost_ratio"):
-        rows[[f"{name}_low", f"{name}_high", f"{name}_told"]] = rows[[name] * 3].to_numpy()
-    drawn = time_against("cost_ratio", rows, {"slowdown": "s", "cost_ratio": "c"})
+    places = {
+        "a": (1.0, 2.0),
+        "b": (1.005, 2.0),
+        "c": (1.006, 2.0),
+        "d": (1.5, 1.0),
+        "e": (2.0, 3.0),
+    }
+    rows = [
+        result(name, 0, 1.0, cost_ratio=spent, slowdown=slowdown)
+        for name, (spent, slowdown) in places.items()
+    ]
+    drawn = time_against("cost_ratio", summary_in(pd.DataFrame(rows)))
     named = drawn["layer"][-1]["data"]["values"]
     told = {each["name"]: (each["text"], each["align"]) for each in named if each["text"]}
     assert told == dict(a=("a", "right"), b=("b", "left"), d=("d", "left"), e=("e", "left"))

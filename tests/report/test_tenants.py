@@ -102,6 +102,6 @@ def test_the_page_shows_tenants_where_there_are_some(tmp_path: Path) -> None:
     folder = finished_evaluation(tmp_path / "run", tenants={"retail": 1.0, "science": 2.0})
     text = write_page(folder).read_text()
     assert ">Tenants</h3>" in text and ">Flow time of tenants</h3>" in text
-    (rows,) = specs_of(text)["tenant-flow-time"]["datasets"].values()
+    rows = specs_of(text)["tenant-flow-time"]["data"]["values"]
     # Workflows 0 and 2 of both episodes are retail's, workflow 1 is science's.
     assert {row["tenant"]: row["workflows"] for row in rows} == {"retail": 4, "science": 2}
