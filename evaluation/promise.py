@@ -76,13 +76,7 @@ class Promise:
 def check_promises(
     promises: Sequence[Promise], minimised: str, metrics: Mapping[str, Metric[Any]], episodes: int
 ) -> None:
-    """Refuses promises that cannot be judged.
-
-    Args:
-        promises: as given.
-        minimised: name of a metric.
-        metrics: of the results, by name.
-        episodes: of all seeds together.
+    """Refuses promises that cannot be judged of so many episodes, those of all seeds together.
 
     Raises:
         InputError: a metric is unknown or higher is better of what is minimised, or there are too
