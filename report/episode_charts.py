@@ -132,10 +132,7 @@ def tenants(colours: Mapping[str, str]) -> Spec:
     """What tenants use of the cluster over time, stacked.
 
     Data: `use` (tenant, place, begin, end, percent), largest tenant first. Parameters: `until`,
-    seconds, and `most`, percent, at which the axes end.
-
-    Args:
-        colours: by tenant, in this order.
+    seconds, and `most`, percent, at which the axes end. Colours are by tenant, in this order.
     """
     time = quantity("begin", bin="binned", title=TIME, scale=_up_to("until", nice=False))
     time["axis"] = {"grid": False, "labelOverlap": True, "labelSeparation": 12}
@@ -159,9 +156,6 @@ def shares(colours: Mapping[str, str]) -> Spec:
 
     Data: `shares` (tenant, what: `received` or `entitled`, time, core_seconds). Parameters:
     `until`, seconds, and `most`, core-seconds, at which the axes end.
-
-    Args:
-        colours: by tenant.
     """
     lines = of_data(
         "shares",
@@ -177,20 +171,13 @@ def shares(colours: Mapping[str, str]) -> Spec:
 
 
 def shares_of(rows: pd.DataFrame, colours: Mapping[str, str]) -> Spec:
-    """`shares` of several policies, a panel each.
-
-    Args:
-        rows: policy and the data of `shares`.
-        colours: by tenant.
-    """
+    """`shares` of several policies, a panel each; rows have the policy and the data of `shares`."""
     chart = shares(colours)
     policies = list(dict.fromkeys(rows["policy"]))
     size = {"width": HEIGHT, "height": HEIGHT // 2}
     return {
         "data": values(rows),
-        "params": parameters(
-            until=float(rows["time"].max()), most=float(rows["core_seconds"].max())
-        ),
+        "params": parameters(until=rows["time"].max(), most=rows["core_seconds"].max()),
         "facet": word("policy", title=None, sort=policies),
         "columns": 2 if len(policies) == 4 else 3,  # 2 x 2 leaves no hole
         "spec": {"mark": chart["mark"], "encoding": chart["encoding"], **size},

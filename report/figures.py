@@ -44,10 +44,8 @@ def figure(chart: Spec, name: str, where: str, summary: Summary) -> Spec:
     """A chart of the page as a picture: with the legends that the page has around it.
 
     Args:
-        chart: as the page has it.
         name: of its place on the page.
         where: which scenario, or which episode; "" for all.
-        summary: of the evaluation.
     """
     drawn: Spec = {**_with_legends(chart, summary), "config": CONFIG}
     title = TITLES.get(name.rstrip("-0123456789"), name.replace("-", " ").capitalize())

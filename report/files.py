@@ -37,7 +37,7 @@ def write_files(
     Args:
         folder: of the evaluation.
         run: run.json.
-        results: from `evaluation.results.read_results`.
+        results: rows of results.parquet.
         width: characters of the terminal.
         judgement: who keeps what was promised, where something is.
     """

@@ -97,14 +97,9 @@ def draw_gantt(timeline: Timeline, path: Path) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
+    about = "Draw the Gantt chart of an episode file as a PNG."
     return convert_episode(
-        read_timeline,
-        draw_gantt,
-        module="report.gantt",
-        description="Draw the Gantt chart of an episode file as a PNG.",
-        made="picture",
-        output=Path("gantt.png"),
-        arguments=arguments,
+        "picture", read_timeline, draw_gantt, Path("gantt.png"), about, arguments
     )
 
 

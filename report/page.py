@@ -43,7 +43,7 @@ def write_report(
     summary: Summary,
     judgement: promise.Judgement | None = None,
 ) -> list[Path]:
-    """Makes `report.html` and `figures/` of a finished evaluation.
+    """Makes `report.html` and `figures/` of a finished evaluation; returns the .png files.
 
     Args:
         folder: of the evaluation, with recorded episodes in episodes/ and metrics.csv of the
@@ -51,9 +51,6 @@ def write_report(
         run: run.json.
         summary: of the results.
         judgement: who keeps what was promised, where something is.
-
-    Returns:
-        The .png files.
 
     Raises:
         InputError: one line with a recorded episode and what is wrong with it.
@@ -162,10 +159,6 @@ def episode_data(timeline: Timeline, label_of: Mapping[str, str]) -> dict[str, A
     """What the page needs of an episode, as columns: numbers by container, node, tenant and time.
 
     Times are rounded to milliseconds, utilisation to whole percent, that by tenants to hundredths.
-
-    Args:
-        timeline: of the episode.
-        label_of: what charts call its tenants.
     """
     containers = pd.DataFrame(timeline.containers)
     columns = containers.select_dtypes("integer").to_dict("list")

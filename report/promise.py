@@ -46,12 +46,9 @@ SHAPES = {"kept": "circle", "not sure": "diamond", "broken": "cross"}
 
 @dataclass
 class Judged:
-    """One policy in one scenario.
+    """One policy in one scenario, "" where nothing is swept.
 
     Attributes:
-        scenario: where it played; "" where nothing is swept.
-        policy: its name.
-        kind: what it is.
         means: of the promised metrics, in the order of the promises.
         spent: mean of what is minimised.
         more: that less what the best spends, a mean of paired differences; NaN where nobody is.
@@ -76,16 +73,13 @@ class Judgement:
     """Who keeps the promises where.
 
     Attributes:
-        promises: as given.
         minimised: name of a metric.
-        metrics: by name.
         rows: those that keep them first, the cheapest of them on top.
         best: the cheapest that surely keeps them, references aside; None where there is none.
         perhaps: the cheapest whose means keep them while an interval does not, references aside, if
             it is cheaper than `best`; None where there is none.
         settling: of how many episodes in all the intervals of `perhaps` would about keep them, were
             means and spread to stay; None where there is no `perhaps`, or no end of episodes.
-        confidence: of the intervals.
     """
 
     promises: tuple[Promise, ...]
@@ -110,15 +104,7 @@ def judge(
     metrics: Mapping[str, Metric[Any]],
     confidence: float,
 ) -> Judgement:
-    """Judges every policy in every scenario.
-
-    Args:
-        results: rows of results.parquet; all have played the same episodes.
-        promises: one or more.
-        minimised: name of a metric.
-        metrics: of the rows, by name.
-        confidence: of the intervals.
-    """
+    """Judges every policy in every scenario, by rows of results.parquet."""
 
     def mean_of(values: pd.Series) -> Estimate:
         known = values[np.isfinite(values)].to_numpy()
@@ -235,25 +221,22 @@ def answer(judgement: Judgement) -> list[str]:
 
 def _numbers(row: Judged, judgement: Judgement) -> str:
     """Who it is, with its numbers."""
-    means = {judgement.minimised: row.spent}
-    for promise, mean in zip(judgement.promises, row.means, strict=True):
-        means[promise.metric] = mean
-    metrics = judgement.metrics
+    named = [judgement.minimised, *(promise.metric for promise in judgement.promises)]
+    metrics = [judgement.metrics[name] for name in named]
     numbers = (
-        f"{metrics[name].heading} {spread(mean, metrics[name].shown)}"
-        for name, mean in means.items()
+        f"{metric.heading} {spread(mean, metric.shown)}"
+        for metric, mean in zip(metrics, (row.spent, *row.means), strict=True)
     )
-    return ", ".join((str(row), *numbers))
+    return ", ".join(dict.fromkeys((str(row), *numbers)))
 
 
 def promise_charts(judgement: Judgement) -> dict[str, Spec]:
     """What is spent against each promised metric, by the id of its place on the page."""
-    charts = {}
-    for place, promise in enumerate(judgement.promises):
-        rows = _points(judgement, place)
-        if len(rows):
-            charts[f"promise-{place}"] = _chart(rows, promise, judgement)
-    return charts
+    return {
+        f"promise-{place}": _chart(rows, promise, judgement)
+        for place, promise in enumerate(judgement.promises)
+        if len(rows := _points(judgement, place))
+    }
 
 
 def _points(judgement: Judgement, place: int) -> pd.DataFrame:

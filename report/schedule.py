@@ -123,15 +123,11 @@ def _write_csv(table: pd.DataFrame, file: TextIO) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
+    about = (
+        "Print when and where every function ran, as CSV; or write it to a .csv or .parquet file."
+    )
     return convert_episode(
-        read_schedule,
-        write_schedule,
-        module="report.schedule",
-        description="Print when and where every function of an episode file ran, as CSV; or write "
-        "it to a .csv or .parquet file.",
-        made="schedule",
-        output=STANDARD_OUTPUT,
-        arguments=arguments,
+        "schedule", read_schedule, write_schedule, STANDARD_OUTPUT, about, arguments
     )
 
 

@@ -35,12 +35,9 @@ FEWEST_FOR_INTERVALS = 5
 
 @dataclass(frozen=True)
 class PolicySummary:
-    """One policy in one scenario.
+    """One policy in one scenario, "" where nothing is swept.
 
     Attributes:
-        scenario: where it played; "" where nothing is swept.
-        policy: its name.
-        kind: what it is.
         metrics: by name.
         against: J compared with that of the measure.
         relative: the difference in J, over the mean J of the measure.
@@ -63,14 +60,7 @@ class PolicySummary:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two policies of one scenario, compared.
-
-    Attributes:
-        scenario: where they played.
-        policy: one of them.
-        other: the other one.
-        against: J of the one compared with that of the other.
-    """
+    """J of a policy compared with that of another one in a scenario."""
 
     scenario: str
     policy: str
@@ -199,10 +189,9 @@ class Summary:
         if self.several:
             rivals = [row for row in self.policies if row.kind != "reference"]
             firsts = {row.scenario: row.policy for row in reversed(rivals)}
-            where = ", ".join(
-                f"{name} in {n}" for name, n in Counter(firsts.values()).most_common()
-            )
-            found = [f"over all {len(self.scenarios)} scenarios, {found[0]}", *found[1:]]
+            counts = Counter(firsts.values()).most_common()
+            found[0] = f"over all {len(self.scenarios)} scenarios, {found[0]}"
+            where = ", ".join(f"{name} in {count}" for name, count in counts)
             found.append(f"lowest by scenario: {where}")
         text = "; ".join(found)
         return text[0].upper() + text[1:]
@@ -210,11 +199,10 @@ class Summary:
     @property
     def means_are(self) -> str:
         """What stands in tables."""
-        if self.episodes == 1:
-            return "One episode, too few for intervals and tests."
+        means = "One episode" if self.episodes == 1 else f"Means over {self.episodes} episodes"
         if self.few:
-            return f"Means over {self.episodes} episodes, too few for intervals and tests."
-        return f"Means over {self.episodes} episodes [{self.confidence:.0%} interval]."
+            return f"{means}, too few for intervals and tests."
+        return f"{means} [{self.confidence:.0%} interval]."
 
     @property
     def difference_is(self) -> str:
@@ -248,8 +236,7 @@ def summarise(
     best learned policy, and else the best reference.
 
     Args:
-        results: from `evaluation.results.read_results`; in every scenario all policies have played
-            the same episodes.
+        results: in every scenario all policies have played the same episodes.
         metrics: of the rows, by name.
         confidence: of the intervals.
     """
@@ -317,14 +304,12 @@ def means(summary: Summary) -> dict[str, float]:
 
     Of several scenarios each has a place of its own: `J/lease.step=60/first_fit`.
     """
-    return {
-        "/".join(
-            [name, *[policy.scenario] * summary.several, policy.policy]
-        ): distribution.mean.value
-        for policy in summary.policies
-        for name, distribution in policy.metrics.items()
-        if not math.isnan(distribution.mean.value)
+    found = {
+        "/".join([name, *[row.scenario] * summary.several, row.policy]): each.mean.value
+        for row in summary.policies
+        for name, each in row.metrics.items()
     }
+    return {name: value for name, value in found.items() if not math.isnan(value)}
 
 
 def labelled(policy: str, kind: Kind) -> str:

@@ -37,11 +37,10 @@ SHARE_COLUMNS: Mapping[str, Callable[[Shares, int], str]] = {
 def labels(shares: Mapping[str, float]) -> dict[str, str]:
     """What charts call every tenant: of more than `NAMED`, the smallest ones are `OTHERS`.
 
+    The largest come first.
+
     Args:
         shares: of the workflows or of their work, by tenant.
-
-    Returns:
-        Labels by tenant, largest share first.
     """
     largest = sorted(shares, key=lambda tenant: -shares[tenant])
     return {tenant: tenant if place < NAMED else OTHERS for place, tenant in enumerate(largest)}
@@ -59,7 +58,6 @@ def capacity_used(
     """Share of the cluster's computing capacity that went to whom; {} without labels or tenants.
 
     Args:
-        timeline: of the episode.
         label_of: from `labels`.
         edges: (B + 1,) seconds, of the bins.
 
@@ -101,7 +99,6 @@ def mean_flow_times(workflows: pd.DataFrame, label_of: Mapping[str, str]) -> pd.
 
     Args:
         workflows: of the recorded episodes: policy, tenant, flow_time (s).
-        label_of: from `labels`.
 
     Returns:
         A row a policy and label: policy, tenant, flow_time (its mean, s), workflows (their number).
@@ -137,10 +134,6 @@ def share_rows(shares: Shares, label_of: Mapping[str, str]) -> pd.DataFrame:
 
 def share_data(shares: Shares, label_of: Mapping[str, str]) -> dict[str, Any]:
     """What the page tells of the shares of an episode.
-
-    Args:
-        shares: of its tenants.
-        label_of: from `labels`.
 
     Returns:
         `told`, a line; `times` (s) and `curves`: label, received and entitled (core-seconds) at

@@ -89,14 +89,9 @@ def write_traces(folder: Path) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
+    about = "Make a trace for ui.perfetto.dev or chrome://tracing from an episode file."
     return convert_episode(
-        read_timeline,
-        write_trace,
-        module="report.trace",
-        description="Make a trace for ui.perfetto.dev or chrome://tracing from an episode file.",
-        made="trace",
-        output=Path("trace.json"),
-        arguments=arguments,
+        "trace", read_timeline, write_trace, Path("trace.json"), about, arguments
     )
 
 
