@@ -12,18 +12,8 @@ from typing import Any
 import pandas as pd
 
 from report import palette
-from report.vega import (
-    HEIGHT,
-    Spec,
-    by_name,
-    mark,
-    on_page,
-    parameters,
-    quantity,
-    tooltips,
-    values,
-    word,
-)
+from report import vega as vl
+from report.drawing import Spec
 
 TIME = "time (s)"
 HOVER = {
@@ -53,7 +43,7 @@ NODES: Spec = {
     "grid": False,
 }
 """Axis with the name of a NUMA node in the middle of its band, from the parameter `names`."""
-FILL = by_name(
+FILL = vl.by_name(
     "fill",
     palette.PHASES | {f"workflow {place}": colour for place, colour in enumerate(palette.SERIES)},
 )
@@ -62,7 +52,7 @@ FILL = by_name(
 
 def of_data(name: str, kind: str, look: Spec, **channels: Any) -> Spec:
     """A layer of the data that page.js gives a name."""
-    return {"data": {"name": name}, **mark(kind, look, **channels)}
+    return {"data": {"name": name}, **vl.mark(kind, look, **channels)}
 
 
 def outlined(channel: str) -> Spec:
@@ -81,29 +71,29 @@ def gantt() -> Spec:
     """
     whole = {"nice": False, "zero": False}
     lines = {"orient": "top", "grid": True, "labels": False, "domain": False}
-    x = quantity("begin", title=None, axis=lines | {"values": {"expr": "times"}})
+    x = vl.quantity("begin", title=None, axis=lines | {"values": {"expr": "times"}})
     x["scale"] = whole | {"domain": [0, {"expr": "until"}]}
-    top = quantity("top", title=None)
+    top = vl.quantity("top", title=None)
     top["scale"] = whole | {"domain": [0, {"expr": "rows"}], "reverse": True}
     names = {"labelBound": True, "labelOverlap": "greedy", "domain": False}
     top["axis"] = NODES | names | {"values": {"expr": "ticks"}}
     row = top | {"field": "row"}
     box = {"x": x, "y": top, "x2": {"field": "end"}, "y2": {"field": "bottom"}}
     grey, clip = {"clip": True, "color": "#808080"}, {"clip": True}
-    lease = [word(field) for field in ("server", "from", "to", "rent")]
+    lease = [vl.word(field) for field in ("server", "from", "to", "rent")]
     bold = {"align": "left", "baseline": "middle", "fontWeight": "bold", "fontSize": 13}
-    bars = of_data("bars", "rect", clip, **box, fill=FILL, tooltip=tooltips(**HOVER))
+    bars = of_data("bars", "rect", clip, **box, fill=FILL, tooltip=vl.tooltips(**HOVER))
     wheel = {"type": "interval", "zoom": "wheel![event.ctrlKey]"}
     bars["params"] = [{"name": "zoom", "select": wheel, "bind": "scales"}]
     layers = [
         of_data("leases", "rect", grey | {"opacity": 0.13}, **box, tooltip=lease),
-        of_data("folds", "rect", grey | {"opacity": 0.4}, **box, tooltip=[word("idle")]),
+        of_data("folds", "rect", grey | {"opacity": 0.4}, **box, tooltip=[vl.word("idle")]),
         of_data("edges", "rule", clip | {"opacity": 0.5}, y=row, strokeWidth={"value": 1}),
         bars,
-        of_data("titles", "text", clip | bold, x={"value": 4}, y=row, text=word("text")),
+        of_data("titles", "text", clip | bold, x={"value": 4}, y=row, text=vl.word("text")),
     ]
-    params = parameters(ticks=[], names={}, rows=1, until=1, times=[])
-    return on_page({"layer": layers, "params": params})
+    params = vl.parameters(ticks=[], names={}, rows=1, until=1, times=[])
+    return vl.on_page({"layer": layers, "params": params})
 
 
 def utilisation() -> Spec:
@@ -114,13 +104,13 @@ def utilisation() -> Spec:
         "use",
         "rect",
         outlined("percent"),
-        x=quantity("begin", title=TIME, scale={"nice": False}, axis={"grid": False}),
+        x=vl.quantity("begin", title=TIME, scale={"nice": False}, axis={"grid": False}),
         x2={"field": "end"},
-        y=word("node", sort=None, title=None, axis={"labelLimit": 0}),
-        fill=quantity("percent", title="%", scale=scale, legend=legend),
-        tooltip=tooltips("node", "begin", "end", "percent"),
+        y=vl.word("node", sort=None, title=None, axis={"labelLimit": 0}),
+        fill=vl.quantity("percent", title="%", scale=scale, legend=legend),
+        tooltip=vl.tooltips("node", "begin", "end", "percent"),
     )
-    return on_page(cells)
+    return vl.on_page(cells)
 
 
 def _up_to(parameter: str, **options: Any) -> Spec:
@@ -134,9 +124,9 @@ def tenants(colours: Mapping[str, str]) -> Spec:
     Data: `use` (tenant, place, begin, end, percent), largest tenant first. Parameters: `until`,
     seconds, and `most`, percent, at which the axes end. Colours are by tenant, in this order.
     """
-    time = quantity("begin", bin="binned", title=TIME, scale=_up_to("until", nice=False))
+    time = vl.quantity("begin", bin="binned", title=TIME, scale=_up_to("until", nice=False))
     time["axis"] = {"grid": False, "labelOverlap": True, "labelSeparation": 12}
-    percent = quantity("percent", title="computing capacity (%)", stack="zero")
+    percent = vl.quantity("percent", title="computing capacity (%)", stack="zero")
     areas = of_data(
         "use",
         "bar",
@@ -144,11 +134,11 @@ def tenants(colours: Mapping[str, str]) -> Spec:
         x=time,
         x2={"field": "end"},
         y=percent | {"scale": _up_to("most")},
-        fill=by_name("tenant", colours),
+        fill=vl.by_name("tenant", colours),
         order={"field": "place", "type": "ordinal"},
-        tooltip=tooltips("tenant", "begin", "end", "percent"),
+        tooltip=vl.tooltips("tenant", "begin", "end", "percent"),
     )
-    return on_page(areas | {"params": parameters(until=1, most=1)}, HEIGHT * 2 // 3)
+    return vl.on_page(areas | {"params": vl.parameters(until=1, most=1)}, vl.HEIGHT * 2 // 3)
 
 
 def shares(colours: Mapping[str, str]) -> Spec:
@@ -161,24 +151,24 @@ def shares(colours: Mapping[str, str]) -> Spec:
         "shares",
         "line",
         STEPS,
-        x=quantity("time", title=TIME, scale=_up_to("until", nice=False)),
-        y=quantity("core_seconds", title="core-seconds", scale=_up_to("most")),
-        color=by_name("tenant", colours),
-        strokeDash=by_name("what", {"received": [1, 0], "entitled": [6, 3]}),
-        tooltip=tooltips("what", "tenant", "time", "core_seconds"),
+        x=vl.quantity("time", title=TIME, scale=_up_to("until", nice=False)),
+        y=vl.quantity("core_seconds", title="core-seconds", scale=_up_to("most")),
+        color=vl.by_name("tenant", colours),
+        strokeDash=vl.by_name("what", {"received": [1, 0], "entitled": [6, 3]}),
+        tooltip=vl.tooltips("what", "tenant", "time", "core_seconds"),
     )
-    return on_page(lines | {"params": parameters(until=1, most=1)})
+    return vl.on_page(lines | {"params": vl.parameters(until=1, most=1)})
 
 
 def shares_of(rows: pd.DataFrame, colours: Mapping[str, str]) -> Spec:
     """`shares` of several policies, a panel each; rows have the policy and the data of `shares`."""
     chart = shares(colours)
     policies = list(dict.fromkeys(rows["policy"]))
-    size = {"width": HEIGHT, "height": HEIGHT // 2}
+    size = {"width": vl.HEIGHT, "height": vl.HEIGHT // 2}
     return {
-        "data": values(rows),
-        "params": parameters(until=rows["time"].max(), most=rows["core_seconds"].max()),
-        "facet": word("policy", title=None, sort=policies),
+        "data": vl.values(rows),
+        "params": vl.parameters(until=rows["time"].max(), most=rows["core_seconds"].max()),
+        "facet": vl.word("policy", title=None, sort=policies),
         "columns": 2 if len(policies) == 4 else 3,  # 2 x 2 leaves no hole
         "spec": {"mark": chart["mark"], "encoding": chart["encoding"], **size},
     }
@@ -192,10 +182,10 @@ def queue_length() -> Spec:
         "queue",
         "line",
         STEPS,
-        x=quantity("time", title=TIME),
-        y=quantity("waiting", title="containers waiting", axis=whole),
-        color=by_name("panel", dict(zip(PANELS, palette.SERIES, strict=False))),
-        strokeDash=by_name("panel", PANELS),
-        tooltip=tooltips("policy", "time", "waiting"),
+        x=vl.quantity("time", title=TIME),
+        y=vl.quantity("waiting", title="containers waiting", axis=whole),
+        color=vl.by_name("panel", dict(zip(PANELS, palette.SERIES, strict=False))),
+        strokeDash=vl.by_name("panel", PANELS),
+        tooltip=vl.tooltips("policy", "time", "waiting"),
     )
-    return on_page(lines, HEIGHT * 2 // 3)
+    return vl.on_page(lines, vl.HEIGHT * 2 // 3)

@@ -1,4 +1,4 @@
-"""The charts of an evaluation with a line a policy; each function is one."""
+"""The charts of an evaluation with a line a policy, and all that there are of a scenario."""
 
 from __future__ import annotations
 
@@ -10,24 +10,13 @@ import pandas as pd
 
 from evaluation.episode_metrics import SHARES
 from evaluation.statistics import performance_profiles
-from report import palette
+from report import charts, palette
+from report import vega as vl
 from report.axes import axis, on_axis, scale_of
 from report.charts import DASHES, SHOWN, headings_of, means_of, styles, turns
+from report.drawing import Spec
 from report.summary import RANKED_BY, Summary
 from report.sweep import Scenarios, axes_of, places
-from report.vega import (
-    HEIGHT,
-    Spec,
-    by_name,
-    layered,
-    mark,
-    on_page,
-    parameters,
-    quantity,
-    tooltips,
-    values,
-    word,
-)
 
 ONLY_SHOWN = {"filter": f"indexof({SHOWN}, datum.policy) >= 0"}
 SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross")
@@ -40,11 +29,34 @@ RATIOS = np.linspace(1.0, 4.0, 121)
 """At which performance profiles are drawn."""
 
 
+def scenario_charts(summary: Summary) -> dict[str, Spec]:
+    """All charts of one scenario, by the id of their place on the page."""
+    known, results = summary.metrics, summary.results
+    drawn = {
+        "ranking": charts.ranking(summary),
+        "profiles": profiles(summary),
+        "flow-time": flow_time(summary),
+    }
+    for place, spent in (("time-against-cost", "cost_ratio"), ("time-against-carbon", "carbon")):
+        if spent in known and (results[spent] > 0).all():
+            drawn[place] = charts.time_against(spent, summary)
+    if len(summary.policies) > 1:
+        drawn["difference"] = charts.difference(summary)
+        drawn["improvement"] = charts.improvement(summary)
+    if (results["cold_starts"] > 0).any():
+        drawn["cold-starts"] = charts.cold_starts(summary)
+    if any(name.startswith("slo_") for name in known):
+        drawn["deadlines"] = deadlines(summary)
+    if "execution" in known:
+        drawn["parts"] = charts.parts(summary)
+    return drawn
+
+
 def profiles(summary: Summary) -> Spec:
     """Share of episodes in which a policy is within a ratio of the best one."""
     J = summary.values(RANKED_BY)
     shares = zip(J.index, performance_profiles(J.to_numpy(), RATIOS), strict=True)
-    x = quantity("ratio", title="J / lowest J of the episode", axis={"tickCount": 6})
+    x = vl.quantity("ratio", title="J / lowest J of the episode", axis={"tickCount": 6})
     x["scale"] = {"domain": [1.0, float(RATIOS[-1])], "nice": False}
     rows = [{"policy": policy, "ratio": RATIOS, "share": share} for policy, share in shares]
     return _curves(rows, x, "share of episodes", summary)
@@ -67,17 +79,17 @@ def _curves(rows: list[dict[str, Any]], x: Spec, title: str, summary: Summary) -
     field = x["field"]
     for row in rows:
         row |= {name: row[name].round(4).tolist() for name in (field, "share")}
-    line = mark(
+    line = vl.mark(
         "line",
         {"interpolate": "step-after", "strokeWidth": 2},
         x=x,
-        y=quantity("share", title=title, axis={"format": "%"}),
-        tooltip=tooltips("policy", field, "share"),
+        y=vl.quantity("share", title=title, axis={"format": "%"}),
+        tooltip=vl.tooltips("policy", field, "share"),
         **_lines(summary.kinds),
     )
-    shown = parameters(shown=list(summary.kinds))
+    shown = vl.parameters(shown=list(summary.kinds))
     transform = [ONLY_SHOWN, {"flatten": [field, "share"]}]
-    return on_page({"data": {"values": rows}, "transform": transform, "params": shown, **line})
+    return vl.on_page({"data": {"values": rows}, "transform": transform, "params": shown, **line})
 
 
 def _lines(kinds: Mapping[str, str]) -> dict[str, Spec]:
@@ -85,7 +97,7 @@ def _lines(kinds: Mapping[str, str]) -> dict[str, Spec]:
     lines = styles(kinds)
     channels = {"color": "colour", "strokeDash": "dash"}
     return {
-        channel: by_name("policy", {line["policy"]: line[look] for line in lines})
+        channel: vl.by_name("policy", {line["policy"]: line[look] for line in lines})
         for channel, look in channels.items()
     }
 
@@ -96,10 +108,10 @@ def deadlines(summary: Summary) -> Spec:
     rows = pd.concat(
         means_of(summary, name).assign(deadline=float(name.removeprefix("slo_"))) for name in met
     )
-    x = quantity("deadline", title="deadline / time alone")
+    x = vl.quantity("deadline", title="deadline / time alone")
     x["scale"] = {"type": "log", "nice": False, "padding": 16}
     x["axis"] = {"values": sorted(set(rows["deadline"])), "format": "~g"}
-    y = quantity("mean", title="share of workflows in time", axis={"format": "%"})
+    y = vl.quantity("mean", title="share of workflows in time", axis={"format": "%"})
     y["scale"] = {"domain": [0, 1]}
     return _banded(rows, x, y, summary.kinds, _lines(summary.kinds))
 
@@ -124,7 +136,7 @@ def sweep_figure(summary: Summary, scenarios: Scenarios) -> Spec:
     """What a sweep is mostly about against its first axis: a row a metric, a column a panel."""
     key = axes_of(scenarios)[0]
     placed = places(scenarios, key)
-    size = {"width": HEIGHT, "height": HEIGHT // 2}
+    size = {"width": vl.HEIGHT, "height": vl.HEIGHT // 2}
     rows: list[Spec] = []
     params: list[Spec] = []
     for name, heading in headings_of(summary).items():
@@ -137,7 +149,7 @@ def sweep_figure(summary: Summary, scenarios: Scenarios) -> Spec:
         params = chart["params"]
         header = {"labelFontSize": 12, "title": None, "labels": not rows}
         panels = {"transform": chart["transform"], "layer": chart["layer"], **size}
-        facet = {"column": word("column", sort=None, header=header)}
+        facet = {"column": vl.word("column", sort=None, header=header)}
         rows.append({"facet": facet, "data": chart["data"], "spec": panels})
     return {"vconcat": rows, "params": params}
 
@@ -164,7 +176,7 @@ def sweep(rows: pd.DataFrame, key: str, kinds: Mapping[str, str], metric: str) -
     y = axis("mean", metric, rows["mean"], scale=scale_of(rows["mean"], padding=0))
     if "%" in "".join(rows["told"]):
         y["axis"] = {"format": "~%"}
-    x = word("x", title=key, sort=keys, axis={"labelAngle": 0})
+    x = vl.word("x", title=key, sort=keys, axis={"labelAngle": 0})
     if pd.api.types.is_numeric_dtype(rows["x"]):
         x = axis("x", key, rows["x"], axis={"values": keys, "format": "~g"})
     legend = {"values": {"expr": SHOWN}, "orient": "top", "columns": 3, "title": None}
@@ -174,10 +186,12 @@ def sweep(rows: pd.DataFrame, key: str, kinds: Mapping[str, str], metric: str) -
         "strokeDash": {name: DASHES[turn % len(DASHES)] for name, turn in turn_of.items()},
         "shape": {name: SHAPES[turn % len(SHAPES)] for name, turn in turn_of.items()},
     }
-    channels = {name: by_name("policy", look) | {"legend": legend} for name, look in looks.items()}
+    channels = {name: vl.by_name("policy", look) for name, look in looks.items()}
+    for channel in channels.values():
+        channel["legend"] = legend
     chart = _banded(rows, x, y, kinds, channels)
     chart["transform"].insert(0, {"filter": f"datum.panel === {PANEL}"})
-    chart["params"] += parameters(panel=rows["panel"].iloc[0])
+    chart["params"] += vl.parameters(panel=rows["panel"].iloc[0])
     return chart
 
 
@@ -190,19 +204,19 @@ def _banded(
     if x["type"] == "quantitative":
         # Symmetric intervals may reach beyond what a share can be.
         layers = [
-            mark("area", {"opacity": 0.15, "clip": True}, **at, **ends),
-            mark("line", {"strokeWidth": 2}, **at, y=y, strokeDash=looks["strokeDash"]),
+            vl.mark("area", {"opacity": 0.15, "clip": True}, **at, **ends),
+            vl.mark("line", {"strokeWidth": 2}, **at, y=y, strokeDash=looks["strokeDash"]),
         ]
     else:
-        at["xOffset"] = word("policy", scale={"domain": list(kinds), "paddingOuter": 0.5})
-        layers = [mark("rule", {"strokeWidth": 2}, **at, **ends)]
-    told = word(x["field"], title=x["title"]) | {"type": x["type"]}
+        at["xOffset"] = vl.word("policy", scale={"domain": list(kinds), "paddingOuter": 0.5})
+        layers = [vl.mark("rule", {"strokeWidth": 2}, **at, **ends)]
+    told = vl.word(x["field"], title=x["title"]) | {"type": x["type"]}
     shape = {"shape": looks["shape"]} if "shape" in looks else {}
-    tooltip = [word("policy"), told, word("told", title="mean")]
+    tooltip = [vl.word("policy"), told, vl.word("told", title="mean")]
     point = {"filled": True, "size": 60, "opacity": 1}
-    layers.append(mark("point", point, **at, **shape, y=y, tooltip=tooltip))
-    shown = parameters(shown=list(kinds))
-    return layered(layers, rows, transform=[ONLY_SHOWN], params=shown)
+    layers.append(vl.mark("point", point, **at, **shape, y=y, tooltip=tooltip))
+    shown = vl.parameters(shown=list(kinds))
+    return vl.layered(layers, rows, transform=[ONLY_SHOWN], params=shown)
 
 
 def learning_curve(rows: pd.DataFrame) -> Spec:
@@ -214,15 +228,15 @@ def learning_curve(rows: pd.DataFrame) -> Spec:
     """
     colour, told = palette.KINDS["learned"], ["env_steps", "difference"]
     channels: dict[str, Any] = {
-        "x": quantity("env_steps", title="decisions trained on", axis={"format": "~s"}),
-        "y": quantity("difference", title="J against the best rule (%)"),
+        "x": vl.quantity("env_steps", title="decisions trained on", axis={"format": "~s"}),
+        "y": vl.quantity("difference", title="J against the best rule (%)"),
     }
     if "policy" in rows and rows["policy"].nunique() > 1:
         told.insert(0, "policy")
         legend = {"orient": "top", "title": None, "labelLimit": 0}
-        channels["color"] = word("policy", legend=legend, scale={"range": list(palette.SERIES)})
+        channels["color"] = vl.word("policy", legend=legend, scale={"range": list(palette.SERIES)})
     # A line of one point is not drawn, and an axis around it has no room for numbers.
     point = {"color": colour} if len(rows) == 1 else False
     look = {"color": colour, "strokeWidth": 2, "point": point}
-    line = mark("line", look, **channels, tooltip=tooltips(*told))
-    return on_page({"data": values(rows), **line})
+    line = vl.mark("line", look, **channels, tooltip=vl.tooltips(*told))
+    return vl.on_page({"data": vl.values(rows), **line})

@@ -1,6 +1,6 @@
 """report.html: everything an evaluation found on one page that opens without a network.
 
-evaluation_charts.py and episode_charts.py say what is drawn; template/ holds the page around it.
+charts.py and episode_charts.py say what is drawn; template/ holds the page around it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from omegaconf import OmegaConf
 from agents.learned.metrics_file import METRICS
 from env.base.files import written_whole
 from evaluation.statistics import Comparison
-from report import episode_charts, evaluation_charts, line_charts, palette, promise, tenants
-from report.charts import headings_of, names_of, styles
+from report import charts, episode_charts, line_charts, palette, promise, tenants
 from report.digits import p_value
 from report.drawing import Spec, library
 from report.figures import figure, folder_of, write_figures
@@ -62,8 +61,8 @@ def write_report(
     episodes, tenant_times, shares = _episodes(recordings, run["config"], label_of)
     specs: dict[str, Spec] = {}
     if tenant_times is not None:
-        rows = names_of(summary).merge(tenant_times, on="policy")
-        specs["tenant-flow-time"] = evaluation_charts.tenant_flow_time(rows, colours)
+        rows = charts.names_of(summary).merge(tenant_times, on="policy")
+        specs["tenant-flow-time"] = charts.tenant_flow_time(rows, colours)
     training = read_training(folder / METRICS)
     if training is not None and len(training):
         specs["learning"] = line_charts.learning_curve(training)
@@ -81,7 +80,7 @@ def write_report(
         figures["sweep"] = figure(drawn, "sweep", "", summary)
     of_scenario = {}
     for place, scenario in enumerate(summary.scenarios, 1):
-        of_scenario[scenario] = evaluation_charts.scenario_charts(summary.of(scenario))
+        of_scenario[scenario] = line_charts.scenario_charts(summary.of(scenario))
         where = f"{folder_of(place, scenario)}/" if summary.several else ""
         for name, spec in of_scenario[scenario].items():
             figures[where + name] = figure(spec, name, scenario, summary)
@@ -122,8 +121,8 @@ def write_report(
         versus=versus,
         p_value=p_value,
         world=world(run, summary.results),
-        lines=styles(summary.kinds),
-        headings=headings_of(summary),
+        lines=charts.styles(summary.kinds),
+        headings=charts.headings_of(summary),
         palette=palette,
         episodes=episodes,
         left_out=len(recordings) - len(episodes),

@@ -16,9 +16,9 @@ from tensorboard.plugins.hparams.metadata import parse_session_start_info_plugin
 
 from agents.scheduler import Kind
 from report import palette
+from report.charts import time_against
 from report.digits import exact
 from report.drawing import library
-from report.evaluation_charts import time_against
 from report.files import write_files
 from report.line_charts import sweep_figure
 from report.summary import Summary, means, summarise
