@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from rich.console import Console
+from rich.console import Console, Group
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.plugins.hparams.metadata import parse_session_start_info_plugin_data
 
@@ -30,6 +30,7 @@ from tests.report.evaluations import (
     finished,
     metrics_of_rows,
     result,
+    rows_of,
     run_of,
     write_results,
 )
@@ -46,9 +47,9 @@ FIGURES = {
 SWEEP = {f"lease.step={step}": {"lease.step": step} for step in (60, 3600)}
 
 
-def printed(summary: Summary, width: int) -> str:
+def printed(found: Summary | Group, width: int) -> str:
     console = Console(width=width, file=io.StringIO())
-    console.print(summary_table(summary, width))
+    console.print(summary_table(found, width) if isinstance(found, Summary) else found)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -237,10 +238,7 @@ def test_the_files_of_several_scenarios(tmp_path: Path) -> None:
     assert set(events.Tags()["images"]) == {
         f"evaluation/{name.removesuffix('.png')}" for name in pictures
     }
-    console = Console(width=WIDE, file=io.StringIO())
-    console.print(table)
-    assert isinstance(console.file, io.StringIO)
-    words = [line.split() for line in console.file.getvalue().splitlines() if line.strip()]
+    words = [line.split() for line in printed(table, WIDE).splitlines() if line.strip()]
     first = [line[0] for line in words if line[0] in (short, long, "even", "odd")]
     assert first == [short, "even", "odd", long, "odd", "even"]
 
@@ -259,7 +257,7 @@ def test_the_figure_of_a_sweep(tmp_path: Path) -> None:
     }
     # What is 0 everywhere has no panels.
     assert list(rows) == ["J against a", "slowdown", "cost ratio", "container start (s)"]
-    points = pd.DataFrame(rows["J against a"]["data"]["values"])
+    points = rows_of(rows["J against a"])
     own = points[points["policy"] == "b"]
     assert own[["column", "x"]].values.tolist() == [
         ["keep_alive=lru", 60], ["keep_alive=lru", 600],
