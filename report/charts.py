@@ -36,21 +36,14 @@ NAMES = "names"
 them, and what template/draw.js fills in."""
 
 KIND = vl.by_name("kind", palette.KINDS)
-POLICIES: Spec = {
-    "field": "label",
-    "type": "nominal",
-    "sort": None,
-    "axis": {
-        "labelExpr": "split(datum.label, '\\n')",
-        # Baselines are those of the first line.
-        "labelBaseline": {
-            "condition": {"test": "indexof(datum.label, '\\n') > 0", "value": "bottom"},
-            "value": "middle",
-        },
-        "labelLimit": 0,
-        "labelPadding": 8,  # room for a point at the end of the axis
-        "title": None,
-    },
+LINES = {"test": "indexof(datum.label, '\\n') > 0", "value": "bottom"}
+POLICIES = vl.word("label", sort=None)
+POLICIES["axis"] = {
+    "labelExpr": "split(datum.label, '\\n')",
+    "labelBaseline": {"condition": LINES, "value": "middle"},  # baselines are of the first line
+    "labelLimit": 0,
+    "labelPadding": 8,  # room for a point at the end of the axis
+    "title": None,
 }
 """A row a policy, in the order of the data."""
 
@@ -279,6 +272,8 @@ def time_against(spent: str, summary: Summary) -> Spec:
     # Without the page around it a chart has the names that have room beside their points.
     placed = {"data": {**vl.values(names.join(_beside(names))), "name": NAMES}}
     moved = {name: {"expr": f"datum.{name}"} for name in ("align", "dx", "dy")}
+    text = {"baseline": "middle", "fontSize": 11, **moved}
+    at = {along: vl.quantity(along, title=each["title"]) for along, each in (("x", x), ("y", y))}
     told = {f"{name}_told": titles[name] for name in ("slowdown", spent)}
     tooltip = vl.tooltips("policy", "kind", **told)
     point, dashed = {"filled": True, "size": 90, "opacity": 1}, {"strokeDash": [4, 4]}
@@ -287,14 +282,7 @@ def time_against(spent: str, summary: Summary) -> Spec:
         front | vl.mark("line", dashed | {"color": palette.KINDS["reference"]}, x=x, y=y),
         *crosses(x, y, KIND),
         vl.mark("point", point, x=x, y=y, color=KIND, tooltip=tooltip),
-        placed
-        | vl.mark(
-            "text",
-            {"baseline": "middle", "fontSize": 11, **moved},
-            x=vl.quantity("x", title=x["title"]),
-            y=vl.quantity("y", title=y["title"]),
-            text=vl.word("text"),
-        ),
+        placed | vl.mark("text", text, **at, text=vl.word("text")),
     ]
     return vl.layered(layers, rows)
 
@@ -341,10 +329,8 @@ def cold_starts(summary: Summary) -> Spec:
         size=count | {"legend": None, "scale": {"rangeMin": 20, "rangeMax": 250}},
         tooltip=[vl.word("policy"), vl.quantity("cold_starts"), count | {"title": "episodes"}],
     )
-    tick = {"thickness": 2, "size": 20}
-    return row_a_policy(
-        [discs, vl.mark("tick", tick, x=x | {"aggregate": "median"}, y=POLICIES)], rows
-    )
+    middle, tick = x | {"aggregate": "median"}, {"thickness": 2, "size": 20}
+    return row_a_policy([discs, vl.mark("tick", tick, x=middle, y=POLICIES)], rows)
 
 
 def tenant_flow_time(rows: pd.DataFrame, colours: Mapping[str, str]) -> Spec:

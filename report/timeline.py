@@ -66,8 +66,7 @@ class NodeUse:
     """A NUMA node over time: value k of an array holds from time k to time k + 1.
 
     Attributes:
-        server: what people call its server.
-        node_id: of the node there.
+        server, node_id: what people call its server, and which node of that it is.
         lanes: rows that its containers need, 0 if none ran there.
         computing_capacity: operations per second of all its cores.
         times: (K,) seconds, from 0 to its last completion.
