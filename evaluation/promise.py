@@ -32,13 +32,7 @@ LEAST_EPISODES = 2
 
 @dataclass(frozen=True)
 class Promise:
-    """What the mean of a metric over episodes has to be.
-
-    Attributes:
-        metric: its name.
-        comparator: of `COMPARATORS`.
-        bound: in its unit.
-    """
+    """What the mean of a metric over episodes has to be; the bound is in its unit."""
 
     metric: str
     comparator: str

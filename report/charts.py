@@ -12,7 +12,6 @@ from env.score.metrics import Shown
 from evaluation.statistics import Estimate
 from report import palette
 from report import vega as vl
-from report.axes import axis, end_of_axis, is_wide, on_axis
 from report.digits import low_of, number, p_value, spread, varies
 from report.drawing import Spec
 from report.summary import RANKED_BY, PolicySummary, Summary, wrapped
@@ -153,7 +152,7 @@ def estimates(
 
 def folded(rows: pd.DataFrame) -> pd.DataFrame:
     """Rows of `estimated` whose axis is not set by a few that lie far outside, with `beyond`."""
-    end = end_of_axis(rows["mean"], rows["high"])
+    end = vl.end_of_axis(rows["mean"], rows["high"])
     far = rows["mean"] > end
     ends = {name: rows[name].clip(upper=end).where(~far, end) for name in ("low", "high")}
     beyond = rows["written"].where(far, "")
@@ -168,8 +167,8 @@ def crossed(rows: pd.DataFrame, titles: Mapping[str, str]) -> tuple[Spec, Spec, 
         rows: both fields, each with `_low` and `_high`.
         titles: of the horizontal and of the vertical axis, by field.
     """
-    x, y = (axis(field, title, rows[field]) for field, title in titles.items())
-    lows = {f"{field}_low": on_axis(rows[f"{field}_low"], rows[field]) for field in titles}
+    x, y = (vl.axis(field, title, rows[field]) for field, title in titles.items())
+    lows = {f"{field}_low": vl.on_axis(rows[f"{field}_low"], rows[field]) for field in titles}
     return x, y, rows.assign(**lows)
 
 
@@ -296,7 +295,7 @@ def _beside(points: pd.DataFrame) -> pd.DataFrame:
     pixels = [
         size * (values - values.min()) / (np.ptp(values) or 1.0)
         for name, size in (("x", 420), ("y", 200))  # about, as axes end beyond
-        for values in [np.log(points[name]) if is_wide(points[name]) else points[name]]
+        for values in [np.log(points[name]) if vl.is_wide(points[name]) else points[name]]
     ]
     at = np.stack(pixels, axis=1)
     taken = [(x - 6, x + 6, y) for x, y in at]
@@ -340,7 +339,7 @@ def tenant_flow_time(rows: pd.DataFrame, colours: Mapping[str, str]) -> Spec:
         rows: a policy and tenant each: policy, label, tenant, flow_time, workflows.
         colours: by tenant.
     """
-    x = axis("flow_time", "mean flow time (s)", rows["flow_time"])
+    x = vl.axis("flow_time", "mean flow time (s)", rows["flow_time"])
     ends = {"x": x | {"aggregate": "min"}, "x2": {"aggregate": "max", "field": "flow_time"}}
     means = vl.mark(
         "point",

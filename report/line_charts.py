@@ -12,7 +12,6 @@ from evaluation.episode_metrics import SHARES
 from evaluation.statistics import performance_profiles
 from report import charts, palette
 from report import vega as vl
-from report.axes import axis, on_axis, scale_of
 from report.charts import DASHES, SHOWN, headings_of, means_of, styles, turns
 from report.drawing import Spec
 from report.summary import RANKED_BY, Summary
@@ -70,7 +69,7 @@ def flow_time(summary: Summary) -> Spec:
         times = np.quantile(np.concatenate(own.to_list()), SHARES, method="inverted_cdf").round(4)
         rows.append({"policy": policy, "flow_time": times, "share": SHARES})
     everyone = pd.Series(np.concatenate([row["flow_time"] for row in rows]))
-    x = axis("flow_time", "flow time (s)", everyone)
+    x = vl.axis("flow_time", "flow time (s)", everyone)
     return _curves(rows, x, "share of workflows", summary)
 
 
@@ -172,13 +171,13 @@ def sweep(rows: pd.DataFrame, key: str, kinds: Mapping[str, str], metric: str) -
         metric: its heading.
     """
     keys = list(dict.fromkeys(rows["x"]))
-    rows = rows.assign(low=on_axis(rows["low"], rows["mean"]))
-    y = axis("mean", metric, rows["mean"], scale=scale_of(rows["mean"], padding=0))
+    rows = rows.assign(low=vl.on_axis(rows["low"], rows["mean"]))
+    y = vl.axis("mean", metric, rows["mean"], scale=vl.scale_of(rows["mean"], padding=0))
     if "%" in "".join(rows["told"]):
         y["axis"] = {"format": "~%"}
     x = vl.word("x", title=key, sort=keys, axis={"labelAngle": 0})
     if pd.api.types.is_numeric_dtype(rows["x"]):
-        x = axis("x", key, rows["x"], axis={"values": keys, "format": "~g"})
+        x = vl.axis("x", key, rows["x"], axis={"values": keys, "format": "~g"})
     legend = {"values": {"expr": SHOWN}, "orient": "top", "columns": 3, "title": None}
     turn_of = turns(kinds)
     looks: dict[str, dict[str, Any]] = {

@@ -18,14 +18,13 @@ from env.base.files import written_whole
 from env.score.metrics import Metric
 from evaluation.promise import LEAST_EPISODES, Promise, Verdict
 from evaluation.statistics import UNKNOWN, Estimate, count_needed, estimate
-from report.axes import axis
 from report.charts import crossed, crosses
 from report.digits import about, low_of, spread
 from report.drawing import Spec
 from report.summary import labelled
 from report.summary_files import without_nan
 from report.table import plain_table
-from report.vega import by_name, layered, mark, tooltips, values, word
+from report.vega import axis, by_name, layered, mark, tooltips, values, word
 
 MOST_NAMED = 5
 """Of those that are as good, in a sentence."""
