@@ -34,9 +34,8 @@ def prepared(config: DictConfig) -> Callable[[Path], None]:
 def evaluate(evaluation: Evaluation, folder: Path) -> None:
     """Plays an evaluation, and writes its results into a folder."""
     from env.workloads.assumptions import printed
-    from evaluation.promise import judge
     from report.files import write_files
-    from report.promise import answer, promise_table
+    from report.promise import answer, judge, promise_table
     from report.table import console
 
     settings = evaluation.settings

@@ -35,15 +35,7 @@ Key = tuple[str, str, int, int]
 
 @dataclass(frozen=True)
 class Task:
-    """One episode to play.
-
-    Attributes:
-        scenario: name of that in which it is played.
-        seed: of the evaluation.
-        episode: its number.
-        policies: names of the schedulers that play it.
-        record: whether it is recorded.
-    """
+    """One episode to play: by the schedulers of these names, recorded or not."""
 
     scenario: str
     seed: int
@@ -51,22 +43,20 @@ class Task:
     policies: tuple[str, ...]
     record: bool
 
+    @property
+    def keys(self) -> tuple[Key, ...]:
+        """Of its rows."""
+        return tuple((name, self.scenario, self.seed, self.episode) for name in self.policies)
+
     def without(self, done: Container[Key]) -> Self:
         """The same for the policies that have not played it."""
-        where = (self.scenario, self.seed, self.episode)
-        left = [name for name in self.policies if (name, *where) not in done]
-        return replace(self, policies=tuple(left))
+        return replace(self, policies=tuple(key[0] for key in self.keys if key not in done))
 
 
 class Row(Recorded, allow_inf_nan=True):
     """What one policy made of one episode: a row of results.parquet.
 
     Attributes:
-        policy: its name.
-        kind: what it is.
-        scenario: name of that in which it was played.
-        seed: of the evaluation.
-        episode: its number.
         flow_time_quantiles: seconds, flow times of what arrived at `SHARES`, ascending.
         metrics: by the names of `all_metrics`.
     """
@@ -96,10 +86,7 @@ class Contest:
     """Who plays, where, and for what: one scenario.
 
     Attributes:
-        schedulers: who plays.
-        cluster: the hardware.
         sources: what arrives, by seed.
-        objective: what J is made of.
         optimum: of which episodes the best schedule is searched; None for none.
         rules: how the world works; where functions wait centrally, the order is the scheduler's.
         deadlines, late: see `all_metrics`.
@@ -113,6 +100,11 @@ class Contest:
     rules: Rules
     deadlines: tuple[float, ...]
     late: float
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the schedulers."""
+        return tuple(scheduler.name for scheduler in self.schedulers)
 
     def play(self, task: Task) -> Played:
         """Has every policy of a task play its episode."""
@@ -145,9 +137,10 @@ class Contest:
                 flow_time_quantiles=quantiles.tolist(),
                 metrics={name: metric.compute(finished) for name, metric in metrics.items()},
             )
-            told = f"held-out {where}, placed by {row.policy}"
-            name = recording_name(row.policy, row.seed, row.episode)
-            recording = episode_of(env, name, told) if task.record else None
+            recording = None
+            if task.record:
+                name = recording_name(row.policy, row.seed, row.episode)
+                recording = episode_of(env, name, f"held-out {where}, placed by {row.policy}")
             played.append((row, recording))
         return played
 
@@ -182,8 +175,7 @@ def play_all(
     """Plays tasks; what they come to is yielded as it is known, in any order.
 
     Args:
-        contests: who plays, where.
-        tasks: what.
+        contests, tasks: who plays where, and what.
         workers: processes that play, no more than tasks; 1 plays in this one, without Ray.
         address: of a running Ray cluster; None starts Ray on this machine.
 

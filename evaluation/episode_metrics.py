@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter, methodcaller
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,10 @@ class PlayedEpisode(FinishedEpisode):
         count = int(state.templates["function_count"][state.arrivals["template"]].sum())
         return float(self._requests[field].sum() / count)
 
+    def met(self, deadline: float) -> float:
+        """Share of workflows that took at most so many times what they take alone."""
+        return float((self.flow_times <= deadline * self.alone).mean())
+
     @cached_property
     def _requests(self) -> np.ndarray:
         """The records of the functions that there are; a slot has room for the largest workflow."""
@@ -84,66 +89,55 @@ def all_metrics(deadlines: Sequence[float], late: float) -> Mapping[str, Metric[
         deadlines: of workflows, in multiples of the time they take alone.
         late: seconds; flow times beyond are counted.
     """
-
-    def part(field: str) -> Callable[[PlayedEpisode], float]:
-        return lambda played: played.part(field)
-
-    def met(deadline: float) -> Callable[[PlayedEpisode], float]:
-        return lambda played: float((played.flow_times <= deadline * played.alone).mean())
-
     parts = {
         "server_start": ("server_start_time", "time in which servers start for them"),
         "container_start": ("cold_start_time", "time in which their containers start"),
         "transfer": ("data_transfer_time", "time in which their data arrive"),
         "execution": ("execution_time", "time in containers at work"),
     }
-    return {
-        **METRICS,
-        **by_name(
-            Metric(
-                "flow_time_median",
-                "median over workflows of last completion - arrival",
-                lambda played: float(np.median(played.flow_times)),
-                unit="s",
-            ),
-            *(
-                Metric(name, f"mean over functions of the {text}", part(field), unit="s")
-                for name, (field, text) in parts.items()
-            ),
-            Metric(
-                "preemptions",
-                "runs cut short / workflows",
-                lambda played: played.preemptions,
-            ),
-            Metric(
-                "late",
-                f"share of workflows with a flow time beyond {late:g} s",
-                lambda played: float((played.flow_times > late).mean()),
-                shown="share",
-            ),
-            *(
-                Metric(
-                    f"slo_{deadline:g}",
-                    f"share of workflows complete within {deadline:g} times what they take alone, "
-                    "from containers that start cold",
-                    met(deadline),
-                    better="higher",
-                    shown="share",
-                )
-                for deadline in deadlines
-            ),
-            Metric(
-                "decisions_per_s",
-                "functions placed / seconds of wall time",
-                lambda played: played.total("decisions") / played.seconds,
-                better=None,
-                shown="count",
-            ),
-            Metric(
-                "optimum_gap",
-                "J / J of the best of all schedules - 1, of episodes small enough to try them all",
-                lambda played: played.J / played.best_J - 1,
-                shown="share",
-            ),
+    own: list[Metric[Any]] = [
+        Metric(
+            "flow_time_median",
+            "median over workflows of last completion - arrival",
+            lambda played: float(np.median(played.flow_times)),
+            unit="s",
         ),
-    }
+        *(
+            Metric(
+                name, f"mean over functions of the {text}", methodcaller("part", field), unit="s"
+            )
+            for name, (field, text) in parts.items()
+        ),
+        Metric("preemptions", "runs cut short / workflows", attrgetter("preemptions")),
+        Metric(
+            "late",
+            f"share of workflows with a flow time beyond {late:g} s",
+            lambda played: float((played.flow_times > late).mean()),
+            shown="share",
+        ),
+        *(
+            Metric(
+                f"slo_{deadline:g}",
+                f"share of workflows complete within {deadline:g} times what they take alone, "
+                "from containers that start cold",
+                methodcaller("met", deadline),
+                better="higher",
+                shown="share",
+            )
+            for deadline in deadlines
+        ),
+        Metric(
+            "decisions_per_s",
+            "functions placed / seconds of wall time",
+            lambda played: played.total("decisions") / played.seconds,
+            better=None,
+            shown="count",
+        ),
+        Metric(
+            "optimum_gap",
+            "J / J of the best of all schedules - 1, of episodes small enough to try them all",
+            lambda played: played.J / played.best_J - 1,
+            shown="share",
+        ),
+    ]
+    return {**METRICS, **by_name(*own)}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 
 from omegaconf import DictConfig
 
-from env.base.errors import InputError
+from env.base.errors import InputError, located
 from env.base.schema import validated
 from env.score.reward import check_world
 from env.sim.declared.cluster_file import cluster_from_config
@@ -64,11 +65,9 @@ class Evaluation:
     def __init__(self, config: DictConfig) -> None:
         told = plain(config)
         scenarios = scenarios_of(told)
-        every = {
-            each.name: validated(EvaluateSettings, each.config, "evaluate") for each in scenarios
-        }
+        every = {one.name: validated(EvaluateSettings, one.config, "evaluate") for one in scenarios}
         self.contests = {name: contest_of(settings) for name, settings in every.items()}
-        if len({frozenset(_players(contest)) for contest in self.contests.values()}) > 1:
+        if len({frozenset(contest.names) for contest in self.contests.values()}) > 1:
             raise InputError("sweep: policy: null leaves a player out, who has to play everywhere")
         self.settings = settings = every[scenarios[0].name]
         # Where scenarios are compared, single episodes are not looked at.
@@ -87,19 +86,13 @@ class Evaluation:
             episodes = len(settings.seed) * settings.episodes
             check_promises(settings.keep, settings.minimise, self.metrics, episodes)
         self._tasks = [
-            Task(name, seed, episode, _players(contest), episode < recorded)
+            Task(name, seed, episode, contest.names, episode < recorded)
             for name, contest in self.contests.items()
             for seed in settings.seed
             for episode in range(settings.episodes)
         ]
-        self.known = {
-            (policy, task.scenario, task.seed, task.episode): None
-            for task in self._tasks
-            for policy in task.policies
-        }
-        played = (
-            (s, settings.episodes) for c in self.contests.values() for s in c.sources.values()
-        )
+        self.known = {key: None for task in self._tasks for key in task.keys}
+        sources = [each for contest in self.contests.values() for each in contest.sources.values()]
         worlds = (
             (each.workflow, self.contests[name].cluster.single_core_speed)
             for name, each in every.items()
@@ -111,7 +104,7 @@ class Evaluation:
             **program(),
             "seeds": list(settings.seed),
             "episodes": settings.episodes,
-            "workload_sha256": fingerprint(played),
+            "workload_sha256": fingerprint(sources, settings.episodes),
             "players_sha256": hashes_of(self.contests),
             "config": told,
             "scenarios": {each.name: dict(each.point) for each in scenarios},
@@ -125,10 +118,6 @@ class Evaluation:
         """Plays what has to be played still, in any order."""
         left = [task for task in (task.without(done) for task in self._tasks) if task.policies]
         return play_all(self.contests, left, self.settings.workers, self.settings.ray.address)
-
-
-def _players(contest: Contest) -> tuple[str, ...]:
-    return tuple(scheduler.name for scheduler in contest.schedulers)
 
 
 def typed_command() -> str:
@@ -146,16 +135,10 @@ def sources_of(settings: EvaluateSettings, cluster: ClusterConfig) -> dict[int, 
     sources = {}
     drawn = is_trace(settings.workload)  # then every episode has functions of its own
     for seed in settings.seed:
-        source = workload_source(settings.workflow, settings.workload, cluster, seed)
-        for episode in range(settings.episodes if drawn else 1):
-            templates = source.evaluation_templates(episode)
-            try:
-                check_world(templates, cluster)
-            except InputError as error:
-                raise InputError(
-                    f"workload, seed {seed}: {error}" if drawn else str(error)
-                ) from None
-        sources[seed] = source
+        sources[seed] = workload_source(settings.workflow, settings.workload, cluster, seed)
+        with located(f"workload, seed {seed}") if drawn else nullcontext():
+            for episode in range(settings.episodes if drawn else 1):
+                check_world(sources[seed].evaluation_templates(episode), cluster)
     return sources
 
 

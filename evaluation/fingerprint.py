@@ -10,10 +10,10 @@ from env.workloads.source import WorkloadSource
 from env.workloads.traces.trace_samples import TraceGenerator
 
 
-def fingerprint(sources: Iterable[tuple[WorkloadSource, int]]) -> str:
+def fingerprint(sources: Iterable[WorkloadSource], episodes: int) -> str:
     """A hash of all that arrives in so many held-out episodes of each source."""
     digest = hashlib.sha256()
-    for source, episodes in sources:
+    for source in sources:
         if isinstance(source, TraceGenerator):
             _add_samples(digest, source, episodes)
         else:

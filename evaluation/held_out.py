@@ -173,12 +173,10 @@ class HeldOut:
 
     def of_policy(self, found: Evaluated) -> str:
         """What policies are against the rule, in words."""
-        verdict = "neither shown to be better nor worse than"
-        if found.difference_high < 0:
-            verdict = "better than"
-        elif found.difference_low > 0:
-            verdict = "worse than"
+        verdict = "neither shown to be better nor worse"
+        if found.difference_high < 0 or found.difference_low > 0:
+            verdict = "better" if found.difference_high < 0 else "worse"
         return (
-            f"{verdict} {self.rule}, the best rule: J {found.J:.4g} against {found.J_rule:.4g}, "
-            f"{found.told()} over {len(self.rule_J)} held-out episodes"
+            f"{verdict} than {self.rule}, the best rule: J {found.J:.4g} against "
+            f"{found.J_rule:.4g}, {found.told()} over {len(self.rule_J)} held-out episodes"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -23,17 +24,15 @@ def players_of(settings: EvaluateSettings, cluster: ClusterConfig, forks: bool) 
     """The learned policies, then the baselines, each in the order given.
 
     Args:
-        settings: of the scenario.
-        cluster: to schedule.
+        settings, cluster: of the scenario.
         forks: whether the world is one in which references can play on in copies.
 
     Raises:
         InputError: one of them cannot play here, two have one name, or there is nobody.
     """
     players = [*_policies(settings, cluster), *_baselines(settings, forks)]
-    names = [player.name for player in players]
-    for place, name in enumerate(names):
-        if name in names[:place]:
+    for name, count in Counter(player.name for player in players).items():
+        if count > 1:
             raise InputError(f"baselines: '{name}' is what another one is called")
     if not players:
         raise InputError("evaluate: neither a policy nor baselines, at least 1 is needed")

@@ -11,7 +11,6 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal, Self
 
 import pandas as pd
@@ -89,10 +88,7 @@ class RunFile(Recorded):
 def program() -> dict[str, Any]:
     """The program that makes the numbers, as `run.json` names it."""
     versions = {package: version(package) for package in PACKAGES}
-    return {
-        "commit": _commit(),
-        "versions": {"python": platform.python_version(), **versions},
-    }
+    return {"commit": _commit(), "versions": {"python": platform.python_version(), **versions}}
 
 
 def check_resume(
@@ -103,8 +99,7 @@ def check_resume(
     Args:
         folder: of the evaluation.
         run: what its run.json would be now.
-        metrics: of the rows, by name.
-        known: keys of all rows that it can have.
+        metrics, known: see `ResultsWriter`.
 
     Raises:
         InputError: there is no evaluation in the folder, its rows are damaged, or it has another
@@ -126,18 +121,11 @@ def check_resume(
 def _what_counts(run: Mapping[str, Any]) -> dict[str, Any]:
     """What has to be the same for rows to belong together."""
     told = {key: value for key, value in run["config"].items() if key not in HOW}
-    return {
-        **told,
-        **{key: run.get(key) for key in ("commit", "workload_sha256", "players_sha256")},
-    }
+    return told | {key: run.get(key) for key in ("commit", "workload_sha256", "players_sha256")}
 
 
 def read_run(folder: Path, argument: str) -> dict[str, Any]:
-    """`run.json` of an evaluation.
-
-    Args:
-        folder: of the evaluation.
-        argument: what an error calls the folder.
+    """`run.json` of an evaluation, whose folder was given as an argument.
 
     Raises:
         InputError: there is none, or it is damaged.
@@ -156,11 +144,7 @@ def metrics_of(run: Mapping[str, Any]) -> Mapping[str, Metric[Any]]:
 
 
 def read_results(folder: Path, metrics: Mapping[str, Metric[Any]] | None = None) -> pd.DataFrame:
-    """`results.parquet` of a finished evaluation: `COLUMNS`, then metrics.
-
-    Args:
-        folder: of the evaluation.
-        metrics: that it has to have; None takes what there is.
+    """`results.parquet` of a finished evaluation: `COLUMNS`, then these metrics, or what there is.
 
     Raises:
         InputError: the evaluation has not finished, or the file is damaged or lacks a column.
@@ -237,12 +221,7 @@ class ResultsWriter:
         self._file = self._rows_file.open("ab")
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         self._file.close()
         # A rule that is mended has another hash, so nobody could go on with this.
         if isinstance(error, InputError) and not self._goes_on:
@@ -280,25 +259,22 @@ def read_rows(folder: Path, metrics: Mapping[str, Metric[Any]]) -> list[Row]:
     Raises:
         InputError: a file that holds it is damaged.
     """
-    stored: list[tuple[str, Any]] = []
+    rows = []
     if (folder / RESULTS).exists():
         for number, columns in enumerate(_read_table(folder, metrics).to_pylist(), 1):
             columns["metrics"] = {name: columns[name] for name in metrics}
-            stored.append((f"{folder / RESULTS}: row {number}", columns))
+            rows.append(validated(Row, columns, f"{folder / RESULTS}: row {number}"))
     file = folder / UNFINISHED
     if file.exists():
         # What follows the last line break was cut by a kill.
         lines = read_bytes(file, MOST_ROWS_BYTES, inside=folder).split(b"\n")[:-1]
         for number, line in enumerate(lines, 1):
             where = f"{file}: line {number}"
-            stored.append((where, parse_json(line, where)))
-    rows = []
-    for where, each in stored:
-        row = validated(Row, each, where)
-        for name in metrics:
-            if name not in row.metrics:
-                raise InputError(f"{where}: metrics: '{name}' is missing, required")
-        rows.append(row)
+            row = validated(Row, parse_json(line, where), where)
+            for name in metrics:
+                if name not in row.metrics:
+                    raise InputError(f"{where}: metrics: '{name}' is missing, required")
+            rows.append(row)
     return rows
 
 

@@ -80,7 +80,7 @@ def shares_of(env: RawEnv) -> Shares:
     """How a finished episode was shared.
 
     Args:
-        env: at its end; its functions wait centrally, its tenants hold tickets.
+        env: at its end; functions wait centrally, tenants hold tickets.
 
     Raises:
         InputError: it is something else.
@@ -88,8 +88,6 @@ def shares_of(env: RawEnv) -> Shares:
     funding = env.episode.funding
     if funding is None or not is_shared(env):
         raise InputError("shares: a central queue and tenants with tickets are needed")
-    if not env.done:
-        raise InputError("shares: the episode is not over yet")
     runs = env.runs
     owner = np.array(env.episode.owners)[runs["wf_id"]]
     quantum = _quantum(env)
@@ -211,13 +209,10 @@ def _dominant(env: RawEnv, runs: np.ndarray, owner: np.ndarray) -> np.ndarray:
     return found
 
 
-def _response(runs: np.ndarray, owner: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """(K,) mean and (K,) standard deviation of the seconds from submission to end of functions."""
+def _response(runs: np.ndarray, owner: np.ndarray, count: int) -> np.ndarray:
+    """(2, K) mean and standard deviation of the seconds from submission to end of functions."""
     done = runs["outcome"] == COMPLETED
     seconds = pd.Series((runs["end_time"] - runs["submission_time"])[done])
     by_tenant = seconds.groupby(owner[done])
-    mean, deviation = (
-        found.reindex(range(count)).to_numpy()
-        for found in (by_tenant.mean(), by_tenant.std(ddof=0))
-    )
-    return mean, deviation
+    found = pd.DataFrame({"mean": by_tenant.mean(), "deviation": by_tenant.std(ddof=0)})
+    return found.reindex(range(count)).to_numpy().T

@@ -46,6 +46,10 @@ class Estimate:
         """Of a difference: whether it is more than chance makes it, as its interval is not at 0."""
         return self.ci_low > 0 or self.ci_high < 0
 
+    def taken_from(self, number: float) -> Self:
+        """A number less this."""
+        return type(self)(number - self.value, number - self.ci_high, number - self.ci_low)
+
     def over(self, mean: float) -> Self:
         """A difference as a share of a mean, which is taken as it is; NaN where that is 0."""
         scale = 1.0 / mean if mean else math.nan
@@ -56,12 +60,8 @@ class Estimate:
 class Distribution:
     """What a metric of a policy is over episodes.
 
-    Attributes:
-        mean: arithmetic, with its interval.
-        median: half of the episodes are below.
-        iqm: interquartile mean, of the middle half of the episodes (Agarwal et al., NeurIPS 2021).
-        p95: 95th percentile.
-        p99: 99th percentile.
+    `iqm` is the interquartile mean, of the middle half of the episodes (Agarwal et al., NeurIPS
+    2021), `p95` and `p99` are percentiles.
     """
 
     mean: Estimate
@@ -93,12 +93,8 @@ class Comparison:
     @property
     def reversed(self) -> Self:
         """The other policy against this one."""
-        one, share = self.difference, self.probability
-        return replace(
-            self,
-            difference=Estimate(0.0 - one.value, 0.0 - one.ci_high, 0.0 - one.ci_low),  # not -0.0
-            probability=Estimate(1.0 - share.value, 1.0 - share.ci_high, 1.0 - share.ci_low),
-        )
+        difference = self.difference.taken_from(0.0)
+        return replace(self, difference=difference, probability=self.probability.taken_from(1.0))
 
 
 def estimate(values: Sequence[float] | np.ndarray, confidence: float) -> Estimate:
@@ -168,14 +164,9 @@ def compared(one: np.ndarray, other: np.ndarray, confidence: float) -> Compariso
         p_value = math.nan
     elif error := stats.sem(differences):
         p_value = float(2 * stats.t.sf(abs(found.value) / error, count - 1))
-    better = (differences < 0) + 0.5 * (differences == 0)
-    return Comparison(found, p_value, _share(better, confidence))
-
-
-def _share(counted: np.ndarray, confidence: float) -> Estimate:
-    """The mean of numbers from 0 to 1, as is its interval."""
-    found = estimate(counted, confidence)
-    return Estimate(found.value, max(0.0, found.ci_low), min(1.0, found.ci_high))
+    better = estimate((differences < 0) + 0.5 * (differences == 0), confidence)
+    share = Estimate(better.value, max(0.0, better.ci_low), min(1.0, better.ci_high))
+    return Comparison(found, p_value, share)
 
 
 def speedups(times: np.ndarray, first: int, confidence: float) -> list[Estimate]:

@@ -154,9 +154,6 @@ class WeightSearch:
     Talwalkar, AISTATS 2016.
 
     Attributes:
-        episodes: where they come from.
-        objective: what J is made of.
-        settings: the budget and the ranges.
         seed: of the weights that are drawn and of the training episodes.
         tell: called after every episode with the number of episodes played so far.
         played: that number.
@@ -189,26 +186,15 @@ class WeightSearch:
         best = min(pool, key=lambda candidate: candidate.mean)
         fresh = range(episodes, 2 * episodes)
         self._play([best, untuned], fresh)
-        js = [best.js[number] for number in fresh]
-        untuned_js = [untuned.js[number] for number in fresh]
-        return Found(
-            best.weights,
-            tried,
-            episodes,
-            self.played,
-            estimate(js, CONFIDENCE),
-            estimate(untuned_js, CONFIDENCE),
-            estimate([j - other for j, other in zip(js, untuned_js, strict=True)], CONFIDENCE),
-        )
+        j, other = (np.array([each.js[number] for number in fresh]) for each in (best, untuned))
+        measured = [estimate(values, CONFIDENCE) for values in (j, other, j - other)]
+        return Found(best.weights, tried, episodes, self.played, *measured)
 
     def _anywhere(self) -> Candidate:
         """Weights of the configured ranges."""
-        return _candidate(
-            {
-                name: np.exp(self._rng.uniform(np.log(least), np.log(most)))
-                for name, (least, most) in self.settings.ranges.items()
-            }
-        )
+        ranges = np.log(list(self.settings.ranges.values()))
+        drawn = np.exp(self._rng.uniform(*ranges.T))
+        return _candidate(dict(zip(self.settings.ranges, drawn, strict=True)))
 
     def _near(self, candidate: Candidate, spread: float) -> Candidate:
         """Weights that differ a little, but for what has one value, or none as UNTUNED's demand."""

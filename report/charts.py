@@ -1,55 +1,56 @@
-"""The charts of an evaluation as Vega-Lite specifications: what is drawn from which fields.
-
-Each function is one chart.
-"""
+"""The charts of an evaluation with a row or a point a policy, and what all its charts share."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import altair as alt
 import numpy as np
 import pandas as pd
 
+from env.score.metrics import Shown
+from evaluation.statistics import Estimate
 from report import palette
-from report.axes import axis, end_of_axis, is_wide, on_axis
-from report.vega import HEIGHT, Spec, by_name, spec_of, tooltips
+from report import vega as vl
+from report.digits import low_of, number, p_value, spread, varies
+from report.drawing import Spec
+from report.summary import RANKED_BY, PolicySummary, Summary, wrapped
 
 ROW = 32
 """Pixels of a policy in charts with a row each: two lines of text."""
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
 """Of the lines of policies, for every round through the colours."""
+DIFFERENCE = "difference"
+"""What stands beside the names of metrics for the paired difference in J to the measure."""
 
 SHOWN = "shown"
 """Parameter of charts with a line a policy: names of the policies to draw."""
-ONLY_SHOWN = f"indexof({SHOWN}, datum.policy) >= 0"
-METRIC = "metric"
-"""Parameter of the ranking: name of the metric to rank by."""
 BACK = "back"
 """Parameter of charts with hollow points: the colour behind them."""
 
+METRIC = "metric"
+"""Parameter of the ranking: name of the metric to rank by."""
 NAMES = "names"
 """Data of charts with named points: name, x, y, the ends of their intervals, whether the front has
 them, and what template/draw.js fills in."""
 
-KIND = by_name(alt.Color, "kind", palette.KINDS)
-POLICIES = alt.Y(
-    "label:N",
-    sort=None,
-    axis=alt.Axis(
-        labelExpr="split(datum.label, '\\n')",
-        # Baselines are those of the first line.
-        labelBaseline={
-            "condition": {"test": "indexof(datum.label, '\\n') > 0", "value": "bottom"},
-            "value": "middle",
-        },
-        labelLimit=0,
-        labelPadding=8,  # room for a point at the end of the axis
-        title=None,
-    ),
-)
+KIND = vl.by_name("kind", palette.KINDS)
+LINES = {"test": "indexof(datum.label, '\\n') > 0", "value": "bottom"}
+POLICIES = vl.word("label", sort=None)
+POLICIES["axis"] = {
+    "labelExpr": "split(datum.label, '\\n')",
+    "labelBaseline": {"condition": LINES, "value": "middle"},  # baselines are of the first line
+    "labelLimit": 0,
+    "labelPadding": 8,  # room for a point at the end of the axis
+    "title": None,
+}
 """A row a policy, in the order of the data."""
+
+
+def turns(kinds: Mapping[str, str]) -> dict[str, int]:
+    """The place of every policy among those of its kind."""
+    of = pd.Series(kinds)
+    return dict(of.groupby(of).cumcount())
 
 
 def styles(kinds: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -61,105 +62,97 @@ def styles(kinds: Mapping[str, str]) -> list[dict[str, Any]]:
     others = [colour for colour in palette.SERIES if colour not in palette.KINDS.values()]
     colours = {kind: [colour] for kind, colour in palette.KINDS.items()}
     colours["baseline"] += others
-    lines: list[dict[str, Any]] = []
-    for policy, kind in kinds.items():
-        own, place = colours[kind], sum(kinds[each["policy"]] == kind for each in lines)
-        dash = DASHES[place // len(own) % len(DASHES)]
-        lines.append({"policy": policy, "colour": own[place % len(own)], "dash": dash})
+    lines = []
+    for policy, turn in turns(kinds).items():
+        own = colours[kinds[policy]]
+        dash = DASHES[turn // len(own) % len(DASHES)]
+        lines.append({"policy": policy, "colour": own[turn % len(own)], "dash": dash})
     return lines
 
 
-def row_a_policy(chart: alt.TopLevelMixin, rows: pd.DataFrame) -> Spec:
+def headings_of(summary: Summary) -> dict[str, str]:
+    """The metrics, and the difference to the measure, as people call them."""
+    headings = {name: metric.heading for name, metric in summary.metrics.items()}
+    return {DIFFERENCE: f"{RANKED_BY} against {summary.measure}", **headings}
+
+
+def names_of(summary: Summary) -> pd.DataFrame:
+    """A row a policy: policy, label, kind."""
+    return pd.DataFrame(
+        {"policy": row.policy, "label": wrapped(row.policy), "kind": row.kind}
+        for row in summary.policies
+    )
+
+
+def estimated(
+    summary: Summary, of: Callable[[PolicySummary], Estimate], shown: Shown, sign: str = ""
+) -> pd.DataFrame:
+    """`names_of` with an estimate, where there is a mean.
+
+    Returns:
+        Beside the names: mean, low and high (equal if there is no interval), each (values of
+        episodes, none yet), written (the mean as text), told (with its interval), clear (True).
+    """
+    rows: list[tuple[Any, ...]] = []
+    for row in summary.policies:
+        found = summary.tellable(of(row))
+        low = found.ci_low if sign else low_of(found)
+        ends = (low, found.ci_high) if varies(found) else (found.value, found.value)
+        texts = number(found, shown, sign), spread(found, shown, sign)
+        rows.append((found.value, *ends, [], *texts, True))
+    columns = ("mean", "low", "high", "each", "written", "told", "clear")
+    return names_of(summary).join(pd.DataFrame(rows, columns=columns)).dropna(subset="mean")
+
+
+def means_of(summary: Summary, name: str) -> pd.DataFrame:
+    """`estimated` of a metric, or of the difference to the measure."""
+    if name == DIFFERENCE:
+        return estimated(summary, lambda row: row.relative, "share", "+")
+    return estimated(summary, lambda row: row.metrics[name].mean, summary.metrics[name].shown)
+
+
+def row_a_policy(layers: Sequence[Spec], rows: pd.DataFrame, **more: Any) -> Spec:
     """A chart with the vertical axis `POLICIES`."""
-    return spec_of(chart, ROW * rows["policy"].nunique())
-
-
-def forest(rows: pd.DataFrame) -> Spec:
-    """The paired difference of every policy to the measure, best policy on top.
-
-    Args:
-        rows: as for `estimates`, and p and better, the probability of an improvement.
-    """
-    signed = alt.Axis(labelExpr="datum.value ? format(datum.value, '+~%') : '0%'")
-    x = alt.X("mean:Q", title="difference in J", axis=signed)
-    zero = alt.Chart(pd.DataFrame({"zero": [0.0]})).mark_rule(strokeWidth=1.5).encode(x="zero:Q")
-    points = estimates(alt.Chart(rows), x, POLICIES, p="p", better="P(better)")
-    return row_a_policy(alt.layer(zero, points), rows)
-
-
-def ranking(rows: pd.DataFrame, shares: Sequence[str]) -> Spec:
-    """Mean and interval of every policy, best on top.
-
-    Args:
-        rows: as for `estimates`, and metric and place.
-        shares: metrics whose axis is in percent.
-    """
-    written = f"indexof({list(shares)}, {METRIC}) < 0 ? datum.label : format(datum.value, '~%')"
-    scale = alt.Scale(zero=False, nice=True)
-    x = alt.X("mean:Q", title=None, scale=scale, axis=alt.Axis(labelExpr=written))
-    y = POLICIES.sort(field="place", op="min")
-    points = estimates(alt.Chart(rows).transform_filter(f"datum.metric === {METRIC}"), x, y)
-    return row_a_policy(points.add_params(alt.param(METRIC, value="J")), rows)
-
-
-def improvement(rows: pd.DataFrame) -> Spec:
-    """How often every policy has a lower J than the measure, best policy on top.
-
-    Args:
-        rows: as for `estimates`, without the measure.
-    """
-    quarters = alt.Axis(format="%", values=[0, 0.25, 0.5, 0.75, 1])
-    scale = alt.Scale(domain=[0, 1])
-    x = alt.X("mean:Q", title="share of episodes with a lower J", scale=scale, axis=quarters)
-    even = alt.Chart(pd.DataFrame({"even": [0.5]})).mark_rule(strokeDash=[4, 4]).encode(x="even:Q")
-    return row_a_policy(alt.layer(even, estimates(alt.Chart(rows), x, POLICIES)), rows)
+    return vl.layered(layers, rows, ROW * rows["policy"].nunique(), **more)
 
 
 def estimates(
-    chart: alt.Chart, x: alt.X, y: alt.Y, **titles: str
-) -> alt.LayerChart | alt.FacetChart:
+    rows: pd.DataFrame, x: Spec, *behind: Spec, y: Spec = POLICIES, **titles: str
+) -> list[Spec]:
     """Points at `x` in their intervals, a row a policy; hollow where a difference is not clear.
 
     Args:
-        chart: of rows with policy, label, kind, mean, low and high (equal if there is no interval),
-            each (values of episodes, where there is no interval), beyond (what is written of
-            a mean beyond the end of the axis), clear, told (the numbers as text).
+        rows: as of `estimated`, and beyond (what is written of a mean beyond the end of the axis).
         x: of the mean.
+        behind: layers that are behind the points.
         y: of the policy.
-        titles: of further fields that its tooltip tells.
+        titles: of further fields that the tooltip tells.
     """
-    base = chart.encode(y=y, color=KIND)
-    low, each = x.copy(deep=False), x.copy(deep=False)
-    low.shorthand, each.shorthand = "low:Q", "each:Q"
-    layers = [
-        base.mark_rule(strokeWidth=2).encode(low, alt.X2("high")),
-        base.mark_point(size=80, opacity=1, strokeWidth=2).encode(
-            x,
-            shape=alt.condition(
-                "datum.beyond", alt.value("triangle-right"), alt.value("circle"), empty=False
-            ),
-            fill=alt.condition(
-                "datum.clear",
-                by_name(alt.Fill, "kind", palette.KINDS),
-                alt.value(alt.ExprRef(BACK)),
-            ),
-            tooltip=tooltips("policy", "kind", told="mean", **titles),
-        ),
-        chart.mark_text(align="right", dx=-9).encode(x, y, text="beyond:N"),
-    ]
-    if chart.data["each"].str.len().any():  # a layer without rows is complained of
-        single = base.transform_flatten(["each"])
-        layers.insert(0, single.mark_point(filled=True, size=20, opacity=0.6).encode(each))
-    return alt.layer(*layers).add_params(alt.param(BACK, value="white"))
+    at = {"y": y, "color": KIND}
+    triangle = {"test": "datum.beyond", "value": "triangle-right"}
+    means = vl.mark(
+        "point",
+        {"size": 80, "opacity": 1, "strokeWidth": 2},
+        **at,
+        x=x,
+        shape={"condition": triangle, "value": "circle"},
+        fill={"condition": {"test": "datum.clear", **KIND}, "value": {"expr": BACK}},
+        tooltip=vl.tooltips("policy", "kind", told="mean", **titles),
+    )
+    ends = {"x": x | {"field": "low"}, "x2": {"field": "high"}}
+    intervals = vl.mark("rule", {"strokeWidth": 2}, **at, **ends)
+    beyond = vl.mark("text", {"align": "right", "dx": -9}, x=x, y=y, text={"field": "beyond"})
+    layers = [*behind, intervals, means, beyond]
+    if rows["each"].str.len().any():  # a layer without rows is complained of
+        small = {"filled": True, "size": 20, "opacity": 0.6}
+        episodes = vl.mark("point", small, **at, x=x | {"field": "each"})
+        layers.insert(len(behind), {"transform": [{"flatten": ["each"]}], **episodes})
+    return layers
 
 
 def folded(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows of `estimates` whose axis is not set by a few that lie far outside.
-
-    Args:
-        rows: without the column beyond, but with written: means as text.
-    """
-    end = end_of_axis(rows["mean"].tolist(), rows["high"].tolist())
+    """Rows of `estimated` whose axis is not set by a few that lie far outside, with `beyond`."""
+    end = vl.end_of_axis(rows["mean"], rows["high"])
     far = rows["mean"] > end
     ends = {name: rows[name].clip(upper=end).where(~far, end) for name in ("low", "high")}
     beyond = rows["written"].where(far, "")
@@ -167,60 +160,130 @@ def folded(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(**ends, each=each, beyond=beyond, mean=rows["mean"].clip(upper=end))
 
 
-def time_against(spent: str, rows: pd.DataFrame, titles: Mapping[str, str]) -> Spec:
-    """Every policy by its mean slowdown and what it spent, and the Pareto front of them.
-
-    Names are placed by template/draw.js, which knows how large the chart is.
+def crossed(rows: pd.DataFrame, titles: Mapping[str, str]) -> tuple[Spec, Spec, pd.DataFrame]:
+    """The axes of points with two intervals each, and the rows with ends that these axes have.
 
     Args:
-        spent: a metric.
-        rows: best policy first: policy, kind, and slowdown and what was spent, each with _low,
-            _high and _told.
-        titles: of the axes, by metric.
+        rows: both fields, each with `_low` and `_high`.
+        titles: of the horizontal and of the vertical axis, by field.
     """
-    rows = rows.assign(front=pareto(rows[[spent, "slowdown"]].to_numpy()))
-    for name in (spent, "slowdown"):
-        rows[f"{name}_low"] = on_axis(rows[f"{name}_low"], rows[name])
-    x = axis(alt.X, spent, titles[spent], rows[spent])
-    y = axis(alt.Y, "slowdown", titles["slowdown"], rows["slowdown"])
-    points = alt.Chart(rows).encode(x, y, KIND)
-    tooltip = tooltips("policy", "kind", **{f"{m}_told": titles[m] for m in ("slowdown", spent)})
-    places_of = {
-        f"{field}{end}": f"{letter}{end}"
-        for field, letter in ((spent, "x"), ("slowdown", "y"))
-        for end in ("", "_low", "_high")
-    }
-    last = (rows["kind"] != "learned") & ~rows["front"]
-    names = rows.assign(last=last).sort_values("last", kind="stable")
-    names = names[["policy", "kind", "front", *places_of]]
-    names = names.rename(columns={"policy": "name", **places_of})
-    # Without the page around it a chart has the names that have room beside their points.
-    places = names.join(_beside(names)).to_dict("records")
-    moved: dict[str, Any] = {name: alt.ExprRef(f"datum.{name}") for name in ("align", "dx", "dy")}
-    layers = [
-        alt.Chart(rows[rows["front"]])
-        .mark_line(strokeDash=[4, 4], color=palette.KINDS["reference"])
-        .encode(x, y),
-        *crosses(points, spent, "slowdown"),
-        points.mark_point(filled=True, size=90, opacity=1).encode(tooltip=tooltip),
-        alt.Chart(alt.InlineData(places, name=NAMES))
-        .mark_text(baseline="middle", fontSize=11, **moved)
-        .encode(
-            alt.X("x:Q", title=titles[spent]),
-            alt.Y("y:Q", title=titles["slowdown"]),
-            text="text:N",
-        ),
+    x, y = (vl.axis(field, title, rows[field]) for field, title in titles.items())
+    lows = {f"{field}_low": vl.on_axis(rows[f"{field}_low"], rows[field]) for field in titles}
+    return x, y, rows.assign(**lows)
+
+
+def crosses(x: Spec, y: Spec, color: Spec) -> list[Spec]:
+    """The intervals of such points, along both axes."""
+    look, at = {"opacity": 0.4}, {"x": x, "y": y, "color": color}
+    ends = [
+        {along: vl.quantity(f"{field}_low"), f"{along}2": {"field": f"{field}_high"}}
+        for along, field in (("x", x["field"]), ("y", y["field"]))
     ]
-    return spec_of(alt.layer(*layers), HEIGHT)
+    return [vl.mark("rule", look, **at | both) for both in ends]
 
 
-def crosses(points: alt.Chart, x: str, y: str) -> tuple[alt.Chart, alt.Chart]:
-    """The intervals of points, of which both fields have `_low` and `_high`."""
-    rules = points.mark_rule(opacity=0.4)
-    return (
-        rules.encode(alt.X(f"{x}_low:Q"), alt.X2(f"{x}_high")),
-        rules.encode(alt.Y(f"{y}_low:Q"), alt.Y2(f"{y}_high")),
+def pareto(points: np.ndarray) -> np.ndarray:
+    """(P,) whether no other point is as good in one coordinate and better in the other.
+
+    Args:
+        points: (P, 2), less is better.
+    """
+    no_worse = np.all(points[:, None] <= points[None], axis=2)
+    better = np.any(points[:, None] < points[None], axis=2)
+    return np.asarray(~np.any(no_worse & better, axis=0))
+
+
+def _with_each(rows: pd.DataFrame, summary: Summary, values: pd.DataFrame) -> pd.DataFrame:
+    """Few episodes are points of their own; `values` has a row a policy, a column an episode."""
+    if not summary.few:
+        return rows
+    return rows.assign(each=[values.loc[policy].dropna().tolist() for policy in rows["policy"]])
+
+
+def difference(summary: Summary) -> Spec:
+    """The paired difference of every policy to the measure, best policy on top."""
+    J = summary.values(RANKED_BY)
+    measure = J.loc[summary.measure]
+    rows = _with_each(means_of(summary, DIFFERENCE), summary, (J - measure) / measure.mean())
+    found = rows["policy"].map({row.policy: row.against for row in summary.policies})
+    rows = folded(rows).assign(
+        clear=[summary.is_clear(each) for each in found],
+        p=["-" if summary.few else p_value(each.p_value) for each in found],
+        better=[summary.told(each.probability, "share") for each in found],
     )
+    signed = {"labelExpr": "datum.value ? format(datum.value, '+~%') : '0%'"}
+    x = vl.quantity("mean", title="difference in J", axis=signed)
+    zero = {"data": {"values": [{"mean": 0}]}, **vl.mark("rule", {"strokeWidth": 1.5}, x=x)}
+    points = estimates(rows, x, zero, p="p", better="P(better)")
+    return row_a_policy(points, rows, params=vl.parameters(back="white"))
+
+
+def ranking(summary: Summary) -> Spec:
+    """Mean and interval of every policy, best on top.
+
+    A metric that has no better direction keeps the order of J.
+    """
+    found = []
+    for name, metric in summary.metrics.items():
+        rows = _with_each(means_of(summary, name), summary, summary.values(name))
+        if metric.better is not None:
+            rows = rows.sort_values("mean", ascending=metric.better == "lower", kind="stable")
+        found.append(folded(rows).assign(metric=name, place=range(len(rows))))
+    rows = pd.concat(found)
+    shares = [name for name, metric in summary.metrics.items() if metric.shown == "share"]
+    written = f"indexof({shares}, {METRIC}) < 0 ? datum.label : format(datum.value, '~%')"
+    scale = {"zero": False, "nice": True}
+    x = vl.quantity("mean", title=None, scale=scale, axis={"labelExpr": written})
+    points = estimates(rows, x, y=POLICIES | {"sort": {"field": "place", "op": "min"}})
+    chosen = [{"filter": f"datum.metric === {METRIC}"}]
+    params = vl.parameters(metric=RANKED_BY, back="white")
+    return row_a_policy(points, rows, transform=chosen, params=params)
+
+
+def improvement(summary: Summary) -> Spec:
+    """How often every policy has a lower J than the measure, best policy on top."""
+    rows = estimated(summary, lambda row: row.against.probability, "share").assign(beyond="")
+    rows = rows[rows["policy"] != summary.measure]
+    title, quarters = "share of episodes with a lower J", [0, 0.25, 0.5, 0.75, 1]
+    x = vl.quantity("mean", title=title, scale={"domain": [0, 1]})
+    x["axis"] = {"format": "%", "values": quarters}
+    even = {"data": {"values": [{"mean": 0.5}]}, **vl.mark("rule", {"strokeDash": [4, 4]}, x=x)}
+    return row_a_policy(estimates(rows, x, even), rows, params=vl.parameters(back="white"))
+
+
+def time_against(spent: str, summary: Summary) -> Spec:
+    """Every policy by its mean slowdown and what it spent, a metric, and their Pareto front.
+
+    Names are placed by template/draw.js, which knows how large the chart is.
+    """
+    rows, titles = names_of(summary), headings_of(summary)
+    for name in ("slowdown", spent):
+        columns = [name, *(f"{name}_{part}" for part in ("low", "high", "told"))]
+        rows[columns] = means_of(summary, name)[["mean", "low", "high", "told"]]
+    rows["front"] = pareto(rows[[spent, "slowdown"]].to_numpy())
+    x, y, rows = crossed(rows, {name: titles[name] for name in (spent, "slowdown")})
+    last = (rows["kind"] != "learned") & ~rows["front"]
+    names = pd.DataFrame({"name": rows["policy"], "kind": rows["kind"], "front": rows["front"]})
+    for along, field in (("x", spent), ("y", "slowdown")):
+        for end in ("", "_low", "_high"):
+            names[f"{along}{end}"] = rows[f"{field}{end}"]
+    names = names.loc[last.sort_values(kind="stable").index]
+    # Without the page around it a chart has the names that have room beside their points.
+    placed = {"data": {**vl.values(names.join(_beside(names))), "name": NAMES}}
+    moved = {name: {"expr": f"datum.{name}"} for name in ("align", "dx", "dy")}
+    text = {"baseline": "middle", "fontSize": 11, **moved}
+    at = {along: vl.quantity(along, title=each["title"]) for along, each in (("x", x), ("y", y))}
+    told = {f"{name}_told": titles[name] for name in ("slowdown", spent)}
+    tooltip = vl.tooltips("policy", "kind", **told)
+    point, dashed = {"filled": True, "size": 90, "opacity": 1}, {"strokeDash": [4, 4]}
+    front = {"data": vl.values(rows[rows["front"]])}
+    layers = [
+        front | vl.mark("line", dashed | {"color": palette.KINDS["reference"]}, x=x, y=y),
+        *crosses(x, y, KIND),
+        vl.mark("point", point, x=x, y=y, color=KIND, tooltip=tooltip),
+        placed | vl.mark("text", text, **at, text=vl.word("text")),
+    ]
+    return vl.layered(layers, rows)
 
 
 def _beside(points: pd.DataFrame) -> pd.DataFrame:
@@ -232,7 +295,7 @@ def _beside(points: pd.DataFrame) -> pd.DataFrame:
     pixels = [
         size * (values - values.min()) / (np.ptp(values) or 1.0)
         for name, size in (("x", 420), ("y", 200))  # about, as axes end beyond
-        for values in [np.log(points[name]) if is_wide(points[name]) else points[name]]
+        for values in [np.log(points[name]) if vl.is_wide(points[name]) else points[name]]
     ]
     at = np.stack(pixels, axis=1)
     taken = [(x - 6, x + 6, y) for x, y in at]
@@ -250,20 +313,23 @@ def _beside(points: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(named, index=points.index)
 
 
-def cold_starts(rows: pd.DataFrame, title: str) -> Spec:
-    """How many episodes of a policy had how many cold starts, and the median.
-
-    Args:
-        rows: an episode each, in rank order of the policies: policy, label, kind, cold_starts.
-        title: of the axis.
-    """
-    x = alt.X("cold_starts:Q", title=f"{title} of an episode", axis=alt.Axis(tickMinStep=1))
-    size = alt.Size("count():Q", legend=None, scale=alt.Scale(rangeMin=20, rangeMax=250))
-    tooltip = ["policy:N", "cold_starts:Q", alt.Tooltip("count():Q", title="episodes")]
-    chart = alt.Chart(rows)
-    episodes = chart.mark_circle(opacity=0.8).encode(x, POLICIES, KIND, size, tooltip=tooltip)
-    medians = chart.mark_tick(thickness=2, size=20).encode(x.aggregate("median"), POLICIES)
-    return row_a_policy(episodes + medians, rows)
+def cold_starts(summary: Summary) -> Spec:
+    """How many episodes of a policy had how many cold starts, and the median."""
+    rows = names_of(summary).merge(summary.results[["policy", "cold_starts"]], on="policy")
+    title = f"{summary.metrics['cold_starts'].heading} of an episode"
+    x = vl.quantity("cold_starts", title=title, axis={"tickMinStep": 1})
+    count = {"aggregate": "count", "type": "quantitative"}
+    discs = vl.mark(
+        "circle",
+        {"opacity": 0.8},
+        x=x,
+        y=POLICIES,
+        color=KIND,
+        size=count | {"legend": None, "scale": {"rangeMin": 20, "rangeMax": 250}},
+        tooltip=[vl.word("policy"), vl.quantity("cold_starts"), count | {"title": "episodes"}],
+    )
+    middle, tick = x | {"aggregate": "median"}, {"thickness": 2, "size": 20}
+    return row_a_policy([discs, vl.mark("tick", tick, x=middle, y=POLICIES)], rows)
 
 
 def tenant_flow_time(rows: pd.DataFrame, colours: Mapping[str, str]) -> Spec:
@@ -273,69 +339,34 @@ def tenant_flow_time(rows: pd.DataFrame, colours: Mapping[str, str]) -> Spec:
         rows: a policy and tenant each: policy, label, tenant, flow_time, workflows.
         colours: by tenant.
     """
-    x = axis(alt.X, "flow_time", "mean flow time (s)", rows["flow_time"])
-    base = alt.Chart(rows)
-    spans = base.mark_rule(opacity=0.5).encode(
-        x.aggregate("min"), alt.X2("max(flow_time)"), POLICIES
+    x = vl.axis("flow_time", "mean flow time (s)", rows["flow_time"])
+    ends = {"x": x | {"aggregate": "min"}, "x2": {"aggregate": "max", "field": "flow_time"}}
+    means = vl.mark(
+        "point",
+        {"filled": True, "size": 90, "opacity": 1},
+        x=x,
+        y=POLICIES,
+        color=vl.by_name("tenant", colours),
+        tooltip=vl.tooltips("policy", "tenant", "flow_time", "workflows"),
     )
-    means = base.mark_point(filled=True, size=90, opacity=1).encode(
-        x,
-        POLICIES,
-        by_name(alt.Color, "tenant", colours),
-        tooltip=tooltips("policy", "tenant", "flow_time", "workflows"),
+    return row_a_policy([vl.mark("rule", {"opacity": 0.5}, y=POLICIES, **ends), means], rows)
+
+
+def parts(summary: Summary) -> Spec:
+    """What the time of functions is made of, a bar a policy, best policy on top."""
+    found = []
+    for place, part in enumerate(palette.PARTS):
+        if (name := part.replace(" ", "_")) in summary.metrics:
+            rows = means_of(summary, name).rename(columns={"mean": "seconds"})
+            found.append(rows.assign(part=part, number=place))
+    rows = pd.concat(found)[["policy", "label", "part", "number", "seconds"]]
+    bars = vl.mark(
+        "bar",
+        {},
+        x=vl.quantity("seconds", title="seconds", axis={"tickCount": 5}),
+        y=POLICIES,
+        color=vl.by_name("part", palette.PARTS),
+        order=vl.quantity("number"),
+        tooltip=vl.tooltips("policy", "part", "seconds"),
     )
-    return row_a_policy(spans + means, rows)
-
-
-def parts(rows: pd.DataFrame) -> Spec:
-    """What the time of functions is made of, a bar a policy, best policy on top.
-
-    Args:
-        rows: in rank order of the policies: policy, label, part, number (of the part, from the
-            left), seconds.
-    """
-    chart = alt.Chart(rows).mark_bar()
-    chart = chart.encode(
-        alt.X("seconds:Q", title="seconds", axis=alt.Axis(tickCount=5)),
-        POLICIES,
-        by_name(alt.Color, "part", palette.PARTS),
-        alt.Order("number:Q"),
-        tooltip=tooltips("policy", "part", "seconds"),
-    )
-    return row_a_policy(chart, rows)
-
-
-def learning_curve(rows: pd.DataFrame) -> Spec:
-    """How policies compare with the best rule as training sees more decisions, a line a policy.
-
-    Args:
-        rows: an evaluation each: env_steps, difference (percent of J, in held-out episodes), and
-            policy where it is said.
-    """
-    colour = palette.KINDS["learned"]
-    # A line of one point is not drawn, and an axis around it has no room for numbers.
-    point = {"color": colour} if len(rows) == 1 else False
-    numbers = ("env_steps", "difference")
-    chart = alt.Chart(rows).mark_line(color=colour, strokeWidth=2, point=point)
-    chart = chart.encode(
-        alt.X("env_steps:Q", title="decisions trained on", axis=alt.Axis(format="~s")),
-        alt.Y("difference:Q", title="J against the best rule (%)"),
-        tooltip=tooltips(*numbers),
-    )
-    if "policy" in rows and rows["policy"].nunique() > 1:
-        legend = alt.Legend(orient="top", title=None, labelLimit=0)
-        scale = alt.Scale(range=list(palette.SERIES))
-        several = alt.Color("policy:N", legend=legend, scale=scale)
-        chart = chart.encode(several, tooltip=tooltips("policy", *numbers))
-    return spec_of(chart, HEIGHT)
-
-
-def pareto(points: np.ndarray) -> np.ndarray:
-    """(P,) whether no other point is as good in one coordinate and better in the other.
-
-    Args:
-        points: (P, 2), less is better.
-    """
-    no_worse = np.all(points[:, None] <= points[None], axis=2)
-    better = np.any(points[:, None] < points[None], axis=2)
-    return np.asarray(~np.any(no_worse & better, axis=0))
+    return row_a_policy([bars], rows)

@@ -5,7 +5,7 @@ one table of all policies; bad input gets one line, exit code 2.
 """
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -34,13 +34,10 @@ EPISODE = ["scenario", "seed", "episode"]
 
 
 def compare(folders: Sequence[Path]) -> Summary:
-    """The summary of all policies of several evaluations.
+    """The summary of all policies of several evaluations, two or more.
 
     A policy that several of them have played with the same files and the same J in every episode is
     there once. Others of the same name are told apart by the folder they are from.
-
-    Args:
-        folders: of the evaluations, two or more.
 
     Raises:
         InputError: one is not a finished evaluation, or has other scenarios, seeds, episodes or
@@ -56,24 +53,24 @@ def compare(folders: Sequence[Path]) -> Summary:
             key, one, two = differing
             raise InputError(f"compare: {key} is {one} in '{folders[0]}', {two} in '{folder}'")
     metrics = metrics_of(runs[0])
-    tables = [_complete_table(folder, run) for folder, run in zip(folders, runs, strict=True)]
-    hashes = [run.get("players_sha256") or {} for run in runs]
-    joined = pd.concat(_told_apart(tables, hashes, _short_names(folders)), ignore_index=True)
+    tables = [
+        _complete_table(folder, run).assign(folder=name)
+        for folder, run, name in zip(folders, runs, _short_names(folders), strict=True)
+    ]
+    for table, run in zip(tables, runs, strict=True):
+        table["sha256"] = table["policy"].map(run.get("players_sha256") or {})
     weighted = with_weights(metrics, runs[0], str(folders[0] / RUN))
-    return summarise(joined, weighted, runs[0]["config"]["statistics"]["confidence"])
+    told_apart = _told_apart(pd.concat(tables))
+    return summarise(told_apart, weighted, runs[0]["config"]["statistics"]["confidence"])
 
 
 def _complete_table(folder: Path, run: dict[str, Any]) -> pd.DataFrame:
     """The results, if all policies have a row with a J for every episode of the run."""
     table = read_results(folder, metrics_of(run))
-    episodes = set(product(run["scenarios"], run["seeds"], range(run["episodes"])))
+    episodes = sorted(product(run["scenarios"], run["seeds"], range(run["episodes"])))
     for _, rows in table.groupby("policy"):
-        found = list(rows[EPISODE].itertuples(index=False, name=None))
-        if (
-            len(found) != len(episodes)
-            or set(found) != episodes
-            or not np.isfinite(rows["J"]).all()
-        ):
+        found = sorted(rows[EPISODE].itertuples(index=False, name=None))
+        if found != episodes or not np.isfinite(rows[RANKED_BY]).all():
             raise InputError(
                 f"{folder / RESULTS}: damaged, one row with a finite J is needed for every policy, "
                 f"scenario, seed and episode of {RUN}"
@@ -91,21 +88,17 @@ def _short_names(folders: Sequence[Path]) -> list[str]:
     raise InputError("compare: the same folder is given twice")
 
 
-def _told_apart(
-    tables: Sequence[pd.DataFrame], hashes: Sequence[Mapping[str, str]], names: Sequence[str]
-) -> list[pd.DataFrame]:
+def _told_apart(results: pd.DataFrame) -> pd.DataFrame:
     """The rows of every policy, once if all evaluations agree, else renamed by evaluation."""
-    told: list[pd.DataFrame] = []
-    for policy in dict.fromkeys(policy for table in tables for policy in table["policy"]):
-        played = [table[table["policy"] == policy] for table in tables]
-        found = {name: each for name, each in zip(names, played, strict=True) if len(each)}
-        files = {own.get(policy) for own, each in zip(hashes, played, strict=True) if len(each)}
-        played_alike = {tuple(each.sort_values(EPISODE)[RANKED_BY]) for each in found.values()}
-        if len(files) == len(played_alike) == 1:
-            told.append(next(iter(found.values())))
+    told = []
+    for policy, rows in results.groupby("policy", sort=False):
+        played = [own for _, own in rows.groupby("folder", sort=False)]
+        J = {tuple(own.sort_values(EPISODE)[RANKED_BY]) for own in played}
+        if len(J) == rows["sha256"].nunique(dropna=False) == 1:
+            told.append(played[0])
         else:
-            told += [each.assign(policy=f"{policy} ({name})") for name, each in found.items()]
-    return told
+            told.append(rows.assign(policy=f"{policy} (" + rows["folder"] + ")"))
+    return pd.concat(told, ignore_index=True)
 
 
 @until_reader_leaves()

@@ -21,7 +21,9 @@ import vl_convert
 from env.base.errors import InputError
 
 Spec = dict[str, Any]
-"""As in report/vega.py, which the process that draws has no time to import."""
+"""A Vega-Lite specification, or a part of one."""
+VERSION = "6.4"
+"""Of Vega-Lite."""
 SCALE = 2.0
 """Pixels of a .png for each of the chart."""
 Picture = dict[str, bytes]
@@ -34,7 +36,7 @@ class NotDrawn(InputError):
 
 @cache
 def library() -> str:
-    """Vega-Embed, Vega-Lite of the version that altair writes for, and Vega.
+    """Vega-Embed, Vega-Lite and Vega.
 
     Raises:
         NotDrawn: see there.
@@ -52,10 +54,8 @@ def draw(specs: Mapping[str, Spec]) -> dict[str, Picture]:
 
 
 def _elsewhere(given: Mapping[str, Spec] | None) -> Any:
-    from report.vega import VERSION
-
     done = subprocess.run(
-        [sys.executable, "-m", __name__, VERSION],
+        [sys.executable, "-m", __name__],
         input=json.dumps(given).encode(),
         capture_output=True,
         cwd=Path(__file__).parents[1],
@@ -69,21 +69,15 @@ def _elsewhere(given: Mapping[str, Spec] | None) -> Any:
     raise NotDrawn(f"{why} Drawing takes tens of GB of addresses (ulimit -v).")
 
 
-def pictures(specs: Mapping[str, Spec], version: str) -> dict[str, Picture]:
-    """See `draw`."""
-    found = {}
-    for name, spec in specs.items():
-        svg = vl_convert.vegalite_to_svg(spec, vl_version=version)
-        png = vl_convert.svg_to_png(svg, scale=SCALE)
-        found[name] = {"svg": svg.encode(), "png": png}
-    return found
+def _picture(spec: Spec) -> Picture:
+    svg = vl_convert.vegalite_to_svg(spec, vl_version=VERSION)
+    return {"svg": svg.encode(), "png": vl_convert.svg_to_png(svg, scale=SCALE)}
 
 
 if __name__ == "__main__":
     given = json.load(sys.stdin)
-    version = sys.argv[1]
     if given is None:
-        made: Any = vl_convert.javascript_bundle(vl_version=version)  # type: ignore[call-arg]
+        made: Any = vl_convert.javascript_bundle(vl_version=VERSION)  # type: ignore[call-arg]
     else:
-        made = pictures(given, version)
+        made = {name: _picture(spec) for name, spec in given.items()}
     pickle.dump(made, sys.stdout.buffer)

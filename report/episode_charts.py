@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import altair as alt
 import pandas as pd
 
 from report import palette
-from report.vega import HEIGHT, Spec, by_name, spec_of, tooltips
+from report import vega as vl
+from report.drawing import Spec
 
 TIME = "time (s)"
 HOVER = {
@@ -32,8 +32,32 @@ HOVER = {
     "computation": "operations",
 }
 """What the reader sees of the fields of a bar of the Gantt chart."""
+STEPS = {"interpolate": "step-after", "strokeWidth": 2}
+"""The look of lines whose values hold until the next one."""
 PANELS = {"upper": [1, 0], "lower": [6, 3]}
 """The two policies that the reader has chosen, and dashes of their lines."""
+NODES: Spec = {
+    "labelExpr": "names[format(datum.value, '.1f')]",
+    "labelLimit": 0,
+    "ticks": False,
+    "grid": False,
+}
+"""Axis with the name of a NUMA node in the middle of its band, from the parameter `names`."""
+FILL = vl.by_name(
+    "fill",
+    palette.PHASES | {f"workflow {place}": colour for place, colour in enumerate(palette.SERIES)},
+)
+"""Of a bar of a Gantt chart: its phase or, while it runs, its workflow."""
+
+
+def of_data(name: str, kind: str, look: Spec, **channels: Any) -> Spec:
+    """A layer of the data that page.js gives a name."""
+    return {"data": {"name": name}, **vl.mark(kind, look, **channels)}
+
+
+def outlined(channel: str) -> Spec:
+    """In the colour of the fill: else what is narrow is not seen, or the background is between."""
+    return {"stroke": {"expr": f"scale('fill', datum.{channel})"}, "strokeWidth": 0.7}
 
 
 def gantt() -> Spec:
@@ -45,114 +69,76 @@ def gantt() -> Spec:
     bands (row), `titles` (row, text). Parameters: `ticks`, the middles of the bands, `names`, what
     stands there, `rows`, how many there are, `until`, where time ends, and `times` of grid lines.
     """
-    workflows = {f"workflow {index}": colour for index, colour in enumerate(palette.SERIES)}
-    zoom = alt.selection_interval(name="zoom", bind="scales", zoom="wheel![event.ctrlKey]")
-    begin = alt.X(
-        "begin:Q",
-        title=None,
-        scale=alt.Scale(domain=[0, alt.ExprRef("until")], nice=False, zero=False),
-        axis=alt.Axis(
-            orient="top", values=alt.ExprRef("times"), grid=True, labels=False, domain=False
-        ),
-    )
-    scale = alt.Scale(domain=[0, alt.ExprRef("rows")], reverse=True, nice=False, zero=False)
-    axis = alt.Axis(
-        values=alt.ExprRef("ticks"),
-        labelExpr="names[format(datum.value, '.1f')]",
-        labelBound=True,
-        labelOverlap="greedy",
-        labelLimit=0,
-        ticks=False,
-        grid=False,
-        domain=False,
-    )
-    top, row = (alt.Y(f"{name}:Q", scale=scale, axis=axis, title=None) for name in ("top", "row"))
-    corners = (begin, top, alt.X2("end"), alt.Y2("bottom"))
-    leases, folds = (
-        alt.Chart(alt.NamedData(name))
-        .mark_rect(clip=True, opacity=opacity, color="#808080")
-        .encode(*corners, tooltip=[alt.Tooltip(f"{field}:N") for field in shown])
-        for name, opacity, shown in (
-            ("leases", 0.13, ("server", "from", "to", "rent")),
-            ("folds", 0.4, ("idle",)),
-        )
-    )
-    edges = alt.Chart(alt.NamedData("edges")).mark_rule(clip=True, opacity=0.5)
-    fill = by_name(alt.Fill, "fill", palette.PHASES | workflows)
-    bars = alt.Chart(alt.NamedData("bars")).mark_rect(clip=True)
-    titles = alt.Chart(alt.NamedData("titles")).mark_text(
-        clip=True, align="left", baseline="middle", fontWeight="bold", fontSize=13
-    )
-    chart = alt.layer(
-        leases,
-        folds,
-        edges.encode(row, strokeWidth=alt.value(1)),
-        bars.encode(*corners, fill, tooltip=tooltips(**HOVER)).add_params(zoom),
-        titles.encode(row, x=alt.value(4), text="text:N"),
-    )
-    parameters = {"ticks": [], "names": {}, "rows": 1, "until": 1, "times": []}
-    return spec_of(_with_parameters(chart, parameters), HEIGHT)
-
-
-def _with_parameters(chart: Any, values: Mapping[str, Any]) -> Any:
-    return chart.add_params(*(alt.param(name, value=value) for name, value in values.items()))
+    whole = {"nice": False, "zero": False}
+    lines = {"orient": "top", "grid": True, "labels": False, "domain": False}
+    x = vl.quantity("begin", title=None, axis=lines | {"values": {"expr": "times"}})
+    x["scale"] = whole | {"domain": [0, {"expr": "until"}]}
+    top = vl.quantity("top", title=None)
+    top["scale"] = whole | {"domain": [0, {"expr": "rows"}], "reverse": True}
+    names = {"labelBound": True, "labelOverlap": "greedy", "domain": False}
+    top["axis"] = NODES | names | {"values": {"expr": "ticks"}}
+    row = top | {"field": "row"}
+    box = {"x": x, "y": top, "x2": {"field": "end"}, "y2": {"field": "bottom"}}
+    grey, clip = {"clip": True, "color": "#808080"}, {"clip": True}
+    lease = [vl.word(field) for field in ("server", "from", "to", "rent")]
+    bold = {"align": "left", "baseline": "middle", "fontWeight": "bold", "fontSize": 13}
+    bars = of_data("bars", "rect", clip, **box, fill=FILL, tooltip=vl.tooltips(**HOVER))
+    wheel = {"type": "interval", "zoom": "wheel![event.ctrlKey]"}
+    bars["params"] = [{"name": "zoom", "select": wheel, "bind": "scales"}]
+    layers = [
+        of_data("leases", "rect", grey | {"opacity": 0.13}, **box, tooltip=lease),
+        of_data("folds", "rect", grey | {"opacity": 0.4}, **box, tooltip=[vl.word("idle")]),
+        of_data("edges", "rule", clip | {"opacity": 0.5}, y=row, strokeWidth={"value": 1}),
+        bars,
+        of_data("titles", "text", clip | bold, x={"value": 4}, y=row, text=vl.word("text")),
+    ]
+    params = vl.parameters(ticks=[], names={}, rows=1, until=1, times=[])
+    return vl.on_page({"layer": layers, "params": params})
 
 
 def utilisation() -> Spec:
     """Use of every NUMA node over time as colour. Data: `use` (node, begin, end, percent)."""
-    percent = alt.Fill(
-        "percent:Q",
-        title="%",
-        scale=alt.Scale(scheme="cividis", domain=[0, 100], clamp=True),
-        legend=alt.Legend(orient="top", gradientLength=160, direction="horizontal"),
+    legend = {"orient": "top", "gradientLength": 160, "direction": "horizontal"}
+    scale = {"scheme": "cividis", "domain": [0, 100], "clamp": True}
+    cells = of_data(
+        "use",
+        "rect",
+        outlined("percent"),
+        x=vl.quantity("begin", title=TIME, scale={"nice": False}, axis={"grid": False}),
+        x2={"field": "end"},
+        y=vl.word("node", sort=None, title=None, axis={"labelLimit": 0}),
+        fill=vl.quantity("percent", title="%", scale=scale, legend=legend),
+        tooltip=vl.tooltips("node", "begin", "end", "percent"),
     )
-    chart = (
-        alt.Chart(alt.NamedData("use"))
-        # Without an outline of its colour the background shines through between cells.
-        .mark_rect(stroke=alt.ExprRef("scale('fill', datum.percent)"), strokeWidth=0.7)
-        .encode(
-            alt.X("begin:Q", title=TIME, scale=alt.Scale(nice=False), axis=alt.Axis(grid=False)),
-            alt.X2("end"),
-            alt.Y("node:N", sort=None, title=None, axis=alt.Axis(labelLimit=0)),
-            percent,
-            tooltip=tooltips("node", "begin", "end", "percent"),
-        )
-    )
-    return spec_of(chart, HEIGHT)
+    return vl.on_page(cells)
 
 
-def _up_to(parameter: str, **options: Any) -> alt.Scale:
+def _up_to(parameter: str, **options: Any) -> Spec:
     """A scale from 0 to what page.js sets."""
-    return alt.Scale(domain=[0, alt.ExprRef(parameter)], **options)
+    return {"domain": [0, {"expr": parameter}], **options}
 
 
 def tenants(colours: Mapping[str, str]) -> Spec:
     """What tenants use of the cluster over time, stacked.
 
     Data: `use` (tenant, place, begin, end, percent), largest tenant first. Parameters: `until`,
-    seconds, and `most`, percent, at which the axes end.
-
-    Args:
-        colours: by tenant, in this order.
+    seconds, and `most`, percent, at which the axes end. Colours are by tenant, in this order.
     """
-    time = alt.Axis(grid=False, labelOverlap=True, labelSeparation=12)
-    title = "computing capacity (%)"
-    chart = (
-        alt.Chart(alt.NamedData("use"))
-        # An outline as in `utilisation`.
-        .mark_bar(stroke=alt.ExprRef("scale('fill', datum.tenant)"), strokeWidth=0.7, binSpacing=0)
-        .encode(
-            alt.X(
-                "begin:Q", bin="binned", title=TIME, scale=_up_to("until", nice=False), axis=time
-            ),
-            alt.X2("end"),
-            alt.Y("percent:Q", title=title, stack="zero", scale=_up_to("most")),
-            by_name(alt.Fill, "tenant", colours),
-            order="place:O",
-            tooltip=tooltips("tenant", "begin", "end", "percent"),
-        )
+    time = vl.quantity("begin", bin="binned", title=TIME, scale=_up_to("until", nice=False))
+    time["axis"] = {"grid": False, "labelOverlap": True, "labelSeparation": 12}
+    percent = vl.quantity("percent", title="computing capacity (%)", stack="zero")
+    areas = of_data(
+        "use",
+        "bar",
+        outlined("tenant") | {"binSpacing": 0},
+        x=time,
+        x2={"field": "end"},
+        y=percent | {"scale": _up_to("most")},
+        fill=vl.by_name("tenant", colours),
+        order={"field": "place", "type": "ordinal"},
+        tooltip=vl.tooltips("tenant", "begin", "end", "percent"),
     )
-    return spec_of(_with_parameters(chart, {"until": 1, "most": 1}), HEIGHT * 2 // 3)
+    return vl.on_page(areas | {"params": vl.parameters(until=1, most=1)}, vl.HEIGHT * 2 // 3)
 
 
 def shares(colours: Mapping[str, str]) -> Spec:
@@ -160,39 +146,29 @@ def shares(colours: Mapping[str, str]) -> Spec:
 
     Data: `shares` (tenant, what: `received` or `entitled`, time, core_seconds). Parameters:
     `until`, seconds, and `most`, core-seconds, at which the axes end.
-
-    Args:
-        colours: by tenant.
     """
-    chart = (
-        alt.Chart(alt.NamedData("shares"))
-        .mark_line(interpolate="step-after", strokeWidth=2)
-        .encode(
-            alt.X("time:Q", title=TIME, scale=_up_to("until", nice=False)),
-            alt.Y("core_seconds:Q", title="core-seconds", scale=_up_to("most")),
-            by_name(alt.Color, "tenant", colours),
-            by_name(alt.StrokeDash, "what", {"received": [1, 0], "entitled": [6, 3]}),
-            tooltip=tooltips("what", "tenant", "time", "core_seconds"),
-        )
+    lines = of_data(
+        "shares",
+        "line",
+        STEPS,
+        x=vl.quantity("time", title=TIME, scale=_up_to("until", nice=False)),
+        y=vl.quantity("core_seconds", title="core-seconds", scale=_up_to("most")),
+        color=vl.by_name("tenant", colours),
+        strokeDash=vl.by_name("what", {"received": [1, 0], "entitled": [6, 3]}),
+        tooltip=vl.tooltips("what", "tenant", "time", "core_seconds"),
     )
-    return spec_of(_with_parameters(chart, {"until": 1, "most": 1}), HEIGHT)
+    return vl.on_page(lines | {"params": vl.parameters(until=1, most=1)})
 
 
 def shares_of(rows: pd.DataFrame, colours: Mapping[str, str]) -> Spec:
-    """`shares` of several policies, a panel each.
-
-    Args:
-        rows: policy and the data of `shares`.
-        colours: by tenant.
-    """
+    """`shares` of several policies, a panel each; rows have the policy and the data of `shares`."""
     chart = shares(colours)
     policies = list(dict.fromkeys(rows["policy"]))
-    ends = {"until": float(rows["time"].max()), "most": float(rows["core_seconds"].max())}
-    size = {"width": HEIGHT, "height": HEIGHT // 2}
+    size = {"width": vl.HEIGHT, "height": vl.HEIGHT // 2}
     return {
-        "data": {"values": rows.to_dict("records")},
-        "params": [{"name": name, "value": value} for name, value in ends.items()],
-        "facet": {"field": "policy", "type": "nominal", "title": None, "sort": policies},
+        "data": vl.values(rows),
+        "params": vl.parameters(until=rows["time"].max(), most=rows["core_seconds"].max()),
+        "facet": vl.word("policy", title=None, sort=policies),
         "columns": 2 if len(policies) == 4 else 3,  # 2 x 2 leaves no hole
         "spec": {"mark": chart["mark"], "encoding": chart["encoding"], **size},
     }
@@ -201,16 +177,15 @@ def shares_of(rows: pd.DataFrame, colours: Mapping[str, str]) -> Spec:
 def queue_length() -> Spec:
     """Containers that wait for memory over time. Data: `queue` (panel, policy, time, waiting)."""
     # Halves of a container have no number; with few containers Vega has ticks there.
-    whole = alt.Axis(labelExpr="datum.value % 1 ? '' : format(datum.value, 'd')")
-    chart = (
-        alt.Chart(alt.NamedData("queue"))
-        .mark_line(interpolate="step-after", strokeWidth=2)
-        .encode(
-            alt.X("time:Q", title=TIME),
-            alt.Y("waiting:Q", title="containers waiting", axis=whole),
-            by_name(alt.Color, "panel", dict(zip(PANELS, palette.SERIES, strict=False))),
-            by_name(alt.StrokeDash, "panel", PANELS),
-            tooltip=tooltips("policy", "time", "waiting"),
-        )
+    whole = {"labelExpr": "datum.value % 1 ? '' : format(datum.value, 'd')"}
+    lines = of_data(
+        "queue",
+        "line",
+        STEPS,
+        x=vl.quantity("time", title=TIME),
+        y=vl.quantity("waiting", title="containers waiting", axis=whole),
+        color=vl.by_name("panel", dict(zip(PANELS, palette.SERIES, strict=False))),
+        strokeDash=vl.by_name("panel", PANELS),
+        tooltip=vl.tooltips("policy", "time", "waiting"),
     )
-    return spec_of(chart, HEIGHT * 2 // 3)
+    return vl.on_page(lines, vl.HEIGHT * 2 // 3)

@@ -1,7 +1,7 @@
 """The commands that make something else of an episode file: report.gantt, .schedule and .trace."""
 
-import argparse
 import sys
+from argparse import SUPPRESS, ArgumentParser
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -17,34 +17,28 @@ STANDARD_OUTPUT = Path("-")
 
 @until_reader_leaves()
 def convert_episode(
+    made: str,
     read: Callable[[str], Made],
     write: Callable[[Made, Path], None],
-    *,
-    module: str,
-    description: str,
-    made: str,
     output: Path,
+    description: str,
     arguments: Sequence[str] | None,
 ) -> int:
     """Runs one of them and returns its exit code; bad input gets one line and 2.
 
     Args:
+        made: what it makes.
         read: takes from the episode file what is needed of it.
         write: makes the other file, whole or not at all.
-        module: that it is started by.
-        description: for its help.
-        made: what it calls the file it makes.
         output: that file, unless another is given; `STANDARD_OUTPUT` is not told of.
+        description: for its help.
         arguments: None takes those of the process.
     """
-    parser = argparse.ArgumentParser(
-        usage=argparse.SUPPRESS, prog=f"python -m {module}", description=description
-    )
+    program = f"python -m report.{Path(sys.argv[0]).stem}"
+    parser = ArgumentParser(usage=SUPPRESS, prog=program, description=description)
     parser.add_argument("episode", metavar="EPISODE", help="episode file, plain or .gz")
-    shown = "standard output" if output == STANDARD_OUTPUT else output
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", type=Path, default=output, help=f"{shown}"
-    )
+    shown = "standard output" if output == STANDARD_OUTPUT else str(output)
+    parser.add_argument("-o", "--output", metavar="FILE", type=Path, default=output, help=shown)
     options = parser.parse_args(arguments)
     try:
         found = read(options.episode)

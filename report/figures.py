@@ -9,9 +9,8 @@ from typing import Any
 
 from env.base.files import written_whole
 from report.charts import SHOWN
-from report.drawing import draw
+from report.drawing import Spec, draw
 from report.summary import Summary
-from report.vega import Spec
 
 WIDTH = 640
 """Pixels of a chart."""
@@ -45,17 +44,12 @@ def figure(chart: Spec, name: str, where: str, summary: Summary) -> Spec:
     """A chart of the page as a picture: with the legends that the page has around it.
 
     Args:
-        chart: as the page has it.
         name: of its place on the page.
         where: which scenario, or which episode; "" for all.
-        summary: of the evaluation.
     """
-    values = {"policy": {"expr": SHOWN}, "kind": list(dict.fromkeys(summary.kinds.values()))}
-    drawn: Spec = {**_with_legends(chart, values), "config": CONFIG}
-    drawn["title"] = {
-        "text": TITLES.get(name.rstrip("-0123456789"), name.replace("-", " ").capitalize()),
-        "subtitle": [line for line in (where, summary.title) if line],
-    }
+    drawn: Spec = {**_with_legends(chart, summary), "config": CONFIG}
+    title = TITLES.get(name.rstrip("-0123456789"), name.replace("-", " ").capitalize())
+    drawn["title"] = {"text": title, "subtitle": [text for text in (where, summary.title) if text]}
     if drawn.get("width") == "container":
         drawn["width"] = WIDTH
     for parameter in drawn.get("params", []):
@@ -64,21 +58,17 @@ def figure(chart: Spec, name: str, where: str, summary: Summary) -> Spec:
     return drawn
 
 
-def _with_legends(tree: Any, values: Mapping[str, Any]) -> Any:
-    """A copy in which what has names has a legend.
-
-    Args:
-        tree: a chart.
-        values: which of them, by the field; all of other fields.
-    """
+def _with_legends(tree: Any, summary: Summary) -> Any:
+    """A copy of a chart in which what has names has a legend, of those that are there."""
     if isinstance(tree, list):
-        return [_with_legends(each, values) for each in tree]
+        return [_with_legends(each, summary) for each in tree]
     if not isinstance(tree, Mapping):
         return tree
-    copied = {key: _with_legends(each, values) for key, each in tree.items() if key != "autosize"}
+    copied = {key: _with_legends(each, summary) for key, each in tree.items() if key != "autosize"}
     if copied.get("type") == "nominal" and copied.get("legend", ()) is None:
-        field = copied["field"]
-        copied["legend"] = {"values": values[field]} if field in values else {}
+        kinds = list(dict.fromkeys(summary.kinds.values()))
+        values = {"policy": {"expr": SHOWN}, "kind": kinds}.get(copied["field"])
+        copied["legend"] = {"values": values} if values else {}
     return copied
 
 
@@ -96,12 +86,10 @@ def write_figures(figures: Mapping[str, Spec], folder: Path) -> list[Path]:
     Raises:
         NotDrawn: see there.
     """
-    written = []
     for name, picture in draw(figures).items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         for ending, content in picture.items():
             with written_whole(path.with_name(f"{path.name}.{ending}")) as temporary:
                 temporary.write_bytes(content)
-        written.append(path.with_name(f"{path.name}.png"))
-    return written
+    return [folder / f"{name}.png" for name in figures]

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import altair as alt
 import numpy as np
 import pandas as pd
 
@@ -14,10 +13,11 @@ from env.base.files import written_whole
 from env.base.schema import printable
 from report import palette
 from report.drawing import draw
+from report.episode_charts import NODES, outlined
 from report.episode_command import convert_episode
 from report.figures import CONFIG
 from report.timeline import PHASES, Timeline, read_timeline
-from report.vega import Spec
+from report.vega import Spec, by_name, mark, parameters, quantity, values, word
 
 WIDTH, LOWEST, HIGHEST = 900, 60, 2400
 """Of the chart, in pixels."""
@@ -32,69 +32,48 @@ KEYS = palette.PHASES | {RUNNING: palette.SERIES[0], WARM: palette.WARM}
 
 def gantt_of(timeline: Timeline) -> Spec:
     """The chart: a band a NUMA node, in it a row for each container at a time."""
-    rows = [max(1, node.lanes) for node in timeline.nodes]
-    edges = np.concatenate([[0], np.cumsum(rows)])
+    edges = np.cumsum([0, *(max(1, node.lanes) for node in timeline.nodes)])
     names = [f"{shown(node.server)} · NUMA {node.node_id}" for node in timeline.nodes]
     middles = [f"{middle:.1f}" for middle in (edges[:-1] + edges[1:]) / 2]
-    y = alt.Y(
-        "top:Q",
-        title=None,
-        scale=alt.Scale(domain=[0, int(edges[-1])], reverse=True, nice=False),
-        axis=alt.Axis(
-            values=list(map(float, middles)),
-            labelExpr="names[format(datum.value, '.1f')]",
-            labelLimit=0,
-            labelPadding=6,
-            ticks=False,
-            grid=False,
-        ),
-    )
-    x = alt.X(
-        "begin:Q",
-        title="time (s)",
-        scale=alt.Scale(domain=[0, timeline.end], nice=False),
-        axis=alt.Axis(grid=False),
-    )
+    x = quantity("begin", title="time (s)", axis={"grid": False})
+    x["scale"] = {"domain": [0, timeline.end], "nice": False}
+    y = quantity("top", title=None)
+    y["scale"] = {"domain": [0, int(edges[-1])], "reverse": True, "nice": False}
+    y["axis"] = NODES | {"labelPadding": 6, "values": list(map(float, middles))}
     workflows = {f"workflow {place}": colour for place, colour in enumerate(palette.SERIES)}
-    colours = KEYS | workflows
-    legend = alt.Legend(orient="bottom", columns=len(KEYS), values=list(KEYS))
-    scale = alt.Scale(domain=list(colours), range=list(colours.values()))
-    bars = (
-        alt.Chart(_bars(timeline, edges))
-        # With an outline, what is shorter than a pixel is still seen.
-        .mark_rect(stroke=alt.ExprRef("scale('fill', datum.fill)"), strokeWidth=0.7)
-        .encode(
-            x, y, alt.X2("end"), alt.Y2("bottom"), alt.Fill("fill:N", legend=legend, scale=scale)
-        )
-    )
+    legend = {"orient": "bottom", "columns": len(KEYS), "values": list(KEYS)}
+    fill = by_name("fill", KEYS | workflows) | {"legend": legend}
+    box = {"x": x, "y": y, "x2": {"field": "end"}, "y2": {"field": "bottom"}}
     servers = ["black" if node.node_id == 0 else "silver" for node in timeline.nodes]
-    between = alt.Chart(pd.DataFrame({"top": edges[:-1], "colour": servers}))
-    lines = between.mark_rule().encode(y, alt.Color("colour:N", scale=None))
-    chart = alt.layer(lines, bars).add_params(
-        alt.param("names", value=dict(zip(middles, names, strict=True)))
-    )
-    count = f"{len(timeline.containers)} containers, coloured by workflow"
-    height = int(np.clip(ROW * edges[-1], LOWEST, HIGHEST))
-    sized = chart.properties(width=WIDTH, height=height, title=f"{shown(timeline.name)}: {count}")
-    return {**sized.to_dict(), "config": CONFIG}
+    between = pd.DataFrame({"top": edges[:-1], "colour": servers})
+    lines = mark("rule", {}, y=y, color=word("colour", scale=None))
+    bars = mark("rect", outlined("fill"), **box, fill=fill)
+    return {
+        "title": f"{shown(timeline.name)}: {len(timeline.containers)} containers, "
+        "coloured by workflow",
+        "width": WIDTH,
+        "height": int(np.clip(ROW * edges[-1], LOWEST, HIGHEST)),
+        "params": parameters(names=dict(zip(middles, names, strict=True))),
+        "layer": [
+            {"data": values(between), **lines},
+            {"data": values(_bars(timeline, edges)), **bars},
+        ],
+        "config": CONFIG,
+    }
 
 
 def _bars(timeline: Timeline, edges: np.ndarray) -> pd.DataFrame:
     """begin, end (s), top, bottom (rows) and fill of every bar; nodes begin at `edges`."""
-    containers, warm = timeline.containers, timeline.warm
-    parts = [(containers, *phase, palette.PHASE_HEIGHTS[phase.name]) for phase in PHASES]
     found = []
-    for records, name, begin, end, height in [
-        *parts,
-        (warm, WARM, "begin", "end", palette.WARM_HEIGHT),
-    ]:
-        middle = edges[records["node"]] + records["lane"] + 0.5
-        fill: str | list[str] = name
+    for records, name, begin, end, height in (
+        *((timeline.containers, *phase, palette.PHASE_HEIGHTS[phase.name]) for phase in PHASES),
+        (timeline.warm, WARM, "begin", "end", palette.WARM_HEIGHT),
+    ):
+        bars = pd.DataFrame({"begin": records[begin], "end": records[end], "fill": name})
         if name == "running":
-            fill = [f"workflow {wf_id % len(palette.SERIES)}" for wf_id in records["wf_id"]]
-        bars = {"begin": records[begin], "end": records[end], "fill": fill}
-        bars |= {"top": middle - height / 2, "bottom": middle + height / 2}
-        found.append(pd.DataFrame(bars))
+            bars["fill"] = [f"workflow {wf_id % len(palette.SERIES)}" for wf_id in records["wf_id"]]
+        middle = edges[records["node"]] + records["lane"] + 0.5
+        found.append(bars.assign(top=middle - height / 2, bottom=middle + height / 2))
     # What comes first in the life of a container is short and drawn last, so that it is seen.
     return pd.concat(found[::-1]).query("end > begin")
 
@@ -118,14 +97,9 @@ def draw_gantt(timeline: Timeline, path: Path) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
+    about = "Draw the Gantt chart of an episode file as a PNG."
     return convert_episode(
-        read_timeline,
-        draw_gantt,
-        module="report.gantt",
-        description="Draw the Gantt chart of an episode file as a PNG.",
-        made="picture",
-        output=Path("gantt.png"),
-        arguments=arguments,
+        "picture", read_timeline, draw_gantt, Path("gantt.png"), about, arguments
     )
 
 

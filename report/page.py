@@ -1,6 +1,6 @@
 """report.html: everything an evaluation found on one page that opens without a network.
 
-evaluation_charts.py and episode_charts.py say what is drawn; template/ holds the page around it.
+charts.py and episode_charts.py say what is drawn; template/ holds the page around it.
 """
 
 from __future__ import annotations
@@ -18,25 +18,16 @@ from omegaconf import OmegaConf
 
 from agents.learned.metrics_file import METRICS
 from env.base.files import written_whole
-from evaluation.promise import Judgement
 from evaluation.statistics import Comparison
-from report import charts, episode_charts, palette, promise, tenants
+from report import charts, episode_charts, line_charts, palette, promise, tenants
 from report.digits import p_value
-from report.drawing import library
-from report.evaluation_charts import (
-    headings_of,
-    names_of,
-    scenario_charts,
-    sweep_charts,
-    sweep_figure,
-)
+from report.drawing import Spec, library
 from report.figures import figure, folder_of, write_figures
 from report.recordings import Recording, labels_of, recordings_in
 from report.summary import Summary
 from report.sweep import Scenarios
-from report.timeline import CONTAINER, LEASE, PHASES, Timeline, mean_over, read_timeline
+from report.timeline import PHASES, Timeline, mean_over, read_timeline
 from report.training_curve import read_training
-from report.vega import Spec
 from report.world import world
 from run.sweep import short_keys
 
@@ -49,73 +40,67 @@ def write_report(
     folder: Path,
     run: Mapping[str, Any],
     summary: Summary,
-    results: pd.DataFrame,
-    judgement: Judgement | None = None,
+    judgement: promise.Judgement | None = None,
 ) -> list[Path]:
-    """Makes `report.html` and `figures/` of a finished evaluation.
+    """Makes `report.html` and `figures/` of a finished evaluation; returns the .png files.
 
     Args:
         folder: of the evaluation, with recorded episodes in episodes/ and metrics.csv of the
             learned policy's training, where they are.
         run: run.json.
         summary: of the results.
-        results: from `evaluation.results.read_results`.
         judgement: who keeps what was promised, where something is.
-
-    Returns:
-        The .png files.
 
     Raises:
         InputError: one line with a recorded episode and what is wrong with it.
         NotDrawn: see there; nothing is written then.
     """
-    of_scenario = {
-        scenario: scenario_charts(summary.of(scenario), own)
-        for scenario, own in results.groupby("scenario", sort=False)
-    }
-    recordings = recordings_in(folder, summary, results)
+    recordings = recordings_in(folder, summary)
     label_of = labels_of(run["config"]["workload"], recordings)
     colours = tenants.colours(label_of)
     episodes, tenant_times, shares = _episodes(recordings, run["config"], label_of)
-    once: dict[str, Spec] = {}
+    specs: dict[str, Spec] = {}
     if tenant_times is not None:
-        rows = names_of(summary).merge(tenant_times, on="policy")
-        once["tenant-flow-time"] = charts.tenant_flow_time(rows, colours)
+        rows = charts.names_of(summary).merge(tenant_times, on="policy")
+        specs["tenant-flow-time"] = charts.tenant_flow_time(rows, colours)
     training = read_training(folder / METRICS)
     if training is not None and len(training):
-        once["learning"] = charts.learning_curve(training)
+        specs["learning"] = line_charts.learning_curve(training)
     if judgement is not None:
-        once |= promise.promise_charts(judgement)
-    figures = {name: figure(spec, name, "", summary) for name, spec in once.items()}
+        specs |= promise.promise_charts(judgement)
+    figures = {name: figure(spec, name, "", summary) for name, spec in specs.items()}
     if shares is not None:
-        which = f"episode {recordings[0].episode}"
         drawn = episode_charts.shares_of(shares, colours)
-        figures["shares"] = figure(drawn, "shares", which, summary)
+        figures["shares"] = figure(drawn, "shares", f"episode {recordings[0].episode}", summary)
     sweeps = {}
     if summary.several:
         scenarios = _short(run["scenarios"])
-        sweeps = sweep_charts(summary, scenarios)
-        figures["sweep"] = figure(sweep_figure(summary, scenarios), "sweep", "", summary)
-    for place, (scenario, own) in enumerate(of_scenario.items(), 1):
+        sweeps = line_charts.sweep_charts(summary, scenarios)
+        drawn = line_charts.sweep_figure(summary, scenarios)
+        figures["sweep"] = figure(drawn, "sweep", "", summary)
+    of_scenario = {}
+    for place, scenario in enumerate(summary.scenarios, 1):
+        of_scenario[scenario] = line_charts.scenario_charts(summary.of(scenario))
         where = f"{folder_of(place, scenario)}/" if summary.several else ""
-        figures |= {where + name: figure(own[name], name, scenario, summary) for name in own}
+        for name, spec in of_scenario[scenario].items():
+            figures[where + name] = figure(spec, name, scenario, summary)
     pictures = write_figures(figures, folder / "figures")
-    specs = dict(once)
     if episodes:
-        specs["gantt"] = episode_charts.gantt()
-        specs["use-upper"] = specs["use-lower"] = episode_charts.utilisation()
-        specs["queue"] = episode_charts.queue_length()
+        of_node, of_tenant = episode_charts.utilisation(), episode_charts.tenants(colours)
+        specs |= {"gantt": episode_charts.gantt(), "queue": episode_charts.queue_length()}
+        specs |= {"use-upper": of_node, "use-lower": of_node}
         if label_of:
-            specs["tenants-upper"] = specs["tenants-lower"] = episode_charts.tenants(colours)
+            specs |= {"tenants-upper": of_tenant, "tenants-lower": of_tenant}
         if any(each["shared"] for each in episodes):
-            specs["shares-upper"] = specs["shares-lower"] = episode_charts.shares(colours)
+            both = episode_charts.shares(colours)
+            specs |= {"shares-upper": both, "shares-lower": both}
     learned = [name for name, kind in summary.kinds.items() if kind == "learned"]
     settings = {
         "specs": specs,
         "scenarios": of_scenario,
         "sweeps": sweeps,
         # On top is the first policy that was given; of baselines alone the best.
-        "upper": min(learned or summary.ranked[:1], key=list(results["policy"]).index),
+        "upper": min(learned or summary.ranked[:1], key=list(summary.results["policy"]).index),
         "heights": palette.PHASE_HEIGHTS,
         "colours": len(palette.SERIES),
         "tenants": colours,
@@ -135,9 +120,9 @@ def write_report(
         promise=promise,
         versus=versus,
         p_value=p_value,
-        world=world(run, results),
+        world=world(run, summary.results),
         lines=charts.styles(summary.kinds),
-        headings=headings_of(summary),
+        headings=charts.headings_of(summary),
         palette=palette,
         episodes=episodes,
         left_out=len(recordings) - len(episodes),
@@ -173,28 +158,22 @@ def episode_data(timeline: Timeline, label_of: Mapping[str, str]) -> dict[str, A
     """What the page needs of an episode, as columns: numbers by container, node, tenant and time.
 
     Times are rounded to milliseconds, utilisation to whole percent, that by tenants to hundredths.
-
-    Args:
-        timeline: of the episode.
-        label_of: what charts call its tenants.
     """
-    containers = timeline.containers
-    whole = [name for name, (kind, *_) in (CONTAINER.fields or {}).items() if kind.kind == "i"]
-    columns = {name: containers[name].tolist() for name in whole}
+    containers = pd.DataFrame(timeline.containers)
+    columns = containers.select_dtypes("integer").to_dict("list")
     columns["submission_time"] = containers["submission_time"].round(3).tolist()
     for phase in PHASES:
         seconds = containers[phase.end] - containers[phase.begin]
         columns[phase.name] = seconds.round(3).tolist()
     edges = np.linspace(0.0, timeline.end, TIME_BINS + 1)
     times, waiting = timeline.queue()
+    shares = timeline.shares
     return {
         "end": timeline.end,
         "containers": columns,
         "workflows": [timeline.workflow_label(wf_id) for wf_id in range(len(timeline.templates))],
         "functions": [template.function_names for template in timeline.templates],
-        "leases": [
-            dict(zip(LEASE.names or (), lease, strict=True)) for lease in timeline.leases.tolist()
-        ],
+        "leases": pd.DataFrame(timeline.leases).to_dict("records"),
         "nodes": [
             {
                 "name": f"{node.server} · N{node.node_id}",
@@ -211,9 +190,7 @@ def episode_data(timeline: Timeline, label_of: Mapping[str, str]) -> dict[str, A
         ],
         "edges": edges.round(3).tolist(),
         "queue": {"time": times.round(3).tolist(), "waiting": waiting.tolist()},
-        "shares": None
-        if timeline.shares is None
-        else tenants.share_data(timeline.shares, label_of),
+        "shares": None if shares is None else tenants.share_data(shares, label_of),
     }
 
 

@@ -42,8 +42,3 @@ PHASE_HEIGHTS = {
 
 WARM_HEIGHT = 0.05
 """Of the line that is an idle container, in rows."""
-
-
-def workflow_colour(wf_id: int) -> str:
-    """The colour of a workflow in every Gantt chart."""
-    return SERIES[wf_id % len(SERIES)]

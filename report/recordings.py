@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import pandas as pd
 
 from env.sim.episode.episode_file import read_episode
 from evaluation.contest import recording_name
@@ -23,16 +22,16 @@ class Recording(NamedTuple):
     path: Path
 
 
-def recordings_in(folder: Path, summary: Summary, results: pd.DataFrame) -> list[Recording]:
+def recordings_in(folder: Path, summary: Summary) -> list[Recording]:
     """Those in the folder of an evaluation: by episode, best policy first."""
-    played = results[["seed", "episode"]].drop_duplicates().sort_values(["seed", "episode"])
+    episodes = summary.results[["seed", "episode"]].drop_duplicates()
     found = [
         Recording(
             policy,
             f"{episode} of seed {seed}",
             folder / EPISODES / f"{recording_name(policy, seed, episode)}.json",
         )
-        for seed, episode in played.itertuples(index=False)
+        for seed, episode in episodes.sort_values(["seed", "episode"]).itertuples(index=False)
         for policy in summary.ranked
     ]
     return [recording for recording in found if recording.path.is_file()]
@@ -43,9 +42,19 @@ def labels_of(workload: Mapping[str, Any], recordings: Sequence[Recording]) -> d
 
     Those of a trace have none, so the work that their recorded workflows are decides.
     """
-    declared = workload.get("tenants")
+    declared = workload.get("tenants") or {}
     if not isinstance(declared, str):
-        return tenants.labels(tenants.shares(declared))
+        return tenants.labels(
+            {
+                name: float(told["share"] if isinstance(told, Mapping) else told)
+                for name, told in declared.items()
+            }
+        )
+    work: Counter[str] = Counter()
     # All policies of an episode have played the same workflows.
-    one = {recording.episode: recording.path for recording in recordings}
-    return tenants.labels(tenants.work_of(map(read_episode, one.values())))
+    for path in {recording.episode: recording.path for recording in recordings}.values():
+        for workflow in read_episode(path).workflows:
+            if workflow.tenant is not None:
+                declared_work = sum(function.computation for function in workflow.functions)
+                work[workflow.tenant] += workflow.work or declared_work
+    return tenants.labels(work)

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
-import numpy as np
 import pandas as pd
 
 from env.base.errors import InputError, located
@@ -51,50 +50,47 @@ def read_schedule(path: str) -> pd.DataFrame:
     episode = read_episode(path)
     with located(path):
         env = played(episode)
-    of_function: dict[tuple[int, int], list[np.void]] = {}
-    for container in containers_of(env):
-        key = int(container["wf_id"]), int(container["fn_id"])
-        of_function.setdefault(key, []).append(container)
+    containers = pd.DataFrame(containers_of(env))
+    for part, phase in zip(PARTS, PHASES, strict=True):
+        containers[part] = containers[phase.end] - containers[phase.begin]
+    runs = containers.groupby(["wf_id", "fn_id"])
+    first, last = runs.first().to_dict("index"), runs.last().to_dict("index")
+    seconds, count = runs[list(PARTS)].sum().to_dict("index"), runs.size()
     rows = []
-    for workflow in episode.workflows:
-        for function in workflow.functions:
-            own = of_function[workflow.workflow_id, function.function_id]
-            first, last = own[0], own[-1]
-            server_type, server, numa_node = env.place_of(int(last["node"]))
-            node = env.state.nodes[last["node"]]
-            speed = min(function.parallelism, int(node["cpu"])) * int(node["single_core_speed"])
-            operations = workflow.work or function.computation
-            submitted, completed = float(first["submission_time"]), float(last["completion_time"])
-            parts = {
-                part: sum(float(run[phase.end] - run[phase.begin]) for run in own)
-                for part, phase in zip(PARTS, PHASES, strict=True)
+    functions = ((each, function) for each in episode.workflows for function in each.functions)
+    for workflow, function in functions:
+        key = workflow.workflow_id, function.function_id
+        begin, end, parts = first[key], last[key], seconds[key]
+        server_type, server, numa_node = env.place_of(end["node"])
+        node = env.state.nodes[end["node"]]
+        speed = min(function.parallelism, int(node["cpu"])) * int(node["single_core_speed"])
+        operations = workflow.work or function.computation
+        rows.append(
+            {
+                "workflow_id": workflow.workflow_id,
+                "workflow_name": workflow.name,
+                "tenant": workflow.tenant,
+                "function_id": function.function_id,
+                "function_name": function.name,
+                "computation": function.computation,
+                "parallelism": function.parallelism,
+                "memory_required_mb": function.memory_required_mb,
+                "memory_allocated_mb": end["memory_alloc"],
+                "server_type": server_type,
+                "server_index": server,
+                "numa_node_index": numa_node,
+                "arrival_time": workflow.arrival_time,
+                "submission_time": begin["submission_time"],
+                "dispatch_time": begin["dispatch_time"],
+                "start_time": begin["start_time"],
+                "completion_time": end["completion_time"],
+                "response_time": end["completion_time"] - begin["submission_time"],
+                **parts,
+                "full_speed_time": operations / speed,
+                "stretch": parts["execution_time"] * speed / operations,
+                "runs": count[key],
             }
-            rows.append(
-                {
-                    "workflow_id": workflow.workflow_id,
-                    "workflow_name": workflow.name,
-                    "tenant": workflow.tenant,
-                    "function_id": function.function_id,
-                    "function_name": function.name,
-                    "computation": function.computation,
-                    "parallelism": function.parallelism,
-                    "memory_required_mb": function.memory_required_mb,
-                    "memory_allocated_mb": int(last["memory_alloc"]),
-                    "server_type": server_type,
-                    "server_index": server,
-                    "numa_node_index": numa_node,
-                    "arrival_time": workflow.arrival_time,
-                    "submission_time": submitted,
-                    "dispatch_time": float(first["dispatch_time"]),
-                    "start_time": float(first["start_time"]),
-                    "completion_time": completed,
-                    "response_time": completed - submitted,
-                    **parts,
-                    "full_speed_time": operations / speed,
-                    "stretch": parts["execution_time"] * speed / operations,
-                    "runs": len(own),
-                }
-            )
+        )
     return pd.DataFrame(rows).astype(dict.fromkeys(TEXTS, "string"))
 
 
@@ -106,38 +102,32 @@ def write_schedule(table: pd.DataFrame, path: Path) -> None:
     """
     if path == STANDARD_OUTPUT:
         _write_csv(table, sys.stdout)
-        return
-    if path.suffix not in ENDINGS:
+    elif path.suffix not in ENDINGS:
         raise InputError(
             f"-o: {short(path.name)}: a name that ends in {' or '.join(ENDINGS)} is needed"
         )
-    with written_whole(path) as temporary:
-        if path.suffix == ".parquet":
-            table.to_parquet(temporary, index=False)
-        else:
-            with temporary.open("w", encoding="utf-8", newline="") as file:
-                _write_csv(table, file)
+    else:
+        with written_whole(path) as temporary:
+            if path.suffix == ".parquet":
+                table.to_parquet(temporary, index=False)
+            else:
+                with temporary.open("w", encoding="utf-8", newline="") as file:
+                    _write_csv(table, file)
 
 
 def _write_csv(table: pd.DataFrame, file: TextIO) -> None:
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(table.columns)
     # What is unknown, such as a name, is an empty cell.
-    known = table.astype(object).where(table.notna(), None)
-    writer.writerows(map(table_row, known.itertuples(index=False, name=None)))
+    cells = table.astype(object).where(table.notna(), None).itertuples(index=False, name=None)
+    csv.writer(file, lineterminator="\n").writerows([table.columns, *map(table_row, cells)])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
+    about = (
+        "Print when and where every function ran, as CSV; or write it to a .csv or .parquet file."
+    )
     return convert_episode(
-        read_schedule,
-        write_schedule,
-        module="report.schedule",
-        description="Print when and where every function of an episode file ran, as CSV; or write "
-        "it to a .csv or .parquet file.",
-        made="schedule",
-        output=STANDARD_OUTPUT,
-        arguments=arguments,
+        "schedule", read_schedule, write_schedule, STANDARD_OUTPUT, about, arguments
     )
 
 

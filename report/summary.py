@@ -2,18 +2,16 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any, Self
 
-import numpy as np
 import pandas as pd
 
 from agents.scheduler import Kind
 from env.score.metrics import Metric, Shown
-from evaluation.episode_metrics import SHARES
 from evaluation.statistics import (
     Comparison,
     Distribution,
@@ -37,12 +35,9 @@ FEWEST_FOR_INTERVALS = 5
 
 @dataclass(frozen=True)
 class PolicySummary:
-    """One policy in one scenario.
+    """One policy in one scenario, "" where nothing is swept.
 
     Attributes:
-        scenario: where it played; "" where nothing is swept.
-        policy: its name.
-        kind: what it is.
         metrics: by name.
         against: J compared with that of the measure.
         relative: the difference in J, over the mean J of the measure.
@@ -59,20 +54,13 @@ class PolicySummary:
 
     @property
     def label(self) -> str:
-        """What tables and pictures call it: its name, and whether it is a reference."""
-        return f"{self.policy} (reference)" if self.kind == "reference" else self.policy
+        """What tables and pictures call it."""
+        return labelled(self.policy, self.kind)
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two policies of one scenario, compared.
-
-    Attributes:
-        scenario: where they played.
-        policy: one of them.
-        other: the other one.
-        against: J of the one compared with that of the other.
-    """
+    """J of a policy compared with that of another one in a scenario."""
 
     scenario: str
     policy: str
@@ -85,7 +73,6 @@ class Summary:
     """All policies of an evaluation, scenario by scenario, lowest mean J first.
 
     Attributes:
-        title: what was evaluated.
         measure: the policy that all are compared with.
         first: the policy that speedups are over: the first that was given, but no learned one.
         ranked: names of all policies, lowest mean J over all scenarios first.
@@ -94,24 +81,39 @@ class Summary:
         policies: the rows of every scenario.
         pairs: of all policies of a scenario, the one with the lower mean J first.
         confidence: of the intervals.
-        episodes: that were played, in each scenario, with all seeds.
+        results: rows of results.parquet.
+        note: what else the title says.
     """
 
-    title: str
     measure: str
     first: str
     ranked: tuple[str, ...]
     metrics: dict[str, Metric[Any]]
-    overall: tuple[PolicySummary, ...]
-    policies: tuple[PolicySummary, ...]
-    pairs: tuple[Pair, ...]
     confidence: float
-    episodes: int
+    results: pd.DataFrame
+    overall: tuple[PolicySummary, ...] = ()
+    policies: tuple[PolicySummary, ...] = ()
+    pairs: tuple[Pair, ...] = ()
+    note: str = ""
+
+    @property
+    def title(self) -> str:
+        """How many episodes were played, where, and with which seeds."""
+        count, seeds = self.episodes, sorted(set(self.results["seed"]))
+        episodes = "1 held-out episode" if count == 1 else f"{count} held-out episodes"
+        where = f" in each of {len(self.scenarios)} scenarios" if self.several else ""
+        of = ("seed " if len(seeds) == 1 else "seeds ") + ", ".join(map(str, seeds))
+        return f"{episodes}{where}, {of}{self.note}"
 
     @cached_property
     def scenarios(self) -> tuple[str, ...]:
         """In the order in which they were given."""
-        return tuple(dict.fromkeys(row.scenario for row in self.policies))
+        return tuple(self.results["scenario"].unique())
+
+    @cached_property
+    def episodes(self) -> int:
+        """How many were played, in each scenario, with all seeds."""
+        return len(self.results[["seed", "episode"]].drop_duplicates())
 
     @property
     def several(self) -> bool:
@@ -121,7 +123,7 @@ class Summary:
     @cached_property
     def kinds(self) -> dict[str, Kind]:
         """Of all policies, in rank order."""
-        kinds = {row.policy: row.kind for row in self.policies}
+        kinds = dict(zip(self.results["policy"], self.results["kind"], strict=True))
         return {name: kinds[name] for name in self.ranked}
 
     @property
@@ -132,9 +134,14 @@ class Summary:
 
     def of(self, scenario: str) -> Self:
         """The same of one scenario alone."""
+        own = self.results[self.results["scenario"] == scenario]
         rows = tuple(row for row in self.policies if row.scenario == scenario)
         pairs = tuple(pair for pair in self.pairs if pair.scenario == scenario)
-        return replace(self, overall=rows, policies=rows, pairs=pairs)
+        return replace(self, results=own, overall=rows, policies=rows, pairs=pairs)
+
+    def values(self, metric: str) -> pd.DataFrame:
+        """A metric of one scenario with a row a policy and a column an episode of a seed."""
+        return _values(self.results, metric, [row.policy for row in self.policies])
 
     @property
     def few(self) -> bool:
@@ -182,10 +189,9 @@ class Summary:
         if self.several:
             rivals = [row for row in self.policies if row.kind != "reference"]
             firsts = {row.scenario: row.policy for row in reversed(rivals)}
-            where = ", ".join(
-                f"{name} in {n}" for name, n in Counter(firsts.values()).most_common()
-            )
-            found = [f"over all {len(self.scenarios)} scenarios, {found[0]}", *found[1:]]
+            counts = Counter(firsts.values()).most_common()
+            found[0] = f"over all {len(self.scenarios)} scenarios, {found[0]}"
+            where = ", ".join(f"{name} in {count}" for name, count in counts)
             found.append(f"lowest by scenario: {where}")
         text = "; ".join(found)
         return text[0].upper() + text[1:]
@@ -193,11 +199,10 @@ class Summary:
     @property
     def means_are(self) -> str:
         """What stands in tables."""
-        if self.episodes == 1:
-            return "One episode, too few for intervals and tests."
+        means = "One episode" if self.episodes == 1 else f"Means over {self.episodes} episodes"
         if self.few:
-            return f"Means over {self.episodes} episodes, too few for intervals and tests."
-        return f"Means over {self.episodes} episodes [{self.confidence:.0%} interval]."
+            return f"{means}, too few for intervals and tests."
+        return f"{means} [{self.confidence:.0%} interval]."
 
     @property
     def difference_is(self) -> str:
@@ -222,11 +227,6 @@ class Summary:
         return f"not sure yet, about {episodes} would settle it"
 
 
-def values_of(results: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """A metric of one scenario with a row a policy and a column an episode of a seed."""
-    return results.pivot(index="policy", columns=["seed", "episode"], values=metric)
-
-
 def summarise(
     results: pd.DataFrame, metrics: Mapping[str, Metric[Any]], confidence: float
 ) -> Summary:
@@ -236,89 +236,67 @@ def summarise(
     best learned policy, and else the best reference.
 
     Args:
-        results: from `evaluation.results.read_results`; in every scenario all policies have played
-            the same episodes.
+        results: in every scenario all policies have played the same episodes.
         metrics: of the rows, by name.
         confidence: of the intervals.
     """
     kinds: Mapping[str, Kind] = dict(zip(results["policy"], results["kind"], strict=True))
-    means = results.groupby("policy", sort=False)[RANKED_BY].mean()
-    ranked = tuple(means.sort_values(kind="stable").index)
+    ranked = _by_mean(results, kinds)
     measure = min(ranked, key=lambda name: (RANKS.index(kinds[name]), ranked.index(name)))
-    first = next((name for name, kind in kinds.items() if kind != "learned"), ranked[0])
-    known = {name: metric for name, metric in metrics.items() if results[name].notna().any()}
-    policies: list[PolicySummary] = []
-    pairs: list[Pair] = []
-
-    def rows_of(scenario: str, own: pd.DataFrame) -> tuple[list[PolicySummary], list[Pair]]:
-        names = list(
-            own.groupby("policy")[RANKED_BY]
-            .mean()
-            .loc[list(ranked)]
-            .sort_values(kind="stable")
-            .index
-        )
-        values = {
-            name: values_of(own, name).loc[names] for name in {*known, "flow_time", RANKED_BY}
-        }
-        J, times = values[RANKED_BY], values["flow_time"].to_numpy()
-        found = {name: distributions(values[name].to_numpy(), confidence) for name in known}
-        faster = speedups(times, names.index(first), confidence)
-
-        def versus(one: str, other: str) -> Comparison:
-            return compared(J.loc[one].to_numpy(), J.loc[other].to_numpy(), confidence)
-
-        rows = []
-        for index, name in enumerate(names):
-            against = versus(name, measure)
-            relative = against.difference.over(float(J.loc[measure].mean()))
-            means = {metric: each[index] for metric, each in found.items()}
-            rows.append(
-                PolicySummary(scenario, name, kinds[name], means, against, relative, faster[index])
-            )
-        return rows, [Pair(scenario, *pair, versus(*pair)) for pair in combinations(names, 2)]
-
-    for scenario, own in results.groupby("scenario", sort=False):
-        rows, compared_here = rows_of(scenario, own)
-        policies += rows
-        pairs += compared_here
-    overall = policies
-    if results["scenario"].nunique() > 1:
-        episodes = results.groupby(["policy", "seed", "episode"])
-        overall, _ = rows_of("", episodes[list(known)].mean().reset_index())
-    return Summary(
-        title=_title(results),
+    summary = Summary(
         measure=measure,
-        first=first,
+        first=next((name for name, kind in kinds.items() if kind != "learned"), ranked[0]),
         ranked=ranked,
-        metrics=known,
-        overall=tuple(overall),
-        policies=tuple(policies),
-        pairs=tuple(pairs),
+        metrics={name: each for name, each in metrics.items() if results[name].notna().any()},
         confidence=confidence,
-        episodes=len(results[["seed", "episode"]].drop_duplicates()),
+        results=results,
     )
+    found = [_compared(summary, own, name) for name, own in results.groupby("scenario", sort=False)]
+    policies, pairs = (tuple(chain.from_iterable(each)) for each in zip(*found, strict=True))
+    overall = policies
+    if len(found) > 1:
+        episodes = results.groupby(["policy", "seed", "episode"])
+        means = episodes[list(summary.metrics)].mean().reset_index()
+        overall = tuple(_compared(summary, means, "")[0])
+    return replace(summary, overall=overall, policies=policies, pairs=pairs)
 
 
-def _title(results: pd.DataFrame) -> str:
-    """How many episodes were played, where, and with which seeds."""
-    seeds = sorted(set(results["seed"]))
-    scenarios = results["scenario"].nunique()
-    played = len(results[["seed", "episode"]].drop_duplicates())
-    episodes = "1 held-out episode" if played == 1 else f"{played} held-out episodes"
-    where = f" in each of {scenarios} scenarios" if scenarios > 1 else ""
-    of = ("seed " if len(seeds) == 1 else "seeds ") + ", ".join(map(str, seeds))
-    return f"{episodes}{where}, {of}"
+def _compared(
+    summary: Summary, results: pd.DataFrame, scenario: str
+) -> tuple[list[PolicySummary], list[Pair]]:
+    """Every policy of a scenario, lowest mean J first, and every pair of them."""
+    names, confidence = _by_mean(results, summary.ranked), summary.confidence
+    J = _values(results, RANKED_BY, names)
+    times = _values(results, "flow_time", names).to_numpy()
+    faster = speedups(times, names.index(summary.first), confidence)
+    found = {
+        metric: distributions(_values(results, metric, names).to_numpy(), confidence)
+        for metric in summary.metrics
+    }
+
+    def versus(one: str, other: str) -> Comparison:
+        return compared(J.loc[one].to_numpy(), J.loc[other].to_numpy(), confidence)
+
+    rows = []
+    for index, name in enumerate(names):
+        against = versus(name, summary.measure)
+        relative = against.difference.over(float(J.loc[summary.measure].mean()))
+        means = {metric: each[index] for metric, each in found.items()}
+        kind, speedup = summary.kinds[name], faster[index]
+        rows.append(PolicySummary(scenario, name, kind, means, against, relative, speedup))
+    return rows, [Pair(scenario, *pair, versus(*pair)) for pair in combinations(names, 2)]
 
 
-def flow_times(results: pd.DataFrame) -> np.ndarray:
-    """(Q,) s, flow times of one policy at `SHARES`, all episodes counting alike.
+def _by_mean(results: pd.DataFrame, names: Iterable[str]) -> tuple[str, ...]:
+    """Policies, lowest mean J first; equal ones stay in order."""
+    means = results.groupby("policy")[RANKED_BY].mean()
+    return tuple(sorted(names, key=means.__getitem__))
 
-    Args:
-        results: its rows, of one scenario.
-    """
-    times = np.concatenate(results["flow_time_quantiles"].to_list())
-    return np.asarray(np.quantile(times, SHARES, method="inverted_cdf"))
+
+def _values(results: pd.DataFrame, metric: str, names: Sequence[str]) -> pd.DataFrame:
+    """A metric of one scenario with a row a policy and a column an episode of a seed."""
+    found = results.pivot(index="policy", columns=["seed", "episode"], values=metric)
+    return found.loc[list(names)]
 
 
 def means(summary: Summary) -> dict[str, float]:
@@ -326,14 +304,17 @@ def means(summary: Summary) -> dict[str, float]:
 
     Of several scenarios each has a place of its own: `J/lease.step=60/first_fit`.
     """
-    return {
-        "/".join(
-            [name, *[policy.scenario] * summary.several, policy.policy]
-        ): distribution.mean.value
-        for policy in summary.policies
-        for name, distribution in policy.metrics.items()
-        if not math.isnan(distribution.mean.value)
+    found = {
+        "/".join([name, *[row.scenario] * summary.several, row.policy]): each.mean.value
+        for row in summary.policies
+        for name, each in row.metrics.items()
     }
+    return {name: value for name, value in found.items() if not math.isnan(value)}
+
+
+def labelled(policy: str, kind: Kind) -> str:
+    """A policy's name, and whether it is a reference."""
+    return f"{policy} (reference)" if kind == "reference" else policy
 
 
 def wrapped(name: str) -> str:

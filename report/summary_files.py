@@ -15,23 +15,21 @@ from report.summary import RANKED_BY, Summary
 
 def write_summary(folder: Path, summary: Summary) -> None:
     """Writes `summary.json`, `summary.csv` and `summary.md`: the same numbers for three readers."""
-    overall, policies, pairs = (
-        [asdict(each) for each in rows]
-        for rows in (summary.overall, summary.policies, summary.pairs)
+    policies, pairs = (
+        [asdict(each) for each in rows] for rows in (summary.policies, summary.pairs)
     )
-    for row in overall if summary.several else (*policies, *pairs):
+    overall = {"overall": list(map(asdict, summary.overall))} if summary.several else {}
+    for row in overall.get("overall", (*policies, *pairs)):
         del row["scenario"]
+    keys = ("name", "unit", "better", "formula")
     tree = {
         "title": summary.title,
         "measure": summary.measure,
         "first": summary.first,
         "ranked_by": RANKED_BY,
         "confidence": summary.confidence,
-        "metrics": [
-            {key: getattr(metric, key) for key in ("name", "unit", "better", "formula")}
-            for metric in summary.metrics.values()
-        ],
-        **({"overall": overall} if summary.several else {}),
+        "metrics": [{key: getattr(each, key) for key in keys} for each in summary.metrics.values()],
+        **overall,
         "policies": policies,
         "pairs": pairs,
     }
@@ -52,22 +50,13 @@ def write_summary(folder: Path, summary: Summary) -> None:
 
 def markdown(summary: Summary) -> str:
     """The ranking as a table for documents, with what its columns mean below."""
-    headings = [
-        *["scenario"] * summary.several,
-        "policy",
-        f"J against {as_text(summary.measure)}",
-        "P(better)",
-        f"speedup over {as_text(summary.first)}",
-        *(metric.heading for metric in summary.metrics.values()),
-    ]
-    lines = [
-        f"# {summary.title}",
-        "",
-        as_text(summary.finding),
-        "",
-        row_of(headings),
-        row_of(["---"] * len(headings)),
-    ]
+    measure, metrics = as_text(summary.measure), summary.metrics
+    headings = ["policy", f"J against {measure}", "P(better)"]
+    headings += [f"speedup over {as_text(summary.first)}"]
+    headings += [metric.heading for metric in metrics.values()]
+    lines = [f"# {summary.title}", "", as_text(summary.finding), ""]
+    scenario = ["scenario"] * summary.several
+    lines += [row_of([*scenario, *headings]), row_of(["---"] * len([*scenario, *headings]))]
     for each in summary.policies:
         cells = [
             *[as_text(each.scenario)] * summary.several,
@@ -75,18 +64,13 @@ def markdown(summary: Summary) -> str:
             summary.told(each.relative, "share", "+"),
             summary.told(each.against.probability, "share"),
             summary.told(each.speedup),
-            *(
-                summary.told(each.metrics[name].mean, metric.shown)
-                for name, metric in summary.metrics.items()
-            ),
         ]
+        cells += [summary.told(each.metrics[name].mean, metrics[name].shown) for name in metrics]
         lines.append(row_of(cells))
     lines += ["", f"{as_text(summary.difference_is)} {summary.means_are}", ""]
-    lines += [
-        f"- {metric.heading}: {metric.formula}"
-        + ("" if metric.better is None else f"; {metric.better} is better")
-        for metric in summary.metrics.values()
-    ]
+    for metric in metrics.values():
+        better = "" if metric.better is None else f"; {metric.better} is better"
+        lines.append(f"- {metric.heading}: {metric.formula}{better}")
     return "\n".join(lines) + "\n"
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from env.sim.episode.model import EpisodeFile
 from evaluation.shares import Shares
 from report import palette
 from report.digits import exact
@@ -35,36 +34,13 @@ SHARE_COLUMNS: Mapping[str, Callable[[Shares, int], str]] = {
 """Of the table of shares, behind the tenant: what stands there of the tenant in a place."""
 
 
-def shares(tenants: Any) -> dict[str, float]:
-    """Shares of the workflows by tenant, as `workload.tenants` says them; {} where it does not."""
-    if not isinstance(tenants, Mapping):
-        return {}
-    return {
-        name: float(told["share"] if isinstance(told, Mapping) else told)
-        for name, told in tenants.items()
-    }
-
-
-def work_of(episodes: Iterable[EpisodeFile]) -> dict[str, float]:
-    """Operations of all workflows by tenant, where no shares of the workflows are declared."""
-    found: dict[str, float] = {}
-    for episode in episodes:
-        for workflow in episode.workflows:
-            if workflow.tenant is not None:
-                declared = sum(function.computation for function in workflow.functions)
-                work = workflow.work or declared
-                found[workflow.tenant] = found.get(workflow.tenant, 0.0) + work
-    return found
-
-
 def labels(shares: Mapping[str, float]) -> dict[str, str]:
     """What charts call every tenant: of more than `NAMED`, the smallest ones are `OTHERS`.
 
+    The largest come first.
+
     Args:
         shares: of the workflows or of their work, by tenant.
-
-    Returns:
-        Labels by tenant, largest share first.
     """
     largest = sorted(shares, key=lambda tenant: -shares[tenant])
     return {tenant: tenant if place < NAMED else OTHERS for place, tenant in enumerate(largest)}
@@ -82,7 +58,6 @@ def capacity_used(
     """Share of the cluster's computing capacity that went to whom; {} without labels or tenants.
 
     Args:
-        timeline: of the episode.
         label_of: from `labels`.
         edges: (B + 1,) seconds, of the bins.
 
@@ -124,7 +99,6 @@ def mean_flow_times(workflows: pd.DataFrame, label_of: Mapping[str, str]) -> pd.
 
     Args:
         workflows: of the recorded episodes: policy, tenant, flow_time (s).
-        label_of: from `labels`.
 
     Returns:
         A row a policy and label: policy, tenant, flow_time (its mean, s), workflows (their number).
@@ -160,10 +134,6 @@ def share_rows(shares: Shares, label_of: Mapping[str, str]) -> pd.DataFrame:
 
 def share_data(shares: Shares, label_of: Mapping[str, str]) -> dict[str, Any]:
     """What the page tells of the shares of an episode.
-
-    Args:
-        shares: of its tenants.
-        label_of: from `labels`.
 
     Returns:
         `told`, a line; `times` (s) and `curves`: label, received and entitled (core-seconds) at

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from env.base.errors import located
 from env.sim.declared.workflow_template import WorkflowTemplate
@@ -22,29 +23,9 @@ from env.sim.view.numa_node import NumaNode
 from env.sim.view.raw_env import RawEnv
 from evaluation.shares import Shares, is_shared, shares_of
 
-CONTAINER = np.dtype(
-    [
-        ("wf_id", np.int64),
-        ("fn_id", np.int64),
-        ("node", np.int64),  # index into `Timeline.nodes`
-        ("lane", np.int64),  # row within its node, so that containers of a row never overlap
-        ("computation", np.int64),  # operations
-        ("memory_req", np.int64),  # MB
-        ("memory_alloc", np.int64),  # MB
-        ("parallelism", np.int64),
-        ("submission_time", np.float64),  # s, as all that follow; or when it was preempted before
-        ("dispatch_time", np.float64),  # it leaves the central queue
-        ("ready_time", np.float64),  # its server is up
-        ("container_time", np.float64),  # its container has started
-        ("creation_time", np.float64),  # its data is there
-        ("start_time", np.float64),  # its memory is free
-        ("completion_time", np.float64),
-    ]
-)
-
 WARM = np.dtype(
     [
-        ("node", np.int64),  # as in CONTAINER, as is the next
+        ("node", np.int64),  # as of containers, as is the next
         ("lane", np.int64),
         ("begin", np.float64),  # s
         ("end", np.float64),
@@ -53,7 +34,7 @@ WARM = np.dtype(
 
 LEASE = np.dtype(
     [
-        ("node", np.int64),  # as in CONTAINER: the first of its server
+        ("node", np.int64),  # as of containers: the first of its server
         ("nodes", np.int64),  # how many the server has
         ("begin", np.float64),  # s
         ("end", np.float64),
@@ -63,7 +44,7 @@ LEASE = np.dtype(
 
 
 class Phase(NamedTuple):
-    """A part of a container's life, between two columns of `CONTAINER`."""
+    """A part of a container's life, between two columns of `containers_of`."""
 
     name: str
     begin: str
@@ -85,31 +66,21 @@ class NodeUse:
     """A NUMA node over time: value k of an array holds from time k to time k + 1.
 
     Attributes:
-        server_name, server_id, node_id: where it is.
+        server, node_id: what people call its server, and which node of that it is.
         lanes: rows that its containers need, 0 if none ran there.
         computing_capacity: operations per second of all its cores.
         times: (K,) seconds, from 0 to its last completion.
         cpu: (K,) speed of all running containers / computing capacity.
         memory: (K,) memory given / memory of the node; above 1 when over-committed.
-        queue_times: (Q,) seconds, from 0.
-        queue: (Q,) containers that wait for memory.
     """
 
-    server_name: str
-    server_id: int
+    server: str
     node_id: int
     lanes: int
     computing_capacity: int
     times: np.ndarray
     cpu: np.ndarray
     memory: np.ndarray
-    queue_times: np.ndarray
-    queue: np.ndarray
-
-    @property
-    def server(self) -> str:
-        """What people call its server."""
-        return f"{self.server_name} {self.server_id}"
 
 
 @dataclass(frozen=True)
@@ -118,7 +89,7 @@ class Timeline:
 
     Attributes:
         name: of the episode file.
-        containers: CONTAINER (C,), in the order of their dispatch; one a run of a function.
+        containers: (C,) from `containers_of`, with their lanes.
         warm: WARM (I,), idle containers.
         leases: LEASE (L,), server by server; one for each time that a server was up.
         nodes: every NUMA node of the cluster.
@@ -153,9 +124,10 @@ class Timeline:
         """Seconds: the last completion."""
         return float(self.containers["completion_time"].max())
 
-    def queue(self) -> tuple[np.ndarray, np.ndarray]:
-        """(times, containers that wait for memory in the whole cluster)."""
-        return _waiting(self.containers, "creation_time", "start_time")
+    def queue(self, node: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """(times, containers that wait for memory), of a node or of the whole cluster."""
+        there = self.containers["node"] == node if node is not None else slice(None)
+        return _waiting(self.containers[there], "creation_time", "start_time")
 
     def central_queue(self) -> tuple[np.ndarray, np.ndarray]:
         """(times, functions that wait centrally)."""
@@ -184,48 +156,29 @@ def timeline_of(env: RawEnv, name: str) -> Timeline:
     end = float(containers["completion_time"].max())
     warm = _warm(env, end)
     nodes = []
-    views = [
-        (server.name, server.server_id, node)
-        for servers in env.cluster.servers.values()
-        for server in servers
-        for node in server.numa_nodes
-    ]
-    for index, (server_name, server_id, node) in enumerate(views):
+    for index in range(len(env.state.nodes)):
+        server, server_id, node_id = env.place_of(index)
+        node = env.cluster.servers[server][server_id].numa_nodes[node_id]
         mine, idle = containers["node"] == index, warm["node"] == index
         lanes, count = _lanes(
             np.concatenate([containers["submission_time"][mine], warm["begin"][idle]]),
             np.concatenate([containers["completion_time"][mine], warm["end"][idle]]),
         )
         containers["lane"][mine], warm["lane"][idle] = np.split(lanes, [int(mine.sum())])
-        times, cpu, memory = _use(node, containers[mine])
-        queue_times, queue = _waiting(containers[mine], "creation_time", "start_time")
-        nodes.append(
-            NodeUse(
-                server_name,
-                server_id,
-                node.node_id,
-                count,
-                node.computing_capacity,
-                times=times,
-                cpu=cpu,
-                memory=memory,
-                queue_times=queue_times,
-                queue=queue,
-            )
-        )
-    templates = tuple(workflow.template for workflow in env.workload.workflows)
+        use = _use(node, containers[mine])
+        where = f"{server} {server_id}", node_id
+        nodes.append(NodeUse(*where, count, node.computing_capacity, *use))
     ends = np.zeros(len(env.arrival_times))
     np.maximum.at(ends, containers["wf_id"], containers["completion_time"])
-    flow_times = ends - np.array(env.arrival_times)
     return Timeline(
         name,
         containers,
         warm,
         leases=_leases(env, end),
         nodes=tuple(nodes),
-        flow_times=flow_times,
+        flow_times=ends - np.array(env.arrival_times),
         tenants=env.tenants,
-        templates=templates,
+        templates=tuple(workflow.template for workflow in env.workload.workflows),
         shares=shares_of(env) if is_shared(env) else None,
     )
 
@@ -243,29 +196,45 @@ def mean_over(times: np.ndarray, values: np.ndarray, edges: np.ndarray) -> np.nd
     return np.diff(np.interp(edges, times, area)) / np.diff(edges)
 
 
-def containers_of(env: RawEnv) -> np.ndarray:
-    """CONTAINER (C,) of a finished `RawEnv(..., record=True)`, without their lanes."""
-    runs = np.sort(env.runs, order="dispatched")
-    containers = np.zeros(len(runs), CONTAINER)
-    for field in ("wf_id", "fn_id", "node", "memory_alloc", "dispatch_time", "start_time"):
-        containers[field] = runs[field]
-    containers["submission_time"] = runs["joined_time"]
-    containers["completion_time"] = runs["end_time"]
-    up = np.zeros(len(env.state.servers))
-    for row, run in zip(containers, runs, strict=True):
-        function = env.state.functions[env.function_index(int(run["wf_id"]), int(run["fn_id"]))]
-        for field in ("computation", "memory_req", "parallelism"):
-            row[field] = function[field]
-        server = env.state.nodes["server"][run["node"]]
-        if run["server_start_time"] > 0:
-            up[server] = run["dispatch_time"] + run["server_start_time"]
-        # Whoever comes while a server starts waits for it too, without paying for it.
-        row["ready_time"] = max(run["dispatch_time"], up[server])
-        # Added up, these moments may come after the start by a rounding.
-        started = row["ready_time"] + run["cold_start_time"]
-        row["container_time"] = min(started, run["start_time"])
-        row["creation_time"] = min(started + run["data_transfer_time"], run["start_time"])
-    return containers
+def containers_of(env: RawEnv) -> np.recarray:
+    """A record a run of a function, in the order of their dispatch.
+
+    Args:
+        env: a finished `RawEnv(..., record=True)`.
+
+    Returns:
+        (C,): wf_id, fn_id, node (index into `Timeline.nodes`), lane (row within its node, so that
+        containers of a row never overlap; 0 here), computation (operations), memory_req (MB),
+        memory_alloc (MB), parallelism; and seconds: submission_time, or when it was preempted
+        before; dispatch_time, as it leaves the central queue; ready_time, its server is up;
+        container_time, its container has started; creation_time, its data is there; start_time,
+        its memory is free; completion_time.
+    """
+    runs = pd.DataFrame(env.runs).sort_values("dispatched", ignore_index=True)
+    places = map(env.function_index, runs["wf_id"], runs["fn_id"])
+    functions = pd.DataFrame(env.state.functions[list(places)])
+    dispatched, started = runs["dispatch_time"], runs["start_time"]
+    starts = (dispatched + runs["server_start_time"]).where(runs["server_start_time"] > 0)
+    # Whoever comes while a server starts waits for it too, without paying for it.
+    up = starts.groupby(env.state.nodes["server"][runs["node"]]).ffill().fillna(0.0)
+    ready = np.maximum(dispatched, up)
+    # Added up, these moments may come after the start by a rounding.
+    container = ready + runs["cold_start_time"]
+    columns = {
+        **runs[["wf_id", "fn_id", "node"]],
+        "lane": 0,
+        **functions[["computation", "memory_req"]],
+        "memory_alloc": runs["memory_alloc"],
+        "parallelism": functions["parallelism"],
+        "submission_time": runs["joined_time"],
+        "dispatch_time": dispatched,
+        "ready_time": ready,
+        "container_time": np.minimum(container, started),
+        "creation_time": np.minimum(container + runs["data_transfer_time"], started),
+        "start_time": started,
+        "completion_time": runs["end_time"],
+    }
+    return pd.DataFrame(columns).to_records(index=False)
 
 
 def _warm(env: RawEnv, end: float) -> np.ndarray:

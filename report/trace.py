@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from env.base.files import written_whole
 from report.episode_command import convert_episode
-from report.timeline import PHASES, NodeUse, Timeline, read_timeline
+from report.timeline import PHASES, Timeline, read_timeline
 
 Event = dict[str, Any]
 """One event of the format."""
@@ -39,25 +39,29 @@ def trace_of(timeline: Timeline) -> dict[str, Any]:
     for index, node in enumerate(timeline.nodes):
         process = servers.setdefault(node.server, len(servers) + 1)
         if node.node_id == 0:
-            events.append(_named(process, 0, "process_name", node.server))
-            events.append(_sorted(process, 0, "process_sort_index", process))
+            events += _named("process", process, 0, node.server)
         containers = timeline.containers[timeline.containers["node"] == index]
         warm = timeline.warm[timeline.warm["node"] == index]
+        called = f"NUMA node {node.node_id}"
         for lane in range(max(1, node.lanes)):
             thread += 1  # numbers are unique over all processes, as those of an operating system
-            events.append(_named(process, thread, "thread_name", _thread_name(node, lane)))
-            events.append(_sorted(process, thread, "thread_sort_index", thread))
+            name = called if lane == 0 else f"{called} ({lane + 1})"
+            events += _named("thread", process, thread, name)
             for container in containers[containers["lane"] == lane]:
                 events += _slices(process, thread, container, timeline)
             for idle in warm[warm["lane"] == lane]:
                 events.append(_slice(process, thread, "warm and idle", idle["begin"], idle["end"]))
-        events += _counters(process, node)
-    waiting = timeline.central_queue()
-    if len(waiting[0]) > 1:
+        for name, times, values in (
+            ("CPU (%)", node.times, 100.0 * node.cpu),
+            ("memory (%)", node.times, 100.0 * node.memory),
+            ("queue", *timeline.queue(index)),
+        ):
+            events += _counter(process, f"{called} {name}", name, times, values)
+    times, waiting = timeline.central_queue()
+    if len(times) > 1:
         process = len(servers) + 1
-        events.append(_named(process, 0, "process_name", "central queue"))
-        events.append(_sorted(process, 0, "process_sort_index", process))
-        events += _counter(process, "central queue", "functions", *waiting)
+        events += _named("process", process, 0, "central queue")
+        events += _counter(process, "central queue", "functions", times, waiting)
     return {
         "traceEvents": events,
         "displayTimeUnit": "ms",
@@ -85,93 +89,62 @@ def write_traces(folder: Path) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
+    about = "Make a trace for ui.perfetto.dev or chrome://tracing from an episode file."
     return convert_episode(
-        read_timeline,
-        write_trace,
-        module="report.trace",
-        description="Make a trace for ui.perfetto.dev or chrome://tracing from an episode file.",
-        made="trace",
-        output=Path("trace.json"),
-        arguments=arguments,
+        "trace", read_timeline, write_trace, Path("trace.json"), about, arguments
     )
 
 
-def _thread_name(node: NodeUse, lane: int) -> str:
-    name = f"NUMA node {node.node_id}"
-    return name if lane == 0 else f"{name} ({lane + 1})"
-
-
-def _slices(process: int, thread: int, container: np.void, timeline: Timeline) -> Iterator[Event]:
+def _slices(process: int, thread: int, container: np.record, timeline: Timeline) -> list[Event]:
     """The container, then its phases."""
-    whole = ("container", PHASES[0].begin, PHASES[-1].end)
-    for name, begin, end in (whole, *PHASES):
-        event = _slice(process, thread, name, container[begin], container[end])
-        if name == "container":
-            wf_id, fn_id = int(container["wf_id"]), int(container["fn_id"])
-            event["name"] = (
-                f"workflow {timeline.workflow_label(wf_id)} "
-                f"function {timeline.function_label(wf_id, fn_id)}"
-            )
-            event["args"] = {
-                "operations": int(container["computation"]),
-                "memory required (MB)": int(container["memory_req"]),
-                "memory given (MB)": int(container["memory_alloc"]),
-                "parallelism": int(container["parallelism"]),
-            }
-            if timeline.tenants:
-                event["args"]["tenant"] = timeline.tenants[wf_id]
-            yield event
-        elif event["dur"] > 0:
-            yield event
+    wf_id, fn_id = int(container["wf_id"]), int(container["fn_id"])
+    begin, end = container[PHASES[0].begin], container[PHASES[-1].end]
+    whole = _slice(process, thread, "container", begin, end)
+    whole["name"] = (
+        f"workflow {timeline.workflow_label(wf_id)} "
+        f"function {timeline.function_label(wf_id, fn_id)}"
+    )
+    whole["args"] = {
+        "operations": int(container["computation"]),
+        "memory required (MB)": int(container["memory_req"]),
+        "memory given (MB)": int(container["memory_alloc"]),
+        "parallelism": int(container["parallelism"]),
+    }
+    if timeline.tenants:
+        whole["args"]["tenant"] = timeline.tenants[wf_id]
+    phases = [
+        _slice(process, thread, phase.name, container[phase.begin], container[phase.end])
+        for phase in PHASES
+    ]
+    return [whole, *(phase for phase in phases if phase["dur"] > 0)]
 
 
 def _slice(process: int, thread: int, name: str, begin: float, end: float) -> Event:
-    start = _microseconds(begin)
-    return {
-        "name": name,
-        "cat": name,
-        "ph": "X",
-        "pid": process,
-        "tid": thread,
-        "ts": start,
-        "dur": _microseconds(end) - start,
-    }
-
-
-def _counters(process: int, node: NodeUse) -> Iterator[Event]:
-    series = (
-        ("CPU (%)", node.times, 100.0 * node.cpu),
-        ("memory (%)", node.times, 100.0 * node.memory),
-        ("queue", node.queue_times, node.queue),
-    )
-    for name, times, values in series:
-        yield from _counter(process, f"NUMA node {node.node_id} {name}", name, times, values)
+    lasts = _microseconds(end) - _microseconds(begin)
+    return _event("X", name, process, thread, begin, cat=name, dur=lasts)
 
 
 def _counter(
     process: int, name: str, key: str, times: np.ndarray, values: np.ndarray
-) -> Iterator[Event]:
-    for time, value in zip(times, values, strict=True):
-        yield {
-            "name": name,
-            "ph": "C",
-            "pid": process,
-            "tid": 0,
-            "ts": _microseconds(time),
-            "args": {key: round(float(value), 3)},
-        }
+) -> list[Event]:
+    return [
+        _event("C", name, process, 0, time, args={key: round(float(value), 3)})
+        for time, value in zip(times, values, strict=True)
+    ]
 
 
-def _named(process: int, thread: int, kind: str, name: str) -> Event:
-    return _metadata(process, thread, kind, {"name": name})
+def _named(what: str, process: int, thread: int, name: str) -> list[Event]:
+    """Events that name a process or thread, and say where it stands."""
+    place = process if what == "process" else thread
+    told: dict[str, dict[str, Any]] = {"name": {"name": name}, "sort_index": {"sort_index": place}}
+    return [
+        _event("M", f"{what}_{key}", process, thread, 0.0, args=args) for key, args in told.items()
+    ]
 
 
-def _sorted(process: int, thread: int, kind: str, position: int) -> Event:
-    return _metadata(process, thread, kind, {"sort_index": position})
-
-
-def _metadata(process: int, thread: int, kind: str, arguments: dict[str, Any]) -> Event:
-    return {"name": kind, "ph": "M", "pid": process, "tid": thread, "ts": 0, "args": arguments}
+def _event(kind: str, name: str, process: int, thread: int, seconds: float, **more: Any) -> Event:
+    at = {"pid": process, "tid": thread, "ts": _microseconds(seconds)}
+    return {"name": name, "ph": kind, **at, **more}
 
 
 def _microseconds(seconds: float) -> int:

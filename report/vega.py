@@ -1,48 +1,128 @@
-"""What all charts of the report have in common, as Vega-Lite specifications."""
+"""What all charts of the report have in common, as Vega-Lite specifications in plain containers.
+
+Among it are axes: logarithms, their ticks, values far outside.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import altair as alt
+import numpy as np
+import pandas as pd
 
-alt.data_transformers.disable_max_rows()  # the page holds what it shows, however much that is
-
-Spec = dict[str, Any]
-"""A Vega-Lite specification as plain containers."""
-VERSION = alt.SCHEMA_VERSION.rpartition(".")[0]
-"""Of Vega-Lite that altair writes for."""
+from report.drawing import Spec
 
 HEIGHT = 320
 """Pixels of charts without a row a policy."""
 TEXTS = ("policy", "kind", "tenant", "part", "node", "what", "verdict", "scenario")
 """Fields that are no numbers."""
+LOG_FROM = 5.0
+"""Axes are logarithmic where the largest value is this many times the smallest."""
+MOST_STEPS = 1000.0
+"""Where it is more than this, ticks are at 1, 10, 100, ... alone."""
+FAR = 3.0
+"""Times the median distance from 0: how far an axis of differences or means goes at least."""
+MUCH_FARTHER = 1.5
+"""Times that, beyond which values are folded away: they would set the axis for all others."""
 
 
-def tooltips(*fields: str, **titles: str) -> list[alt.Tooltip]:
+def quantity(field: str, **options: Any) -> Spec:
+    """What a channel shows: a field of numbers."""
+    return {"field": field, "type": "quantitative", **options}
+
+
+def word(field: str, **options: Any) -> Spec:
+    """What a channel shows: a field of names."""
+    return {"field": field, "type": "nominal", **options}
+
+
+def by_name(field: str, looks: Mapping[str, Any]) -> Spec:
+    """A field of names: how each of them looks, without a legend."""
+    scale = {"domain": list(looks), "range": list(looks.values())}
+    return word(field, legend=None, scale=scale)
+
+
+def tooltips(*fields: str, **titles: str) -> list[Spec]:
     """Text as it is, numbers to three digits; what has a title of its own is text."""
     return [
-        alt.Tooltip(f"{field}:N")
+        word(field)
         if field in TEXTS
-        else alt.Tooltip(f"{field}:Q", title=field.replace("_", " "), format=",.3~r")
+        else quantity(field, title=field.replace("_", " "), format=",.3~r")
         for field in fields
-    ] + [alt.Tooltip(f"{field}:N", title=title) for field, title in titles.items()]
+    ] + [word(field, title=title) for field, title in titles.items()]
 
 
-def by_name(channel: type, field: str, looks: Mapping[str, Any]) -> Any:
-    """A field along `channel` (`alt.Color`, ...): how each of its names looks, without a legend."""
-    scale = alt.Scale(domain=list(looks), range=list(looks.values()))
-    return channel(f"{field}:N", legend=None, scale=scale)
+def mark(kind: str, look: Spec, **channels: Any) -> Spec:
+    """A chart, or a layer of one, of marks of one kind: their look, and what they show."""
+    return {"mark": {"type": kind, **look}, "encoding": channels}
 
 
-def spec_of(chart: alt.TopLevelMixin, height: int) -> Spec:
-    """`chart` as wide as its place on the page."""
-    spec: Spec = chart.properties(
-        width="container",
-        height=height,
-        autosize=alt.AutoSizeParams(type="fit-x", contains="padding"),
-    ).to_dict()
-    del spec["config"]  # the page has its own, light and dark
-    del spec["$schema"]  # an address on the web, which nobody needs
-    return spec
+def values(rows: pd.DataFrame) -> Spec:
+    """Rows as the data of a chart or a layer."""
+    return {"values": rows.to_dict("records")}
+
+
+def parameters(**named: Any) -> list[Spec]:
+    """Parameters of a chart with what they are at first."""
+    return [{"name": name, "value": value} for name, value in named.items()]
+
+
+def on_page(spec: Spec, height: int = HEIGHT) -> Spec:
+    """A chart as wide as its place on the page."""
+    autosize = {"type": "fit-x", "contains": "padding"}
+    return {**spec, "width": "container", "height": height, "autosize": autosize}
+
+
+def layered(layers: Sequence[Spec], rows: pd.DataFrame, height: int = HEIGHT, **more: Any) -> Spec:
+    """A chart of layers that are drawn of the same rows, as wide as its place on the page."""
+    return on_page({"data": values(rows), "layer": list(layers), **more}, height)
+
+
+def is_wide(values: pd.Series) -> bool:
+    """Whether values lie so far apart that their axis is logarithmic."""
+    return 0 < LOG_FROM * min(values) <= max(values)
+
+
+def axis(field: str, title: str, values: pd.Series, **options: Any) -> Spec:
+    """A field along an axis, which is logarithmic where `values` are wide."""
+    found = {"title": title, "scale": scale_of(values), "axis": ticks_of(values)}
+    return quantity(field, **(found | options))
+
+
+def scale_of(values: pd.Series, padding: int = 16) -> Spec:
+    """Logarithmic where values lie far apart; else with pixels of `padding` around them."""
+    if is_wide(values):
+        return {"type": "log", "nice": False, "padding": 24}
+    return {"zero": False, "nice": True, "padding": padding}
+
+
+def ticks_of(values: pd.Series) -> Spec:
+    """1, 2, 5, 10, ..., or powers of ten alone, where the axis of values is logarithmic."""
+    if not is_wide(values):
+        return {}
+    low, high = min(values), max(values)
+    steps = (1,) if high / low > MOST_STEPS else (1, 2, 5)
+    decades = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
+    ticks = [float(f"{step}e{decade}") for decade in decades for step in steps]
+    return {"values": [tick for tick in ticks if low <= tick <= high], "format": ",~g"}
+
+
+def on_axis(low: pd.Series, values: pd.Series) -> pd.Series:
+    """Where intervals are drawn from: a logarithmic axis of `values` has no 0."""
+    return low.clip(lower=values.min() / 2) if is_wide(values) else low
+
+
+def end_of_axis(values: pd.Series, highs: pd.Series) -> float:
+    """Beyond which values are folded away; infinity where none lies far outside.
+
+    Args:
+        values: means.
+        highs: upper ends of their intervals: the axis shows those of what it shows whole.
+    """
+    end = FAR * values[values != 0].abs().median()
+    if not values.max() > MUCH_FARTHER * end:
+        return np.inf
+    while (cut := highs[(values <= end) & (highs > end)]).size:
+        end = cut.max()
+    return float(end)

@@ -32,15 +32,10 @@ Metrics = Mapping[str, Metric[Any]]
 
 
 def with_weights(metrics: Metrics, run: Mapping[str, Any], where: str) -> Metrics:
-    """The metrics, J in the weights of an evaluation: `mean slowdown + 0.1 * cost ratio`.
-
-    Args:
-        metrics: by name.
-        run: its run.json.
-        where: what to call that in an error.
+    """The metrics, J in the weights of a run.json: `mean slowdown + 0.1 * cost ratio`.
 
     Raises:
-        InputError: it has no weights.
+        InputError: the file, `where`, has no weights.
     """
     if any(key.partition(".")[0] == "objective" for key in swept(run["scenarios"])):
         return metrics
@@ -63,12 +58,7 @@ def swept(scenarios: Scenarios) -> list[str]:
 
 
 def world(run: Mapping[str, Any], results: pd.DataFrame) -> str:
-    """The servers and their price, and what arrives, where these are the same; what is swept.
-
-    Args:
-        run: run.json.
-        results: from `evaluation.results.read_results`.
-    """
+    """The servers and their price, and what arrives, where these are the same; what is swept."""
     config, keys = run["config"], swept(run["scenarios"])
     groups = {key.partition(".")[0].partition("/")[0] for key in keys}
     functions = f"{results['decisions'].mean():,.0f} functions on average"

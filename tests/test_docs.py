@@ -33,7 +33,7 @@ from env.score.metrics import METRICS, episode_metrics
 from env.score.reward import Objective
 from env.sim.declared.cluster_file import cluster_from_config
 from env.sim.view.raw_env import RawEnv
-from report import axes
+from report import vega
 from report.summary import FEWEST_FOR_INTERVALS
 from run.command import CONF, PROJECT, plain, run
 from tests.agents.learned.test_queue_policy import save_untrained
@@ -250,5 +250,5 @@ def test_the_limits_of_the_report_are_those_of_the_program() -> None:
     with initialize_config_dir(str(CONF), version_base=None):
         most = compose("evaluate").report.episodes_mb
     assert f"fit into\n{most:.0f} MB" in text
-    assert f"is {axes.LOG_FROM:.0f} times the smallest" in text
+    assert f"is {vega.LOG_FROM:.0f} times the smallest" in text
     assert f"With fewer than {FEWEST_FOR_INTERVALS}\nepisodes" in text

@@ -168,13 +168,6 @@ def test_every_seed_has_its_own_episodes(command: Command, tmp_path: Path) -> No
     assert len(set(table.loc[table["policy"] == "random", "J"])) == 4
 
 
-def test_the_same_command_gives_the_same_numbers(
-    finished: tuple[Path, str], command: Command, tmp_path: Path
-) -> None:
-    assert command(*BRIEF).code == 0
-    pd.testing.assert_frame_equal(results_in(tmp_path), results_in(finished[0]))
-
-
 def test_what_was_assumed_is_printed_and_kept(command: Command, tmp_path: Path) -> None:
     (tmp_path / "w.dax").write_text(
         '<adag><job id="a" name="x" runtime="2"><uses file="f" link="output"/></job>'

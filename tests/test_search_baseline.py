@@ -11,7 +11,7 @@ from env.learn.world import TrainingEpisodes
 from env.score.reward import Objective
 from evaluation.weight_search import UNTUNED, Found, SearchSettings, WeightSearch
 from search_baseline import FILE, prepared
-from tests.commands import Command, InProcess
+from tests.commands import Command, InProcess, refused
 from tests.env.worlds import TINY, world
 
 # Rent counts so little that the untuned weights save too much of it.
@@ -32,11 +32,16 @@ SETTINGS = SearchSettings(
 )
 
 
-def searched(seed: int, tell: Callable[[int], None] = lambda played: None) -> Found:
-    """A search in that world."""
-    config = world(*CROWDED)
+def searched(
+    seed: int = 0,
+    tell: Callable[[int], None] = lambda played: None,
+    overrides: list[str] = CROWDED,
+    **ranges: tuple[float, float],
+) -> Found:
+    """A search in that world, or another one, with some other ranges."""
+    config, settings = world(*overrides), SETTINGS.model_copy(update=ranges)
     objective = validated(Objective, config["objective"], "objective")
-    return WeightSearch(TrainingEpisodes(config), objective, SETTINGS, seed, tell).run()
+    return WeightSearch(TrainingEpisodes(config), objective, settings, seed, tell).run()
 
 
 def test_it_beats_the_untuned_weights_and_repeats() -> None:
@@ -55,22 +60,14 @@ def test_it_beats_the_untuned_weights_and_repeats() -> None:
 
 
 def test_fields_of_one_value_keep_it_and_those_left_out_are_not_drawn() -> None:
-    told = SETTINGS.model_copy(update={"economy": (1.2, 1.2), "rent": (0, 0)})
-    config = world(*CROWDED)
-    objective = validated(Objective, config["objective"], "objective")
-    drawn = WeightSearch(TrainingEpisodes(config), objective, told, 0, lambda played: None).run()
-    weights = drawn.weights
+    weights = searched(economy=(1.2, 1.2), rent=(0, 0)).weights
     assert (weights.economy, weights.rent, weights.demand) == (1.2, 0, None)
 
 
 def test_the_untuned_weights_can_be_among_the_best_of_a_search_for_demand() -> None:
     """They have none, and half of the next round is drawn near them."""
-    told = SETTINGS.model_copy(
-        update={"finish": (1e5, 1e6), "rent_per_core": (1e-9, 1e-8), "demand": (1, 8)}
-    )
-    config = world(*TINY)
-    objective = validated(Objective, config["objective"], "objective")
-    tried = WeightSearch(TrainingEpisodes(config), objective, told, 0, lambda played: None).run()
+    ranges = {"finish": (1e5, 1e6), "rent_per_core": (1e-9, 1e-8), "demand": (1.0, 8.0)}
+    tried = searched(overrides=TINY, **ranges)
     assert tried.weights.demand is None and tried.weights.finish < 10
 
 
@@ -109,16 +106,11 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_bad_input_gets_one_line(case: str, command: Command, tmp_path: Path) -> None:
+def test_bad_input_gets_one_line(case: str, command: Command) -> None:
     overrides, says = BAD[case]
-    code, out, err = command(*TINY, *overrides)
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert says in err
-    assert list(tmp_path.iterdir()) == []
+    refused(command(*TINY, *overrides), says)
 
 
-def test_weights_are_not_searched_on_a_trace(command: Command, tmp_path: Path) -> None:
+def test_weights_are_not_searched_on_a_trace(command: Command) -> None:
     """Its requests have drawn work, which the search would not know of."""
-    code, out, err = command("workload=azure_like")
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "workload: weights are searched on workflows" in err
+    refused(command("workload=azure_like"), "workload: weights are searched on workflows")

@@ -52,8 +52,7 @@ def contest_of(
 
 def tasks_of(contest: Contest, episodes: int, record: bool = False) -> list[Task]:
     (seed,) = contest.sources
-    names = tuple(scheduler.name for scheduler in contest.schedulers)
-    return [Task("", seed, episode, names, record) for episode in range(episodes)]
+    return [Task("", seed, episode, contest.names, record) for episode in range(episodes)]
 
 
 def with_episode(contest: Contest, workload: EpisodeWorkload) -> Contest:

@@ -183,7 +183,7 @@ def test_a_fingerprint_sees_every_number_that_arrives() -> None:
 
     def hashed(*episodes: EpisodeWorkload) -> str:
         source = SimpleNamespace(evaluation_episode=episodes.__getitem__)
-        return fingerprint([(cast(WorkloadGenerator, source), len(episodes))])
+        return fingerprint([cast(WorkloadGenerator, source)], len(episodes))
 
     base = hashed(workload())
     assert base == hashed(workload())
@@ -197,7 +197,7 @@ def test_a_fingerprint_of_a_trace_is_of_its_functions_and_requests() -> None:
         told = world("workload=azure_like", "workload.source.functions=30", *overrides)
         cluster = cluster_from_config(told["cluster"], "cluster")
         source = workload_source({}, told["workload"], cluster, seed)
-        return fingerprint([(source, episodes)])
+        return fingerprint([source], episodes)
 
     base = hashed()
     assert base == hashed()

@@ -1,6 +1,7 @@
 """Evaluations with numbers of our choice, for tests of what is made of them."""
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -65,8 +66,19 @@ def write_page(folder: Path) -> Path:
     known = {name: each for name, each in metrics_of_rows().items() if name in results}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("report.page.write_figures", lambda *figures: [])
-        write_report(folder, run, summarise(results, known, CONFIDENCE), results)
+        write_report(folder, run, summarise(results, known, CONFIDENCE))
     return folder / "report.html"
+
+
+def settings_in(page: str) -> dict[str, Any]:
+    """What a page is drawn from."""
+    found: dict[str, Any] = json.loads(re.findall(r'id="settings">(.*?)</script>', page)[0])
+    return found
+
+
+def rows_of(spec: Mapping[str, Any]) -> pd.DataFrame:
+    """The data of a chart."""
+    return pd.DataFrame(spec["data"]["values"])
 
 
 CLUSTER = {

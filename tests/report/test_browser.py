@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -64,15 +65,25 @@ def browser() -> Iterator[Any]:
         browser.close()
 
 
-@pytest.fixture
-def opened(browser: Any, report: Path) -> Iterator[Any]:
-    """The report in a wide window; anything it complains of or asks the network for fails."""
-    page = browser.new_page(viewport={"width": 1440, "height": 900})
+@contextmanager
+def visited(browser: Any, report: Path, **options: Any) -> Iterator[Any]:
+    """A report in a window; anything it complains of or asks the network for fails."""
+    page = browser.new_page(**options)
     complaints = watch(page)
-    open_report(page, report)
+    page.goto(report.as_uri())
+    page.wait_for_selector("body[data-drawn]")
     yield page
     page.close()
     assert complaints == []
+
+
+WIDE = {"viewport": {"width": 1440, "height": 900}}
+
+
+@pytest.fixture
+def opened(browser: Any, report: Path) -> Iterator[Any]:
+    with visited(browser, report, **WIDE) as page:
+        yield page
 
 
 def watch(page: Any) -> list[str]:
@@ -86,11 +97,6 @@ def watch(page: Any) -> list[str]:
         lambda request: request.url.startswith(("file:", "data:")) or found.append(request.url),
     )
     return found
-
-
-def open_report(page: Any, report: Path) -> None:
-    page.goto(report.as_uri())
-    page.wait_for_selector("body[data-drawn]")
 
 
 def move_to_bar(page: Any, workflow: int, function: int, phase: str, panel: int) -> None:
@@ -158,23 +164,19 @@ def test_shares_are_those_of_the_policies_that_are_chosen(browser: Any, tmp_path
     for name, env in envs.items():
         file = folder / "episodes" / f"{recording_name(name, 0, 0)}.json"
         write_episode(file, episode_of(env, name, "a test"))
-    page = browser.new_page()
-    complaints = watch(page)
-    open_report(page, write_page(folder))
-    for upper in ("fcfs", "stride"):
-        page.select_option("#upper", upper)
-        page.wait_for_selector(f"#shares-upper-title >> text=/^{upper}$/")
-        told, *rows = page.locator("#shares-upper-rows tr").all_inner_texts()
-        found = shares_of(envs[upper])
-        assert told.startswith(f"{upper}: Jain's index {found.jain:.3f};")
-        assert {row.split()[0] for row in rows} == {"a", "b", "c"}
-        lines = page.evaluate("views['shares-upper'].data('shares')")
-        last = {(each["tenant"], each["what"]): each["core_seconds"] for each in lines}
-        for what in ("received", "entitled"):
-            shown = [last[tenant, what] for tenant in found.tenants]
-            assert shown == pytest.approx(getattr(found, what)[-1], abs=0.001)
-    page.close()
-    assert complaints == []
+    with visited(browser, write_page(folder)) as page:
+        for upper in ("fcfs", "stride"):
+            page.select_option("#upper", upper)
+            page.wait_for_selector(f"#shares-upper-title >> text=/^{upper}$/")
+            told, *rows = page.locator("#shares-upper-rows tr").all_inner_texts()
+            found = shares_of(envs[upper])
+            assert told.startswith(f"{upper}: Jain's index {found.jain:.3f};")
+            assert {row.split()[0] for row in rows} == {"a", "b", "c"}
+            lines = page.evaluate("views['shares-upper'].data('shares')")
+            last = {(each["tenant"], each["what"]): each["core_seconds"] for each in lines}
+            for what in ("received", "entitled"):
+                shown = [last[tenant, what] for tenant in found.tenants]
+                assert shown == pytest.approx(getattr(found, what)[-1], abs=0.001)
 
 
 def test_choosing_policies(opened: Any) -> None:
@@ -213,59 +215,49 @@ TIMES = """[...document.querySelectorAll("#gantt-times span")].map((one) => {
 
 def test_idle_time_is_folded_and_unfolded(browser: Any, tmp_path: Path) -> None:
     """Workflows are 5,000 s apart and take some hundred."""
-    page = browser.new_page(viewport={"width": 1440, "height": 900})
-    complaints = watch(page)
-    open_report(page, write_page(finished_evaluation(tmp_path / "run", episodes=1, gap=5000.0)))
-    until = "views.gantt.signal('until')"
-    whole = page.evaluate(until)
-    longest = "Math.max(...views.gantt.data('bars').map((bar) => bar.end - bar.begin))"
-    before = page.evaluate(longest)
-    page.check("#fold")
-    page.wait_for_function(f"{until} < {whole / 5}")
-    assert page.evaluate(longest) == pytest.approx(before)  # nothing that runs is folded
-    assert "⋯" in [text for text, _ in page.evaluate(TIMES)]
-    page.uncheck("#fold")
-    page.wait_for_function(f"{until} === {whole}")
-    page.close()
-    assert complaints == []
+    with visited(
+        browser, write_page(finished_evaluation(tmp_path / "run", episodes=1, gap=5000.0)), **WIDE
+    ) as page:
+        until = "views.gantt.signal('until')"
+        whole = page.evaluate(until)
+        longest = "Math.max(...views.gantt.data('bars').map((bar) => bar.end - bar.begin))"
+        before = page.evaluate(longest)
+        page.check("#fold")
+        page.wait_for_function(f"{until} < {whole / 5}")
+        assert page.evaluate(longest) == pytest.approx(before)  # nothing that runs is folded
+        assert "⋯" in [text for text, _ in page.evaluate(TIMES)]
+        page.uncheck("#fold")
+        page.wait_for_function(f"{until} === {whole}")
 
 
 def test_choosing_a_scenario(browser: Any, swept: Path) -> None:
-    page = browser.new_page(viewport={"width": 1440, "height": 900})
-    complaints = watch(page)
-    open_report(page, swept)
-    assert page.locator(".chart canvas").count() == page.locator(".chart").count() == 11
-    page.locator("summary", has_text="All numbers").click()
-    best = page.locator("#numbers tbody:visible tr").first
-    assert best.inner_text().split()[0] == "sjf" and "\t1.5\t" in best.inner_text()
-    page.select_option("#metric", "flow_time")
-    page.select_option("#scenario", "keep_alive=lru ratio=0.7")
-    page.wait_for_function("views.parts.data('data_0').some((row) => row.seconds === 6)")
-    assert "\t6\t" in best.inner_text()
-    # What was chosen before holds.
-    page.wait_for_function("views.ranking.signal('metric') === 'flow_time'")
-    page.close()
-    assert complaints == []
+    with visited(browser, swept, **WIDE) as page:
+        assert page.locator(".chart canvas").count() == page.locator(".chart").count() == 11
+        page.locator("summary", has_text="All numbers").click()
+        best = page.locator("#numbers tbody:visible tr").first
+        assert best.inner_text().split()[0] == "sjf" and "\t1.5\t" in best.inner_text()
+        page.select_option("#metric", "flow_time")
+        page.select_option("#scenario", "keep_alive=lru ratio=0.7")
+        page.wait_for_function("views.parts.data('data_0').some((row) => row.seconds === 6)")
+        assert "\t6\t" in best.inner_text()
+        # What was chosen before holds.
+        page.wait_for_function("views.ranking.signal('metric') === 'flow_time'")
 
 
 def test_choosing_what_is_drawn_of_a_sweep(browser: Any, swept: Path) -> None:
-    page = browser.new_page(viewport={"width": 1440, "height": 900})
-    complaints = watch(page)
-    open_report(page, swept)
-    assert not page.locator("#axis").is_visible()  # there is one alone
-    page.select_option("#swept-metric", "J")  # the paired difference comes first
-    drawn = "views.sweep.data('data_0').map((row) => row.mean).sort().join()"
-    page.wait_for_function(f"{drawn} === '1.5,3,3,6'")
-    page.select_option("#panel", "keep_alive=lru")
-    page.wait_for_function(f"{drawn} === '12,4.5,6,9'")
-    page.locator("#policies label", has_text="fcfs").locator("input").uncheck()
-    page.wait_for_function(f"{drawn} === '4.5,6'")
-    page.select_option("#swept-metric", "late")
-    page.wait_for_function(f"{drawn} === '4.5,6'")
-    for chart in ("flow-time", "deadlines", "profiles"):
-        page.wait_for_function(f"views['{chart}'].signal('shown').join() === 'sjf'")
-    page.close()
-    assert complaints == []
+    with visited(browser, swept, **WIDE) as page:
+        assert not page.locator("#axis").is_visible()  # there is one alone
+        page.select_option("#swept-metric", "J")  # the paired difference comes first
+        drawn = "views.sweep.data('data_0').map((row) => row.mean).sort().join()"
+        page.wait_for_function(f"{drawn} === '1.5,3,3,6'")
+        page.select_option("#panel", "keep_alive=lru")
+        page.wait_for_function(f"{drawn} === '12,4.5,6,9'")
+        page.locator("#policies label", has_text="fcfs").locator("input").uncheck()
+        page.wait_for_function(f"{drawn} === '4.5,6'")
+        page.select_option("#swept-metric", "late")
+        page.wait_for_function(f"{drawn} === '4.5,6'")
+        for chart in ("flow-time", "deadlines", "profiles"):
+            page.wait_for_function(f"views['{chart}'].signal('shown').join() === 'sjf'")
 
 
 @pytest.mark.parametrize("kind", ["report", "swept"])
@@ -278,22 +270,22 @@ def test_it_fits_and_is_readable(
     width: int,
     scheme: str,
 ) -> None:
-    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
-    complaints = watch(page)
-    open_report(page, request.getfixturevalue(kind))
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    for chart in page.locator(".chart canvas").all():
-        assert chart.bounding_box()["width"] <= width
-    page.screenshot(path=tmp_path / "page.png", full_page=True)
-    back = np.asarray(Image.open(tmp_path / "page.png"))[-1, 0, :3].mean() / 255
-    assert back < 0.2 if scheme == "dark" else back > 0.9
-    # The button turns it into the other.
-    page.click("#theme")
-    page.wait_for_function(
-        f"document.documentElement.classList.contains('dark') === {str(scheme == 'light').lower()}"
-    )
-    page.close()
-    assert complaints == []
+    with visited(
+        browser,
+        request.getfixturevalue(kind),
+        viewport={"width": width, "height": 900},
+        color_scheme=scheme,
+    ) as page:
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        for chart in page.locator(".chart canvas").all():
+            assert chart.bounding_box()["width"] <= width
+        page.screenshot(path=tmp_path / "page.png", full_page=True)
+        back = np.asarray(Image.open(tmp_path / "page.png"))[-1, 0, :3].mean() / 255
+        assert back < 0.2 if scheme == "dark" else back > 0.9
+        # The button turns it into the other.
+        page.click("#theme")
+        dark = "document.documentElement.classList.contains('dark')"
+        page.wait_for_function(f"{dark} === {str(scheme == 'light').lower()}")
 
 
 ON_CHART = """() => {
@@ -324,16 +316,12 @@ def test_names_of_points_cross_nothing(seen: int, browser: Any, tmp_path: Path) 
             for episode, own in enumerate((0.9, 1.0, 1.1, 0.9, 1.1))
         ]
     write_results(tmp_path, run_of(episodes=5), rows)
-    page = browser.new_page(viewport={"width": 900, "height": 900})
-    complaints = watch(page)
-    open_report(page, write_page(tmp_path))
-    before = page.evaluate("views['time-against-cost'].width()")
-    page.set_viewport_size({"width": seen, "height": 900})
-    page.wait_for_function(f"views['time-against-cost'].width() !== {before}")
-    page.evaluate("views['time-against-cost'].runAsync().then(() => null)")
-    found = page.evaluate(ON_CHART)
-    page.close()
-    assert complaints == []
+    with visited(browser, write_page(tmp_path), viewport={"width": 900, "height": 900}) as page:
+        before = page.evaluate("views['time-against-cost'].width()")
+        page.set_viewport_size({"width": seen, "height": 900})
+        page.wait_for_function(f"views['time-against-cost'].width() !== {before}")
+        page.evaluate("views['time-against-cost'].runAsync().then(() => null)")
+        found = page.evaluate(ON_CHART)
     assert len(found["symbol"]) == 24 and len(found["rule"]) >= 24
     names = found["text"]
     assert len(names) >= 5

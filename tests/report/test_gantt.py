@@ -34,8 +34,8 @@ def test_every_phase_and_workflow_is_there(tmp_path: Path) -> None:
     assert drawn["server cold start"] > 500
     assert drawn["waiting"] > 500
     assert drawn["transfer"] == 0
-    for wf_id in range(4):
-        assert pixels_of(picture, palette.workflow_colour(wf_id)) > 1000
+    for colour in palette.SERIES[:4]:
+        assert pixels_of(picture, colour) > 1000
 
 
 def test_a_world_with_a_queue_and_warm_containers(tmp_path: Path) -> None:

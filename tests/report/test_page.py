@@ -23,7 +23,9 @@ from tests.report import recorded
 from tests.report.evaluations import (
     finished,
     result,
+    rows_of,
     run_of,
+    settings_in,
     write_page,
     write_results,
 )
@@ -37,13 +39,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def specs_in(text: str, scenario: str = "") -> dict[str, Any]:
     """The charts of a page: those of a scenario, and those that are there once."""
-    settings = json.loads(re.findall(r'id="settings">(.*?)</script>', text)[0])
+    settings = settings_in(text)
     return {**settings["specs"], **settings["scenarios"][scenario]}
-
-
-def rows_of(spec: dict[str, Any]) -> pd.DataFrame:
-    (rows,) = (rows for rows in spec["datasets"].values() if len(rows[0]) > 1)
-    return pd.DataFrame(rows)
 
 
 def embedded(text: str) -> list[tuple[str, str]]:
@@ -189,11 +186,6 @@ SCENARIOS = {
 }
 
 
-def sweeps_in(text: str) -> dict[str, Any]:
-    found = json.loads(re.findall(r'id="settings">(.*?)</script>', text)[0])["sweeps"]
-    return dict(found)
-
-
 def test_every_scenario_has_its_charts_and_tables(tmp_path: Path) -> None:
     finished(tmp_path, {"a": [1.0, 2.0], "b": [4.0, 5.0]}, run=run_of(scenarios=SCENARIOS))
     text = write_page(tmp_path).read_text()
@@ -212,7 +204,7 @@ def test_every_scenario_has_its_charts_and_tables(tmp_path: Path) -> None:
 def test_a_number_that_was_swept_is_an_axis(tmp_path: Path) -> None:
     played = {"a": [1.0, 2.0, 1.0, 2.0, 1.0, 2.0], "b": [4.0] * 6}
     finished(tmp_path, played, run=run_of(scenarios=SCENARIOS))
-    ((axis, sweep),) = sweeps_in(write_page(tmp_path).read_text()).items()
+    ((axis, sweep),) = settings_in(write_page(tmp_path).read_text())["sweeps"].items()
     assert (axis, sweep["panels"]) == ("ratio", ["keep_alive=none", "keep_alive=lru"])
     rows = rows_of(sweep["specs"]["J"])
     own = rows[(rows["policy"] == "a") & (rows["panel"] == "keep_alive=lru")]

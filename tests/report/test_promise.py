@@ -1,22 +1,121 @@
-"""What readers are told of promises: in words, as a table, on the page and in promise.json."""
+"""Who keeps promises surely, the cheapest who does, and what readers are told of that."""
 
 import json
+from collections.abc import Mapping, Sequence
 from io import StringIO
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from rich.console import Console
 
-from evaluation.promise import Judgement
+from agents.scheduler import Kind
+from evaluation.promise import Promise
 from report.files import write_files
-from report.promise import answer, promise_table
-from tests.evaluation.test_promise import LARGE, PLAYED, SMALL, judged
+from report.promise import Judgement, answer, judge, promise_table
 from tests.report.evaluations import (
+    CONFIDENCE,
     WIDE,
+    metrics_of_rows,
     result,
     run_of,
     write_results,
 )
+
+SMALL, LARGE = "count=1", "count=2"
+Played = Mapping[tuple[str, str], Sequence[tuple[float, float]]]
+"""Slowdown and rent of every episode, by scenario and policy."""
+
+
+def rows_of(played: Played, **kinds: Kind) -> pd.DataFrame:
+    rows = [
+        result(policy, episode, 1.0, 0, kinds.get(policy, "baseline"), scenario, **numbers)
+        for (scenario, policy), episodes in played.items()
+        for episode, numbers in enumerate(
+            {"slowdown": slowdown, "rent": rent} for slowdown, rent in episodes
+        )
+    ]
+    return pd.DataFrame(rows)
+
+
+def judged(played: Played, *written: str, **kinds: Kind) -> Judgement:
+    promises = [Promise.of("slowdown", each) for each in written]
+    results = rows_of(played, **kinds)
+    return judge(results, promises, "rent", metrics_of_rows(), CONFIDENCE)
+
+
+# Student's t of two values that are 0.2 apart reaches 12.706 * 0.1 to both sides.
+PLAYED: Played = {
+    (SMALL, "slow"): [(9.0, 1.0), (9.2, 1.2)],
+    (SMALL, "fair"): [(2.9, 2.0), (3.1, 2.2)],
+    (LARGE, "slow"): [(1.4, 5.0), (1.6, 5.2)],
+    (LARGE, "fair"): [(1.2, 4.0), (1.4, 4.4)],
+}
+
+
+def test_the_cheapest_that_surely_keeps_it_is_the_answer() -> None:
+    found = judged(PLAYED, "<3")
+    assert found.best is not None
+    assert (found.best.scenario, found.best.policy) == (LARGE, "fair")
+    assert [(row.scenario, row.policy, row.verdict) for row in found.rows] == [
+        (LARGE, "fair", "kept"),
+        (LARGE, "slow", "kept"),
+        (SMALL, "fair", "unsure"),
+        (SMALL, "slow", "broken"),
+    ]
+    assert found.best.means[0].value == pytest.approx(1.3)
+    assert found.best.means[0].ci_high == pytest.approx(1.3 + 1.2706, abs=1e-4)
+    # Episode by episode 1.0 and 0.8 more.
+    assert found.rows[1].more.value == pytest.approx(0.9)
+    assert found.rows[1].more.ci_low == pytest.approx(0.9 - 1.2706, abs=1e-4)
+
+
+def test_perhaps_is_the_cheapest_whose_mean_keeps_it() -> None:
+    """The interval of the mean of 3.0 ends below 3.05 once 0.1414 t / sqrt(n) < 0.05: n = 34."""
+    found = judged(PLAYED, "<3.05")
+    assert found.perhaps is not None
+    assert (found.perhaps.scenario, found.perhaps.policy) == (SMALL, "fair")
+    assert found.settling == 34
+    assert judged(PLAYED, "<3").perhaps is None  # the mean does not
+    second = judged(PLAYED, "<3.05", "<2").perhaps
+    assert second is not None and (second.scenario, second.policy) == (LARGE, "fair")
+    assert judged(PLAYED, "<3.05", fair="reference").perhaps is None
+
+
+def test_episodes_without_the_number_settle_nothing() -> None:
+    """Half of the episodes have none, so it takes twice as many."""
+    nan = float("nan")
+    played = {("", "a"): [(2.9, 1.0), (3.1, 1.0), (nan, 1.0), (nan, 1.0)]}
+    assert judged(played, "<3.05").settling == 68
+
+
+def test_nobody_keeps_it() -> None:
+    found = judged(PLAYED, "<0.1")
+    assert found.best is None
+    # 1.3 less 1.2706 is below the bound.
+    assert [row.verdict for row in found.rows] == ["unsure", "broken", "broken", "broken"]
+
+
+def test_all_promises_have_to_be_kept() -> None:
+    assert judged(PLAYED, "<3", ">=1").best is None
+    found = judged(PLAYED, "<3", ">=-1")
+    assert found.best is not None and found.best.policy == "fair"
+
+
+def test_references_are_no_answer() -> None:
+    found = judged(PLAYED, "<3", fair="reference")
+    assert found.best is not None and found.best.policy == "slow"
+    assert found.rows[0].policy == "fair" and found.rows[0].more.value == pytest.approx(-0.9)
+
+
+def test_what_has_no_number_is_not_kept() -> None:
+    nan = float("nan")
+    unknown = judged(
+        {("", "a"): [(nan, 1.0), (nan, 1.0)], ("", "b"): [(9.0, 1.0), (9.0, 1.0)]}, "<3"
+    )
+    assert {row.policy: row.verdict for row in unknown.rows} == {"a": "unknown", "b": "broken"}
+    free = judged({("", "a"): [(1.0, nan), (1.0, nan)]}, "<3")
+    assert (free.best, free.rows[0].verdict) == (None, "kept")
 
 
 def in_words(judgement: Judgement) -> str:
@@ -47,43 +146,20 @@ def test_it_is_said_when_nobody_does() -> None:
     assert told.startswith("Nobody surely keeps slowdown < 3, ") and "Perhaps" not in told
 
 
-LONG = "large.server_count=3 keep_alive=faascache"
-
-
-@pytest.mark.parametrize(
-    ("scenario", "policy", "slowdowns", "bound", "whole"),
-    [
-        (LONG, "greedy_objective_tuned", (2.0, 4.0, 3.5), "<3", [*LONG.split(), "not sure"]),
-        (
-            "large.server_count=1",
-            "greedy_per_core",
-            (1.0, 1.2),
-            "<30",
-            ["slowdown", "< 30", "more"],
-        ),
-    ],
-)
-def test_names_and_headings_stay_whole_in_80_columns(
-    scenario: str, policy: str, slowdowns: tuple[float, ...], bound: str, whole: list[str]
-) -> None:
-    played = {(scenario, policy): [(each, 1.0 + each / 4) for each in slowdowns]}
+def test_nothing_is_cut_in_80_columns() -> None:
+    scenario, policy = "large.server_count=3 keep_alive=faascache", "greedy_objective_tuned"
+    slowdowns = {(scenario, policy): [(each, 1.0 + each / 4) for each in (2.0, 4.0, 3.5)]}
     console = Console(width=80, record=True, file=StringIO())
-    console.print(promise_table(judged(played, bound)))
+    console.print(promise_table(judged(slowdowns, "<3", ">1")))
     text = console.export_text()
-    assert all(word in text for word in (*scenario.split(), policy, *whole))
-    assert bound == "<3" or "…" not in text  # numbers give way to long names
+    assert all(word in text for word in (*scenario.split(), policy, "not sure")) and "…" not in text
 
 
 @pytest.mark.parametrize("bound", ["<3.05", "<0"])
 def test_files_of_an_evaluation(bound: str, tmp_path: Path) -> None:
     scenarios = {name: {"count": number} for number, name in enumerate((SMALL, LARGE), 1)}
-    rows = [
-        result(policy, episode, 1.0, scenario=scenario, slowdown=slowdown, rent=rent)
-        for (scenario, policy), episodes in PLAYED.items()
-        for episode, (slowdown, rent) in enumerate(episodes)
-    ]
     run = run_of(scenarios=scenarios)
-    results = write_results(tmp_path, run, rows)
+    results = write_results(tmp_path, run, rows_of(PLAYED))
     found = judged(PLAYED, bound)
     write_files(tmp_path, run, results, WIDE, found)
     kept = json.loads((tmp_path / "promise.json").read_text())

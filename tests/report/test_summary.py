@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from rich.console import Console
+from rich.console import Console, Group
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.plugins.hparams.metadata import parse_session_start_info_plugin_data
 
@@ -19,8 +19,8 @@ from report import palette
 from report.charts import time_against
 from report.digits import exact
 from report.drawing import library
-from report.evaluation_charts import sweep_figure
 from report.files import write_files
+from report.line_charts import sweep_figure
 from report.summary import Summary, means, summarise
 from report.summary_files import write_summary
 from report.table import summary_table
@@ -30,6 +30,7 @@ from tests.report.evaluations import (
     finished,
     metrics_of_rows,
     result,
+    rows_of,
     run_of,
     write_results,
 )
@@ -46,9 +47,9 @@ FIGURES = {
 SWEEP = {f"lease.step={step}": {"lease.step": step} for step in (60, 3600)}
 
 
-def printed(summary: Summary, width: int) -> str:
+def printed(found: Summary | Group, width: int) -> str:
     console = Console(width=width, file=io.StringIO())
-    console.print(summary_table(summary, width))
+    console.print(summary_table(found, width) if isinstance(found, Summary) else found)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -237,10 +238,7 @@ def test_the_files_of_several_scenarios(tmp_path: Path) -> None:
     assert set(events.Tags()["images"]) == {
         f"evaluation/{name.removesuffix('.png')}" for name in pictures
     }
-    console = Console(width=WIDE, file=io.StringIO())
-    console.print(table)
-    assert isinstance(console.file, io.StringIO)
-    words = [line.split() for line in console.file.getvalue().splitlines() if line.strip()]
+    words = [line.split() for line in printed(table, WIDE).splitlines() if line.strip()]
     first = [line[0] for line in words if line[0] in (short, long, "even", "odd")]
     assert first == [short, "even", "odd", long, "odd", "even"]
 
@@ -259,7 +257,7 @@ def test_the_figure_of_a_sweep(tmp_path: Path) -> None:
     }
     # What is 0 everywhere has no panels.
     assert list(rows) == ["J against a", "slowdown", "cost ratio", "container start (s)"]
-    points = pd.DataFrame(drawn["datasets"][rows["J against a"]["data"]["name"]])
+    points = rows_of(rows["J against a"])
     own = points[points["policy"] == "b"]
     assert own[["column", "x"]].values.tolist() == [
         ["keep_alive=lru", 60], ["keep_alive=lru", 600],
@@ -339,12 +337,18 @@ def test_a_reference_is_marked(tmp_path: Path) -> None:
 
 def test_names_beside_points_cover_nothing() -> None:
     """Of three points side by side one is named on the left, one on the right, one not at all."""
-    spent = [1.0, 1.005, 1.006, 1.5, 2.0]
-    rows = pd.DataFrame({"policy": list("abcde"), "kind": "baseline", "cost_ratio": spent})
-    rows["slowdown"] = [2.0, 2.0, 2.0, 1.0, 3.0]
-    for name in ("slowdown", "cost_ratio"):
-        rows[[f"{name}_low", f"{name}_high", f"{name}_told"]] = rows[[name] * 3].to_numpy()
-    drawn = time_against("cost_ratio", rows, {"slowdown": "s", "cost_ratio": "c"})
+    places = {
+        "a": (1.0, 2.0),
+        "b": (1.005, 2.0),
+        "c": (1.006, 2.0),
+        "d": (1.5, 1.0),
+        "e": (2.0, 3.0),
+    }
+    rows = [
+        result(name, 0, 1.0, cost_ratio=spent, slowdown=slowdown)
+        for name, (spent, slowdown) in places.items()
+    ]
+    drawn = time_against("cost_ratio", summary_in(pd.DataFrame(rows)))
     named = drawn["layer"][-1]["data"]["values"]
     told = {each["name"]: (each["text"], each["align"]) for each in named if each["text"]}
     assert told == dict(a=("a", "right"), b=("b", "left"), d=("d", "left"), e=("e", "left"))

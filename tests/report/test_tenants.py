@@ -1,7 +1,5 @@
 """What tenants used and how long they took, by hand."""
 
-import json
-import re
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +12,7 @@ from report import palette
 from report.tenants import OTHERS, capacity_used, colours, labels, mean_flow_times
 from report.timeline import Timeline, mean_over, timeline_of
 from tests.episodes import begun
-from tests.report.evaluations import write_page
+from tests.report.evaluations import rows_of, settings_in, write_page
 from tests.report.recorded import finished_evaluation, played
 
 EDGES = np.array([0.0, 5.0, 10.0])
@@ -91,17 +89,10 @@ def test_mean_flow_times_by_policy_and_tenant() -> None:
     ]
 
 
-def specs_of(text: str) -> dict[str, dict]:
-    specs: dict[str, dict] = json.loads(re.findall(r'id="settings">(.*?)</script>', text)[0])[
-        "specs"
-    ]
-    return specs
-
-
 def test_the_page_shows_tenants_where_there_are_some(tmp_path: Path) -> None:
     folder = finished_evaluation(tmp_path / "run", tenants={"retail": 1.0, "science": 2.0})
     text = write_page(folder).read_text()
     assert ">Tenants</h3>" in text and ">Flow time of tenants</h3>" in text
-    (rows,) = specs_of(text)["tenant-flow-time"]["datasets"].values()
+    rows = rows_of(settings_in(text)["specs"]["tenant-flow-time"])
     # Workflows 0 and 2 of both episodes are retail's, workflow 1 is science's.
-    assert {row["tenant"]: row["workflows"] for row in rows} == {"retail": 4, "science": 2}
+    assert dict(zip(rows["tenant"], rows["workflows"], strict=True)) == {"retail": 4, "science": 2}

@@ -101,8 +101,7 @@ def test_the_queue_for_memory() -> None:
     times, waiting = timeline.queue()
     assert times.tolist() == [0.0, 2.0, 3.0, 12.0, 13.0]
     assert waiting.tolist() == [0, 1, 2, 1, 0]
-    (node,) = timeline.nodes
-    assert node.queue.tolist() == waiting.tolist()
+    assert timeline.queue(0)[1].tolist() == waiting.tolist()
     assert timeline.flow_times.tolist() == [12.0, 19.0, 13.0, 9.0]
 
 
