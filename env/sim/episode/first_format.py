@@ -47,10 +47,14 @@ class FirstEpisode(Strict):
         """
         if self.expected is None:
             return None
-        decisions, servers = self.expected["decisions"], self.expected["servers"]
-        times = {
-            (row["workflow_id"], row["function_id"]): row for row in self.expected["functions"]
-        }
+        try:
+            return self._results(self.expected)
+        except (KeyError, TypeError) as error:
+            raise InputError(f"expected: {error!r}, all that format 1 has is needed") from None
+
+    def _results(self, expected: dict[str, Any]) -> Results:
+        decisions, servers = expected["decisions"], expected["servers"]
+        times = {(row["workflow_id"], row["function_id"]): row for row in expected["functions"]}
         placed = [action.function for action in self.actions]
         if len(decisions) != len(placed) or sorted(times) != sorted(placed):
             raise InputError(
@@ -91,5 +95,5 @@ class FirstEpisode(Strict):
             for row in servers
         ]
         kept = ("total_rent", "last_completion_time", "workflow_completion_times")
-        sums = {key: self.expected[key] for key in kept}
+        sums = {key: expected[key] for key in kept}
         return validated(Results, {"runs": runs, "servers": leases, **sums}, "expected")

@@ -21,3 +21,7 @@ class Played(Protocol):
     def function_index(self, wf_id: int, fn_id: int) -> int:
         """Index of a function in the records, NONE before its workflow arrives."""
         ...
+
+    def node_index(self, server_name: str, server_id: int, numa_node_id: int) -> int:
+        """Index of a NUMA node in the records."""
+        ...

@@ -55,3 +55,20 @@ def test_too_few_slots_is_an_error_that_says_so():
     action = WAITING.actions[0]
     with pytest.raises(InputError, match="more than 1 workflows are active at 1.0 s"):
         env.step(*action.place, action.memory_allocated_mb)
+
+
+def test_a_workload_moved_on_by_hand():
+    """A chain: each function is submitted when the one before it has finished."""
+    env = env_of(CHAIN)
+    workload = env.workload
+    workload.reset()
+    for fn_id in range(4):
+        function = workload.peek()
+        assert (function.wf_id, function.fn_id) == (0, fn_id)
+        assert workload.get().state == "SUBMITTED"
+        assert workload.peek() is None
+        workload.run_function(0, fn_id, env.place_of(0), 100, 10.0 * fn_id)
+        workload.finish_function(0, fn_id, 10.0 * fn_id + 5.0)
+    assert workload.workflows[0].completion_time == 35.0
+    with pytest.raises(InputError, match="no function is submitted now"):
+        workload.get()
