@@ -24,10 +24,8 @@ from env.sim.view.raw_env import RawEnv
 from report import gantt
 from report.timeline import read_timeline
 
-CLUSTER, COLD = (
-    ClusterConfig(1000, 1e9, 1e9, 1e9, (ServerType("s", 2, 3.6, latency, 1, 1, 100),))
-    for latency in (0.0, 7.0)
-)
+CLUSTER = ClusterConfig(1000, 1e9, 1e9, 1e9, (ServerType("s", 2, 3.6, 0.0, 1, 1, 100),))
+COLD = ClusterConfig(1000, 1e9, 1e9, 1e9, (ServerType("s", 2, 3.6, 7.0, 1, 1, 100),))
 JOB = WorkflowTemplate("job", [50_000, 50_000], [100, 100], [1, 1], [(0, 1)], [0])  # 50 s each
 
 
