@@ -111,6 +111,9 @@ class LiveCluster:
         self._rng = np.random.default_rng(sequence)
         scheduler.reset(Shown(self.env), objective, sequence)
 
+    def __repr__(self) -> str:
+        return f"LiveCluster(time={self.env.time}, active={len(self._slots)} workflows)"
+
     def arrived(self, time: float, workflow: str, template: str) -> None:
         """A workflow has arrived: its functions without predecessors can be placed.
 
