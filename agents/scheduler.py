@@ -198,14 +198,15 @@ class Scheduler(Protocol):
     """
 
     name: str
-    kind: Kind
-    order: Order | None
-    fit: Fit
-    tiers: Sequence[float]
-    asked: Sequence[DecisionKind]
+    kind: Kind = "baseline"
+    order: Order | None = None
+    fit: Fit = "asked"
+    tiers: Sequence[float] = (1.0,)
+    asked: Sequence[DecisionKind] = ()
 
     def reset(self, env: RawEnv, objective: Objective, seed: np.random.SeedSequence) -> None:
         """Turns to a new episode; everything random comes from `seed`."""
+        return None
 
     def choose(self, decision: Decision) -> int:
         """A row of the decision."""
@@ -216,7 +217,8 @@ def play(
 ) -> None:
     """Lets a scheduler decide until an episode is over."""
     shown, rng = Shown(env), np.random.default_rng(seed)
+    tiers = getattr(scheduler, "tiers", Scheduler.tiers)  # a class of the user's may have none
     scheduler.reset(shown, objective, seed)
     while not env.done:
-        decision = Decision(shown, objective, scheduler.tiers, rng)
+        decision = Decision(shown, objective, tiers, rng)
         decision.carry_out(env, scheduler.choose(decision))
