@@ -184,8 +184,8 @@ class RunLog:
         if progress >= 1 or state.seconds - self._last_line >= LINE_EVERY:
             self._last_line = state.seconds
             print(
-                f"iteration {state.iteration}  J against the baseline {self._evaluated}  best {best}  "
-                f"left {left}  {measures['env_steps_per_s']:,.0f} steps/s",
+                f"iteration {state.iteration}  J against the baseline {self._evaluated}  "
+                f"best {best}  left {left}  {measures['env_steps_per_s']:,.0f} steps/s",
                 flush=True,
             )
 
