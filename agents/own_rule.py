@@ -109,7 +109,13 @@ class OwnRule(Scheduler):
         self._code = code
         self._source = source
         with _shown(str(code), source):
-            rule = self._rule = _class_of(code, source)(**code.parameters)
+            known = vars(_module(source))
+            made = known.get(code.name)
+            if not isinstance(made, type):
+                classes = [name for name, each in known.items() if isinstance(each, type)]
+                near = nearest(code.name, classes)
+                raise InputError(f"{code.file}: no class '{code.name}', {near}")
+            rule = self._rule = made(**code.parameters)
         for attribute in ("kind", "fit", "order", "tiers", "asked"):
             setattr(self, attribute, getattr(rule, attribute, getattr(Scheduler, attribute)))
         for word, allowed in ((self.kind, get_args(Kind)), (self.fit, PLACEMENTS)):
@@ -163,15 +169,6 @@ def own_rules(codes: Sequence[RuleCode], queued: bool) -> list[OwnRule]:
             raise InputError(f"baselines: {code} has an order: dispatch=queued is needed")
         rules.append(rule)
     return rules
-
-
-def _class_of(code: RuleCode, source: Source) -> type:
-    module = _module(source)
-    found = getattr(module, code.name, None)
-    if not isinstance(found, type):
-        own = [name for name, each in vars(module).items() if isinstance(each, type)]
-        raise InputError(f"{code.file}: no class '{code.name}', {nearest(code.name, own)}")
-    return found
 
 
 @lru_cache(maxsize=64)

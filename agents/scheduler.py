@@ -161,9 +161,9 @@ class Decision:
         Raises:
             InputError: it is none of `rows`.
         """
-        count = len(self.rows)
-        if self.kind == "place":  # whose forecasts are not needed to count them
-            count = len(self.env.state.nodes) * len(self._tiers)
+        places = len(self.env.state.nodes) * len(self._tiers)
+        # Forecasts are not needed to count the places.
+        count = places if self.kind == "place" else len(self.rows)
         return whole_number("choose: row", row, 0, count - 1)
 
     def carry_out(self, env: RawEnv, row: Any) -> None:

@@ -6,7 +6,7 @@ what it does fits into memory: its decisions go to an RLlib learner as they are.
 checkpoints and the runners are RLlib's; only its pipeline for files is left out.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -28,6 +28,7 @@ from torch.nn.functional import cross_entropy
 
 from agents.baseline import make_baselines
 from agents.learned.fault_tolerance import FaultTolerant
+from agents.learned.loss import parts_of
 from agents.learned.policy_file import policy_of
 from agents.learned.set_policy import SetPolicy
 from agents.order.fcfs import Fcfs
@@ -216,7 +217,7 @@ def _agreement(learner: Any, held_out: Mapping[str, Columnar]) -> dict[str, floa
             logits = module.logits(seen)
         same = torch.ones(len(logits), dtype=torch.bool)
         actions = torch.from_numpy(columns[Columns.ACTIONS])
-        for part, chosen in _parts(logits, actions, module.policy.sizes.bids):
+        for part, chosen in _parts(module, logits, actions):
             same &= (part.argmax(dim=-1) == chosen) | (chosen == NO_PLACE)
         found[policy] = float(same.float().mean())
     return found
@@ -227,11 +228,10 @@ def _rows(columns: Columnar, rows: np.ndarray) -> Columnar:
     return found
 
 
-def _parts(logits: Tensor, actions: Tensor, bids: int) -> list[tuple[Tensor, Tensor]]:
+def _parts(module: Any, logits: Tensor, actions: Tensor) -> Iterable[tuple[Tensor, Tensor]]:
     """Logits and actions of each choice: of one, or of bid and place."""
-    if not bids:
-        return [(logits, actions)]
-    return [(logits[:, :bids], actions[:, 0]), (logits[:, bids:], actions[:, 1])]
+    chosen = actions.reshape(len(actions), -1).unbind(dim=1)
+    return zip(logits.split(parts_of(module.action_space), dim=1), chosen, strict=True)
 
 
 class CloningLearner(TorchLearner):
@@ -249,12 +249,12 @@ class CloningLearner(TorchLearner):
         fwd_out: dict[str, Tensor],
     ) -> Tensor:
         """Mean over the rows, in nats."""
-        bids = self.module[module_id].unwrapped().policy.sizes.bids
+        module = self.module[module_id].unwrapped()
         logits, actions = fwd_out[Columns.ACTION_DIST_INPUTS], batch[Columns.ACTIONS].long()
         loss = sum(
             (
                 cross_entropy(part, chosen, ignore_index=NO_PLACE, reduction="sum")
-                for part, chosen in _parts(logits, actions, bids)
+                for part, chosen in _parts(module, logits, actions)
             ),
             torch.zeros(()),
         ) / len(logits)

@@ -155,14 +155,14 @@ def rollout_outcomes(
     Raises:
         InputError: see `_Forks`.
     """
-    forks = _Forks(state, clairvoyant, objective)
+    forks, by_objective = _Forks(state, clairvoyant, objective), weights.by_objective(objective)
     outcomes = np.full(len(state.nodes), INF)
     unrented = NONE  # the last node tried whose server has never been rented
     for node, server in enumerate(state.nodes["server"]):
         if suits(state, node, memory_alloc) and not are_twins(state, node, unrented):
             if state.servers[server]["expiration_time"] == -INF:
                 unrented = node
-            outcomes[node] = forks.outcome(weights, node, memory_alloc)
+            outcomes[node] = forks.outcome(by_objective, node, memory_alloc)
     return outcomes
 
 
@@ -181,7 +181,7 @@ def rule_outcomes(
         InputError: see `_Forks`.
     """
     forks = _Forks(state, clairvoyant, objective)
-    return np.array([forks.outcome(weights) for weights in rules])
+    return np.array([forks.outcome(weights.by_objective(objective)) for weights in rules])
 
 
 class _Forks:
@@ -198,21 +198,21 @@ class _Forks:
                 "rollout: schedules are tried out only where functions are placed at once and "
                 "containers neither stay warm nor start cold"
             )
-        self._state, self._clairvoyant, self._objective = state, clairvoyant, objective
+        self._state, self._clairvoyant, self._objective = state, clairvoyant, objective.weights
         self._fork, self._buffers = state.blank(), Buffers.of(state)
 
-    def outcome(self, weights: ScoreWeights, *first: int) -> float:
+    def outcome(self, weights: np.ndarray, *first: int) -> float:
         """J if `play_greedy` does the rest, after the placement `first` (node, MB) if given."""
-        fork, objective = self._fork, self._objective
+        fork = self._fork
         copy_into(fork, self._state)
         if not self._clairvoyant:
             forget_arrivals(fork)
         kind = place(fork, *first) if first else 0
         if kind == 0:
-            kind = play_greedy(fork, weights.by_objective(objective), *self._buffers)
+            kind = play_greedy(fork, weights, *self._buffers)
         if kind < 0:
             raise InputError(
                 f"more than {len(fork.workflows)} workflows are active in a rollout: "
                 "give RawEnv more workflow_slots"
             )
-        return float(arrived_objective(fork, objective.weights))
+        return float(arrived_objective(fork, self._objective))
